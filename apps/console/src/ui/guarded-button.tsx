@@ -29,9 +29,7 @@ export function GuardedButton({ whyNot, onClick, children, ...rest }: GuardedBut
           data-disabled
           aria-disabled
           aria-describedby={reasonId}
-          onClick={(event) => {
-            event.preventDefault();
-          }}
+          onClick={(event) => event.preventDefault()}
         >
           {children}
         </Button>

@@ -24,9 +24,7 @@ export function ShownOnce({
           style={{ flex: 1 }}
           styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
           data-autofocus
-          onFocus={(event) => {
-            event.currentTarget.select();
-          }}
+          onFocus={(event) => event.currentTarget.select()}
         />
         <Copy value={value} label={`Copy the ${label.toLowerCase()}`} />
       </Group>

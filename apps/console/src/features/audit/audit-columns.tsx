@@ -21,9 +21,7 @@ export function auditColumns(show: (entry: AuditEntry) => void): ColumnDef<Audit
           <UnstyledButton
             className={classes['action'] ?? ''}
             aria-haspopup="dialog"
-            onClick={() => {
-              show(entry);
-            }}
+            onClick={() => show(entry)}
           >
             <Mono>{entry.action}</Mono>
             <Mode entry={entry} />

@@ -102,12 +102,7 @@ function Audit() {
           )
         }
       />
-      <AuditDialog
-        entry={shown}
-        onClose={() => {
-          setShown(null);
-        }}
-      />
+      <AuditDialog entry={shown} onClose={() => setShown(null)} />
     </>
   );
 }

@@ -52,9 +52,7 @@ export function SpanForm({
           label="From (UTC)"
           type="datetime-local"
           value={from}
-          onChange={(event) => {
-            setFrom(event.currentTarget.value);
-          }}
+          onChange={(event) => setFrom(event.currentTarget.value)}
         />
         <TextInput
           label="To (UTC)"
@@ -62,17 +60,10 @@ export function SpanForm({
           type="datetime-local"
           value={to}
           error={isBackwards ? 'Must be later than the beginning.' : undefined}
-          onChange={(event) => {
-            setTo(event.currentTarget.value);
-          }}
+          onChange={(event) => setTo(event.currentTarget.value)}
         />
         <Group justify="flex-end" gap="xs">
-          <Button
-            variant="default"
-            onClick={() => {
-              onChoose({ from: null, to: null });
-            }}
-          >
+          <Button variant="default" onClick={() => onChoose({ from: null, to: null })}>
             Any time
           </Button>
           <Button type="submit" disabled={isBackwards}>

@@ -57,9 +57,7 @@ function DroneFilter({ list: { state, filter } }: { readonly list: GrantListStat
         value: droneId,
         label: droneId,
       }))}
-      onChange={(drone) => {
-        state.setQ(withField(state.q, 'drone', drone));
-      }}
+      onChange={(drone) => state.setQ(withField(state.q, 'drone', drone))}
     />
   );
 }

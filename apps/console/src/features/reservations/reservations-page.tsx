@@ -74,9 +74,7 @@ export function ReservationsPage() {
           label="State"
           value={state.search.fields['state']}
           options={STATE_OPTIONS}
-          onChange={(value) => {
-            state.setQ(withField(state.q, 'state', value));
-          }}
+          onChange={(value) => state.setQ(withField(state.q, 'state', value))}
         />
         <DatacenterMenu filter={filter} />
       </FilterRow>
@@ -124,18 +122,11 @@ function ReserveButton() {
       <GuardedButton
         whyNot={whyNot}
         leftSection={<IconPlus size={14} />}
-        onClick={() => {
-          setOpen(true);
-        }}
+        onClick={() => setOpen(true)}
       >
         Reserve
       </GuardedButton>
-      <ReserveDialog
-        isOpen={isOpen}
-        onClose={() => {
-          setOpen(false);
-        }}
-      />
+      <ReserveDialog isOpen={isOpen} onClose={() => setOpen(false)} />
     </>
   );
 }

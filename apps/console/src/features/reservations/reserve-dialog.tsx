@@ -61,7 +61,7 @@ export function ReserveDialog({
       act={{
         isPending: reserve.isPending,
         error: reservationFailure(reserve.error),
-        run: () => {
+        run: () =>
           reserve.mutate(
             { key: [...key], datacenter: chosen ?? here },
             {
@@ -71,8 +71,7 @@ export function ReserveDialog({
                 router.push(routes.reservation(key));
               },
             },
-          );
-        },
+          ),
       }}
     >
       <Stack gap="sm">
@@ -133,9 +132,7 @@ function KeyFields({
           { value: 'key', label: 'A key' },
           { value: 'list', label: 'Any list of strings' },
         ]}
-        onChange={(value) => {
-          onChange({ kind: value === 'list' ? 'list' : 'key' });
-        }}
+        onChange={(value) => onChange({ kind: value === 'list' ? 'list' : 'key' })}
       />
       {typed.kind === 'key' ? (
         <>
@@ -143,9 +140,7 @@ function KeyFields({
             label="Namespace"
             description="Segments joined by dots; empty for the root."
             value={typed.namespace}
-            onChange={(event) => {
-              onChange({ namespace: event.currentTarget.value });
-            }}
+            onChange={(event) => onChange({ namespace: event.currentTarget.value })}
           />
           <TextInput
             label="Name"
@@ -153,9 +148,7 @@ function KeyFields({
             data-autofocus
             error={error}
             value={typed.name}
-            onChange={(event) => {
-              onChange({ name: event.currentTarget.value });
-            }}
+            onChange={(event) => onChange({ name: event.currentTarget.value })}
           />
         </>
       ) : (
@@ -167,9 +160,7 @@ function KeyFields({
           minRows={2}
           error={error}
           value={typed.lines}
-          onChange={(event) => {
-            onChange({ lines: event.currentTarget.value });
-          }}
+          onChange={(event) => onChange({ lines: event.currentTarget.value })}
         />
       )}
     </>

@@ -131,8 +131,6 @@ function useRefreshAfterPause(queryClient: QueryClient): void {
     };
     look();
     document.addEventListener('visibilitychange', look);
-    return () => {
-      document.removeEventListener('visibilitychange', look);
-    };
+    return () => document.removeEventListener('visibilitychange', look);
   }, [holds, isByHand, queryClient]);
 }

@@ -45,12 +45,8 @@ export function useFreshness(read: Read): Freshness {
     setNow(clocks());
   }, [read.dataUpdatedAt]);
   useEffect(() => {
-    const timer = setInterval(() => {
-      setNow(clocks());
-    }, TICK_MS);
-    return () => {
-      clearInterval(timer);
-    };
+    const timer = setInterval(() => setNow(clocks()), TICK_MS);
+    return () => clearInterval(timer);
   }, []);
   const [wasPaused, setWasPaused] = useState(isPaused);
   const [resumedAtMs, setResumedAtMs] = useState(-RESUMING_MS);

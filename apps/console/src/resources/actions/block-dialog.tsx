@@ -45,7 +45,7 @@ export function BlockDialog(props: {
       act={{
         isPending: mutation.isPending,
         error: mutation.error,
-        run: (reason) => {
+        run: (reason) =>
           mutation.mutate(
             {
               leaseId: grant.leaseId,
@@ -62,8 +62,7 @@ export function BlockDialog(props: {
                 });
               },
             },
-          );
-        },
+          ),
       }}
     >
       {grant.renewable ? (

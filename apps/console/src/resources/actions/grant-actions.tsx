@@ -26,9 +26,7 @@ export function GrantActions({
   const [open, setOpen] = useState<'revoke' | 'block' | null>(null);
   const roleWhyNot = useWhyNot('operator');
   const whyNot = roleWhyNot ?? whyNotActable(face, grant);
-  const close = (): void => {
-    setOpen(null);
-  };
+  const close = (): void => setOpen(null);
   return (
     <>
       {face === 'environment' ? null : (
@@ -36,9 +34,7 @@ export function GrantActions({
           variant="default"
           whyNot={whyNot}
           leftSection={grant.renewable ? <IconLock size={14} /> : <IconLockOpen size={14} />}
-          onClick={() => {
-            setOpen('block');
-          }}
+          onClick={() => setOpen('block')}
         >
           {grant.renewable ? 'Block renewal' : 'Allow renewal'}
         </GuardedButton>
@@ -47,9 +43,7 @@ export function GrantActions({
         color="red.8"
         whyNot={whyNot}
         leftSection={<IconHandStop size={14} />}
-        onClick={() => {
-          setOpen('revoke');
-        }}
+        onClick={() => setOpen('revoke')}
       >
         Revoke
       </GuardedButton>

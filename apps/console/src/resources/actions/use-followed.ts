@@ -9,8 +9,6 @@ import type { Followed } from './followed.ts';
 export function useFollowed<Act>(followed: Followed<Act>): readonly Act[] {
   const acts = useSignal(followed.acts);
   const { actor } = useSession();
-  useEffect(() => {
-    followed.read(actor);
-  }, [followed, actor]);
+  useEffect(() => followed.read(actor), [followed, actor]);
   return acts;
 }

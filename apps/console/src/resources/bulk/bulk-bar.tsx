@@ -61,9 +61,7 @@ export function BulkBar({
             key={name}
             {...(name === 'revoke' ? { color: 'red.8' } : { variant: 'default' })}
             whyNot={whyNot}
-            onClick={() => {
-              setAction(name);
-            }}
+            onClick={() => setAction(name)}
           >
             {label}
           </GuardedButton>
@@ -73,9 +71,7 @@ export function BulkBar({
         face={face}
         action={action}
         items={selection.items}
-        onClose={() => {
-          setAction(null);
-        }}
+        onClose={() => setAction(null)}
         onStarted={(bulkId) => {
           setAction(null);
           selection.clear();

@@ -61,7 +61,7 @@ export function BulkDialog({
       act={{
         isPending: start.isPending,
         error: start.error,
-        run: (reason) => {
+        run: (reason) =>
           start.mutate(
             {
               action: shown,
@@ -75,8 +75,7 @@ export function BulkDialog({
                 onStarted(bulkId);
               },
             },
-          );
-        },
+          ),
       }}
     >
       <Stack gap="sm">
@@ -89,9 +88,7 @@ export function BulkDialog({
               { value: 'force', label: 'Force: end them now' },
             ]}
             value={mode}
-            onChange={(value) => {
-              setMode(value === 'force' ? 'force' : 'graceful');
-            }}
+            onChange={(value) => setMode(value === 'force' ? 'force' : 'graceful')}
           />
         ) : null}
         <ul className={classes['steps']}>

@@ -56,9 +56,7 @@ export function BulkPanel({
             size="compact-xs"
             whyNot={whyNot}
             loading={abort.isPending}
-            onClick={() => {
-              abort.mutate({ bulkId });
-            }}
+            onClick={() => abort.mutate({ bulkId })}
           >
             Abort
           </GuardedButton>

@@ -16,16 +16,7 @@ const LoadedBar = dynamic(() => import('./bulk-bar.tsx').then((module) => module
 export function BulkPanel({ face }: { readonly face: GrantFace }) {
   const [bulkId, setBulkId] = useBulkId();
   if (bulkId === null) return null;
-  return (
-    <LoadedPanel
-      key={bulkId}
-      face={face}
-      bulkId={bulkId}
-      onClose={() => {
-        setBulkId(null);
-      }}
-    />
-  );
+  return <LoadedPanel key={bulkId} face={face} bulkId={bulkId} onClose={() => setBulkId(null)} />;
 }
 
 /** What can be done to the chosen rows; its code is loaded when the first row is chosen. */

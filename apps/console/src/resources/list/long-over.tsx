@@ -15,12 +15,7 @@ export function LongOver({
   readonly state: Pick<ListState<string>, 'q' | 'setQ'>;
 }) {
   return (
-    <Button
-      variant="default"
-      onClick={() => {
-        state.setQ(withField(state.q, 'phase', ANY_PHASE));
-      }}
-    >
+    <Button variant="default" onClick={() => state.setQ(withField(state.q, 'phase', ANY_PHASE))}>
       Show {what} that ended long ago
     </Button>
   );

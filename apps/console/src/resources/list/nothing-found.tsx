@@ -23,12 +23,7 @@ export function NothingFound({
       title={`No ${what} match this search`}
       action={
         <Group gap="xs" justify="center">
-          <Button
-            variant="default"
-            onClick={() => {
-              state.setQ('');
-            }}
-          >
+          <Button variant="default" onClick={() => state.setQ('')}>
             Clear the search
           </Button>
           {state.search.fields['phase'] === undefined && <LongOver what={what} state={state} />}

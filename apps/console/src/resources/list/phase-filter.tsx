@@ -33,9 +33,7 @@ export function PhaseFilter({
       value={state.search.fields['phase']}
       unset="In use or recently"
       options={OPTIONS}
-      onChange={(phase) => {
-        state.setQ(withField(state.q, 'phase', phase));
-      }}
+      onChange={(phase) => state.setQ(withField(state.q, 'phase', phase))}
     />
   );
 }

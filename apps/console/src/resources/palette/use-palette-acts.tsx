@@ -36,17 +36,13 @@ export function usePaletteActs(): readonly PaletteAct[] {
       items.map(({ label, href, icon }) => ({
         label,
         icon,
-        run: () => {
-          router.push(href);
-        },
+        run: () => router.push(href),
       })),
     ),
     {
       label: isPaused ? 'Go on with live changes' : 'Pause live changes',
       icon: isPaused ? IconPlayerPlay : IconPlayerPause,
-      run: () => {
-        pause.isPausedByHand.set(!isPaused);
-      },
+      run: () => pause.isPausedByHand.set(!isPaused),
     },
     {
       label: 'Refresh this page',
@@ -56,16 +52,12 @@ export function usePaletteActs(): readonly PaletteAct[] {
     {
       label: 'Light colours',
       icon: IconSun,
-      run: () => {
-        setColorScheme('light');
-      },
+      run: () => setColorScheme('light'),
     },
     {
       label: 'Dark colours',
       icon: IconMoon,
-      run: () => {
-        setColorScheme('dark');
-      },
+      run: () => setColorScheme('dark'),
     },
     { label: 'Keyboard shortcuts', icon: IconKeyboard, run: openShortcutsHelp },
     { label: 'Sign out', icon: IconLogout, run: () => void signOut() },

@@ -84,9 +84,7 @@ export function ActDialog(props: ActDialogProps) {
               minRows={2}
               value={reason}
               error={isReasonLong ? `At most ${String(REASON_BYTES_MAX)} bytes.` : undefined}
-              onChange={(event) => {
-                setReason(event.currentTarget.value);
-              }}
+              onChange={(event) => setReason(event.currentTarget.value)}
             />
           )}
           {typed === undefined ? null : (
@@ -101,9 +99,7 @@ export function ActDialog(props: ActDialogProps) {
               autoComplete="off"
               spellCheck={false}
               value={typedText}
-              onChange={(event) => {
-                setTypedText(event.currentTarget.value);
-              }}
+              onChange={(event) => setTypedText(event.currentTarget.value)}
             />
           )}
           <ActFailure error={act.error} />

@@ -36,9 +36,7 @@ export function FilterMenu({
       {(menu) => (
         <menu.RadioGroup
           value={value ?? ANY}
-          onChange={(next) => {
-            onChange(next === ANY ? null : next);
-          }}
+          onChange={(next) => onChange(next === ANY ? null : next)}
         >
           {[{ value: ANY, label: unset }, ...options].map((option) => (
             <menu.RadioItem key={option.value} value={option.value} closeMenuOnClick>
@@ -78,13 +76,7 @@ export function FilterManyMenu({
             ))}
           </menu.CheckboxGroup>
           <menu.Divider />
-          <menu.Item
-            onClick={() => {
-              onChange([]);
-            }}
-          >
-            Any
-          </menu.Item>
+          <menu.Item onClick={() => onChange([])}>Any</menu.Item>
         </>
       )}
     </LazyMenu>

@@ -29,8 +29,6 @@ export function OpenerAnchor({
  */
 export function useOpenedOnceThere({ isOpen }: Opener): boolean {
   const [isThere, setThere] = useState(false);
-  useEffect(() => {
-    setThere(true);
-  }, []);
+  useEffect(() => setThere(true), []);
   return isOpen && isThere;
 }

@@ -48,9 +48,7 @@ export function LiveIndicator() {
         <ActionIcon
           size="md"
           aria-label={isPaused ? 'Go on with live changes' : 'Pause live changes'}
-          onClick={() => {
-            pause.isPausedByHand.set(!isPaused);
-          }}
+          onClick={() => pause.isPausedByHand.set(!isPaused)}
         >
           {isPaused ? <IconPlayerPlay size={16} /> : <IconPlayerPause size={16} />}
         </ActionIcon>

@@ -30,9 +30,7 @@ export function SchemeMenu() {
             rightSection={
               colorScheme === value ? <IconCheck size={14} aria-label="chosen" /> : null
             }
-            onClick={() => {
-              setColorScheme(value);
-            }}
+            onClick={() => setColorScheme(value)}
           >
             {label}
           </menu.Item>

@@ -39,9 +39,7 @@ export function ShortcutsDialog({
         mt="md"
         label="Single-key shortcuts"
         checked={isOn}
-        onChange={(event) => {
-          setShortcutsOn(event.currentTarget.checked);
-        }}
+        onChange={(event) => setShortcutsOn(event.currentTarget.checked)}
       />
       <Text size="xs" c="dimmed" mt={4}>
         They are off while you type. The command palette works either way.

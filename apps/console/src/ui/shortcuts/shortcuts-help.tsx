@@ -15,12 +15,5 @@ export function ShortcutsHelp() {
   const isOpen = useSignal(isHelpOpen);
   useEffect(readShortcutsPreference, []);
   useShortcut('?', 'Show this help', openShortcutsHelp);
-  return (
-    <ShortcutsDialog
-      isOpen={isOpen}
-      onClose={() => {
-        isHelpOpen.set(false);
-      }}
-    />
-  );
+  return <ShortcutsDialog isOpen={isOpen} onClose={() => isHelpOpen.set(false)} />;
 }

@@ -7,14 +7,8 @@ import { useEffect } from 'react';
 export function useRefresh(everyMs: number): () => void {
   const router = useRouter();
   useEffect(() => {
-    const timer = setInterval(() => {
-      router.refresh();
-    }, everyMs);
-    return () => {
-      clearInterval(timer);
-    };
+    const timer = setInterval(() => router.refresh(), everyMs);
+    return () => clearInterval(timer);
   }, [router, everyMs]);
-  return () => {
-    router.refresh();
-  };
+  return () => router.refresh();
 }

@@ -94,9 +94,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
         <TableFooter
           {...props}
           rowCount={rows.length}
-          onPaged={() => {
-            toBeginning(region.current);
-          }}
+          onPaged={() => toBeginning(region.current)}
         />
       </StaleScope>
     </div>

@@ -23,9 +23,7 @@ export function RowCheckbox({
       ref={(input) => {
         if (input !== null) input.indeterminate = isPartly;
       }}
-      onChange={(event) => {
-        onChange(event.currentTarget.checked);
-      }}
+      onChange={(event) => onChange(event.currentTarget.checked)}
     />
   );
 }

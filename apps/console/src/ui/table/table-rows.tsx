@@ -41,12 +41,12 @@ export function SelectAll<Item>({
         label="Select all on this page"
         isChecked={rows.length > 0 && selectedCount === rows.length}
         isPartly={selectedCount > 0 && selectedCount < rows.length}
-        onChange={(isChecked) => {
+        onChange={(isChecked) =>
           selection.setAll(
             rows.map((row) => [row.id, row.original]),
             isChecked,
-          );
-        }}
+          )
+        }
       />
     </th>
   );

@@ -75,9 +75,7 @@ function ChangePasswordForm({ onClose }: { readonly onClose: () => void }) {
           withAsterisk={false}
           data-autofocus
           value={current}
-          onChange={(event) => {
-            setCurrent(event.currentTarget.value);
-          }}
+          onChange={(event) => setCurrent(event.currentTarget.value)}
         />
         <NewPasswordInput label="New password" value={next} onChange={setNext} />
         <Group justify="flex-end" gap="xs">

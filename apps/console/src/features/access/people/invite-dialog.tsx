@@ -75,18 +75,14 @@ function InviteForm({
           readOnly={known !== null}
           data-autofocus
           value={email}
-          onChange={(event) => {
-            setEmail(event.currentTarget.value);
-          }}
+          onChange={(event) => setEmail(event.currentTarget.value)}
         />
         <TextInput
           label="Name"
           description="They can change it as they accept."
           autoComplete="off"
           value={name}
-          onChange={(event) => {
-            setName(event.currentTarget.value);
-          }}
+          onChange={(event) => setName(event.currentTarget.value)}
         />
         <RoleSelect roles={ORDERED_ROLES} value={role} onChange={setRole} />
         <ActFailure error={invite.error} />

@@ -54,9 +54,7 @@ export function PeopleTab({ state }: { readonly state: TableState }) {
       <FilterRow>
         <Button
           leftSection={<IconUserPlus size={14} aria-hidden />}
-          onClick={() => {
-            setInvited('somebody');
-          }}
+          onClick={() => setInvited('somebody')}
         >
           Invite
         </Button>
@@ -71,24 +69,9 @@ export function PeopleTab({ state }: { readonly state: TableState }) {
         identity={JSON.stringify(input)}
         empty={<EmptyState title="Nobody">Invite the people who may sign in here.</EmptyState>}
       />
-      <InviteDialog
-        invited={invited}
-        onClose={() => {
-          setInvited(null);
-        }}
-      />
-      <ResetPasswordDialog
-        person={forgetful}
-        onClose={() => {
-          setForgetful(null);
-        }}
-      />
-      <PersonActDialog
-        request={request}
-        onClose={() => {
-          setRequest(null);
-        }}
-      />
+      <InviteDialog invited={invited} onClose={() => setInvited(null)} />
+      <ResetPasswordDialog person={forgetful} onClose={() => setForgetful(null)} />
+      <PersonActDialog request={request} onClose={() => setRequest(null)} />
     </>
   );
 }

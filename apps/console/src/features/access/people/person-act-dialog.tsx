@@ -71,9 +71,7 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
       });
     } else if (act === 'signOutEverywhere') {
       signOut.mutate(input, {
-        onSuccess: ({ endedCount }) => {
-          done(`${counted(endedCount, 'session')} ended.`)();
-        },
+        onSuccess: ({ endedCount }) => done(`${counted(endedCount, 'session')} ended.`)(),
       });
     } else enable.mutate(input, { onSuccess: done('May sign in again.') });
   };

@@ -148,9 +148,7 @@ function PersonMenu({ person, shown }: { readonly person: Person; readonly shown
         label: ACT_LABELS[act],
         whyNot: personActProblem(act, person, among),
         isDangerous: act === 'disable',
-        onClick: () => {
-          shown.begin(act, person);
-        },
+        onClick: () => shown.begin(act, person),
       }))}
     />
   );

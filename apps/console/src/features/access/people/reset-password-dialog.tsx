@@ -66,9 +66,7 @@ function ResetForm({
           minRows={2}
           maxLength={REASON_LENGTH_MAX}
           value={reason}
-          onChange={(event) => {
-            setReason(event.currentTarget.value);
-          }}
+          onChange={(event) => setReason(event.currentTarget.value)}
         />
         <ActFailure error={reset.error} />
         <Group justify="flex-end" gap="xs">

@@ -63,9 +63,7 @@ function SignInAgain({ goOn }: { readonly goOn: () => Promise<void> }) {
   const lookAgain = useEffectEvent(() => void goOn());
   useEffect(() => {
     window.addEventListener('focus', lookAgain);
-    return () => {
-      window.removeEventListener('focus', lookAgain);
-    };
+    return () => window.removeEventListener('focus', lookAgain);
   }, []);
   const { pathname, search } = window.location;
   return (

@@ -61,9 +61,7 @@ export function InvitationForm({
             autoComplete="name"
             data-autofocus
             value={name}
-            onChange={(event) => {
-              setName(event.currentTarget.value);
-            }}
+            onChange={(event) => setName(event.currentTarget.value)}
           />
         )}
         <NewPasswordInput

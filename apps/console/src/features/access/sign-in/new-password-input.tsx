@@ -26,9 +26,7 @@ export function NewPasswordInput({
       {...(hasFocus ? { 'data-autofocus': true, autoFocus: true } : {})}
       value={value}
       error={value === '' ? undefined : passwordProblem(value)}
-      onChange={(event) => {
-        onChange(event.currentTarget.value);
-      }}
+      onChange={(event) => onChange(event.currentTarget.value)}
     />
   );
 }

@@ -31,12 +31,8 @@ function Until({ at, inMs }: { readonly at: string; readonly inMs: number | null
   useEffect(() => {
     if (inMs === null) return undefined;
     const sinceMs = performance.now();
-    const timer = setInterval(() => {
-      setRestMs(inMs - (performance.now() - sinceMs));
-    }, TICK_MS);
-    return () => {
-      clearInterval(timer);
-    };
+    const timer = setInterval(() => setRestMs(inMs - (performance.now() - sinceMs)), TICK_MS);
+    return () => clearInterval(timer);
   }, [inMs]);
   return (
     <>

@@ -57,9 +57,7 @@ export function SignInForm({
           readOnly={knownEmail !== undefined}
           {...(knownEmail === undefined ? { 'data-autofocus': true, autoFocus: true } : {})}
           value={email}
-          onChange={(event) => {
-            setEmail(event.currentTarget.value);
-          }}
+          onChange={(event) => setEmail(event.currentTarget.value)}
         />
         <PasswordInput
           ref={passwordInput}
@@ -70,9 +68,7 @@ export function SignInForm({
           withAsterisk={false}
           {...(knownEmail === undefined ? {} : { 'data-autofocus': true })}
           value={password}
-          onChange={(event) => {
-            setPassword(event.currentTarget.value);
-          }}
+          onChange={(event) => setPassword(event.currentTarget.value)}
         />
         <Button type="submit" size="sm" mt={4} loading={isPending}>
           Sign in

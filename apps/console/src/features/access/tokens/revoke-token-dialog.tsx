@@ -33,7 +33,7 @@ export function RevokeTokenDialog({
       act={{
         isPending: revoke.isPending,
         error: revoke.error,
-        run: (reason) => {
+        run: (reason) =>
           revoke.mutate(
             { tokenId, ...(reason === undefined ? {} : { reason }) },
             {
@@ -45,8 +45,7 @@ export function RevokeTokenDialog({
                 close();
               },
             },
-          );
-        },
+          ),
       }}
     >
       <List size="sm" spacing={4}>

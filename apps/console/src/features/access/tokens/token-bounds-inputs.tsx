@@ -42,9 +42,9 @@ export function TokenBoundsInputs({
         min={0}
         allowDecimal={false}
         value={bounds.capacity ?? ''}
-        onChange={(value) => {
-          onChange({ ...bounds, capacity: typeof value === 'number' ? value : null });
-        }}
+        onChange={(value) =>
+          onChange({ ...bounds, capacity: typeof value === 'number' ? value : null })
+        }
       />
     ) : (
       <TagsInput
@@ -55,9 +55,7 @@ export function TokenBoundsInputs({
         splitChars={[',', ' ']}
         acceptValueOnBlur
         value={bounds[name]}
-        onChange={(value) => {
-          onChange({ ...bounds, [name]: value });
-        }}
+        onChange={(value) => onChange({ ...bounds, [name]: value })}
       />
     ),
   );

@@ -100,17 +100,13 @@ function TokenMenu({ token, acts }: { readonly token: Token; readonly acts: Toke
         {
           label: 'Show limits',
           whyNot: undefined,
-          onClick: () => {
-            acts.show(token);
-          },
+          onClick: () => acts.show(token),
         },
         {
           label: 'Revoke',
           whyNot: revokeProblem(state),
           isDangerous: true,
-          onClick: () => {
-            acts.revoke(token);
-          },
+          onClick: () => acts.revoke(token),
         },
       ]}
     />

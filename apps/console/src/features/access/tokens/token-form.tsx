@@ -56,9 +56,7 @@ export function TokenForm({
           autoComplete="off"
           data-autofocus
           value={name}
-          onChange={(event) => {
-            setName(event.currentTarget.value);
-          }}
+          onChange={(event) => setName(event.currentTarget.value)}
         />
         <RoleSelect roles={TOKEN_ROLES} value={role} onChange={setRole} />
         {isDrone ? <DroneIdInput value={droneId} onChange={setDroneId} /> : null}
@@ -70,9 +68,7 @@ export function TokenForm({
           }
           value={lifetime}
           data={LIFETIMES}
-          onChange={(value) => {
-            setLifetime(value ?? '90');
-          }}
+          onChange={(value) => setLifetime(value ?? '90')}
         />
         <ActFailure error={create.error} />
         <Group justify="flex-end" gap="xs">

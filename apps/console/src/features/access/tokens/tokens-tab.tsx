@@ -58,18 +58,8 @@ export function TokensTab({ state }: { readonly state: TableState }) {
         }
       />
       <TokenDialog isOpen={isMaking} onClose={making.close} />
-      <TokenDetailsDialog
-        token={shown}
-        onClose={() => {
-          setShown(null);
-        }}
-      />
-      <RevokeTokenDialog
-        token={revoked}
-        onClose={() => {
-          setRevoked(null);
-        }}
-      />
+      <TokenDetailsDialog token={shown} onClose={() => setShown(null)} />
+      <RevokeTokenDialog token={revoked} onClose={() => setRevoked(null)} />
     </>
   );
 }

@@ -80,9 +80,7 @@ export function eventColumns(onShow: (event: EventView) => void): ColumnDef<Even
           <ActionIcon
             size="sm"
             aria-label={`All of ${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
-            onClick={() => {
-              onShow(event);
-            }}
+            onClick={() => onShow(event)}
           >
             <IconListDetails size={15} />
           </ActionIcon>

@@ -104,12 +104,7 @@ export function EventsPage() {
           )
         }
       />
-      <EventDialog
-        event={shown}
-        onClose={() => {
-          setShown(null);
-        }}
-      />
+      <EventDialog event={shown} onClose={() => setShown(null)} />
     </>
   );
 }

@@ -84,19 +84,11 @@ function StopButton({ backend }: { readonly backend: BackendWithStates }) {
       <GuardedButton
         variant="default"
         whyNot={roleWhyNot ?? terminateProblem(backend.status)}
-        onClick={() => {
-          setOpen(true);
-        }}
+        onClick={() => setOpen(true)}
       >
         Stop
       </GuardedButton>
-      <TerminateDialog
-        backend={backend}
-        isOpen={isOpen}
-        onClose={() => {
-          setOpen(false);
-        }}
-      />
+      <TerminateDialog backend={backend} isOpen={isOpen} onClose={() => setOpen(false)} />
     </>
   );
 }

@@ -45,7 +45,7 @@ export function TerminateDialog({
       act={{
         isPending: terminate.isPending,
         error: terminate.error,
-        run: (reason) => {
+        run: (reason) =>
           terminate.mutate(
             {
               backendId,
@@ -62,8 +62,7 @@ export function TerminateDialog({
                 close();
               },
             },
-          );
-        },
+          ),
       }}
     >
       <Stack gap="sm">
@@ -74,9 +73,7 @@ export function TerminateDialog({
         <Radio.Group
           label="How"
           value={chosen}
-          onChange={(value) => {
-            setMode(value === 'hard' ? 'hard' : 'soft');
-          }}
+          onChange={(value) => setMode(value === 'hard' ? 'hard' : 'soft')}
         >
           <Stack gap={6} mt={4}>
             <Radio

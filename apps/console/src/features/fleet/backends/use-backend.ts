@@ -42,9 +42,7 @@ export function useBackend(
         onError: () => undefined,
       },
     );
-    return () => {
-      subscription.unsubscribe();
-    };
+    return () => subscription.unsubscribe();
   }, [backendId, isWatched, queryClient]);
   return read;
 }

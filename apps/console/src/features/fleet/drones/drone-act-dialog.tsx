@@ -57,15 +57,13 @@ export function DroneActDialog({
       });
     } else if (act === 'undrain') {
       undrain.mutate(input, {
-        onSuccess: ({ changed }) => {
-          done(changed ? 'Takes new backends again.' : 'Was not being drained.');
-        },
+        onSuccess: ({ changed }) =>
+          done(changed ? 'Takes new backends again.' : 'Was not being drained.'),
       });
     } else {
       markLost.mutate(input, {
-        onSuccess: ({ renewalsBlockedCount }) => {
-          done(`Marked lost. Renewal of ${counted(renewalsBlockedCount, 'key')} is blocked.`);
-        },
+        onSuccess: ({ renewalsBlockedCount }) =>
+          done(`Marked lost. Renewal of ${counted(renewalsBlockedCount, 'key')} is blocked.`),
       });
     }
   };

@@ -20,9 +20,7 @@ export function DroneMenu({
         label,
         whyNot: whyNot(act, drone),
         isDangerous: act === 'markLost',
-        onClick: () => {
-          begin(act, drone);
-        },
+        onClick: () => begin(act, drone),
       }))}
     />
   );

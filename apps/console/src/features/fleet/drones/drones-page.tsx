@@ -35,13 +35,7 @@ export function DronesPage() {
     { history: 'push' },
   );
   const [request, setRequest] = useState<DroneActRequest | null>(null);
-  const columns = useMemo(
-    () =>
-      droneColumns((act, drone) => {
-        setRequest({ act, drone });
-      }),
-    [],
-  );
+  const columns = useMemo(() => droneColumns((act, drone) => setRequest({ act, drone })), []);
   const filter = useDatacenterFilter();
   const input = { ...droneListInput(address), ...filter.input };
   const read = useLiveQuery('drones', 'list', input, { everyMs: EVERY_MS });
@@ -85,12 +79,7 @@ export function DronesPage() {
           )
         }
       />
-      <DroneActDialog
-        request={request}
-        onClose={() => {
-          setRequest(null);
-        }}
-      />
+      <DroneActDialog request={request} onClose={() => setRequest(null)} />
     </>
   );
 }

@@ -34,12 +34,8 @@ export function ContentionTable({
       tabIndex={0}
       role="region"
       aria-label="Who waits for whom"
-      onPointerEnter={() => {
-        onTouched(true);
-      }}
-      onPointerLeave={() => {
-        onTouched(false);
-      }}
+      onPointerEnter={() => onTouched(true)}
+      onPointerLeave={() => onTouched(false)}
     >
       <table
         className={`${tableClasses['table'] ?? ''} ${classes['table'] ?? ''}`}

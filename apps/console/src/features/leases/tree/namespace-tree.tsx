@@ -167,9 +167,7 @@ function Row({
       className={classes['row']}
       data-active={isActive || undefined}
       style={{ transform: `translateY(${String(top)}px)` }}
-      onPointerDown={() => {
-        onActive(namespace);
-      }}
+      onPointerDown={() => onActive(namespace)}
     >
       <span
         className={classes['name']}
@@ -183,9 +181,7 @@ function Row({
           data-open={row.isOpen || undefined}
           data-leaf={!hasChildren || undefined}
           disabled={!hasChildren || isFixed}
-          onClick={() => {
-            openings.open(namespace, !row.isOpen);
-          }}
+          onClick={() => openings.open(namespace, !row.isOpen)}
         >
           <IconChevronRight size={14} aria-hidden />
         </button>

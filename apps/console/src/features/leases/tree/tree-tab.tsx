@@ -44,12 +44,7 @@ export function TreeTab() {
         />
         <DatacenterMenu filter={filter} />
         {within === '' ? null : (
-          <Button
-            variant="default"
-            onClick={() => {
-              setWithin('');
-            }}
-          >
+          <Button variant="default" onClick={() => setWithin('')}>
             Show all namespaces
           </Button>
         )}
@@ -85,14 +80,7 @@ function Tree({
           tone="warn"
           action={
             q === '' ? undefined : (
-              <Anchor
-                component="button"
-                type="button"
-                size="sm"
-                onClick={() => {
-                  onWithin(q);
-                }}
-              >
+              <Anchor component="button" type="button" size="sm" onClick={() => onWithin(q)}>
                 Read what is in {q}
               </Anchor>
             )

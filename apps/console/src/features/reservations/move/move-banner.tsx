@@ -63,9 +63,7 @@ function MoveBanner({ move }: { readonly move: FollowedMove }) {
       <CloseButton
         size="sm"
         aria-label={`Dismiss the notice about ${keyLabel(move.key)}`}
-        onClick={() => {
-          followedMoves.unfollow(move.fromId);
-        }}
+        onClick={() => followedMoves.unfollow(move.fromId)}
       />
     </div>
   );

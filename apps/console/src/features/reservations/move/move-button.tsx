@@ -23,9 +23,7 @@ export function MoveButton({ reservation, grant }: Pick<MoveDialogProps, 'reserv
       <GuardedButton
         whyNot={roleWhyNot ?? whyNotMovable(reservation, isSeveral)}
         leftSection={<IconRoute size={14} />}
-        onClick={() => {
-          setOpen(true);
-        }}
+        onClick={() => setOpen(true)}
       >
         Move
       </GuardedButton>
@@ -33,9 +31,7 @@ export function MoveButton({ reservation, grant }: Pick<MoveDialogProps, 'reserv
         reservation={reservation}
         grant={grant}
         isOpen={isOpen}
-        onClose={() => {
-          setOpen(false);
-        }}
+        onClose={() => setOpen(false)}
       />
     </>
   );

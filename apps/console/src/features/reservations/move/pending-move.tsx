@@ -39,9 +39,7 @@ export function PendingMove({ reservation }: { readonly reservation: Reservation
         size="compact-xs"
         whyNot={whyNot}
         loading={cancel.isPending}
-        onClick={() => {
-          cancel.mutate(ref);
-        }}
+        onClick={() => cancel.mutate(ref)}
       >
         Cancel the move
       </GuardedButton>

@@ -99,9 +99,7 @@ function Dismiss({ revoke }: { readonly revoke: FollowedRevoke }) {
     <CloseButton
       size="sm"
       aria-label={`Dismiss the notice about ${fullName(revoke)}`}
-      onClick={() => {
-        followedRevokes.unfollow(revoke.leaseId);
-      }}
+      onClick={() => followedRevokes.unfollow(revoke.leaseId)}
     />
   );
 }

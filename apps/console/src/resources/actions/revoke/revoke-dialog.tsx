@@ -63,9 +63,7 @@ export function RevokeDialog(props: GrantDialogProps) {
       act={{
         isPending: revoke.isPending,
         error: revoke.error,
-        run: (reason) => {
-          revoke.run(plan, reason ?? '', onClose);
-        },
+        run: (reason) => revoke.run(plan, reason ?? '', onClose),
       }}
     >
       <Stack gap="sm">
@@ -74,9 +72,7 @@ export function RevokeDialog(props: GrantDialogProps) {
           fullWidth
           data={MODES.map((choice) => ({ ...choice }))}
           value={mode}
-          onChange={(value) => {
-            setMode(value === 'force' ? 'force' : 'graceful');
-          }}
+          onChange={(value) => setMode(value === 'force' ? 'force' : 'graceful')}
         />
         <RevokeConsequences plan={plan} />
         {isForced && face === 'key' ? (
@@ -84,9 +80,7 @@ export function RevokeDialog(props: GrantDialogProps) {
             size="xs"
             label="Abandon the backend: give the key away before it is known to be gone"
             checked={isAbandoned}
-            onChange={(event) => {
-              setAbandoned(event.currentTarget.checked);
-            }}
+            onChange={(event) => setAbandoned(event.currentTarget.checked)}
           />
         ) : null}
         {plan.isAbandoned ? (

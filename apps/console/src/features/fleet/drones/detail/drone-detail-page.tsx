@@ -125,19 +125,12 @@ function DroneButtons({ drone }: { readonly drone: Drone }) {
           key={act}
           variant="default"
           whyNot={whyNot(act, drone)}
-          onClick={() => {
-            setRequest({ act, drone });
-          }}
+          onClick={() => setRequest({ act, drone })}
         >
           {label}
         </GuardedButton>
       ))}
-      <DroneActDialog
-        request={request}
-        onClose={() => {
-          setRequest(null);
-        }}
-      />
+      <DroneActDialog request={request} onClose={() => setRequest(null)} />
     </>
   );
 }
