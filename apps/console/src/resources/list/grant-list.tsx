@@ -1,7 +1,7 @@
 'use client';
 
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ColumnDef } from '@tanstack/react-table';
+import type { Column } from '~/ui/table/column.ts';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import {
@@ -67,7 +67,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
   readonly face: GrantFace;
   readonly list: GrantListState;
   readonly read: UseQueryResult<ListPage<Item>, ApiError>;
-  readonly columns: readonly ColumnDef<Item>[];
+  readonly columns: readonly Column<Item>[];
   /** What the search box shows while it is empty. */
   readonly placeholder: string;
   readonly phaseLabel?: string;

@@ -1,6 +1,6 @@
 'use client';
 
-import type { ColumnDef } from '@tanstack/react-table';
+import { column, type Column } from '~/ui/table/column.ts';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
@@ -39,40 +39,15 @@ export function EventsPanel({
   );
 }
 
-const COLUMNS: ColumnDef<EventItem>[] = [
-  {
-    id: 'at',
-    header: 'At',
-    cell: ({ row: { original: event } }) => <Mono>{absolute(event.at)}</Mono>,
-  },
-  {
-    id: 'kind',
-    header: 'What',
-    cell: ({ row: { original: event } }) => <LookBadge look={EVENT_LOOKS[event.kind]} />,
-  },
-  {
-    id: 'token',
-    header: 'Token',
-    meta: { from: 'sm' },
-    cell: ({ row: { original: event } }) => <Mono>{event.fencingToken}</Mono>,
-  },
-  {
-    id: 'actor',
-    header: 'By',
-    cell: ({ row: { original: event } }) => <Mono title={event.actor}>{event.actor}</Mono>,
-  },
-  {
-    id: 'reason',
-    header: 'Reason',
-    cell: ({ row: { original: event } }) => event.reason ?? '',
-  },
-  {
-    id: 'detail',
-    header: 'Detail',
-    meta: { from: 'lg' },
-    cell: ({ row: { original: event } }) =>
-      isNothing(event.detail) ? null : <Mono>{JSON.stringify(event.detail)}</Mono>,
-  },
+const COLUMNS: Column<EventItem>[] = [
+  column('At', {}, (event) => <Mono>{absolute(event.at)}</Mono>),
+  column('What', {}, (event) => <LookBadge look={EVENT_LOOKS[event.kind]} />),
+  column('Token', { from: 'sm' }, (event) => <Mono>{event.fencingToken}</Mono>),
+  column('By', {}, (event) => <Mono title={event.actor}>{event.actor}</Mono>),
+  column('Reason', {}, (event) => event.reason ?? ''),
+  column('Detail', { from: 'lg' }, (event) =>
+    isNothing(event.detail) ? null : <Mono>{JSON.stringify(event.detail)}</Mono>,
+  ),
 ];
 
 function isNothing(detail: unknown): boolean {

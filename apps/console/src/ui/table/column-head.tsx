@@ -2,7 +2,7 @@
 
 import { UnstyledButton } from '@mantine/core';
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react';
-import { flexRender, type Header } from '@tanstack/react-table';
+import type { Column } from './column.ts';
 import type { TableState } from './table-types.ts';
 import classes from './data-table.module.css';
 
@@ -10,15 +10,14 @@ const ICONS = { asc: IconArrowUp, desc: IconArrowDown };
 
 /** The head of a column, a button where the list can be sorted by it. */
 export function ColumnHead<Item>({
-  header,
+  column: { header, sort, from, align, isFilling, isHeadHidden },
   state,
 }: {
-  readonly header: Header<Item, unknown>;
+  readonly column: Column<Item>;
   readonly state: TableState;
 }) {
-  const { meta, header: text } = header.column.columnDef;
-  const content = flexRender(text, header.getContext());
-  const { sort, from, align, isFilling } = meta ?? {};
+  const content =
+    isHeadHidden === true ? <span className="visually-hidden">{header}</span> : header;
   const isSorted = sort !== undefined && state.sort === sort;
   const direction = state.direction ?? 'asc';
   const SortIcon = isSorted ? ICONS[direction] : IconArrowsSort;

@@ -1,7 +1,6 @@
 'use client';
 
 import { Button } from '@mantine/core';
-import { getCoreRowModel, useReactTable, type Row } from '@tanstack/react-table';
 import { useRef, useState } from 'react';
 import { counted } from '~/lib/format.ts';
 import { ErrorState } from '../states/error-state.tsx';
@@ -21,7 +20,7 @@ import classes from './data-table.module.css';
  * loading and error states. The first link of a row is what Enter opens.
  */
 export function DataTable<Item>(props: DataTableProps<Item>) {
-  const { read, rowId, selection } = props;
+  const { read, columns, rowId, selection } = props;
   const [isTouched, setTouched] = useState(false);
   const [isFocused, setFocused] = useState(false);
   const region = useRef<HTMLDivElement>(null);
@@ -32,18 +31,11 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
     isHeld: isTouched || isFocused || isAnySelected(selection),
     rowId,
   });
-  const table = useReactTable({
-    data: held.rows as Item[],
-    columns: props.columns,
-    getCoreRowModel: getCoreRowModel(),
-    getRowId: rowId,
-    manualSorting: true,
-    // The API makes the pages. Without this the table goes to its own first page whenever it gets a new
-    // array, which renders again, with a new array of held rows, forever.
-    manualPagination: true,
+  const { rows } = held;
+  useRowKeys(body, (index) => {
+    const row = rows[index];
+    if (row !== undefined) selection?.toggle(rowId(row), row);
   });
-  const rows = table.getRowModel().rows;
-  useRowKeys(body, rows, selection);
 
   if (read.data === undefined && read.isError) {
     return (
@@ -76,17 +68,21 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
             aria-busy={read.data === undefined || read.isPlaceholderData}
           >
             <thead>
-              {table.getHeaderGroups().map((group) => (
-                <tr key={group.id}>
-                  {selection === undefined ? null : <SelectAll rows={rows} selection={selection} />}
-                  {group.headers.map((header) => (
-                    <ColumnHead key={header.id} header={header} state={props.state} />
-                  ))}
-                </tr>
-              ))}
+              <tr>
+                {selection === undefined ? null : (
+                  <SelectAll rows={rows} rowId={rowId} selection={selection} />
+                )}
+                {columns.map((column) => (
+                  <ColumnHead key={column.header} column={column} state={props.state} />
+                ))}
+              </tr>
             </thead>
             <tbody ref={body}>
-              <Body {...props} rows={rows} />
+              {read.data === undefined ? (
+                <LoadingRows columnCount={columns.length + (selection === undefined ? 0 : 1)} />
+              ) : (
+                <TableRows {...props} rows={rows} />
+              )}
             </tbody>
           </table>
           {read.data?.items.length === 0 ? props.empty : null}
@@ -126,25 +122,5 @@ function Changes({ held }: { readonly held: { changeCount: number; showAll: () =
         {counted(held.changeCount, 'change')}: show
       </Button>
     </div>
-  );
-}
-
-function Body<Item>({
-  read,
-  columns,
-  selection,
-  rowName,
-  rows,
-}: DataTableProps<Item> & { readonly rows: Row<Item>[] }) {
-  if (read.data === undefined) {
-    return <LoadingRows columnCount={columns.length + (selection === undefined ? 0 : 1)} />;
-  }
-  return (
-    <TableRows
-      rows={rows}
-      selection={selection}
-      rowName={rowName}
-      isPale={read.isPlaceholderData}
-    />
   );
 }

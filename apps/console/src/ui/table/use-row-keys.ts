@@ -1,16 +1,13 @@
 'use client';
 
 import { useQueryClient } from '@tanstack/react-query';
-import type { Row } from '@tanstack/react-table';
 import type { RefObject } from 'react';
 import { useShortcut } from '../shortcuts/use-shortcut.ts';
-import type { Selection } from './use-selection.ts';
 
 /** `j` and `k` go from row to row, by the first link of each; `x` selects; `r` refreshes. */
-export function useRowKeys<Item>(
+export function useRowKeys(
   body: RefObject<HTMLTableSectionElement | null>,
-  rows: Row<Item>[],
-  selection: Selection<Item> | undefined,
+  select: (index: number) => void,
 ): void {
   const queryClient = useQueryClient();
   const elements = (): HTMLTableRowElement[] => [
@@ -29,9 +26,7 @@ export function useRowKeys<Item>(
   useShortcut('j', 'Next row', () => step(1));
   useShortcut('k', 'Row before', () => step(-1));
   useShortcut('x', 'Select the row', () => {
-    const index = Number(elements()[activeAt()]?.dataset['index'] ?? -1);
-    const row = rows[index];
-    if (row !== undefined) selection?.toggle(row.id, row.original);
+    select(Number(elements()[activeAt()]?.dataset['index'] ?? -1));
   });
   useShortcut('r', 'Refresh', () => void queryClient.invalidateQueries());
 }

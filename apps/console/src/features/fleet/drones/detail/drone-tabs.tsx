@@ -59,7 +59,7 @@ export function DroneTabs(of: OfDrone) {
 
 const COLUMNS = backendColumns({ isOfDrone: true });
 /** A running backend has no end to show. */
-const RUNNING_COLUMNS = COLUMNS.filter(({ id }) => id !== 'end');
+const RUNNING_COLUMNS = COLUMNS.filter(({ header }) => header !== 'Ended because');
 
 function Backends({ droneId, datacenter }: OfDrone) {
   const [{ show, after }, setAddress] = useTabState();
