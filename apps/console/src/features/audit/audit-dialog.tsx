@@ -29,23 +29,18 @@ export function AuditDialog({
       {entry === null ? null : (
         <Stack gap="md">
           <Facts
-            items={[
-              ['When', <Mono key="at">{absolute(entry.at)}</Mono>],
-              ['On', <Target key="on" entry={entry} />],
-              ['Who', `${entry.actor} (${roleLabel(entry.role)})`],
-              ['From where', <Mono key="source">{entry.source ?? 'not known'}</Mono>],
-              ['Why', entry.reason ?? 'No reason was given.'],
-              [
-                'More',
-                <Link
-                  key="more"
-                  href={routes.audit({ q: `actor:"${entry.actor}"` })}
-                  onClick={onClose}
-                >
+            items={{
+              When: <Mono>{absolute(entry.at)}</Mono>,
+              On: <Target entry={entry} />,
+              Who: `${entry.actor} (${roleLabel(entry.role)})`,
+              'From where': <Mono>{entry.source ?? 'not known'}</Mono>,
+              Why: entry.reason ?? 'No reason was given.',
+              More: (
+                <Link href={routes.audit({ q: `actor:"${entry.actor}"` })} onClick={onClose}>
                   Everything by this actor
-                </Link>,
-              ],
-            ]}
+                </Link>
+              ),
+            }}
           />
           <JsonView value={entry} label="The entry as the API gives it" />
         </Stack>

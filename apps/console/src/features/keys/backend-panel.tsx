@@ -45,23 +45,18 @@ export function BackendPanel({
     <Panel title="Backend" meta={<LookBadge look={BACKEND_LOOKS[backend.status]} />}>
       <StaleScope read={read}>
         <Facts
-          items={[
-            [
-              'Backend',
-              <Link key="id" href={routes.backend(backendId, datacenter)} className="mono">
+          items={{
+            Backend: (
+              <Link href={routes.backend(backendId, datacenter)} className="mono">
                 {backendId}
-              </Link>,
-            ],
-            ['Program', backend.program],
-            [
-              'Address',
-              backend.address === null ? null : (
-                <CopyableId key="address" id={backend.address} label="address" />
-              ),
-            ],
-            ['Reason', backend.reason],
-            ['Exit code', backend.exitCode],
-          ]}
+              </Link>
+            ),
+            Program: backend.program,
+            Address:
+              backend.address === null ? null : <CopyableId id={backend.address} label="address" />,
+            Reason: backend.reason,
+            'Exit code': backend.exitCode,
+          }}
         />
         <ol className={classes['states']} aria-label="States, oldest first">
           {backend.states.slice(-STATES_MAX).map((state) => (

@@ -23,34 +23,26 @@ export function KeyFacts({ item }: { readonly item: KeyItem }) {
     );
   return (
     <Facts
-      items={[
-        [isHeld ? 'Held by drone' : 'Last held by', by],
-        ['Fencing token', <CopyableId key="token" id={item.fencingToken} label="fencing token" />],
-        ['Granted', <RelativeTime key="granted" at={grantedAt} asOf={asOf} />],
-        ['Renewed', <RelativeTime key="renewed" at={renewedAt} asOf={asOf} />],
-        [
-          'Released',
-          releasedAt === null ? null : <RelativeTime key="released" at={releasedAt} asOf={asOf} />,
-        ],
-        [
-          'Held back until',
-          stopsBy === null ? null : <RelativeTime key="stops" at={stopsBy} asOf={asOf} />,
-        ],
-        ['Ended by', isHeld ? null : item.endReason],
-        ['Tag', item.tag === '' ? null : <Mono>{item.tag}</Mono>],
-        [
-          'Datacenter',
+      items={{
+        [isHeld ? 'Held by drone' : 'Last held by']: by,
+        'Fencing token': <CopyableId id={item.fencingToken} label="fencing token" />,
+        Granted: <RelativeTime at={grantedAt} asOf={asOf} />,
+        Renewed: <RelativeTime at={renewedAt} asOf={asOf} />,
+        Released: releasedAt === null ? null : <RelativeTime at={releasedAt} asOf={asOf} />,
+        'Held back until': stopsBy === null ? null : <RelativeTime at={stopsBy} asOf={asOf} />,
+        'Ended by': isHeld ? null : item.endReason,
+        Tag: item.tag === '' ? null : <Mono>{item.tag}</Mono>,
+        Datacenter: (
           <Link
-            key="datacenter"
             href={routes.reservation([item.namespace, item.name])}
             title="Where the key lives, and what it came through"
             className="mono"
           >
             {item.datacenter}
-          </Link>,
-        ],
-        ['Lease id', <CopyableId key="lease" id={item.leaseId} label="lease id" isShort />],
-      ]}
+          </Link>
+        ),
+        'Lease id': <CopyableId id={item.leaseId} label="lease id" isShort />,
+      }}
     />
   );
 }

@@ -1,4 +1,4 @@
-import type { LeaseItem } from './lease-item.ts';
+import { isTaken, type LeaseItem } from './lease-item.ts';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
@@ -8,11 +8,6 @@ import { Remaining } from '~/resources/remaining.tsx';
 import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import classes from './leases.module.css';
-
-/** Whether the lease is held; if not, its row shows the last holder. */
-export function isTaken({ phase }: Pick<LeaseItem, 'phase'>): boolean {
-  return phase === 'held' || phase === 'expiring';
-}
 
 /** A name in its own text direction; with its namespace, where no column shows it. */
 export function NameCell({

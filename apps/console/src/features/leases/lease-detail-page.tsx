@@ -26,7 +26,7 @@ export function LeaseDetailPage({ resource }: { readonly resource: ResourceRef }
       resource={resource}
       facts={(lease) => (
         <Panel title="Holder">
-          <LeaseFacts lease={lease} />
+          <LeaseFacts face="lease" lease={lease} />
         </Panel>
       )}
     >

@@ -66,28 +66,21 @@ function HolderFacts({ grant }: { readonly grant: Grant }) {
   const { droneId, datacenter, holder } = grant;
   return (
     <Facts
-      items={[
-        [
-          'Key',
-          <Link key="key" href={routes.key(grant)}>
-            deadlines, history, actions
-          </Link>,
-        ],
-        [
-          isHeld ? 'Held by drone' : 'Last held by',
+      items={{
+        Key: <Link href={routes.key(grant)}>deadlines, history, actions</Link>,
+        [isHeld ? 'Held by drone' : 'Last held by']:
           droneId === null ? (
-            <Mono key="holder">{holder}</Mono>
+            <Mono>{holder}</Mono>
           ) : (
-            <Link key="drone" href={routes.drone(droneId, datacenter)} className="mono">
+            <Link href={routes.drone(droneId, datacenter)} className="mono">
               {droneId}
             </Link>
           ),
-        ],
-        ['Remaining', isHeld ? <Remaining key="remaining" {...grant} /> : null],
-        ['Granted', <RelativeTime key="granted" at={grant.grantedAt} asOf={grant.asOf} />],
-        ['Fencing token', <Mono key="token">{grant.fencingToken}</Mono>],
-        ['Datacenter', <Mono key="datacenter">{datacenter}</Mono>],
-      ]}
+        Remaining: isHeld ? <Remaining {...grant} /> : null,
+        Granted: <RelativeTime at={grant.grantedAt} asOf={grant.asOf} />,
+        'Fencing token': <Mono>{grant.fencingToken}</Mono>,
+        Datacenter: <Mono>{datacenter}</Mono>,
+      }}
     />
   );
 }

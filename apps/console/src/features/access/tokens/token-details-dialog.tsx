@@ -43,15 +43,15 @@ function TokenDetails({ tokenId }: { readonly tokenId: string }) {
   return (
     <Stack gap="sm">
       <Facts
-        items={[
-          ['Role', ROLE_LABELS[token.role]],
-          ['Id', <Mono key="id">{token.tokenId}</Mono>],
-          ['Namespaces', token.droneId === null ? listOf(token.namespaces) : null],
-          ['Drone', token.droneId],
-          ['Programs', listOf(token.programs)],
-          ['Backends', token.droneId === null ? null : (token.capacity ?? 'any number')],
-          ['Addresses', token.droneId === null ? null : listOf(token.addresses)],
-        ]}
+        items={{
+          Role: ROLE_LABELS[token.role],
+          Id: <Mono>{token.tokenId}</Mono>,
+          Namespaces: token.droneId === null ? listOf(token.namespaces) : null,
+          Drone: token.droneId,
+          Programs: listOf(token.programs),
+          Backends: token.droneId === null ? null : (token.capacity ?? 'any number'),
+          Addresses: token.droneId === null ? null : listOf(token.addresses),
+        }}
       />
       <PlainTable
         label="Limits of fair use"

@@ -96,17 +96,16 @@ function StopButton({ backend }: { readonly backend: BackendWithStates }) {
 function KeyFacts({ backend }: { readonly backend: BackendWithStates }) {
   return (
     <Facts
-      items={[
-        [
-          'Key',
-          <Link key="key" href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
+      items={{
+        Key: (
+          <Link href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
             {fullName(backend.key)}
-          </Link>,
-        ],
-        ['Tag', backend.key.tag === '' ? null : <Mono key="tag">{backend.key.tag}</Mono>],
-        ['Token', <Mono key="token">{backend.fencingToken}</Mono>],
-        ['Lease', <CopyableId key="lease" id={backend.leaseId} label="lease id" isShort />],
-      ]}
+          </Link>
+        ),
+        Tag: backend.key.tag === '' ? null : <Mono>{backend.key.tag}</Mono>,
+        Token: <Mono>{backend.fencingToken}</Mono>,
+        Lease: <CopyableId id={backend.leaseId} label="lease id" isShort />,
+      }}
     />
   );
 }
@@ -116,29 +115,21 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
   const end = endOf(backend);
   return (
     <Facts
-      items={[
-        ['Program', <Mono key="program">{backend.program}</Mono>],
-        [
-          'Drone',
-          <Link key="drone" href={routes.drone(backend.droneId, backend.datacenter)}>
-            {backend.droneId}
-          </Link>,
-        ],
-        ['Datacenter', backend.datacenter],
-        [
-          'Address',
-          address === null ? 'none yet' : <CopyableId key="a" id={address} label="address" />,
-        ],
-        ['Started', <RelativeTime key="started" at={backend.createdAt} />],
-        [
-          'Lifetime',
+      items={{
+        Program: <Mono>{backend.program}</Mono>,
+        Drone: (
+          <Link href={routes.drone(backend.droneId, backend.datacenter)}>{backend.droneId}</Link>
+        ),
+        Datacenter: backend.datacenter,
+        Address: address === null ? 'none yet' : <CopyableId id={address} label="address" />,
+        Started: <RelativeTime at={backend.createdAt} />,
+        Lifetime:
           lifetimeLimitSeconds === null
             ? 'not limited'
             : `at most ${duration(lifetimeLimitSeconds * SECOND_MS)}`,
-        ],
-        ['Ends because', end ?? null],
-        ['Exit code', backend.exitCode === null ? null : <Mono key="x">{backend.exitCode}</Mono>],
-      ]}
+        'Ends because': end ?? null,
+        'Exit code': backend.exitCode === null ? null : <Mono>{backend.exitCode}</Mono>,
+      }}
     />
   );
 }

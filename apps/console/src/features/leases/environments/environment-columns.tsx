@@ -1,12 +1,11 @@
-import type { LeaseItem } from '../lease-item.ts';
+import { endedAt, isTaken, type LeaseItem } from '../lease-item.ts';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Under } from '~/ui/text/under.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
-import { CommentCell, HolderCell, NameCell, isTaken } from '../lease-columns.tsx';
-import { endedAt } from './last-use.ts';
+import { CommentCell, HolderCell, NameCell } from '../lease-columns.tsx';
 import classes from '../leases.module.css';
 
 /** The last holder and the last action of a free environment are pale. */

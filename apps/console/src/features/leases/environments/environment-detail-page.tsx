@@ -5,10 +5,9 @@ import { Panel } from '~/ui/page/panel.tsx';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { EventsPanel, JsonView } from '~/resources/detail/lazy-panels.tsx';
 import { DetailFrame } from '../detail-frame.tsx';
-import { isTaken } from '../lease-columns.tsx';
-import type { LeaseItem } from '../lease-item.ts';
+import { LeaseFacts } from '../lease-facts.tsx';
+import { isTaken, type LeaseItem } from '../lease-item.ts';
 import { Metadata } from '../metadata.tsx';
-import { EnvironmentFacts } from './environment-facts.tsx';
 import { UseHistory } from './use-history.tsx';
 
 /** One environment: who uses it and what for, or who used it last; and all earlier uses. */
@@ -20,7 +19,7 @@ export function EnvironmentDetailPage({ resource }: { readonly resource: Resourc
       resource={resource}
       facts={(environment) => (
         <Panel title={isTaken(environment) ? 'In use' : 'Last use'}>
-          <EnvironmentFacts environment={environment} />
+          <LeaseFacts face="environment" lease={environment} />
         </Panel>
       )}
     >

@@ -84,33 +84,24 @@ function DroneNotice({ drone }: { readonly drone: Drone }) {
 function DroneFacts({ drone }: { readonly drone: Drone }) {
   return (
     <Facts
-      items={[
-        ['Backends', <LoadBar key="load" {...drone} />],
-        ['Last heartbeat', <Heartbeat key="heartbeat" drone={drone} />],
-        [
-          'Heartbeat round trip',
+      items={{
+        Backends: <LoadBar {...drone} />,
+        'Last heartbeat': <Heartbeat drone={drone} />,
+        'Heartbeat round trip':
           drone.roundTripMs === null ? (
             'not measured yet'
           ) : (
-            <Mono key="trip">{roundTrip(drone.roundTripMs)}</Mono>
+            <Mono>{roundTrip(drone.roundTripMs)}</Mono>
           ),
-        ],
-        ...isolationFacts(drone.isolation),
-        ['Datacenter', drone.datacenter],
-        ['Version', <Mono key="version">{drone.version}</Mono>],
-        ['Registered', <RelativeTime key="registered" at={drone.registeredAt} asOf={drone.asOf} />],
-        [
-          'Session',
-          `${String(drone.session)}, ${drone.isConnected ? 'connected' : 'not connected'}`,
-        ],
-        ['Clock', <CopyableId key="clock" id={drone.clockId} label="clock id" isShort />],
-        [
-          'Marked lost',
-          drone.lostAt === null ? null : (
-            <RelativeTime key="lost" at={drone.lostAt} asOf={drone.asOf} />
-          ),
-        ],
-      ]}
+        ...Object.fromEntries(isolationFacts(drone.isolation)),
+        Datacenter: drone.datacenter,
+        Version: <Mono>{drone.version}</Mono>,
+        Registered: <RelativeTime at={drone.registeredAt} asOf={drone.asOf} />,
+        Session: `${String(drone.session)}, ${drone.isConnected ? 'connected' : 'not connected'}`,
+        Clock: <CopyableId id={drone.clockId} label="clock id" isShort />,
+        'Marked lost':
+          drone.lostAt === null ? null : <RelativeTime at={drone.lostAt} asOf={drone.asOf} />,
+      }}
     />
   );
 }
