@@ -4,7 +4,7 @@ import { SegmentedControl, Select, Stack, Text, Textarea, TextInput } from '@man
 import { keyNameOf, reservationKeyProblem } from '@leasehold/keys-core';
 import { useRouter } from 'next/navigation';
 import { useState } from 'react';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { routes } from '~/lib/routes.ts';
@@ -25,13 +25,7 @@ interface Typed {
 const EMPTY_FORM: Typed = { kind: 'key', namespace: '', name: '', lines: '' };
 
 /** Decides where a key is to live, permanently: only a move changes it. */
-export function ReserveDialog({
-  isOpen,
-  onClose,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function ReserveDialog({ isOpen, onClose }: DialogProps) {
   const router = useRouter();
   const { here } = useDatacenters();
   const [typed, setTyped] = useState<Typed>(EMPTY_FORM);

@@ -12,9 +12,13 @@ import classes from './act-dialog.module.css';
 /** The API's limit, in bytes of UTF-8. */
 const REASON_BYTES_MAX = 1_024;
 
-interface ActDialogProps {
+/** What every dialog is told by the page that opens it. */
+export interface DialogProps {
   readonly isOpen: boolean;
   readonly onClose: () => void;
+}
+
+interface ActDialogProps extends DialogProps {
   readonly title: string;
   /** Who is concerned, what will happen, by when at the latest. */
   readonly children: ReactNode;

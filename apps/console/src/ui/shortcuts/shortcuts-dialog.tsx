@@ -3,15 +3,10 @@
 import { Kbd, Modal, Switch, Table, Text } from '@mantine/core';
 import { useSignal } from '~/lib/use-signal.ts';
 import { areShortcutsOn, setShortcutsOn, shortcuts } from './use-shortcut.ts';
+import type { DialogProps } from '../dialogs/act-dialog.tsx';
 
 /** What the keyboard can do on this page, and the switch that turns it off. */
-export function ShortcutsDialog({
-  isOpen,
-  onClose,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function ShortcutsDialog({ isOpen, onClose }: DialogProps) {
   const known = useSignal(shortcuts);
   const isOn = useSignal(areShortcutsOn);
   const rows = [...new Map(known.map((entry) => [entry.key, entry])).values()];

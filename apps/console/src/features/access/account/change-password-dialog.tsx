@@ -11,15 +11,10 @@ import { pause } from '~/lib/live/live-state.ts';
 import { useSession } from '~/lib/session/session.tsx';
 import { signedOut } from '~/lib/session/signed-out.ts';
 import { useSignal } from '~/lib/use-signal.ts';
+import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 
 /** Changes the password of the person who is signed in; their other sessions end. */
-export function ChangePasswordDialog({
-  isOpen,
-  onClose,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function ChangePasswordDialog({ isOpen, onClose }: DialogProps) {
   const isSignedOut = useSignal(signedOut);
   return (
     <Modal opened={isOpen} onClose={onClose} title="Change password" closeOnEscape={!isSignedOut}>

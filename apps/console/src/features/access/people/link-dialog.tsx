@@ -7,6 +7,7 @@ import type { Outputs } from '~/lib/api/api.ts';
 import { absolute } from '~/lib/format.ts';
 import { MadeOnceDialog } from '../made-once-dialog.tsx';
 import { ShownOnce } from '../shown-once.tsx';
+import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 
 /** A one-time link and whom it is for. */
 export type Link = Outputs['people']['invite'];
@@ -18,9 +19,7 @@ export function LinkDialog({
   title,
   note,
   children,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
+}: DialogProps & {
   readonly title: { readonly before: string; readonly made: (link: Link) => string };
   /** What else to know about the link that was made. */
   readonly note: string;

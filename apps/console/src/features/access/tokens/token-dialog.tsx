@@ -4,6 +4,7 @@ import type { Outputs } from '~/lib/api/api.ts';
 import { MadeOnceDialog } from '../made-once-dialog.tsx';
 import { NewToken } from './new-token.tsx';
 import { TokenForm } from './token-form.tsx';
+import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 
 const TITLE = {
   before: 'New API token',
@@ -11,13 +12,7 @@ const TITLE = {
 };
 
 /** Makes an API token, and shows its secret once. */
-export function TokenDialog({
-  isOpen,
-  onClose,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function TokenDialog({ isOpen, onClose }: DialogProps) {
   return (
     <MadeOnceDialog
       isOpen={isOpen}

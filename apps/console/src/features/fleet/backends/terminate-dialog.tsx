@@ -3,7 +3,7 @@
 import { List, Radio, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
@@ -17,10 +17,8 @@ export function TerminateDialog({
   backend,
   isOpen,
   onClose,
-}: {
+}: DialogProps & {
   readonly backend: Backend;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
 }) {
   const [mode, setMode] = useState<Mode>('soft');
   const terminate = useApiMutation('backends', 'terminate');

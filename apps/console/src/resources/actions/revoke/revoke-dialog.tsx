@@ -2,7 +2,7 @@
 
 import { Checkbox, SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import type { Inputs, Outputs } from '~/lib/api/api.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
@@ -20,12 +20,10 @@ const MODES: readonly { readonly value: RevokeMode; readonly label: string }[] =
   { value: 'force', label: 'Force: end it now' },
 ];
 
-interface GrantDialogProps {
+interface GrantDialogProps extends DialogProps {
   readonly face: GrantFace;
   /** The grant that is shown: the act applies to it or to no grant. */
   readonly grant: GrantView;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
 }
 
 /**
