@@ -4,7 +4,7 @@ import { Modal } from '@mantine/core';
 import { useEffect, useState, type ReactNode } from 'react';
 import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 
 /** A form that makes something secret, and then the only view of what was made. */

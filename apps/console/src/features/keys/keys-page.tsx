@@ -5,7 +5,7 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { withField } from '~/lib/search/search-text.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState, type GrantListState } from '~/resources/list/grant-list.tsx';
-import { LongOver } from '~/resources/list/long-over.tsx';
+import { LongOver } from '~/resources/list/nothing-found.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';

@@ -1,11 +1,17 @@
 'use client';
 
-import { Tabs } from '@mantine/core';
+import { Tabs, Code } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { PageHeader } from '~/ui/page/page-header.tsx';
-import { LeaseList } from './lease-list.tsx';
 import { LEASE_TABS, useLeasesTab, type LeasesTab } from './use-leases-tab.ts';
 import classes from './leases.module.css';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { ExportMenu } from '~/resources/list/export-menu.tsx';
+import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
+import { LongOver } from '~/resources/list/nothing-found.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { LEASE_COLUMNS } from './lease-columns.tsx';
+import { LEASE_FIELDS, leaseListInput } from './lease-search.ts';
 
 // What a first visit does not show is loaded with its tab.
 const ContentionTab = dynamic(() =>
@@ -58,5 +64,32 @@ export function LeasesPage() {
         </Tabs.Panel>
       </Tabs>
     </>
+  );
+}
+
+/** Every lease: who holds it, why, for how long, who waits. */
+function LeaseList() {
+  const list = useGrantListState(LEASE_FIELDS, leaseListInput);
+  const read = useLiveQuery('leases', 'list', list.input, list.options);
+  return (
+    <div className={classes['list']}>
+      <GrantList
+        face="lease"
+        list={list}
+        read={read}
+        columns={LEASE_COLUMNS}
+        placeholder="Name, or holder: phase: namespace:"
+        tools={
+          <span className={classes['end']}>
+            <ExportMenu list="leases" input={list.input} />
+          </span>
+        }
+      >
+        <EmptyState title="No leases" action={<LongOver what="leases" state={list.state} />}>
+          Nobody holds one, nor did within the last hour. In a service:{' '}
+          <Code>leases.acquire(…)</Code> of <Code>@leasehold/client</Code>.
+        </EmptyState>
+      </GrantList>
+    </div>
   );
 }

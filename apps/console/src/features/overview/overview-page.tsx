@@ -1,6 +1,6 @@
 'use client';
 
-import { SegmentedControl } from '@mantine/core';
+import { SegmentedControl, Skeleton } from '@mantine/core';
 import { parseAsInteger, useQueryState } from 'nuqs';
 import { PageHeader } from '~/ui/page/page-header.tsx';
 import { DataAge } from '~/ui/states/data-age.tsx';
@@ -9,7 +9,6 @@ import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ChartPanels } from './charts/chart-panels.tsx';
 import { ContendedPanel } from './contended-panel.tsx';
-import { OverviewSkeleton } from './overview-skeleton.tsx';
 import { RecentActs } from './recent-acts.tsx';
 import { Tiles } from './tiles.tsx';
 import { Verdict } from './verdict.tsx';
@@ -58,6 +57,25 @@ export function OverviewPage() {
           </div>
         </StaleScope>
       )}
+    </div>
+  );
+}
+
+/** The page's shape while its first numbers are on their way. */
+function OverviewSkeleton() {
+  return (
+    <div className={classes['page']} aria-busy aria-label="Loading" role="status">
+      <Skeleton height={44} />
+      <div className={classes['tiles']}>
+        {['a', 'b', 'c', 'd', 'e', 'f'].map((key) => (
+          <Skeleton key={key} height={86} />
+        ))}
+      </div>
+      <div className={classes['charts']}>
+        {['a', 'b', 'c', 'd'].map((key) => (
+          <Skeleton key={key} height={220} />
+        ))}
+      </div>
     </div>
   );
 }

@@ -9,8 +9,8 @@ import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
-import { actTarget } from './act-target.ts';
 import classes from './overview.module.css';
+import { fullName } from '~/lib/format.ts';
 
 const ACTS_SHOWN = 8;
 
@@ -65,4 +65,16 @@ export function RecentActs() {
       )}
     </Panel>
   );
+}
+
+/** What an act was done to, as people call it: a resource by its name, anything else by its id. */
+function actTarget(act: { readonly resource: string; readonly detail?: unknown }): string {
+  const { detail } = act;
+  if (typeof detail === 'object' && detail !== null && 'name' in detail && 'namespace' in detail) {
+    const { name, namespace } = detail;
+    if (typeof name === 'string' && typeof namespace === 'string') {
+      return fullName({ name, namespace });
+    }
+  }
+  return act.resource;
 }

@@ -2,8 +2,8 @@ import type { StatsOverview } from '@leasehold/api/contract';
 import { IconAlertTriangle, IconCircleCheck, IconHelpCircle } from '@tabler/icons-react';
 import { Link } from '~/ui/link.tsx';
 import { pause } from '~/lib/live/live-state.ts';
-import { useStaleSince } from '~/lib/live/stale-since.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useStaleSince } from '~/lib/live/use-database-now.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { concernsOf } from './concerns.ts';
 import classes from './overview.module.css';
 

@@ -6,7 +6,7 @@ import { useEffect, useRef, type ReactNode } from 'react';
 import { api } from '../api/api.ts';
 import { isSignedOut, toApiError } from '../api/api-error.ts';
 import { signedOut } from '../session/signed-out.ts';
-import { useSignal } from '../use-signal.ts';
+import { useSignal } from '../signal.ts';
 import { missed, pause, stream } from './live-state.ts';
 
 /** However many events come, lists are read again no more often than this. */

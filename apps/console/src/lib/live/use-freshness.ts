@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'react';
 import { databaseClock } from './database-clock.ts';
-import { useSignal } from '../use-signal.ts';
+import { useSignal } from '../signal.ts';
 import { pause } from './live-state.ts';
 import { bringClockTo } from './use-database-now.ts';
 

@@ -1,8 +1,12 @@
+'use client';
+
 /**
  * Acts that a person has requested in this tab and follows to their end. They are kept from page to
  * page, and over a reload.
  */
-import { createSignal, type Signal } from '~/lib/signal.ts';
+import { createSignal, type Signal, useSignal } from '~/lib/signal.ts';
+import { useEffect } from 'react';
+import { useSession } from '~/lib/session/session.tsx';
 
 const KEPT_MAX = 3;
 
@@ -49,4 +53,12 @@ export function createFollowed<Act>(name: string, idOf: (act: Act) => string): F
       }
     },
   };
+}
+
+/** The acts that the person who is signed in follows in this tab. */
+export function useFollowed<Act>(followed: Followed<Act>): readonly Act[] {
+  const acts = useSignal(followed.acts);
+  const { actor } = useSession();
+  useEffect(() => followed.read(actor), [followed, actor]);
+  return acts;
 }

@@ -1,7 +1,6 @@
 'use client';
 
-import type { DatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
-import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { type DatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 
 /** The datacenter whose rows a list shows; no menu if there is only one. */

@@ -4,10 +4,7 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import type { Column } from '~/ui/table/column.ts';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import {
-  useDatacenterFilter,
-  type DatacenterFilter,
-} from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter, type DatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { fullName } from '~/lib/format.ts';
 import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
 import { FilterRow } from '~/ui/page/filter-row.tsx';

@@ -15,9 +15,9 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useRouter } from 'next/navigation';
 import { signOut } from '~/lib/session/auth.ts';
 import { pause } from '~/lib/live/live-state.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { NAV_GROUPS } from '~/ui/shell/nav-items.ts';
-import { openShortcutsHelp } from '~/ui/shortcuts/shortcuts-store.ts';
+import { openShortcutsHelp } from '~/ui/shortcuts/use-shortcut.ts';
 
 interface PaletteAct {
   readonly label: string;

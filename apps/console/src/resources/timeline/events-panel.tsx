@@ -9,7 +9,7 @@ import { EVENT_LOOKS } from './event-looks.ts';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
-import type { EventItem } from './event-item.ts';
+import type { EventItem } from './grants-of-events.ts';
 import { GROUP_OF, type GrantFace } from '../grant-view.ts';
 import { useDetailList } from '../detail/use-detail-list.ts';
 import { mapItems } from '~/ui/table/map-items.ts';

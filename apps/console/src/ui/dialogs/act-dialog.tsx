@@ -5,7 +5,7 @@ import { useEffect, useState, type ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { ActFailure } from './act-failure.tsx';
 import classes from './act-dialog.module.css';
 

@@ -4,7 +4,7 @@ import { ActionIcon, Burger, Group, Kbd, UnstyledButton } from '@mantine/core';
 import { IconKeyboard, IconSearch } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { openPalette } from './palette-store.ts';
-import { openShortcutsHelp } from '../shortcuts/shortcuts-store.ts';
+import { openShortcutsHelp } from '../shortcuts/use-shortcut.ts';
 import { LiveIndicator } from './live-indicator.tsx';
 import { SchemeMenu } from './scheme-menu.tsx';
 import classes from './shell.module.css';

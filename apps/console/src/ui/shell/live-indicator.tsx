@@ -7,7 +7,7 @@ import { databaseClock } from '~/lib/live/database-clock.ts';
 import { duration } from '~/lib/format.ts';
 import { missed, pause, stream } from '~/lib/live/live-state.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import classes from './live-indicator.module.css';
 
 const LOOKS = {

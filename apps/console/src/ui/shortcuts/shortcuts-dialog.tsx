@@ -1,7 +1,7 @@
 'use client';
 
 import { Kbd, Modal, Switch, Table, Text } from '@mantine/core';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { areShortcutsOn, setShortcutsOn, shortcuts } from './use-shortcut.ts';
 import type { DialogProps } from '../dialogs/act-dialog.tsx';
 

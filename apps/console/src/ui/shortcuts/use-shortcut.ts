@@ -61,3 +61,10 @@ function isTyping(target: EventTarget | null): boolean {
 function isDialogOpen(): boolean {
   return document.querySelector('[role="dialog"]') !== null;
 }
+
+/** Whether the help on shortcuts is shown. */
+export const isHelpOpen = createSignal(false);
+
+export function openShortcutsHelp(): void {
+  isHelpOpen.set(true);
+}

@@ -3,10 +3,10 @@
 import { useMemo, useState, type ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { duration } from '~/lib/format.ts';
-import { StaleContext, useStaleSince } from '~/lib/live/stale-since.ts';
+import { StaleContext, useStaleSince } from '~/lib/live/use-database-now.ts';
 import { useFreshness, type Read } from '~/lib/live/use-freshness.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { CopyableId } from '../text/copyable-id.tsx';
 import { Notice } from './notice.tsx';
 import { staleReason } from './stale-reason.ts';

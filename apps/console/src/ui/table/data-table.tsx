@@ -10,7 +10,7 @@ import { ColumnHead } from './column-head.tsx';
 import { TableFooter } from './table-footer.tsx';
 import { LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
 import type { DataTableProps } from './table-types.ts';
-import { useHeldRows } from './use-held-rows.ts';
+import { useHeldRows } from './held-rows.ts';
 import { useRowKeys } from './use-row-keys.ts';
 import classes from './data-table.module.css';
 

@@ -3,7 +3,6 @@
 import { Skeleton } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useState } from 'react';
-import { RowCheckbox } from './row-checkbox.tsx';
 import type { DataTableProps } from './table-types.ts';
 import type { Selection } from './use-selection.ts';
 import classes from './data-table.module.css';
@@ -129,5 +128,33 @@ export function TableRows<Item>({
         <td style={{ height: Math.max(0, after) }} />
       </tr>
     </>
+  );
+}
+
+/** The browser's own checkbox in the console's colour; `isPartly`: neither on nor off. */
+function RowCheckbox({
+  label,
+  isChecked,
+  isPartly = false,
+  onChange,
+}: {
+  /** What a screen reader calls it. */
+  readonly label: string;
+  readonly isChecked: boolean;
+  readonly isPartly?: boolean;
+  readonly onChange: (isChecked: boolean) => void;
+}) {
+  return (
+    <input
+      type="checkbox"
+      className={classes['checkbox']}
+      aria-label={label}
+      checked={isChecked}
+      // HTML has no attribute for it.
+      ref={(input) => {
+        if (input !== null) input.indeterminate = isPartly;
+      }}
+      onChange={(event) => onChange(event.currentTarget.checked)}
+    />
   );
 }

@@ -10,7 +10,7 @@ import { changePassword } from '~/lib/session/auth.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { useSession } from '~/lib/session/session.tsx';
 import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 
 /** Changes the password of the person who is signed in; their other sessions end. */

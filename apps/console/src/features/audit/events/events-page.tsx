@@ -15,7 +15,7 @@ import { DataTable } from '~/ui/table/data-table.tsx';
 import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { eventColumns } from './event-columns.tsx';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
 import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';

@@ -8,8 +8,7 @@ import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { routes } from '~/lib/routes.ts';
-import { endOf } from './backend-end.ts';
-import type { Backend } from './backend-texts.ts';
+import { endOf, type Backend } from './backend-texts.ts';
 
 /** `isOfDrone`: on the page of a drone, where the drone is not repeated. */
 export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {

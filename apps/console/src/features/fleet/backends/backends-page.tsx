@@ -15,7 +15,7 @@ import { DataTable } from '~/ui/table/data-table.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { backendColumns } from './backend-columns.tsx';
 import { BACKEND_FIELDS, backendListInput, statusOf } from './backend-search.ts';
 

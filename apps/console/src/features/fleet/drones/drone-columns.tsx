@@ -6,11 +6,11 @@ import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { LookBadge } from '~/ui/text/badge.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { routes } from '~/lib/routes.ts';
-import { DroneMenu } from './drone-menu.tsx';
-import type { Drone, DroneAct } from './drone-texts.ts';
-import { roundTrip } from './drone-texts.ts';
+import { type Drone, type DroneAct, roundTrip } from './drone-texts.ts';
 import { Heartbeat } from './heartbeat.tsx';
 import { LoadBar } from './load-bar.tsx';
+import { RowMenu } from '~/ui/menus/row-menu.tsx';
+import { DRONE_ACTS, useDroneWhyNot } from './use-drone-acts.ts';
 
 /** `begin` opens the dialog of an act. */
 export function droneColumns(begin: (act: DroneAct, drone: Drone) => void): Column<Drone>[] {
@@ -33,4 +33,26 @@ export function droneColumns(begin: (act: DroneAct, drone: Drone) => void): Colu
       <DroneMenu drone={drone} begin={begin} />
     )),
   ];
+}
+
+/** What can be done with a drone, in its row. */
+function DroneMenu({
+  drone,
+  begin,
+}: {
+  readonly drone: Drone;
+  readonly begin: (act: DroneAct, drone: Drone) => void;
+}) {
+  const whyNot = useDroneWhyNot();
+  return (
+    <RowMenu
+      of={drone.droneId}
+      acts={DRONE_ACTS.map(({ act, label }) => ({
+        label,
+        whyNot: whyNot(act, drone),
+        isDangerous: act === 'markLost',
+        onClick: () => begin(act, drone),
+      }))}
+    />
+  );
 }

@@ -13,7 +13,7 @@ import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import type { DroneActRequest } from './drone-act-dialog.tsx';
 import { droneColumns } from './drone-columns.tsx';
 import { droneListInput, statusOf } from './drone-search.ts';

@@ -10,12 +10,9 @@ import { ErrorState } from '~/ui/states/error-state.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { UnreachableNotice } from '~/ui/states/unreachable-notice.tsx';
 import { TableFooter } from '~/ui/table/table-footer.tsx';
-import { useHeldRows } from '~/ui/table/use-held-rows.ts';
+import { useHeldRows } from '~/ui/table/held-rows.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import {
-  useDatacenterFilter,
-  type DatacenterFilter,
-} from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter, type DatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
 import { counted } from '~/lib/format.ts';
 import { linesOf, type Line } from './contention-groups.ts';

@@ -4,7 +4,7 @@ import { Code } from '@mantine/core';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
-import { LongOver } from '~/resources/list/long-over.tsx';
+import { LongOver } from '~/resources/list/nothing-found.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import classes from '../leases.module.css';

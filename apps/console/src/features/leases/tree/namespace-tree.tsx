@@ -8,7 +8,7 @@ import { useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 import { count } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
 import { rowsOf, stepOf, treeOf, type TreeRow } from './tree-rows.ts';
 import { openings } from './tree-openings.ts';

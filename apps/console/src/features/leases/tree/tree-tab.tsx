@@ -14,7 +14,7 @@ import { UnreachableNotice } from '~/ui/states/unreachable-notice.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { count, counted } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { matching } from './tree-rows.ts';
 import { LoadingTree, NamespaceTree } from './namespace-tree.tsx';
 import classes from '../leases.module.css';

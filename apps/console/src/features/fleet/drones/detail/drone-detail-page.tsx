@@ -22,9 +22,9 @@ import { DroneTabs } from './drone-tabs.tsx';
 import { droneNotice, isolationFacts, roundTrip, type Drone } from '../drone-texts.ts';
 import { Heartbeat } from '../heartbeat.tsx';
 import { LoadBar } from '../load-bar.tsx';
-import { ProgramsPanel } from './programs-panel.tsx';
 import { DRONE_ACTS, useDroneWhyNot } from '../use-drone-acts.ts';
 import classes from './drone-detail-page.module.css';
+import { PlainTable } from '~/ui/page/plain-table.tsx';
 
 const DroneActDialog = lazyDialog('request', () =>
   import('../drone-act-dialog.tsx').then((module) => module.DroneActDialog),
@@ -123,5 +123,29 @@ function DroneButtons({ drone }: { readonly drone: Drone }) {
       ))}
       <DroneActDialog request={request} onClose={() => setRequest(null)} />
     </>
+  );
+}
+
+/** What a drone can run, and what a request may pass to it. */
+function ProgramsPanel({ programs }: { readonly programs: Drone['programs'] }) {
+  return (
+    <Panel title="Programs" isFlush>
+      <PlainTable
+        label="What it can run"
+        heads={[{ text: 'Program' }, { text: 'Accepts arguments' }, { text: 'Accepts variables' }]}
+      >
+        {programs.map(({ name, allowArgs, allowEnv }) => (
+          <tr key={name}>
+            <td>
+              <span style={{ whiteSpace: 'nowrap' }}>
+                <Mono>{name}</Mono>
+              </span>
+            </td>
+            <td>{allowArgs ? 'yes' : 'no'}</td>
+            <td>{allowEnv.length === 0 ? 'no' : <Mono>{allowEnv.join(', ')}</Mono>}</td>
+          </tr>
+        ))}
+      </PlainTable>
+    </Panel>
   );
 }
