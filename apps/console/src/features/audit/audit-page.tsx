@@ -59,7 +59,9 @@ function Audit() {
   const input = auditListInput({ ...address, search });
   const read = useLiveQuery('audit', 'list', input, { everyMs: EVERY_MS });
   const span = { from: instantOf(address.from), to: instantOf(address.to) };
-  const isFiltered = Object.keys(input).some((field) => field !== 'limit' && field !== 'cursor');
+  const isFiltered = Object.entries(input).some(
+    ([field, value]) => value !== undefined && field !== 'limit' && field !== 'cursor',
+  );
   return (
     <>
       <PageHeader title="Audit" actions={<ExportMenu list="audit" input={input} />} />
@@ -87,7 +89,6 @@ function Audit() {
         columns={columns}
         read={read}
         rowId={(entry) => entry.id}
-        rowName={(entry) => `${entry.action} ${entry.resource}`}
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
         empty={

@@ -3,33 +3,29 @@
 import type { LeaseDeclaration } from '@leasehold/keys-core/leases';
 import { Code } from '@mantine/core';
 import { column, type Column } from '~/ui/table/column.ts';
-import { parseAsString, useQueryState } from 'nuqs';
 import { Link } from '~/ui/link.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { count, duration } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { usePage } from '~/lib/search/use-page.ts';
 import { routes } from '~/lib/routes.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
 import classes from './leases.module.css';
 
-const PAGE_ROWS = 100;
-
 /** The kinds of leases that services have declared, with how many of each are held and waited for now. */
 export function DeclaredTab() {
-  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
-  const input = { limit: PAGE_ROWS, ...(after === null ? {} : { cursor: after }) };
-  const read = useLiveQuery('leases', 'declared', input);
+  const { page, state } = usePage();
+  const read = useLiveQuery('leases', 'declared', page);
   return (
     <DataTable
       label="declared leases"
       columns={COLUMNS}
       read={read}
       rowId={({ namespace }) => namespace}
-      rowName={({ namespace }) => namespace}
-      state={{ after, setAfter: (next) => void setAfter(next) }}
-      identity={JSON.stringify(input)}
+      state={state}
+      identity={JSON.stringify(page)}
       empty={
         <EmptyState title="Nothing is declared">
           Services say which leases they use as they start: <Code>leases.declare(…)</Code> of{' '}

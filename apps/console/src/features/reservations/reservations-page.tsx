@@ -23,7 +23,6 @@ import { useWhyNot } from '~/lib/session/session.tsx';
 import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { useListState } from '~/lib/search/use-list-state.ts';
 import { RESERVATION_COLUMNS } from './reservation-columns.tsx';
-import { keyLabel } from '~/resources/reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
 import {
   LISTED_STATES,
@@ -83,7 +82,6 @@ export function ReservationsPage() {
         columns={withDatacenter(RESERVATION_COLUMNS, filter.isSeveral, { isAlways: true })}
         read={mapItems(read, rows, asOf)}
         rowId={(reservation) => reservation.reservationId}
-        rowName={(reservation) => keyLabel(reservation.key)}
         state={{ after: state.after, setAfter: state.setAfter }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}

@@ -50,7 +50,7 @@ export function BlockDialog(
             {
               leaseId: grant.leaseId,
               ...at(grant.datacenter),
-              ...(reason === undefined ? {} : { reason }),
+              reason,
             },
             {
               onSuccess: ({ changed }) => {

@@ -47,7 +47,6 @@ export function WaitersPanel({
       columns={COLUMNS}
       read={mapItems(read, rows, asOf)}
       rowId={(waiter) => waiter.ticketId}
-      rowName={(waiter) => waiter.waiter}
       {...table}
       empty={<EmptyState title="Nobody waits">The next caller is first in line.</EmptyState>}
     />

@@ -75,7 +75,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
   /** What is shown if the list is empty without a search. */
   readonly children: ReactNode;
 }) {
-  const selection = useSelection<Item>();
+  const selection = useSelection<Item>(fullName);
   const [, many] = FACE_WORDS[face];
   return (
     <>
@@ -98,7 +98,6 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
         columns={withDatacenter(columns, filter.isSeveral)}
         read={read}
         rowId={(item) => item.leaseId}
-        rowName={fullName}
         state={state}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}

@@ -32,7 +32,6 @@ export function EventsPanel({
       columns={COLUMNS}
       read={mapItems(read, read.data?.items ?? [], asOf)}
       rowId={(event) => event.id}
-      rowName={(event) => `event ${event.id}`}
       {...table}
       empty={<EmptyState title="No events">Events older than the retention are pruned.</EmptyState>}
     />

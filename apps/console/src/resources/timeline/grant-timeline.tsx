@@ -45,7 +45,6 @@ export function GrantTimeline({
       columns={COLUMNS}
       read={mapItems(read, rows, asOf)}
       rowId={(grant) => grant.leaseId}
-      rowName={(grant) => `the grant with token ${grant.fencingToken}`}
       {...table}
       empty={
         <EmptyState title="No grants">Nothing of its past is kept: events are pruned.</EmptyState>

@@ -59,7 +59,6 @@ export function TableRows<Item>({
   columns,
   selection,
   rowId,
-  rowName,
   read,
 }: DataTableProps<Item> & { readonly rows: readonly Item[] }) {
   const [top, setTop] = useState(0);
@@ -111,7 +110,7 @@ export function TableRows<Item>({
           {selection === undefined ? null : (
             <td className={classes['select']}>
               <RowCheckbox
-                label={`Select ${rowName(row)}`}
+                label={`Select ${selection.nameOf(row)}`}
                 isChecked={selection.has(id)}
                 onChange={() => selection.toggle(id, row)}
               />

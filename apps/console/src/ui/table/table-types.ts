@@ -28,8 +28,6 @@ export interface DataTableProps<Item> {
   readonly columns: readonly Column<Item>[];
   readonly read: UseQueryResult<ListPage<Item>, ApiError>;
   readonly rowId: (item: Item) => string;
-  /** What a person calls the row: the name of its checkbox. */
-  readonly rowName: (item: Item) => string;
   readonly state: TableState;
   /** Changes with the filter and the page, not with the data. */
   readonly identity: string;

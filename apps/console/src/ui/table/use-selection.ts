@@ -6,18 +6,21 @@ import { useMemo, useState } from 'react';
 export interface Selection<Item> {
   readonly count: number;
   readonly items: readonly Item[];
+  /** What a person calls a row: the name of its checkbox. */
+  nameOf(item: Item): string;
   has(id: string): boolean;
   toggle(id: string, item: Item): void;
   setAll(entries: readonly (readonly [id: string, item: Item])[], isSelected: boolean): void;
   clear(): void;
 }
 
-export function useSelection<Item>(): Selection<Item> {
+export function useSelection<Item>(nameOf: (item: Item) => string): Selection<Item> {
   const [chosen, setChosen] = useState<ReadonlyMap<string, Item>>(new Map());
   return useMemo(
     () => ({
       count: chosen.size,
       items: [...chosen.values()],
+      nameOf,
       has: (id) => chosen.has(id),
       toggle(id, item) {
         setChosen((before) => {
@@ -40,6 +43,6 @@ export function useSelection<Item>(): Selection<Item> {
         setChosen(new Map());
       },
     }),
-    [chosen],
+    [chosen, nameOf],
   );
 }

@@ -52,13 +52,12 @@ function InviteForm({
   const [name, setName] = useState(known?.name ?? '');
   const [role, setRole] = useState<OrderedRole>(known?.role ?? 'viewer');
   const invite = useApiMutation('people', 'invite');
-  const trimmed = name.trim();
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
         invite.mutate(
-          { email: email.trim(), role, ...(trimmed === '' ? {} : { name: trimmed }) },
+          { email: email.trim(), role, name: name.trim() || undefined },
           { onSuccess: onMade },
         );
       }}

@@ -57,7 +57,7 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
     onClose();
   };
   const run = (reason: string | undefined): void => {
-    const input = { personId: person.personId, ...(reason === undefined ? {} : { reason }) };
+    const input = { personId: person.personId, reason };
     if (act === 'setRole') {
       const onSuccess = done(`Is ${ROLE_LABELS[role].toLowerCase()} now.`);
       setRoleOf.mutate({ ...input, role }, { onSuccess });

@@ -47,13 +47,12 @@ function ResetForm({
 }) {
   const [reason, setReason] = useState('');
   const reset = useApiMutation('people', 'resetPassword');
-  const trimmed = reason.trim();
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        const why = trimmed === '' ? {} : { reason: trimmed };
-        reset.mutate({ personId: person.personId, ...why }, { onSuccess: onMade });
+        const why = reason.trim() || undefined;
+        reset.mutate({ personId: person.personId, reason: why }, { onSuccess: onMade });
       }}
     >
       <Stack gap="sm">

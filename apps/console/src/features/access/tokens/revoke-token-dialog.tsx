@@ -35,7 +35,7 @@ export function RevokeTokenDialog({
         error: revoke.error,
         run: (reason) =>
           revoke.mutate(
-            { tokenId, ...(reason === undefined ? {} : { reason }) },
+            { tokenId, reason },
             {
               onSuccess: ({ changed }) => {
                 notifications.show({

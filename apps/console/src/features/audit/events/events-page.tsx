@@ -12,7 +12,6 @@ import { PageHeader } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
 import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
@@ -84,7 +83,6 @@ export function EventsPage() {
         columns={withDatacenter(columns, filter.isSeveral)}
         read={read}
         rowId={({ datacenter, id }) => `${datacenter} ${id}`}
-        rowName={(event) => `${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
         state={{
           after: address.after,
           setAfter: (after) => void setAddress({ after }),

@@ -76,7 +76,6 @@ export function BackendsPage() {
         columns={withDatacenter(COLUMNS, filter.isSeveral)}
         read={read}
         rowId={(backend) => backend.backendId}
-        rowName={(backend) => backend.backendId}
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}

@@ -49,7 +49,7 @@ export function TerminateDialog({
               backendId,
               mode: chosen,
               ...at(backend.datacenter),
-              ...(reason === undefined ? {} : { reason }),
+              reason,
             },
             {
               onSuccess: () => {

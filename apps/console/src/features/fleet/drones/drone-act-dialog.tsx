@@ -48,7 +48,7 @@ export function DroneActDialog({
     onClose();
   };
   const run = (reason: string | undefined): void => {
-    const input = { droneId, ...at(drone.datacenter), ...(reason === undefined ? {} : { reason }) };
+    const input = { droneId, ...at(drone.datacenter), reason };
     if (act === 'drain') {
       drain.mutate(input, {
         onSuccess: ({ changed, backends }) => {

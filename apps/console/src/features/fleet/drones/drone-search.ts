@@ -16,11 +16,10 @@ export function statusOf(text: string | null): DroneStatus | null {
 
 /** The input of `drones.list` for these filters; an unknown status is left out. */
 export function droneListInput(wanted: DronesWanted): NonNullable<Inputs['drones']['list']> {
-  const status = statusOf(wanted.status);
   return {
     limit: PAGE_ROWS,
-    ...(wanted.after === null ? {} : { cursor: wanted.after }),
-    ...(status === null ? {} : { status }),
-    ...(wanted.program === null ? {} : { program: wanted.program }),
+    cursor: wanted.after ?? undefined,
+    status: statusOf(wanted.status) ?? undefined,
+    program: wanted.program ?? undefined,
   };
 }

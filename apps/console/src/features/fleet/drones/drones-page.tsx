@@ -64,7 +64,6 @@ export function DronesPage() {
         columns={withDatacenter(columns, filter.isSeveral)}
         read={read}
         rowId={({ datacenter, droneId }) => `${datacenter} ${droneId}`}
-        rowName={(drone) => drone.droneId}
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}

@@ -58,8 +58,8 @@ function Lines({
   const input = {
     limit: PAGE_ROWS,
     ...filter.input,
-    ...(namespace === '' ? {} : { namespace }),
-    ...(state.after === null ? {} : { cursor: state.after }),
+    namespace: namespace || undefined,
+    cursor: state.after ?? undefined,
   };
   const identity = JSON.stringify(input);
   const read = useLiveQuery('leases', 'contention', input, { everyMs: EVERY_MS });

@@ -35,7 +35,6 @@ export function UseHistory({
       columns={COLUMNS}
       read={mapItems(read, rows, asOf)}
       rowId={(use) => use.leaseId}
-      rowName={(use) => `the use with token ${use.fencingToken}`}
       {...table}
       empty={
         <EmptyState title="No history">Nothing of its past is kept: events are pruned.</EmptyState>

@@ -29,10 +29,7 @@ export function TreeTab() {
   const setWithin = (next: string): void =>
     void setState({ within: next === '' ? null : next, q: null });
   const filter = useDatacenterFilter();
-  const read = useLiveQuery('leases', 'tree', {
-    ...(within === '' ? {} : { namespace: within }),
-    ...filter.input,
-  });
+  const read = useLiveQuery('leases', 'tree', { namespace: within || undefined, ...filter.input });
   return (
     <>
       <FilterRow>
