@@ -1,5 +1,3 @@
-'use client';
-
 import { useSyncExternalStore } from 'react';
 
 /** A value that components read with `useSyncExternalStore`, and that anything may change. */

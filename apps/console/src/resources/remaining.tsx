@@ -1,5 +1,3 @@
-'use client';
-
 import { duration } from '~/lib/format.ts';
 import { useStaleSince, useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import type { GrantView } from './grant-view.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, type ButtonProps } from '@mantine/core';
 import { Tip } from './tip.tsx';
 import { useId, type ReactNode } from 'react';

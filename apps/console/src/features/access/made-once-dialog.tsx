@@ -1,5 +1,3 @@
-'use client';
-
 import { Modal } from '@mantine/core';
 import { useEffect, useState, type ReactNode } from 'react';
 import { pause } from '~/lib/live/live-state.ts';

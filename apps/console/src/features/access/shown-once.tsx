@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Code, CopyButton, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import type { ReactNode } from 'react';

@@ -1,5 +1,3 @@
-'use client';
-
 import { UnstyledButton } from '@mantine/core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Modal, Stack } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { useEffect } from 'react';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Popover, Button, Group, Stack, TextInput } from '@mantine/core';
 import { OpenerAnchor, useOpenedOnceThere, type Opener } from '~/ui/menus/use-opener.ts';
 import { type Span, fromInput, toInput } from './audit-search.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Skeleton } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { Facts } from '~/ui/page/facts.tsx';

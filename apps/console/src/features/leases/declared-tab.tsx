@@ -1,5 +1,3 @@
-'use client';
-
 import type { LeaseDeclaration } from '@leasehold/keys-core/leases';
 import { Code } from '@mantine/core';
 import { column, type Column } from '~/ui/table/column.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Skeleton, Text } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { Panel } from '~/ui/page/panel.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import { keyNameOf } from '@leasehold/keys-core';
 import { Skeleton } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';

@@ -1,5 +1,3 @@
-'use client';
-
 import { SegmentedControl, Select, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { keyNameOf, reservationKeyProblem } from '@leasehold/keys-core';
 import { useRouter } from 'next/navigation';

@@ -1,5 +1,3 @@
-'use client';
-
 import type { Outputs } from '../api/api.ts';
 import { useLiveQuery } from '../live/use-live-query.ts';
 import { useSession } from '../session/session.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import type { EventView } from '@leasehold/keys-core';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, type ReactNode } from 'react';

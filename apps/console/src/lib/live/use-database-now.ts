@@ -1,5 +1,3 @@
-'use client';
-
 import { useSyncExternalStore, createContext, use } from 'react';
 import { databaseClock } from './database-clock.ts';
 import { pause } from './live-state.ts';

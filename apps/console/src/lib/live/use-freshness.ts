@@ -1,5 +1,3 @@
-'use client';
-
 import { useEffect, useState } from 'react';
 import { databaseClock } from './database-clock.ts';
 import { useSignal } from '../signal.ts';

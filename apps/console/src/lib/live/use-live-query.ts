@@ -1,5 +1,3 @@
-'use client';
-
 import { hashKey, keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query';
 import { query, type Group, type Inputs, type Outputs, type Procedure } from '../api/api.ts';
 import type { ApiError } from '../api/api-error.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import type { SessionView } from '@leasehold/api/contract';
 import { type Role, roleAllows } from '@leasehold/keys-core';
 import { createContext, useContext, useState, type ReactNode } from 'react';

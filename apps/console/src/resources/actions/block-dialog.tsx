@@ -1,5 +1,3 @@
-'use client';
-
 import { useState } from 'react';
 import { notifications } from '@mantine/notifications';
 import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 /**
  * Acts that a person has requested in this tab and follows to their end. They are kept from page to
  * page, and over a reload.

@@ -1,5 +1,3 @@
-'use client';
-
 import { IconHandStop, IconLock, IconLockOpen } from '@tabler/icons-react';
 import { useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group } from '@mantine/core';
 import { LIMITS } from '@leasehold/keys-core';
 import { useState } from 'react';

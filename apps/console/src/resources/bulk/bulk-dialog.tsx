@@ -1,5 +1,3 @@
-'use client';
-
 import { ScrollArea, SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';

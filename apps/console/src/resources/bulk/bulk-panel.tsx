@@ -1,5 +1,3 @@
-'use client';
-
 import { CloseButton, Progress } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { useState } from 'react';

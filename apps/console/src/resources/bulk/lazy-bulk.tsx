@@ -1,5 +1,3 @@
-'use client';
-
 import dynamic from 'next/dynamic';
 import type { Selection } from '~/ui/table/use-selection.ts';
 import type { GrantFace, GrantView } from '../grant-view.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { at } from '~/lib/datacenters/here.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { usePage } from '~/lib/search/use-page.ts';

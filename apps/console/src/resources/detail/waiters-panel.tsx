@@ -1,5 +1,3 @@
-'use client';
-
 import type { WaiterView } from '@leasehold/keys-core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { EmptyState } from '~/ui/states/empty-state.tsx';

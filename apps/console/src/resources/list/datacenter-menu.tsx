@@ -1,5 +1,3 @@
-'use client';
-
 import { type DatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 

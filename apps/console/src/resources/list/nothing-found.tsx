@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { EmptyState } from '~/ui/states/empty-state.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import { PHASES } from '@leasehold/keys-core';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 import { PHASE_LOOKS } from '../looks.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import { useHotkeys } from '@mantine/hooks';
 import dynamic from 'next/dynamic';
 import { useSignal } from '~/lib/signal.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { useQuery } from '@tanstack/react-query';
 import { PHASE_LOOKS } from '../looks.tsx';
 import { keyLabel } from '../reservation-key.ts';

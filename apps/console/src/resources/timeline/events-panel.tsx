@@ -1,5 +1,3 @@
-'use client';
-
 import { column, type Column } from '~/ui/table/column.ts';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';

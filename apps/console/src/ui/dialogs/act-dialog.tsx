@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group, Modal, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { useEffect, useState, type ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';

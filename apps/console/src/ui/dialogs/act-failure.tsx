@@ -1,5 +1,3 @@
-'use client';
-
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { Notice } from '../states/notice.tsx';
 import { CopyableId } from '../text/copyable-id.tsx';

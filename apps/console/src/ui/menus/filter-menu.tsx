@@ -1,5 +1,3 @@
-'use client';
-
 import { Button } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
 import { LazyMenu } from './lazy-menu.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Menu } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { OpenerAnchor, useOpenedOnceThere, type Opener } from './use-opener.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Stack, Skeleton } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Tabs } from '@mantine/core';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import type { ReactNode } from 'react';

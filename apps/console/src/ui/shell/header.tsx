@@ -1,5 +1,3 @@
-'use client';
-
 import { ActionIcon, Burger, Group, Kbd, UnstyledButton } from '@mantine/core';
 import { IconKeyboard, IconSearch } from '@tabler/icons-react';
 import type { ReactNode } from 'react';

@@ -1,5 +1,3 @@
-'use client';
-
 import { ActionIcon } from '@mantine/core';
 import { Tip } from '../tip.tsx';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Drawer } from '@mantine/core';
 import { Nav } from './nav.tsx';
 import type { DialogProps } from '../dialogs/act-dialog.tsx';

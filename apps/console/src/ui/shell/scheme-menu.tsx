@@ -1,5 +1,3 @@
-'use client';
-
 import { ActionIcon, useMantineColorScheme } from '@mantine/core';
 import { IconCheck, IconDeviceDesktop, IconMoon, IconSun } from '@tabler/icons-react';
 import { LazyMenu } from '../menus/lazy-menu.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Kbd, Modal, Switch, Table, Text } from '@mantine/core';
 import { useSignal } from '~/lib/signal.ts';
 import { areShortcutsOn, setShortcutsOn, shortcuts } from './use-shortcut.ts';

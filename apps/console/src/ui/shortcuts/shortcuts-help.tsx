@@ -1,5 +1,3 @@
-'use client';
-
 import { useEffect } from 'react';
 import { useSignal } from '~/lib/signal.ts';
 import { lazyDialog } from '../dialogs/lazy-dialog.tsx';

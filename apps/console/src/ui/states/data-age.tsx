@@ -1,5 +1,3 @@
-'use client';
-
 import { Tip } from '../tip.tsx';
 import { absolute, ago } from '~/lib/format.ts';
 import { useFreshness } from '~/lib/live/use-freshness.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group, Stack, Text, Title } from '@mantine/core';
 import { IconAlertTriangle, IconRefresh } from '@tabler/icons-react';
 import type { ApiError } from '~/lib/api/api-error.ts';

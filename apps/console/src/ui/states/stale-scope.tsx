@@ -1,5 +1,3 @@
-'use client';
-
 import { useMemo, useState, type ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { duration } from '~/lib/format.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Skeleton } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useState } from 'react';

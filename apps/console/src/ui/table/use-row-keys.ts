@@ -1,5 +1,3 @@
-'use client';
-
 import { useQueryClient } from '@tanstack/react-query';
 import type { RefObject } from 'react';
 import { useShortcut } from '../shortcuts/use-shortcut.ts';

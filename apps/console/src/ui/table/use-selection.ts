@@ -1,5 +1,3 @@
-'use client';
-
 import { useMemo, useState } from 'react';
 
 /** The rows that a person has chosen, with their values at that time: a frozen selection. */

@@ -1,5 +1,3 @@
-'use client';
-
 import { ActionIcon, CopyButton, Group } from '@mantine/core';
 import { Tip } from '../tip.tsx';
 import { IconCheck, IconCopy } from '@tabler/icons-react';

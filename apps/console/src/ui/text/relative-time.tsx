@@ -1,5 +1,3 @@
-'use client';
-
 import { Tip } from '../tip.tsx';
 import { absolute, ago, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { useState } from 'react';
 import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { ApiError } from '~/lib/api/api-error.ts';

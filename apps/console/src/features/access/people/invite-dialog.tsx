@@ -1,5 +1,3 @@
-'use client';
-
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';

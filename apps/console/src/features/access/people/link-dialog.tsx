@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Notice } from '~/ui/states/notice.tsx';

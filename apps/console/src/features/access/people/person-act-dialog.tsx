@@ -1,5 +1,3 @@
-'use client';
-
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';

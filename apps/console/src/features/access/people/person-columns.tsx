@@ -1,5 +1,3 @@
-'use client';
-
 import { Text } from '@mantine/core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { RowMenu } from '~/ui/menus/row-menu.tsx';

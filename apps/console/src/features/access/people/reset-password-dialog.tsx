@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';

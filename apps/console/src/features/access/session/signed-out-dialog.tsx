@@ -1,5 +1,3 @@
-'use client';
-
 import { Anchor, Divider, Modal, Stack, Text } from '@mantine/core';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { ProviderButton } from '../sign-in/provider-button.tsx';

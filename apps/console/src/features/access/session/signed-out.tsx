@@ -1,5 +1,3 @@
-'use client';
-
 import { useEffect, useEffectEvent } from 'react';
 import { onSignIn } from './session-channel.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';

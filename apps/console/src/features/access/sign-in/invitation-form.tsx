@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { acceptInvitation } from '~/lib/session/auth.ts';

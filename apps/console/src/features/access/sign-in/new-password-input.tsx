@@ -1,5 +1,3 @@
-'use client';
-
 import { PasswordInput } from '@mantine/core';
 import { PASSWORD_LENGTH, passwordProblem } from './sign-in-texts.ts';
 

@@ -1,5 +1,3 @@
-'use client';
-
 import { VisuallyHidden } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { Notice } from '~/ui/states/notice.tsx';

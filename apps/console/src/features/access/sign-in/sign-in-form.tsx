@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useRef, useState } from 'react';
 import { signIn } from '~/lib/session/auth.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { List } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';

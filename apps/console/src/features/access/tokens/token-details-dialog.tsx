@@ -1,5 +1,3 @@
-'use client';
-
 import { Modal, Stack } from '@mantine/core';
 import { Facts } from '~/ui/page/facts.tsx';
 import { ErrorState } from '~/ui/states/error-state.tsx';

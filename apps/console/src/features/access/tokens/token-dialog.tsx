@@ -1,5 +1,3 @@
-'use client';
-
 import type { Outputs } from '~/lib/api/api.ts';
 import { MadeOnceDialog } from '../made-once-dialog.tsx';
 import { TokenForm } from './token-form.tsx';

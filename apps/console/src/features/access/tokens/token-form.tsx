@@ -1,5 +1,3 @@
-'use client';
-
 import { TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
 import {
   Autocomplete,

@@ -1,5 +1,3 @@
-'use client';
-
 import { Tip } from '~/ui/tip.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';

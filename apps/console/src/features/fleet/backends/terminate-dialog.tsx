@@ -1,5 +1,3 @@
-'use client';
-
 import { List, Radio, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';

@@ -1,5 +1,3 @@
-'use client';
-
 import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { api, query } from '~/lib/api/api.ts';

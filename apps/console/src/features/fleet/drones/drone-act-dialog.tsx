@@ -1,5 +1,3 @@
-'use client';
-
 import { notifications } from '@mantine/notifications';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
 import { counted, duration } from '~/lib/format.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';

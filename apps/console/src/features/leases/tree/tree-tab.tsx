@@ -1,5 +1,3 @@
-'use client';
-
 import { Anchor, Button, Code } from '@mantine/core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';

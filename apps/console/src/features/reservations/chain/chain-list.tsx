@@ -1,5 +1,3 @@
-'use client';
-
 import { CopyableId } from '~/ui/text/copyable-id.tsx';
 import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';

@@ -1,5 +1,3 @@
-'use client';
-
 import { CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '~/ui/link.tsx';

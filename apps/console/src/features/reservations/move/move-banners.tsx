@@ -1,5 +1,3 @@
-'use client';
-
 import dynamic from 'next/dynamic';
 import { useFollowed } from '~/resources/actions/followed.ts';
 import { followedMoves } from './followed-moves.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Select, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';

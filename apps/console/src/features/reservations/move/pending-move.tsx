@@ -1,5 +1,3 @@
-'use client';
-
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
 import { Notice } from '~/ui/states/notice.tsx';

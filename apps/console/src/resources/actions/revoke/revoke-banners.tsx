@@ -1,5 +1,3 @@
-'use client';
-
 import dynamic from 'next/dynamic';
 import { followedRevokes } from './followed-revokes.ts';
 import { useFollowed } from '../followed.ts';

@@ -1,5 +1,3 @@
-'use client';
-
 import { SegmentedControl } from '@mantine/core';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
