@@ -3,7 +3,7 @@
 import dynamic from 'next/dynamic';
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
-import { NotAllowed } from '~/ui/states/not-allowed.tsx';
+import { NotAllowed } from '~/ui/states/states.tsx';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { TokensTab } from './tokens/tokens-tab.tsx';
 

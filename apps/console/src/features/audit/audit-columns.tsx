@@ -1,10 +1,7 @@
 import { UnstyledButton } from '@mantine/core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { LongName } from '~/ui/text/long-name.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Under, LongName, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import classes from './audit.module.css';
 import { auditTarget, modeOf, type AuditEntry } from './audit-target.ts';
 

@@ -3,7 +3,7 @@ import { Link } from '~/ui/link.tsx';
 import { useEffect } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
 import { JsonView } from '~/ui/page/json-view.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono } from '~/ui/text/text.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { ROLES } from '@leasehold/keys-core';
 import { absolute } from '~/lib/format.ts';

@@ -1,10 +1,7 @@
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { Under } from '~/ui/text/under.tsx';
+import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS, PhaseBadge } from '~/resources/looks.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
 import type { Outputs } from '~/lib/api/api.ts';

@@ -6,7 +6,7 @@ import { parseAsString, useQueryStates } from 'nuqs';
 import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
 import { GrantActions } from '~/resources/actions/grant-actions.tsx';
@@ -21,9 +21,7 @@ import { BackendPanel } from './backend-panel.tsx';
 import type { KeyItem } from './key-columns.tsx';
 import classes from './keys.module.css';
 import { Facts } from '~/ui/page/facts.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
 
 // What a first visit does not show is loaded with its tab.

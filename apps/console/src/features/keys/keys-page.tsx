@@ -8,7 +8,7 @@ import { GrantList, useGrantListState, type GrantListState } from '~/resources/l
 import { LongOver } from '~/resources/list/nothing-found.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { KEY_COLUMNS } from './key-columns.tsx';
 import { KEY_FIELDS, keyListInput } from './key-search.ts';
 import classes from './keys.module.css';

@@ -1,9 +1,8 @@
 import { isTaken, type LeaseItem } from './lease-item.ts';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';

@@ -15,7 +15,7 @@ import { PhaseBadge } from '~/resources/looks.tsx';
 import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { UseHistory } from './environments/use-history.tsx';
 import { LeaseFacts } from './lease-facts.tsx';
 import { isTaken, type LeaseItem } from './lease-item.ts';

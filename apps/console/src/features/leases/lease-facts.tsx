@@ -1,7 +1,6 @@
 import { Link } from '~/ui/link.tsx';
 import { Facts } from '~/ui/page/facts.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { CopyableId, RelativeTime } from '~/ui/text/text.tsx';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { endedAt, isTaken, type LeaseItem } from './lease-item.ts';

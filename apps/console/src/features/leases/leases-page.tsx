@@ -9,7 +9,7 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
 import { LongOver } from '~/resources/list/nothing-found.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { LEASE_COLUMNS } from './lease-columns.tsx';
 import { LEASE_FIELDS, leaseListInput } from './lease-search.ts';
 

@@ -3,7 +3,7 @@ import { Text } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
 import { PlainTable } from '~/ui/page/plain-table.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono } from '~/ui/text/text.tsx';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import classes from './overview.module.css';

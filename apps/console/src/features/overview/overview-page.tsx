@@ -4,7 +4,7 @@ import { SegmentedControl, Skeleton } from '@mantine/core';
 import { parseAsInteger, useQueryState } from 'nuqs';
 import { PageHeader } from '~/ui/page/page-header.tsx';
 import { DataAge } from '~/ui/states/data-age.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ChartPanels } from './charts/chart-panels.tsx';

@@ -1,9 +1,9 @@
 import { Skeleton, Text } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { RelativeTime } from '~/ui/text/text.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';

@@ -1,10 +1,7 @@
 import { keyNameOf } from '@leasehold/keys-core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
 import { routes } from '~/lib/routes.ts';
 import { ChainPath } from './chain/chain-path.tsx';
 import { KeyText } from './key-text.tsx';

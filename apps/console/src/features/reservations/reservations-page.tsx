@@ -2,16 +2,14 @@
 
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { mapItems } from '~/ui/table/map-items.ts';

@@ -1,7 +1,7 @@
 import { ScrollArea, SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '../looks.tsx';
 import { counted, fullName } from '~/lib/format.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';

@@ -3,7 +3,7 @@ import { Link } from '~/ui/link.tsx';
 import { useState } from 'react';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { counted, fullName } from '~/lib/format.ts';

@@ -1,10 +1,8 @@
 import type { WaiterView } from '@leasehold/keys-core';
 import { column, type Column } from '~/ui/table/column.ts';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { count, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';

@@ -5,14 +5,14 @@ import type { ApiError } from '~/lib/api/api-error.ts';
 import { useDatacenterFilter, type DatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { fullName } from '~/lib/format.ts';
 import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import type { ListPage } from '~/ui/table/table-types.ts';
 import { useSelection } from '~/ui/table/use-selection.ts';
 import { BulkBar, BulkPanel } from '../bulk/lazy-bulk.tsx';
 import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
-import { DatacenterMenu } from './datacenter-menu.tsx';
+import { DatacenterMenu, withDatacenter } from './datacenters.tsx';
 import {
   GRANT_SORTS,
   grantSearchProblems,
@@ -21,7 +21,6 @@ import {
 } from './grant-search.ts';
 import { NothingFound } from './nothing-found.tsx';
 import { PhaseFilter } from './phase-filter.tsx';
-import { withDatacenter } from './with-datacenter.tsx';
 
 /** The state of a list of grants, from the address. */
 export interface GrantListState<Input extends object = object> {

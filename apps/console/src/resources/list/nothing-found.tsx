@@ -1,6 +1,6 @@
 import { Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import type { ListState } from '~/lib/search/use-list-state.ts';
 import { ANY_PHASE } from './phase-search.ts';
 import { withField } from '~/lib/search/search-text.ts';

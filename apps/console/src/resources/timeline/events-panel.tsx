@@ -1,8 +1,7 @@
 import { column, type Column } from '~/ui/table/column.ts';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
+import { Mono, LookBadge } from '~/ui/text/text.tsx';
 import { EVENT_LOOKS } from './event-looks.ts';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';

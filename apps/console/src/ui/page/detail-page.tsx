@@ -3,7 +3,7 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { DataAge } from '../states/data-age.tsx';
-import { ErrorState } from '../states/error-state.tsx';
+import { ErrorState } from '../states/states.tsx';
 import { StaleScope } from '../states/stale-scope.tsx';
 import { PageHeader } from './page-header.tsx';
 

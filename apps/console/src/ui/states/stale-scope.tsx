@@ -5,7 +5,7 @@ import { StaleContext, useStaleSince } from '~/lib/live/use-database-now.ts';
 import { useFreshness, type Read } from '~/lib/live/use-freshness.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
 import { useSignal } from '~/lib/signal.ts';
-import { CopyableId } from '../text/copyable-id.tsx';
+import { CopyableId } from '../text/text.tsx';
 import { Notice } from './notice.tsx';
 import { staleReason } from './stale-reason.ts';
 

@@ -1,9 +1,9 @@
 import { Button } from '@mantine/core';
 import { useRef, useState } from 'react';
 import { counted } from '~/lib/format.ts';
-import { ErrorState } from '../states/error-state.tsx';
+import { ErrorState } from '../states/states.tsx';
 import { StaleScope } from '../states/stale-scope.tsx';
-import { UnreachableNotice } from '../states/unreachable-notice.tsx';
+import { UnreachableNotice } from '../states/notice.tsx';
 import { ColumnHead } from './column-head.tsx';
 import { TableFooter } from './table-footer.tsx';
 import { LoadingRows, SelectAll, TableRows } from './table-rows.tsx';

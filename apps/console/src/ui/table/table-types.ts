@@ -1,7 +1,7 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import type { UnreachableDatacenter } from '../states/unreachable-notice.tsx';
+import type { UnreachableDatacenter } from '../states/notice.tsx';
 import type { Column } from './column.ts';
 import type { Selection } from './use-selection.ts';
 

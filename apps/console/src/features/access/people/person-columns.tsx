@@ -1,9 +1,7 @@
 import { Text } from '@mantine/core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { RowMenu } from '~/ui/menus/row-menu.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Under, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';

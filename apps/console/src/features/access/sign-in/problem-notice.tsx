@@ -1,7 +1,7 @@
 import { VisuallyHidden } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { Notice } from '~/ui/states/notice.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { CopyableId } from '~/ui/text/text.tsx';
 import { untilText, type SignInProblem } from './sign-in-texts.ts';
 
 const TICK_MS = 1_000;

@@ -1,10 +1,7 @@
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { RowMenu } from '~/ui/menus/row-menu.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routes } from '~/lib/routes.ts';

@@ -1,8 +1,8 @@
 import { Modal, Stack } from '@mantine/core';
 import { Facts } from '~/ui/page/facts.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { ErrorState } from '~/ui/states/states.tsx';
 import { PlainTable } from '~/ui/page/plain-table.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono } from '~/ui/text/text.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';

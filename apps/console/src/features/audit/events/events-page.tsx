@@ -3,14 +3,12 @@
 import { type EventView, EVENT_KINDS, FACES } from '@leasehold/keys-core';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { FilterManyMenu, FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
+import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';

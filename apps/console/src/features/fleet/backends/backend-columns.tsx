@@ -1,10 +1,7 @@
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { routes } from '~/lib/routes.ts';
 import { endOf, type Backend } from './backend-texts.ts';
 

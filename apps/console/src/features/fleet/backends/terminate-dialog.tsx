@@ -2,7 +2,7 @@ import { List, Radio, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
 import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono } from '~/ui/text/text.tsx';
 import { fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';

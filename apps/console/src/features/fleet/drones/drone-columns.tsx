@@ -1,8 +1,7 @@
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { LookBadge, Mono } from '~/ui/text/text.tsx';
 import { routes } from '~/lib/routes.ts';
 import { type Drone, type DroneAct, roundTrip } from './drone-texts.ts';
 import { Heartbeat } from './heartbeat.tsx';

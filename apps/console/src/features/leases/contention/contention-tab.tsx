@@ -1,12 +1,11 @@
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { DatacenterMenu } from '~/resources/list/datacenters.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { EmptyState, ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { UnreachableNotice } from '~/ui/states/unreachable-notice.tsx';
+import { UnreachableNotice } from '~/ui/states/notice.tsx';
 import { TableFooter } from '~/ui/table/table-footer.tsx';
 import { useHeldRows } from '~/ui/table/held-rows.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';

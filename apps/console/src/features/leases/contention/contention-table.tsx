@@ -1,7 +1,7 @@
 import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { RelativeTime } from '~/ui/text/text.tsx';
 import { counted, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import tableClasses from '~/ui/table/data-table.module.css';

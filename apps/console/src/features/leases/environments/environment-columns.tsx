@@ -1,8 +1,7 @@
 import { endedAt, isTaken, type LeaseItem } from '../lease-item.ts';
 import { column, type Column } from '~/ui/table/column.ts';
-import { Under } from '~/ui/text/under.tsx';
+import { Under, RelativeTime } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
 import { CommentCell, HolderCell, NameCell } from '../lease-columns.tsx';

@@ -6,7 +6,7 @@ import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
 import { LongOver } from '~/resources/list/nothing-found.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import classes from '../leases.module.css';
 import { ENVIRONMENT_COLUMNS } from './environment-columns.tsx';
 import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.ts';

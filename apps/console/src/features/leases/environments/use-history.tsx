@@ -1,8 +1,7 @@
 import { column, type Column } from '~/ui/table/column.ts';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { duration } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';

@@ -1,14 +1,12 @@
 import { Anchor, Button, Code } from '@mantine/core';
 import { parseAsString, useQueryStates } from 'nuqs';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { DatacenterMenu } from '~/resources/list/datacenters.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { DataAge } from '~/ui/states/data-age.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
+import { EmptyState, ErrorState } from '~/ui/states/states.tsx';
+import { Notice, UnreachableNotice } from '~/ui/states/notice.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { UnreachableNotice } from '~/ui/states/unreachable-notice.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { count, counted } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';

@@ -1,20 +1,18 @@
 import { SegmentedControl } from '@mantine/core';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { usePage } from '~/lib/search/use-page.ts';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
 import { backendColumns } from '../../backends/backend-columns.tsx';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { KeyView } from '@leasehold/keys-core/keys';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Under, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
 

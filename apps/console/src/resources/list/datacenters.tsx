@@ -1,5 +1,7 @@
 import { column, type Column } from '~/ui/table/column.ts';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono } from '~/ui/text/text.tsx';
+import { type DatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 
 const HEADER = 'Datacenter';
 
@@ -18,4 +20,21 @@ export function withDatacenter<Item extends { readonly datacenter: string }>(
     <Mono>{item.datacenter}</Mono>
   ));
   return first === undefined ? [datacenter] : [first, datacenter, ...rest];
+}
+
+/** The datacenter whose rows a list shows; no menu if there is only one. */
+export function DatacenterMenu({ filter }: { readonly filter: DatacenterFilter }) {
+  const { items, here } = useDatacenters();
+  if (!filter.isSeveral) return null;
+  return (
+    <FilterMenu
+      label="Datacenter"
+      value={filter.chosen ?? undefined}
+      options={items.map(({ name, isReachable }) => ({
+        value: name,
+        label: `${name}${name === here ? ', this one' : ''}${isReachable ? '' : ', cannot be reached'}`,
+      }))}
+      onChange={filter.setChosen}
+    />
+  );
 }
