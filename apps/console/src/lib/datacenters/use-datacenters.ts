@@ -11,34 +11,19 @@ export type Datacenter = Outputs['datacenters']['list']['items'][number];
 const EVERY_MS = 3_000;
 
 /** Every datacenter, this one first; empty before they are known. */
-export function useDatacenters(): {
-  /** The name of this controller's datacenter. */
-  readonly here: string;
-  readonly items: readonly Datacenter[];
-  /** With only one, the pages do not mention datacenters. */
-  readonly isSeveral: boolean;
-  readonly store: Outputs['datacenters']['list']['store'] | undefined;
-} {
+export function useDatacenters() {
   const { datacenter: here } = useSession();
   const { data } = useLiveQuery('datacenters', 'list', {}, { everyMs: EVERY_MS });
-  const items = data?.items ?? [];
+  const items: readonly Datacenter[] = data?.items ?? [];
+  // With only one, the pages do not mention datacenters.
   return { here, items, isSeveral: items.length > 1, store: data?.store };
 }
 
 /** Which datacenters a list is of, kept in the address as `datacenter`. */
-export interface DatacenterFilter {
-  readonly isSeveral: boolean;
-  /** Null: all of them. */
-  readonly chosen: string | null;
-  readonly setChosen: (datacenter: string | null) => void;
-  /** The additional input of the list's procedure; empty if there is only one datacenter. */
-  readonly input: { readonly datacenter?: string };
-  /** Whether rows may be of another datacenter, whose events do not arrive here. */
-  readonly isOfOthers: boolean;
-}
+export type DatacenterFilter = ReturnType<typeof useDatacenterFilter>;
 
 /** All datacenters unless one was chosen. Another choice begins at the first page. */
-export function useDatacenterFilter(): DatacenterFilter {
+export function useDatacenterFilter() {
   const { here, isSeveral } = useDatacenters();
   const [{ datacenter }, setState] = useQueryStates(
     { datacenter: parseAsString, after: parseAsString },
@@ -46,9 +31,12 @@ export function useDatacenterFilter(): DatacenterFilter {
   );
   return {
     isSeveral,
+    /** Null: all of them. */
     chosen: datacenter,
-    setChosen: (next) => void setState({ datacenter: next, after: null }),
+    setChosen: (next: string | null) => void setState({ datacenter: next, after: null }),
+    /** The additional input of the list's procedure; empty if there is only one datacenter. */
     input: listedDatacenters(datacenter, isSeveral),
+    /** Whether rows may be of another datacenter, whose events do not arrive here. */
     isOfOthers: isSeveral && datacenter !== here,
   };
 }

@@ -22,7 +22,7 @@ export function BulkBar({
   selection,
 }: {
   readonly face: GrantFace;
-  readonly selection: Selection<GrantView>;
+  readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear'>;
 }) {
   const [action, setAction] = useState<BulkAction | null>(null);
   const [, setBulkId] = useBulkId();

@@ -20,7 +20,7 @@ export function BulkPanel({ face }: { readonly face: GrantFace }) {
 /** What can be done to the chosen rows; its code is loaded when the first row is chosen. */
 export function BulkBar(props: {
   readonly face: GrantFace;
-  readonly selection: Selection<GrantView>;
+  readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear'>;
 }) {
   return props.selection.count === 0 ? null : <LoadedBar {...props} />;
 }

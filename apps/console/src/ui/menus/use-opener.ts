@@ -3,45 +3,28 @@ import {
   useRef,
   useState,
   type KeyboardEvent,
-  type RefObject,
   useEffect,
   useImperativeHandle,
   type Ref,
 } from 'react';
 
-/** What a button needs to open something below it. */
-export interface OpenerProps {
-  readonly ref: RefObject<HTMLButtonElement | null>;
-  readonly id: string;
-  readonly 'aria-haspopup': 'menu' | 'dialog';
-  readonly 'aria-expanded': boolean;
-  readonly 'aria-controls': string | undefined;
-  readonly onPointerEnter: () => void;
-  readonly onFocus: () => void;
-  readonly onClick: () => void;
-  readonly onKeyDown: (event: KeyboardEvent) => void;
-}
-
 /** A button, and what it opens, whose code need not be there yet. */
-export interface Opener {
-  readonly props: OpenerProps;
-  /** The pointer or the focus was at the button: from now on the content must be in the document, closed. */
-  readonly isWanted: boolean;
-  readonly isOpen: boolean;
-  readonly setOpen: (isOpen: boolean) => void;
-}
+export type Opener = ReturnType<typeof useOpener>;
+/** What a button needs to open something below it. */
+export type OpenerProps = Opener['props'];
 
 /**
  * The state of a button that opens something below it. Its content is wanted as soon as the pointer
  * or the focus is at the button, so that it is usually there when the button is used.
  */
-export function useOpener(what: 'menu' | 'dialog'): Opener {
+export function useOpener(what: 'menu' | 'dialog') {
   const id = useId();
   const ref = useRef<HTMLButtonElement>(null);
   const [isWanted, setWanted] = useState(false);
   const [isOpen, setOpen] = useState(false);
   const want = (): void => setWanted(true);
   return {
+    /** The pointer or the focus was at the button: the content must be in the document, closed. */
     isWanted,
     isOpen,
     setOpen,
@@ -58,7 +41,7 @@ export function useOpener(what: 'menu' | 'dialog'): Opener {
         want();
         setOpen(!isOpen);
       },
-      onKeyDown(event) {
+      onKeyDown(event: KeyboardEvent) {
         if (what !== 'menu' || event.key !== 'ArrowDown') return;
         // Otherwise the page would scroll.
         event.preventDefault();

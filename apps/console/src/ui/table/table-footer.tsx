@@ -91,13 +91,6 @@ function Pager({
   );
 }
 
-interface Paging {
-  readonly hasPrevious: boolean;
-  readonly first: () => void;
-  readonly previous: () => void;
-  readonly next: (cursor: string) => void;
-}
-
 /**
  * Pages by cursor. A cursor leads forward only, so the visited pages are remembered; after a reload
  * in the middle, only "first" and the browser's own Back lead back.
@@ -105,7 +98,7 @@ interface Paging {
 function usePaging(
   state: { readonly after: string | null; readonly setAfter: (after: string | null) => void },
   identity: string,
-): Paging {
+) {
   const trail = useRef<{ identity: string; cursors: (string | null)[] }>({ identity, cursors: [] });
   const { cursors } = trail.current;
   const at = cursors.lastIndexOf(state.after);
@@ -113,14 +106,14 @@ function usePaging(
   const hasPrevious = before.length > 0;
   return {
     hasPrevious,
-    first() {
+    first(): void {
       trail.current = { identity, cursors: [] };
       state.setAfter(null);
     },
-    previous() {
+    previous(): void {
       state.setAfter(before.at(-1) ?? null);
     },
-    next(cursor) {
+    next(cursor: string): void {
       const come = at >= 0 ? cursors.slice(0, at + 1) : [state.after];
       trail.current = { identity, cursors: [...come, cursor] };
       state.setAfter(cursor);

@@ -6,12 +6,10 @@ export function NewPasswordInput({
   label,
   value,
   onChange,
-  hasFocus = false,
 }: {
   readonly label: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
-  readonly hasFocus?: boolean;
 }) {
   return (
     <PasswordInput
@@ -21,7 +19,6 @@ export function NewPasswordInput({
       autoComplete="new-password"
       required
       withAsterisk={false}
-      {...(hasFocus ? { 'data-autofocus': true, autoFocus: true } : {})}
       value={value}
       error={value === '' ? undefined : passwordProblem(value)}
       onChange={(event) => onChange(event.currentTarget.value)}
