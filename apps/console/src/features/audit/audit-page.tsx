@@ -14,9 +14,12 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { auditColumns } from './audit-columns.tsx';
-import { AUDIT_FIELDS, auditListInput, instantOf } from './audit-search.ts';
+import { AUDIT_FIELDS, auditListInput, instantOf, type Span, spanText } from './audit-search.ts';
 import type { AuditEntry } from './audit-target.ts';
-import { SpanFilter } from './span-filter.tsx';
+import { Button } from '@mantine/core';
+import { IconChevronDown } from '@tabler/icons-react';
+import dynamic from 'next/dynamic';
+import { useOpener } from '~/ui/menus/use-opener.ts';
 
 const AuditDialog = lazyDialog('entry', () =>
   import('./audit-dialog.tsx').then((module) => module.AuditDialog),
@@ -102,6 +105,37 @@ function Audit() {
         }
       />
       <AuditDialog entry={shown} onClose={() => setShown(null)} />
+    </>
+  );
+}
+
+const SpanPopover = dynamic(
+  () => import('./span-popover.tsx').then((module) => module.SpanPopover),
+  {
+    ssr: false,
+  },
+);
+
+/** The time that a list spans, as a button; times are UTC, as everywhere on the page. */
+function SpanFilter({
+  span,
+  onChange,
+}: {
+  readonly span: Span;
+  readonly onChange: (span: Span) => void;
+}) {
+  const opener = useOpener('dialog');
+  const isSet = span.from !== null || span.to !== null;
+  return (
+    <>
+      <Button
+        {...opener.props}
+        variant={isSet ? 'light' : 'default'}
+        rightSection={<IconChevronDown size={13} />}
+      >
+        {spanText(span.from, span.to)}
+      </Button>
+      {opener.isWanted ? <SpanPopover opener={opener} span={span} onChange={onChange} /> : null}
     </>
   );
 }

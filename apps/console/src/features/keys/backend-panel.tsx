@@ -31,7 +31,7 @@ export function BackendPanel({
     return (
       <Panel title="Backend">
         {read.isError ? (
-          <ErrorState error={read.error} what="the backend" onRetry={() => void read.refetch()} />
+          <ErrorState read={read} what="the backend" />
         ) : (
           <Skeleton height={150} aria-busy="true" />
         )}

@@ -35,7 +35,7 @@ export function RecentActs() {
           {whyNot}
         </Text>
       ) : read.data === undefined && read.isError ? (
-        <ErrorState error={read.error} what="the audit" onRetry={() => void read.refetch()} />
+        <ErrorState read={read} what="the audit" />
       ) : read.data === undefined ? (
         <Skeleton height={120} aria-busy="true" />
       ) : read.data.items.length === 0 ? (

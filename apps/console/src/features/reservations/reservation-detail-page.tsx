@@ -18,13 +18,18 @@ import { ChainDrawing } from './chain/chain-drawing.tsx';
 import { ChainList } from './chain/chain-list.tsx';
 import { HolderPanel } from './holder-panel.tsx';
 import { KeyText } from './key-text.tsx';
-import { MoveButton } from './move/move-button.tsx';
 import { PendingMove } from './move/pending-move.tsx';
 import type { ReservationDetail } from './reservation-item.ts';
 import { WayBack } from '~/resources/detail/way-back.tsx';
 import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
 import classes from './reservations.module.css';
+import { IconRoute } from '@tabler/icons-react';
+import { useState } from 'react';
+import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { GuardedButton } from '~/ui/guarded-button.tsx';
+import { useWhyNot } from '~/lib/session/session.tsx';
+import type { MoveDialogProps } from './move/move-dialog.tsx';
 
 /** Moves have no event. */
 const EVERY_MS = 1_500;
@@ -152,4 +157,42 @@ function NotReserved({ of }: { readonly of: readonly string[] }) {
       will live where the first connect to it is made.
     </EmptyState>
   );
+}
+
+const MoveDialog = lazyDialog('isOpen', () =>
+  import('./move/move-dialog.tsx').then((module) => module.MoveDialog),
+);
+
+/** Moves the key, or says why it cannot be moved now. */
+function MoveButton({ reservation, grant }: Pick<MoveDialogProps, 'reservation' | 'grant'>) {
+  const [isOpen, setOpen] = useState(false);
+  const roleWhyNot = useWhyNot('operator');
+  const { isSeveral } = useDatacenters();
+  return (
+    <>
+      <GuardedButton
+        whyNot={roleWhyNot ?? whyNotMovable(reservation, isSeveral)}
+        leftSection={<IconRoute size={14} />}
+        onClick={() => setOpen(true)}
+      >
+        Move
+      </GuardedButton>
+      <MoveDialog
+        reservation={reservation}
+        grant={grant}
+        isOpen={isOpen}
+        onClose={() => setOpen(false)}
+      />
+    </>
+  );
+}
+
+function whyNotMovable(
+  { links, datacenter }: ReservationDetail,
+  isSeveral: boolean,
+): string | undefined {
+  if (!isSeveral) return 'There is one datacenter: see LEASEHOLD_PEERS.';
+  return links.at(-1)?.state === 'unreachable'
+    ? `${datacenter} cannot be reached: the key can only leave it by its own hand.`
+    : undefined;
 }

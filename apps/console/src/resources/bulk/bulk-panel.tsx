@@ -33,7 +33,7 @@ export function BulkPanel({
   if (read.data === undefined) {
     return read.isError ? (
       <section className={classes['panel']} aria-label="Bulk action">
-        <ErrorState error={read.error} what="the bulk action" onRetry={() => void read.refetch()} />
+        <ErrorState read={read} what="the bulk action" />
       </section>
     ) : null;
   }

@@ -20,7 +20,11 @@ import {
   type GrantSort,
 } from './grant-search.ts';
 import { NothingFound } from './nothing-found.tsx';
-import { PhaseFilter } from './phase-filter.tsx';
+import { PHASES } from '@leasehold/keys-core';
+import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
+import { PHASE_LOOKS } from '../looks.tsx';
+import { ANY_PHASE } from './phase-search.ts';
+import { withField } from '~/lib/search/search-text.ts';
 
 /** The state of a list of grants, from the address. */
 export interface GrantListState<Input extends object = object> {
@@ -107,5 +111,32 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
       />
       <BulkBar face={face} selection={selection} />
     </>
+  );
+}
+
+const OPTIONS = [
+  ...PHASES.map((value) => ({ value, label: PHASE_LOOKS[value].label })),
+  { value: ANY_PHASE, label: 'Any, also long over' },
+];
+
+/**
+ * The phase that a list is filtered by, as a menu over the search's `phase:`. Unless one is chosen, what
+ * ended long ago is left out.
+ */
+function PhaseFilter({
+  label,
+  state,
+}: {
+  readonly label: string;
+  readonly state: Pick<ListState<string>, 'q' | 'search' | 'setQ'>;
+}) {
+  return (
+    <FilterMenu
+      label={label}
+      value={state.search.fields['phase']}
+      unset="In use or recently"
+      options={OPTIONS}
+      onChange={(phase) => state.setQ(withField(state.q, 'phase', phase))}
+    />
   );
 }

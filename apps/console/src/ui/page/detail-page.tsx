@@ -48,7 +48,7 @@ export function DetailPage<Item>({
         ) : error === null ? (
           <DetailSkeleton />
         ) : (
-          <ErrorState error={error} what={what} onRetry={() => void read.refetch()} />
+          <ErrorState read={read} what={what} />
         )}
       </>
     );

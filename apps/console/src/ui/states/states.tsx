@@ -1,3 +1,4 @@
+import type { UseQueryResult } from '@tanstack/react-query';
 import { Stack, Text, Title, Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
 import classes from './states.module.css';
@@ -34,15 +35,15 @@ export function EmptyState({
 
 /** What could not be read, why, what to tell the people who look into it, and the way to try again. */
 export function ErrorState({
-  error,
+  read,
   what,
-  onRetry,
 }: {
-  readonly error: ApiError;
+  readonly read: Pick<UseQueryResult<unknown, ApiError>, 'error' | 'refetch'>;
   /** What could not be read: `the keys`. */
   readonly what: string;
-  readonly onRetry: () => void;
 }) {
+  const { error } = read;
+  if (error === null) return null;
   return (
     <Stack className={classes['state']} role="alert" data-tone="bad">
       <IconAlertTriangle size={22} aria-hidden className={classes['icon']} />
@@ -58,7 +59,11 @@ export function ErrorState({
           </Group>
         )}
       </Text>
-      <Button variant="default" leftSection={<IconRefresh size={14} />} onClick={onRetry}>
+      <Button
+        variant="default"
+        leftSection={<IconRefresh size={14} />}
+        onClick={() => void read.refetch()}
+      >
         Try again
       </Button>
     </Stack>

@@ -1,16 +1,18 @@
-import { Button } from '@mantine/core';
-import { useRef, useState } from 'react';
+import { Button, UnstyledButton } from '@mantine/core';
+import { useRef, useState, type RefObject } from 'react';
 import { counted } from '~/lib/format.ts';
 import { ErrorState } from '../states/states.tsx';
 import { StaleScope } from '../states/stale-scope.tsx';
 import { UnreachableNotice } from '../states/notice.tsx';
-import { ColumnHead } from './column-head.tsx';
 import { TableFooter } from './table-footer.tsx';
 import { LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
-import type { DataTableProps } from './table-types.ts';
+import type { DataTableProps, TableState } from './table-types.ts';
 import { useHeldRows } from './held-rows.ts';
-import { useRowKeys } from './use-row-keys.ts';
 import classes from './data-table.module.css';
+import { useQueryClient } from '@tanstack/react-query';
+import { useShortcut } from '../shortcuts/use-shortcut.ts';
+import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react';
+import type { Column } from './column.ts';
 
 /**
  * A list as every page shows it: sortable heads, pages by cursor, rows that stay put while somebody
@@ -36,13 +38,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
   });
 
   if (read.data === undefined && read.isError) {
-    return (
-      <ErrorState
-        error={read.error}
-        what={`the ${props.label}`}
-        onRetry={() => void read.refetch()}
-      />
-    );
+    return <ErrorState read={read} what={`the ${props.label}`} />;
   }
   return (
     <div className={classes['table-box']}>
@@ -120,5 +116,72 @@ function Changes({ held }: { readonly held: { changeCount: number; showAll: () =
         {counted(held.changeCount, 'change')}: show
       </Button>
     </div>
+  );
+}
+
+/** `j` and `k` go from row to row, by the first link of each; `x` selects; `r` refreshes. */
+function useRowKeys(
+  body: RefObject<HTMLTableSectionElement | null>,
+  select: (index: number) => void,
+): void {
+  const queryClient = useQueryClient();
+  const elements = (): HTMLTableRowElement[] => [
+    ...(body.current?.querySelectorAll<HTMLTableRowElement>('tr[data-row]') ?? []),
+  ];
+  const activeAt = (): number =>
+    elements().findIndex((element) => element.contains(document.activeElement));
+  const step = (by: 1 | -1): void => {
+    const all = elements();
+    const at = activeAt();
+    const next = at === -1 ? (by === 1 ? 0 : all.length - 1) : at + by;
+    const target = all[next]?.querySelector<HTMLElement>('a, button');
+    target?.focus();
+    target?.scrollIntoView({ block: 'nearest' });
+  };
+  useShortcut('j', 'Next row', () => step(1));
+  useShortcut('k', 'Row before', () => step(-1));
+  useShortcut('x', 'Select the row', () => {
+    select(Number(elements()[activeAt()]?.dataset['index'] ?? -1));
+  });
+  useShortcut('r', 'Refresh', () => void queryClient.invalidateQueries());
+}
+
+const ICONS = { asc: IconArrowUp, desc: IconArrowDown };
+
+/** The head of a column, a button where the list can be sorted by it. */
+function ColumnHead<Item>({
+  column: { header, sort, from, align, isFilling, isHeadHidden },
+  state,
+}: {
+  readonly column: Column<Item>;
+  readonly state: TableState;
+}) {
+  const content =
+    isHeadHidden === true ? <span className="visually-hidden">{header}</span> : header;
+  const isSorted = sort !== undefined && state.sort === sort;
+  const direction = state.direction ?? 'asc';
+  const SortIcon = isSorted ? ICONS[direction] : IconArrowsSort;
+  return (
+    <th
+      scope="col"
+      data-from={from}
+      data-align={align}
+      data-fill={isFilling}
+      aria-sort={isSorted ? (direction === 'asc' ? 'ascending' : 'descending') : undefined}
+    >
+      {sort === undefined ? (
+        content
+      ) : (
+        <UnstyledButton
+          className={classes['sort'] ?? ''}
+          onClick={() => {
+            state.setSort?.(sort as never, isSorted && direction === 'asc' ? 'desc' : 'asc');
+          }}
+        >
+          {content}
+          <SortIcon size={12} aria-hidden data-idle={!isSorted || undefined} />
+        </UnstyledButton>
+      )}
+    </th>
   );
 }

@@ -31,13 +31,9 @@ export function TokenDetailsDialog({
 }
 
 function TokenDetails({ tokenId }: { readonly tokenId: string }) {
-  const { data, error, refetch } = useLiveQuery('tokens', 'get', { tokenId });
-  if (data === undefined) {
-    return error === null ? null : (
-      <ErrorState error={error} what="this token" onRetry={() => void refetch()} />
-    );
-  }
-  const { token, fairUse } = data;
+  const read = useLiveQuery('tokens', 'get', { tokenId });
+  if (read.data === undefined) return <ErrorState read={read} what="this token" />;
+  const { token, fairUse } = read.data;
   return (
     <Stack gap="sm">
       <Facts

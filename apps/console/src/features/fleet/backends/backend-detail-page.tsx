@@ -3,7 +3,7 @@
 import { Stack, Text } from '@mantine/core';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
-import { useState } from 'react';
+import { useState, useEffect } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { DetailPage } from '~/ui/page/detail-page.tsx';
@@ -14,10 +14,20 @@ import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { duration, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
-import { endOf, terminateProblem, type BackendWithStates } from './backend-texts.ts';
+import {
+  endOf,
+  terminateProblem,
+  type BackendWithStates,
+  type BackendState,
+} from './backend-texts.ts';
 import classes from './backend-detail-page.module.css';
 import { StateTimeline } from './state-timeline.tsx';
-import { useBackend } from './use-backend.ts';
+import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
+import { api, query } from '~/lib/api/api.ts';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { pause } from '~/lib/live/live-state.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 
 const TerminateDialog = lazyDialog('isOpen', () =>
   import('./terminate-dialog.tsx').then((module) => module.TerminateDialog),
@@ -148,4 +158,42 @@ function Logs({ backend: { logs, droneId } }: { readonly backend: BackendWithSta
       <CopyableId id={logs.stderr} label="path of the standard error" />
     </Stack>
   );
+}
+
+/**
+ * A backend and its states. Each state appears when it is reported, and everything is also read again
+ * regularly, so that a lost stream delays states by seconds and loses none.
+ */
+function useBackend(
+  backendId: string,
+  datacenter: string,
+): UseQueryResult<BackendWithStates, ApiError> {
+  const where = at(datacenter);
+  const isHere = where.datacenter === undefined;
+  const read = useLiveQuery('backends', 'get', { backendId, ...where });
+  const queryClient = useQueryClient();
+  // No stream after the last state, because a browser has few connections to spare. Streams of other
+  // datacenters do not reach this controller.
+  const isWatched = isHere && read.data !== undefined && read.data.status !== 'terminated';
+  useEffect(() => {
+    if (!isWatched) return undefined;
+    const { queryKey } = query('backends', 'get', { backendId });
+    const subscription = api.subscription(
+      'backends.watch',
+      { backendId },
+      {
+        onData(data) {
+          const { id } = data as BackendState;
+          const known = queryClient.getQueryData<BackendWithStates>(queryKey);
+          // The stream begins with every state from the first on.
+          if (pause.isPaused() || known?.states.some((state) => state.id === id) === true) return;
+          void queryClient.invalidateQueries({ queryKey });
+        },
+        // Then only the timer reads again.
+        onError: () => undefined,
+      },
+    );
+    return () => subscription.unsubscribe();
+  }, [backendId, isWatched, queryClient]);
+  return read;
 }

@@ -1,6 +1,6 @@
 'use client';
 
-import { DRONE_STATUSES } from '@leasehold/keys-core';
+import { DRONE_STATUSES, type DroneStatus } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
@@ -14,8 +14,8 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import type { DroneActRequest } from './drone-act-dialog.tsx';
 import { droneColumns } from './drone-columns.tsx';
-import { droneListInput, statusOf } from './drone-search.ts';
 import type { Drone } from './drone-texts.ts';
+import type { Inputs } from '~/lib/api/api.ts';
 
 const DroneActDialog = lazyDialog('request', () =>
   import('./drone-act-dialog.tsx').then((module) => module.DroneActDialog),
@@ -85,4 +85,27 @@ export function DronesPage() {
 function programsOf(drones: readonly Drone[] | undefined, chosen: string | null): string[] {
   const names = (drones ?? []).flatMap(({ programs }) => programs.map(({ name }) => name));
   return [...new Set(chosen === null ? names : [chosen, ...names])].sort();
+}
+
+const PAGE_ROWS = 100;
+
+/** The filters of the drones, as the address has them. */
+interface DronesWanted {
+  readonly status: string | null;
+  readonly program: string | null;
+  readonly after: string | null;
+}
+
+function statusOf(text: string | null): DroneStatus | null {
+  return DRONE_STATUSES.find((known) => known === text) ?? null;
+}
+
+/** The input of `drones.list` for these filters; an unknown status is left out. */
+function droneListInput(wanted: DronesWanted): NonNullable<Inputs['drones']['list']> {
+  return {
+    limit: PAGE_ROWS,
+    cursor: wanted.after ?? undefined,
+    status: statusOf(wanted.status) ?? undefined,
+    program: wanted.program ?? undefined,
+  };
 }

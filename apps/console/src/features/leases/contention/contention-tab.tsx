@@ -75,7 +75,7 @@ function Lines({
     onTouched: setTouched,
   };
   if (read.data === undefined && read.isError) {
-    return <ErrorState error={read.error} what="who waits" onRetry={() => void read.refetch()} />;
+    return <ErrorState read={read} what="who waits" />;
   }
   return (
     <StaleScope read={read}>

@@ -43,7 +43,7 @@ export function TreeTab() {
         )}
       </FilterRow>
       {read.data === undefined && read.isError ? (
-        <ErrorState error={read.error} what="the namespaces" onRetry={() => void read.refetch()} />
+        <ErrorState read={read} what="the namespaces" />
       ) : (
         <StaleScope read={read}>
           <UnreachableNotice unreachable={read.data?.unreachable} />
