@@ -19,10 +19,10 @@ import { EventsPanel, JsonView } from '~/resources/detail/lazy-panels.tsx';
 import { WayBack } from '~/resources/detail/way-back.tsx';
 import { BackendPanel } from './backend-panel.tsx';
 import type { KeyItem } from './key-columns.tsx';
-import classes from './keys.module.css';
 import { Facts } from '~/ui/page/facts.tsx';
 import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
+import classes from './keys.module.css';
 
 // What a first visit does not show is loaded with its tab.
 const WaitersPanel = dynamic(() =>

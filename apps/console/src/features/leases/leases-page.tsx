@@ -4,7 +4,6 @@ import { Code } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
-import classes from './leases.module.css';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
@@ -12,6 +11,7 @@ import { LongOver } from '~/resources/list/nothing-found.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { LEASE_COLUMNS } from './lease-columns.tsx';
 import { LEASE_FIELDS, leaseListInput } from './lease-search.ts';
+import classes from './leases.module.css';
 
 // What a first visit does not show is loaded with its tab.
 const ContentionTab = dynamic(() =>

@@ -11,7 +11,6 @@ import { ChartPanels } from './charts/chart-panels.tsx';
 import { RecentActs } from './recent-acts.tsx';
 import { Tiles } from './tiles.tsx';
 import { WINDOWS, DEFAULT_WINDOW_MINUTES } from './windows.ts';
-import classes from './overview.module.css';
 import type { ContendedResource, StatsOverview } from '@leasehold/api/contract';
 import { Link } from '~/ui/link.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
@@ -24,6 +23,7 @@ import { pause } from '~/lib/live/live-state.ts';
 import { useStaleSince } from '~/lib/live/use-database-now.ts';
 import { useSignal } from '~/lib/signal.ts';
 import { concernsOf } from './concerns.ts';
+import classes from './overview.module.css';
 
 const EVERY_MS = 3_000;
 

@@ -7,8 +7,8 @@ import { RelativeTime } from '~/ui/text/text.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
-import classes from './overview.module.css';
 import { fullName } from '~/lib/format.ts';
+import classes from './overview.module.css';
 
 const ACTS_SHOWN = 8;
 

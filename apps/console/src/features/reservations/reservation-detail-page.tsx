@@ -23,13 +23,13 @@ import type { ReservationDetail } from './reservation-item.ts';
 import { WayBack } from '~/resources/detail/way-back.tsx';
 import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
-import classes from './reservations.module.css';
 import { IconRoute } from '@tabler/icons-react';
 import { useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import type { MoveDialogProps } from './move/move-dialog.tsx';
+import classes from './reservations.module.css';
 
 /** Moves have no event. */
 const EVERY_MS = 1_500;

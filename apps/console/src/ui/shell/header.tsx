@@ -18,8 +18,8 @@ import type { ReactNode } from 'react';
 import { openPalette } from './palette-store.ts';
 import { openShortcutsHelp } from '../shortcuts/use-shortcut.ts';
 import { LiveIndicator } from './live-indicator.tsx';
-import classes from './shell.module.css';
 import { LazyMenu } from '../menus/lazy-menu.tsx';
+import classes from './shell.module.css';
 
 export function Header({
   account,

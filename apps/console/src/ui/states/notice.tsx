@@ -1,8 +1,8 @@
 import { IconAlertTriangle, IconInfoCircle, IconCircleCheck } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { Tone } from '../text/text.tsx';
-import classes from './states.module.css';
 import { absolute } from '~/lib/format.ts';
+import classes from './states.module.css';
 
 const ICONS = {
   good: IconCircleCheck,

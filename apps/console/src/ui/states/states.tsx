@@ -1,10 +1,10 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import { Stack, Text, Title, Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
-import classes from './states.module.css';
 import { IconAlertTriangle, IconRefresh } from '@tabler/icons-react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { CopyableId } from '../text/text.tsx';
+import classes from './states.module.css';
 
 /** Nothing is here, why, and what to do about it. */
 export function EmptyState({

@@ -8,11 +8,11 @@ import { TableFooter } from './table-footer.tsx';
 import { LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
 import type { DataTableProps, TableState } from './table-types.ts';
 import { useHeldRows } from './held-rows.ts';
-import classes from './data-table.module.css';
 import { useQueryClient } from '@tanstack/react-query';
 import { useShortcut } from '../shortcuts/use-shortcut.ts';
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react';
 import type { Column } from './column.ts';
+import classes from './data-table.module.css';
 
 /**
  * A list as every page shows it: sortable heads, pages by cursor, rows that stay put while somebody

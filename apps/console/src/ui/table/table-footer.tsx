@@ -3,8 +3,8 @@ import { IconChevronLeft, IconChevronRight, IconChevronsLeft } from '@tabler/ico
 import { counted } from '~/lib/format.ts';
 import { DataAge } from '../states/data-age.tsx';
 import type { DataTableProps, TableState } from './table-types.ts';
-import classes from './data-table.module.css';
 import { useRef } from 'react';
+import classes from './data-table.module.css';
 
 /** How old the page is, and buttons to other pages if there are any. */
 export function TableFooter<Item>({

@@ -1,10 +1,10 @@
 import { type Icon, IconCheck, IconCopy } from '@tabler/icons-react';
-import classes from './text.module.css';
 import { type ReactNode, Fragment } from 'react';
 import { Tip } from '../tip.tsx';
 import { absolute, ago, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { ActionIcon, CopyButton, Group } from '@mantine/core';
+import classes from './text.module.css';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'info' | 'calm';
 

@@ -20,8 +20,8 @@ import { droneNotice, isolationFacts, roundTrip, type Drone } from '../drone-tex
 import { Heartbeat } from '../heartbeat.tsx';
 import { LoadBar } from '../load-bar.tsx';
 import { DRONE_ACTS, useDroneWhyNot } from '../use-drone-acts.ts';
-import classes from './drone-detail-page.module.css';
 import { PlainTable } from '~/ui/page/plain-table.tsx';
+import classes from './drone-detail-page.module.css';
 
 const DroneActDialog = lazyDialog('request', () =>
   import('../drone-act-dialog.tsx').then((module) => module.DroneActDialog),
