@@ -1,3 +1,5 @@
+import { useSyncExternalStore } from 'react';
+
 /** A value that components read with `useSyncExternalStore`, and that anything may change. */
 export interface Signal<Value> {
   get(): Value;
@@ -22,4 +24,9 @@ export function createSignal<Value>(initial: Value): Signal<Value> {
       };
     },
   };
+}
+
+/** The signal's value, and a new rendering whenever it changes. */
+export function useSignal<Value>(signal: Pick<Signal<Value>, 'get' | 'subscribe'>): Value {
+  return useSyncExternalStore(signal.subscribe, signal.get, signal.get);
 }

@@ -1,4 +1,4 @@
-import type { BackendStatus, EndReason, Ladder, Phase } from '@leasehold/keys-core';
+import type { KeyView } from '@leasehold/keys-core/keys';
 
 /** What can be granted, as the API calls it. */
 export type GrantFace = 'key' | 'lease' | 'environment';
@@ -10,31 +10,22 @@ export const GROUP_OF = {
   environment: 'environments',
 } as const satisfies Record<GrantFace, string>;
 
-/** What the views of a key, a lease and an environment have in common. */
-export interface GrantView {
-  readonly name: string;
-  readonly namespace: string;
-  readonly phase: Phase;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly holder: string;
-  readonly grantedAt: string;
-  readonly renewedAt: string;
-  readonly expiresAt: string;
-  readonly renewable: boolean;
-  readonly ladder: Ladder;
-  /** Until when a holder that was ended by force may still act. */
-  readonly stopsBy: string | null;
-  readonly endReason: EndReason | null;
-  readonly releasedAt: string | null;
-  readonly asOf: string;
-  /** Its datacenter; by default this controller's. */
-  readonly datacenter?: string;
-  /** Only for a key: its drone and its backend. */
-  readonly droneId?: string | null;
-  readonly backendId?: string | null;
-  readonly backendStatus?: BackendStatus | null;
-}
+/** What the views of a key, a lease and an environment have in common; a key also has a drone and a backend. */
+export type GrantView = Pick<
+  KeyView,
+  | (
+      | 'name'
+      | 'namespace'
+      | 'phase'
+      | 'leaseId'
+      | 'fencingToken'
+      | 'holder'
+      | 'renewable'
+      | 'ladder'
+    )
+  | ('grantedAt' | 'renewedAt' | 'expiresAt' | 'stopsBy' | 'endReason' | 'releasedAt' | 'asOf')
+> &
+  Partial<Pick<KeyView, 'datacenter' | 'droneId' | 'backendId' | 'backendStatus'>>;
 
 /** Whether there is a grant that an operator can still act on. */
 export function isInForce(grant: Pick<GrantView, 'endReason' | 'releasedAt' | 'phase'>): boolean {

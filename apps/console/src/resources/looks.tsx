@@ -10,7 +10,7 @@ import {
   IconPlayerPause,
   IconPlugConnectedX,
 } from '@tabler/icons-react';
-import { LookBadge, type Look } from '~/ui/text/badge.tsx';
+import { LookBadge, type Look } from '~/ui/text/text.tsx';
 
 /** One look for each phase, everywhere. */
 export const PHASE_LOOKS: Record<Phase, Look> = {

@@ -1,8 +1,5 @@
-'use client';
-
 import { duration } from '~/lib/format.ts';
-import { useStaleSince } from '~/lib/live/stale-since.ts';
-import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useStaleSince, useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import type { GrantView } from './grant-view.ts';
 import classes from './remaining.module.css';
 

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, type ButtonProps } from '@mantine/core';
 import { Tip } from './tip.tsx';
 import { useId, type ReactNode } from 'react';
@@ -29,9 +27,7 @@ export function GuardedButton({ whyNot, onClick, children, ...rest }: GuardedBut
           data-disabled
           aria-disabled
           aria-describedby={reasonId}
-          onClick={(event) => {
-            event.preventDefault();
-          }}
+          onClick={(event) => event.preventDefault()}
         >
           {children}
         </Button>

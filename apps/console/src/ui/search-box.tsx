@@ -1,5 +1,3 @@
-'use client';
-
 import { CloseButton, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
@@ -72,16 +70,12 @@ export function SearchBox({
         value={text}
         error={problems.length === 0 ? undefined : problems.join('; ')}
         // A search that is run after a link was followed would lead back to this page.
-        onBlur={() => {
-          commit(text.trim());
-        }}
+        onBlur={() => commit(text.trim())}
         onChange={(event) => {
           const next = event.currentTarget.value;
           setText(next);
           clearTimeout(timer.current);
-          timer.current = setTimeout(() => {
-            commit(next.trim());
-          }, TYPING_MS);
+          timer.current = setTimeout(() => commit(next.trim()), TYPING_MS);
         }}
       />
     </form>

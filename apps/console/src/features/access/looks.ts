@@ -6,7 +6,7 @@ import {
   IconMail,
   IconClockPause,
 } from '@tabler/icons-react';
-import type { Look } from '~/ui/text/badge.tsx';
+import type { Look } from '~/ui/text/text.tsx';
 import type { PersonState } from './people/person-state.ts';
 import type { TokenState } from './tokens/token-state.ts';
 

@@ -1,10 +1,9 @@
-'use client';
-
 import { Modal } from '@mantine/core';
 import { useEffect, useState, type ReactNode } from 'react';
 import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
+import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 
 /** A form that makes something secret, and then the only view of what was made. */
 export function MadeOnceDialog<Made>({
@@ -13,9 +12,7 @@ export function MadeOnceDialog<Made>({
   title,
   shown,
   children,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
+}: DialogProps & {
   readonly title: { readonly before: string; readonly made: (made: Made) => string };
   readonly shown: (made: Made) => ReactNode;
   /** The form; it reports what it made. */

@@ -18,9 +18,7 @@ export function RoleSelect<Known extends Role>({
       description={ROLE_TEXTS[value]}
       value={value}
       data={roles.map((role) => ({ value: role, label: ROLE_LABELS[role] }))}
-      onChange={(chosen) => {
-        onChange(roles.find((role) => role === chosen) ?? value);
-      }}
+      onChange={(chosen) => onChange(roles.find((role) => role === chosen) ?? value)}
     />
   );
 }

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Code, CopyButton, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
@@ -24,9 +22,7 @@ export function ShownOnce({
           style={{ flex: 1 }}
           styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
           data-autofocus
-          onFocus={(event) => {
-            event.currentTarget.select();
-          }}
+          onFocus={(event) => event.currentTarget.select()}
         />
         <Copy value={value} label={`Copy the ${label.toLowerCase()}`} />
       </Group>

@@ -1,80 +1,46 @@
-'use client';
-
 import { UnstyledButton } from '@mantine/core';
-import type { ColumnDef } from '@tanstack/react-table';
+import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { LongName } from '~/ui/text/long-name.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Under, LongName, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import classes from './audit.module.css';
 import { auditTarget, modeOf, type AuditEntry } from './audit-target.ts';
 
 /** `show` opens everything that an entry says. */
-export function auditColumns(show: (entry: AuditEntry) => void): ColumnDef<AuditEntry>[] {
+export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEntry>[] {
   return [
-    {
-      id: 'action',
-      header: 'Action',
-      cell: ({ row: { original: entry } }) => (
-        <>
-          <UnstyledButton
-            className={classes['action'] ?? ''}
-            aria-haspopup="dialog"
-            onClick={() => {
-              show(entry);
-            }}
-          >
-            <Mono>{entry.action}</Mono>
-            <Mode entry={entry} />
-          </UnstyledButton>
-          <Under upTo="lg">
-            <RelativeTime at={entry.at} />
-          </Under>
-        </>
+    column('Action', {}, (entry) => (
+      <>
+        <UnstyledButton
+          className={classes['action'] ?? ''}
+          aria-haspopup="dialog"
+          onClick={() => show(entry)}
+        >
+          <Mono>{entry.action}</Mono>
+          <Mode entry={entry} />
+        </UnstyledButton>
+        <Under upTo="lg">
+          <RelativeTime at={entry.at} />
+        </Under>
+      </>
+    )),
+    column('On', {}, (entry) => (
+      <>
+        <Target entry={entry} />
+        <Under upTo="sm">{entry.actor}</Under>
+      </>
+    )),
+    column('Why', { from: 'md', isFilling: true }, (entry) =>
+      entry.reason === null ? (
+        '–'
+      ) : (
+        <span className={classes['reason']} title={entry.reason}>
+          {entry.reason}
+        </span>
       ),
-    },
-    {
-      id: 'target',
-      header: 'On',
-      cell: ({ row: { original: entry } }) => (
-        <>
-          <Target entry={entry} />
-          <Under upTo="sm">{entry.actor}</Under>
-        </>
-      ),
-    },
-    {
-      id: 'reason',
-      header: 'Why',
-      meta: { from: 'md', isFilling: true },
-      cell: ({ row: { original: entry } }) =>
-        entry.reason === null ? (
-          '–'
-        ) : (
-          <span className={classes['reason']} title={entry.reason}>
-            {entry.reason}
-          </span>
-        ),
-    },
-    {
-      id: 'actor',
-      header: 'Who',
-      meta: { from: 'sm' },
-      cell: ({ row }) => row.original.actor,
-    },
-    {
-      id: 'source',
-      header: 'From where',
-      meta: { from: 'xl' },
-      cell: ({ row }) => <Mono>{row.original.source ?? '–'}</Mono>,
-    },
-    {
-      id: 'at',
-      header: 'When',
-      meta: { from: 'lg' },
-      cell: ({ row }) => <RelativeTime at={row.original.at} />,
-    },
+    ),
+    column('Who', { from: 'sm' }, (entry) => entry.actor),
+    column('From where', { from: 'xl' }, (entry) => <Mono>{entry.source ?? '–'}</Mono>),
+    column('When', { from: 'lg' }, (entry) => <RelativeTime at={entry.at} />),
   ];
 }
 

@@ -1,11 +1,9 @@
-'use client';
-
 import { Modal, Stack } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { useEffect } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
 import { JsonView } from '~/ui/page/json-view.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono } from '~/ui/text/text.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { ROLES } from '@leasehold/keys-core';
 import { absolute } from '~/lib/format.ts';
@@ -29,23 +27,18 @@ export function AuditDialog({
       {entry === null ? null : (
         <Stack gap="md">
           <Facts
-            items={[
-              ['When', <Mono key="at">{absolute(entry.at)}</Mono>],
-              ['On', <Target key="on" entry={entry} />],
-              ['Who', `${entry.actor} (${roleLabel(entry.role)})`],
-              ['From where', <Mono key="source">{entry.source ?? 'not known'}</Mono>],
-              ['Why', entry.reason ?? 'No reason was given.'],
-              [
-                'More',
-                <Link
-                  key="more"
-                  href={routes.audit({ q: `actor:"${entry.actor}"` })}
-                  onClick={onClose}
-                >
+            items={{
+              When: <Mono>{absolute(entry.at)}</Mono>,
+              On: <Target entry={entry} />,
+              Who: `${entry.actor} (${roleLabel(entry.role)})`,
+              'From where': <Mono>{entry.source ?? 'not known'}</Mono>,
+              Why: entry.reason ?? 'No reason was given.',
+              More: (
+                <Link href={routes.audit({ q: `actor:"${entry.actor}"` })} onClick={onClose}>
                   Everything by this actor
-                </Link>,
-              ],
-            ]}
+                </Link>
+              ),
+            }}
           />
           <JsonView value={entry} label="The entry as the API gives it" />
         </Stack>

@@ -6,19 +6,20 @@ import { useMemo, useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
+import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { NotAllowed } from '~/ui/states/not-allowed.tsx';
+import { EmptyState, NotAllowed } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { auditColumns } from './audit-columns.tsx';
-import { AUDIT_FIELDS, auditListInput, instantOf } from './audit-search.ts';
+import { AUDIT_FIELDS, auditListInput, instantOf, type Span, spanText } from './audit-search.ts';
 import type { AuditEntry } from './audit-target.ts';
-import { SpanFilter } from './span-filter.tsx';
+import { Button } from '@mantine/core';
+import { IconChevronDown } from '@tabler/icons-react';
+import dynamic from 'next/dynamic';
+import { useOpener } from '~/ui/menus/use-opener.ts';
 
 const AuditDialog = lazyDialog('entry', () =>
   import('./audit-dialog.tsx').then((module) => module.AuditDialog),
@@ -59,7 +60,9 @@ function Audit() {
   const input = auditListInput({ ...address, search });
   const read = useLiveQuery('audit', 'list', input, { everyMs: EVERY_MS });
   const span = { from: instantOf(address.from), to: instantOf(address.to) };
-  const isFiltered = Object.keys(input).some((field) => field !== 'limit' && field !== 'cursor');
+  const isFiltered = Object.entries(input).some(
+    ([field, value]) => value !== undefined && field !== 'limit' && field !== 'cursor',
+  );
   return (
     <>
       <PageHeader title="Audit" actions={<ExportMenu list="audit" input={input} />} />
@@ -87,7 +90,6 @@ function Audit() {
         columns={columns}
         read={read}
         rowId={(entry) => entry.id}
-        rowName={(entry) => `${entry.action} ${entry.resource}`}
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
         empty={
@@ -102,12 +104,38 @@ function Audit() {
           )
         }
       />
-      <AuditDialog
-        entry={shown}
-        onClose={() => {
-          setShown(null);
-        }}
-      />
+      <AuditDialog entry={shown} onClose={() => setShown(null)} />
+    </>
+  );
+}
+
+const SpanPopover = dynamic(
+  () => import('./span-popover.tsx').then((module) => module.SpanPopover),
+  {
+    ssr: false,
+  },
+);
+
+/** The time that a list spans, as a button; times are UTC, as everywhere on the page. */
+function SpanFilter({
+  span,
+  onChange,
+}: {
+  readonly span: Span;
+  readonly onChange: (span: Span) => void;
+}) {
+  const opener = useOpener('dialog');
+  const isSet = span.from !== null || span.to !== null;
+  return (
+    <>
+      <Button
+        {...opener.props}
+        variant={isSet ? 'light' : 'default'}
+        rightSection={<IconChevronDown size={13} />}
+      >
+        {spanText(span.from, span.to)}
+      </Button>
+      {opener.isWanted ? <SpanPopover opener={opener} span={span} onChange={onChange} /> : null}
     </>
   );
 }

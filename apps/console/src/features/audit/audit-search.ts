@@ -20,16 +20,11 @@ export function auditListInput(wanted: AuditWanted): NonNullable<Inputs['audit']
   const { search, action, after } = wanted;
   const { actor } = search.fields;
   const resource = search.fields['resource'] ?? search.name ?? search.prefix;
-  const from = instantOf(wanted.from);
-  const to = instantOf(wanted.to);
   return {
-    limit: PAGE_ROWS,
-    ...(after === null ? {} : { cursor: after }),
-    ...(actor === undefined ? {} : { actor }),
-    ...(action === null ? {} : { action }),
-    ...(resource === undefined ? {} : { resource }),
-    ...(from === null ? {} : { from }),
-    ...(to === null ? {} : { to }),
+    ...{ limit: PAGE_ROWS, cursor: after ?? undefined, actor, resource },
+    action: action ?? undefined,
+    from: instantOf(wanted.from) ?? undefined,
+    to: instantOf(wanted.to) ?? undefined,
   };
 }
 

@@ -1,14 +1,11 @@
-'use client';
-
 import { Skeleton } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { Facts } from '~/ui/page/facts.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { CopyableId, LookBadge } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
 import { clockTime } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -34,7 +31,7 @@ export function BackendPanel({
     return (
       <Panel title="Backend">
         {read.isError ? (
-          <ErrorState error={read.error} what="the backend" onRetry={() => void read.refetch()} />
+          <ErrorState read={read} what="the backend" />
         ) : (
           <Skeleton height={150} aria-busy="true" />
         )}
@@ -45,23 +42,18 @@ export function BackendPanel({
     <Panel title="Backend" meta={<LookBadge look={BACKEND_LOOKS[backend.status]} />}>
       <StaleScope read={read}>
         <Facts
-          items={[
-            [
-              'Backend',
-              <Link key="id" href={routes.backend(backendId, datacenter)} className="mono">
+          items={{
+            Backend: (
+              <Link href={routes.backend(backendId, datacenter)} className="mono">
                 {backendId}
-              </Link>,
-            ],
-            ['Program', backend.program],
-            [
-              'Address',
-              backend.address === null ? null : (
-                <CopyableId key="address" id={backend.address} label="address" />
-              ),
-            ],
-            ['Reason', backend.reason],
-            ['Exit code', backend.exitCode],
-          ]}
+              </Link>
+            ),
+            Program: backend.program,
+            Address:
+              backend.address === null ? null : <CopyableId id={backend.address} label="address" />,
+            Reason: backend.reason,
+            'Exit code': backend.exitCode,
+          }}
         />
         <ol className={classes['states']} aria-label="States, oldest first">
           {backend.states.slice(-STATES_MAX).map((state) => (

@@ -1,10 +1,7 @@
-import type { ColumnDef } from '@tanstack/react-table';
+import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { Under } from '~/ui/text/under.tsx';
+import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS, PhaseBadge } from '~/resources/looks.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
 import type { Outputs } from '~/lib/api/api.ts';
@@ -15,71 +12,31 @@ import classes from './keys.module.css';
 /** A key as it comes over the wire. */
 export type KeyItem = Outputs['keys']['list']['items'][number];
 
-export const KEY_COLUMNS: ColumnDef<KeyItem>[] = [
-  {
-    id: 'name',
-    header: 'Key',
-    meta: { sort: 'name' },
-    cell: ({ row: { original: key } }) => (
-      <>
-        <Link href={routes.key(key)} title={fullName(key)}>
-          <bdi>{key.name}</bdi>
-        </Link>
-        {key.namespace === '' ? null : (
-          <Under upTo="md">
-            <bdi>{key.namespace}</bdi>
-          </Under>
-        )}
-      </>
-    ),
-  },
-  {
-    id: 'namespace',
-    header: 'Namespace',
-    meta: { from: 'md' },
-    cell: ({ row: { original: key } }) => <bdi title={key.namespace}>{key.namespace || '–'}</bdi>,
-  },
-  {
-    id: 'tag',
-    header: 'Tag',
-    meta: { from: 'lg' },
-    cell: ({ row: { original: key } }) => (key.tag === '' ? '–' : <Mono>{key.tag}</Mono>),
-  },
-  {
-    id: 'phase',
-    header: 'Phase',
-    cell: ({ row: { original: key } }) => <PhaseBadge phase={key.phase} />,
-  },
-  {
-    id: 'holder',
-    header: 'Holder',
-    meta: { from: 'sm' },
-    cell: ({ row: { original: key } }) => <HolderCell item={key} />,
-  },
-  {
-    id: 'remaining',
-    header: 'Remaining',
-    meta: { sort: 'expiresAt' },
-    cell: ({ row: { original: key } }) => <Remaining {...key} />,
-  },
-  {
-    id: 'token',
-    header: 'Token',
-    meta: { from: 'lg', align: 'end' },
-    cell: ({ row: { original: key } }) => <Mono>{key.fencingToken}</Mono>,
-  },
-  {
-    id: 'grantedAt',
-    header: 'Granted',
-    meta: { sort: 'grantedAt', from: 'lg' },
-    cell: ({ row: { original: key } }) => <RelativeTime at={key.grantedAt} asOf={key.asOf} />,
-  },
-  {
-    id: 'datacenter',
-    header: 'Datacenter',
-    meta: { from: 'lg' },
-    cell: ({ row: { original: key } }) => <Mono>{key.datacenter}</Mono>,
-  },
+export const KEY_COLUMNS: Column<KeyItem>[] = [
+  column('Key', { sort: 'name' }, (key) => (
+    <>
+      <Link href={routes.key(key)} title={fullName(key)}>
+        <bdi>{key.name}</bdi>
+      </Link>
+      {key.namespace === '' ? null : (
+        <Under upTo="md">
+          <bdi>{key.namespace}</bdi>
+        </Under>
+      )}
+    </>
+  )),
+  column('Namespace', { from: 'md' }, (key) => (
+    <bdi title={key.namespace}>{key.namespace || '–'}</bdi>
+  )),
+  column('Tag', { from: 'lg' }, (key) => (key.tag === '' ? '–' : <Mono>{key.tag}</Mono>)),
+  column('Phase', {}, (key) => <PhaseBadge phase={key.phase} />),
+  column('Holder', { from: 'sm' }, (key) => <HolderCell item={key} />),
+  column('Remaining', { sort: 'expiresAt' }, (key) => <Remaining {...key} />),
+  column('Token', { from: 'lg', align: 'end' }, (key) => <Mono>{key.fencingToken}</Mono>),
+  column('Granted', { sort: 'grantedAt', from: 'lg' }, (key) => (
+    <RelativeTime at={key.grantedAt} asOf={key.asOf} />
+  )),
+  column('Datacenter', { from: 'lg' }, (key) => <Mono>{key.datacenter}</Mono>),
 ];
 
 /** The drone that holds a key and its backend's state; for a key that is over, the last holder. */

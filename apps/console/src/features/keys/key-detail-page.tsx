@@ -6,7 +6,7 @@ import { parseAsString, useQueryStates } from 'nuqs';
 import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
 import { GrantActions } from '~/resources/actions/grant-actions.tsx';
@@ -19,7 +19,9 @@ import { EventsPanel, JsonView } from '~/resources/detail/lazy-panels.tsx';
 import { WayBack } from '~/resources/detail/way-back.tsx';
 import { BackendPanel } from './backend-panel.tsx';
 import type { KeyItem } from './key-columns.tsx';
-import { KeyFacts } from './key-facts.tsx';
+import { Facts } from '~/ui/page/facts.tsx';
+import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
+import { isInForce } from '~/resources/grant-view.ts';
 import classes from './keys.module.css';
 
 // What a first visit does not show is loaded with its tab.
@@ -113,6 +115,44 @@ function KeyTabs({ item }: { readonly item: KeyItem }) {
           panel: <JsonView value={item} label="The key as the API answers it" />,
         },
       ]}
+    />
+  );
+}
+
+/** Who holds a key, since when and with which token; for a free key, the last holder. */
+function KeyFacts({ item }: { readonly item: KeyItem }) {
+  const { droneId, holder, grantedAt, renewedAt, releasedAt, stopsBy, asOf } = item;
+  const isHeld = isInForce(item);
+  const by =
+    droneId === null ? (
+      <Mono>{holder}</Mono>
+    ) : (
+      <Link href={routes.drone(droneId, item.datacenter)} className="mono">
+        {droneId}
+      </Link>
+    );
+  return (
+    <Facts
+      items={{
+        [isHeld ? 'Held by drone' : 'Last held by']: by,
+        'Fencing token': <CopyableId id={item.fencingToken} label="fencing token" />,
+        Granted: <RelativeTime at={grantedAt} asOf={asOf} />,
+        Renewed: <RelativeTime at={renewedAt} asOf={asOf} />,
+        Released: releasedAt === null ? null : <RelativeTime at={releasedAt} asOf={asOf} />,
+        'Held back until': stopsBy === null ? null : <RelativeTime at={stopsBy} asOf={asOf} />,
+        'Ended by': isHeld ? null : item.endReason,
+        Tag: item.tag === '' ? null : <Mono>{item.tag}</Mono>,
+        Datacenter: (
+          <Link
+            href={routes.reservation([item.namespace, item.name])}
+            title="Where the key lives, and what it came through"
+            className="mono"
+          >
+            {item.datacenter}
+          </Link>
+        ),
+        'Lease id': <CopyableId id={item.leaseId} label="lease id" isShort />,
+      }}
     />
   );
 }

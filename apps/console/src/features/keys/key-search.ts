@@ -11,8 +11,7 @@ export function keyListInput(state: AskedState): NonNullable<Inputs['keys']['lis
   const { tag, drone, namespace } = state.search.fields;
   return {
     ...grantListInput(state),
-    ...(tag === undefined ? {} : { tag }),
-    ...(drone === undefined ? {} : { droneId: drone }),
+    ...{ tag, droneId: drone },
     ...(namespace === undefined ? {} : { namespace, includeChildren: true }),
   };
 }

@@ -5,10 +5,10 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { withField } from '~/lib/search/search-text.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState, type GrantListState } from '~/resources/list/grant-list.tsx';
-import { LongOver } from '~/resources/list/long-over.tsx';
+import { LongOver } from '~/resources/list/nothing-found.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { KEY_COLUMNS } from './key-columns.tsx';
 import { KEY_FIELDS, keyListInput } from './key-search.ts';
 import classes from './keys.module.css';
@@ -57,9 +57,7 @@ function DroneFilter({ list: { state, filter } }: { readonly list: GrantListStat
         value: droneId,
         label: droneId,
       }))}
-      onChange={(drone) => {
-        state.setQ(withField(state.q, 'drone', drone));
-      }}
+      onChange={(drone) => state.setQ(withField(state.q, 'drone', drone))}
     />
   );
 }

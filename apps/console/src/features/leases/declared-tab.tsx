@@ -1,35 +1,29 @@
-'use client';
-
 import type { LeaseDeclaration } from '@leasehold/keys-core/leases';
 import { Code } from '@mantine/core';
-import type { ColumnDef } from '@tanstack/react-table';
-import { parseAsString, useQueryState } from 'nuqs';
+import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { RelativeTime } from '~/ui/text/text.tsx';
 import { count, duration } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { usePage } from '~/lib/search/use-page.ts';
 import { routes } from '~/lib/routes.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
 import classes from './leases.module.css';
 
-const PAGE_ROWS = 100;
-
 /** The kinds of leases that services have declared, with how many of each are held and waited for now. */
 export function DeclaredTab() {
-  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
-  const input = { limit: PAGE_ROWS, ...(after === null ? {} : { cursor: after }) };
-  const read = useLiveQuery('leases', 'declared', input);
+  const { page, state } = usePage();
+  const read = useLiveQuery('leases', 'declared', page);
   return (
     <DataTable
       label="declared leases"
       columns={COLUMNS}
       read={read}
       rowId={({ namespace }) => namespace}
-      rowName={({ namespace }) => namespace}
-      state={{ after, setAfter: (next) => void setAfter(next) }}
-      identity={JSON.stringify(input)}
+      state={state}
+      identity={JSON.stringify(page)}
       empty={
         <EmptyState title="Nothing is declared">
           Services say which leases they use as they start: <Code>leases.declare(…)</Code> of{' '}
@@ -40,64 +34,30 @@ export function DeclaredTab() {
   );
 }
 
-const COLUMNS: ColumnDef<LeaseDeclaration>[] = [
-  {
-    id: 'namespace',
-    header: 'Namespace',
-    cell: ({ row: { original: one } }) => (
-      <>
-        <Link
-          href={routes.leases({ q: fieldText('namespace', one.namespace) })}
-          title={one.namespace}
-        >
-          <bdi>{one.namespace || 'the root'}</bdi>
-        </Link>
-        <bdi className={classes['under']}>{one.declaredBy}</bdi>
-      </>
-    ),
-  },
-  {
-    id: 'service',
-    header: 'Service',
-    meta: { from: 'md' },
-    cell: ({ row: { original: one } }) => <bdi title={one.declaredBy}>{one.declaredBy}</bdi>,
-  },
-  {
-    id: 'description',
-    header: 'Description',
-    meta: { from: 'md', isFilling: true },
-    cell: ({ row: { original: one } }) => (
-      <bdi title={one.description ?? ''}>{one.description ?? '–'}</bdi>
-    ),
-  },
-  {
-    id: 'ttl',
-    header: 'TTL',
-    meta: { align: 'end', from: 'sm' },
-    cell: ({ row: { original: one } }) => duration(one.ttlMs),
-  },
-  {
-    id: 'held',
-    header: 'Held',
-    meta: { align: 'end' },
-    cell: ({ row: { original: one } }) => (
-      <span className={one.held > 0 ? undefined : classes['quiet']}>{count(one.held)}</span>
-    ),
-  },
-  {
-    id: 'waiting',
-    header: 'Waiting',
-    meta: { align: 'end' },
-    cell: ({ row: { original: one } }) => (
-      <span className={one.waiting > 0 ? classes['waiting'] : classes['quiet']}>
-        {count(one.waiting)}
-      </span>
-    ),
-  },
-  {
-    id: 'declaredAt',
-    header: 'Declared',
-    meta: { from: 'lg' },
-    cell: ({ row: { original: one } }) => <RelativeTime at={one.declaredAt} />,
-  },
+const COLUMNS: Column<LeaseDeclaration>[] = [
+  column('Namespace', {}, (one) => (
+    <>
+      <Link
+        href={routes.leases({ q: fieldText('namespace', one.namespace) })}
+        title={one.namespace}
+      >
+        <bdi>{one.namespace || 'the root'}</bdi>
+      </Link>
+      <bdi className={classes['under']}>{one.declaredBy}</bdi>
+    </>
+  )),
+  column('Service', { from: 'md' }, (one) => <bdi title={one.declaredBy}>{one.declaredBy}</bdi>),
+  column('Description', { from: 'md', isFilling: true }, (one) => (
+    <bdi title={one.description ?? ''}>{one.description ?? '–'}</bdi>
+  )),
+  column('TTL', { align: 'end', from: 'sm' }, (one) => duration(one.ttlMs)),
+  column('Held', { align: 'end' }, (one) => (
+    <span className={one.held > 0 ? undefined : classes['quiet']}>{count(one.held)}</span>
+  )),
+  column('Waiting', { align: 'end' }, (one) => (
+    <span className={one.waiting > 0 ? classes['waiting'] : classes['quiet']}>
+      {count(one.waiting)}
+    </span>
+  )),
+  column('Declared', { from: 'lg' }, (one) => <RelativeTime at={one.declaredAt} />),
 ];

@@ -1,18 +1,12 @@
-import type { LeaseItem } from './lease-item.ts';
-import type { ColumnDef } from '@tanstack/react-table';
+import { isTaken, type LeaseItem } from './lease-item.ts';
+import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import classes from './leases.module.css';
-
-/** Whether the lease is held; if not, its row shows the last holder. */
-export function isTaken({ phase }: Pick<LeaseItem, 'phase'>): boolean {
-  return phase === 'held' || phase === 'expiring';
-}
 
 /** A name in its own text direction; with its namespace, where no column shows it. */
 export function NameCell({
@@ -63,66 +57,24 @@ export function CommentCell({ lease }: { readonly lease: LeaseItem }) {
   );
 }
 
-export const LEASE_COLUMNS: ColumnDef<LeaseItem>[] = [
-  {
-    id: 'name',
-    header: 'Lease',
-    meta: { sort: 'name' },
-    cell: ({ row: { original: lease } }) => (
-      <NameCell resource={lease} href={routes.lease(lease)} />
-    ),
-  },
-  {
-    id: 'namespace',
-    header: 'Namespace',
-    meta: { from: 'md' },
-    cell: ({ row: { original: lease } }) => (
-      <bdi title={lease.namespace}>{lease.namespace || '–'}</bdi>
-    ),
-  },
-  {
-    id: 'phase',
-    header: 'Phase',
-    cell: ({ row: { original: lease } }) => <PhaseBadge phase={lease.phase} />,
-  },
-  {
-    id: 'holder',
-    header: 'Holder',
-    meta: { from: 'sm' },
-    cell: ({ row: { original: lease } }) => <HolderCell lease={lease} />,
-  },
-  {
-    id: 'comment',
-    header: 'Comment',
-    meta: { from: 'lg', isFilling: true },
-    cell: ({ row: { original: lease } }) => <CommentCell lease={lease} />,
-  },
-  {
-    id: 'remaining',
-    header: 'Remaining',
-    meta: { sort: 'expiresAt' },
-    cell: ({ row: { original: lease } }) => <Remaining {...lease} />,
-  },
-  {
-    id: 'waiters',
-    header: 'Waiting',
-    meta: { from: 'sm', align: 'end' },
-    cell: ({ row: { original: lease } }) => (
-      <span className={lease.waiters > 0 ? classes['waiting'] : classes['quiet']}>
-        {count(lease.waiters)}
-      </span>
-    ),
-  },
-  {
-    id: 'token',
-    header: 'Token',
-    meta: { from: 'lg', align: 'end' },
-    cell: ({ row: { original: lease } }) => <Mono>{lease.fencingToken}</Mono>,
-  },
-  {
-    id: 'grantedAt',
-    header: 'Granted',
-    meta: { sort: 'grantedAt', from: 'lg' },
-    cell: ({ row: { original: lease } }) => <RelativeTime at={lease.grantedAt} asOf={lease.asOf} />,
-  },
+export const LEASE_COLUMNS: Column<LeaseItem>[] = [
+  column('Lease', { sort: 'name' }, (lease) => (
+    <NameCell resource={lease} href={routes.lease(lease)} />
+  )),
+  column('Namespace', { from: 'md' }, (lease) => (
+    <bdi title={lease.namespace}>{lease.namespace || '–'}</bdi>
+  )),
+  column('Phase', {}, (lease) => <PhaseBadge phase={lease.phase} />),
+  column('Holder', { from: 'sm' }, (lease) => <HolderCell lease={lease} />),
+  column('Comment', { from: 'lg', isFilling: true }, (lease) => <CommentCell lease={lease} />),
+  column('Remaining', { sort: 'expiresAt' }, (lease) => <Remaining {...lease} />),
+  column('Waiting', { from: 'sm', align: 'end' }, (lease) => (
+    <span className={lease.waiters > 0 ? classes['waiting'] : classes['quiet']}>
+      {count(lease.waiters)}
+    </span>
+  )),
+  column('Token', { from: 'lg', align: 'end' }, (lease) => <Mono>{lease.fencingToken}</Mono>),
+  column('Granted', { sort: 'grantedAt', from: 'lg' }, (lease) => (
+    <RelativeTime at={lease.grantedAt} asOf={lease.asOf} />
+  )),
 ];

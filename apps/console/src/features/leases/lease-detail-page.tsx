@@ -1,42 +1,87 @@
 'use client';
 
 import dynamic from 'next/dynamic';
-import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
+import { at } from '~/lib/datacenters/here.ts';
 import { count } from '~/lib/format.ts';
-import type { ResourceRef } from '~/lib/routes.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes, type ResourceRef } from '~/lib/routes.ts';
+import { GrantActions } from '~/resources/actions/grant-actions.tsx';
 import { EventsPanel, JsonView } from '~/resources/detail/lazy-panels.tsx';
 import { WaitersPanel } from '~/resources/detail/waiters-panel.tsx';
-import { DetailFrame } from './detail-frame.tsx';
+import { WayBack } from '~/resources/detail/way-back.tsx';
+import { GROUP_OF } from '~/resources/grant-view.ts';
+import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { DetailPage } from '~/ui/page/detail-page.tsx';
+import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
+import { UseHistory } from './environments/use-history.tsx';
 import { LeaseFacts } from './lease-facts.tsx';
-import type { LeaseItem } from './lease-item.ts';
-import { Metadata } from './metadata.tsx';
+import { isTaken, type LeaseItem } from './lease-item.ts';
 
 // What a first visit does not show is loaded with its tab.
 const GrantTimeline = dynamic(() =>
   import('~/resources/timeline/grant-timeline.tsx').then((module) => module.GrantTimeline),
 );
 
-/** One lease: who holds it and why, until when, who waits for it, and who had it before. */
-export function LeaseDetailPage({ resource }: { readonly resource: ResourceRef }) {
+/** Renewals make no events. */
+const EVERY_MS = 2_000;
+
+/** The list that each face belongs to. */
+const LISTS = {
+  lease: { label: 'Leases', list: routes.leases },
+  environment: { label: 'Environments', list: routes.environments },
+} as const;
+
+interface LeaseDetailProps {
+  readonly face: 'lease' | 'environment';
+  readonly resource: ResourceRef;
+}
+
+/** One lease or environment: who has it and why, until when, who waits for it, and who had it before. */
+export function LeaseDetailPage(props: LeaseDetailProps) {
+  const { datacenter = '', namespace, name } = props.resource;
+  return <LeaseDetail key={`${datacenter} ${namespace}/${name}`} {...props} />;
+}
+
+function LeaseDetail({ face, resource: { namespace, name, datacenter } }: LeaseDetailProps) {
+  const input = { namespace, name, ...at(datacenter) };
+  const read = useLiveQuery(GROUP_OF[face], 'get', input, { everyMs: EVERY_MS });
+  const Details = face === 'lease' ? LeaseTabs : EnvironmentTabs;
   return (
-    <DetailFrame
-      key={`${resource.datacenter ?? ''} ${resource.namespace}/${resource.name}`}
-      face="lease"
-      resource={resource}
-      facts={(lease) => (
-        <Panel title="Holder">
-          <LeaseFacts lease={lease} />
-        </Panel>
-      )}
+    <DetailPage
+      title={<bdi>{name}</bdi>}
+      eyebrow={<WayBack {...LISTS[face]} namespace={namespace} />}
+      what={`the ${face}`}
+      read={read}
+      missing={
+        <EmptyState title={`No such ${face}`}>
+          Nobody has asked for {face === 'lease' ? 'a lease' : 'an environment'} of this name, or it
+          lies where you may not look.
+        </EmptyState>
+      }
+      meta={({ phase }) => <PhaseBadge phase={phase} />}
+      asOf={({ asOf }) => asOf}
+      actions={(lease) => <GrantActions face={face} grant={lease} />}
     >
-      {(lease) => <LeaseTabs lease={lease} />}
-    </DetailFrame>
+      {(lease) => (
+        <>
+          <Panel title={face === 'lease' ? 'Holder' : isTaken(lease) ? 'In use' : 'Last use'}>
+            <LeaseFacts face={face} lease={lease} />
+          </Panel>
+          <Panel title="Deadlines">
+            <DeadlineLadder face={face} grant={lease} />
+          </Panel>
+          <Details lease={lease} />
+        </>
+      )}
+    </DetailPage>
   );
 }
 
 function LeaseTabs({ lease }: { readonly lease: LeaseItem }) {
-  const about = { resource: lease, asOf: lease.asOf } as const;
+  const about = { face: 'lease', resource: lease, asOf: lease.asOf } as const;
   return (
     <DetailTabs
       label="About this lease"
@@ -44,17 +89,41 @@ function LeaseTabs({ lease }: { readonly lease: LeaseItem }) {
         {
           value: 'waiters',
           label: lease.waiters === 0 ? 'Waiting' : `Waiting (${count(lease.waiters)})`,
-          panel: <WaitersPanel face="lease" {...about} />,
+          panel: <WaitersPanel {...about} />,
         },
-        { value: 'history', label: 'History', panel: <GrantTimeline face="lease" {...about} /> },
-        { value: 'events', label: 'Events', panel: <EventsPanel face="lease" {...about} /> },
-        { value: 'metadata', label: 'Metadata', panel: <Metadata of={lease} /> },
-        {
-          value: 'raw',
-          label: 'Raw',
-          panel: <JsonView value={lease} label={`${lease.name} as JSON`} />,
-        },
+        { value: 'history', label: 'History', panel: <GrantTimeline {...about} /> },
+        { value: 'events', label: 'Events', panel: <EventsPanel {...about} /> },
+        ...contentTabs(lease),
       ]}
     />
   );
+}
+
+function EnvironmentTabs({ lease }: { readonly lease: LeaseItem }) {
+  const about = { resource: lease, asOf: lease.asOf };
+  return (
+    <DetailTabs
+      label="About this environment"
+      tabs={[
+        { value: 'history', label: 'History', panel: <UseHistory {...about} /> },
+        { value: 'events', label: 'Events', panel: <EventsPanel face="environment" {...about} /> },
+        ...contentTabs(lease),
+      ]}
+    />
+  );
+}
+
+/** What the holder attached to it, and all of it as the API gives it. */
+function contentTabs(lease: LeaseItem) {
+  const { name, metadata } = lease;
+  const attached =
+    metadata === null || metadata === undefined ? (
+      <EmptyState title="No metadata">Its holder attached none.</EmptyState>
+    ) : (
+      <JsonView value={metadata} label={`Metadata of ${name}`} />
+    );
+  return [
+    { value: 'metadata', label: 'Metadata', panel: attached },
+    { value: 'raw', label: 'Raw', panel: <JsonView value={lease} label={`${name} as JSON`} /> },
+  ];
 }

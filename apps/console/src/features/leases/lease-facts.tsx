@@ -1,52 +1,62 @@
 import { Link } from '~/ui/link.tsx';
 import { Facts } from '~/ui/page/facts.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { CopyableId, RelativeTime } from '~/ui/text/text.tsx';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { isTaken } from './lease-columns.tsx';
-import type { LeaseItem } from './lease-item.ts';
+import { endedAt, isTaken, type LeaseItem } from './lease-item.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
 
-/** Who holds a lease and why; for a free one, the last holder. */
-export function LeaseFacts({ lease }: { readonly lease: LeaseItem }) {
+/**
+ * Who holds a lease and why; of an environment also for what. For a free one, who had it last, and of an
+ * environment until when.
+ */
+export function LeaseFacts({
+  face,
+  lease,
+}: {
+  readonly face: 'lease' | 'environment';
+  readonly lease: LeaseItem;
+}) {
   const isHeld = isTaken(lease);
+  const isEnvironment = face === 'environment';
+  const list = isEnvironment ? routes.environments : routes.leases;
+  const { action, comment, namespace, holder, asOf } = lease;
   return (
     <Facts
       isFirstWide
-      items={[
-        [
-          isHeld ? 'Held by' : 'Last held by',
-          <Link key="holder" href={routes.leases({ q: fieldText('holder', lease.holder) })}>
-            <bdi className="mono">{lease.holder}</bdi>
-          </Link>,
-        ],
-        ['Comment', lease.comment === null ? null : <bdi key="comment">{lease.comment}</bdi>],
-        [
-          'Namespace',
-          lease.namespace === '' ? null : (
-            <Link
-              key="namespace"
-              href={routes.leases({ q: fieldText('namespace', lease.namespace) })}
-            >
-              <bdi>{lease.namespace}</bdi>
+      items={{
+        [isHeld ? 'Held by' : 'Last held by']: (
+          <Link href={list({ q: fieldText('holder', holder) })}>
+            <bdi className="mono">{holder}</bdi>
+          </Link>
+        ),
+        For: isEnvironment && action !== null ? <bdi className="mono">{action}</bdi> : null,
+        Comment: comment === null ? null : <bdi>{comment}</bdi>,
+        Until: isEnvironment && !isHeld ? <Until lease={lease} /> : null,
+        Namespace:
+          namespace === '' ? null : (
+            <Link href={list({ q: fieldText('namespace', namespace) })}>
+              <bdi>{namespace}</bdi>
             </Link>
           ),
-        ],
-        ...grantFacts(lease),
-      ]}
+        Granted: <RelativeTime at={lease.grantedAt} asOf={asOf} />,
+        'Last renewed': <RelativeTime at={lease.renewedAt} asOf={asOf} />,
+        TTL: duration(lease.ttlMs),
+        'Fencing token': <CopyableId id={lease.fencingToken} label="fencing token" />,
+        'Lease id': <CopyableId id={lease.leaseId} label="lease id" isShort />,
+        Datacenter: lease.datacenter,
+      }}
     />
   );
 }
 
-/** The facts of a grant that leases and environments have in common. */
-export function grantFacts(lease: LeaseItem): (readonly [name: string, value: React.ReactNode])[] {
-  return [
-    ['Granted', <RelativeTime key="granted" at={lease.grantedAt} asOf={lease.asOf} />],
-    ['Last renewed', <RelativeTime key="renewed" at={lease.renewedAt} asOf={lease.asOf} />],
-    ['TTL', duration(lease.ttlMs)],
-    ['Fencing token', <CopyableId key="token" id={lease.fencingToken} label="fencing token" />],
-    ['Lease id', <CopyableId key="id" id={lease.leaseId} label="lease id" isShort />],
-    ['Datacenter', lease.datacenter],
-  ];
+function Until({ lease }: { readonly lease: LeaseItem }) {
+  const at = endedAt(lease);
+  if (at === null) return 'it was revoked by force';
+  return (
+    <>
+      <RelativeTime at={at} asOf={lease.asOf} />
+      {lease.endReason === 'released' ? ', released' : ', expired'}
+    </>
+  );
 }

@@ -9,9 +9,5 @@ export function leaseListInput(
   state: AskedState,
   recentMs?: number,
 ): NonNullable<Inputs['leases']['list']> {
-  const { namespace } = state.search.fields;
-  return {
-    ...grantListInput(state, recentMs),
-    ...(namespace === undefined ? {} : { namespace }),
-  };
+  return { ...grantListInput(state, recentMs), namespace: state.search.fields['namespace'] };
 }

@@ -1,10 +1,16 @@
 'use client';
 
-import { Tabs } from '@mantine/core';
+import { Code } from '@mantine/core';
 import dynamic from 'next/dynamic';
+import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
-import { LeaseList } from './lease-list.tsx';
-import { LEASE_TABS, useLeasesTab, type LeasesTab } from './use-leases-tab.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { ExportMenu } from '~/resources/list/export-menu.tsx';
+import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
+import { LongOver } from '~/resources/list/nothing-found.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
+import { LEASE_COLUMNS } from './lease-columns.tsx';
+import { LEASE_FIELDS, leaseListInput } from './lease-search.ts';
 import classes from './leases.module.css';
 
 // What a first visit does not show is loaded with its tab.
@@ -16,47 +22,52 @@ const DeclaredTab = dynamic(() =>
 );
 const TreeTab = dynamic(() => import('./tree/tree-tab.tsx').then((module) => module.TreeTab));
 
-const LABELS: Record<LeasesTab, string> = {
-  list: 'List',
-  tree: 'Namespaces',
-  contention: 'Contention',
-  declared: 'Declared',
-};
+/** What the address says of one view: another starts without its filters and order. */
+const OF_ONE_VIEW = ['q', 'sort', 'dir', 'within', 'bulk'];
 
 /** The leases of services: one by one, by namespace, by who waits for whom, by who declared them. */
 export function LeasesPage() {
-  const { tab, setTab } = useLeasesTab();
   return (
     <>
       <PageHeader title="Leases" />
-      <Tabs
-        value={tab}
-        keepMounted={false}
-        onChange={(next) => {
-          const known = LEASE_TABS.find((one) => one === next);
-          if (known !== undefined) setTab(known);
-        }}
-      >
-        <Tabs.List aria-label="Views of leases">
-          {LEASE_TABS.map((one) => (
-            <Tabs.Tab key={one} value={one}>
-              {LABELS[one]}
-            </Tabs.Tab>
-          ))}
-        </Tabs.List>
-        <Tabs.Panel value="list" className={classes['panel'] ?? ''}>
-          <LeaseList />
-        </Tabs.Panel>
-        <Tabs.Panel value="tree" className={classes['panel'] ?? ''}>
-          <TreeTab />
-        </Tabs.Panel>
-        <Tabs.Panel value="contention" className={classes['panel'] ?? ''}>
-          <ContentionTab />
-        </Tabs.Panel>
-        <Tabs.Panel value="declared" className={classes['panel'] ?? ''}>
-          <DeclaredTab />
-        </Tabs.Panel>
-      </Tabs>
+      <DetailTabs
+        label="Views of leases"
+        others={OF_ONE_VIEW}
+        panelClassName={classes['panel']}
+        tabs={[
+          { value: 'list', label: 'List', panel: <LeaseList /> },
+          { value: 'tree', label: 'Namespaces', panel: <TreeTab /> },
+          { value: 'contention', label: 'Contention', panel: <ContentionTab /> },
+          { value: 'declared', label: 'Declared', panel: <DeclaredTab /> },
+        ]}
+      />
     </>
+  );
+}
+
+/** Every lease: who holds it, why, for how long, who waits. */
+function LeaseList() {
+  const list = useGrantListState(LEASE_FIELDS, leaseListInput);
+  const read = useLiveQuery('leases', 'list', list.input, list.options);
+  return (
+    <div className={classes['list']}>
+      <GrantList
+        face="lease"
+        list={list}
+        read={read}
+        columns={LEASE_COLUMNS}
+        placeholder="Name, or holder: phase: namespace:"
+        tools={
+          <span className={classes['end']}>
+            <ExportMenu list="leases" input={list.input} />
+          </span>
+        }
+      >
+        <EmptyState title="No leases" action={<LongOver what="leases" state={list.state} />}>
+          Nobody holds one, nor did within the last hour. In a service:{' '}
+          <Code>leases.acquire(…)</Code> of <Code>@leasehold/client</Code>.
+        </EmptyState>
+      </GrantList>
+    </div>
   );
 }

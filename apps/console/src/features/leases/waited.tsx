@@ -1,5 +1,3 @@
-'use client';
-
 import { Tip } from '~/ui/tip.tsx';
 import { absolute, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';

@@ -15,55 +15,36 @@ const REAPER_LATE_MS = 5_000;
 
 /** What an operator should look at, according to the statistics. */
 export function concernsOf(stats: StatsOverview): Concern[] {
-  const { drones, totals, faces, holdOff } = stats;
-  const concerns: (Concern & { isThere: boolean })[] = [
-    {
-      isThere: holdOff != null,
-      tone: 'bad',
-      text: `the database was restored: no new grants for ${duration(holdOff?.remainingMs ?? 0)}`,
-      href: routes.events(),
-    },
-    {
-      isThere: drones.total > 0 && drones.ready === 0,
-      tone: 'bad',
-      text: 'no drone can take a new backend',
-      href: routes.drones(),
-    },
-    {
-      isThere: drones.stale > 0,
-      tone: 'bad',
-      text: `${counted(drones.stale, 'drone')} silent`,
-      href: routes.drones({ q: 'status:unreachable' }),
-    },
-    {
-      isThere: stats.reaperLagMs > REAPER_LATE_MS,
-      tone: 'bad',
-      text: `the reaper is ${duration(stats.reaperLagMs)} late`,
-      href: routes.events({ kinds: 'expired' }),
-    },
-    {
-      isThere: totals.refusedRenewals > 0,
-      tone: 'warn',
-      text: `${counted(totals.refusedRenewals, 'renewal')} refused`,
-      href: routes.events({ kinds: 'renewal_blocked,revoked,expired' }),
-    },
-    {
-      isThere: faces.key.expiring + faces.lease.expiring + faces.environment.expiring > 0,
-      tone: 'warn',
-      text: `${counted(faces.key.expiring + faces.lease.expiring + faces.environment.expiring, 'grant')} running out`,
-      href: expiringHref(faces),
-    },
-    {
-      isThere: drones.lost > 0,
-      tone: 'warn',
-      text: `${counted(drones.lost, 'drone')} lost`,
-      href: routes.drones({ q: 'status:lost' }),
-    },
+  const { drones, totals, faces, holdOff, reaperLagMs } = stats;
+  const { refusedRenewals } = totals;
+  const expiring = faces.key.expiring + faces.lease.expiring + faces.environment.expiring;
+  const concerns = [
+    holdOff != null &&
+      bad(
+        `the database was restored: no new grants for ${duration(holdOff.remainingMs)}`,
+        routes.events(),
+      ),
+    drones.total > 0 &&
+      drones.ready === 0 &&
+      bad('no drone can take a new backend', routes.drones()),
+    drones.stale > 0 &&
+      bad(`${counted(drones.stale, 'drone')} silent`, routes.drones({ q: 'status:unreachable' })),
+    reaperLagMs > REAPER_LATE_MS &&
+      bad(`the reaper is ${duration(reaperLagMs)} late`, routes.events({ kinds: 'expired' })),
+    refusedRenewals > 0 &&
+      warn(
+        `${counted(refusedRenewals, 'renewal')} refused`,
+        routes.events({ kinds: 'renewal_blocked,revoked,expired' }),
+      ),
+    expiring > 0 && warn(`${counted(expiring, 'grant')} running out`, expiringHref(faces)),
+    drones.lost > 0 &&
+      warn(`${counted(drones.lost, 'drone')} lost`, routes.drones({ q: 'status:lost' })),
   ];
-  return concerns
-    .filter(({ isThere }) => isThere)
-    .map(({ tone, text, href }) => ({ tone, text, href }));
+  return concerns.filter((concern) => concern !== false);
 }
+
+const bad = (text: string, href: string): Concern => ({ tone: 'bad', text, href });
+const warn = (text: string, href: string): Concern => ({ tone: 'warn', text, href });
 
 function expiringHref(faces: StatsOverview['faces']): string {
   if (faces.key.expiring > 0) return routes.keys({ q: 'phase:expiring' });

@@ -1,19 +1,28 @@
 'use client';
 
-import { SegmentedControl } from '@mantine/core';
+import { SegmentedControl, Skeleton, Text } from '@mantine/core';
 import { parseAsInteger, useQueryState } from 'nuqs';
 import { PageHeader } from '~/ui/page/page-header.tsx';
 import { DataAge } from '~/ui/states/data-age.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ChartPanels } from './charts/chart-panels.tsx';
-import { ContendedPanel } from './contended-panel.tsx';
-import { OverviewSkeleton } from './overview-skeleton.tsx';
 import { RecentActs } from './recent-acts.tsx';
 import { Tiles } from './tiles.tsx';
-import { Verdict } from './verdict.tsx';
 import { WINDOWS, DEFAULT_WINDOW_MINUTES } from './windows.ts';
+import type { ContendedResource, StatsOverview } from '@leasehold/api/contract';
+import { Link } from '~/ui/link.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { PlainTable } from '~/ui/page/plain-table.tsx';
+import { Mono } from '~/ui/text/text.tsx';
+import { count, duration, fullName } from '~/lib/format.ts';
+import { routeOf, routes } from '~/lib/routes.ts';
+import { IconAlertTriangle, IconCircleCheck, IconHelpCircle } from '@tabler/icons-react';
+import { pause } from '~/lib/live/live-state.ts';
+import { useStaleSince } from '~/lib/live/use-database-now.ts';
+import { useSignal } from '~/lib/signal.ts';
+import { concernsOf } from './concerns.ts';
 import classes from './overview.module.css';
 
 const EVERY_MS = 3_000;
@@ -43,7 +52,7 @@ export function OverviewPage() {
       />
       {read.data === undefined ? (
         read.isError ? (
-          <ErrorState error={read.error} what="the overview" onRetry={() => void read.refetch()} />
+          <ErrorState read={read} what="the overview" />
         ) : (
           <OverviewSkeleton />
         )
@@ -57,6 +66,116 @@ export function OverviewPage() {
             <RecentActs />
           </div>
         </StaleScope>
+      )}
+    </div>
+  );
+}
+
+/** The page's shape while its first numbers are on their way. */
+function OverviewSkeleton() {
+  return (
+    <div className={classes['page']} aria-busy aria-label="Loading" role="status">
+      <Skeleton height={44} />
+      <div className={classes['tiles']}>
+        {['a', 'b', 'c', 'd', 'e', 'f'].map((key) => (
+          <Skeleton key={key} height={86} />
+        ))}
+      </div>
+      <div className={classes['charts']}>
+        {['a', 'b', 'c', 'd'].map((key) => (
+          <Skeleton key={key} height={220} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** What several callers want at once, most wanted first. */
+function ContendedPanel({ contended }: { readonly contended: readonly ContendedResource[] }) {
+  return (
+    <Panel
+      title="Most contended"
+      meta={
+        <Link href={routes.leases({ tab: 'contention' })} className={classes['more']}>
+          Who waits for whom
+        </Link>
+      }
+      isFlush={contended.length > 0}
+    >
+      {contended.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          Nobody waits for anything.
+        </Text>
+      ) : (
+        <div className={classes['contended']}>
+          <PlainTable
+            label="What several wait for"
+            heads={[
+              { text: 'Resource' },
+              { text: 'Held by' },
+              { text: 'Waiting', align: 'end' },
+              { text: 'Longest', align: 'end' },
+            ]}
+          >
+            {contended.map((resource) => (
+              <tr key={`${resource.face} ${fullName(resource)}`}>
+                <td className={classes['name']}>
+                  <Link href={routeOf(resource.face, resource)} title={fullName(resource)}>
+                    {fullName(resource)}
+                  </Link>
+                </td>
+                <td className={classes['name']}>
+                  {resource.holder === null ? (
+                    '–'
+                  ) : (
+                    <Mono title={resource.holder}>{resource.holder}</Mono>
+                  )}
+                </td>
+                <td data-align="end">{count(resource.waiters)}</td>
+                <td data-align="end">{duration(resource.longestWaitMs)}</td>
+              </tr>
+            ))}
+          </PlainTable>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+/** One line: healthy, or what is not. Data that is stale or paused never counts as healthy. */
+function Verdict({ stats }: { readonly stats: StatsOverview }) {
+  const concerns = concernsOf(stats);
+  const isBad = concerns.some(({ tone }) => tone === 'bad');
+  const isPaused = useSignal(pause.isPausedByHand);
+  const isStale = useStaleSince() !== null;
+  if ((isStale || isPaused) && concerns.length === 0) {
+    return (
+      <div className={classes['verdict']} data-tone="warn" role="status">
+        <IconHelpCircle size={20} aria-hidden />
+        <strong>Not known</strong>
+        <span>It was healthy when it was last read.</span>
+      </div>
+    );
+  }
+  const tone = concerns.length === 0 ? 'good' : isBad ? 'bad' : 'warn';
+  const VerdictIcon = tone === 'good' ? IconCircleCheck : IconAlertTriangle;
+  return (
+    <div className={classes['verdict']} data-tone={tone} role="status">
+      <VerdictIcon size={20} aria-hidden />
+      <strong>{concerns.length === 0 ? 'Healthy' : 'Look at this'}</strong>
+      {concerns.length === 0 ? (
+        <span>
+          {stats.drones.total === 0 ? 'There are no drones yet' : 'All drones are reporting'}, the
+          reaper keeps up, no renewal was refused.
+        </span>
+      ) : (
+        <ul className={classes['concerns']}>
+          {concerns.map(({ text, href }) => (
+            <li key={text}>
+              <Link href={href}>{text}</Link>
+            </li>
+          ))}
+        </ul>
       )}
     </div>
   );

@@ -1,15 +1,13 @@
-'use client';
-
 import { Skeleton, Text } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { RelativeTime } from '~/ui/text/text.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
-import { actTarget } from './act-target.ts';
+import { fullName } from '~/lib/format.ts';
 import classes from './overview.module.css';
 
 const ACTS_SHOWN = 8;
@@ -37,7 +35,7 @@ export function RecentActs() {
           {whyNot}
         </Text>
       ) : read.data === undefined && read.isError ? (
-        <ErrorState error={read.error} what="the audit" onRetry={() => void read.refetch()} />
+        <ErrorState read={read} what="the audit" />
       ) : read.data === undefined ? (
         <Skeleton height={120} aria-busy="true" />
       ) : read.data.items.length === 0 ? (
@@ -65,4 +63,16 @@ export function RecentActs() {
       )}
     </Panel>
   );
+}
+
+/** What an act was done to, as people call it: a resource by its name, anything else by its id. */
+function actTarget(act: { readonly resource: string; readonly detail?: unknown }): string {
+  const { detail } = act;
+  if (typeof detail === 'object' && detail !== null && 'name' in detail && 'namespace' in detail) {
+    const { name, namespace } = detail;
+    if (typeof name === 'string' && typeof namespace === 'string') {
+      return fullName({ name, namespace });
+    }
+  }
+  return act.resource;
 }

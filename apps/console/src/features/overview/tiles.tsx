@@ -1,7 +1,7 @@
 import type { StatsOverview } from '@leasehold/api/contract';
 import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
-import type { Tone } from '~/ui/text/badge.tsx';
+import type { Tone } from '~/ui/text/text.tsx';
 import { count, counted, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { windowText } from './windows.ts';

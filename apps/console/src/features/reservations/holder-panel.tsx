@@ -1,5 +1,3 @@
-'use client';
-
 import { keyNameOf } from '@leasehold/keys-core';
 import { Skeleton } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
@@ -7,9 +5,8 @@ import { Facts } from '~/ui/page/facts.tsx';
 import { Link } from '~/ui/link.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
@@ -66,28 +63,21 @@ function HolderFacts({ grant }: { readonly grant: Grant }) {
   const { droneId, datacenter, holder } = grant;
   return (
     <Facts
-      items={[
-        [
-          'Key',
-          <Link key="key" href={routes.key(grant)}>
-            deadlines, history, actions
-          </Link>,
-        ],
-        [
-          isHeld ? 'Held by drone' : 'Last held by',
+      items={{
+        Key: <Link href={routes.key(grant)}>deadlines, history, actions</Link>,
+        [isHeld ? 'Held by drone' : 'Last held by']:
           droneId === null ? (
-            <Mono key="holder">{holder}</Mono>
+            <Mono>{holder}</Mono>
           ) : (
-            <Link key="drone" href={routes.drone(droneId, datacenter)} className="mono">
+            <Link href={routes.drone(droneId, datacenter)} className="mono">
               {droneId}
             </Link>
           ),
-        ],
-        ['Remaining', isHeld ? <Remaining key="remaining" {...grant} /> : null],
-        ['Granted', <RelativeTime key="granted" at={grant.grantedAt} asOf={grant.asOf} />],
-        ['Fencing token', <Mono key="token">{grant.fencingToken}</Mono>],
-        ['Datacenter', <Mono key="datacenter">{datacenter}</Mono>],
-      ]}
+        Remaining: isHeld ? <Remaining {...grant} /> : null,
+        Granted: <RelativeTime at={grant.grantedAt} asOf={grant.asOf} />,
+        'Fencing token': <Mono>{grant.fencingToken}</Mono>,
+        Datacenter: <Mono>{datacenter}</Mono>,
+      }}
     />
   );
 }

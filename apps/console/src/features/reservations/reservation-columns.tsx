@@ -1,10 +1,7 @@
 import { keyNameOf } from '@leasehold/keys-core';
-import type { ColumnDef } from '@tanstack/react-table';
+import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
 import { routes } from '~/lib/routes.ts';
 import { ChainPath } from './chain/chain-path.tsx';
 import { KeyText } from './key-text.tsx';
@@ -15,64 +12,30 @@ import { RESERVATION_LOOKS } from './reservation-looks.ts';
 /** A reservation with the time of the page that it is on. */
 type ReservationRow = ReservationItem & { readonly asOf: string };
 
-export const RESERVATION_COLUMNS: ColumnDef<ReservationRow>[] = [
-  {
-    id: 'key',
-    header: 'Key',
-    cell: ({ row: { original: reservation } }) => <KeyCell reservation={reservation} />,
-  },
-  {
-    id: 'namespace',
-    header: 'Namespace',
-    meta: { from: 'md' },
-    cell: ({ row: { original: reservation } }) => {
-      const namespace = keyNameOf(reservation.key)?.namespace ?? '';
-      return <bdi title={namespace}>{namespace || '–'}</bdi>;
-    },
-  },
-  {
-    id: 'state',
-    header: 'State',
-    cell: ({ row: { original: reservation } }) => (
-      <LookBadge look={RESERVATION_LOOKS[reservation.state]} />
+export const RESERVATION_COLUMNS: Column<ReservationRow>[] = [
+  column('Key', {}, (reservation) => <KeyCell reservation={reservation} />),
+  column('Namespace', { from: 'md' }, (reservation) => {
+    const namespace = keyNameOf(reservation.key)?.namespace ?? '';
+    return <bdi title={namespace}>{namespace || '–'}</bdi>;
+  }),
+  column('State', {}, (reservation) => <LookBadge look={RESERVATION_LOOKS[reservation.state]} />),
+  column('Chain', { from: 'sm' }, (reservation) => (
+    <ChainPath chain={reservation.chain} movedTo={reservation.movedTo} />
+  )),
+  column('Activated', { from: 'md' }, (reservation) => (
+    <RelativeTime at={reservation.activatedAt} asOf={reservation.asOf} />
+  )),
+  column('Left', { from: 'md' }, (reservation) =>
+    reservation.movedAt === null ? (
+      '–'
+    ) : (
+      <RelativeTime at={reservation.movedAt} asOf={reservation.asOf} />
     ),
-  },
-  {
-    id: 'chain',
-    header: 'Chain',
-    meta: { from: 'sm' },
-    cell: ({ row: { original: reservation } }) => (
-      <ChainPath chain={reservation.chain} movedTo={reservation.movedTo} />
-    ),
-  },
-  {
-    id: 'activatedAt',
-    header: 'Activated',
-    meta: { from: 'md' },
-    cell: ({ row: { original: reservation } }) => (
-      <RelativeTime at={reservation.activatedAt} asOf={reservation.asOf} />
-    ),
-  },
-  {
-    id: 'movedAt',
-    header: 'Left',
-    meta: { from: 'md' },
-    cell: ({ row: { original: reservation } }) =>
-      reservation.movedAt === null ? (
-        '–'
-      ) : (
-        <RelativeTime at={reservation.movedAt} asOf={reservation.asOf} />
-      ),
-  },
-  {
-    id: 'movedBy',
-    header: 'By',
-    meta: { from: 'lg' },
-    cell: ({ row: { original: reservation } }) => {
-      const by = reservation.movedBy ?? reservation.activatedBy;
-      return <Mono title={by}>{by}</Mono>;
-    },
-  },
+  ),
+  column('By', { from: 'lg' }, (reservation) => {
+    const by = reservation.movedBy ?? reservation.activatedBy;
+    return <Mono title={by}>{by}</Mono>;
+  }),
 ];
 
 function KeyCell({ reservation }: { readonly reservation: ReservationRow }) {

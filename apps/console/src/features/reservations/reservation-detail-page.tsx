@@ -6,9 +6,9 @@ import { Link } from '~/ui/link.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
 import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
+import { LookBadge } from '~/ui/text/text.tsx';
 import { counted } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -18,12 +18,17 @@ import { ChainDrawing } from './chain/chain-drawing.tsx';
 import { ChainList } from './chain/chain-list.tsx';
 import { HolderPanel } from './holder-panel.tsx';
 import { KeyText } from './key-text.tsx';
-import { MoveButton } from './move/move-button.tsx';
 import { PendingMove } from './move/pending-move.tsx';
 import type { ReservationDetail } from './reservation-item.ts';
 import { WayBack } from '~/resources/detail/way-back.tsx';
 import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
+import { IconRoute } from '@tabler/icons-react';
+import { useState } from 'react';
+import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { GuardedButton } from '~/ui/guarded-button.tsx';
+import { useWhyNot } from '~/lib/session/session.tsx';
+import type { MoveDialogProps } from './move/move-dialog.tsx';
 import classes from './reservations.module.css';
 
 /** Moves have no event. */
@@ -152,4 +157,42 @@ function NotReserved({ of }: { readonly of: readonly string[] }) {
       will live where the first connect to it is made.
     </EmptyState>
   );
+}
+
+const MoveDialog = lazyDialog('isOpen', () =>
+  import('./move/move-dialog.tsx').then((module) => module.MoveDialog),
+);
+
+/** Moves the key, or says why it cannot be moved now. */
+function MoveButton({ reservation, grant }: Pick<MoveDialogProps, 'reservation' | 'grant'>) {
+  const [isOpen, setOpen] = useState(false);
+  const roleWhyNot = useWhyNot('operator');
+  const { isSeveral } = useDatacenters();
+  return (
+    <>
+      <GuardedButton
+        whyNot={roleWhyNot ?? whyNotMovable(reservation, isSeveral)}
+        leftSection={<IconRoute size={14} />}
+        onClick={() => setOpen(true)}
+      >
+        Move
+      </GuardedButton>
+      <MoveDialog
+        reservation={reservation}
+        grant={grant}
+        isOpen={isOpen}
+        onClose={() => setOpen(false)}
+      />
+    </>
+  );
+}
+
+function whyNotMovable(
+  { links, datacenter }: ReservationDetail,
+  isSeveral: boolean,
+): string | undefined {
+  if (!isSeveral) return 'There is one datacenter: see LEASEHOLD_PEERS.';
+  return links.at(-1)?.state === 'unreachable'
+    ? `${datacenter} cannot be reached: the key can only leave it by its own hand.`
+    : undefined;
 }

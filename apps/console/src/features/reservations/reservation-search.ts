@@ -17,13 +17,7 @@ export function reservationListInput(wanted: {
   const { name, prefix = name, fields } = wanted.search;
   const { namespace } = fields;
   const state = LISTED_STATES.find((known) => known === fields['state']);
-  return {
-    limit: PAGE_ROWS,
-    ...(wanted.after === null ? {} : { cursor: wanted.after }),
-    ...(prefix === undefined ? {} : { prefix }),
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(state === undefined ? {} : { state }),
-  };
+  return { limit: PAGE_ROWS, cursor: wanted.after ?? undefined, prefix, namespace, state };
 }
 
 /** What the search asks for that no reservation can have; the list is not read then, and this says why. */

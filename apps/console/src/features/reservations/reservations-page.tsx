@@ -2,16 +2,14 @@
 
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { mapItems } from '~/ui/table/map-items.ts';
@@ -20,11 +18,9 @@ import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { withField } from '~/lib/search/search-text.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
-import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { useListState } from '~/lib/search/use-list-state.ts';
 import { RESERVATION_COLUMNS } from './reservation-columns.tsx';
-import { keyLabel } from '~/resources/reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
 import {
   LISTED_STATES,
@@ -74,9 +70,7 @@ export function ReservationsPage() {
           label="State"
           value={state.search.fields['state']}
           options={STATE_OPTIONS}
-          onChange={(value) => {
-            state.setQ(withField(state.q, 'state', value));
-          }}
+          onChange={(value) => state.setQ(withField(state.q, 'state', value))}
         />
         <DatacenterMenu filter={filter} />
       </FilterRow>
@@ -86,7 +80,6 @@ export function ReservationsPage() {
         columns={withDatacenter(RESERVATION_COLUMNS, filter.isSeveral, { isAlways: true })}
         read={mapItems(read, rows, asOf)}
         rowId={(reservation) => reservation.reservationId}
-        rowName={(reservation) => keyLabel(reservation.key)}
         state={{ after: state.after, setAfter: state.setAfter }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
@@ -124,18 +117,11 @@ function ReserveButton() {
       <GuardedButton
         whyNot={whyNot}
         leftSection={<IconPlus size={14} />}
-        onClick={() => {
-          setOpen(true);
-        }}
+        onClick={() => setOpen(true)}
       >
         Reserve
       </GuardedButton>
-      <ReserveDialog
-        isOpen={isOpen}
-        onClose={() => {
-          setOpen(false);
-        }}
-      />
+      <ReserveDialog isOpen={isOpen} onClose={() => setOpen(false)} />
     </>
   );
 }

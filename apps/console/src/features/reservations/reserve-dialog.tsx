@@ -1,10 +1,8 @@
-'use client';
-
 import { SegmentedControl, Select, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { keyNameOf, reservationKeyProblem } from '@leasehold/keys-core';
 import { useRouter } from 'next/navigation';
 import { useState } from 'react';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { routes } from '~/lib/routes.ts';
@@ -25,13 +23,7 @@ interface Typed {
 const EMPTY_FORM: Typed = { kind: 'key', namespace: '', name: '', lines: '' };
 
 /** Decides where a key is to live, permanently: only a move changes it. */
-export function ReserveDialog({
-  isOpen,
-  onClose,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function ReserveDialog({ isOpen, onClose }: DialogProps) {
   const router = useRouter();
   const { here } = useDatacenters();
   const [typed, setTyped] = useState<Typed>(EMPTY_FORM);
@@ -61,7 +53,7 @@ export function ReserveDialog({
       act={{
         isPending: reserve.isPending,
         error: reservationFailure(reserve.error),
-        run: () => {
+        run: () =>
           reserve.mutate(
             { key: [...key], datacenter: chosen ?? here },
             {
@@ -71,8 +63,7 @@ export function ReserveDialog({
                 router.push(routes.reservation(key));
               },
             },
-          );
-        },
+          ),
       }}
     >
       <Stack gap="sm">
@@ -133,9 +124,7 @@ function KeyFields({
           { value: 'key', label: 'A key' },
           { value: 'list', label: 'Any list of strings' },
         ]}
-        onChange={(value) => {
-          onChange({ kind: value === 'list' ? 'list' : 'key' });
-        }}
+        onChange={(value) => onChange({ kind: value === 'list' ? 'list' : 'key' })}
       />
       {typed.kind === 'key' ? (
         <>
@@ -143,9 +132,7 @@ function KeyFields({
             label="Namespace"
             description="Segments joined by dots; empty for the root."
             value={typed.namespace}
-            onChange={(event) => {
-              onChange({ namespace: event.currentTarget.value });
-            }}
+            onChange={(event) => onChange({ namespace: event.currentTarget.value })}
           />
           <TextInput
             label="Name"
@@ -153,9 +140,7 @@ function KeyFields({
             data-autofocus
             error={error}
             value={typed.name}
-            onChange={(event) => {
-              onChange({ name: event.currentTarget.value });
-            }}
+            onChange={(event) => onChange({ name: event.currentTarget.value })}
           />
         </>
       ) : (
@@ -167,9 +152,7 @@ function KeyFields({
           minRows={2}
           error={error}
           value={typed.lines}
-          onChange={(event) => {
-            onChange({ lines: event.currentTarget.value });
-          }}
+          onChange={(event) => onChange({ lines: event.currentTarget.value })}
         />
       )}
     </>

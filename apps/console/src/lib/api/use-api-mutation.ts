@@ -1,5 +1,3 @@
-'use client';
-
 import { useMutation, useQueryClient, type UseMutationResult } from '@tanstack/react-query';
 import { api, type Group, type Inputs, type Outputs, type Procedure } from './api.ts';
 import { isSignedOut, toApiError, type ApiError } from './api-error.ts';

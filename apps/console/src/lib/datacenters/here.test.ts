@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { at, setHere } from './here.ts';
-import { listedDatacenters } from './listed-datacenters.ts';
+import { at, setHere, listedDatacenters } from './here.ts';
 import { routes } from '../routes.ts';
 
 const KEY = { namespace: 'rooms', name: 'a&b' };

@@ -1,8 +1,8 @@
-'use client';
-
 import type { Outputs } from '../api/api.ts';
 import { useLiveQuery } from '../live/use-live-query.ts';
 import { useSession } from '../session/session.tsx';
+import { parseAsString, useQueryStates } from 'nuqs';
+import { listedDatacenters } from './here.ts';
 
 /** A datacenter as this controller sees it. */
 export type Datacenter = Outputs['datacenters']['list']['items'][number];
@@ -11,16 +11,32 @@ export type Datacenter = Outputs['datacenters']['list']['items'][number];
 const EVERY_MS = 3_000;
 
 /** Every datacenter, this one first; empty before they are known. */
-export function useDatacenters(): {
-  /** The name of this controller's datacenter. */
-  readonly here: string;
-  readonly items: readonly Datacenter[];
-  /** With only one, the pages do not mention datacenters. */
-  readonly isSeveral: boolean;
-  readonly store: Outputs['datacenters']['list']['store'] | undefined;
-} {
+export function useDatacenters() {
   const { datacenter: here } = useSession();
   const { data } = useLiveQuery('datacenters', 'list', {}, { everyMs: EVERY_MS });
-  const items = data?.items ?? [];
+  const items: readonly Datacenter[] = data?.items ?? [];
+  // With only one, the pages do not mention datacenters.
   return { here, items, isSeveral: items.length > 1, store: data?.store };
+}
+
+/** Which datacenters a list is of, kept in the address as `datacenter`. */
+export type DatacenterFilter = ReturnType<typeof useDatacenterFilter>;
+
+/** All datacenters unless one was chosen. Another choice begins at the first page. */
+export function useDatacenterFilter() {
+  const { here, isSeveral } = useDatacenters();
+  const [{ datacenter }, setState] = useQueryStates(
+    { datacenter: parseAsString, after: parseAsString },
+    { history: 'push' },
+  );
+  return {
+    isSeveral,
+    /** Null: all of them. */
+    chosen: datacenter,
+    setChosen: (next: string | null) => void setState({ datacenter: next, after: null }),
+    /** The additional input of the list's procedure; empty if there is only one datacenter. */
+    input: listedDatacenters(datacenter, isSeveral),
+    /** Whether rows may be of another datacenter, whose events do not arrive here. */
+    isOfOthers: isSeveral && datacenter !== here,
+  };
 }

@@ -1,12 +1,10 @@
-'use client';
-
 import type { EventView } from '@leasehold/keys-core';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, type ReactNode } from 'react';
 import { api } from '../api/api.ts';
 import { isSignedOut, toApiError } from '../api/api-error.ts';
 import { signedOut } from '../session/signed-out.ts';
-import { useSignal } from '../use-signal.ts';
+import { useSignal } from '../signal.ts';
 import { missed, pause, stream } from './live-state.ts';
 
 /** However many events come, lists are read again no more often than this. */
@@ -131,8 +129,6 @@ function useRefreshAfterPause(queryClient: QueryClient): void {
     };
     look();
     document.addEventListener('visibilitychange', look);
-    return () => {
-      document.removeEventListener('visibilitychange', look);
-    };
+    return () => document.removeEventListener('visibilitychange', look);
   }, [holds, isByHand, queryClient]);
 }

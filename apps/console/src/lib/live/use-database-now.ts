@@ -1,9 +1,19 @@
-'use client';
-
-import { useSyncExternalStore } from 'react';
+import { useSyncExternalStore, createContext, use } from 'react';
 import { databaseClock } from './database-clock.ts';
 import { pause } from './live-state.ts';
-import { useStaleSince } from './stale-since.ts';
+
+/** When stale data came, in the database's epoch milliseconds; null when that is not known. */
+interface StaleSince {
+  readonly databaseMs: number | null;
+}
+
+/** Set around what shows a read, for as long as the read is stale. */
+export const StaleContext = createContext<StaleSince | null>(null);
+
+/** When the stale data that is shown around here came; null where the data is fresh. */
+export function useStaleSince(): StaleSince | null {
+  return use(StaleContext);
+}
 
 const TICK_MS = 1_000;
 

@@ -1,8 +1,6 @@
-'use client';
-
 import { useEffect, useState } from 'react';
 import { databaseClock } from './database-clock.ts';
-import { useSignal } from '../use-signal.ts';
+import { useSignal } from '../signal.ts';
 import { pause } from './live-state.ts';
 import { bringClockTo } from './use-database-now.ts';
 
@@ -19,20 +17,11 @@ export interface Read {
   readonly failureCount: number;
 }
 
-interface Freshness {
-  /** How long ago the data on the page came, in milliseconds. */
-  readonly ageMs: number;
-  /** Whether the page must not be taken for the present; see {@link useFreshness}. */
-  readonly isStale: boolean;
-  /** When the data came, in the database's epoch milliseconds; null when that is not known. */
-  readonly cameAtMs: number | null;
-}
-
 /**
  * How old the data of a page is. Stale: its last read failed, or it is older than {@link STALE_MS}
  * although updates are not paused.
  */
-export function useFreshness(read: Read): Freshness {
+export function useFreshness(read: Read) {
   const isByHand = useSignal(pause.isPausedByHand);
   const holds = useSignal(pause.holds);
   const isPaused = isByHand || holds > 0;
@@ -45,12 +34,8 @@ export function useFreshness(read: Read): Freshness {
     setNow(clocks());
   }, [read.dataUpdatedAt]);
   useEffect(() => {
-    const timer = setInterval(() => {
-      setNow(clocks());
-    }, TICK_MS);
-    return () => {
-      clearInterval(timer);
-    };
+    const timer = setInterval(() => setNow(clocks()), TICK_MS);
+    return () => clearInterval(timer);
   }, []);
   const [wasPaused, setWasPaused] = useState(isPaused);
   const [resumedAtMs, setResumedAtMs] = useState(-RESUMING_MS);
@@ -64,8 +49,11 @@ export function useFreshness(read: Read): Freshness {
   const isResuming = isPaused || now.atMs - resumedAtMs < RESUMING_MS;
   const isFailing = read.isError || read.failureCount > 0;
   return {
+    /** How long ago the data on the page came, in milliseconds. */
     ageMs,
+    /** Whether the page must not be taken for the present. */
     isStale: isFailing || (!isResuming && ageMs > STALE_MS),
+    /** When the data came, in the database's epoch milliseconds; null when that is not known. */
     cameAtMs: seen.databaseMs,
   };
 }

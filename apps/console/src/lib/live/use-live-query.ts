@@ -1,11 +1,9 @@
-'use client';
-
 import { hashKey, keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query';
 import { query, type Group, type Inputs, type Outputs, type Procedure } from '../api/api.ts';
 import type { ApiError } from '../api/api-error.ts';
-import { useSignal } from '../use-signal.ts';
+import { useSignal } from '../signal.ts';
 import { pause, stream } from './live-state.ts';
-import { useLastFailure } from './use-last-failure.ts';
+import { useState } from 'react';
 
 const LISTS: ReadonlySet<string> = new Set(['list', 'contention', 'declared']);
 
@@ -38,4 +36,55 @@ export function useLiveQuery<G extends Group, P extends Procedure<G>>(
     ...(LISTS.has(procedure) ? { placeholderData: keepPreviousData } : {}),
   });
   return useLastFailure(read, hashKey(asked.queryKey));
+}
+
+/**
+ * A first read that failed stays a failure while it is retried: a page that alternated between the
+ * error and a skeleton could neither be read nor clicked.
+ */
+function useLastFailure<Data>(
+  read: UseQueryResult<Data, ApiError>,
+  key: string,
+): UseQueryResult<Data, ApiError> {
+  const [failed, setFailed] = useState<Failed | null>(null);
+  const isFirst = read.data === undefined || read.isPlaceholderData;
+  const next = nextOf(failed, isFirst, read.error, key);
+  if (next !== failed) setFailed(next);
+  return next === null || read.isError ? read : asFailed(read, next.error);
+}
+
+interface Failed {
+  readonly key: string;
+  readonly error: ApiError;
+}
+
+/** The last failure of the first read of this key; null if it has not failed, or was answered since. */
+function nextOf(
+  failed: Failed | null,
+  isFirst: boolean,
+  error: ApiError | null,
+  key: string,
+): Failed | null {
+  if (!isFirst) return null;
+  const known = failed?.key === key ? failed : null;
+  return error === null || error === known?.error ? known : { key, error };
+}
+
+function asFailed<Data>(
+  read: UseQueryResult<Data, ApiError>,
+  error: ApiError,
+): UseQueryResult<Data, ApiError> {
+  return {
+    ...read,
+    status: 'error',
+    data: undefined,
+    error,
+    isError: true,
+    isLoadingError: true,
+    isRefetchError: false,
+    isPending: false,
+    isLoading: false,
+    isSuccess: false,
+    isPlaceholderData: false,
+  };
 }

@@ -1,10 +1,7 @@
-'use client';
-
 import type { SessionView } from '@leasehold/api/contract';
-import type { Role } from '@leasehold/keys-core';
+import { type Role, roleAllows } from '@leasehold/keys-core';
 import { createContext, useContext, useState, type ReactNode } from 'react';
 import { setCsrfToken } from '../api/api.ts';
-import { whyNot } from './can.ts';
 import { databaseClock } from '../live/database-clock.ts';
 import { setHere } from '../datacenters/here.ts';
 
@@ -35,4 +32,10 @@ export function useSession(): SessionView {
 /** Why the person may not do what needs this role; undefined when they may. */
 export function useWhyNot(needed: Role): string | undefined {
   return whyNot(useSession().role, needed);
+}
+
+/** Why somebody may not do a thing; undefined when they may. The controller decides again. */
+function whyNot(role: Role, needed: Role): string | undefined {
+  if (roleAllows(role, needed)) return undefined;
+  return `This needs the role ${needed}; yours is ${role}.`;
 }

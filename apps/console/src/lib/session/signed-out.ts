@@ -5,10 +5,6 @@ const state = createSignal(false);
 /** Whether an answer has said that nobody is signed in any more. */
 export const signedOut = {
   ...state,
-  raise: (): void => {
-    state.set(true);
-  },
-  clear: (): void => {
-    state.set(false);
-  },
+  raise: (): void => state.set(true),
+  clear: (): void => state.set(false),
 };

@@ -1,8 +1,6 @@
-'use client';
-
 import { useState } from 'react';
 import { notifications } from '@mantine/notifications';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { duration, fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
@@ -14,12 +12,12 @@ import classes from './dialogs.module.css';
 type BlockableFace = 'key' | 'lease';
 
 /** Blocks the renewal of a grant, or allows it again. */
-export function BlockDialog(props: {
-  readonly face: BlockableFace;
-  readonly grant: GrantView;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function BlockDialog(
+  props: DialogProps & {
+    readonly face: BlockableFace;
+    readonly grant: GrantView;
+  },
+) {
   const { face, isOpen, onClose } = props;
   const [grant, setGrant] = useState(props.grant);
   const [wasOpen, setWasOpen] = useState(isOpen);
@@ -45,12 +43,12 @@ export function BlockDialog(props: {
       act={{
         isPending: mutation.isPending,
         error: mutation.error,
-        run: (reason) => {
+        run: (reason) =>
           mutation.mutate(
             {
               leaseId: grant.leaseId,
               ...at(grant.datacenter),
-              ...(reason === undefined ? {} : { reason }),
+              reason,
             },
             {
               onSuccess: ({ changed }) => {
@@ -62,8 +60,7 @@ export function BlockDialog(props: {
                 });
               },
             },
-          );
-        },
+          ),
       }}
     >
       {grant.renewable ? (

@@ -2,22 +2,16 @@
  * Acts that a person has requested in this tab and follows to their end. They are kept from page to
  * page, and over a reload.
  */
-import { createSignal, type Signal } from '~/lib/signal.ts';
+import { createSignal, useSignal } from '~/lib/signal.ts';
+import { useEffect } from 'react';
+import { useSession } from '~/lib/session/session.tsx';
 
 const KEPT_MAX = 3;
 
-export interface Followed<Act> {
-  readonly acts: Signal<readonly Act[]>;
-  /** Begins to follow an act; only the newest few are kept. */
-  follow(act: Act): void;
-  /** Stops following an act: the person has dismissed it, or it was refused. */
-  unfollow(id: string): void;
-  /** Reads the acts that this person followed in this tab before a reload. */
-  read(actor: string): void;
-}
+type Followed<Act> = ReturnType<typeof createFollowed<Act>>;
 
 /** `name`: under which the browser keeps them; `idOf`: what identifies an act. */
-export function createFollowed<Act>(name: string, idOf: (act: Act) => string): Followed<Act> {
+export function createFollowed<Act>(name: string, idOf: (act: Act) => string) {
   /** The browser's key, with the actor: another person who signs in in this tab has other acts. */
   let stored = name;
   const acts = createSignal<readonly Act[]>([]);
@@ -29,13 +23,12 @@ export function createFollowed<Act>(name: string, idOf: (act: Act) => string): F
   };
   return {
     acts,
-    follow(act) {
-      store([act, ...others(idOf(act))]);
-    },
-    unfollow(id) {
-      store(others(id));
-    },
-    read(actor) {
+    /** Begins to follow an act; only the newest few are kept. */
+    follow: (act: Act) => store([act, ...others(idOf(act))]),
+    /** Stops following an act: the person has dismissed it, or it was refused. */
+    unfollow: (id: string) => store(others(id)),
+    /** Reads the acts that this person followed in this tab before a reload. */
+    read(actor: string): void {
       stored = `${name} ${actor}`;
       const text = window.sessionStorage.getItem(stored);
       if (text === null) {
@@ -49,4 +42,12 @@ export function createFollowed<Act>(name: string, idOf: (act: Act) => string): F
       }
     },
   };
+}
+
+/** The acts that the person who is signed in follows in this tab. */
+export function useFollowed<Act>(followed: Followed<Act>): readonly Act[] {
+  const acts = useSignal(followed.acts);
+  const { actor } = useSession();
+  useEffect(() => followed.read(actor), [followed, actor]);
+  return acts;
 }

@@ -1,5 +1,3 @@
-'use client';
-
 import { IconHandStop, IconLock, IconLockOpen } from '@tabler/icons-react';
 import { useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
@@ -26,9 +24,7 @@ export function GrantActions({
   const [open, setOpen] = useState<'revoke' | 'block' | null>(null);
   const roleWhyNot = useWhyNot('operator');
   const whyNot = roleWhyNot ?? whyNotActable(face, grant);
-  const close = (): void => {
-    setOpen(null);
-  };
+  const close = (): void => setOpen(null);
   return (
     <>
       {face === 'environment' ? null : (
@@ -36,9 +32,7 @@ export function GrantActions({
           variant="default"
           whyNot={whyNot}
           leftSection={grant.renewable ? <IconLock size={14} /> : <IconLockOpen size={14} />}
-          onClick={() => {
-            setOpen('block');
-          }}
+          onClick={() => setOpen('block')}
         >
           {grant.renewable ? 'Block renewal' : 'Allow renewal'}
         </GuardedButton>
@@ -47,9 +41,7 @@ export function GrantActions({
         color="red.8"
         whyNot={whyNot}
         leftSection={<IconHandStop size={14} />}
-        onClick={() => {
-          setOpen('revoke');
-        }}
+        onClick={() => setOpen('revoke')}
       >
         Revoke
       </GuardedButton>

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group } from '@mantine/core';
 import { LIMITS } from '@leasehold/keys-core';
 import { useState } from 'react';
@@ -24,7 +22,7 @@ export function BulkBar({
   selection,
 }: {
   readonly face: GrantFace;
-  readonly selection: Selection<GrantView>;
+  readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear'>;
 }) {
   const [action, setAction] = useState<BulkAction | null>(null);
   const [, setBulkId] = useBulkId();
@@ -61,9 +59,7 @@ export function BulkBar({
             key={name}
             {...(name === 'revoke' ? { color: 'red.8' } : { variant: 'default' })}
             whyNot={whyNot}
-            onClick={() => {
-              setAction(name);
-            }}
+            onClick={() => setAction(name)}
           >
             {label}
           </GuardedButton>
@@ -73,9 +69,7 @@ export function BulkBar({
         face={face}
         action={action}
         items={selection.items}
-        onClose={() => {
-          setAction(null);
-        }}
+        onClose={() => setAction(null)}
         onStarted={(bulkId) => {
           setAction(null);
           selection.clear();

@@ -1,9 +1,7 @@
-'use client';
-
 import { ScrollArea, SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '../looks.tsx';
 import { counted, fullName } from '~/lib/format.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
@@ -61,7 +59,7 @@ export function BulkDialog({
       act={{
         isPending: start.isPending,
         error: start.error,
-        run: (reason) => {
+        run: (reason) =>
           start.mutate(
             {
               action: shown,
@@ -75,8 +73,7 @@ export function BulkDialog({
                 onStarted(bulkId);
               },
             },
-          );
-        },
+          ),
       }}
     >
       <Stack gap="sm">
@@ -89,9 +86,7 @@ export function BulkDialog({
               { value: 'force', label: 'Force: end them now' },
             ]}
             value={mode}
-            onChange={(value) => {
-              setMode(value === 'force' ? 'force' : 'graceful');
-            }}
+            onChange={(value) => setMode(value === 'force' ? 'force' : 'graceful')}
           />
         ) : null}
         <ul className={classes['steps']}>

@@ -1,11 +1,9 @@
-'use client';
-
 import { CloseButton, Progress } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { useState } from 'react';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { counted, fullName } from '~/lib/format.ts';
@@ -35,7 +33,7 @@ export function BulkPanel({
   if (read.data === undefined) {
     return read.isError ? (
       <section className={classes['panel']} aria-label="Bulk action">
-        <ErrorState error={read.error} what="the bulk action" onRetry={() => void read.refetch()} />
+        <ErrorState read={read} what="the bulk action" />
       </section>
     ) : null;
   }
@@ -56,9 +54,7 @@ export function BulkPanel({
             size="compact-xs"
             whyNot={whyNot}
             loading={abort.isPending}
-            onClick={() => {
-              abort.mutate({ bulkId });
-            }}
+            onClick={() => abort.mutate({ bulkId })}
           >
             Abort
           </GuardedButton>

@@ -1,5 +1,3 @@
-'use client';
-
 import dynamic from 'next/dynamic';
 import type { Selection } from '~/ui/table/use-selection.ts';
 import type { GrantFace, GrantView } from '../grant-view.ts';
@@ -16,22 +14,13 @@ const LoadedBar = dynamic(() => import('./bulk-bar.tsx').then((module) => module
 export function BulkPanel({ face }: { readonly face: GrantFace }) {
   const [bulkId, setBulkId] = useBulkId();
   if (bulkId === null) return null;
-  return (
-    <LoadedPanel
-      key={bulkId}
-      face={face}
-      bulkId={bulkId}
-      onClose={() => {
-        setBulkId(null);
-      }}
-    />
-  );
+  return <LoadedPanel key={bulkId} face={face} bulkId={bulkId} onClose={() => setBulkId(null)} />;
 }
 
 /** What can be done to the chosen rows; its code is loaded when the first row is chosen. */
 export function BulkBar(props: {
   readonly face: GrantFace;
-  readonly selection: Selection<GrantView>;
+  readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear'>;
 }) {
   return props.selection.count === 0 ? null : <LoadedBar {...props} />;
 }

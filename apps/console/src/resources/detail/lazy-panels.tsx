@@ -1,5 +1,3 @@
-'use client';
-
 import dynamic from 'next/dynamic';
 
 /** What a first visit does not show is loaded with its tab. */

@@ -1,12 +1,8 @@
-'use client';
-
 import type { WaiterView } from '@leasehold/keys-core';
-import type { ColumnDef } from '@tanstack/react-table';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { count, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -47,44 +43,24 @@ export function WaitersPanel({
       columns={COLUMNS}
       read={mapItems(read, rows, asOf)}
       rowId={(waiter) => waiter.ticketId}
-      rowName={(waiter) => waiter.waiter}
       {...table}
       empty={<EmptyState title="Nobody waits">The next caller is first in line.</EmptyState>}
     />
   );
 }
 
-const COLUMNS: ColumnDef<WaiterRow>[] = [
-  {
-    id: 'place',
-    header: 'Place',
-    cell: ({ row: { original: waiter } }) =>
-      waiter.place === null ? '–' : <Mono>{count(waiter.place)}</Mono>,
-  },
-  {
-    id: 'waiter',
-    header: 'Waiter',
-    cell: ({ row: { original: waiter } }) => <Mono title={waiter.waiter}>{waiter.waiter}</Mono>,
-  },
-  {
-    id: 'since',
-    header: 'Since',
-    meta: { from: 'md' },
-    cell: ({ row: { original: waiter } }) => <RelativeTime at={waiter.since} asOf={waiter.asOf} />,
-  },
-  {
-    id: 'waited',
-    header: 'Waited',
-    cell: ({ row: { original: waiter } }) => <Waited waiter={waiter} />,
-  },
-  {
-    id: 'ticket',
-    header: 'Ticket',
-    meta: { from: 'md' },
-    cell: ({ row: { original: waiter } }) => (
-      <CopyableId id={waiter.ticketId} label="ticket id" isShort />
-    ),
-  },
+const COLUMNS: Column<WaiterRow>[] = [
+  column('Place', {}, (waiter) =>
+    waiter.place === null ? '–' : <Mono>{count(waiter.place)}</Mono>,
+  ),
+  column('Waiter', {}, (waiter) => <Mono title={waiter.waiter}>{waiter.waiter}</Mono>),
+  column('Since', { from: 'md' }, (waiter) => (
+    <RelativeTime at={waiter.since} asOf={waiter.asOf} />
+  )),
+  column('Waited', {}, (waiter) => <Waited waiter={waiter} />),
+  column('Ticket', { from: 'md' }, (waiter) => (
+    <CopyableId id={waiter.ticketId} label="ticket id" isShort />
+  )),
 ];
 
 function Waited({ waiter }: { readonly waiter: WaiterRow }) {

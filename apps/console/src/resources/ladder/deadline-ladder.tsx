@@ -1,5 +1,3 @@
-'use client';
-
 import {
   IconCircleDashed,
   IconClockPause,
@@ -9,8 +7,7 @@ import {
 } from '@tabler/icons-react';
 import type { CSSProperties } from 'react';
 import { absolute, ago, clockTime, duration } from '~/lib/format.ts';
-import { useStaleSince } from '~/lib/live/stale-since.ts';
-import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useStaleSince, useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import type { GrantFace, GrantView } from '../grant-view.ts';
 import {
   drawLadder,

@@ -1,23 +1,18 @@
-'use client';
-
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ColumnDef } from '@tanstack/react-table';
+import type { Column } from '~/ui/table/column.ts';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import {
-  useDatacenterFilter,
-  type DatacenterFilter,
-} from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter, type DatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { fullName } from '~/lib/format.ts';
 import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import type { ListPage } from '~/ui/table/table-types.ts';
 import { useSelection } from '~/ui/table/use-selection.ts';
 import { BulkBar, BulkPanel } from '../bulk/lazy-bulk.tsx';
 import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
-import { DatacenterMenu } from './datacenter-menu.tsx';
+import { DatacenterMenu, withDatacenter } from './datacenters.tsx';
 import {
   GRANT_SORTS,
   grantSearchProblems,
@@ -25,8 +20,11 @@ import {
   type GrantSort,
 } from './grant-search.ts';
 import { NothingFound } from './nothing-found.tsx';
-import { PhaseFilter } from './phase-filter.tsx';
-import { withDatacenter } from './with-datacenter.tsx';
+import { PHASES } from '@leasehold/keys-core';
+import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
+import { PHASE_LOOKS } from '../looks.tsx';
+import { ANY_PHASE } from './phase-search.ts';
+import { withField } from '~/lib/search/search-text.ts';
 
 /** The state of a list of grants, from the address. */
 export interface GrantListState<Input extends object = object> {
@@ -67,7 +65,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
   readonly face: GrantFace;
   readonly list: GrantListState;
   readonly read: UseQueryResult<ListPage<Item>, ApiError>;
-  readonly columns: readonly ColumnDef<Item>[];
+  readonly columns: readonly Column<Item>[];
   /** What the search box shows while it is empty. */
   readonly placeholder: string;
   readonly phaseLabel?: string;
@@ -78,7 +76,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
   /** What is shown if the list is empty without a search. */
   readonly children: ReactNode;
 }) {
-  const selection = useSelection<Item>();
+  const selection = useSelection<Item>(fullName);
   const [, many] = FACE_WORDS[face];
   return (
     <>
@@ -101,7 +99,6 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
         columns={withDatacenter(columns, filter.isSeveral)}
         read={read}
         rowId={(item) => item.leaseId}
-        rowName={fullName}
         state={state}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
@@ -114,5 +111,32 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
       />
       <BulkBar face={face} selection={selection} />
     </>
+  );
+}
+
+const OPTIONS = [
+  ...PHASES.map((value) => ({ value, label: PHASE_LOOKS[value].label })),
+  { value: ANY_PHASE, label: 'Any, also long over' },
+];
+
+/**
+ * The phase that a list is filtered by, as a menu over the search's `phase:`. Unless one is chosen, what
+ * ended long ago is left out.
+ */
+function PhaseFilter({
+  label,
+  state,
+}: {
+  readonly label: string;
+  readonly state: Pick<ListState<string>, 'q' | 'search' | 'setQ'>;
+}) {
+  return (
+    <FilterMenu
+      label={label}
+      value={state.search.fields['phase']}
+      unset="In use or recently"
+      options={OPTIONS}
+      onChange={(phase) => state.setQ(withField(state.q, 'phase', phase))}
+    />
   );
 }

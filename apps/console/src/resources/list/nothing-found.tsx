@@ -1,10 +1,9 @@
-'use client';
-
 import { Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { LongOver } from './long-over.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import type { ListState } from '~/lib/search/use-list-state.ts';
+import { ANY_PHASE } from './phase-search.ts';
+import { withField } from '~/lib/search/search-text.ts';
 
 /** For an empty list: because of the search, or without one, which `children` explains. */
 export function NothingFound({
@@ -23,12 +22,7 @@ export function NothingFound({
       title={`No ${what} match this search`}
       action={
         <Group gap="xs" justify="center">
-          <Button
-            variant="default"
-            onClick={() => {
-              state.setQ('');
-            }}
-          >
+          <Button variant="default" onClick={() => state.setQ('')}>
             Clear the search
           </Button>
           {state.search.fields['phase'] === undefined && <LongOver what={what} state={state} />}
@@ -38,5 +32,21 @@ export function NothingFound({
       Names are found by how they begin; write <span className="mono">&quot;name&quot;</span> for
       one whole name, and <span className="mono">field:value</span> for the rest.
     </EmptyState>
+  );
+}
+
+/** Lists what ended long ago too. */
+export function LongOver({
+  what,
+  state,
+}: {
+  /** `leases` */
+  readonly what: string;
+  readonly state: Pick<ListState<string>, 'q' | 'setQ'>;
+}) {
+  return (
+    <Button variant="default" onClick={() => state.setQ(withField(state.q, 'phase', ANY_PHASE))}>
+      Show {what} that ended long ago
+    </Button>
   );
 }

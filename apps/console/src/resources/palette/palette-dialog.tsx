@@ -1,5 +1,3 @@
-'use client';
-
 import { createSpotlight, Spotlight } from '@mantine/spotlight';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
@@ -16,9 +14,7 @@ export function PaletteDialog({ requests }: { readonly requests: number }) {
   const router = useRouter();
   const [query, setQuery] = useState('');
   const [searched] = useDebouncedValue(query.trim(), TYPING_MS);
-  useEffect(() => {
-    spotlight.open();
-  }, [requests]);
+  useEffect(() => spotlight.open(), [requests]);
   const acts = usePaletteActs();
   const wanted = query.trim().toLowerCase();
   const shownActs = acts.filter(({ label }) => label.toLowerCase().includes(wanted));
@@ -46,9 +42,7 @@ export function PaletteDialog({ requests }: { readonly requests: number }) {
                 key={id}
                 label={label}
                 description={description}
-                onClick={() => {
-                  router.push(href);
-                }}
+                onClick={() => router.push(href)}
               />
             ))}
           </Spotlight.ActionsGroup>

@@ -1,8 +1,6 @@
-'use client';
-
 import { useHotkeys } from '@mantine/hooks';
 import dynamic from 'next/dynamic';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { openPalette, paletteRequests } from '~/ui/shell/palette-store.ts';
 
 const PaletteDialog = dynamic(

@@ -1,12 +1,9 @@
-'use client';
-
 import { useQuery } from '@tanstack/react-query';
 import { PHASE_LOOKS } from '../looks.tsx';
 import { keyLabel } from '../reservation-key.ts';
 import { query, type Outputs } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
-import { listedDatacenters } from '~/lib/datacenters/listed-datacenters.ts';
+import { at, listedDatacenters } from '~/lib/datacenters/here.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 

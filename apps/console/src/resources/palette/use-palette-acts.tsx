@@ -1,5 +1,3 @@
-'use client';
-
 import { useMantineColorScheme } from '@mantine/core';
 import {
   IconKeyboard,
@@ -15,9 +13,9 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useRouter } from 'next/navigation';
 import { signOut } from '~/lib/session/auth.ts';
 import { pause } from '~/lib/live/live-state.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { NAV_GROUPS } from '~/ui/shell/nav-items.ts';
-import { openShortcutsHelp } from '~/ui/shortcuts/shortcuts-store.ts';
+import { openShortcutsHelp } from '~/ui/shortcuts/use-shortcut.ts';
 
 interface PaletteAct {
   readonly label: string;
@@ -36,17 +34,13 @@ export function usePaletteActs(): readonly PaletteAct[] {
       items.map(({ label, href, icon }) => ({
         label,
         icon,
-        run: () => {
-          router.push(href);
-        },
+        run: () => router.push(href),
       })),
     ),
     {
       label: isPaused ? 'Go on with live changes' : 'Pause live changes',
       icon: isPaused ? IconPlayerPlay : IconPlayerPause,
-      run: () => {
-        pause.isPausedByHand.set(!isPaused);
-      },
+      run: () => pause.isPausedByHand.set(!isPaused),
     },
     {
       label: 'Refresh this page',
@@ -56,16 +50,12 @@ export function usePaletteActs(): readonly PaletteAct[] {
     {
       label: 'Light colours',
       icon: IconSun,
-      run: () => {
-        setColorScheme('light');
-      },
+      run: () => setColorScheme('light'),
     },
     {
       label: 'Dark colours',
       icon: IconMoon,
-      run: () => {
-        setColorScheme('dark');
-      },
+      run: () => setColorScheme('dark'),
     },
     { label: 'Keyboard shortcuts', icon: IconKeyboard, run: openShortcutsHelp },
     { label: 'Sign out', icon: IconLogout, run: () => void signOut() },

@@ -10,7 +10,7 @@ import {
   IconPlayerPlay,
   IconTrash,
 } from '@tabler/icons-react';
-import type { Look } from '~/ui/text/badge.tsx';
+import type { Look } from '~/ui/text/text.tsx';
 
 /** One look for each kind of event, everywhere. */
 export const EVENT_LOOKS: Record<EventKind, Look> = {

@@ -1,15 +1,12 @@
-'use client';
-
-import type { ColumnDef } from '@tanstack/react-table';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
+import { Mono, LookBadge } from '~/ui/text/text.tsx';
 import { EVENT_LOOKS } from './event-looks.ts';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
-import type { EventItem } from './event-item.ts';
+import type { EventItem } from './grants-of-events.ts';
 import { GROUP_OF, type GrantFace } from '../grant-view.ts';
 import { useDetailList } from '../detail/use-detail-list.ts';
 import { mapItems } from '~/ui/table/map-items.ts';
@@ -32,47 +29,21 @@ export function EventsPanel({
       columns={COLUMNS}
       read={mapItems(read, read.data?.items ?? [], asOf)}
       rowId={(event) => event.id}
-      rowName={(event) => `event ${event.id}`}
       {...table}
       empty={<EmptyState title="No events">Events older than the retention are pruned.</EmptyState>}
     />
   );
 }
 
-const COLUMNS: ColumnDef<EventItem>[] = [
-  {
-    id: 'at',
-    header: 'At',
-    cell: ({ row: { original: event } }) => <Mono>{absolute(event.at)}</Mono>,
-  },
-  {
-    id: 'kind',
-    header: 'What',
-    cell: ({ row: { original: event } }) => <LookBadge look={EVENT_LOOKS[event.kind]} />,
-  },
-  {
-    id: 'token',
-    header: 'Token',
-    meta: { from: 'sm' },
-    cell: ({ row: { original: event } }) => <Mono>{event.fencingToken}</Mono>,
-  },
-  {
-    id: 'actor',
-    header: 'By',
-    cell: ({ row: { original: event } }) => <Mono title={event.actor}>{event.actor}</Mono>,
-  },
-  {
-    id: 'reason',
-    header: 'Reason',
-    cell: ({ row: { original: event } }) => event.reason ?? '',
-  },
-  {
-    id: 'detail',
-    header: 'Detail',
-    meta: { from: 'lg' },
-    cell: ({ row: { original: event } }) =>
-      isNothing(event.detail) ? null : <Mono>{JSON.stringify(event.detail)}</Mono>,
-  },
+const COLUMNS: Column<EventItem>[] = [
+  column('At', {}, (event) => <Mono>{absolute(event.at)}</Mono>),
+  column('What', {}, (event) => <LookBadge look={EVENT_LOOKS[event.kind]} />),
+  column('Token', { from: 'sm' }, (event) => <Mono>{event.fencingToken}</Mono>),
+  column('By', {}, (event) => <Mono title={event.actor}>{event.actor}</Mono>),
+  column('Reason', {}, (event) => event.reason ?? ''),
+  column('Detail', { from: 'lg' }, (event) =>
+    isNothing(event.detail) ? null : <Mono>{JSON.stringify(event.detail)}</Mono>,
+  ),
 ];
 
 function isNothing(detail: unknown): boolean {

@@ -1,11 +1,7 @@
-'use client';
-
-import type { ColumnDef } from '@tanstack/react-table';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -45,7 +41,6 @@ export function GrantTimeline({
       columns={COLUMNS}
       read={mapItems(read, rows, asOf)}
       rowId={(grant) => grant.leaseId}
-      rowName={(grant) => `the grant with token ${grant.fencingToken}`}
       {...table}
       empty={
         <EmptyState title="No grants">Nothing of its past is kept: events are pruned.</EmptyState>
@@ -72,53 +67,25 @@ function percent(share: number): string {
   return `${(share * 100).toFixed(2)}%`;
 }
 
-const COLUMNS: ColumnDef<TimelineRow>[] = [
-  {
-    id: 'token',
-    header: 'Token',
-    cell: ({ row: { original: grant } }) => (
-      <CopyableId id={grant.fencingToken} label="fencing token" />
-    ),
-  },
-  {
-    id: 'holder',
-    header: 'Holder',
-    meta: { from: 'sm' },
-    cell: ({ row: { original: grant } }) =>
-      grant.holder === null ? '–' : <Mono title={grant.holder}>{grant.holder}</Mono>,
-  },
-  {
-    id: 'bar',
-    header: 'When',
-    meta: { from: 'md' },
-    cell: ({ row: { original: grant } }) => (
-      <span className={classes['axis']} aria-hidden>
-        <span
-          className={classes['bar']}
-          data-end={endKind(grant)}
-          style={{ left: percent(grant.bar.start), width: percent(grant.bar.length) }}
-        />
-      </span>
-    ),
-  },
-  {
-    id: 'from',
-    header: 'From',
-    meta: { from: 'lg' },
-    cell: ({ row: { original: grant } }) =>
-      grant.from === null ? 'before' : <RelativeTime at={grant.from} asOf={grant.asOf} />,
-  },
-  {
-    id: 'for',
-    header: 'For',
-    cell: ({ row: { original: grant } }) => <HeldFor grant={grant} />,
-  },
-  {
-    id: 'end',
-    header: 'How it went',
-    meta: { isFilling: true },
-    cell: ({ row: { original: grant } }) => <HowItWent grant={grant} />,
-  },
+const COLUMNS: Column<TimelineRow>[] = [
+  column('Token', {}, (grant) => <CopyableId id={grant.fencingToken} label="fencing token" />),
+  column('Holder', { from: 'sm' }, (grant) =>
+    grant.holder === null ? '–' : <Mono title={grant.holder}>{grant.holder}</Mono>,
+  ),
+  column('When', { from: 'md' }, (grant) => (
+    <span className={classes['axis']} aria-hidden>
+      <span
+        className={classes['bar']}
+        data-end={endKind(grant)}
+        style={{ left: percent(grant.bar.start), width: percent(grant.bar.length) }}
+      />
+    </span>
+  )),
+  column('From', { from: 'lg' }, (grant) =>
+    grant.from === null ? 'before' : <RelativeTime at={grant.from} asOf={grant.asOf} />,
+  ),
+  column('For', {}, (grant) => <HeldFor grant={grant} />),
+  column('How it went', { isFilling: true }, (grant) => <HowItWent grant={grant} />),
 ];
 
 function HeldFor({ grant }: { readonly grant: TimelineRow }) {

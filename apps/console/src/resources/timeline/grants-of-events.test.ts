@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { EventItem } from './event-item.ts';
 import {
+  type EventItem,
   actText,
   barOf,
   endText,

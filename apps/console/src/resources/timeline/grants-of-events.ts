@@ -1,5 +1,8 @@
 /** The grants of a resource, with how each went, from its events. Pure. */
-import type { EventItem } from './event-item.ts';
+import type { Outputs } from '~/lib/api/api.ts';
+
+/** An event of a resource as it comes over the wire; the same for every face. */
+export type EventItem = Outputs['keys']['history']['items'][number];
 
 /** One grant of a resource, as its events show it. */
 export interface PastGrant {

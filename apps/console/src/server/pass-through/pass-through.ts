@@ -11,7 +11,6 @@ import { urlToHttpOptions } from 'node:url';
 import type { Logger } from '@leasehold/service-kit';
 import { ControllerChoice } from '@leasehold/service-kit/controllers';
 import { answerUnreachable, refuseBody } from './controller-failure.ts';
-import { cutOff } from './cut-off.ts';
 import { hasUselessBody, headersToReturn, headersToSend } from './passed-headers.ts';
 
 interface PassThroughOptions {
@@ -177,4 +176,13 @@ function fail(
   const code = wasSent ? 'request.outcome_unknown' : 'request.unreachable';
   const incidentId = answerUnreachable(response, code);
   log.warn({ err: error, incidentId, leaseholdCode: code }, 'the controller does not answer');
+}
+
+/**
+ * Cuts an answer off so that no client takes the part for the whole. Its connection is reset: over
+ * HTTP/1.0 an answer is complete when its connection ends, so a normal end would not show the loss.
+ */
+export function cutOff(response: ServerResponse): void {
+  response.socket?.resetAndDestroy();
+  response.destroy();
 }

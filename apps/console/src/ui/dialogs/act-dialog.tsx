@@ -1,20 +1,22 @@
-'use client';
-
 import { Button, Group, Modal, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { useEffect, useState, type ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { ActFailure } from './act-failure.tsx';
 import classes from './act-dialog.module.css';
 
 /** The API's limit, in bytes of UTF-8. */
 const REASON_BYTES_MAX = 1_024;
 
-interface ActDialogProps {
+/** What every dialog is told by the page that opens it. */
+export interface DialogProps {
   readonly isOpen: boolean;
   readonly onClose: () => void;
+}
+
+interface ActDialogProps extends DialogProps {
   readonly title: string;
   /** Who is concerned, what will happen, by when at the latest. */
   readonly children: ReactNode;
@@ -84,9 +86,7 @@ export function ActDialog(props: ActDialogProps) {
               minRows={2}
               value={reason}
               error={isReasonLong ? `At most ${String(REASON_BYTES_MAX)} bytes.` : undefined}
-              onChange={(event) => {
-                setReason(event.currentTarget.value);
-              }}
+              onChange={(event) => setReason(event.currentTarget.value)}
             />
           )}
           {typed === undefined ? null : (
@@ -101,9 +101,7 @@ export function ActDialog(props: ActDialogProps) {
               autoComplete="off"
               spellCheck={false}
               value={typedText}
-              onChange={(event) => {
-                setTypedText(event.currentTarget.value);
-              }}
+              onChange={(event) => setTypedText(event.currentTarget.value)}
             />
           )}
           <ActFailure error={act.error} />

@@ -1,8 +1,6 @@
-'use client';
-
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { Notice } from '../states/notice.tsx';
-import { CopyableId } from '../text/copyable-id.tsx';
+import { CopyableId } from '../text/text.tsx';
 
 /** Why an act was refused, and the incident to look for. */
 export function ActFailure({ error }: { readonly error: ApiError | null }) {

@@ -1,5 +1,3 @@
-'use client';
-
 import dynamic from 'next/dynamic';
 import { useEffect, useState, type ComponentType } from 'react';
 
@@ -32,9 +30,7 @@ function openedOnceThere<Opener extends string, Props extends Readonly<Record<Op
 ): ComponentType<Props> {
   return function OpenedOnceThere(props: Props) {
     const [isThere, setThere] = useState(false);
-    useEffect(() => {
-      setThere(true);
-    }, []);
+    useEffect(() => setThere(true), []);
     const closed = typeof props[opener] === 'boolean' ? false : null;
     return <Dialog {...props} {...(isThere ? {} : { [opener]: closed })} />;
   };

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
 import { LazyMenu } from './lazy-menu.tsx';
@@ -36,9 +34,7 @@ export function FilterMenu({
       {(menu) => (
         <menu.RadioGroup
           value={value ?? ANY}
-          onChange={(next) => {
-            onChange(next === ANY ? null : next);
-          }}
+          onChange={(next) => onChange(next === ANY ? null : next)}
         >
           {[{ value: ANY, label: unset }, ...options].map((option) => (
             <menu.RadioItem key={option.value} value={option.value} closeMenuOnClick>
@@ -78,13 +74,7 @@ export function FilterManyMenu({
             ))}
           </menu.CheckboxGroup>
           <menu.Divider />
-          <menu.Item
-            onClick={() => {
-              onChange([]);
-            }}
-          >
-            Any
-          </menu.Item>
+          <menu.Item onClick={() => onChange([])}>Any</menu.Item>
         </>
       )}
     </LazyMenu>

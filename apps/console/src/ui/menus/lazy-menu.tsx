@@ -1,5 +1,3 @@
-'use client';
-
 import dynamic from 'next/dynamic';
 import type { ReactElement, ReactNode } from 'react';
 import type { MenuLooks, MenuParts } from './loaded-menu.tsx';

@@ -1,9 +1,6 @@
-'use client';
-
 import { Menu } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { OpenerAnchor, useOpenedOnceThere } from './opener-anchor.tsx';
-import type { Opener } from './use-opener.ts';
+import { OpenerAnchor, useOpenedOnceThere, type Opener } from './use-opener.ts';
 
 /** The parts of a menu: `menu.Item`, `menu.Label` and their like. */
 export type MenuParts = typeof Menu;

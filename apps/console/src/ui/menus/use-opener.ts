@@ -1,40 +1,30 @@
-'use client';
-
-import { useId, useRef, useState, type KeyboardEvent, type RefObject } from 'react';
-
-/** What a button needs to open something below it. */
-export interface OpenerProps {
-  readonly ref: RefObject<HTMLButtonElement | null>;
-  readonly id: string;
-  readonly 'aria-haspopup': 'menu' | 'dialog';
-  readonly 'aria-expanded': boolean;
-  readonly 'aria-controls': string | undefined;
-  readonly onPointerEnter: () => void;
-  readonly onFocus: () => void;
-  readonly onClick: () => void;
-  readonly onKeyDown: (event: KeyboardEvent) => void;
-}
+import {
+  useId,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  useEffect,
+  useImperativeHandle,
+  type Ref,
+} from 'react';
 
 /** A button, and what it opens, whose code need not be there yet. */
-export interface Opener {
-  readonly props: OpenerProps;
-  /** The pointer or the focus was at the button: from now on the content must be in the document, closed. */
-  readonly isWanted: boolean;
-  readonly isOpen: boolean;
-  readonly setOpen: (isOpen: boolean) => void;
-}
+export type Opener = ReturnType<typeof useOpener>;
+/** What a button needs to open something below it. */
+export type OpenerProps = Opener['props'];
 
 /**
  * The state of a button that opens something below it. Its content is wanted as soon as the pointer
  * or the focus is at the button, so that it is usually there when the button is used.
  */
-export function useOpener(what: 'menu' | 'dialog'): Opener {
+export function useOpener(what: 'menu' | 'dialog') {
   const id = useId();
   const ref = useRef<HTMLButtonElement>(null);
   const [isWanted, setWanted] = useState(false);
   const [isOpen, setOpen] = useState(false);
   const want = (): void => setWanted(true);
   return {
+    /** The pointer or the focus was at the button: the content must be in the document, closed. */
     isWanted,
     isOpen,
     setOpen,
@@ -51,7 +41,7 @@ export function useOpener(what: 'menu' | 'dialog'): Opener {
         want();
         setOpen(!isOpen);
       },
-      onKeyDown(event) {
+      onKeyDown(event: KeyboardEvent) {
         if (what !== 'menu' || event.key !== 'ArrowDown') return;
         // Otherwise the page would scroll.
         event.preventDefault();
@@ -60,4 +50,34 @@ export function useOpener(what: 'menu' | 'dialog'): Opener {
       },
     },
   };
+}
+
+/**
+ * Stands in for the button that Mantine wants as the target of a menu or popover, and refers to the
+ * existing one: that is not mounted again, and keeps the focus.
+ */
+export function OpenerAnchor({
+  opener,
+  ref,
+}: {
+  readonly opener: Opener;
+  readonly ref?: Ref<HTMLButtonElement | null>;
+}) {
+  const button = opener.props.ref;
+  useImperativeHandle<HTMLButtonElement | null, HTMLButtonElement | null>(
+    ref,
+    () => button.current,
+    [button],
+  );
+  return null;
+}
+
+/**
+ * Whether the menu or popover is open. It is mounted closed first: only then does it know where the
+ * focus came from, to return it.
+ */
+export function useOpenedOnceThere({ isOpen }: Opener): boolean {
+  const [isThere, setThere] = useState(false);
+  useEffect(() => setThere(true), []);
+  return isOpen && isThere;
 }

@@ -1,13 +1,10 @@
-'use client';
-
-import { Stack } from '@mantine/core';
+import { Stack, Skeleton } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { DataAge } from '../states/data-age.tsx';
-import { ErrorState } from '../states/error-state.tsx';
+import { ErrorState } from '../states/states.tsx';
 import { StaleScope } from '../states/stale-scope.tsx';
-import { DetailSkeleton } from './detail-skeleton.tsx';
 import { PageHeader } from './page-header.tsx';
 
 /** The page of one thing: its header, and the rest once it was read; or why there is nothing to show. */
@@ -51,7 +48,7 @@ export function DetailPage<Item>({
         ) : error === null ? (
           <DetailSkeleton />
         ) : (
-          <ErrorState error={error} what={what} onRetry={() => void read.refetch()} />
+          <ErrorState read={read} what={what} />
         )}
       </>
     );
@@ -72,5 +69,16 @@ export function DetailPage<Item>({
         <StaleScope read={read}>{children(item)}</StaleScope>
       </Stack>
     </>
+  );
+}
+
+/** The placeholder while a detail page is loading. */
+function DetailSkeleton() {
+  return (
+    <Stack gap="sm" aria-busy="true" aria-label="Loading" role="status">
+      <Skeleton height={220} />
+      <Skeleton height={28} width="40%" />
+      <Skeleton height={160} />
+    </Stack>
   );
 }

@@ -6,13 +6,13 @@ export function Facts({
   items,
   isFirstWide = false,
 }: {
-  readonly items: readonly (readonly [name: string, value: ReactNode])[];
+  readonly items: Readonly<Record<string, ReactNode>>;
   /** Whether the first one is twice as wide. */
   readonly isFirstWide?: boolean;
 }) {
   return (
     <dl className={classes['facts']} data-wide-first={isFirstWide || undefined}>
-      {items
+      {Object.entries(items)
         .filter(([, value]) => value !== null && value !== undefined)
         .map(([name, value]) => (
           <div key={name} className={classes['fact']}>

@@ -1,5 +1,3 @@
-'use client';
-
 import { CopyButton, Button } from '@mantine/core';
 import classes from './json-view.module.css';
 

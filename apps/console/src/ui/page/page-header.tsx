@@ -31,3 +31,8 @@ export function PageHeader({
     </div>
   );
 }
+
+/** The search and the filters of a list, side by side where there is room. */
+export function FilterRow({ children }: { readonly children: ReactNode }) {
+  return <div className={classes['row']}>{children}</div>;
+}

@@ -1,5 +1,3 @@
-'use client';
-
 import { IconAlertTriangle, IconCircleCheck, IconPlugConnectedX } from '@tabler/icons-react';
 import { absolute } from '~/lib/format.ts';
 import { useDatacenters, type Datacenter } from '~/lib/datacenters/use-datacenters.ts';

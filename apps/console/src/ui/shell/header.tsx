@@ -1,12 +1,24 @@
-'use client';
-
-import { ActionIcon, Burger, Group, Kbd, UnstyledButton } from '@mantine/core';
-import { IconKeyboard, IconSearch } from '@tabler/icons-react';
+import {
+  ActionIcon,
+  Burger,
+  Group,
+  Kbd,
+  UnstyledButton,
+  useMantineColorScheme,
+} from '@mantine/core';
+import {
+  IconKeyboard,
+  IconSearch,
+  IconCheck,
+  IconDeviceDesktop,
+  IconMoon,
+  IconSun,
+} from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { openPalette } from './palette-store.ts';
-import { openShortcutsHelp } from '../shortcuts/shortcuts-store.ts';
+import { openShortcutsHelp } from '../shortcuts/use-shortcut.ts';
 import { LiveIndicator } from './live-indicator.tsx';
-import { SchemeMenu } from './scheme-menu.tsx';
+import { LazyMenu } from '../menus/lazy-menu.tsx';
 import classes from './shell.module.css';
 
 export function Header({
@@ -43,5 +55,41 @@ export function Header({
         {account}
       </Group>
     </header>
+  );
+}
+
+const SCHEMES = [
+  { value: 'light', label: 'Light', icon: IconSun },
+  { value: 'dark', label: 'Dark', icon: IconMoon },
+  { value: 'auto', label: 'As the system', icon: IconDeviceDesktop },
+] as const;
+
+/** Light, dark, or as the system is set. */
+function SchemeMenu() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  return (
+    <LazyMenu
+      position="bottom-end"
+      button={(props) => (
+        <ActionIcon {...props} size="md" aria-label="Colours">
+          <IconSun size={17} />
+        </ActionIcon>
+      )}
+    >
+      {(menu) =>
+        SCHEMES.map(({ value, label, icon: SchemeIcon }) => (
+          <menu.Item
+            key={value}
+            leftSection={<SchemeIcon size={15} />}
+            rightSection={
+              colorScheme === value ? <IconCheck size={14} aria-label="chosen" /> : null
+            }
+            onClick={() => setColorScheme(value)}
+          >
+            {label}
+          </menu.Item>
+        ))
+      }
+    </LazyMenu>
   );
 }

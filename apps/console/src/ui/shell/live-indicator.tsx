@@ -1,5 +1,3 @@
-'use client';
-
 import { ActionIcon } from '@mantine/core';
 import { Tip } from '../tip.tsx';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
@@ -7,7 +5,7 @@ import { databaseClock } from '~/lib/live/database-clock.ts';
 import { duration } from '~/lib/format.ts';
 import { missed, pause, stream } from '~/lib/live/live-state.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import classes from './live-indicator.module.css';
 
 const LOOKS = {
@@ -48,9 +46,7 @@ export function LiveIndicator() {
         <ActionIcon
           size="md"
           aria-label={isPaused ? 'Go on with live changes' : 'Pause live changes'}
-          onClick={() => {
-            pause.isPausedByHand.set(!isPaused);
-          }}
+          onClick={() => pause.isPausedByHand.set(!isPaused)}
         >
           {isPaused ? <IconPlayerPlay size={16} /> : <IconPlayerPause size={16} />}
         </ActionIcon>

@@ -17,8 +17,6 @@ interface NavItem {
   readonly label: string;
   readonly href: string;
   readonly icon: Icon;
-  /** The item is the present one on all pages below this address. */
-  readonly within: string;
 }
 
 export const NAV_GROUPS: readonly { readonly label: string; readonly items: readonly NavItem[] }[] =
@@ -26,42 +24,31 @@ export const NAV_GROUPS: readonly { readonly label: string; readonly items: read
     {
       label: 'Now',
       items: [
-        { label: 'Overview', href: routes.overview, icon: IconLayoutDashboard, within: '/' },
-        { label: 'Keys', href: routes.keys(), icon: IconKey, within: '/keys' },
-        { label: 'Leases', href: routes.leases(), icon: IconStack2, within: '/leases' },
-        {
-          label: 'Environments',
-          href: routes.environments(),
-          icon: IconLockAccess,
-          within: '/environments',
-        },
-        {
-          label: 'Reservations',
-          href: routes.reservations(),
-          icon: IconRoute,
-          within: '/reservations',
-        },
+        { label: 'Overview', href: routes.overview, icon: IconLayoutDashboard },
+        { label: 'Keys', href: routes.keys(), icon: IconKey },
+        { label: 'Leases', href: routes.leases(), icon: IconStack2 },
+        { label: 'Environments', href: routes.environments(), icon: IconLockAccess },
+        { label: 'Reservations', href: routes.reservations(), icon: IconRoute },
       ],
     },
     {
       label: 'Fleet',
       items: [
-        { label: 'Drones', href: routes.drones(), icon: IconServer, within: '/drones' },
-        { label: 'Backends', href: routes.backends(), icon: IconBox, within: '/backends' },
+        { label: 'Drones', href: routes.drones(), icon: IconServer },
+        { label: 'Backends', href: routes.backends(), icon: IconBox },
       ],
     },
     {
       label: 'Record',
       items: [
-        { label: 'Events', href: routes.events(), icon: IconActivity, within: '/events' },
-        { label: 'Audit', href: routes.audit(), icon: IconHistory, within: '/audit' },
-        { label: 'Access', href: routes.access(), icon: IconUsers, within: '/access' },
+        { label: 'Events', href: routes.events(), icon: IconActivity },
+        { label: 'Audit', href: routes.audit(), icon: IconHistory },
+        { label: 'Access', href: routes.access(), icon: IconUsers },
       ],
     },
   ];
 
-/** Whether a page belongs to an item. */
-export function isWithin(pathname: string, item: NavItem): boolean {
-  if (item.within === '/') return pathname === '/';
-  return pathname === item.within || pathname.startsWith(`${item.within}/`);
+/** Whether a page is an item's own, or below it. */
+export function isWithin(pathname: string, { href }: NavItem): boolean {
+  return pathname === href || (href !== routes.overview && pathname.startsWith(`${href}/`));
 }

@@ -1,5 +1,3 @@
-'use client';
-
 import { Link } from '../link.tsx';
 import { usePathname } from 'next/navigation';
 import { DatacenterStates } from './datacenter-states.tsx';

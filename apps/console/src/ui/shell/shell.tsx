@@ -1,5 +1,3 @@
-'use client';
-
 import { useDisclosure } from '@mantine/hooks';
 import { usePathname } from 'next/navigation';
 import { useEffect, type ReactNode } from 'react';

@@ -1,17 +1,10 @@
-'use client';
-
 import { Kbd, Modal, Switch, Table, Text } from '@mantine/core';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { areShortcutsOn, setShortcutsOn, shortcuts } from './use-shortcut.ts';
+import type { DialogProps } from '../dialogs/act-dialog.tsx';
 
 /** What the keyboard can do on this page, and the switch that turns it off. */
-export function ShortcutsDialog({
-  isOpen,
-  onClose,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function ShortcutsDialog({ isOpen, onClose }: DialogProps) {
   const known = useSignal(shortcuts);
   const isOn = useSignal(areShortcutsOn);
   const rows = [...new Map(known.map((entry) => [entry.key, entry])).values()];
@@ -39,9 +32,7 @@ export function ShortcutsDialog({
         mt="md"
         label="Single-key shortcuts"
         checked={isOn}
-        onChange={(event) => {
-          setShortcutsOn(event.currentTarget.checked);
-        }}
+        onChange={(event) => setShortcutsOn(event.currentTarget.checked)}
       />
       <Text size="xs" c="dimmed" mt={4}>
         They are off while you type. The command palette works either way.

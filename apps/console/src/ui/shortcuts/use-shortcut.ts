@@ -1,5 +1,3 @@
-'use client';
-
 import { useEffect, useRef } from 'react';
 import { createSignal } from '~/lib/signal.ts';
 
@@ -60,4 +58,11 @@ function isTyping(target: EventTarget | null): boolean {
 
 function isDialogOpen(): boolean {
   return document.querySelector('[role="dialog"]') !== null;
+}
+
+/** Whether the help on shortcuts is shown. */
+export const isHelpOpen = createSignal(false);
+
+export function openShortcutsHelp(): void {
+  isHelpOpen.set(true);
 }

@@ -1,7 +1,7 @@
 'use client';
 
 import { Button } from '@mantine/core';
-import { EmptyState } from './empty-state.tsx';
+import { EmptyState } from './states.tsx';
 import { useRefresh } from './use-refresh.ts';
 
 const RETRY_MS = 2_000;

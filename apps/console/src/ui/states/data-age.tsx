@@ -1,8 +1,6 @@
-'use client';
-
 import { Tip } from '../tip.tsx';
 import { absolute, ago } from '~/lib/format.ts';
-import { useFreshness } from '~/lib/live/use-freshness.ts';
+import { useFreshness, type Read } from '~/lib/live/use-freshness.ts';
 import classes from './data-age.module.css';
 
 /** `as of 2 s ago`, with the database's time on hover; marks stale data. */
@@ -10,11 +8,7 @@ export function DataAge({
   read,
   asOf,
 }: {
-  readonly read: {
-    readonly dataUpdatedAt: number;
-    readonly isError: boolean;
-    readonly failureCount: number;
-  };
+  readonly read: Read;
   readonly asOf: string | undefined;
 }) {
   const { ageMs, isStale } = useFreshness(read);

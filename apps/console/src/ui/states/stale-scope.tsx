@@ -1,13 +1,12 @@
-'use client';
-
 import { useMemo, useState, type ReactNode } from 'react';
+import type { UseQueryResult } from '@tanstack/react-query';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { duration } from '~/lib/format.ts';
-import { StaleContext, useStaleSince } from '~/lib/live/stale-since.ts';
-import { useFreshness, type Read } from '~/lib/live/use-freshness.ts';
+import { StaleContext, useStaleSince } from '~/lib/live/use-database-now.ts';
+import { useFreshness } from '~/lib/live/use-freshness.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
-import { CopyableId } from '../text/copyable-id.tsx';
+import { useSignal } from '~/lib/signal.ts';
+import { CopyableId } from '../text/text.tsx';
 import { Notice } from './notice.tsx';
 import { staleReason } from './stale-reason.ts';
 
@@ -20,17 +19,11 @@ export function StaleScope({
   read,
   children,
 }: {
-  readonly read: Read & {
-    /** Undefined until the first read: missing data is not stale. */
-    readonly data: unknown;
-    /** Why the last read failed; it stays while the next one is under way. */
-    readonly error: ApiError | null;
-    /** Why the last attempt of the present read failed. */
-    readonly failureReason: ApiError | null;
-  };
+  readonly read: UseQueryResult<unknown, ApiError>;
   readonly children: ReactNode;
 }) {
   const { ageMs, cameAtMs, ...freshness } = useFreshness(read);
+  // Until the first read nothing is shown that could be stale.
   const isStale = freshness.isStale && read.data !== undefined;
   const isSignedOut = useSignal(signedOut);
   const failure = read.error ?? read.failureReason;

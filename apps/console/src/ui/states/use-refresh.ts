@@ -1,5 +1,3 @@
-'use client';
-
 import { useRouter } from 'next/navigation';
 import { useEffect } from 'react';
 
@@ -7,14 +5,8 @@ import { useEffect } from 'react';
 export function useRefresh(everyMs: number): () => void {
   const router = useRouter();
   useEffect(() => {
-    const timer = setInterval(() => {
-      router.refresh();
-    }, everyMs);
-    return () => {
-      clearInterval(timer);
-    };
+    const timer = setInterval(() => router.refresh(), everyMs);
+    return () => clearInterval(timer);
   }, [router, everyMs]);
-  return () => {
-    router.refresh();
-  };
+  return () => router.refresh();
 }

@@ -1,18 +1,17 @@
-'use client';
-
-import { Button } from '@mantine/core';
-import { getCoreRowModel, useReactTable, type Row } from '@tanstack/react-table';
-import { useRef, useState } from 'react';
+import { Button, UnstyledButton } from '@mantine/core';
+import { useRef, useState, type RefObject } from 'react';
 import { counted } from '~/lib/format.ts';
-import { ErrorState } from '../states/error-state.tsx';
+import { ErrorState } from '../states/states.tsx';
 import { StaleScope } from '../states/stale-scope.tsx';
-import { UnreachableNotice } from '../states/unreachable-notice.tsx';
-import { ColumnHead } from './column-head.tsx';
+import { UnreachableNotice } from '../states/notice.tsx';
 import { TableFooter } from './table-footer.tsx';
 import { LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
-import type { DataTableProps } from './table-types.ts';
-import { useHeldRows } from './use-held-rows.ts';
-import { useRowKeys } from './use-row-keys.ts';
+import type { DataTableProps, TableState } from './table-types.ts';
+import { useHeldRows } from './held-rows.ts';
+import { useQueryClient } from '@tanstack/react-query';
+import { useShortcut } from '../shortcuts/use-shortcut.ts';
+import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react';
+import type { Column } from './column.ts';
 import classes from './data-table.module.css';
 
 /**
@@ -21,7 +20,7 @@ import classes from './data-table.module.css';
  * loading and error states. The first link of a row is what Enter opens.
  */
 export function DataTable<Item>(props: DataTableProps<Item>) {
-  const { read, rowId, selection } = props;
+  const { read, columns, rowId, selection } = props;
   const [isTouched, setTouched] = useState(false);
   const [isFocused, setFocused] = useState(false);
   const region = useRef<HTMLDivElement>(null);
@@ -32,27 +31,14 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
     isHeld: isTouched || isFocused || isAnySelected(selection),
     rowId,
   });
-  const table = useReactTable({
-    data: held.rows as Item[],
-    columns: props.columns,
-    getCoreRowModel: getCoreRowModel(),
-    getRowId: rowId,
-    manualSorting: true,
-    // The API makes the pages. Without this the table goes to its own first page whenever it gets a new
-    // array, which renders again, with a new array of held rows, forever.
-    manualPagination: true,
+  const { rows } = held;
+  useRowKeys(body, (index) => {
+    const row = rows[index];
+    if (row !== undefined) selection?.toggle(rowId(row), row);
   });
-  const rows = table.getRowModel().rows;
-  useRowKeys(body, rows, selection);
 
   if (read.data === undefined && read.isError) {
-    return (
-      <ErrorState
-        error={read.error}
-        what={`the ${props.label}`}
-        onRetry={() => void read.refetch()}
-      />
-    );
+    return <ErrorState read={read} what={`the ${props.label}`} />;
   }
   return (
     <div className={classes['table-box']}>
@@ -76,17 +62,21 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
             aria-busy={read.data === undefined || read.isPlaceholderData}
           >
             <thead>
-              {table.getHeaderGroups().map((group) => (
-                <tr key={group.id}>
-                  {selection === undefined ? null : <SelectAll rows={rows} selection={selection} />}
-                  {group.headers.map((header) => (
-                    <ColumnHead key={header.id} header={header} state={props.state} />
-                  ))}
-                </tr>
-              ))}
+              <tr>
+                {selection === undefined ? null : (
+                  <SelectAll rows={rows} rowId={rowId} selection={selection} />
+                )}
+                {columns.map((column) => (
+                  <ColumnHead key={column.header} column={column} state={props.state} />
+                ))}
+              </tr>
             </thead>
             <tbody ref={body}>
-              <Body {...props} rows={rows} />
+              {read.data === undefined ? (
+                <LoadingRows columnCount={columns.length + (selection === undefined ? 0 : 1)} />
+              ) : (
+                <TableRows {...props} rows={rows} />
+              )}
             </tbody>
           </table>
           {read.data?.items.length === 0 ? props.empty : null}
@@ -94,9 +84,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
         <TableFooter
           {...props}
           rowCount={rows.length}
-          onPaged={() => {
-            toBeginning(region.current);
-          }}
+          onPaged={() => toBeginning(region.current)}
         />
       </StaleScope>
     </div>
@@ -131,22 +119,69 @@ function Changes({ held }: { readonly held: { changeCount: number; showAll: () =
   );
 }
 
-function Body<Item>({
-  read,
-  columns,
-  selection,
-  rowName,
-  rows,
-}: DataTableProps<Item> & { readonly rows: Row<Item>[] }) {
-  if (read.data === undefined) {
-    return <LoadingRows columnCount={columns.length + (selection === undefined ? 0 : 1)} />;
-  }
+/** `j` and `k` go from row to row, by the first link of each; `x` selects; `r` refreshes. */
+function useRowKeys(
+  body: RefObject<HTMLTableSectionElement | null>,
+  select: (index: number) => void,
+): void {
+  const queryClient = useQueryClient();
+  const elements = (): HTMLTableRowElement[] => [
+    ...(body.current?.querySelectorAll<HTMLTableRowElement>('tr[data-row]') ?? []),
+  ];
+  const activeAt = (): number =>
+    elements().findIndex((element) => element.contains(document.activeElement));
+  const step = (by: 1 | -1): void => {
+    const all = elements();
+    const at = activeAt();
+    const next = at === -1 ? (by === 1 ? 0 : all.length - 1) : at + by;
+    const target = all[next]?.querySelector<HTMLElement>('a, button');
+    target?.focus();
+    target?.scrollIntoView({ block: 'nearest' });
+  };
+  useShortcut('j', 'Next row', () => step(1));
+  useShortcut('k', 'Row before', () => step(-1));
+  useShortcut('x', 'Select the row', () => {
+    select(Number(elements()[activeAt()]?.dataset['index'] ?? -1));
+  });
+  useShortcut('r', 'Refresh', () => void queryClient.invalidateQueries());
+}
+
+const ICONS = { asc: IconArrowUp, desc: IconArrowDown };
+
+/** The head of a column, a button where the list can be sorted by it. */
+function ColumnHead<Item>({
+  column: { header, sort, from, align, isFilling, isHeadHidden },
+  state,
+}: {
+  readonly column: Column<Item>;
+  readonly state: TableState;
+}) {
+  const content =
+    isHeadHidden === true ? <span className="visually-hidden">{header}</span> : header;
+  const isSorted = sort !== undefined && state.sort === sort;
+  const direction = state.direction ?? 'asc';
+  const SortIcon = isSorted ? ICONS[direction] : IconArrowsSort;
   return (
-    <TableRows
-      rows={rows}
-      selection={selection}
-      rowName={rowName}
-      isPale={read.isPlaceholderData}
-    />
+    <th
+      scope="col"
+      data-from={from}
+      data-align={align}
+      data-fill={isFilling}
+      aria-sort={isSorted ? (direction === 'asc' ? 'ascending' : 'descending') : undefined}
+    >
+      {sort === undefined ? (
+        content
+      ) : (
+        <UnstyledButton
+          className={classes['sort'] ?? ''}
+          onClick={() => {
+            state.setSort?.(sort as never, isSorted && direction === 'asc' ? 'desc' : 'asc');
+          }}
+        >
+          {content}
+          <SortIcon size={12} aria-hidden data-idle={!isSorted || undefined} />
+        </UnstyledButton>
+      )}
+    </th>
   );
 }

@@ -1,5 +1,5 @@
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { UnreachableDatacenter } from '../states/unreachable-notice.tsx';
+import type { UnreachableDatacenter } from '../states/notice.tsx';
 import type { ListPage } from './table-types.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
 

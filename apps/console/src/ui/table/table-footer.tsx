@@ -1,11 +1,9 @@
-'use client';
-
 import { Button, Group } from '@mantine/core';
 import { IconChevronLeft, IconChevronRight, IconChevronsLeft } from '@tabler/icons-react';
 import { counted } from '~/lib/format.ts';
 import { DataAge } from '../states/data-age.tsx';
 import type { DataTableProps, TableState } from './table-types.ts';
-import { usePaging } from './use-paging.ts';
+import { useRef } from 'react';
 import classes from './data-table.module.css';
 
 /** How old the page is, and buttons to other pages if there are any. */
@@ -91,4 +89,34 @@ function Pager({
       </Button>
     </>
   );
+}
+
+/**
+ * Pages by cursor. A cursor leads forward only, so the visited pages are remembered; after a reload
+ * in the middle, only "first" and the browser's own Back lead back.
+ */
+function usePaging(
+  state: { readonly after: string | null; readonly setAfter: (after: string | null) => void },
+  identity: string,
+) {
+  const trail = useRef<{ identity: string; cursors: (string | null)[] }>({ identity, cursors: [] });
+  const { cursors } = trail.current;
+  const at = cursors.lastIndexOf(state.after);
+  const before = at > 0 ? cursors.slice(0, at) : [];
+  const hasPrevious = before.length > 0;
+  return {
+    hasPrevious,
+    first(): void {
+      trail.current = { identity, cursors: [] };
+      state.setAfter(null);
+    },
+    previous(): void {
+      state.setAfter(before.at(-1) ?? null);
+    },
+    next(cursor: string): void {
+      const come = at >= 0 ? cursors.slice(0, at + 1) : [state.after];
+      trail.current = { identity, cursors: [...come, cursor] };
+      state.setAfter(cursor);
+    },
+  };
 }

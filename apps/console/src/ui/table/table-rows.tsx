@@ -1,10 +1,7 @@
-'use client';
-
 import { Skeleton } from '@mantine/core';
-import { flexRender, type Row } from '@tanstack/react-table';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useState } from 'react';
-import { RowCheckbox } from './row-checkbox.tsx';
+import type { DataTableProps } from './table-types.ts';
 import type { Selection } from './use-selection.ts';
 import classes from './data-table.module.css';
 
@@ -29,24 +26,26 @@ export function LoadingRows({ columnCount }: { readonly columnCount: number }) {
 /** The checkbox in the head, which selects all rows of the page. */
 export function SelectAll<Item>({
   rows,
+  rowId,
   selection,
 }: {
-  readonly rows: Row<Item>[];
+  readonly rows: readonly Item[];
+  readonly rowId: (row: Item) => string;
   readonly selection: Selection<Item>;
 }) {
-  const selectedCount = rows.filter((row) => selection.has(row.id)).length;
+  const selectedCount = rows.filter((row) => selection.has(rowId(row))).length;
   return (
     <th className={classes['select']}>
       <RowCheckbox
         label="Select all on this page"
         isChecked={rows.length > 0 && selectedCount === rows.length}
         isPartly={selectedCount > 0 && selectedCount < rows.length}
-        onChange={(isChecked) => {
+        onChange={(isChecked) =>
           selection.setAll(
-            rows.map((row) => [row.id, row.original]),
+            rows.map((row) => [rowId(row), row]),
             isChecked,
-          );
-        }}
+          )
+        }
       />
     </th>
   );
@@ -55,15 +54,11 @@ export function SelectAll<Item>({
 /** The rows themselves; of many, only the visible ones. */
 export function TableRows<Item>({
   rows,
+  columns,
   selection,
-  rowName,
-  isPale,
-}: {
-  readonly rows: Row<Item>[];
-  readonly selection: Selection<Item> | undefined;
-  readonly rowName: (item: Item) => string;
-  readonly isPale: boolean;
-}) {
+  rowId,
+  read,
+}: DataTableProps<Item> & { readonly rows: readonly Item[] }) {
   const [top, setTop] = useState(0);
   const virtualizer = useWindowVirtualizer({
     count: rows.length,
@@ -72,18 +67,20 @@ export function TableRows<Item>({
     initialRect: FIRST_WINDOW,
     scrollMargin: top,
     enabled: rows.length >= VIRTUAL_FROM,
-    getItemKey: (index) => rows[index]?.id ?? index,
+    getItemKey: (index) => {
+      const row = rows[index];
+      return row === undefined ? index : rowId(row);
+    },
   });
   const isVirtual = rows.length >= VIRTUAL_FROM;
   const inSight = virtualizer.getVirtualItems();
   const first = inSight[0];
   const last = inSight.at(-1);
+  const all = rows.map((row, index) => ({ row, id: rowId(row), index }));
   const shown =
     !isVirtual || first === undefined || last === undefined
-      ? rows.map((row, index) => ({ row, index }))
-      : rows
-          .slice(first.index, last.index + 1)
-          .map((row, at) => ({ row, index: first.index + at }));
+      ? all
+      : all.slice(first.index, last.index + 1);
   const before = isVirtual && first !== undefined ? first.start - top : 0;
   const after = isVirtual && last !== undefined ? virtualizer.getTotalSize() - (last.end - top) : 0;
   return (
@@ -99,32 +96,27 @@ export function TableRows<Item>({
       >
         <td style={{ height: Math.max(0, before) }} />
       </tr>
-      {shown.map(({ row, index }) => (
+      {shown.map(({ row, id, index }) => (
         <tr
-          key={row.id}
+          key={id}
           data-index={index}
           data-row
-          data-pale={isPale || undefined}
-          data-selected={selection?.has(row.id) === true || undefined}
+          data-pale={read.isPlaceholderData || undefined}
+          data-selected={selection?.has(id) === true || undefined}
           ref={virtualizer.measureElement}
         >
           {selection === undefined ? null : (
             <td className={classes['select']}>
               <RowCheckbox
-                label={`Select ${rowName(row.original)}`}
-                isChecked={selection.has(row.id)}
-                onChange={() => selection.toggle(row.id, row.original)}
+                label={`Select ${selection.nameOf(row)}`}
+                isChecked={selection.has(id)}
+                onChange={() => selection.toggle(id, row)}
               />
             </td>
           )}
-          {row.getVisibleCells().map((cell) => (
-            <td
-              key={cell.id}
-              data-from={cell.column.columnDef.meta?.from}
-              data-align={cell.column.columnDef.meta?.align}
-              data-fill={cell.column.columnDef.meta?.isFilling}
-            >
-              {flexRender(cell.column.columnDef.cell, cell.getContext())}
+          {columns.map(({ header, from, align, isFilling, cell }) => (
+            <td key={header} data-from={from} data-align={align} data-fill={isFilling}>
+              {cell(row)}
             </td>
           ))}
         </tr>
@@ -133,5 +125,33 @@ export function TableRows<Item>({
         <td style={{ height: Math.max(0, after) }} />
       </tr>
     </>
+  );
+}
+
+/** The browser's own checkbox in the console's colour; `isPartly`: neither on nor off. */
+function RowCheckbox({
+  label,
+  isChecked,
+  isPartly = false,
+  onChange,
+}: {
+  /** What a screen reader calls it. */
+  readonly label: string;
+  readonly isChecked: boolean;
+  readonly isPartly?: boolean;
+  readonly onChange: (isChecked: boolean) => void;
+}) {
+  return (
+    <input
+      type="checkbox"
+      className={classes['checkbox']}
+      aria-label={label}
+      checked={isChecked}
+      // HTML has no attribute for it.
+      ref={(input) => {
+        if (input !== null) input.indeterminate = isPartly;
+      }}
+      onChange={(event) => onChange(event.currentTarget.checked)}
+    />
   );
 }

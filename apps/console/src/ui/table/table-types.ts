@@ -1,22 +1,9 @@
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ColumnDef, RowData } from '@tanstack/react-table';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import type { UnreachableDatacenter } from '../states/unreachable-notice.tsx';
+import type { UnreachableDatacenter } from '../states/notice.tsx';
+import type { Column } from './column.ts';
 import type { Selection } from './use-selection.ts';
-
-declare module '@tanstack/react-table' {
-  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the library names the parameters
-  interface ColumnMeta<TData extends RowData, TValue> {
-    /** The narrowest page on which the column is shown; by default on every page. */
-    readonly from?: 'sm' | 'md' | 'lg' | 'xl';
-    /** The field by which this column sorts the list. */
-    readonly sort?: string;
-    readonly align?: 'end';
-    /** Text of any length: the column takes the room that the others leave, and is cut there. */
-    readonly isFilling?: true;
-  }
-}
 
 /** A page of any list of the API. */
 export interface ListPage<Item> {
@@ -38,11 +25,9 @@ export interface TableState {
 export interface DataTableProps<Item> {
   /** What the rows are, for people: `keys`. */
   readonly label: string;
-  readonly columns: ColumnDef<Item>[];
+  readonly columns: readonly Column<Item>[];
   readonly read: UseQueryResult<ListPage<Item>, ApiError>;
   readonly rowId: (item: Item) => string;
-  /** What a person calls the row: the name of its checkbox. */
-  readonly rowName: (item: Item) => string;
   readonly state: TableState;
   /** Changes with the filter and the page, not with the data. */
   readonly identity: string;

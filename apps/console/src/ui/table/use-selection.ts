@@ -1,32 +1,25 @@
-'use client';
-
 import { useMemo, useState } from 'react';
 
 /** The rows that a person has chosen, with their values at that time: a frozen selection. */
-export interface Selection<Item> {
-  readonly count: number;
-  readonly items: readonly Item[];
-  has(id: string): boolean;
-  toggle(id: string, item: Item): void;
-  setAll(entries: readonly (readonly [id: string, item: Item])[], isSelected: boolean): void;
-  clear(): void;
-}
+export type Selection<Item> = ReturnType<typeof useSelection<Item>>;
 
-export function useSelection<Item>(): Selection<Item> {
+/** `nameOf`: what a person calls a row, for the name of its checkbox. */
+export function useSelection<Item>(nameOf: (item: Item) => string) {
   const [chosen, setChosen] = useState<ReadonlyMap<string, Item>>(new Map());
   return useMemo(
     () => ({
       count: chosen.size,
       items: [...chosen.values()],
-      has: (id) => chosen.has(id),
-      toggle(id, item) {
+      nameOf,
+      has: (id: string) => chosen.has(id),
+      toggle(id: string, item: Item): void {
         setChosen((before) => {
           const next = new Map(before);
           if (!next.delete(id)) next.set(id, item);
           return next;
         });
       },
-      setAll(entries, isSelected) {
+      setAll(entries: readonly (readonly [id: string, item: Item])[], isSelected: boolean): void {
         setChosen((before) => {
           const next = new Map(before);
           for (const [id, item] of entries) {
@@ -36,10 +29,8 @@ export function useSelection<Item>(): Selection<Item> {
           return next;
         });
       },
-      clear() {
-        setChosen(new Map());
-      },
+      clear: () => setChosen(new Map()),
     }),
-    [chosen],
+    [chosen, nameOf],
   );
 }

@@ -1,5 +1,3 @@
-'use client';
-
 import { ActionIcon, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconLogout, IconLogout2, IconPassword, IconUserCircle } from '@tabler/icons-react';

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group, Modal, PasswordInput, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useEffect, useState } from 'react';
@@ -10,16 +8,11 @@ import { changePassword } from '~/lib/session/auth.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { useSession } from '~/lib/session/session.tsx';
 import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
+import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 
 /** Changes the password of the person who is signed in; their other sessions end. */
-export function ChangePasswordDialog({
-  isOpen,
-  onClose,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function ChangePasswordDialog({ isOpen, onClose }: DialogProps) {
   const isSignedOut = useSignal(signedOut);
   return (
     <Modal opened={isOpen} onClose={onClose} title="Change password" closeOnEscape={!isSignedOut}>
@@ -75,9 +68,7 @@ function ChangePasswordForm({ onClose }: { readonly onClose: () => void }) {
           withAsterisk={false}
           data-autofocus
           value={current}
-          onChange={(event) => {
-            setCurrent(event.currentTarget.value);
-          }}
+          onChange={(event) => setCurrent(event.currentTarget.value)}
         />
         <NewPasswordInput label="New password" value={next} onChange={setNext} />
         <Group justify="flex-end" gap="xs">

@@ -1,19 +1,11 @@
-'use client';
-
 import { useState } from 'react';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { ApiError } from '~/lib/api/api-error.ts';
 import { endAllSessions } from '~/lib/session/auth.ts';
 import { routes } from '~/lib/routes.ts';
 
 /** Ends every session of the person who is signed in, this one too. */
-export function SignOutEverywhereDialog({
-  isOpen,
-  onClose,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function SignOutEverywhereDialog({ isOpen, onClose }: DialogProps) {
   const [isPending, setPending] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
   const run = async (): Promise<void> => {

@@ -1,5 +1,3 @@
-'use client';
-
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
@@ -52,13 +50,12 @@ function InviteForm({
   const [name, setName] = useState(known?.name ?? '');
   const [role, setRole] = useState<OrderedRole>(known?.role ?? 'viewer');
   const invite = useApiMutation('people', 'invite');
-  const trimmed = name.trim();
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
         invite.mutate(
-          { email: email.trim(), role, ...(trimmed === '' ? {} : { name: trimmed }) },
+          { email: email.trim(), role, name: name.trim() || undefined },
           { onSuccess: onMade },
         );
       }}
@@ -75,18 +72,14 @@ function InviteForm({
           readOnly={known !== null}
           data-autofocus
           value={email}
-          onChange={(event) => {
-            setEmail(event.currentTarget.value);
-          }}
+          onChange={(event) => setEmail(event.currentTarget.value)}
         />
         <TextInput
           label="Name"
           description="They can change it as they accept."
           autoComplete="off"
           value={name}
-          onChange={(event) => {
-            setName(event.currentTarget.value);
-          }}
+          onChange={(event) => setName(event.currentTarget.value)}
         />
         <RoleSelect roles={ORDERED_ROLES} value={role} onChange={setRole} />
         <ActFailure error={invite.error} />

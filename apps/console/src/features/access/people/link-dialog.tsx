@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Notice } from '~/ui/states/notice.tsx';
@@ -7,6 +5,7 @@ import type { Outputs } from '~/lib/api/api.ts';
 import { absolute } from '~/lib/format.ts';
 import { MadeOnceDialog } from '../made-once-dialog.tsx';
 import { ShownOnce } from '../shown-once.tsx';
+import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 
 /** A one-time link and whom it is for. */
 export type Link = Outputs['people']['invite'];
@@ -18,9 +17,7 @@ export function LinkDialog({
   title,
   note,
   children,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
+}: DialogProps & {
   readonly title: { readonly before: string; readonly made: (link: Link) => string };
   /** What else to know about the link that was made. */
   readonly note: string;

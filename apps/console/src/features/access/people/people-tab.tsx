@@ -1,14 +1,12 @@
-'use client';
-
 import { Button } from '@mantine/core';
 import { IconUserPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import type { TableState } from '~/ui/table/table-types.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { usePage } from '~/lib/search/use-page.ts';
 import type { PersonActRequest } from './person-act-dialog.tsx';
 import { personColumns } from './person-columns.tsx';
 import type { Person } from './person-state.ts';
@@ -25,15 +23,13 @@ const ResetPasswordDialog = lazyDialog('person', () =>
   import('./reset-password-dialog.tsx').then((module) => module.ResetPasswordDialog),
 );
 
-const PAGE_ROWS = 100;
-
 /** Who may sign in to the console. */
-export function PeopleTab({ state }: { readonly state: TableState }) {
+export function PeopleTab() {
   const [request, setRequest] = useState<PersonActRequest | null>(null);
   const [forgetful, setForgetful] = useState<Person | null>(null);
   const [invited, setInvited] = useState<Person | 'somebody' | null>(null);
-  const input = { limit: PAGE_ROWS, ...(state.after === null ? {} : { cursor: state.after }) };
-  const read = useLiveQuery('people', 'list', input);
+  const { page, state } = usePage();
+  const read = useLiveQuery('people', 'list', page);
   const people = read.data?.items;
   const isWhole = state.after === null && read.data?.nextCursor === null;
   const columns = useMemo(
@@ -54,9 +50,7 @@ export function PeopleTab({ state }: { readonly state: TableState }) {
       <FilterRow>
         <Button
           leftSection={<IconUserPlus size={14} aria-hidden />}
-          onClick={() => {
-            setInvited('somebody');
-          }}
+          onClick={() => setInvited('somebody')}
         >
           Invite
         </Button>
@@ -66,29 +60,13 @@ export function PeopleTab({ state }: { readonly state: TableState }) {
         columns={columns}
         read={read}
         rowId={(person) => person.personId}
-        rowName={(person) => person.email}
         state={state}
-        identity={JSON.stringify(input)}
+        identity={JSON.stringify(page)}
         empty={<EmptyState title="Nobody">Invite the people who may sign in here.</EmptyState>}
       />
-      <InviteDialog
-        invited={invited}
-        onClose={() => {
-          setInvited(null);
-        }}
-      />
-      <ResetPasswordDialog
-        person={forgetful}
-        onClose={() => {
-          setForgetful(null);
-        }}
-      />
-      <PersonActDialog
-        request={request}
-        onClose={() => {
-          setRequest(null);
-        }}
-      />
+      <InviteDialog invited={invited} onClose={() => setInvited(null)} />
+      <ResetPasswordDialog person={forgetful} onClose={() => setForgetful(null)} />
+      <PersonActDialog request={request} onClose={() => setRequest(null)} />
     </>
   );
 }

@@ -1,5 +1,3 @@
-'use client';
-
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
@@ -57,7 +55,7 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
     onClose();
   };
   const run = (reason: string | undefined): void => {
-    const input = { personId: person.personId, ...(reason === undefined ? {} : { reason }) };
+    const input = { personId: person.personId, reason };
     if (act === 'setRole') {
       const onSuccess = done(`Is ${ROLE_LABELS[role].toLowerCase()} now.`);
       setRoleOf.mutate({ ...input, role }, { onSuccess });
@@ -71,9 +69,7 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
       });
     } else if (act === 'signOutEverywhere') {
       signOut.mutate(input, {
-        onSuccess: ({ endedCount }) => {
-          done(`${counted(endedCount, 'session')} ended.`)();
-        },
+        onSuccess: ({ endedCount }) => done(`${counted(endedCount, 'session')} ended.`)(),
       });
     } else enable.mutate(input, { onSuccess: done('May sign in again.') });
   };

@@ -1,11 +1,7 @@
-'use client';
-
-import { Text, VisuallyHidden } from '@mantine/core';
-import type { ColumnDef } from '@tanstack/react-table';
+import { Text } from '@mantine/core';
+import { column, type Column } from '~/ui/table/column.ts';
 import { RowMenu } from '~/ui/menus/row-menu.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Under, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
@@ -41,52 +37,23 @@ const ACT_LABELS: Record<PersonAct, string> = {
 
 const METHODS = { password: 'password', oidc: 'identity provider' } as const;
 
-export function personColumns(shown: PeopleShown): ColumnDef<Person>[] {
+export function personColumns(shown: PeopleShown): Column<Person>[] {
   return [
-    {
-      id: 'person',
-      header: 'Person',
-      cell: ({ row: { original: person } }) => <Who person={person} />,
-    },
-    {
-      id: 'state',
-      header: 'State',
-      cell: ({ row: { original: person } }) => <PersonBadge person={person} />,
-    },
-    {
-      id: 'role',
-      header: 'Role',
-      meta: { from: 'sm' },
-      cell: ({ row }) => ROLE_LABELS[row.original.role],
-    },
-    {
-      id: 'methods',
-      header: 'Signs in with',
-      meta: { from: 'md' },
-      cell: ({ row: { original: person } }) =>
-        person.signInMethods.length === 0
-          ? '–'
-          : person.signInMethods.map((method) => METHODS[method]).join(', '),
-    },
-    {
-      id: 'sessions',
-      header: 'Sessions',
-      meta: { from: 'md', align: 'end' },
-      cell: ({ row }) => row.original.sessionCount,
-    },
-    {
-      id: 'lastSignIn',
-      header: 'Last sign-in',
-      meta: { from: 'md' },
-      cell: ({ row: { original: person } }) =>
-        person.lastSignInAt === null ? 'never' : <RelativeTime at={person.lastSignInAt} />,
-    },
-    {
-      id: 'acts',
-      header: () => <VisuallyHidden>Actions</VisuallyHidden>,
-      meta: { align: 'end' },
-      cell: ({ row: { original: person } }) => <PersonMenu person={person} shown={shown} />,
-    },
+    column('Person', {}, (person) => <Who person={person} />),
+    column('State', {}, (person) => <PersonBadge person={person} />),
+    column('Role', { from: 'sm' }, (person) => ROLE_LABELS[person.role]),
+    column('Signs in with', { from: 'md' }, (person) =>
+      person.signInMethods.length === 0
+        ? '–'
+        : person.signInMethods.map((method) => METHODS[method]).join(', '),
+    ),
+    column('Sessions', { from: 'md', align: 'end' }, (person) => person.sessionCount),
+    column('Last sign-in', { from: 'md' }, (person) =>
+      person.lastSignInAt === null ? 'never' : <RelativeTime at={person.lastSignInAt} />,
+    ),
+    column('Actions', { isHeadHidden: true, align: 'end' }, (person) => (
+      <PersonMenu person={person} shown={shown} />
+    )),
   ];
 }
 
@@ -148,9 +115,7 @@ function PersonMenu({ person, shown }: { readonly person: Person; readonly shown
         label: ACT_LABELS[act],
         whyNot: personActProblem(act, person, among),
         isDangerous: act === 'disable',
-        onClick: () => {
-          shown.begin(act, person);
-        },
+        onClick: () => shown.begin(act, person),
       }))}
     />
   );

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
@@ -47,13 +45,12 @@ function ResetForm({
 }) {
   const [reason, setReason] = useState('');
   const reset = useApiMutation('people', 'resetPassword');
-  const trimmed = reason.trim();
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        const why = trimmed === '' ? {} : { reason: trimmed };
-        reset.mutate({ personId: person.personId, ...why }, { onSuccess: onMade });
+        const why = reason.trim() || undefined;
+        reset.mutate({ personId: person.personId, reason: why }, { onSuccess: onMade });
       }}
     >
       <Stack gap="sm">
@@ -66,9 +63,7 @@ function ResetForm({
           minRows={2}
           maxLength={REASON_LENGTH_MAX}
           value={reason}
-          onChange={(event) => {
-            setReason(event.currentTarget.value);
-          }}
+          onChange={(event) => setReason(event.currentTarget.value)}
         />
         <ActFailure error={reset.error} />
         <Group justify="flex-end" gap="xs">

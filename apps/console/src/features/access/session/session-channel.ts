@@ -15,7 +15,5 @@ export function announceSignIn(): void {
 export function onSignIn(listener: () => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.onmessage = listener;
-  return () => {
-    channel.close();
-  };
+  return () => channel.close();
 }

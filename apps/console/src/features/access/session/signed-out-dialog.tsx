@@ -1,5 +1,3 @@
-'use client';
-
 import { Anchor, Divider, Modal, Stack, Text } from '@mantine/core';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { ProviderButton } from '../sign-in/provider-button.tsx';
@@ -63,9 +61,7 @@ function SignInAgain({ goOn }: { readonly goOn: () => Promise<void> }) {
   const lookAgain = useEffectEvent(() => void goOn());
   useEffect(() => {
     window.addEventListener('focus', lookAgain);
-    return () => {
-      window.removeEventListener('focus', lookAgain);
-    };
+    return () => window.removeEventListener('focus', lookAgain);
   }, []);
   const { pathname, search } = window.location;
   return (

@@ -1,11 +1,13 @@
-'use client';
-
 import { useEffect, useEffectEvent } from 'react';
 import { onSignIn } from './session-channel.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { useGoOn } from './use-go-on.ts';
+import type { SessionView } from '@leasehold/api/contract';
+import { useQueryClient } from '@tanstack/react-query';
+import { useRouter } from 'next/navigation';
+import { api, setCsrfToken } from '~/lib/api/api.ts';
+import { useSession } from '~/lib/session/session.tsx';
 
 const SignedOutDialog = lazyDialog('isOpen', () =>
   import('./signed-out-dialog.tsx').then((module) => module.SignedOutDialog),
@@ -19,4 +21,30 @@ export function SignedOut() {
   // After a sign-in in another window or tab of this browser, this page has that session too.
   useEffect(() => onSignIn(onElsewhere), []);
   return <SignedOutDialog isOpen={isSignedOut} goOn={goOn} />;
+}
+
+/** Goes on with the present session, if there is one. */
+function useGoOn(): () => Promise<void> {
+  const { person } = useSession();
+  const queryClient = useQueryClient();
+  const router = useRouter();
+  return async () => {
+    let session: SessionView;
+    try {
+      session = (await api.query('session.get')) as SessionView;
+    } catch {
+      // Nobody has signed in yet, or no controller answers: the dialog stays.
+      return;
+    }
+    if (session.person?.personId !== person?.personId) {
+      // Another person must not finish what was begun here.
+      window.location.reload();
+      return;
+    }
+    // Set before anything on the page can be changed: the new session has its own CSRF token.
+    setCsrfToken(session.csrfToken);
+    signedOut.clear();
+    router.refresh();
+    void queryClient.invalidateQueries();
+  };
 }

@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { acceptInvitation } from '~/lib/session/auth.ts';
@@ -61,9 +59,7 @@ export function InvitationForm({
             autoComplete="name"
             data-autofocus
             value={name}
-            onChange={(event) => {
-              setName(event.currentTarget.value);
-            }}
+            onChange={(event) => setName(event.currentTarget.value)}
           />
         )}
         <NewPasswordInput

@@ -1,5 +1,3 @@
-'use client';
-
 import { PasswordInput } from '@mantine/core';
 import { PASSWORD_LENGTH, passwordProblem } from './sign-in-texts.ts';
 
@@ -8,12 +6,10 @@ export function NewPasswordInput({
   label,
   value,
   onChange,
-  hasFocus = false,
 }: {
   readonly label: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
-  readonly hasFocus?: boolean;
 }) {
   return (
     <PasswordInput
@@ -23,12 +19,9 @@ export function NewPasswordInput({
       autoComplete="new-password"
       required
       withAsterisk={false}
-      {...(hasFocus ? { 'data-autofocus': true, autoFocus: true } : {})}
       value={value}
       error={value === '' ? undefined : passwordProblem(value)}
-      onChange={(event) => {
-        onChange(event.currentTarget.value);
-      }}
+      onChange={(event) => onChange(event.currentTarget.value)}
     />
   );
 }

@@ -1,9 +1,7 @@
-'use client';
-
 import { VisuallyHidden } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { Notice } from '~/ui/states/notice.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { CopyableId } from '~/ui/text/text.tsx';
 import { untilText, type SignInProblem } from './sign-in-texts.ts';
 
 const TICK_MS = 1_000;
@@ -31,12 +29,8 @@ function Until({ at, inMs }: { readonly at: string; readonly inMs: number | null
   useEffect(() => {
     if (inMs === null) return undefined;
     const sinceMs = performance.now();
-    const timer = setInterval(() => {
-      setRestMs(inMs - (performance.now() - sinceMs));
-    }, TICK_MS);
-    return () => {
-      clearInterval(timer);
-    };
+    const timer = setInterval(() => setRestMs(inMs - (performance.now() - sinceMs)), TICK_MS);
+    return () => clearInterval(timer);
   }, [inMs]);
   return (
     <>

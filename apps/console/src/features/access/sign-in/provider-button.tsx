@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, Stack } from '@mantine/core';
 import { IconExternalLink, IconLogin2 } from '@tabler/icons-react';
 import { useState } from 'react';

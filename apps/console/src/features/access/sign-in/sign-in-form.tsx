@@ -1,5 +1,3 @@
-'use client';
-
 import { Button, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useRef, useState } from 'react';
 import { signIn } from '~/lib/session/auth.ts';
@@ -57,9 +55,7 @@ export function SignInForm({
           readOnly={knownEmail !== undefined}
           {...(knownEmail === undefined ? { 'data-autofocus': true, autoFocus: true } : {})}
           value={email}
-          onChange={(event) => {
-            setEmail(event.currentTarget.value);
-          }}
+          onChange={(event) => setEmail(event.currentTarget.value)}
         />
         <PasswordInput
           ref={passwordInput}
@@ -70,9 +66,7 @@ export function SignInForm({
           withAsterisk={false}
           {...(knownEmail === undefined ? {} : { 'data-autofocus': true })}
           value={password}
-          onChange={(event) => {
-            setPassword(event.currentTarget.value);
-          }}
+          onChange={(event) => setPassword(event.currentTarget.value)}
         />
         <Button type="submit" size="sm" mt={4} loading={isPending}>
           Sign in

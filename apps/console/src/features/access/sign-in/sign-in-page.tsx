@@ -1,15 +1,15 @@
 'use client';
 
-import { Divider, Stack, Text, Title } from '@mantine/core';
+import { Divider, Stack, Text, Title, Button } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Notice } from '~/ui/states/notice.tsx';
 import type { SignInOptions } from '~/lib/session/auth.ts';
-import { ControllerSilent } from './controller-silent.tsx';
 import { FrontDoor } from './front-door.tsx';
 import { InvitationForm } from './invitation-form.tsx';
 import { ProviderButton } from './provider-button.tsx';
 import { SignInForm } from './sign-in-form.tsx';
 import { linkHeading } from './sign-in-texts.ts';
+import { useRefresh } from '~/ui/states/use-refresh.ts';
 
 interface SignInPageProps {
   /** Null when no controller answered as the page was made. */
@@ -97,5 +97,24 @@ function Ways({
       <Divider label="or with a password" />
       {children}
     </>
+  );
+}
+
+const RETRY_MS = 3_000;
+
+/** Shown if no controller answered as the page was made. It asks again by itself; what was typed stays. */
+function ControllerSilent() {
+  const refresh = useRefresh(RETRY_MS);
+  return (
+    <Notice
+      tone="bad"
+      action={
+        <Button size="compact-xs" variant="default" onClick={refresh}>
+          Look again now
+        </Button>
+      }
+    >
+      No controller answers, so nobody can sign in. This page looks again every few seconds.
+    </Notice>
   );
 }

@@ -1,5 +1,3 @@
-'use client';
-
 import { List } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
@@ -33,9 +31,9 @@ export function RevokeTokenDialog({
       act={{
         isPending: revoke.isPending,
         error: revoke.error,
-        run: (reason) => {
+        run: (reason) =>
           revoke.mutate(
-            { tokenId, ...(reason === undefined ? {} : { reason }) },
+            { tokenId, reason },
             {
               onSuccess: ({ changed }) => {
                 notifications.show({
@@ -45,8 +43,7 @@ export function RevokeTokenDialog({
                 close();
               },
             },
-          );
-        },
+          ),
       }}
     >
       <List size="sm" spacing={4}>

@@ -1,13 +1,7 @@
-'use client';
-
-import { VisuallyHidden } from '@mantine/core';
-import type { ColumnDef } from '@tanstack/react-table';
+import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { RowMenu } from '~/ui/menus/row-menu.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routes } from '~/lib/routes.ts';
@@ -20,65 +14,31 @@ interface TokenActs {
   readonly revoke: (token: Token) => void;
 }
 
-export function tokenColumns(acts: TokenActs): ColumnDef<Token>[] {
+export function tokenColumns(acts: TokenActs): Column<Token>[] {
   return [
-    {
-      id: 'name',
-      header: 'Name',
-      cell: ({ row: { original: token } }) => (
-        <>
-          <strong>{token.name}</strong>
-          <Under upTo="sm">{ROLE_LABELS[token.role]}</Under>
-        </>
-      ),
-    },
-    {
-      id: 'state',
-      header: 'State',
-      cell: ({ row: { original: token } }) => <TokenBadge token={token} />,
-    },
-    {
-      id: 'role',
-      header: 'Role',
-      meta: { from: 'sm' },
-      cell: ({ row }) => ROLE_LABELS[row.original.role],
-    },
-    {
-      id: 'limits',
-      header: 'Limits',
-      meta: { from: 'md' },
-      cell: ({ row: { original: token } }) => <Limits token={token} />,
-    },
-    {
-      id: 'lastUsed',
-      header: 'Last used',
-      meta: { from: 'sm' },
-      cell: ({ row: { original: token } }) =>
-        token.lastUsedAt === null ? 'never' : <RelativeTime at={token.lastUsedAt} />,
-    },
-    {
-      id: 'expires',
-      header: 'Expires',
-      meta: { from: 'lg' },
-      cell: ({ row: { original: token } }) =>
-        token.expiresAt === null ? 'never' : <RelativeTime at={token.expiresAt} />,
-    },
-    {
-      id: 'created',
-      header: 'Created',
-      meta: { from: 'xl' },
-      cell: ({ row: { original: token } }) => (
-        <>
-          <RelativeTime at={token.createdAt} /> by {token.createdBy}
-        </>
-      ),
-    },
-    {
-      id: 'acts',
-      header: () => <VisuallyHidden>Actions</VisuallyHidden>,
-      meta: { align: 'end' },
-      cell: ({ row: { original: token } }) => <TokenMenu token={token} acts={acts} />,
-    },
+    column('Name', {}, (token) => (
+      <>
+        <strong>{token.name}</strong>
+        <Under upTo="sm">{ROLE_LABELS[token.role]}</Under>
+      </>
+    )),
+    column('State', {}, (token) => <TokenBadge token={token} />),
+    column('Role', { from: 'sm' }, (token) => ROLE_LABELS[token.role]),
+    column('Limits', { from: 'md' }, (token) => <Limits token={token} />),
+    column('Last used', { from: 'sm' }, (token) =>
+      token.lastUsedAt === null ? 'never' : <RelativeTime at={token.lastUsedAt} />,
+    ),
+    column('Expires', { from: 'lg' }, (token) =>
+      token.expiresAt === null ? 'never' : <RelativeTime at={token.expiresAt} />,
+    ),
+    column('Created', { from: 'xl' }, (token) => (
+      <>
+        <RelativeTime at={token.createdAt} /> by {token.createdBy}
+      </>
+    )),
+    column('Actions', { isHeadHidden: true, align: 'end' }, (token) => (
+      <TokenMenu token={token} acts={acts} />
+    )),
   ];
 }
 
@@ -100,17 +60,13 @@ function TokenMenu({ token, acts }: { readonly token: Token; readonly acts: Toke
         {
           label: 'Show limits',
           whyNot: undefined,
-          onClick: () => {
-            acts.show(token);
-          },
+          onClick: () => acts.show(token),
         },
         {
           label: 'Revoke',
           whyNot: revokeProblem(state),
           isDangerous: true,
-          onClick: () => {
-            acts.revoke(token);
-          },
+          onClick: () => acts.revoke(token),
         },
       ]}
     />

@@ -1,10 +1,8 @@
-'use client';
-
 import { Modal, Stack } from '@mantine/core';
 import { Facts } from '~/ui/page/facts.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { ErrorState } from '~/ui/states/states.tsx';
 import { PlainTable } from '~/ui/page/plain-table.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Mono } from '~/ui/text/text.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -33,25 +31,21 @@ export function TokenDetailsDialog({
 }
 
 function TokenDetails({ tokenId }: { readonly tokenId: string }) {
-  const { data, error, refetch } = useLiveQuery('tokens', 'get', { tokenId });
-  if (data === undefined) {
-    return error === null ? null : (
-      <ErrorState error={error} what="this token" onRetry={() => void refetch()} />
-    );
-  }
-  const { token, fairUse } = data;
+  const read = useLiveQuery('tokens', 'get', { tokenId });
+  if (read.data === undefined) return <ErrorState read={read} what="this token" />;
+  const { token, fairUse } = read.data;
   return (
     <Stack gap="sm">
       <Facts
-        items={[
-          ['Role', ROLE_LABELS[token.role]],
-          ['Id', <Mono key="id">{token.tokenId}</Mono>],
-          ['Namespaces', token.droneId === null ? listOf(token.namespaces) : null],
-          ['Drone', token.droneId],
-          ['Programs', listOf(token.programs)],
-          ['Backends', token.droneId === null ? null : (token.capacity ?? 'any number')],
-          ['Addresses', token.droneId === null ? null : listOf(token.addresses)],
-        ]}
+        items={{
+          Role: ROLE_LABELS[token.role],
+          Id: <Mono>{token.tokenId}</Mono>,
+          Namespaces: token.droneId === null ? listOf(token.namespaces) : null,
+          Drone: token.droneId,
+          Programs: listOf(token.programs),
+          Backends: token.droneId === null ? null : (token.capacity ?? 'any number'),
+          Addresses: token.droneId === null ? null : listOf(token.addresses),
+        }}
       />
       <PlainTable
         label="Limits of fair use"

@@ -1,9 +1,11 @@
-'use client';
-
 import type { Outputs } from '~/lib/api/api.ts';
 import { MadeOnceDialog } from '../made-once-dialog.tsx';
-import { NewToken } from './new-token.tsx';
 import { TokenForm } from './token-form.tsx';
+import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
+import { Button, Group, Stack } from '@mantine/core';
+import { Notice } from '~/ui/states/notice.tsx';
+import { Example, ShownOnce } from '../shown-once.tsx';
+import type { Role } from '@leasehold/keys-core';
 
 const TITLE = {
   before: 'New API token',
@@ -11,13 +13,7 @@ const TITLE = {
 };
 
 /** Makes an API token, and shows its secret once. */
-export function TokenDialog({
-  isOpen,
-  onClose,
-}: {
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-}) {
+export function TokenDialog({ isOpen, onClose }: DialogProps) {
   return (
     <MadeOnceDialog
       isOpen={isOpen}
@@ -28,4 +24,44 @@ export function TokenDialog({
       {(onMade) => <TokenForm onMade={onMade} onClose={onClose} />}
     </MadeOnceDialog>
   );
+}
+
+/** The secret of a token that was just made. It is in this answer and nowhere else. */
+function NewToken({
+  token,
+  onClose,
+}: {
+  readonly token: Outputs['tokens']['create'];
+  readonly onClose: () => void;
+}) {
+  return (
+    <Stack gap="sm">
+      <Notice tone="warn">
+        This is the only time that the token is shown. Leasehold keeps a hash of it, and nobody can
+        read it again.
+      </Notice>
+      <ShownOnce label="Token" value={token.secret} />
+      <Example {...exampleOf(token, window.location.origin)} />
+      <Group justify="flex-end">
+        <Button onClick={onClose}>I have stored it</Button>
+      </Group>
+    </Stack>
+  );
+}
+
+/** A command that tries out a token. */
+function exampleOf(
+  token: { readonly role: Role; readonly secret: string },
+  origin: string,
+): { readonly title: string; readonly command: string } {
+  if (token.role === 'drone') {
+    return {
+      title: 'Start the drone with it, where the controller is reached at its own address',
+      command: `LEASEHOLD_URL=${origin} \\\n  LEASEHOLD_TOKEN=${token.secret} \\\n  npx leasehold drone --config drone.json`,
+    };
+  }
+  return {
+    title: 'Try it: who am I?',
+    command: `curl ${origin}/trpc/session.get \\\n  -H 'authorization: Bearer ${token.secret}'`,
+  };
 }

@@ -1,7 +1,14 @@
-'use client';
-
 import { TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
-import { Autocomplete, Button, Group, Select, Stack, TextInput } from '@mantine/core';
+import {
+  Autocomplete,
+  Button,
+  Group,
+  Select,
+  Stack,
+  TextInput,
+  NumberInput,
+  TagsInput,
+} from '@mantine/core';
 import { useState } from 'react';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
@@ -10,8 +17,7 @@ import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { RoleSelect } from '../role-select.tsx';
-import { TokenBoundsInputs } from './token-bounds-inputs.tsx';
-import { boundsInput, NO_BOUNDS } from './token-bounds.ts';
+import { boundsInput, NO_BOUNDS, boundsOf, type TokenBounds } from './token-bounds.ts';
 import { expiryOf, LIFETIMES } from './token-state.ts';
 
 const DRONES_OFFERED = 100;
@@ -56,9 +62,7 @@ export function TokenForm({
           autoComplete="off"
           data-autofocus
           value={name}
-          onChange={(event) => {
-            setName(event.currentTarget.value);
-          }}
+          onChange={(event) => setName(event.currentTarget.value)}
         />
         <RoleSelect roles={TOKEN_ROLES} value={role} onChange={setRole} />
         {isDrone ? <DroneIdInput value={droneId} onChange={setDroneId} /> : null}
@@ -70,9 +74,7 @@ export function TokenForm({
           }
           value={lifetime}
           data={LIFETIMES}
-          onChange={(value) => {
-            setLifetime(value ?? '90');
-          }}
+          onChange={(value) => setLifetime(value ?? '90')}
         />
         <ActFailure error={create.error} />
         <Group justify="flex-end" gap="xs">
@@ -107,5 +109,62 @@ function DroneIdInput({
       data={(drones.data?.items ?? []).map((drone) => drone.droneId)}
       onChange={onChange}
     />
+  );
+}
+
+const LISTS = {
+  namespaces: {
+    label: 'Namespaces',
+    description: 'Children included. Leave it empty for no limit.',
+    placeholder: 'rooms.eu, then Enter',
+  },
+  programs: {
+    label: 'Programs',
+    description: 'What it may start, or a drone may offer. Leave it empty for any.',
+    placeholder: 'room, then Enter',
+  },
+  addresses: {
+    label: 'Addresses',
+    description: 'Where backends of the drone may be. Leave it empty for anywhere.',
+    placeholder: '10.1.0.0/16:21000-29999, then Enter',
+  },
+} as const;
+
+/** What a new token of this role can be bound to. */
+function TokenBoundsInputs({
+  role,
+  bounds,
+  onChange,
+}: {
+  readonly role: TokenRole;
+  readonly bounds: TokenBounds;
+  readonly onChange: (bounds: TokenBounds) => void;
+}) {
+  return boundsOf(role).map((name) =>
+    name === 'capacity' ? (
+      <NumberInput
+        key={name}
+        label="Capacity"
+        size="xs"
+        description="How many backends the drone may run. Leave it empty for any number."
+        min={0}
+        allowDecimal={false}
+        value={bounds.capacity ?? ''}
+        onChange={(value) =>
+          onChange({ ...bounds, capacity: typeof value === 'number' ? value : null })
+        }
+      />
+    ) : (
+      <TagsInput
+        key={name}
+        {...LISTS[name]}
+        size="xs"
+        placeholder={bounds[name].length === 0 ? LISTS[name].placeholder : ''}
+        splitChars={[',', ' ']}
+        acceptValueOnBlur
+        value={bounds[name]}
+        onChange={(value) => onChange({ ...bounds, [name]: value })}
+      />
+    ),
   );
 }

@@ -1,15 +1,13 @@
-'use client';
-
 import { Button } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import type { TableState } from '~/ui/table/table-types.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { usePage } from '~/lib/search/use-page.ts';
 import { tokenColumns } from './token-columns.tsx';
 import type { Token } from './token-state.ts';
 
@@ -25,32 +23,28 @@ const TokenDetailsDialog = lazyDialog('token', () =>
   import('./token-details-dialog.tsx').then((module) => module.TokenDetailsDialog),
 );
 
-const PAGE_ROWS = 100;
-
 /** The tokens with which services, scripts and drones authenticate. */
-export function TokensTab({ state }: { readonly state: TableState }) {
+export function TokensTab() {
   const [isMaking, making] = useDisclosure(false);
   const [revoked, setRevoked] = useState<Token | null>(null);
   const [shown, setShown] = useState<Token | null>(null);
   const columns = useMemo(() => tokenColumns({ revoke: setRevoked, show: setShown }), []);
-  const input = { limit: PAGE_ROWS, ...(state.after === null ? {} : { cursor: state.after }) };
-  const read = useLiveQuery('tokens', 'list', input);
-  const create = (
-    <Button leftSection={<IconPlus size={14} aria-hidden />} onClick={making.open}>
-      New token
-    </Button>
-  );
+  const { page, state } = usePage();
+  const read = useLiveQuery('tokens', 'list', page);
   return (
     <>
-      <FilterRow>{create}</FilterRow>
+      <FilterRow>
+        <Button leftSection={<IconPlus size={14} aria-hidden />} onClick={making.open}>
+          New token
+        </Button>
+      </FilterRow>
       <DataTable
         label="API tokens"
         columns={columns}
         read={read}
         rowId={(token) => token.tokenId}
-        rowName={(token) => token.name}
         state={state}
-        identity={JSON.stringify(input)}
+        identity={JSON.stringify(page)}
         empty={
           <EmptyState title="No API tokens">
             A service, a script or a drone needs one to speak to Leasehold.
@@ -58,18 +52,8 @@ export function TokensTab({ state }: { readonly state: TableState }) {
         }
       />
       <TokenDialog isOpen={isMaking} onClose={making.close} />
-      <TokenDetailsDialog
-        token={shown}
-        onClose={() => {
-          setShown(null);
-        }}
-      />
-      <RevokeTokenDialog
-        token={revoked}
-        onClose={() => {
-          setRevoked(null);
-        }}
-      />
+      <TokenDetailsDialog token={shown} onClose={() => setShown(null)} />
+      <RevokeTokenDialog token={revoked} onClose={() => setRevoked(null)} />
     </>
   );
 }

@@ -1,5 +1,3 @@
-'use client';
-
 import type { EventView } from '@leasehold/keys-core';
 import { Modal } from '@mantine/core';
 import { JsonView } from '~/ui/page/json-view.tsx';

@@ -24,13 +24,10 @@ export function eventListInput({
   const name = search.name ?? search.prefix;
   const { namespace, lease } = search.fields;
   return {
-    limit: 100,
-    ...(after === null ? {} : { cursor: after }),
-    ...(name === undefined ? {} : { name }),
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(lease === undefined || !LEASE_ID.test(lease) ? {} : { leaseId: lease.toLowerCase() }),
-    ...(face === null ? {} : { face }),
-    ...(kinds.length === 0 ? {} : { kinds: [...kinds] }),
+    ...{ limit: 100, cursor: after ?? undefined, name, namespace },
+    leaseId: lease !== undefined && LEASE_ID.test(lease) ? lease.toLowerCase() : undefined,
+    face: face ?? undefined,
+    kinds: kinds.length === 0 ? undefined : [...kinds],
   };
 }
 

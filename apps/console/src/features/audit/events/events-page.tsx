@@ -3,19 +3,16 @@
 import { type EventView, EVENT_KINDS, FACES } from '@leasehold/keys-core';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { FilterManyMenu, FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
+import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { eventColumns } from './event-columns.tsx';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
 import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';
@@ -84,7 +81,6 @@ export function EventsPage() {
         columns={withDatacenter(columns, filter.isSeveral)}
         read={read}
         rowId={({ datacenter, id }) => `${datacenter} ${id}`}
-        rowName={(event) => `${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
         state={{
           after: address.after,
           setAfter: (after) => void setAddress({ after }),
@@ -104,12 +100,7 @@ export function EventsPage() {
           )
         }
       />
-      <EventDialog
-        event={shown}
-        onClose={() => {
-          setShown(null);
-        }}
-      />
+      <EventDialog event={shown} onClose={() => setShown(null)} />
     </>
   );
 }

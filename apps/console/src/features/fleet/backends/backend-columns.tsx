@@ -1,88 +1,39 @@
-'use client';
-
-import type { ColumnDef } from '@tanstack/react-table';
+import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Under } from '~/ui/text/under.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { routes } from '~/lib/routes.ts';
-import { endOf } from './backend-end.ts';
-import type { Backend } from './backend-texts.ts';
+import { endOf, type Backend } from './backend-texts.ts';
 
 /** `isOfDrone`: on the page of a drone, where the drone is not repeated. */
-export function backendColumns({ isOfDrone = false } = {}): ColumnDef<Backend>[] {
+export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {
   return [
-    {
-      id: 'backend',
-      header: 'Backend',
-      cell: ({ row: { original: backend } }) => (
-        <>
-          <Link href={routes.backend(backend.backendId, backend.datacenter)}>
-            <Mono>{backend.backendId}</Mono>
-          </Link>
-          <Under upTo="sm">{backend.key.name}</Under>
-        </>
-      ),
-    },
-    {
-      id: 'status',
-      header: 'Status',
-      cell: ({ row: { original: backend } }) => <LookBadge look={BACKEND_LOOKS[backend.status]} />,
-    },
-    {
-      id: 'key',
-      header: 'Key',
-      meta: { from: 'sm' },
-      cell: ({ row: { original: backend } }) => (
-        <Link href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
-          {backend.key.name}
+    column('Backend', {}, (backend) => (
+      <>
+        <Link href={routes.backend(backend.backendId, backend.datacenter)}>
+          <Mono>{backend.backendId}</Mono>
         </Link>
-      ),
-    },
-    {
-      id: 'namespace',
-      header: 'Namespace',
-      meta: { from: 'xl' },
-      cell: ({ row }) => row.original.key.namespace,
-    },
-    {
-      id: 'program',
-      header: 'Program',
-      meta: { from: 'lg' },
-      cell: ({ row }) => row.original.program,
-    },
+        <Under upTo="sm">{backend.key.name}</Under>
+      </>
+    )),
+    column('Status', {}, (backend) => <LookBadge look={BACKEND_LOOKS[backend.status]} />),
+    column('Key', { from: 'sm' }, (backend) => (
+      <Link href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
+        {backend.key.name}
+      </Link>
+    )),
+    column('Namespace', { from: 'xl' }, (backend) => backend.key.namespace),
+    column('Program', { from: 'lg' }, (backend) => backend.program),
     ...(isOfDrone ? [] : [DRONE]),
-    {
-      id: 'token',
-      header: 'Token',
-      meta: { from: 'xl', align: 'end' },
-      cell: ({ row }) => <Mono>{row.original.fencingToken}</Mono>,
-    },
-    {
-      id: 'end',
-      header: 'Ended because',
-      meta: { from: 'md', isFilling: true },
-      cell: ({ row: { original: backend } }) => {
-        const end = endOf(backend);
-        return <span title={end}>{end ?? '–'}</span>;
-      },
-    },
-    {
-      id: 'createdAt',
-      header: 'Started',
-      meta: { from: 'sm' },
-      cell: ({ row }) => <RelativeTime at={row.original.createdAt} />,
-    },
+    column('Token', { from: 'xl', align: 'end' }, (backend) => <Mono>{backend.fencingToken}</Mono>),
+    column('Ended because', { from: 'md', isFilling: true }, (backend) => {
+      const end = endOf(backend);
+      return <span title={end}>{end ?? '–'}</span>;
+    }),
+    column('Started', { from: 'sm' }, (backend) => <RelativeTime at={backend.createdAt} />),
   ];
 }
 
-const DRONE: ColumnDef<Backend> = {
-  id: 'drone',
-  header: 'Drone',
-  meta: { from: 'md' },
-  cell: ({ row: { original: backend } }) => (
-    <Link href={routes.drone(backend.droneId, backend.datacenter)}>{backend.droneId}</Link>
-  ),
-};
+const DRONE: Column<Backend> = column('Drone', { from: 'md' }, (backend) => (
+  <Link href={routes.drone(backend.droneId, backend.datacenter)}>{backend.droneId}</Link>
+));

@@ -3,25 +3,31 @@
 import { Stack, Text } from '@mantine/core';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
-import { useState } from 'react';
+import { useState, useEffect } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
+import { CopyableId, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { duration, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
-import { endOf } from './backend-end.ts';
-import { terminateProblem, type BackendWithStates } from './backend-texts.ts';
+import {
+  endOf,
+  terminateProblem,
+  type BackendWithStates,
+  type BackendState,
+} from './backend-texts.ts';
 import classes from './backend-detail-page.module.css';
 import { StateTimeline } from './state-timeline.tsx';
-import { useBackend } from './use-backend.ts';
+import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
+import { api, query } from '~/lib/api/api.ts';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { pause } from '~/lib/live/live-state.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 
 const TerminateDialog = lazyDialog('isOpen', () =>
   import('./terminate-dialog.tsx').then((module) => module.TerminateDialog),
@@ -84,19 +90,11 @@ function StopButton({ backend }: { readonly backend: BackendWithStates }) {
       <GuardedButton
         variant="default"
         whyNot={roleWhyNot ?? terminateProblem(backend.status)}
-        onClick={() => {
-          setOpen(true);
-        }}
+        onClick={() => setOpen(true)}
       >
         Stop
       </GuardedButton>
-      <TerminateDialog
-        backend={backend}
-        isOpen={isOpen}
-        onClose={() => {
-          setOpen(false);
-        }}
-      />
+      <TerminateDialog backend={backend} isOpen={isOpen} onClose={() => setOpen(false)} />
     </>
   );
 }
@@ -104,17 +102,16 @@ function StopButton({ backend }: { readonly backend: BackendWithStates }) {
 function KeyFacts({ backend }: { readonly backend: BackendWithStates }) {
   return (
     <Facts
-      items={[
-        [
-          'Key',
-          <Link key="key" href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
+      items={{
+        Key: (
+          <Link href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
             {fullName(backend.key)}
-          </Link>,
-        ],
-        ['Tag', backend.key.tag === '' ? null : <Mono key="tag">{backend.key.tag}</Mono>],
-        ['Token', <Mono key="token">{backend.fencingToken}</Mono>],
-        ['Lease', <CopyableId key="lease" id={backend.leaseId} label="lease id" isShort />],
-      ]}
+          </Link>
+        ),
+        Tag: backend.key.tag === '' ? null : <Mono>{backend.key.tag}</Mono>,
+        Token: <Mono>{backend.fencingToken}</Mono>,
+        Lease: <CopyableId id={backend.leaseId} label="lease id" isShort />,
+      }}
     />
   );
 }
@@ -124,29 +121,21 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
   const end = endOf(backend);
   return (
     <Facts
-      items={[
-        ['Program', <Mono key="program">{backend.program}</Mono>],
-        [
-          'Drone',
-          <Link key="drone" href={routes.drone(backend.droneId, backend.datacenter)}>
-            {backend.droneId}
-          </Link>,
-        ],
-        ['Datacenter', backend.datacenter],
-        [
-          'Address',
-          address === null ? 'none yet' : <CopyableId key="a" id={address} label="address" />,
-        ],
-        ['Started', <RelativeTime key="started" at={backend.createdAt} />],
-        [
-          'Lifetime',
+      items={{
+        Program: <Mono>{backend.program}</Mono>,
+        Drone: (
+          <Link href={routes.drone(backend.droneId, backend.datacenter)}>{backend.droneId}</Link>
+        ),
+        Datacenter: backend.datacenter,
+        Address: address === null ? 'none yet' : <CopyableId id={address} label="address" />,
+        Started: <RelativeTime at={backend.createdAt} />,
+        Lifetime:
           lifetimeLimitSeconds === null
             ? 'not limited'
             : `at most ${duration(lifetimeLimitSeconds * SECOND_MS)}`,
-        ],
-        ['Ends because', end ?? null],
-        ['Exit code', backend.exitCode === null ? null : <Mono key="x">{backend.exitCode}</Mono>],
-      ]}
+        'Ends because': end ?? null,
+        'Exit code': backend.exitCode === null ? null : <Mono>{backend.exitCode}</Mono>,
+      }}
     />
   );
 }
@@ -169,4 +158,42 @@ function Logs({ backend: { logs, droneId } }: { readonly backend: BackendWithSta
       <CopyableId id={logs.stderr} label="path of the standard error" />
     </Stack>
   );
+}
+
+/**
+ * A backend and its states. Each state appears when it is reported, and everything is also read again
+ * regularly, so that a lost stream delays states by seconds and loses none.
+ */
+function useBackend(
+  backendId: string,
+  datacenter: string,
+): UseQueryResult<BackendWithStates, ApiError> {
+  const where = at(datacenter);
+  const isHere = where.datacenter === undefined;
+  const read = useLiveQuery('backends', 'get', { backendId, ...where });
+  const queryClient = useQueryClient();
+  // No stream after the last state, because a browser has few connections to spare. Streams of other
+  // datacenters do not reach this controller.
+  const isWatched = isHere && read.data !== undefined && read.data.status !== 'terminated';
+  useEffect(() => {
+    if (!isWatched) return undefined;
+    const { queryKey } = query('backends', 'get', { backendId });
+    const subscription = api.subscription(
+      'backends.watch',
+      { backendId },
+      {
+        onData(data) {
+          const { id } = data as BackendState;
+          const known = queryClient.getQueryData<BackendWithStates>(queryKey);
+          // The stream begins with every state from the first on.
+          if (pause.isPaused() || known?.states.some((state) => state.id === id) === true) return;
+          void queryClient.invalidateQueries({ queryKey });
+        },
+        // Then only the timer reads again.
+        onError: () => undefined,
+      },
+    );
+    return () => subscription.unsubscribe();
+  }, [backendId, isWatched, queryClient]);
+  return read;
 }

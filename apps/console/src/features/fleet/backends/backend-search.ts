@@ -23,16 +23,10 @@ export function statusOf(text: string | null): BackendStatus | null {
 export function backendListInput(wanted: BackendsWanted): NonNullable<Inputs['backends']['list']> {
   const { search, after, live } = wanted;
   const { drone, program, namespace, key } = search.fields;
-  const name = key ?? search.name ?? search.prefix;
-  const status = statusOf(wanted.status);
   return {
-    limit: PAGE_ROWS,
-    ...(after === null ? {} : { cursor: after }),
-    ...(drone === undefined ? {} : { droneId: drone }),
-    ...(program === undefined ? {} : { program }),
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(name === undefined ? {} : { name }),
-    ...(status === null ? {} : { status }),
-    ...(live ? { live: true } : {}),
+    ...{ limit: PAGE_ROWS, cursor: after ?? undefined, droneId: drone, program, namespace },
+    name: key ?? search.name ?? search.prefix,
+    status: statusOf(wanted.status) ?? undefined,
+    live: live || undefined,
   };
 }

@@ -37,3 +37,13 @@ export function terminateProblem(status: BackendStatus): string | undefined {
   if (status === 'terminated') return 'It has ended already.';
   return status === 'hard_terminating' ? 'It is being killed already.' : undefined;
 }
+
+/** Why a backend has ended or is going to, with its exit code; undefined while it runs. */
+export function endOf({
+  reason,
+  exitCode,
+}: Pick<Backend, 'reason' | 'exitCode'>): string | undefined {
+  if (reason === null) return exitCode === null ? undefined : `exit code ${String(exitCode)}`;
+  const text = REASON_TEXTS[reason];
+  return exitCode === null ? text : `${text} (${String(exitCode)})`;
+}

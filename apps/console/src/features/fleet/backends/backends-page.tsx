@@ -4,18 +4,16 @@ import { BACKEND_STATUSES } from '@leasehold/keys-core';
 import { SegmentedControl } from '@mantine/core';
 import { parseAsBoolean, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
+import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { backendColumns } from './backend-columns.tsx';
 import { BACKEND_FIELDS, backendListInput, statusOf } from './backend-search.ts';
 
@@ -76,7 +74,6 @@ export function BackendsPage() {
         columns={withDatacenter(COLUMNS, filter.isSeveral)}
         read={read}
         rowId={(backend) => backend.backendId}
-        rowName={(backend) => backend.backendId}
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}

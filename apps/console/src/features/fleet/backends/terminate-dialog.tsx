@@ -1,10 +1,8 @@
-'use client';
-
 import { List, Radio, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
+import { Mono } from '~/ui/text/text.tsx';
 import { fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
@@ -17,10 +15,8 @@ export function TerminateDialog({
   backend,
   isOpen,
   onClose,
-}: {
+}: DialogProps & {
   readonly backend: Backend;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
 }) {
   const [mode, setMode] = useState<Mode>('soft');
   const terminate = useApiMutation('backends', 'terminate');
@@ -45,13 +41,13 @@ export function TerminateDialog({
       act={{
         isPending: terminate.isPending,
         error: terminate.error,
-        run: (reason) => {
+        run: (reason) =>
           terminate.mutate(
             {
               backendId,
               mode: chosen,
               ...at(backend.datacenter),
-              ...(reason === undefined ? {} : { reason }),
+              reason,
             },
             {
               onSuccess: () => {
@@ -62,8 +58,7 @@ export function TerminateDialog({
                 close();
               },
             },
-          );
-        },
+          ),
       }}
     >
       <Stack gap="sm">
@@ -74,9 +69,7 @@ export function TerminateDialog({
         <Radio.Group
           label="How"
           value={chosen}
-          onChange={(value) => {
-            setMode(value === 'hard' ? 'hard' : 'soft');
-          }}
+          onChange={(value) => setMode(value === 'hard' ? 'hard' : 'soft')}
         >
           <Stack gap={6} mt={4}>
             <Radio

@@ -1,75 +1,55 @@
-'use client';
-
-import { VisuallyHidden } from '@mantine/core';
-import type { ColumnDef } from '@tanstack/react-table';
+import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { LookBadge, Mono } from '~/ui/text/text.tsx';
 import { routes } from '~/lib/routes.ts';
-import { DroneMenu } from './drone-menu.tsx';
-import type { Drone, DroneAct } from './drone-texts.ts';
-import { roundTrip } from './drone-texts.ts';
+import { type Drone, type DroneAct, roundTrip } from './drone-texts.ts';
 import { Heartbeat } from './heartbeat.tsx';
 import { LoadBar } from './load-bar.tsx';
+import { RowMenu } from '~/ui/menus/row-menu.tsx';
+import { DRONE_ACTS, useDroneWhyNot } from './use-drone-acts.ts';
 
 /** `begin` opens the dialog of an act. */
-export function droneColumns(begin: (act: DroneAct, drone: Drone) => void): ColumnDef<Drone>[] {
+export function droneColumns(begin: (act: DroneAct, drone: Drone) => void): Column<Drone>[] {
   return [
-    {
-      id: 'drone',
-      header: 'Drone',
-      cell: ({ row: { original: drone } }) => (
-        <Link href={routes.drone(drone.droneId, drone.datacenter)}>{drone.droneId}</Link>
-      ),
-    },
-    {
-      id: 'status',
-      header: 'Status',
-      cell: ({ row: { original: drone } }) => <LookBadge look={DRONE_LOOKS[drone.status]} />,
-    },
-    {
-      id: 'load',
-      header: 'Backends',
-      cell: ({ row: { original: drone } }) => <LoadBar {...drone} />,
-    },
-    {
-      id: 'heartbeat',
-      header: 'Heartbeat',
-      meta: { from: 'sm' },
-      cell: ({ row: { original: drone } }) => <Heartbeat drone={drone} />,
-    },
-    {
-      id: 'roundTrip',
-      header: 'Round trip',
-      meta: { from: 'md', align: 'end' },
-      cell: ({ row: { original: drone } }) => (
-        <Mono>{drone.roundTripMs === null ? '–' : roundTrip(drone.roundTripMs)}</Mono>
-      ),
-    },
-    {
-      id: 'datacenter',
-      header: 'Datacenter',
-      meta: { from: 'md' },
-      cell: ({ row: { original: drone } }) => drone.datacenter,
-    },
-    {
-      id: 'version',
-      header: 'Version',
-      meta: { from: 'lg' },
-      cell: ({ row: { original: drone } }) => <Mono>{drone.version}</Mono>,
-    },
-    {
-      id: 'programs',
-      header: 'Programs',
-      meta: { from: 'lg' },
-      cell: ({ row: { original: drone } }) => drone.programs.map(({ name }) => name).join(', '),
-    },
-    {
-      id: 'acts',
-      header: () => <VisuallyHidden>Actions</VisuallyHidden>,
-      meta: { align: 'end' },
-      cell: ({ row: { original: drone } }) => <DroneMenu drone={drone} begin={begin} />,
-    },
+    column('Drone', {}, (drone) => (
+      <Link href={routes.drone(drone.droneId, drone.datacenter)}>{drone.droneId}</Link>
+    )),
+    column('Status', {}, (drone) => <LookBadge look={DRONE_LOOKS[drone.status]} />),
+    column('Backends', {}, (drone) => <LoadBar {...drone} />),
+    column('Heartbeat', { from: 'sm' }, (drone) => <Heartbeat drone={drone} />),
+    column('Round trip', { from: 'md', align: 'end' }, (drone) => (
+      <Mono>{drone.roundTripMs === null ? '–' : roundTrip(drone.roundTripMs)}</Mono>
+    )),
+    column('Datacenter', { from: 'md' }, (drone) => drone.datacenter),
+    column('Version', { from: 'lg' }, (drone) => <Mono>{drone.version}</Mono>),
+    column('Programs', { from: 'lg' }, (drone) =>
+      drone.programs.map(({ name }) => name).join(', '),
+    ),
+    column('Actions', { isHeadHidden: true, align: 'end' }, (drone) => (
+      <DroneMenu drone={drone} begin={begin} />
+    )),
   ];
+}
+
+/** What can be done with a drone, in its row. */
+function DroneMenu({
+  drone,
+  begin,
+}: {
+  readonly drone: Drone;
+  readonly begin: (act: DroneAct, drone: Drone) => void;
+}) {
+  const whyNot = useDroneWhyNot();
+  return (
+    <RowMenu
+      of={drone.droneId}
+      acts={DRONE_ACTS.map(({ act, label }) => ({
+        label,
+        whyNot: whyNot(act, drone),
+        isDangerous: act === 'markLost',
+        onClick: () => begin(act, drone),
+      }))}
+    />
+  );
 }

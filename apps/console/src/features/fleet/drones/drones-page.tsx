@@ -1,23 +1,21 @@
 'use client';
 
-import { DRONE_STATUSES } from '@leasehold/keys-core';
+import { DRONE_STATUSES, type DroneStatus } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import type { DroneActRequest } from './drone-act-dialog.tsx';
 import { droneColumns } from './drone-columns.tsx';
-import { droneListInput, statusOf } from './drone-search.ts';
 import type { Drone } from './drone-texts.ts';
+import type { Inputs } from '~/lib/api/api.ts';
 
 const DroneActDialog = lazyDialog('request', () =>
   import('./drone-act-dialog.tsx').then((module) => module.DroneActDialog),
@@ -35,13 +33,7 @@ export function DronesPage() {
     { history: 'push' },
   );
   const [request, setRequest] = useState<DroneActRequest | null>(null);
-  const columns = useMemo(
-    () =>
-      droneColumns((act, drone) => {
-        setRequest({ act, drone });
-      }),
-    [],
-  );
+  const columns = useMemo(() => droneColumns((act, drone) => setRequest({ act, drone })), []);
   const filter = useDatacenterFilter();
   const input = { ...droneListInput(address), ...filter.input };
   const read = useLiveQuery('drones', 'list', input, { everyMs: EVERY_MS });
@@ -70,7 +62,6 @@ export function DronesPage() {
         columns={withDatacenter(columns, filter.isSeveral)}
         read={read}
         rowId={({ datacenter, droneId }) => `${datacenter} ${droneId}`}
-        rowName={(drone) => drone.droneId}
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
@@ -85,12 +76,7 @@ export function DronesPage() {
           )
         }
       />
-      <DroneActDialog
-        request={request}
-        onClose={() => {
-          setRequest(null);
-        }}
-      />
+      <DroneActDialog request={request} onClose={() => setRequest(null)} />
     </>
   );
 }
@@ -99,4 +85,27 @@ export function DronesPage() {
 function programsOf(drones: readonly Drone[] | undefined, chosen: string | null): string[] {
   const names = (drones ?? []).flatMap(({ programs }) => programs.map(({ name }) => name));
   return [...new Set(chosen === null ? names : [chosen, ...names])].sort();
+}
+
+const PAGE_ROWS = 100;
+
+/** The filters of the drones, as the address has them. */
+interface DronesWanted {
+  readonly status: string | null;
+  readonly program: string | null;
+  readonly after: string | null;
+}
+
+function statusOf(text: string | null): DroneStatus | null {
+  return DRONE_STATUSES.find((known) => known === text) ?? null;
+}
+
+/** The input of `drones.list` for these filters; an unknown status is left out. */
+function droneListInput(wanted: DronesWanted): NonNullable<Inputs['drones']['list']> {
+  return {
+    limit: PAGE_ROWS,
+    cursor: wanted.after ?? undefined,
+    status: statusOf(wanted.status) ?? undefined,
+    program: wanted.program ?? undefined,
+  };
 }

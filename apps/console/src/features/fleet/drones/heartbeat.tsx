@@ -1,5 +1,3 @@
-'use client';
-
 import { Tip } from '~/ui/tip.tsx';
 import { absolute, ago } from '~/lib/format.ts';
 import type { Drone } from './drone-texts.ts';

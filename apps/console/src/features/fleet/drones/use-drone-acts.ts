@@ -1,5 +1,3 @@
-'use client';
-
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { actProblem, type Drone, type DroneAct } from './drone-texts.ts';
 

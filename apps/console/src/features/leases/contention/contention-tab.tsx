@@ -1,21 +1,15 @@
-'use client';
-
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { DatacenterMenu } from '~/resources/list/datacenters.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
+import { EmptyState, ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { UnreachableNotice } from '~/ui/states/unreachable-notice.tsx';
+import { UnreachableNotice } from '~/ui/states/notice.tsx';
 import { TableFooter } from '~/ui/table/table-footer.tsx';
-import { useHeldRows } from '~/ui/table/use-held-rows.ts';
+import { useHeldRows } from '~/ui/table/held-rows.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import {
-  useDatacenterFilter,
-  type DatacenterFilter,
-} from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter, type DatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
 import { counted } from '~/lib/format.ts';
 import { linesOf, type Line } from './contention-groups.ts';
@@ -61,8 +55,8 @@ function Lines({
   const input = {
     limit: PAGE_ROWS,
     ...filter.input,
-    ...(namespace === '' ? {} : { namespace }),
-    ...(state.after === null ? {} : { cursor: state.after }),
+    namespace: namespace || undefined,
+    cursor: state.after ?? undefined,
   };
   const identity = JSON.stringify(input);
   const read = useLiveQuery('leases', 'contention', input, { everyMs: EVERY_MS });
@@ -81,7 +75,7 @@ function Lines({
     onTouched: setTouched,
   };
   if (read.data === undefined && read.isError) {
-    return <ErrorState error={read.error} what="who waits" onRetry={() => void read.refetch()} />;
+    return <ErrorState read={read} what="who waits" />;
   }
   return (
     <StaleScope read={read}>

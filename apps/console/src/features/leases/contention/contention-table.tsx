@@ -1,9 +1,7 @@
-'use client';
-
 import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { RelativeTime } from '~/ui/text/text.tsx';
 import { counted, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import tableClasses from '~/ui/table/data-table.module.css';
@@ -34,12 +32,8 @@ export function ContentionTable({
       tabIndex={0}
       role="region"
       aria-label="Who waits for whom"
-      onPointerEnter={() => {
-        onTouched(true);
-      }}
-      onPointerLeave={() => {
-        onTouched(false);
-      }}
+      onPointerEnter={() => onTouched(true)}
+      onPointerLeave={() => onTouched(false)}
     >
       <table
         className={`${tableClasses['table'] ?? ''} ${classes['table'] ?? ''}`}

@@ -11,6 +11,5 @@ export function environmentListInput(
   state: AskedState,
 ): NonNullable<Inputs['environments']['list']> {
   const { action } = state.search.fields;
-  const input = leaseListInput(state, RECENT_ENVIRONMENTS_MS);
-  return { ...input, ...(action === undefined ? {} : { action }) };
+  return { ...leaseListInput(state, RECENT_ENVIRONMENTS_MS), action };
 }

@@ -1,10 +1,7 @@
-'use client';
-
-import type { ColumnDef } from '@tanstack/react-table';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { duration } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
@@ -35,7 +32,6 @@ export function UseHistory({
       columns={COLUMNS}
       read={mapItems(read, rows, asOf)}
       rowId={(use) => use.leaseId}
-      rowName={(use) => `the use with token ${use.fencingToken}`}
       {...table}
       empty={
         <EmptyState title="No history">Nothing of its past is kept: events are pruned.</EmptyState>
@@ -44,71 +40,44 @@ export function UseHistory({
   );
 }
 
-const COLUMNS: ColumnDef<UseRow>[] = [
-  {
-    id: 'from',
-    header: 'From',
-    cell: ({ row: { original: use } }) =>
-      use.from === null ? 'before' : <RelativeTime at={use.from} asOf={use.asOf} />,
-  },
-  {
-    id: 'lasted',
-    header: 'Lasted',
-    meta: { from: 'lg' },
-    cell: ({ row: { original: use } }) => <Lasted use={use} />,
-  },
-  {
-    id: 'holder',
-    header: 'By whom',
-    cell: ({ row: { original: use } }) =>
-      use.holder === null ? (
-        '–'
-      ) : (
-        <>
-          <Mono title={use.holder}>
-            <bdi>{use.holder}</bdi>
-          </Mono>
-          {use.action === null ? null : <bdi className={classes['under']}>{use.action}</bdi>}
-        </>
-      ),
-  },
-  {
-    id: 'action',
-    header: 'For',
-    meta: { from: 'md' },
-    cell: ({ row: { original: use } }) =>
-      use.action === null ? (
-        '–'
-      ) : (
-        <Mono>
-          <bdi>{use.action}</bdi>
+const COLUMNS: Column<UseRow>[] = [
+  column('From', {}, (use) =>
+    use.from === null ? 'before' : <RelativeTime at={use.from} asOf={use.asOf} />,
+  ),
+  column('Lasted', { from: 'lg' }, (use) => <Lasted use={use} />),
+  column('By whom', {}, (use) =>
+    use.holder === null ? (
+      '–'
+    ) : (
+      <>
+        <Mono title={use.holder}>
+          <bdi>{use.holder}</bdi>
         </Mono>
-      ),
-  },
-  {
-    id: 'comment',
-    header: 'Comment',
-    meta: { from: 'md', isFilling: true },
-    cell: ({ row: { original: use } }) => <bdi title={use.comment ?? ''}>{use.comment ?? '–'}</bdi>,
-  },
-  {
-    id: 'end',
-    header: 'How it ended',
-    cell: ({ row: { original: use } }) => {
-      const text = storyOf(use);
-      return (
-        <span className={classes['ended']} title={text}>
-          {text}
-        </span>
-      );
-    },
-  },
-  {
-    id: 'token',
-    header: 'Token',
-    meta: { from: 'lg', align: 'end' },
-    cell: ({ row: { original: use } }) => <Mono>{use.fencingToken}</Mono>,
-  },
+        {use.action === null ? null : <bdi className={classes['under']}>{use.action}</bdi>}
+      </>
+    ),
+  ),
+  column('For', { from: 'md' }, (use) =>
+    use.action === null ? (
+      '–'
+    ) : (
+      <Mono>
+        <bdi>{use.action}</bdi>
+      </Mono>
+    ),
+  ),
+  column('Comment', { from: 'md', isFilling: true }, (use) => (
+    <bdi title={use.comment ?? ''}>{use.comment ?? '–'}</bdi>
+  )),
+  column('How it ended', {}, (use) => {
+    const text = storyOf(use);
+    return (
+      <span className={classes['ended']} title={text}>
+        {text}
+      </span>
+    );
+  }),
+  column('Token', { from: 'lg', align: 'end' }, (use) => <Mono>{use.fencingToken}</Mono>),
 ];
 
 function Lasted({ use }: { readonly use: UseRow }) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { EventItem } from '~/resources/timeline/event-item.ts';
+import type { EventItem } from '~/resources/timeline/grants-of-events.ts';
 import { usesOfEvents } from './uses-of-events.ts';
 
 const event = (fields: Partial<EventItem>): EventItem => ({

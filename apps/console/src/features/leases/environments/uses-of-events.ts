@@ -1,6 +1,9 @@
 /** Who used an environment for what, from its events. Pure. */
-import type { EventItem } from '~/resources/timeline/event-item.ts';
-import { grantsOfEvents, type PastGrant } from '~/resources/timeline/grants-of-events.ts';
+import {
+  type EventItem,
+  grantsOfEvents,
+  type PastGrant,
+} from '~/resources/timeline/grants-of-events.ts';
 
 /** One use of an environment. */
 export interface PastUse extends PastGrant {

@@ -1,5 +1,3 @@
-'use client';
-
 import { Skeleton, VisuallyHidden } from '@mantine/core';
 import { IconChevronRight } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
@@ -8,10 +6,9 @@ import { useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 import { count } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { useSignal, createSignal } from '~/lib/signal.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
 import { rowsOf, stepOf, treeOf, type TreeRow } from './tree-rows.ts';
-import { openings } from './tree-openings.ts';
 import classes from './namespace-tree.module.css';
 
 const ROW_PX = 32;
@@ -167,9 +164,7 @@ function Row({
       className={classes['row']}
       data-active={isActive || undefined}
       style={{ transform: `translateY(${String(top)}px)` }}
-      onPointerDown={() => {
-        onActive(namespace);
-      }}
+      onPointerDown={() => onActive(namespace)}
     >
       <span
         className={classes['name']}
@@ -183,9 +178,7 @@ function Row({
           data-open={row.isOpen || undefined}
           data-leaf={!hasChildren || undefined}
           disabled={!hasChildren || isFixed}
-          onClick={() => {
-            openings.open(namespace, !row.isOpen);
-          }}
+          onClick={() => openings.open(namespace, !row.isOpen)}
         >
           <IconChevronRight size={14} aria-hidden />
         </button>
@@ -221,4 +214,48 @@ export function LoadingTree() {
       ))}
     </div>
   );
+}
+
+const STORED = 'leasehold.namespaces';
+/** More than anybody opens by hand; what was toggled first is forgotten first. */
+const TOGGLED_MAX = 2_000;
+
+const toggled = createSignal<ReadonlyMap<string, boolean>>(new Map());
+let isRead = false;
+
+const openings = {
+  /** Like `subscribe` of a signal. */
+  subscribe: (listener: () => void) => toggled.subscribe(listener),
+  get: (): ReadonlyMap<string, boolean> => {
+    if (!isRead && typeof window !== 'undefined') {
+      isRead = true;
+      toggled.set(new Map(stored()));
+    }
+    return toggled.get();
+  },
+  open(namespace: string, isOpen: boolean): void {
+    const next = new Map(openings.get());
+    next.delete(namespace);
+    next.set(namespace, isOpen);
+    const kept = [...next].slice(-TOGGLED_MAX);
+    toggled.set(new Map(kept));
+    try {
+      window.sessionStorage.setItem(STORED, JSON.stringify(kept));
+    } catch {
+      // Storage that is full or forbidden: the tree still opens, for this page.
+    }
+  },
+};
+
+function stored(): [string, boolean][] {
+  try {
+    const value: unknown = JSON.parse(window.sessionStorage.getItem(STORED) ?? '[]');
+    return Array.isArray(value) ? value.filter(isOpening) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isOpening(one: unknown): one is [string, boolean] {
+  return Array.isArray(one) && typeof one[0] === 'string' && typeof one[1] === 'boolean';
 }

@@ -76,7 +76,7 @@ interface Opening {
 export function rowsOf(roots: readonly TreeNode[], count: number, opening: Opening): TreeRow[] {
   const isOpenBefore = (level: number): boolean => count <= ALL_OPEN_MAX || level === 1;
   const rows: TreeRow[] = [];
-  const add = (nodes: readonly TreeNode[], level: number, parent: string | null): void => {
+  const add = (nodes: readonly TreeNode[], level: number, parent: string | null): void =>
     nodes.forEach((node, index) => {
       const isOpen =
         node.children.length > 0 &&
@@ -91,7 +91,6 @@ export function rowsOf(roots: readonly TreeNode[], count: number, opening: Openi
       });
       if (isOpen) add(node.children, level + 1, node.namespace);
     });
-  };
   add(roots, 1, null);
   return rows;
 }

@@ -1,20 +1,16 @@
-'use client';
-
 import { Anchor, Button, Code } from '@mantine/core';
 import { parseAsString, useQueryStates } from 'nuqs';
-import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { DatacenterMenu } from '~/resources/list/datacenters.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { DataAge } from '~/ui/states/data-age.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
+import { EmptyState, ErrorState } from '~/ui/states/states.tsx';
+import { Notice, UnreachableNotice } from '~/ui/states/notice.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { UnreachableNotice } from '~/ui/states/unreachable-notice.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { count, counted } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { matching } from './tree-rows.ts';
 import { LoadingTree, NamespaceTree } from './namespace-tree.tsx';
 import classes from '../leases.module.css';
@@ -29,10 +25,7 @@ export function TreeTab() {
   const setWithin = (next: string): void =>
     void setState({ within: next === '' ? null : next, q: null });
   const filter = useDatacenterFilter();
-  const read = useLiveQuery('leases', 'tree', {
-    ...(within === '' ? {} : { namespace: within }),
-    ...filter.input,
-  });
+  const read = useLiveQuery('leases', 'tree', { namespace: within || undefined, ...filter.input });
   return (
     <>
       <FilterRow>
@@ -44,18 +37,13 @@ export function TreeTab() {
         />
         <DatacenterMenu filter={filter} />
         {within === '' ? null : (
-          <Button
-            variant="default"
-            onClick={() => {
-              setWithin('');
-            }}
-          >
+          <Button variant="default" onClick={() => setWithin('')}>
             Show all namespaces
           </Button>
         )}
       </FilterRow>
       {read.data === undefined && read.isError ? (
-        <ErrorState error={read.error} what="the namespaces" onRetry={() => void read.refetch()} />
+        <ErrorState read={read} what="the namespaces" />
       ) : (
         <StaleScope read={read}>
           <UnreachableNotice unreachable={read.data?.unreachable} />
@@ -85,14 +73,7 @@ function Tree({
           tone="warn"
           action={
             q === '' ? undefined : (
-              <Anchor
-                component="button"
-                type="button"
-                size="sm"
-                onClick={() => {
-                  onWithin(q);
-                }}
-              >
+              <Anchor component="button" type="button" size="sm" onClick={() => onWithin(q)}>
                 Read what is in {q}
               </Anchor>
             )

@@ -1,5 +1,3 @@
-'use client';
-
 import type { StatsOverview } from '@leasehold/api/contract';
 import { SegmentedControl, Skeleton } from '@mantine/core';
 import dynamic from 'next/dynamic';

@@ -1,5 +1,3 @@
-'use client';
-
 import { LineChart } from '@mantine/charts';
 import type { StatsOverview } from '@leasehold/api/contract';
 import { clockTime, duration } from '~/lib/format.ts';

@@ -1,8 +1,4 @@
-'use client';
-
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { CopyableId, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import type { ReservationLink } from '../reservation-item.ts';
 import { RESERVATION_LOOKS, STATE_TEXTS } from '../reservation-looks.ts';
 import classes from './chain.module.css';

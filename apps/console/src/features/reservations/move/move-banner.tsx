@@ -1,5 +1,3 @@
-'use client';
-
 import { CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '~/ui/link.tsx';
@@ -63,9 +61,7 @@ function MoveBanner({ move }: { readonly move: FollowedMove }) {
       <CloseButton
         size="sm"
         aria-label={`Dismiss the notice about ${keyLabel(move.key)}`}
-        onClick={() => {
-          followedMoves.unfollow(move.fromId);
-        }}
+        onClick={() => followedMoves.unfollow(move.fromId)}
       />
     </div>
   );

@@ -1,7 +1,5 @@
-'use client';
-
 import dynamic from 'next/dynamic';
-import { useFollowed } from '~/resources/actions/use-followed.ts';
+import { useFollowed } from '~/resources/actions/followed.ts';
 import { followedMoves } from './followed-moves.ts';
 
 const MoveBannerList = dynamic(

@@ -1,13 +1,10 @@
 /** What a move will do, in words, and by when it is over at the latest. Pure. */
 import { duration } from '~/lib/format.ts';
 import { isInForce, type GrantView } from '~/resources/grant-view.ts';
-import { consequencesOf } from '~/resources/actions/revoke/revoke-consequences.ts';
-
-interface MoveConsequences {
-  readonly holder: string;
-  readonly steps: readonly string[];
-  readonly worstCase: string;
-}
+import {
+  consequencesOf,
+  type Consequences,
+} from '~/resources/actions/revoke/revoke-consequences.ts';
 
 /** The consequences of a move that is requested at `nowMs` of the database's clock. */
 export function moveConsequences(
@@ -19,7 +16,7 @@ export function moveConsequences(
     readonly grant: GrantView | null | undefined;
   },
   nowMs: number,
-): MoveConsequences {
+): Omit<Consequences, 'worstCaseMs'> {
   const { from, to, grant } = move;
   const there = to ?? 'the other datacenter';
   const sealing = [

@@ -1,8 +1,6 @@
-'use client';
-
 import { Select, Stack } from '@mantine/core';
 import { useState } from 'react';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
 import { at } from '~/lib/datacenters/here.ts';
@@ -19,12 +17,10 @@ import { keyLabel } from '~/resources/reservation-key.ts';
 
 type Grant = Outputs['keys']['get'];
 
-export interface MoveDialogProps {
+export interface MoveDialogProps extends DialogProps {
   readonly reservation: ReservationDetail;
   /** The key's present grant, or null; undefined while it is not known. */
   readonly grant: Grant | undefined;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
 }
 
 /**

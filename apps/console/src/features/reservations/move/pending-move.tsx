@@ -1,5 +1,3 @@
-'use client';
-
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
@@ -39,9 +37,7 @@ export function PendingMove({ reservation }: { readonly reservation: Reservation
         size="compact-xs"
         whyNot={whyNot}
         loading={cancel.isPending}
-        onClick={() => {
-          cancel.mutate(ref);
-        }}
+        onClick={() => cancel.mutate(ref)}
       >
         Cancel the move
       </GuardedButton>

@@ -1,5 +1,3 @@
-'use client';
-
 import { CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '~/ui/link.tsx';
@@ -99,9 +97,7 @@ function Dismiss({ revoke }: { readonly revoke: FollowedRevoke }) {
     <CloseButton
       size="sm"
       aria-label={`Dismiss the notice about ${fullName(revoke)}`}
-      onClick={() => {
-        followedRevokes.unfollow(revoke.leaseId);
-      }}
+      onClick={() => followedRevokes.unfollow(revoke.leaseId)}
     />
   );
 }

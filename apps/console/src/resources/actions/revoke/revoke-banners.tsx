@@ -1,8 +1,6 @@
-'use client';
-
 import dynamic from 'next/dynamic';
 import { followedRevokes } from './followed-revokes.ts';
-import { useFollowed } from '../use-followed.ts';
+import { useFollowed } from '../followed.ts';
 
 const RevokeBannerList = dynamic(
   () => import('./revoke-banner.tsx').then((module) => module.RevokeBannerList),

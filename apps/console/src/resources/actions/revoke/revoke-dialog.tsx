@@ -1,8 +1,6 @@
-'use client';
-
 import { Checkbox, SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import type { Inputs, Outputs } from '~/lib/api/api.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
@@ -20,12 +18,10 @@ const MODES: readonly { readonly value: RevokeMode; readonly label: string }[] =
   { value: 'force', label: 'Force: end it now' },
 ];
 
-interface GrantDialogProps {
+interface GrantDialogProps extends DialogProps {
   readonly face: GrantFace;
   /** The grant that is shown: the act applies to it or to no grant. */
   readonly grant: GrantView;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
 }
 
 /**
@@ -63,9 +59,7 @@ export function RevokeDialog(props: GrantDialogProps) {
       act={{
         isPending: revoke.isPending,
         error: revoke.error,
-        run: (reason) => {
-          revoke.run(plan, reason ?? '', onClose);
-        },
+        run: (reason) => revoke.run(plan, reason ?? '', onClose),
       }}
     >
       <Stack gap="sm">
@@ -74,9 +68,7 @@ export function RevokeDialog(props: GrantDialogProps) {
           fullWidth
           data={MODES.map((choice) => ({ ...choice }))}
           value={mode}
-          onChange={(value) => {
-            setMode(value === 'force' ? 'force' : 'graceful');
-          }}
+          onChange={(value) => setMode(value === 'force' ? 'force' : 'graceful')}
         />
         <RevokeConsequences plan={plan} />
         {isForced && face === 'key' ? (
@@ -84,9 +76,7 @@ export function RevokeDialog(props: GrantDialogProps) {
             size="xs"
             label="Abandon the backend: give the key away before it is known to be gone"
             checked={isAbandoned}
-            onChange={(event) => {
-              setAbandoned(event.currentTarget.checked);
-            }}
+            onChange={(event) => setAbandoned(event.currentTarget.checked)}
           />
         ) : null}
         {plan.isAbandoned ? (

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { EnvironmentDetailPage } from '~/features/leases/environments/environment-detail-page.tsx';
+import { LeaseDetailPage } from '~/features/leases/lease-detail-page.tsx';
 import { resourceOf, type ResourceParams } from '~/lib/page-params.ts';
 
 export async function generateMetadata({ searchParams }: ResourceParams): Promise<Metadata> {
@@ -7,5 +7,5 @@ export async function generateMetadata({ searchParams }: ResourceParams): Promis
 }
 
 export default async function Page({ searchParams }: ResourceParams) {
-  return <EnvironmentDetailPage resource={resourceOf(await searchParams)} />;
+  return <LeaseDetailPage face="environment" resource={resourceOf(await searchParams)} />;
 }

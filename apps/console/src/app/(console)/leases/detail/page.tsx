@@ -7,5 +7,5 @@ export async function generateMetadata({ searchParams }: ResourceParams): Promis
 }
 
 export default async function Page({ searchParams }: ResourceParams) {
-  return <LeaseDetailPage resource={resourceOf(await searchParams)} />;
+  return <LeaseDetailPage face="lease" resource={resourceOf(await searchParams)} />;
 }

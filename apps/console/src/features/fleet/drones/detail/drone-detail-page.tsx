@@ -7,13 +7,10 @@ import { Facts } from '~/ui/page/facts.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
-import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { Mono } from '~/ui/text/mono.tsx';
+import { CopyableId, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
-import { LookBadge } from '~/ui/text/badge.tsx';
-import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
@@ -22,8 +19,8 @@ import { DroneTabs } from './drone-tabs.tsx';
 import { droneNotice, isolationFacts, roundTrip, type Drone } from '../drone-texts.ts';
 import { Heartbeat } from '../heartbeat.tsx';
 import { LoadBar } from '../load-bar.tsx';
-import { ProgramsPanel } from './programs-panel.tsx';
 import { DRONE_ACTS, useDroneWhyNot } from '../use-drone-acts.ts';
+import { PlainTable } from '~/ui/page/plain-table.tsx';
 import classes from './drone-detail-page.module.css';
 
 const DroneActDialog = lazyDialog('request', () =>
@@ -84,33 +81,24 @@ function DroneNotice({ drone }: { readonly drone: Drone }) {
 function DroneFacts({ drone }: { readonly drone: Drone }) {
   return (
     <Facts
-      items={[
-        ['Backends', <LoadBar key="load" {...drone} />],
-        ['Last heartbeat', <Heartbeat key="heartbeat" drone={drone} />],
-        [
-          'Heartbeat round trip',
+      items={{
+        Backends: <LoadBar {...drone} />,
+        'Last heartbeat': <Heartbeat drone={drone} />,
+        'Heartbeat round trip':
           drone.roundTripMs === null ? (
             'not measured yet'
           ) : (
-            <Mono key="trip">{roundTrip(drone.roundTripMs)}</Mono>
+            <Mono>{roundTrip(drone.roundTripMs)}</Mono>
           ),
-        ],
-        ...isolationFacts(drone.isolation),
-        ['Datacenter', drone.datacenter],
-        ['Version', <Mono key="version">{drone.version}</Mono>],
-        ['Registered', <RelativeTime key="registered" at={drone.registeredAt} asOf={drone.asOf} />],
-        [
-          'Session',
-          `${String(drone.session)}, ${drone.isConnected ? 'connected' : 'not connected'}`,
-        ],
-        ['Clock', <CopyableId key="clock" id={drone.clockId} label="clock id" isShort />],
-        [
-          'Marked lost',
-          drone.lostAt === null ? null : (
-            <RelativeTime key="lost" at={drone.lostAt} asOf={drone.asOf} />
-          ),
-        ],
-      ]}
+        ...Object.fromEntries(isolationFacts(drone.isolation)),
+        Datacenter: drone.datacenter,
+        Version: <Mono>{drone.version}</Mono>,
+        Registered: <RelativeTime at={drone.registeredAt} asOf={drone.asOf} />,
+        Session: `${String(drone.session)}, ${drone.isConnected ? 'connected' : 'not connected'}`,
+        Clock: <CopyableId id={drone.clockId} label="clock id" isShort />,
+        'Marked lost':
+          drone.lostAt === null ? null : <RelativeTime at={drone.lostAt} asOf={drone.asOf} />,
+      }}
     />
   );
 }
@@ -125,19 +113,36 @@ function DroneButtons({ drone }: { readonly drone: Drone }) {
           key={act}
           variant="default"
           whyNot={whyNot(act, drone)}
-          onClick={() => {
-            setRequest({ act, drone });
-          }}
+          onClick={() => setRequest({ act, drone })}
         >
           {label}
         </GuardedButton>
       ))}
-      <DroneActDialog
-        request={request}
-        onClose={() => {
-          setRequest(null);
-        }}
-      />
+      <DroneActDialog request={request} onClose={() => setRequest(null)} />
     </>
+  );
+}
+
+/** What a drone can run, and what a request may pass to it. */
+function ProgramsPanel({ programs }: { readonly programs: Drone['programs'] }) {
+  return (
+    <Panel title="Programs" isFlush>
+      <PlainTable
+        label="What it can run"
+        heads={[{ text: 'Program' }, { text: 'Accepts arguments' }, { text: 'Accepts variables' }]}
+      >
+        {programs.map(({ name, allowArgs, allowEnv }) => (
+          <tr key={name}>
+            <td>
+              <span style={{ whiteSpace: 'nowrap' }}>
+                <Mono>{name}</Mono>
+              </span>
+            </td>
+            <td>{allowArgs ? 'yes' : 'no'}</td>
+            <td>{allowEnv.length === 0 ? 'no' : <Mono>{allowEnv.join(', ')}</Mono>}</td>
+          </tr>
+        ))}
+      </PlainTable>
+    </Panel>
   );
 }

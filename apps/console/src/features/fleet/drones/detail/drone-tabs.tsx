@@ -1,32 +1,23 @@
-'use client';
-
-import { SegmentedControl, Tabs } from '@mantine/core';
+import { SegmentedControl } from '@mantine/core';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
+import { usePage } from '~/lib/search/use-page.ts';
+import { FilterRow } from '~/ui/page/page-header.tsx';
 import { backendColumns } from '../../backends/backend-columns.tsx';
-import { fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { DRONE_KEY_COLUMNS } from './drone-key-columns.tsx';
+import type { KeyView } from '@leasehold/keys-core/keys';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link } from '~/ui/link.tsx';
+import { Under, Mono, RelativeTime } from '~/ui/text/text.tsx';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { Remaining } from '~/resources/remaining.tsx';
+import { routes } from '~/lib/routes.ts';
 
-const TABS = ['backends', 'keys'] as const;
-type Tab = (typeof TABS)[number];
 const SHOWN = ['running', 'all'] as const;
-const PAGE_ROWS = 100;
 const EVERY_MS = 3_000;
-
-function useTabState() {
-  return useQueryStates(
-    {
-      tab: parseAsStringLiteral(TABS).withDefault('backends'),
-      show: parseAsStringLiteral(SHOWN).withDefault('running'),
-      after: parseAsString,
-    },
-    { history: 'push' },
-  );
-}
 
 /** The drone whose backends and keys the tabs show. */
 interface OfDrone {
@@ -36,40 +27,28 @@ interface OfDrone {
 }
 
 export function DroneTabs(of: OfDrone) {
-  const [{ tab }, setAddress] = useTabState();
   return (
-    <Tabs
-      value={tab}
-      keepMounted={false}
-      onChange={(value) => void setAddress({ tab: value as Tab, after: null })}
-    >
-      <Tabs.List mb="sm">
-        <Tabs.Tab value="backends">Backends</Tabs.Tab>
-        <Tabs.Tab value="keys">Keys</Tabs.Tab>
-      </Tabs.List>
-      <Tabs.Panel value="backends">
-        <Backends {...of} />
-      </Tabs.Panel>
-      <Tabs.Panel value="keys">
-        <Keys {...of} />
-      </Tabs.Panel>
-    </Tabs>
+    <DetailTabs
+      tabs={[
+        { value: 'backends', label: 'Backends', panel: <Backends {...of} /> },
+        { value: 'keys', label: 'Keys', panel: <Keys {...of} /> },
+      ]}
+    />
   );
 }
 
 const COLUMNS = backendColumns({ isOfDrone: true });
 /** A running backend has no end to show. */
-const RUNNING_COLUMNS = COLUMNS.filter(({ id }) => id !== 'end');
+const RUNNING_COLUMNS = COLUMNS.filter(({ header }) => header !== 'Ended because');
 
 function Backends({ droneId, datacenter }: OfDrone) {
-  const [{ show, after }, setAddress] = useTabState();
-  const input = {
-    droneId,
-    limit: PAGE_ROWS,
-    ...at(datacenter),
-    ...(show === 'running' ? { live: true } : {}),
-    ...(after === null ? {} : { cursor: after }),
-  };
+  const { page, state } = usePage();
+  const [{ show }, setAddress] = useQueryStates(
+    { show: parseAsStringLiteral(SHOWN).withDefault('running'), after: parseAsString },
+    { history: 'push' },
+  );
+  const live = show === 'running' || undefined;
+  const input = { droneId, live, ...at(datacenter), ...page };
   const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
   return (
     <>
@@ -91,8 +70,7 @@ function Backends({ droneId, datacenter }: OfDrone) {
         columns={show === 'running' ? RUNNING_COLUMNS : COLUMNS}
         read={read}
         rowId={(backend) => backend.backendId}
-        rowName={(backend) => backend.backendId}
-        state={{ after, setAfter: (cursor) => void setAddress({ after: cursor }) }}
+        state={state}
         identity={JSON.stringify(input)}
         empty={
           <EmptyState title={show === 'running' ? 'It runs no backend' : 'It never ran a backend'}>
@@ -105,13 +83,8 @@ function Backends({ droneId, datacenter }: OfDrone) {
 }
 
 function Keys({ droneId, datacenter }: OfDrone) {
-  const [{ after }, setAddress] = useTabState();
-  const input = {
-    droneId,
-    limit: PAGE_ROWS,
-    ...at(datacenter),
-    ...(after === null ? {} : { cursor: after }),
-  };
+  const { page, state } = usePage();
+  const input = { droneId, ...at(datacenter), ...page };
   const read = useLiveQuery('keys', 'list', input, { everyMs: EVERY_MS });
   return (
     <DataTable
@@ -119,8 +92,7 @@ function Keys({ droneId, datacenter }: OfDrone) {
       columns={DRONE_KEY_COLUMNS}
       read={read}
       rowId={(key) => key.leaseId}
-      rowName={fullName}
-      state={{ after, setAfter: (cursor) => void setAddress({ after: cursor }) }}
+      state={state}
       identity={JSON.stringify(input)}
       empty={
         <EmptyState title="It holds no key">
@@ -130,3 +102,27 @@ function Keys({ droneId, datacenter }: OfDrone) {
     />
   );
 }
+
+/** The columns of keys on the page of their drone. */
+const DRONE_KEY_COLUMNS: Column<KeyView>[] = [
+  column('Key', {}, (key) => (
+    <>
+      <Link href={routes.key(key)}>{key.name}</Link>
+      <Under upTo="sm">{key.namespace}</Under>
+    </>
+  )),
+  column('Namespace', { from: 'sm' }, (key) => key.namespace),
+  column('Phase', {}, (key) => <PhaseBadge phase={key.phase} />),
+  column('Remaining', { from: 'sm' }, (key) => <Remaining {...key} />),
+  column('Backend', { from: 'md' }, (key) =>
+    key.backendId === null ? (
+      '–'
+    ) : (
+      <Link href={routes.backend(key.backendId, key.datacenter)}>
+        <Mono>{key.backendId}</Mono>
+      </Link>
+    ),
+  ),
+  column('Token', { from: 'lg', align: 'end' }, (key) => <Mono>{key.fencingToken}</Mono>),
+  column('Granted', { from: 'md' }, (key) => <RelativeTime at={key.grantedAt} asOf={key.asOf} />),
+];
