@@ -40,6 +40,15 @@ describe('concernsOf', () => {
     expect(texts(overview(change))).toEqual([text]);
   });
 
+  test('leads to the drones that it names, by the filter that their page has in its address', () => {
+    const concerns = concernsOf(overview({ drones: { stale: 1, lost: 1 } }));
+
+    expect(concerns.map(({ href }) => href)).toEqual([
+      '/drones?status=unreachable',
+      '/drones?status=lost',
+    ]);
+  });
+
   test('names the worst first', () => {
     const concerns = concernsOf(overview({ expiring: 1, drones: { stale: 1 } }));
 

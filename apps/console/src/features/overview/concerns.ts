@@ -28,7 +28,7 @@ export function concernsOf(stats: StatsOverview): Concern[] {
       drones.ready === 0 &&
       bad('no drone can take a new backend', routes.drones()),
     drones.stale > 0 &&
-      bad(`${counted(drones.stale, 'drone')} silent`, routes.drones({ q: 'status:unreachable' })),
+      bad(`${counted(drones.stale, 'drone')} silent`, routes.drones({ status: 'unreachable' })),
     reaperLagMs > REAPER_LATE_MS &&
       bad(`the reaper is ${duration(reaperLagMs)} late`, routes.events({ kinds: 'expired' })),
     refusedRenewals > 0 &&
@@ -38,7 +38,7 @@ export function concernsOf(stats: StatsOverview): Concern[] {
       ),
     expiring > 0 && warn(`${counted(expiring, 'grant')} running out`, expiringHref(faces)),
     drones.lost > 0 &&
-      warn(`${counted(drones.lost, 'drone')} lost`, routes.drones({ q: 'status:lost' })),
+      warn(`${counted(drones.lost, 'drone')} lost`, routes.drones({ status: 'lost' })),
   ];
   return concerns.filter((concern) => concern !== false);
 }
