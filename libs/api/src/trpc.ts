@@ -1,7 +1,7 @@
 import { initTRPC } from '@trpc/server';
 import { LeaseError, type Role } from '@leasehold/keys-core';
-import type { ApiContext, CallerUse } from './context.ts';
-import { assertRole, assertUnlimited, type Access } from './access/access.ts';
+import { actorOf, type ApiContext, type CallerUse } from './context.ts';
+import { assertRole, assertUnlimited, callerOf, type Access } from './access/access.ts';
 import { describeError, errorData, toTrpcError } from './error-map.ts';
 
 /** Which role a procedure needs. The role matrix is generated from this. */
@@ -35,7 +35,10 @@ export const { router, createCallerFactory } = t;
 function procedureFor(role: Role) {
   return t.procedure.meta({ role }).use(async ({ ctx, path, type, signal, getRawInput, next }) => {
     const access = accessFor(role, ctx);
-    const run = () => next({ ctx: { access, procedure: path, rawInput: getRawInput } });
+    const caller = callerOf(access);
+    const actor = actorOf({ access, source: ctx.source });
+    const called = { access, caller, actor, procedure: path, rawInput: getRawInput };
+    const run = () => next({ ctx: called });
     if (type === 'mutation' || ctx.use === undefined) return answered(await run());
     if (type === 'query') return answered(await coded(ctx.use.read(unlessGone(signal, run))));
     const leave = openStream(ctx.use);

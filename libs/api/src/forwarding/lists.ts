@@ -20,28 +20,26 @@ interface ListInput {
 export type ListAnswer<Item> = DatedPage<Item> & { readonly unreachable: UnreachableDatacenter[] };
 
 /** Reads a page of this datacenter's own list. */
-type Read<Input, Item> = (input: Omit<Input, 'datacenter'>) => Promise<DatedPage<Item>>;
+type Read<Input, Item> = (
+  ctx: CalledContext,
+  input: Omit<Input, 'datacenter'>,
+) => Promise<DatedPage<Item>>;
 
 /**
- * A page of the list that an input asks for.
+ * The resolver of a procedure that answers with a page of the list that its input asks for.
  * @throws {LeaseError} `reservation.unknown_datacenter`, and what the list itself throws.
  */
-export async function listAt<Input extends ListInput, Item>(
-  ctx: CalledContext,
-  input: Input,
+export function listed<Input extends ListInput, Item>(
   read: Read<Input, Item>,
-): Promise<ListAnswer<Item>> {
-  const { datacenter, ...rest } = input;
-  if (datacenter === 'all') return listAll(ctx, rest, read);
-  if (!isElsewhere(ctx, datacenter)) return { ...(await read(rest)), unreachable: [] };
-  const asked = await askedOf<DatedPage<Item>>(ctx, datacenter, await inputElsewhere(ctx));
-  if (asked.outcome === 'answered') return { ...asked.answer, unreachable: [] };
-  const { unreachable } = asked;
-  return {
-    items: [],
-    nextCursor: null,
-    asOf: await ctx.services.now(),
-    unreachable: [unreachable],
+): (call: { readonly ctx: CalledContext; readonly input: Input }) => Promise<ListAnswer<Item>> {
+  return async ({ ctx, input }) => {
+    const { datacenter, ...rest } = input;
+    if (datacenter === 'all') return listAll(ctx, rest, read);
+    if (!isElsewhere(ctx, datacenter)) return { ...(await read(ctx, rest)), unreachable: [] };
+    const asked = await askedOf<DatedPage<Item>>(ctx, datacenter, await inputElsewhere(ctx));
+    if (asked.outcome === 'answered') return { ...asked.answer, unreachable: [] };
+    const asOf = await ctx.services.now();
+    return { items: [], nextCursor: null, asOf, unreachable: [asked.unreachable] };
   };
 }
 
@@ -58,7 +56,7 @@ async function listAll<Input extends ListInput, Item>(
     const { datacenter, cursor } = place;
     return isElsewhere(ctx, datacenter)
       ? askedOf(ctx, datacenter, { ...raw, cursor, limit })
-      : { outcome: 'answered', answer: await read({ ...input, cursor, limit }) };
+      : { outcome: 'answered', answer: await read(ctx, { ...input, cursor, limit }) };
   };
   const items: Item[] = [];
   const unreachable: UnreachableDatacenter[] = [];
