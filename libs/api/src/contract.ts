@@ -3,7 +3,7 @@
  * error), and the types of answers. Browser-safe: it loads neither the routers nor a database.
  */
 export { auditListInputSchema, emailSchema, personInviteInputSchema } from './contract/access.ts';
-export { datacenterSchema, envNameSchema, idSchema } from './contract/common.ts';
+export { checked, datacenterSchema, envNameSchema, idSchema } from './contract/common.ts';
 export { environmentListInputSchema } from './contract/environments.ts';
 export { eventListInputSchema } from './contract/events.ts';
 export {

@@ -9,6 +9,8 @@ import {
   type Role,
   type Caller,
 } from '@leasehold/keys-core';
+import type { z } from 'zod';
+import type { peerCallerSchema } from '../contract/peers.ts';
 
 /** Somebody who has signed in to the console, and the session that they act in. */
 export interface PersonSession {
@@ -72,19 +74,14 @@ export function callerOf(access: Access): Caller {
   };
 }
 
-/** The caller of a forwarded request: what the sender has checked, and nothing that the caller claims. */
-export interface ForwardedCaller {
-  readonly principal: string;
-  readonly actor: string;
-  readonly role: 'viewer' | 'client' | 'operator';
-  readonly namespaces: readonly string[] | null;
-}
-
 /**
  * What a caller of another datacenter may do in this one. Both names contain its datacenter, so
  * that no caller from there is taken for a local one.
  */
-export function accessFrom(datacenter: string, caller: ForwardedCaller): Access {
+export function accessFrom(
+  datacenter: string,
+  caller: Omit<z.output<typeof peerCallerSchema>, 'source'>,
+): Access {
   return {
     principal: `${datacenter}/${caller.principal}`,
     name: `${caller.actor}@${datacenter}`,

@@ -4,11 +4,13 @@
  * beginning of the next. A datacenter that cannot answer is named in `unreachable`, and is not
  * asked while it is known to be unreachable.
  */
-import type { DatedPage } from '@leasehold/keys-core';
+import { LeaseError, type DatedPage } from '@leasehold/keys-core';
+import { jsonOf } from '@leasehold/service-kit';
+import { z } from 'zod';
+import { cursorSchema, datacenterSchema } from '../contract/common.ts';
 import type { UnreachableDatacenter } from '../services/datacenters.ts';
 import { askedOf, type Asked } from './asked.ts';
 import { assertKnown, inputElsewhere, isElsewhere, type CalledContext } from './elsewhere.ts';
-import { decodePlace, encodePlace, type ListPlace } from './list-cursor.ts';
 
 interface ListInput {
   readonly datacenter?: string | undefined;
@@ -93,4 +95,29 @@ function placeOf(ctx: CalledContext, cursor: string | undefined): ListPlace {
 function namesFrom({ services, isForwarded }: CalledContext, first: string): string[] {
   const names = [services.datacenter, ...(isForwarded ? [] : services.datacenters.peers)];
   return names.slice(names.indexOf(first));
+}
+
+/** Where a list of all datacenters continues: in which datacenter, and where in its own list. */
+interface ListPlace {
+  readonly datacenter: string;
+  readonly cursor: string | undefined;
+}
+
+const placeSchema = z.tuple([datacenterSchema, cursorSchema.optional()]);
+
+function encodePlace({ datacenter, cursor }: ListPlace): string {
+  const parts = cursor === undefined ? [datacenter] : [datacenter, cursor];
+  return Buffer.from(JSON.stringify(parts)).toString('base64url');
+}
+
+/** @throws {LeaseError} `request.invalid`. */
+function decodePlace(text: string): ListPlace {
+  const parsed = placeSchema.safeParse(jsonOf(Buffer.from(text, 'base64url').toString()));
+  if (!parsed.success) {
+    throw new LeaseError('request.invalid', 'cursor: must be one that a list has answered', {
+      details: { field: 'cursor' },
+    });
+  }
+  const [datacenter, cursor] = parsed.data;
+  return { datacenter, cursor };
 }

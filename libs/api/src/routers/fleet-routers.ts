@@ -109,6 +109,10 @@ export const backendsRouter = router({
     }),
   ),
 
+  /**
+   * `recorded`: the report changed the backend's status, or repeated it. `ignored`: it was late.
+   * `kill`: this backend is over as far as the database is concerned; stop it hard, now.
+   */
   report: droneProcedure.input(reportInputSchema).mutation(async ({ ctx, input }) => {
     assertMayReport(ctx.access, input.address);
     return { outcome: await ctx.services.keys.report(input) };
