@@ -14,7 +14,7 @@ import {
 import { anyNamespaceSchema, commentSchema, leaseListFields, metadataSchema } from './leases.ts';
 
 /** An environment as it is stored. */
-interface EnvironmentName {
+export interface EnvironmentName {
   readonly namespace: string;
   readonly name: string;
 }

@@ -16,7 +16,7 @@ import { audited } from '../auditing.ts';
 import { failedItem, type FailedItem } from './one-by-one.ts';
 
 /** What a holder is told of the database; see `WitnessService`. */
-interface Told {
+export interface Told {
   readonly witness: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export async function renewing<Answer extends object>(
 }
 
 /** A renewal that is not well-formed, with the text that was sent as its lease id. */
-type FailedRenewal = FailedItem & { readonly leaseId: string };
+export type FailedRenewal = FailedItem & { readonly leaseId: string };
 
 /** The calls of holders that both faces have, and the revocation. */
 export function heldCalls(face: 'leases' | 'environments') {
