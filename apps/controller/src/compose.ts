@@ -5,7 +5,6 @@ import { createStatsCounter } from '@leasehold/keys-core/stats';
 import { listenProblem } from '@leasehold/service-kit';
 import { runInBackground, type Job } from './background/background.ts';
 import { backgroundJobs } from './background/background-jobs.ts';
-import { addEventGauges } from './events/event-gauges.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { createSourceAddress } from './http/source-address.ts';
 import { openFairUse } from './fair-use/open-fair-use.ts';
@@ -17,9 +16,7 @@ import {
 } from './database/open-controller-store.ts';
 import { openDatacenters } from './peers/open-datacenters.ts';
 import { createParts, type Config, type Parts, type Serving } from './services.ts';
-import { createSignIn, type ControllerSignIn } from './sign-in/sign-in.ts';
-
-export type { ControllerDeps };
+import { createSignIn, type SignIn } from './sign-in/sign-in.ts';
 
 /** A running controller. */
 export interface Controller {
@@ -46,7 +43,7 @@ export async function startController(
     registry: metrics.registry,
     observer: stats.observing(metrics.observer),
   });
-  let signIn: ControllerSignIn | undefined;
+  let signIn: SignIn | undefined;
   try {
     await examineDatabase(store, config, log);
     signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
@@ -158,8 +155,8 @@ function addAllGauges({ store, metrics, config }: Serving, parts: Parts): void {
     sessionCount: () => parts.feed.droneCount,
     connectionCount: () => parts.connections.count,
     leaseSessionCount: () => parts.revocations.sessionCount,
+    events: parts.events,
   });
-  addEventGauges(metrics.registry, parts.events);
 }
 
 function listenError(error: unknown, config: { host: string; port: number }): unknown {

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { checked, datacenterSchema } from '@leasehold/api/contract';
 import {
   HEARTBEAT_MS,
   KEY_LADDERS,
@@ -72,24 +73,15 @@ function wholeNumber(bounds: { min: number; max: number }): z.ZodType<number> {
 const DAY_MS = 86_400_000;
 const rungMs = wholeNumber({ min: 1, max: DAY_MS }).optional();
 
-/** The name of a schema of PostgreSQL. */
-const schemaName = z.string().superRefine((name, context) => {
-  const problem = schemaProblem(name);
-  if (problem !== undefined) context.addIssue(problem);
-});
-
 const environmentSchema = z.object({
   DATABASE_URL: z
     .url({ protocol: /^postgres(?:ql)?$/u, error: 'must be a postgresql:// URL' })
     .optional(),
-  LEASEHOLD_SCHEMA: schemaName.optional(),
+  LEASEHOLD_SCHEMA: checked(z.string(), schemaProblem).optional(),
   LEASEHOLD_HOME: z.string().min(1, 'must not be empty').default('.leasehold'),
   LEASEHOLD_HOST: z.string().min(1, 'must not be empty').default('127.0.0.1'),
   LEASEHOLD_PORT: wholeNumber({ min: 0, max: 65_535 }).default(4_600),
-  LEASEHOLD_DATACENTER: z
-    .string()
-    .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"')
-    .default('local'),
+  LEASEHOLD_DATACENTER: datacenterSchema.default('local'),
   LEASEHOLD_PRESET: z
     .enum(['standard', 'fast'], { error: 'must be standard or fast' })
     .default('standard'),

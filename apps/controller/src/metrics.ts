@@ -1,9 +1,10 @@
 import { FACES } from '@leasehold/keys-core';
+import type { EventStream } from '@leasehold/keys-core/events';
 import { countDrones } from '@leasehold/keys-core/fleet';
 import { countWaiters } from '@leasehold/keys-core/leases';
 import type { Store, StoreObserver } from '@leasehold/keys-core/postgres';
-import { createRegistry, type Registry } from '@leasehold/service-kit';
-import { Counter, Gauge, Histogram } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { instrumentsOf } from './instruments.ts';
 
 const MS_BUCKETS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
 const WAIT_MS_BUCKETS = [10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 120_000];
@@ -28,7 +29,9 @@ export interface ControllerMetrics {
 }
 
 export function createMetrics(): ControllerMetrics {
-  const registry = createRegistry();
+  // One of its own, so that two controllers in one process (as in tests) do not collide.
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
   const to = instruments(registry);
   const actionLabel = boundedLabel(ACTION_LABELS_MAX, OTHER_ACTION);
   return {
@@ -54,19 +57,7 @@ type Instruments = ReturnType<typeof instruments>;
 
 /** Everything that is counted as it happens, by name. */
 function instruments(registry: Registry) {
-  const counter = <Label extends string>(
-    name: string,
-    help: string,
-    labelNames: Label[],
-  ): Counter<Label> =>
-    new Counter({ name: `leasehold_${name}`, help, labelNames, registers: [registry] });
-  const histogram = <Label extends string>(
-    name: string,
-    help: string,
-    shape: { labelNames: Label[]; buckets: number[] },
-  ): Histogram<Label> =>
-    new Histogram({ name: `leasehold_${name}`, help, ...shape, registers: [registry] });
-
+  const { counter, histogram } = instrumentsOf(registry);
   return {
     grants: counter(
       'grants_total',
@@ -182,50 +173,36 @@ export function addGauges(
     sessionCount: () => number;
     connectionCount: () => number;
     leaseSessionCount: () => number;
+    events: Pick<EventStream, 'lag' | 'readerCount'>;
   },
 ): void {
-  new Gauge({
-    name: 'leasehold_drones',
-    help: 'Drones, by status.',
-    labelNames: ['status'],
-    registers: [registry],
-    async collect() {
-      const counts = await countDrones(read.store.prisma, read.heartbeatMs);
-      for (const [status, count] of Object.entries(counts)) this.set({ status }, count);
-    },
+  const { gauge, gauges } = instrumentsOf(registry);
+  gauges('drones', 'Drones, by status.', {
+    label: 'status',
+    read: () => countDrones(read.store.prisma, read.heartbeatMs),
   });
-  new Gauge({
-    name: 'leasehold_drone_sessions',
-    help: 'Sessions of drones on this controller.',
-    registers: [registry],
-    collect() {
-      this.set(read.sessionCount());
-    },
-  });
-  new Gauge({
-    name: 'leasehold_connections',
-    help: 'Long-lived connections to this controller.',
-    registers: [registry],
-    collect() {
-      this.set(read.connectionCount());
-    },
-  });
-  new Gauge({
-    name: 'leasehold_lease_sessions',
-    help: 'Holders of leases that get revocations from this controller.',
-    registers: [registry],
-    collect() {
-      this.set(read.leaseSessionCount());
-    },
-  });
-  new Gauge({
-    name: 'leasehold_waiters',
-    help: 'Callers that wait for a resource, at all controllers, by face.',
-    labelNames: ['face'],
-    registers: [registry],
-    async collect() {
+  gauge('drone_sessions', 'Sessions of drones on this controller.', read.sessionCount);
+  gauge('connections', 'Long-lived connections to this controller.', read.connectionCount);
+  gauge(
+    'lease_sessions',
+    'Holders of leases that get revocations from this controller.',
+    read.leaseSessionCount,
+  );
+  gauges('waiters', 'Callers that wait for a resource, at all controllers, by face.', {
+    label: 'face',
+    async read() {
       const counts = await countWaiters(read.store.prisma);
-      for (const face of FACES) this.set({ face }, counts[face] ?? 0);
+      return Object.fromEntries(FACES.map((face) => [face, counts[face] ?? 0]));
     },
   });
+  gauge(
+    'event_stream_lag_ms',
+    'How long an older transaction has held events back; 0 if none does.',
+    async () => (await read.events.lag()).lagMs,
+  );
+  gauge(
+    'event_readers',
+    'Readers of the event stream that this controller serves.',
+    () => read.events.readerCount,
+  );
 }

@@ -8,54 +8,34 @@ import {
   createTokenService,
   listAudit,
   writeAudit,
-  type TokenAuthority,
 } from '@leasehold/keys-core/access';
-import { createBulk, type Bulk } from '@leasehold/keys-core/bulk';
-import { createEventStream, type EventStream } from '@leasehold/keys-core/events';
-import {
-  chooseDrone,
-  createFleetService,
-  createOutboxFeed,
-  type OutboxFeed,
-} from '@leasehold/keys-core/fleet';
+import { createBulk } from '@leasehold/keys-core/bulk';
+import { createEventStream } from '@leasehold/keys-core/events';
+import { chooseDrone, createFleetService, createOutboxFeed } from '@leasehold/keys-core/fleet';
 import { createLeaseStore } from '@leasehold/keys-core/grants';
 import { createKeyService } from '@leasehold/keys-core/keys';
-import {
-  createWhileLeader,
-  type RevocationWatch,
-  type WhileLeader,
-} from '@leasehold/keys-core/leases';
+import { createWhileLeader, type WhileLeader } from '@leasehold/keys-core/leases';
 import { readNow, type Store } from '@leasehold/keys-core/postgres';
 import { createStatsService, type StatsCounter } from '@leasehold/keys-core/stats';
 import type { Logger } from '@leasehold/service-kit';
-import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';
+import { createOpenConnections } from './access/open-connections.ts';
 import type { ControllerConfig } from './config.ts';
 import { createEventService } from './events/event-service.ts';
 import type { FairUseParts } from './fair-use/open-fair-use.ts';
 import { createLeaseFaces } from './leases/lease-faces.ts';
 import type { ControllerMetrics } from './metrics.ts';
 import type { OpenDatacenters } from './peers/open-datacenters.ts';
-import type { ControllerSignIn } from './sign-in/sign-in.ts';
+import type { SignIn } from './sign-in/sign-in.ts';
 
 export type Config = Omit<ControllerConfig, 'databaseUrl' | 'schema'>;
 
 /** What the server is made of, and what is to be closed after it. */
-export interface Parts {
-  readonly services: ApiServices;
-  readonly feed: OutboxFeed;
-  readonly tokens: TokenAuthority;
-  readonly connections: OpenConnections;
-  readonly revocations: RevocationWatch;
-  readonly events: EventStream;
-  readonly bulk: Bulk;
-  readonly whileLeader: WhileLeader;
-  close(): Promise<void>;
-}
+export type Parts = ReturnType<typeof createParts>;
 
 /** The longest time for which a job rests when the controller that does it has died. */
 const JOB_LEASE_MS_MAX = 15_000;
 
-export function createParts(serving: Serving): Parts {
+export function createParts(serving: Serving) {
   const { store, metrics, signIn, datacenters, config, fairUse, log } = serving;
   const { heartbeatMs, ladder, datacenter } = config;
   const random = (): number => store.ids.random();
@@ -86,32 +66,32 @@ export function createParts(serving: Serving): Parts {
   });
   const tokens = createTokenAuthority(store);
   const connections = createOpenConnections(store, log);
-  return {
-    services: {
-      keys,
-      reservations: datacenters.reservationsOf(keys),
-      ...faces,
-      fleet: createFleetService({ store, keys, feed, heartbeatMs }),
-      tokens: createTokenService(store, fairUse.fairUse),
-      audit: {
-        list: (input) => listAudit(store.reads, input),
-        write: (entry) => writeAudit(store.prisma, entry),
-      },
-      events: createEventService(events, store),
-      bulk: bulk.service,
-      people: createPeopleService(store),
-      stats: createStatsService({ store, datacenter, heartbeatMs }),
-      witness: {
-        told: () => store.witness.stamp(),
-        consider: (told) => store.witness.consider(told),
-      },
-      holdOff: createHoldOffService(store),
-      datacenter,
-      datacenters: datacenters.service,
-      now: () => readNow(store.reads),
-      reportFailure: failureReporter(log),
+  const services: ApiServices = {
+    keys,
+    reservations: datacenters.reservationsOf(keys),
+    ...faces,
+    fleet: createFleetService({ store, keys, feed, heartbeatMs }),
+    tokens: createTokenService(store, fairUse.fairUse),
+    audit: {
+      list: (input) => listAudit(store.reads, input),
+      write: (entry) => writeAudit(store.prisma, entry),
     },
-    ...{ feed, tokens, connections, revocations, events, bulk, whileLeader },
+    events: createEventService(events, store),
+    bulk: bulk.service,
+    people: createPeopleService(store),
+    stats: createStatsService({ store, datacenter, heartbeatMs }),
+    witness: {
+      told: () => store.witness.stamp(),
+      consider: (told) => store.witness.consider(told),
+    },
+    holdOff: createHoldOffService(store),
+    datacenter,
+    datacenters: datacenters.service,
+    now: () => readNow(store.reads),
+    reportFailure: failureReporter(log),
+  };
+  return {
+    ...{ services, feed, tokens, connections, revocations, events, bulk, whileLeader },
     async close() {
       await bulk.runner.close();
       await events.close();
@@ -142,7 +122,7 @@ export interface Serving {
   readonly store: Store;
   readonly metrics: ControllerMetrics;
   readonly stats: StatsCounter;
-  readonly signIn: ControllerSignIn;
+  readonly signIn: SignIn;
   readonly datacenters: OpenDatacenters;
   readonly config: Config;
   readonly fairUse: FairUseParts;

@@ -1,19 +1,22 @@
-import { auditRouter } from './routers/access/audit-router.ts';
-import { backendsRouter } from './routers/backends-router.ts';
-import { bulkRouter } from './routers/bulk-router.ts';
-import { datacentersRouter } from './routers/datacenters-router.ts';
-import { dronesRouter } from './routers/drones-router.ts';
-import { environmentsRouter } from './routers/leases/environments-router.ts';
+import {
+  auditRouter,
+  peopleRouter,
+  sessionRouter,
+  tokensRouter,
+} from './routers/access-routers.ts';
 import { eventsRouter } from './routers/events-router.ts';
-import { holdOffRouter } from './routers/hold-off-router.ts';
+import { backendsRouter, dronesRouter } from './routers/fleet-routers.ts';
 import { keysRouter } from './routers/keys-router.ts';
+import { environmentsRouter } from './routers/leases/environments-router.ts';
 import { leasesRouter } from './routers/leases/leases-router.ts';
+import {
+  bulkRouter,
+  datacentersRouter,
+  holdOffRouter,
+  statsRouter,
+} from './routers/operations-routers.ts';
 import { createPeerRouter, type CallProcedure } from './routers/peer-router.ts';
-import { peopleRouter } from './routers/access/people-router.ts';
 import { reservationsRouter } from './routers/reservations-router.ts';
-import { sessionRouter } from './routers/access/session-router.ts';
-import { statsRouter } from './routers/stats-router.ts';
-import { tokensRouter } from './routers/access/tokens-router.ts';
 import { createCallerFactory, router } from './trpc.ts';
 
 const routers = {

@@ -8,8 +8,7 @@ import { TRPCError } from '@trpc/server';
 import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { databaseFailureOf, isDiskFull, type DatabaseFailure } from '@leasehold/keys-core/postgres';
-import { ZodError } from 'zod';
-import { requestProblems } from './request-problems.ts';
+import { ZodError, type core } from 'zod';
 
 /** What a caller learns about an error. */
 export interface ErrorAnswer {
@@ -82,7 +81,8 @@ export function describeError(thrown: unknown): ErrorAnswer {
   if (error instanceof TRPCError && error.code !== 'INTERNAL_SERVER_ERROR') {
     return answer(CODE_OF_TRPC[error.code] ?? 'internal.error', {}, error);
   }
-  if (isAbort(root)) return answer('request.deadline', {}, error);
+  // A caller that has gone away; nobody reads the answer.
+  if (root.name === 'AbortError') return answer('request.deadline', {}, error);
   if (isDiskFull(root)) return answer('store.unavailable', DISK_FULL, error);
   return answer(CODE_OF_DATABASE_FAILURE[databaseFailureOf(root)], {}, error);
 }
@@ -101,11 +101,6 @@ function describeLeaseError(error: LeaseError, thrown: Error): ErrorAnswer {
   return answer(error.code, { message, details: error.details }, thrown);
 }
 
-/** A caller that has gone away; nobody reads the answer. */
-function isAbort(error: Error): boolean {
-  return error.name === 'AbortError';
-}
-
 function isInternal(code: ErrorCode): boolean {
   return ERROR_CODES[code].http === 500;
 }
@@ -117,9 +112,9 @@ function answer(
 ): ErrorAnswer {
   const { http, retryable, text } = ERROR_CODES[code];
   return {
-    leaseholdCode: code,
     message: said.message ?? text,
     httpStatus: http,
+    leaseholdCode: code,
     retryable,
     incidentId: http >= 500 ? incidentIdOf(error) : null,
     details: isInternal(code) ? {} : (said.details ?? {}),
@@ -146,11 +141,7 @@ export function trpcCodeOfStatus(httpStatus: number): TrpcCode {
 }
 
 /** An error on the wire as tRPC sends it: without the number, clients do not recognise it. */
-export function errorShape(error: ErrorAnswer): {
-  message: string;
-  code: number;
-  data: ReturnType<typeof errorData>;
-} {
+export function errorShape(error: ErrorAnswer) {
   const data = errorData(error);
   return { message: error.message, code: TRPC_ERROR_CODES_BY_KEY[data.code], data };
 }
@@ -161,20 +152,45 @@ export function errorBody(error: ErrorAnswer): { error: ReturnType<typeof errorS
 }
 
 /** The `data` of an error on the wire. */
-export function errorData(error: ErrorAnswer): {
-  code: TrpcCode;
-  httpStatus: number;
-  leaseholdCode: ErrorCode;
-  retryable: boolean;
-  incidentId: string | null;
-  details: Readonly<Record<string, unknown>>;
+export function errorData({ message: _message, ...answer }: ErrorAnswer) {
+  return { code: trpcCodeOfStatus(answer.httpStatus), ...answer };
+}
+
+/** A caller that sent a thousand wrong fields learns of the first few. */
+const PROBLEMS_MAX = 10;
+
+/** What is wrong with a request, in one line that names each field and says what is allowed. */
+function requestProblems(error: ZodError): {
+  message: string;
+  details: { problems: { field: string; problem: string }[] };
 } {
-  return {
-    code: trpcCodeOfStatus(error.httpStatus),
-    httpStatus: error.httpStatus,
-    leaseholdCode: error.leaseholdCode,
-    retryable: error.retryable,
-    incidentId: error.incidentId,
-    details: error.details,
-  };
+  const problems = error.issues.slice(0, PROBLEMS_MAX).flatMap(problemsOf);
+  const message = problems.map(({ field, problem }) => `${field}: ${problem}`).join('; ');
+  return { message, details: { problems } };
+}
+
+function problemsOf(issue: core.$ZodIssue): { field: string; problem: string }[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.slice(0, PROBLEMS_MAX).map((key) => ({
+      field: fieldOf([...issue.path, key]),
+      problem: 'is not a known field',
+    }));
+  }
+  return [{ field: fieldOf(issue.path), problem: issue.message }];
+}
+
+/** `renewals[3].leaseId`; the request itself is `input`. */
+function fieldOf(path: readonly PropertyKey[]): string {
+  let field = '';
+  for (const step of path) {
+    if (typeof step === 'number') field += `[${String(step)}]`;
+    else field += field === '' ? String(step) : `.${String(step)}`;
+  }
+  return field === '' ? 'input' : shortened(field);
+}
+
+/** A field's name is the caller's own text: it is shortened, and control characters are replaced. */
+function shortened(field: string): string {
+  const plain = field.replaceAll(/\p{Cc}/gu, '?');
+  return plain.length > 120 ? `${plain.slice(0, 120)}…` : plain;
 }

@@ -6,11 +6,10 @@ import type { LeaseListInput } from '@leasehold/keys-core/leases';
 import type { MoveInput, ReservationListInput } from '@leasehold/keys-core/reservations';
 import { expect, test } from 'vitest';
 import type { z } from 'zod';
-import type { auditListInputSchema } from './contract/access/audit.ts';
-import type { backendListInputSchema } from './contract/backends.ts';
-import type { droneListInputSchema } from './contract/drones.ts';
+import type { auditListInputSchema } from './contract/access.ts';
 import type { environmentListInputSchema } from './contract/environments.ts';
 import type { eventListInputSchema } from './contract/events.ts';
+import type { backendListInputSchema, droneListInputSchema } from './contract/fleet.ts';
 import type { connectInputSchema, keyListInputSchema, spawnSchema } from './contract/keys.ts';
 import type { moveInputSchema, reservationListInputSchema } from './contract/reservations.ts';
 

@@ -1,7 +1,7 @@
 import { initTRPC } from '@trpc/server';
 import { LeaseError, type Role } from '@leasehold/keys-core';
-import type { ApiContext, CallerUse } from './context.ts';
-import { assertRole, assertUnlimited, type Access } from './access/access.ts';
+import { actorOf, type ApiContext } from './context.ts';
+import { assertRole, assertUnlimited, callerOf, type Access } from './access/access.ts';
 import { describeError, errorData, toTrpcError } from './error-map.ts';
 
 /** Which role a procedure needs. The role matrix is generated from this. */
@@ -34,11 +34,20 @@ export const { router, createCallerFactory } = t;
  */
 function procedureFor(role: Role) {
   return t.procedure.meta({ role }).use(async ({ ctx, path, type, signal, getRawInput, next }) => {
-    const access = accessFor(role, ctx);
-    const run = () => next({ ctx: { access, procedure: path, rawInput: getRawInput } });
+    const access = coded(() => accessFor(role, ctx));
+    const caller = callerOf(access);
+    const actor = actorOf({ access, source: ctx.source });
+    const called = { access, caller, actor, procedure: path, rawInput: getRawInput };
+    const run = () => next({ ctx: called });
     if (type === 'mutation' || ctx.use === undefined) return answered(await run());
-    if (type === 'query') return answered(await coded(ctx.use.read(unlessGone(signal, run))));
-    const leave = openStream(ctx.use);
+    const { use } = ctx;
+    if (type === 'query') {
+      const reading = use.read(unlessGone(signal, run)).catch((error: unknown) => {
+        throw toTrpcError(error);
+      });
+      return answered(await reading);
+    }
+    const leave = coded(() => use.openStream());
     const result = await run();
     if (!result.ok) leave();
     const { data, ...rest } = answered(result);
@@ -64,17 +73,10 @@ function answered<Result extends { readonly ok: boolean }>(
   return result as Extract<Result, { readonly ok: true }>;
 }
 
-async function coded<T>(answer: Promise<T>): Promise<T> {
+/** What `run` throws becomes an error of the registry. */
+function coded<T>(run: () => T): T {
   try {
-    return await answer;
-  } catch (error) {
-    throw toTrpcError(error);
-  }
-}
-
-function openStream(use: CallerUse): () => void {
-  try {
-    return use.openStream();
+    return run();
   } catch (error) {
     throw toTrpcError(error);
   }
@@ -88,13 +90,10 @@ async function* untilOver<T>(events: AsyncIterable<T>, leave: () => void): Async
   }
 }
 
+/** @throws {LeaseError} `auth.required`, `auth.forbidden`. */
 function accessFor(role: Role, { access }: ApiContext): Access {
-  if (access === undefined) throw toTrpcError(new LeaseError('auth.required'));
-  try {
-    assertRole(access, role);
-  } catch (error) {
-    throw toTrpcError(error);
-  }
+  if (access === undefined) throw new LeaseError('auth.required');
+  assertRole(access, role);
   return access;
 }
 

@@ -4,7 +4,7 @@ import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
 import { callErrorOf } from './transport/call-errors.ts';
 import { currentContext } from './context/work-context.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
-import { callWithin, isPassing, pauseBeforeRetry } from './lease/wire/calls.ts';
+import { untilAnswered } from './lease/wire/calls.ts';
 import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
 
@@ -59,23 +59,13 @@ export function createKeys({ api, machine }: KeysDeps): Keys {
     async connect(request, { signal } = {}) {
       const input = { ...request, idempotencyKey: request.idempotencyKey ?? machine.uuid() };
       const waitMs = request.waitMs ?? WAIT_MS_DEFAULT;
-      const untilMs = machine.clock.nowMs() + waitMs + ANSWER_MS;
-      const linked = linkSignals([signal, currentContext()?.signal]);
-      try {
-        for (let failureCount = 1; ; failureCount += 1) {
-          const bounds = { ms: waitMs + ANSWER_MS, signal: linked.signal };
-          try {
-            return await callWithin(machine, bounds, (callSignal) =>
-              api.keys.connect.mutate(input, { signal: callSignal }),
-            );
-          } catch (error) {
-            if (!isPassing(error) || machine.clock.nowMs() >= untilMs) throw error;
-          }
-          await pauseBeforeRetry(machine, failureCount, linked.signal);
-        }
-      } finally {
-        linked[Symbol.dispose]();
-      }
+      const tryMs = waitMs + ANSWER_MS;
+      const untilMs = machine.clock.nowMs() + tryMs;
+      using linked = linkSignals([signal, currentContext()?.signal]);
+      const bounds = { untilMs, tryMs, signal: linked.signal };
+      return await untilAnswered(machine, bounds, (callSignal) =>
+        api.keys.connect.mutate(input, { signal: callSignal }),
+      );
     },
   };
 }

@@ -1,8 +1,8 @@
 /** The entry point of the client library: one connection, its leases, and other calls. */
-import { randomBytes, randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { controllerUrlsOf } from '@leasehold/service-kit/controllers';
+import { systemIds } from '@leasehold/service-kit/system-ids';
 import { leasePropagationLink } from './context/propagation-link.ts';
 import {
   createLeaseFetch,
@@ -116,7 +116,7 @@ const HOLDER_LENGTH_MAX = 200;
  * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses.
  */
 export function createLeasehold(options: LeaseholdOptions): Leasehold {
-  const machine = machineOf(options.clock);
+  const machine: Machine = { clock: options.clock ?? createBootClock(), ...systemIds() };
   const { url, transport = 'ws', answerMs = ANSWER_MS, clientName = 'client' } = options;
   const holder =
     options.holder ??
@@ -169,15 +169,5 @@ export function createLeasehold(options: LeaseholdOptions): Leasehold {
       runReceived(receiveRemaining(machine.clock, remainingMs, requestSignal), fn),
     close,
     [Symbol.asyncDispose]: close,
-  };
-}
-
-const RANDOM_BYTES = 6;
-
-function machineOf(clock: TickingClock | undefined): Machine {
-  return {
-    clock: clock ?? createBootClock(),
-    uuid: () => randomUUID(),
-    random: () => randomBytes(RANDOM_BYTES).readUIntBE(0, RANDOM_BYTES) / 2 ** (8 * RANDOM_BYTES),
   };
 }

@@ -78,12 +78,8 @@ export function createReservations({ api, machine, answerMs }: ReservationsDeps)
     outer: AbortSignal | undefined,
     call: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const linked = linkSignals([outer, currentContext()?.signal]);
-    try {
-      return await call(linked.signal);
-    } finally {
-      linked[Symbol.dispose]();
-    }
+    using linked = linkSignals([outer, currentContext()?.signal]);
+    return await call(linked.signal);
   }
 
   /** Sends a request again if its answer was lost. All requests here may be sent twice. */

@@ -5,21 +5,11 @@ export {
   databasePlaceOf,
   DEFAULT_SCHEMA,
   schemaProblem,
-  searchPathOf,
   withSchema,
-  type DatabaseConnection,
-  type DatabasePlace,
 } from './database-url.ts';
-export { parseEnvironment, type Environment, type ParsedEnvironment } from './environment.ts';
+export { parseEnvironment, type Environment } from './environment.ts';
+export { jsonOf } from './json.ts';
 export { listenProblem } from './listen-problem.ts';
-export {
-  createLogger,
-  LOG_LEVELS,
-  type Logger,
-  type LoggerOptions,
-  type LogLevel,
-} from './log/logger.ts';
-export { createRegistry, type Registry } from './metrics.ts';
-export { hideSecrets } from './secrets.ts';
-export { createShutdown, type Shutdown, type ShutdownOptions } from './shutdown.ts';
-export { systemIds, type SystemIds } from './system-ids.ts';
+export { createLogger, LOG_LEVELS, type Logger, type LogLevel } from './log/logger.ts';
+export { createShutdown } from './shutdown.ts';
+export { systemIds } from './system-ids.ts';

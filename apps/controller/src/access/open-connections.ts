@@ -13,6 +13,7 @@ import {
 } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
+import { once } from '../once.ts';
 
 const CHECK_MS = 1_000;
 
@@ -74,14 +75,11 @@ export function createOpenConnections(
       opened.ends.add(end);
       openedBy.set(key, opened);
       count += 1;
-      let isKnown = true;
-      return () => {
-        if (!isKnown) return;
-        isKnown = false;
+      return once(() => {
         count -= 1;
         opened.ends.delete(end);
         if (opened.ends.size === 0 && openedBy.get(key) === opened) openedBy.delete(key);
-      };
+      });
     },
     get count() {
       return count;

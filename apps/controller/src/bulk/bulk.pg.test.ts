@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { BulkProgress } from '@leasehold/api';
+import type { BulkProgress } from '@leasehold/keys-core/bulk';
 import { removeOldBulks } from '@leasehold/keys-core/bulk';
 import { waitUntil } from '@leasehold/testing';
 import {

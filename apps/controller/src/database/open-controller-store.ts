@@ -12,10 +12,11 @@ import {
   type WitnessNotice,
 } from '@leasehold/keys-core/postgres';
 import { writeFirstCredentials } from '@leasehold/keys-core/access';
-import { connectionOf, readBootId, type Logger, type Registry } from '@leasehold/service-kit';
+import { connectionOf, readBootId, type Logger } from '@leasehold/service-kit';
+import type { Registry } from 'prom-client';
 import type { ControllerConfig } from '../config.ts';
 import { checkDatabase } from './database-checks.ts';
-import { createHoldOffMetrics } from '../hold-off-metrics.ts';
+import { instrumentsOf } from '../instruments.ts';
 import { openMemoryFile } from '../memory/memory-file.ts';
 
 export interface ControllerDeps {
@@ -31,7 +32,12 @@ export function openControllerStore(
   { clock, ids, log }: ControllerDeps,
   { registry, observer }: { readonly registry: Registry; readonly observer: StoreObserver },
 ): Store {
-  const holdOffs = createHoldOffMetrics(registry);
+  const { counter, gauge } = instrumentsOf(registry);
+  const holdOffs = counter(
+    'hold_offs_total',
+    'Restores and failovers of the database that this controller detected, by cause.',
+    ['cause'],
+  );
   const store = openStore({
     databaseUrl: config.databaseUrl,
     datacenter: config.datacenter,
@@ -40,7 +46,7 @@ export function openControllerStore(
     renewalTimeoutMs: Math.floor((config.ladder.softAfterMs - config.ladder.renewAfterMs) / 3),
     ...openMemoryFile(config.home, readBootId()),
     onWitness: (notice) => {
-      if (notice.kind === 'held_off') holdOffs.heldOff(notice.cause);
+      if (notice.kind === 'held_off') holdOffs.inc({ cause: notice.cause });
       logNotice(notice, log);
     },
     observer: {
@@ -57,7 +63,11 @@ export function openControllerStore(
       log.warn({ err: error }, 'database connection');
     },
   });
-  holdOffs.follow(store);
+  gauge(
+    'hold_off_remaining_ms',
+    'How long new grants will still be held off; 0 if they are not.',
+    async () => (await readHoldOff(store.prisma))?.remainingMs ?? 0,
+  );
   return store;
 }
 

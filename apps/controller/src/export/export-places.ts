@@ -1,4 +1,5 @@
 import { LeaseError } from '@leasehold/keys-core';
+import { once } from '../once.ts';
 
 /** Each holds a page in memory, and keeps querying the database. */
 const EXPORTS_MAX = 8;
@@ -29,15 +30,12 @@ export function createExportPlaces(): ExportPlaces {
       }
       takenBy.set(principal, own + 1);
       takenCount += 1;
-      let isTaken = true;
-      return () => {
-        if (!isTaken) return;
-        isTaken = false;
+      return once(() => {
         takenCount -= 1;
         const left = (takenBy.get(principal) ?? 0) - 1;
         if (left > 0) takenBy.set(principal, left);
         else takenBy.delete(principal);
-      };
+      });
     },
   };
 }

@@ -14,6 +14,7 @@ import {
 } from '@leasehold/keys-core';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
+import { once } from '../once.ts';
 import { CountWindow } from './count-window.ts';
 import { createHeldCounts, type HeldCounts } from './held-counts.ts';
 import type { Rates } from './rates.ts';
@@ -274,12 +275,9 @@ class Use implements PrincipalUse {
     const used = this.#open[limit] + 1;
     if (used > this.#limits[limit]) throw this.#exceeded(limit, used);
     this.#open[limit] = used;
-    let isOpen = true;
-    return () => {
-      if (!isOpen) return;
-      isOpen = false;
+    return once(() => {
       this.#open[limit] -= 1;
-    };
+    });
   }
 
   #limited(limit: FairUseLimit, retryAfterMs: number): Error {

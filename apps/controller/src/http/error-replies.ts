@@ -1,8 +1,26 @@
 import { describeError, errorBody } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
+import type { Logger } from '@leasehold/service-kit';
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
 import { isKnown } from './routes/authenticated-routes.ts';
-import type { FailureLog } from './failure-log.ts';
+
+/** Logs what failed, with the incident id that the caller was told. Refusals are not failures. */
+export interface FailureLog {
+  /** @param level `warn` for a failure that an unknown caller can cause. */
+  note(error: Error, path: string | undefined, level?: 'error' | 'warn'): void;
+}
+
+export function createFailureLog(log: Logger): FailureLog {
+  return {
+    note(error, path, level = 'error') {
+      const { incidentId, leaseholdCode } = describeError(error);
+      if (incidentId === null) log.debug({ path, leaseholdCode }, 'call refused');
+      else {
+        log[level]({ incidentId, path, leaseholdCode, err: error.cause ?? error }, 'call failed');
+      }
+    },
+  };
+}
 
 /** Answers with an error in the shape of the contract, whatever route it is on. */
 export function replyWithError(reply: FastifyReply, error: unknown): FastifyReply {
@@ -13,7 +31,7 @@ export function replyWithError(reply: FastifyReply, error: unknown): FastifyRepl
 }
 
 /** A refusal of Fastify's own, as the contract names it; any other error stays what it is. */
-function asOurs(error: FastifyError): Error {
+export function asOurs(error: Error & Partial<Pick<FastifyError, 'statusCode'>>): Error {
   const { statusCode } = error;
   if (error instanceof LeaseError || statusCode === undefined || statusCode >= 500) return error;
   const code = statusCode === 413 ? 'request.too_large' : 'request.invalid';

@@ -1,4 +1,5 @@
 import { describeError } from '@leasehold/api';
+import { jsonOf } from '@leasehold/service-kit';
 import type { RawData, WebSocket } from 'ws';
 import type { WireCall } from './inbox.ts';
 import { textOf } from './sockets/socket-door.ts';
@@ -44,10 +45,6 @@ export function turnAway(
 }
 
 function idIn(text: string): unknown {
-  if (text.length > FIRST_CALL_BYTES_MAX) return null;
-  try {
-    return (JSON.parse(text) as WireCall | null)?.id ?? null;
-  } catch {
-    return null;
-  }
+  const call = text.length > FIRST_CALL_BYTES_MAX ? undefined : jsonOf(text);
+  return (call as WireCall | null | undefined)?.id ?? null;
 }

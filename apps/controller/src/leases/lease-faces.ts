@@ -3,21 +3,13 @@ import {
   createLeaseOperations,
   createLeaseService,
   createRevocationWatch,
-  type RevocationWatch,
 } from '@leasehold/keys-core/leases';
 import type { LeaseStore } from '@leasehold/keys-core/grants';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { ControllerMetrics } from '../metrics.ts';
 
-/** Leases, environments, and the one watch that tells the holders of both of revocations. */
-export interface LeaseFaces {
-  readonly leases: LeaseFace;
-  readonly environments: LeaseFace;
-  readonly revocations: RevocationWatch;
-}
-
-/** The two faces of services over one store. */
+/** The two faces of services over one store, and the one watch that tells the holders of both of revocations. */
 export function createLeaseFaces(deps: {
   readonly store: Store;
   readonly leases: LeaseStore;
@@ -25,7 +17,7 @@ export function createLeaseFaces(deps: {
   readonly log: Logger;
   /** How long an environment is leased if its holder names no duration, in milliseconds. */
   readonly environmentLeaseMs: number;
-}): LeaseFaces {
+}) {
   const { store, leases, metrics, log, environmentLeaseMs } = deps;
   const revocations = createRevocationWatch(store, (error) => {
     log.warn({ err: error }, 'revocations could not be read; trying again');

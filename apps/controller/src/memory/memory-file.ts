@@ -8,6 +8,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LIMITS } from '@leasehold/keys-core';
 import type { StoreMemory } from '@leasehold/keys-core/postgres';
+import { jsonOf } from '@leasehold/service-kit';
 import { z } from 'zod';
 
 const FILE = 'witness.json';
@@ -96,13 +97,5 @@ function readText(path: string): string | undefined {
     return readFileSync(path, 'utf8');
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? undefined : '';
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

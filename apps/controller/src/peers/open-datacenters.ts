@@ -1,32 +1,23 @@
 /** Opens what a controller needs to find out where keys live: the reservation store and its peers. */
-import type { ApiServices, DatacenterService } from '@leasehold/api';
+import type { ApiServices } from '@leasehold/api';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import { createReservationService } from '@leasehold/keys-core/reservations';
 import type { Store } from '@leasehold/keys-core/postgres';
-import type { Logger, Registry } from '@leasehold/service-kit';
-import type { Job } from '../background/background.ts';
+import type { Logger } from '@leasehold/service-kit';
+import type { Registry } from 'prom-client';
 import { openReservations } from '../reservations/open-reservations.ts';
 import { openPeers } from './open-peers.ts';
-import { createPeerAccess, type PeerAccess } from './peer-access.ts';
+import { createPeerAccess } from './peer-access.ts';
 import { addPeerGauges, createPeerMetrics } from './peer-metrics.ts';
 import { ALONE, type DatacentersConfig } from './peers-config.ts';
 
-export interface OpenDatacenters {
-  readonly access: PeerAccess;
-  readonly service: DatacenterService;
-  /** Reservations over these keys: a connect is carried out where its key lives. */
-  readonly reservationsOf: (
-    keys: Pick<KeyService, 'connect' | 'connectAgain'>,
-  ) => ApiServices['reservations'];
-  readonly jobs: readonly Job[];
-  close(): Promise<void>;
-}
+export type OpenDatacenters = Awaited<ReturnType<typeof openDatacenters>>;
 
 /** @throws {LeaseError} `config.invalid`, `reservation.store_unreachable`: see `openReservations`. */
 export async function openDatacenters(
   config: { readonly datacenter: string; readonly datacenters?: DatacentersConfig | undefined },
   deps: { readonly store: Store; readonly metrics: Registry; readonly log: Logger },
-): Promise<OpenDatacenters> {
+) {
   const { datacenter, datacenters: { peers, etcd } = ALONE } = config;
   const { store, log } = deps;
   const names = peers.map(({ name }) => name);
@@ -46,7 +37,10 @@ export async function openDatacenters(
   return {
     access: createPeerAccess(datacenter, peers),
     service: opened.service,
-    reservationsOf: (keys) =>
+    /** Reservations over these keys: a connect is carried out where its key lives. */
+    reservationsOf: (
+      keys: Pick<KeyService, 'connect' | 'connectAgain'>,
+    ): ApiServices['reservations'] =>
       createReservationService({
         store,
         reservations: reservations.store,

@@ -9,8 +9,8 @@ import { LIMITS, LeaseError, type Clock, type Caller } from '@leasehold/keys-cor
 import type { Peer } from '@leasehold/keys-core/reservations';
 import { createTRPCClient, httpLink } from '@trpc/client';
 import { Agent, fetch as fetchWith, type RequestInit } from 'undici';
-import { createCallMaker, type CallOutcome, type Terms } from './peer-calls.ts';
 import { FROM_HEADER, TO_HEADER } from './peer-access.ts';
+import { peerFailure, type PeerFailure } from './peer-failure.ts';
 import type { PeerReachability } from './peer-reachability.ts';
 import type { PeerConfig } from './peers-config.ts';
 
@@ -36,7 +36,7 @@ export interface PeerClient extends Peer {
   close(): Promise<void>;
 }
 
-export interface PeerClientDeps {
+interface PeerClientDeps {
   /** This datacenter's name. */
   readonly from: string;
   readonly clock: Pick<Clock, 'nowMs'>;
@@ -152,23 +152,9 @@ function openApi(
   return { api, close: () => dispatcher.destroy() };
 }
 
-function sentCaller(
-  { principal, actor, role, namespaces }: Caller,
-  source: string | null,
-): {
-  principal: string;
-  actor: string;
-  role: (typeof FORWARDED_ROLES)[number];
-  namespaces: string[] | null;
-  source: string | null;
-} {
-  return {
-    principal,
-    actor,
-    role: forwardedRole(role),
-    namespaces: namespaces === null ? null : [...namespaces],
-    source,
-  };
+function sentCaller({ principal, actor, role, namespaces: limits }: Caller, source: string | null) {
+  const namespaces = limits === null ? null : [...limits];
+  return { principal, actor, role: forwardedRole(role), namespaces, source };
 }
 
 /** Nobody is an administrator in another datacenter. @throws {LeaseError} `auth.forbidden`. */
@@ -176,4 +162,69 @@ function forwardedRole(role: string): (typeof FORWARDED_ROLES)[number] {
   const found = role === 'admin' ? 'operator' : FORWARDED_ROLES.find((known) => known === role);
   if (found !== undefined) return found;
   throw new LeaseError('auth.forbidden', `The role ${role} may not call other datacenters.`);
+}
+
+/** How a call is made. */
+interface Terms {
+  readonly timeoutMs: number;
+  /** Whether a second execution changes nothing more. */
+  readonly isRepeatable: boolean;
+  /** Of the caller; ends the call when the caller is gone. */
+  readonly signal?: AbortSignal | undefined;
+  /** It asks only for an answer: a missing one means that the datacenter is unreachable. */
+  readonly isProbe?: boolean;
+}
+
+/** `refused`: it answered with an error. `unknown`: it may have been carried out. */
+export type CallOutcome = 'answered' | 'refused' | 'unreachable' | 'unknown';
+
+/** Makes one call to a datacenter, within its time, and records what it shows of the datacenter. */
+type MakeCall = <Answer>(
+  terms: Terms,
+  send: (options: { readonly signal: AbortSignal }) => Promise<Answer>,
+) => Promise<Answer>;
+
+function createCallMaker(deps: {
+  readonly datacenter: string;
+  readonly reachability: PeerReachability;
+  readonly onCall: (outcome: CallOutcome) => void;
+  /** Called when a call took longer than its time, because of itself or of the datacenter. */
+  readonly onLate: () => void;
+}): MakeCall {
+  const { datacenter, reachability, onCall } = deps;
+  return async (terms, send) => {
+    const { timeoutMs, isRepeatable, signal: caller } = terms;
+    caller?.throwIfAborted();
+    const deadline = AbortSignal.timeout(timeoutMs);
+    const silence = new AbortController();
+    const ends = [deadline, silence.signal, ...(caller === undefined ? [] : [caller])];
+    const unwatch = reachability.onSilence(() => {
+      silence.abort();
+    });
+    try {
+      const answer = await send({ signal: AbortSignal.any(ends) });
+      reachability.answered();
+      onCall('answered');
+      return answer;
+    } catch (thrown) {
+      // A caller that has gone shows nothing of the datacenter.
+      caller?.throwIfAborted();
+      const { error, kind } = peerFailure(thrown, { datacenter, isRepeatable });
+      const isLate = deadline.aborted && kind === 'unanswered';
+      onCall(outcomeOf(error, kind));
+      if (kind === 'answered') reachability.answered();
+      else if (kind === 'unanswered' && terms.isProbe === true) reachability.silent(error.code);
+      // One slow call need not be a slow datacenter: a probe finds out.
+      else if (isLate) deps.onLate();
+      else if (!silence.signal.aborted) reachability.failed(error.code);
+      throw error;
+    } finally {
+      unwatch();
+    }
+  };
+}
+
+function outcomeOf(error: LeaseError, kind: PeerFailure['kind']): CallOutcome {
+  if (kind === 'answered') return 'refused';
+  return error.code === 'request.outcome_unknown' ? 'unknown' : 'unreachable';
 }

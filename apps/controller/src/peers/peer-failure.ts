@@ -1,16 +1,7 @@
 /** What a failed call to another datacenter means for the caller of this one. */
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { NEVER_CONNECTED } from '@leasehold/service-kit/controllers';
 import { TRPCClientError } from '@trpc/client';
-
-/** Codes that show that no connection was made, and so nothing was sent. */
-const NEVER_CONNECTED = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
 
 export interface PeerFailure {
   readonly error: LeaseError;

@@ -1,32 +1,25 @@
-import type { Registry } from '@leasehold/service-kit';
-import type { CallOutcome } from './peer-calls.ts';
-import { Counter, Gauge } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { instrumentsOf } from '../instruments.ts';
+import type { CallOutcome } from './peer-client.ts';
 
 /** What is counted about datacenters and the homes of keys. */
-export interface PeerMetrics {
-  readonly resolved: (from: 'cache' | 'store' | 'nowhere') => void;
-  readonly peerCall: (datacenter: string, outcome: CallOutcome) => void;
-}
-
-export function createPeerMetrics(registry: Registry): PeerMetrics {
-  const registers = [registry];
-  const resolves = new Counter({
-    name: 'leasehold_reservation_resolves_total',
-    help: 'Homes of keys that were looked up, by where the answer came from.',
-    labelNames: ['from'],
-    registers,
-  });
-  const calls = new Counter({
-    name: 'leasehold_peer_calls_total',
-    help: 'Calls to other datacenters, by outcome: refused is an error that it answered.',
-    labelNames: ['datacenter', 'outcome'],
-    registers,
-  });
+export function createPeerMetrics(registry: Registry) {
+  const { counter } = instrumentsOf(registry);
+  const resolves = counter(
+    'reservation_resolves_total',
+    'Homes of keys that were looked up, by where the answer came from.',
+    ['from'],
+  );
+  const calls = counter(
+    'peer_calls_total',
+    'Calls to other datacenters, by outcome: refused is an error that it answered.',
+    ['datacenter', 'outcome'],
+  );
   return {
-    resolved: (from) => {
+    resolved: (from: 'cache' | 'store' | 'nowhere') => {
       resolves.inc({ from });
     },
-    peerCall: (datacenter, outcome) => {
+    peerCall: (datacenter: string, outcome: CallOutcome) => {
       calls.inc({ datacenter, outcome });
     },
   };
@@ -41,23 +34,13 @@ export function addPeerGauges(
     readonly isStoreReachable: () => boolean;
   },
 ): void {
-  new Gauge({
-    name: 'leasehold_peer_up',
-    help: 'Whether a datacenter can be reached from this controller: 1 or 0.',
-    labelNames: ['datacenter'],
-    registers: [registry],
-    collect() {
-      for (const datacenter of read.peers) {
-        this.set({ datacenter }, read.isReachable(datacenter) ? 1 : 0);
-      }
-    },
+  const { gauge, gauges } = instrumentsOf(registry);
+  gauges('peer_up', 'Whether a datacenter can be reached from this controller: 1 or 0.', {
+    label: 'datacenter',
+    read: () =>
+      Object.fromEntries(read.peers.map((name) => [name, read.isReachable(name) ? 1 : 0])),
   });
-  new Gauge({
-    name: 'leasehold_reservation_store_up',
-    help: 'Whether the reservation store can be reached: 1 or 0.',
-    registers: [registry],
-    collect() {
-      this.set(read.isStoreReachable() ? 1 : 0);
-    },
-  });
+  gauge('reservation_store_up', 'Whether the reservation store can be reached: 1 or 0.', () =>
+    read.isStoreReachable() ? 1 : 0,
+  );
 }

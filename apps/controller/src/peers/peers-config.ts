@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { checked } from '@leasehold/api/contract';
 import { isDatacenterName } from '@leasehold/keys-core';
 import type { EtcdOptions } from '@leasehold/keys-core/reservations';
 import { z } from 'zod';
@@ -96,28 +97,18 @@ function endpointsProblem(text: string): string | undefined {
     : 'must be a list of URLs, as in http://10.0.0.1:2379,http://10.0.0.2:2379';
 }
 
-function checked(problemOf: (text: string) => string | undefined): z.ZodOptional<z.ZodString> {
-  return z
-    .string()
-    .check((ctx) => {
-      const message = problemOf(ctx.value);
-      if (message !== undefined) ctx.issues.push({ code: 'custom', message, input: ctx.value });
-    })
-    .optional();
-}
-
 const notEmpty = z.string().min(1, 'must not be empty').optional();
 
 /** The variables of the configuration; every value that is not valid is named by its variable. */
 export const peersEnvironment = {
-  LEASEHOLD_PEERS: checked(peersProblem),
-  LEASEHOLD_PEER_TOKEN: checked(secretsProblem),
-  LEASEHOLD_ETCD: checked(endpointsProblem),
+  LEASEHOLD_PEERS: checked(z.string(), peersProblem).optional(),
+  LEASEHOLD_PEER_TOKEN: checked(z.string(), secretsProblem).optional(),
+  LEASEHOLD_ETCD: checked(z.string(), endpointsProblem).optional(),
   LEASEHOLD_ETCD_USER: notEmpty,
   LEASEHOLD_ETCD_PASSWORD: notEmpty,
-  LEASEHOLD_ETCD_CA_FILE: checked(fileProblem),
-  LEASEHOLD_ETCD_CERT_FILE: checked(fileProblem),
-  LEASEHOLD_ETCD_KEY_FILE: checked(fileProblem),
+  LEASEHOLD_ETCD_CA_FILE: checked(z.string(), fileProblem).optional(),
+  LEASEHOLD_ETCD_CERT_FILE: checked(z.string(), fileProblem).optional(),
+  LEASEHOLD_ETCD_KEY_FILE: checked(z.string(), fileProblem).optional(),
 };
 
 function fileProblem(path: string): string | undefined {
@@ -128,17 +119,9 @@ function fileProblem(path: string): string | undefined {
   }
 }
 
-interface PeersValues {
+type PeersValues = z.output<z.ZodObject<typeof peersEnvironment>> & {
   readonly LEASEHOLD_DATACENTER: string;
-  readonly LEASEHOLD_PEERS?: string | undefined;
-  readonly LEASEHOLD_PEER_TOKEN?: string | undefined;
-  readonly LEASEHOLD_ETCD?: string | undefined;
-  readonly LEASEHOLD_ETCD_USER?: string | undefined;
-  readonly LEASEHOLD_ETCD_PASSWORD?: string | undefined;
-  readonly LEASEHOLD_ETCD_CA_FILE?: string | undefined;
-  readonly LEASEHOLD_ETCD_CERT_FILE?: string | undefined;
-  readonly LEASEHOLD_ETCD_KEY_FILE?: string | undefined;
-}
+};
 
 /** What each variable needs besides itself. */
 const NEEDS = [

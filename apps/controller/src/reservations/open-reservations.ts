@@ -6,6 +6,7 @@
  * and was not restored: keys whose home is known go on working. The duties are carried out when etcd
  * is back; until then nothing is reserved.
  */
+import type { ReservationStoreView } from '@leasehold/api';
 import { LeaseError, invariant } from '@leasehold/keys-core';
 import {
   PUBLISHING,
@@ -29,7 +30,6 @@ import {
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { runInBackground } from '../background/background.ts';
-import { createStoreStatus, type StoreStatus } from './store-status.ts';
 
 export interface ReservationsConfig {
   readonly datacenter: string;
@@ -47,7 +47,7 @@ export interface ReservationsDeps {
 export interface OpenReservations {
   readonly store: ReservationStore;
   /** Whether the store can decide now where a fresh key lives. */
-  readonly storeStatus: () => StoreStatus;
+  readonly storeStatus: () => ReservationStoreView;
   close(): Promise<void>;
 }
 
@@ -204,4 +204,22 @@ function assertNamed({ datacenter }: Membership, configured: string): void {
   throw invalid(
     `LEASEHOLD_DATACENTER is "${configured}", and this database was registered as "${datacenter}": its reservations contain that name`,
   );
+}
+
+/** The outcome of calls to etcd; every change is logged once. */
+function createStoreStatus(log: Logger): {
+  readonly note: (failure: unknown) => void;
+  readonly now: () => ReservationStoreView;
+} {
+  let since: string | null = null;
+  return {
+    note(failure) {
+      const isReached = failure === undefined;
+      if (isReached === (since === null)) return;
+      since = isReached ? null : new Date().toISOString();
+      if (isReached) log.info('etcd answers again');
+      else log.warn({ err: failure }, 'etcd does not answer: no fresh key gets a home from here');
+    },
+    now: () => ({ kind: 'etcd', isReachable: since === null, since }),
+  };
 }

@@ -1,5 +1,5 @@
-import type { Auth } from './auth.ts';
-import { AUTH_PATH, EPOCH_HEADER, SOURCE_HEADER } from './auth.ts';
+import { jsonOf } from '@leasehold/service-kit';
+import { AUTH_PATH, EPOCH_HEADER, SOURCE_HEADER, type Auth } from './auth.ts';
 
 /** A call of better-auth, rebuilt from checked values: nothing of a caller reaches it unchecked. */
 export interface AuthCall {
@@ -42,21 +42,12 @@ export async function callAuth(auth: Auth, call: AuthCall): Promise<AuthAnswer> 
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
     }),
   );
-  const text = await response.text();
+  // Redirections have no body.
+  const body = jsonOf(await response.text());
   return {
     status: response.status,
     cookies: response.headers.getSetCookie(),
     location: response.headers.get('location'),
-    body: parsed(text),
+    body: typeof body === 'object' && body !== null ? { ...body } : {},
   };
-}
-
-function parsed(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    // Redirections have no body.
-    return {};
-  }
 }

@@ -72,15 +72,7 @@ export const signInEnvironment = {
     .optional(),
 };
 
-interface SignInValues {
-  readonly LEASEHOLD_CONSOLE_ORIGIN: string;
-  readonly LEASEHOLD_AUTH_SECRET?: string | undefined;
-  readonly LEASEHOLD_OIDC_ISSUER?: string | undefined;
-  readonly LEASEHOLD_OIDC_CLIENT_ID?: string | undefined;
-  readonly LEASEHOLD_OIDC_CLIENT_SECRET?: string | undefined;
-  readonly LEASEHOLD_OIDC_NAME: string;
-  readonly LEASEHOLD_TRUSTED_PROXIES?: string | undefined;
-}
+type SignInValues = z.output<z.ZodObject<typeof signInEnvironment>>;
 
 /** What is wrong with the values as a whole; each problem names its variable. */
 export function signInProblems(values: SignInValues): string[] {

@@ -3,24 +3,10 @@ import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Rates } from '../fair-use/rates.ts';
-import type { FailureLog } from '../http/failure-log.ts';
+import type { FailureLog } from '../http/error-replies.ts';
 import type { SourceAddress } from '../http/source-address.ts';
-import type { Auth } from './auth.ts';
-import type { Origins } from './origins.ts';
 import type { createPasswordGate } from './password/password-gate.ts';
-import type { PersonAccess } from './person-access.ts';
-import type { SessionCookies } from './session/session-cookies.ts';
-import type { OidcConfig } from './sign-in-config.ts';
-
-/** What a controller signs people in with. */
-export interface SignIn {
-  /** For passwords: it waits for no identity provider. */
-  readonly auth: Auth;
-  readonly oidc: { readonly auth: Auth; readonly config: OidcConfig } | null;
-  readonly origins: Origins;
-  readonly cookies: SessionCookies;
-  readonly people: PersonAccess;
-}
+import type { SignIn } from './sign-in.ts';
 
 export interface SignInDeps {
   readonly store: Store;

@@ -3,8 +3,8 @@
  * reachable. A request from another site is refused, bodies are small and JSON only, and each
  * address may try a limited number of passwords a second.
  */
-import { LeaseError } from '@leasehold/keys-core';
 import type { FastifyInstance } from 'fastify';
+import { asOurs } from '../http/error-replies.ts';
 import { addressOf, countAnonymous } from '../http/request-context.ts';
 import { AUTH_PATH } from './auth.ts';
 import { mountInvitations } from './invitation-routes.ts';
@@ -52,18 +52,8 @@ function guard(scope: FastifyInstance, deps: SignInDeps): void {
     }
   });
   scope.setErrorHandler((error: Error, request, reply) => {
-    const ours = asOurs(error);
+    const ours = error instanceof Refusal ? error : asOurs(error);
     if (!(ours instanceof Refusal)) deps.failures.note(ours, request.routeOptions.url, 'warn');
     return replyWithRefusal(reply, ours);
-  });
-}
-
-/** What Fastify refuses by itself is the caller's mistake, not ours. */
-function asOurs(error: Error): Error {
-  const { statusCode } = error as { statusCode?: number };
-  if (error instanceof Refusal || error instanceof LeaseError) return error;
-  if (statusCode === undefined || statusCode >= 500) return error;
-  return new LeaseError(statusCode === 413 ? 'request.too_large' : 'request.invalid', undefined, {
-    cause: error,
   });
 }

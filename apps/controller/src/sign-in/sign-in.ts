@@ -1,4 +1,4 @@
-import { createSessionAuthority, type SessionAuthority } from '@leasehold/keys-core/access';
+import { createSessionAuthority } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { createAuth } from './auth.ts';
@@ -7,12 +7,9 @@ import { createOrigins } from './origins.ts';
 import { createPersonAccess } from './person-access.ts';
 import { createSessionCookies } from './session/session-cookies.ts';
 import type { SignInConfig } from './sign-in-config.ts';
-import type { SignIn } from './sign-in-parts.ts';
 
-/** Sign-in, and the authority that knows who is signed in; to be closed. */
-export interface ControllerSignIn extends SignIn {
-  readonly authority: SessionAuthority;
-}
+/** What a controller signs people in with, and the authority that knows who is signed in; to be closed. */
+export type SignIn = Awaited<ReturnType<typeof createSignIn>>;
 
 /**
  * What people sign in with under this configuration.
@@ -22,13 +19,14 @@ export async function createSignIn(
   store: Store,
   config: SignInConfig & { readonly home: string },
   log: Logger,
-): Promise<ControllerSignIn> {
+) {
   const secret = await readAuthSecret(config);
   const origins = createOrigins(config.consoleOrigin);
   const cookies = createSessionCookies({ secret, isSecure: origins.isSecure });
   const authority = createSessionAuthority(store);
   const deps = { store, secret, origins, log };
   return {
+    /** For passwords: it waits for no identity provider. */
     auth: createAuth(deps, null),
     // Separate, because this one asks the provider before it answers anything at all.
     oidc:

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { StatsOverview } from '@leasehold/api';
+import type { StatsOverview } from '@leasehold/keys-core/stats';
 import { waitUntil } from '@leasehold/testing';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';

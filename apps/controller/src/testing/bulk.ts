@@ -1,4 +1,4 @@
-import type { BulkProgress } from '@leasehold/api';
+import type { BulkProgress } from '@leasehold/keys-core/bulk';
 import type { GrantRef } from '@leasehold/keys-core';
 import { waitUntil } from '@leasehold/testing';
 import type { TestController } from './test-controller.ts';

@@ -9,6 +9,8 @@ import {
   type Role,
   type Caller,
 } from '@leasehold/keys-core';
+import type { z } from 'zod';
+import type { peerCallerSchema } from '../contract/peers.ts';
 
 /** Somebody who has signed in to the console, and the session that they act in. */
 export interface PersonSession {
@@ -16,11 +18,27 @@ export interface PersonSession {
   readonly personId: string;
   readonly email: string;
   readonly name: string;
-  /** How the person signs in. */
+  /** How the person signs in: someone without a password cannot change it. */
   readonly signInMethods: readonly ('password' | 'oidc')[];
   /** Sent with the session's mutations, so that no other site can make them. */
   readonly csrfToken: string;
   readonly expiresAt: string;
+}
+
+/** The caller itself, as it is told, and what a browser needs for further requests. */
+export interface SessionView {
+  /** As the audit names the caller. */
+  readonly actor: string;
+  readonly role: Role;
+  readonly namespaces: readonly string[] | null;
+  /** Null for an API token. */
+  readonly person: Pick<PersonSession, 'personId' | 'email' | 'name' | 'signInMethods'> | null;
+  /** To be sent as the header `x-leasehold-csrf` with every mutation of this session; null for a token. */
+  readonly csrfToken: string | null;
+  readonly expiresAt: string | null;
+  readonly datacenter: string;
+  /** The database's time. */
+  readonly asOf: string;
 }
 
 /** The caller, as its token or session describes it. */
@@ -56,19 +74,14 @@ export function callerOf(access: Access): Caller {
   };
 }
 
-/** The caller of a forwarded request: what the sender has checked, and nothing that the caller claims. */
-export interface ForwardedCaller {
-  readonly principal: string;
-  readonly actor: string;
-  readonly role: 'viewer' | 'client' | 'operator';
-  readonly namespaces: readonly string[] | null;
-}
-
 /**
  * What a caller of another datacenter may do in this one. Both names contain its datacenter, so
  * that no caller from there is taken for a local one.
  */
-export function accessFrom(datacenter: string, caller: ForwardedCaller): Access {
+export function accessFrom(
+  datacenter: string,
+  caller: Omit<z.output<typeof peerCallerSchema>, 'source'>,
+): Access {
   return {
     principal: `${datacenter}/${caller.principal}`,
     name: `${caller.actor}@${datacenter}`,

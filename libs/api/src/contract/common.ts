@@ -10,25 +10,19 @@ import {
   textProblem,
 } from '@leasehold/keys-core';
 
-/** A string that {@link textProblem} finds nothing wrong with. */
-export function textSchema(bounds: {
-  bytesMin?: number;
-  bytesMax: number;
-  isControlAllowed?: boolean;
-}): z.ZodString {
-  return checked(z.string(), (value) => textProblem(value, bounds));
+/** A schema that accepts only what `problemOf` finds nothing wrong with. */
+export function checked<Schema extends z.ZodType>(
+  schema: Schema,
+  problemOf: (value: z.output<Schema>) => string | undefined,
+): Schema {
+  return schema.check((ctx) => {
+    const message = problemOf(ctx.value);
+    if (message !== undefined) ctx.issues.push({ code: 'custom', message, input: ctx.value });
+  });
 }
 
-function checked(
-  schema: z.ZodString,
-  problemOf: (value: string) => string | undefined,
-): z.ZodString {
-  return schema.check((ctx) => {
-    const problem = problemOf(ctx.value);
-    if (problem !== undefined) {
-      ctx.issues.push({ code: 'custom', message: problem, input: ctx.value });
-    }
-  });
+export function textSchema(bounds: Parameters<typeof textProblem>[1]): z.ZodString {
+  return checked(z.string(), (value) => textProblem(value, bounds));
 }
 
 export const nameSchema = checked(z.string(), nameProblem);
@@ -65,7 +59,7 @@ export const idempotencyKeySchema = textSchema({
 /** In lower case, as the database answers them and as rows and maps are looked up. */
 export const uuidSchema = z.uuid().toLowerCase();
 export const leaseIdSchema = uuidSchema;
-export const fencingTokenSchema = z
+const fencingTokenSchema = z
   .string()
   .refine(isFencingToken, 'must be a decimal whole number from 0 to 9223372036854775807');
 /** Ids of drones, backends and programs: they appear in logs, labels and command lines. */
@@ -109,21 +103,14 @@ export const envNameSchema = z
 /** A year. */
 const ENDED_WITHIN_MS_MAX = 366 * 24 * 60 * 60 * 1_000;
 
-/** Of a list: leaves out what nobody has held for longer than this, in milliseconds. 0 keeps what is held now. */
-export const endedWithinMsSchema = z.number().int().min(0).max(ENDED_WITHIN_MS_MAX);
+/** Which part of a list is asked for. */
+export const pageFields = {
+  cursor: cursorSchema.optional(),
+  limit: z.number().int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault),
+};
 
-export const limitSchema = z
-  .number()
-  .int()
-  .min(1)
-  .max(LIMITS.pageSizeMax)
-  .default(LIMITS.pageSizeDefault);
-
-export const deadlinesSchema = z.strictObject({
-  renewAtMs: z.number(),
-  softTerminateAtMs: z.number(),
-  hardTerminateAtMs: z.number(),
-});
+/** For a list without filters. */
+export const pageInputSchema = z.strictObject(pageFields).prefault({});
 
 /**
  * What an earlier answer reported about the database, sent back. Opaque, and ignored if it does not
@@ -139,18 +126,26 @@ export const grantRefSchema = z.strictObject({
   fencingToken: fencingTokenSchema,
 });
 
+/** Names a grant whose renewals are blocked or allowed. */
+export const renewableInputSchema = z.strictObject({
+  leaseId: leaseIdSchema,
+  reason: reasonSchema.optional(),
+  ...placedFields,
+});
+
 /** Filters that the lists of keys, leases and environments have in common. */
 export const resourceListFields = {
+  sort: z.enum(['name', 'grantedAt', 'expiresAt']).optional(),
   name: nameSchema.optional(),
   /** Only those whose name begins with this. */
   prefix: nameSchema.optional(),
   phase: z.enum(PHASES).optional(),
-  endedWithinMs: endedWithinMsSchema.optional(),
+  /** Leaves out what nobody has held for longer than this. 0 keeps what is held now. */
+  endedWithinMs: z.number().int().min(0).max(ENDED_WITHIN_MS_MAX).optional(),
   holder: holderSchema.optional(),
   /** Only the one whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),
   datacenter: anyDatacenterSchema,
   direction: z.enum(['asc', 'desc']).optional(),
-  cursor: cursorSchema.optional(),
-  limit: limitSchema,
+  ...pageFields,
 };

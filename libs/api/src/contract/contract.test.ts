@@ -1,16 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '@leasehold/keys-core';
+import { tokenCreateInputSchema, tokenRevokeInputSchema } from './access.ts';
+import { backendListInputSchema, heartbeatInputSchema, sessionInputSchema } from './fleet.ts';
 import {
-  backendListInputSchema,
   connectInputSchema,
-  heartbeatInputSchema,
   keyListInputSchema,
   keyRenewInputSchema,
   keyRevokeInputSchema,
-  sessionInputSchema,
-  tokenCreateInputSchema,
-  tokenRevokeInputSchema,
-} from '../contract.ts';
+} from './keys.ts';
 
 const LEASE_ID = 'b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30';
 

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { LIMITS, nameProblem } from '@leasehold/keys-core';
 import {
-  cursorSchema,
   holderSchema,
   idempotencyKeySchema,
-  limitSchema,
   localTimeMsSchema,
   nameSchema,
+  pageFields,
   placedFields,
   segmentsOrProblem,
   textSchema,
@@ -89,5 +88,5 @@ export const environmentListInputSchema = z
 
 /** Asks for what belongs to one environment, page by page. */
 export const environmentPageInputSchema = z
-  .strictObject({ ...addressFields, cursor: cursorSchema.optional(), limit: limitSchema })
+  .strictObject({ ...addressFields, ...pageFields })
   .transform(addressOf);

@@ -2,16 +2,23 @@ import { z } from 'zod';
 import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
 import {
   anyDatacenterSchema,
-  cursorSchema,
   instantSchema,
   leaseIdSchema,
-  limitSchema,
   nameSchema,
   namespaceSchema,
+  pageFields,
   textSchema,
 } from './common.ts';
 
 const eventIdSchema = textSchema({ bytesMin: 1, bytesMax: 64 });
+
+const filterFields = {
+  face: z.enum(FACES).optional(),
+  /** This one and its children. */
+  namespace: namespaceSchema.optional(),
+  name: nameSchema.optional(),
+  kinds: z.array(z.enum(EVENT_KINDS)).max(EVENT_KINDS.length).optional(),
+};
 
 export const eventWatchInputSchema = z
   .strictObject({
@@ -19,21 +26,13 @@ export const eventWatchInputSchema = z
     afterId: eventIdSchema.optional(),
     /** What a client sends by itself when it reconnects; it is newer than `afterId`. */
     lastEventId: eventIdSchema.optional(),
-    face: z.enum(FACES).optional(),
-    /** This one and its children. */
-    namespace: namespaceSchema.optional(),
-    name: nameSchema.optional(),
-    kinds: z.array(z.enum(EVENT_KINDS)).max(EVENT_KINDS.length).optional(),
+    ...filterFields,
   })
   .prefault({});
 
 export const eventListInputSchema = z
   .strictObject({
-    face: z.enum(FACES).optional(),
-    /** This one and its children. */
-    namespace: namespaceSchema.optional(),
-    name: nameSchema.optional(),
-    kinds: z.array(z.enum(EVENT_KINDS)).max(EVENT_KINDS.length).optional(),
+    ...filterFields,
     leaseId: leaseIdSchema.optional(),
     /** Only what came after the event with this id. */
     afterId: eventIdSchema.optional(),
@@ -44,8 +43,7 @@ export const eventListInputSchema = z
     /** By default newest first. */
     direction: z.enum(['asc', 'desc']).optional(),
     datacenter: anyDatacenterSchema,
-    cursor: cursorSchema.optional(),
-    limit: limitSchema,
+    ...pageFields,
   })
   .refine((input) => input.datacenter !== 'all' || input.afterId === undefined, {
     message: 'is of the events of one datacenter, and not of all',

@@ -1,17 +1,29 @@
+/** Drones and backends: what drones send, and what people look at and do. */
 import { z } from 'zod';
-import { BACKEND_STATUSES, LIMITS, TERMINATION_REASONS } from '@leasehold/keys-core';
 import {
+  BACKEND_STATUSES,
+  DRONE_STATUSES,
+  LIMITS,
+  TERMINATION_REASONS,
+} from '@leasehold/keys-core';
+import {
+  anyDatacenterSchema,
   datacenterSchema,
   envNameSchema,
   idSchema,
   localTimeMsSchema,
+  nameSchema,
+  namespaceSchema,
+  pageFields,
+  placedFields,
+  reasonSchema,
   textSchema,
   toldFields,
   uuidSchema,
 } from './common.ts';
 
 /** What a drone reports about a program that it offers; the command line stays in its own config. */
-export const offeredProgramSchema = z.strictObject({
+const offeredProgramSchema = z.strictObject({
   name: idSchema,
   allowArgs: z.boolean().default(false),
   /** Names of environment variables that a request may set. */
@@ -85,15 +97,44 @@ export const reportInputSchema = z.strictObject({
   refused: z.boolean().optional(),
 });
 
-/**
- * `recorded`: the report changed the backend's status, or repeated it. `ignored`: it was late.
- * `kill`: this backend is over as far as the database is concerned; stop it hard, now.
- */
-export type ReportOutcome = 'recorded' | 'ignored' | 'kill';
+export const droneIdInputSchema = z.strictObject({ droneId: idSchema, ...placedFields });
 
-export type {
-  DroneMessage,
-  SessionOpened,
-  SpawnAction,
-  TerminateAction,
-} from '@leasehold/keys-core';
+export const droneListInputSchema = z
+  .strictObject({
+    status: z.enum(DRONE_STATUSES).optional(),
+    program: idSchema.optional(),
+    datacenter: anyDatacenterSchema,
+    ...pageFields,
+  })
+  .prefault({});
+
+export const droneActInputSchema = z.strictObject({
+  droneId: idSchema,
+  reason: reasonSchema.optional(),
+  ...placedFields,
+});
+
+export const backendIdInputSchema = z.strictObject({ backendId: idSchema });
+
+export const backendGetInputSchema = backendIdInputSchema.extend(placedFields);
+
+export const backendListInputSchema = z
+  .strictObject({
+    droneId: idSchema.optional(),
+    status: z.enum(BACKEND_STATUSES).optional(),
+    /** Only backends that have not terminated. */
+    live: z.boolean().optional(),
+    program: idSchema.optional(),
+    namespace: namespaceSchema.optional(),
+    name: nameSchema.optional(),
+    datacenter: anyDatacenterSchema,
+    ...pageFields,
+  })
+  .prefault({});
+
+export const backendTerminateInputSchema = z.strictObject({
+  backendId: idSchema,
+  mode: z.enum(['soft', 'hard']),
+  reason: reasonSchema.optional(),
+  ...placedFields,
+});

@@ -1,18 +1,16 @@
 import { z } from 'zod';
 import { LIMITS, utf8Bytes } from '@leasehold/keys-core';
-import type { KeyListInput } from '@leasehold/keys-core/keys';
 import {
-  cursorSchema,
   datacenterSchema,
   envNameSchema,
   grantRefSchema,
   idSchema,
   idempotencyKeySchema,
   leaseIdSchema,
-  limitSchema,
   localTimeMsSchema,
   nameSchema,
   namespaceSchema,
+  pageFields,
   placedFields,
   reasonSchema,
   resourceListFields,
@@ -64,12 +62,10 @@ export const spawnSchema = z
     `args and env together must be at most ${String(SPAWN_TEXT_BYTES_MAX)} bytes of JSON`,
   );
 
-const waitMsSchema = z.number().int().min(0).max(LIMITS.waitMsMax);
-
 /** The fields of a connect besides its key. */
 export const connectFields = {
   spawn: spawnSchema.optional(),
-  waitMs: waitMsSchema.default(LIMITS.waitMsConnectDefault),
+  waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(LIMITS.waitMsConnectDefault),
   waitFor: z.enum(['granted', 'ready']).default('granted'),
   idempotencyKey: idempotencyKeySchema.optional(),
 };
@@ -81,11 +77,6 @@ export const connectInputSchema = z
     path: ['spawn'],
   });
 
-/** What a list of keys can be sorted by. */
-const KEY_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<
-  KeyListInput['sort']
->[];
-
 export const keyListInputSchema = z
   .strictObject({
     namespace: namespaceSchema.optional(),
@@ -93,7 +84,6 @@ export const keyListInputSchema = z
     includeChildren: z.boolean().default(false),
     droneId: idSchema.optional(),
     tag: tagSchema.optional(),
-    sort: z.enum(KEY_SORTS).optional(),
     ...resourceListFields,
   })
   .prefault({});
@@ -105,12 +95,6 @@ export const keyRenewInputSchema = z.strictObject({
   localTimeMs: localTimeMsSchema,
   renewals: z.array(grantRefSchema).max(LIMITS.renewalsPerCallMax),
   ...toldFields,
-});
-
-export const keyRenewableInputSchema = z.strictObject({
-  leaseId: leaseIdSchema,
-  reason: reasonSchema.optional(),
-  ...placedFields,
 });
 
 export const keyRevokeInputSchema = z
@@ -128,10 +112,4 @@ export const keyRevokeInputSchema = z
   });
 
 /** Asks for what belongs to one key, page by page. */
-export const keyPageInputSchema = z.strictObject({
-  name: nameSchema,
-  namespace: namespaceSchema.default(''),
-  ...placedFields,
-  cursor: cursorSchema.optional(),
-  limit: limitSchema,
-});
+export const keyPageInputSchema = keyNameSchema.extend(pageFields);

@@ -1,17 +1,16 @@
 import { z } from 'zod';
 import { LIMITS, jsonProblem } from '@leasehold/keys-core';
-import type { LeaseListInput } from '@leasehold/keys-core/leases';
 import {
   anyDatacenterSchema,
-  cursorSchema,
+  checked,
   grantRefSchema,
   holderSchema,
   idempotencyKeySchema,
   leaseIdSchema,
-  limitSchema,
   localTimeMsSchema,
   nameSchema,
   namespaceSchema,
+  pageFields,
   placedFields,
   reasonSchema,
   resourceListFields,
@@ -24,16 +23,11 @@ import {
 export const commentSchema = textSchema({ bytesMax: LIMITS.commentBytesMax });
 
 /** Any JSON, bounded in bytes and in depth: a poisoned value must not reach a batch. */
-export const metadataSchema = z.unknown().check((ctx) => {
-  if (ctx.value === undefined) return;
-  const problem = jsonProblem(ctx.value, {
-    bytesMax: LIMITS.metadataBytesMax,
-    depthMax: LIMITS.metadataDepthMax,
-  });
-  if (problem !== undefined) {
-    ctx.issues.push({ code: 'custom', message: problem, input: ctx.value });
-  }
-});
+export const metadataSchema = checked(z.unknown(), (value) =>
+  value === undefined
+    ? undefined
+    : jsonProblem(value, { bytesMax: LIMITS.metadataBytesMax, depthMax: LIMITS.metadataDepthMax }),
+);
 
 /** A TTL that is out of range is refused later, by the service, with an error of its own. */
 const ttlMsSchema = z.number().int();
@@ -146,48 +140,30 @@ export const leaseNameSchema = z.strictObject(addressFields).transform(addressOf
 
 /** Asks for what belongs to one lease, page by page. */
 export const leasePageInputSchema = z
-  .strictObject({ ...addressFields, cursor: cursorSchema.optional(), limit: limitSchema })
+  .strictObject({ ...addressFields, ...pageFields })
   .transform(addressOf);
-
-/** What a list of leases can be sorted by. */
-const LEASE_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<
-  LeaseListInput['sort']
->[];
 
 /** Filters of the lists of leases and environments. */
 export const leaseListFields = {
   namespace: anyNamespaceSchema.optional(),
   /** Whether children of `namespace` are listed too. */
   includeChildren: z.boolean().default(true),
-  sort: z.enum(LEASE_SORTS).optional(),
   ...resourceListFields,
 };
 
 export const leaseListInputSchema = z.strictObject(leaseListFields).prefault({});
 
-export const leaseTreeInputSchema = z
-  .strictObject({ namespace: anyNamespaceSchema.optional(), datacenter: anyDatacenterSchema })
-  .prefault({});
+/** What is in a namespace and below it. */
+const withinFields = {
+  namespace: anyNamespaceSchema.optional(),
+  datacenter: anyDatacenterSchema,
+};
 
-/** Pages of what is in a namespace and below it. */
+export const leaseTreeInputSchema = z.strictObject(withinFields).prefault({});
+
 export const leaseContentionInputSchema = z
-  .strictObject({
-    namespace: anyNamespaceSchema.optional(),
-    datacenter: anyDatacenterSchema,
-    cursor: cursorSchema.optional(),
-    limit: limitSchema,
-  })
+  .strictObject({ ...withinFields, ...pageFields })
   .prefault({});
-
-export const leaseDeclaredInputSchema = z
-  .strictObject({ cursor: cursorSchema.optional(), limit: limitSchema })
-  .prefault({});
-
-export const leaseRenewableInputSchema = z.strictObject({
-  leaseId: leaseIdSchema,
-  reason: reasonSchema.optional(),
-  ...placedFields,
-});
 
 export const leaseRevokeInputSchema = z.strictObject({
   leaseId: leaseIdSchema,

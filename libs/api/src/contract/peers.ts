@@ -1,9 +1,8 @@
 /** What controllers of different datacenters say to each other. */
 import { z } from 'zod';
-import { isReservationId } from '@leasehold/keys-core';
 import { namespaceSchema, textSchema } from './common.ts';
 import { connectFields, keyConfigSchema } from './keys.ts';
-import { moveInputSchema, reservationKeySchema } from './reservations.ts';
+import { moveInputSchema, reservationIdSchema, reservationKeySchema } from './reservations.ts';
 
 /** The roles that a caller can have in another datacenter: nobody is an administrator there. */
 export const FORWARDED_ROLES = ['viewer', 'client', 'operator'] as const;
@@ -22,8 +21,6 @@ export const peerCallerSchema = z.strictObject({
   /** The caller's address, as the sender saw it. */
   source: textSchema({ bytesMax: 255 }).nullable(),
 });
-
-const reservationIdSchema = z.string().refine(isReservationId, 'must be the id of a reservation');
 
 export const peerConnectInputSchema = z.strictObject({
   input: z.strictObject({

@@ -2,22 +2,21 @@ import { z } from 'zod';
 import { isReservationId, reservationKeyProblem } from '@leasehold/keys-core';
 import {
   anyDatacenterSchema,
-  cursorSchema,
+  checked,
   datacenterSchema,
   leaseIdSchema,
-  limitSchema,
   namespaceSchema,
+  pageFields,
   reasonSchema,
   textSchema,
 } from './common.ts';
 
 /** What is reserved: a list of strings, 1 to 1,024 bytes in all. A key's is `[namespace, name]`. */
-export const reservationKeySchema = z.array(z.string()).check((ctx) => {
-  const problem = reservationKeyProblem(ctx.value);
-  if (problem !== undefined) {
-    ctx.issues.push({ code: 'custom', message: problem, input: ctx.value });
-  }
-});
+export const reservationKeySchema = checked(z.array(z.string()), reservationKeyProblem);
+
+export const reservationIdSchema = z
+  .string()
+  .refine(isReservationId, 'must be the id of a reservation');
 
 export const reserveInputSchema = z.strictObject({
   key: reservationKeySchema,
@@ -42,7 +41,7 @@ export const moveInputSchema = z.strictObject({
 /** Names one reservation of a key; its datacenter is asked. */
 export const reservationRefSchema = z.strictObject({
   key: reservationKeySchema,
-  reservationId: z.string().refine(isReservationId, 'must be the id of a reservation'),
+  reservationId: reservationIdSchema,
   datacenter: datacenterSchema.optional(),
 });
 
@@ -60,6 +59,5 @@ export const reservationListInputSchema = z.strictObject({
   prefix: textSchema({ bytesMin: 1, bytesMax: 255 }).optional(),
   state: z.enum(['active', 'moved']).optional(),
   datacenter: anyDatacenterSchema,
-  cursor: cursorSchema.optional(),
-  limit: limitSchema,
+  ...pageFields,
 });

@@ -2,13 +2,17 @@
  * A request for another datacenter is carried out there, by the same procedure: the input is
  * forwarded as it was sent, and both sides check it. A request is forwarded only once.
  */
-import { LeaseError } from '@leasehold/keys-core';
+import { LeaseError, type Actor, type Caller } from '@leasehold/keys-core';
 import type { Access } from '../access/access.ts';
 import type { ApiContext } from '../context.ts';
 
 /** The context of a procedure, which knows how it was called. */
 export interface CalledContext extends ApiContext {
   readonly access: Access;
+  /** The caller as the services know it. */
+  readonly caller: Caller;
+  /** Who acts, for the audit. */
+  readonly actor: Actor;
   readonly procedure: string;
   /** The input as it was sent. */
   readonly rawInput: () => Promise<unknown>;
@@ -40,10 +44,16 @@ export async function at<Input extends { readonly datacenter?: string | undefine
   })) as Answer;
 }
 
+/** The resolver of a procedure that is carried out where its input says: see {@link at}. */
+export function placed<Input extends { readonly datacenter?: string | undefined }, Answer>(
+  run: (ctx: CalledContext, input: Omit<Input, 'datacenter'>) => Answer | Promise<Answer>,
+): (call: { readonly ctx: CalledContext; readonly input: Input }) => Promise<Answer> {
+  return ({ ctx, input }) => at(ctx, input, (rest) => run(ctx, rest));
+}
+
 /** The input of the call as it was sent, without its datacenter. */
 export async function inputElsewhere(ctx: CalledContext): Promise<Record<string, unknown>> {
-  const raw = await ctx.rawInput();
-  return withoutDatacenter(raw);
+  return withoutDatacenter(await ctx.rawInput());
 }
 
 /** An input without its datacenter. */

@@ -4,11 +4,13 @@
  * beginning of the next. A datacenter that cannot answer is named in `unreachable`, and is not
  * asked while it is known to be unreachable.
  */
-import type { DatedPage } from '@leasehold/keys-core';
+import { LeaseError, type DatedPage } from '@leasehold/keys-core';
+import { jsonOf } from '@leasehold/service-kit';
+import { z } from 'zod';
+import { cursorSchema, datacenterSchema } from '../contract/common.ts';
 import type { UnreachableDatacenter } from '../services/datacenters.ts';
 import { askedOf, type Asked } from './asked.ts';
 import { assertKnown, inputElsewhere, isElsewhere, type CalledContext } from './elsewhere.ts';
-import { decodePlace, encodePlace, type ListPlace } from './list-cursor.ts';
 
 interface ListInput {
   readonly datacenter?: string | undefined;
@@ -20,28 +22,26 @@ interface ListInput {
 export type ListAnswer<Item> = DatedPage<Item> & { readonly unreachable: UnreachableDatacenter[] };
 
 /** Reads a page of this datacenter's own list. */
-type Read<Input, Item> = (input: Omit<Input, 'datacenter'>) => Promise<DatedPage<Item>>;
+type Read<Input, Item> = (
+  ctx: CalledContext,
+  input: Omit<Input, 'datacenter'>,
+) => Promise<DatedPage<Item>>;
 
 /**
- * A page of the list that an input asks for.
+ * The resolver of a procedure that answers with a page of the list that its input asks for.
  * @throws {LeaseError} `reservation.unknown_datacenter`, and what the list itself throws.
  */
-export async function listAt<Input extends ListInput, Item>(
-  ctx: CalledContext,
-  input: Input,
+export function listed<Input extends ListInput, Item>(
   read: Read<Input, Item>,
-): Promise<ListAnswer<Item>> {
-  const { datacenter, ...rest } = input;
-  if (datacenter === 'all') return listAll(ctx, rest, read);
-  if (!isElsewhere(ctx, datacenter)) return { ...(await read(rest)), unreachable: [] };
-  const asked = await askedOf<DatedPage<Item>>(ctx, datacenter, await inputElsewhere(ctx));
-  if (asked.outcome === 'answered') return { ...asked.answer, unreachable: [] };
-  const { unreachable } = asked;
-  return {
-    items: [],
-    nextCursor: null,
-    asOf: await ctx.services.now(),
-    unreachable: [unreachable],
+): (call: { readonly ctx: CalledContext; readonly input: Input }) => Promise<ListAnswer<Item>> {
+  return async ({ ctx, input }) => {
+    const { datacenter, ...rest } = input;
+    if (datacenter === 'all') return listAll(ctx, rest, read);
+    if (!isElsewhere(ctx, datacenter)) return { ...(await read(ctx, rest)), unreachable: [] };
+    const asked = await askedOf<DatedPage<Item>>(ctx, datacenter, await inputElsewhere(ctx));
+    if (asked.outcome === 'answered') return { ...asked.answer, unreachable: [] };
+    const asOf = await ctx.services.now();
+    return { items: [], nextCursor: null, asOf, unreachable: [asked.unreachable] };
   };
 }
 
@@ -58,7 +58,7 @@ async function listAll<Input extends ListInput, Item>(
     const { datacenter, cursor } = place;
     return isElsewhere(ctx, datacenter)
       ? askedOf(ctx, datacenter, { ...raw, cursor, limit })
-      : { outcome: 'answered', answer: await read({ ...input, cursor, limit }) };
+      : { outcome: 'answered', answer: await read(ctx, { ...input, cursor, limit }) };
   };
   const items: Item[] = [];
   const unreachable: UnreachableDatacenter[] = [];
@@ -95,4 +95,29 @@ function placeOf(ctx: CalledContext, cursor: string | undefined): ListPlace {
 function namesFrom({ services, isForwarded }: CalledContext, first: string): string[] {
   const names = [services.datacenter, ...(isForwarded ? [] : services.datacenters.peers)];
   return names.slice(names.indexOf(first));
+}
+
+/** Where a list of all datacenters continues: in which datacenter, and where in its own list. */
+interface ListPlace {
+  readonly datacenter: string;
+  readonly cursor: string | undefined;
+}
+
+const placeSchema = z.tuple([datacenterSchema, cursorSchema.optional()]);
+
+function encodePlace({ datacenter, cursor }: ListPlace): string {
+  const parts = cursor === undefined ? [datacenter] : [datacenter, cursor];
+  return Buffer.from(JSON.stringify(parts)).toString('base64url');
+}
+
+/** @throws {LeaseError} `request.invalid`. */
+function decodePlace(text: string): ListPlace {
+  const parsed = placeSchema.safeParse(jsonOf(Buffer.from(text, 'base64url').toString()));
+  if (!parsed.success) {
+    throw new LeaseError('request.invalid', 'cursor: must be one that a list has answered', {
+      details: { field: 'cursor' },
+    });
+  }
+  const [datacenter, cursor] = parsed.data;
+  return { datacenter, cursor };
 }

@@ -3,7 +3,7 @@ import type { EventView } from '@leasehold/keys-core';
 import type { InTurn } from '@leasehold/keys-core/events';
 import type { CallerConnection, CallerUse } from '../context.ts';
 import { eventListInputSchema, eventWatchInputSchema } from '../contract/events.ts';
-import { listAt } from '../forwarding/lists.ts';
+import { listed } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
 import { router, viewerProcedure } from '../trpc.ts';
 
@@ -15,9 +15,9 @@ export const eventsRouter = router({
   /** What happened, page by page. A page with fewer events than requested, or none, need not be the last. */
   list: viewerProcedure
     .input(eventListInputSchema)
-    .query(({ ctx, input }) =>
-      listAt(ctx, input, (wanted) =>
-        asOf(ctx.services, () => ctx.services.events.list(wanted, ctx.access.namespaces)),
+    .query(
+      listed(({ services, access }, wanted) =>
+        asOf(services, () => services.events.list(wanted, access.namespaces)),
       ),
     ),
 

@@ -1,6 +1,6 @@
 import { reservationKeyOf } from '@leasehold/keys-core';
 import type { KeyView } from '@leasehold/keys-core/keys';
-import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
+import { assertMayHold, mayRead } from '../access/access.ts';
 import { assertMayStart } from '../access/bindings.ts';
 import {
   connectInputSchema,
@@ -8,11 +8,10 @@ import {
   keyNameSchema,
   keyPageInputSchema,
   keyRenewInputSchema,
-  keyRenewableInputSchema,
   keyRevokeInputSchema,
 } from '../contract/keys.ts';
-import { at, sendOn, type CalledContext } from '../forwarding/elsewhere.ts';
-import { listAt } from '../forwarding/lists.ts';
+import { at, placed, sendOn, type CalledContext } from '../forwarding/elsewhere.ts';
+import { listed } from '../forwarding/lists.ts';
 import {
   clientProcedure,
   droneProcedure,
@@ -20,20 +19,19 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-import { audited } from './access/audit-lease.ts';
-import { renewing } from './leases/lease-calls.ts';
+import { audited } from './auditing.ts';
+import { renewableActs, renewing } from './leases/lease-calls.ts';
 
 /** The keys face on the wire. The key service decides, also what a caller may read. */
 export const keysRouter = router({
   connect: clientProcedure.input(connectInputSchema).mutation(async ({ ctx, input }) => {
-    const { services, access, signal } = ctx;
+    const { services, access, caller, signal } = ctx;
     assertMayHold(access, input.key?.namespace ?? '');
     assertMayStart(access, input.spawn?.program);
-    const { spawn, ...rest } = input;
     const stopWaiting = ctx.use?.startWaiting();
     try {
-      return await services.reservations.connect({ ...rest, spawn }, callerOf(access), signal, {
-        datacenter: spawn?.datacenter,
+      return await services.reservations.connect(input, caller, signal, {
+        datacenter: input.spawn?.datacenter,
         use: ctx.use,
       });
     } finally {
@@ -45,16 +43,14 @@ export const keysRouter = router({
     at(ctx, input, async (name) => {
       // Before the key is looked for elsewhere.
       if (!mayRead(ctx.access, name.namespace)) return null;
-      const here = await ctx.services.keys.get(name, callerOf(ctx.access));
+      const here = await ctx.services.keys.get(name, ctx.caller);
       return here ?? (input.datacenter === undefined ? atHome(ctx, name) : null);
     }),
   ),
 
   list: viewerProcedure
     .input(keyListInputSchema)
-    .query(({ ctx, input }) =>
-      listAt(ctx, input, (wanted) => ctx.services.keys.list(wanted, callerOf(ctx.access))),
-    ),
+    .query(listed(({ services, caller }, wanted) => services.keys.list(wanted, caller))),
 
   renew: droneProcedure
     .input(keyRenewInputSchema)
@@ -65,38 +61,21 @@ export const keysRouter = router({
       }),
     ),
 
-  blockRenewal: operatorProcedure.input(keyRenewableInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (act) => {
-      const answer = await ctx.services.keys.blockRenewal(act, callerOf(ctx.access));
-      return audited(ctx, { action: 'keys.blockRenewal', input: act }, answer);
-    }),
-  ),
+  ...renewableActs('keys'),
 
-  allowRenewal: operatorProcedure.input(keyRenewableInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (act) => {
-      const answer = await ctx.services.keys.allowRenewal(act, callerOf(ctx.access));
-      return audited(ctx, { action: 'keys.allowRenewal', input: act }, answer);
-    }),
-  ),
-
-  revoke: operatorProcedure.input(keyRevokeInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (act) => {
-      const answer = await ctx.services.keys.revoke(act, callerOf(ctx.access));
-      return audited(ctx, { action: 'keys.revoke', input: act }, answer);
-    }),
-  ),
+  revoke: operatorProcedure
+    .input(keyRevokeInputSchema)
+    .mutation(
+      audited('keys.revoke', ({ services, caller }, act) => services.keys.revoke(act, caller)),
+    ),
 
   waiters: viewerProcedure
     .input(keyPageInputSchema)
-    .query(({ ctx, input }) =>
-      at(ctx, input, (page) => ctx.services.keys.waiters(page, callerOf(ctx.access))),
-    ),
+    .query(placed(({ services, caller }, page) => services.keys.waiters(page, caller))),
 
   history: viewerProcedure
     .input(keyPageInputSchema)
-    .query(({ ctx, input }) =>
-      at(ctx, input, (page) => ctx.services.keys.history(page, callerOf(ctx.access))),
-    ),
+    .query(placed(({ services, caller }, page) => services.keys.history(page, caller))),
 });
 
 /**

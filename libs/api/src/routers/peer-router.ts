@@ -13,7 +13,7 @@ import {
   callerOf,
   type Access,
 } from '../access/access.ts';
-import type { ApiContext } from '../context.ts';
+import { actorOf, type ApiContext } from '../context.ts';
 import {
   carryOutInputSchema,
   peerConnectInputSchema,
@@ -23,7 +23,7 @@ import {
 } from '../contract/peers.ts';
 import { isForwardable } from '../forwarding/forwardable.ts';
 import { peerProcedure, router } from '../trpc.ts';
-import { moveEntry } from './access/audit-move.ts';
+import { moveEntry } from './auditing.ts';
 
 /** The context of a caller of another datacenter, in this one. */
 type ForwardedContext = ApiContext & { readonly access: Access };
@@ -71,7 +71,7 @@ export function createPeerRouter(callProcedure: CallProcedure) {
       assertRole(as.access, 'operator');
       assertMayReserve(as.access, input.input.key);
       const moved = await ctx.services.reservations.moveHere(input.input, callerOf(as.access));
-      await ctx.services.audit.write(moveEntry(as, input.input, moved.reservationId));
+      await ctx.services.audit.write(moveEntry(actorOf(as), input.input, moved.reservationId));
       return moved;
     }),
 

@@ -1,4 +1,4 @@
-import { assertMayReserve, callerOf, mayReadReservation } from '../access/access.ts';
+import { assertMayReserve, mayReadReservation } from '../access/access.ts';
 import {
   moveInputSchema,
   reservationGetInputSchema,
@@ -8,10 +8,10 @@ import {
   reserveInputSchema,
   resolveInputSchema,
 } from '../contract/reservations.ts';
-import { at } from '../forwarding/elsewhere.ts';
-import { listAt } from '../forwarding/lists.ts';
+import { placed } from '../forwarding/elsewhere.ts';
+import { listed } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
-import { cancelEntry, moveEntry } from './access/audit-move.ts';
+import { cancelEntry, moveEntry } from './auditing.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 
 /** Which datacenter a key lives in, on the wire. */
@@ -37,41 +37,41 @@ export const reservationsRouter = router({
 
   move: operatorProcedure.input(moveInputSchema).mutation(async ({ ctx, input }) => {
     assertMayReserve(ctx.access, input.key);
-    const moved = await ctx.services.reservations.move(input, callerOf(ctx.access));
-    await ctx.services.audit.write(moveEntry(ctx, input, moved.reservationId));
+    const moved = await ctx.services.reservations.move(input, ctx.caller);
+    await ctx.services.audit.write(moveEntry(ctx.actor, input, moved.reservationId));
     return moved;
   }),
 
-  requestMove: operatorProcedure.input(requestMoveInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (move) => {
+  requestMove: operatorProcedure.input(requestMoveInputSchema).mutation(
+    placed(async (ctx, move) => {
       assertMayReserve(ctx.access, move.key);
-      await ctx.services.reservations.requestMove(move, callerOf(ctx.access));
-      await ctx.services.audit.write(moveEntry(ctx, move, move.reservationId));
+      await ctx.services.reservations.requestMove(move, ctx.caller);
+      await ctx.services.audit.write(moveEntry(ctx.actor, move, move.reservationId));
       return ctx.services.reservations.pendingMove(move);
     }),
   ),
 
-  cancelMove: operatorProcedure.input(reservationRefSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (move) => {
+  cancelMove: operatorProcedure.input(reservationRefSchema).mutation(
+    placed(async (ctx, move) => {
       assertMayReserve(ctx.access, move.key);
       const isCancelled = await ctx.services.reservations.cancelMove(move);
-      if (isCancelled) await ctx.services.audit.write(cancelEntry(ctx, move));
+      if (isCancelled) await ctx.services.audit.write(cancelEntry(ctx.actor, move));
       return { outcome: isCancelled ? ('cancelled' as const) : ('not_found' as const) };
     }),
   ),
 
-  pendingMove: viewerProcedure.input(reservationRefSchema).query(({ ctx, input }) =>
-    at(ctx, input, async (move) => {
-      if (!mayReadReservation(ctx.access, move.key)) return null;
-      return ctx.services.reservations.pendingMove(move);
+  pendingMove: viewerProcedure.input(reservationRefSchema).query(
+    placed(async ({ access, services }, move) => {
+      if (!mayReadReservation(access, move.key)) return null;
+      return services.reservations.pendingMove(move);
     }),
   ),
 
   list: viewerProcedure
     .input(reservationListInputSchema)
-    .query(({ ctx, input }) =>
-      listAt(ctx, input, (wanted) =>
-        asOf(ctx.services, () => ctx.services.reservations.list(wanted, callerOf(ctx.access))),
+    .query(
+      listed(({ services, caller }, wanted) =>
+        asOf(services, () => services.reservations.list(wanted, caller)),
       ),
     ),
 });

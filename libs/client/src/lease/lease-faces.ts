@@ -22,15 +22,7 @@ export interface LeaseFacesDeps {
   readonly reachability: Reachability;
 }
 
-export interface LeaseFaces {
-  readonly leases: LeaseTaker;
-  readonly environments: LeaseTaker;
-  readonly declarations: Declarations;
-  /** Ends every lease for its holder, and gives calls in progress a moment to finish. */
-  close(): Promise<void>;
-}
-
-export function createLeaseFaces(deps: LeaseFacesDeps): LeaseFaces {
+export function createLeaseFaces(deps: LeaseFacesDeps) {
   const { api, machine, url, answerMs, transport, reachability } = deps;
   const background = new Background();
   const declarations = new Declarations({ api, machine, background });
@@ -65,16 +57,12 @@ export function createLeaseFaces(deps: LeaseFacesDeps): LeaseFaces {
     return new LeaseTaker({ machine, wire, background, holdings, answerMs, url, beforeAcquire });
   };
 
-  const wireDeps = {
-    api,
-    machine,
-    wasReachableSince: (momentMs: number) => reachability.wasReachableSince(momentMs),
-  };
   return {
-    leases: takerOf(createLeaseWire(wireDeps)),
-    environments: takerOf(createEnvironmentWire(wireDeps)),
+    leases: takerOf(createLeaseWire({ api, machine, reachability })),
+    environments: takerOf(createEnvironmentWire({ api, machine, reachability })),
     declarations,
-    async close() {
+    /** Ends every lease for its holder, and gives calls in progress a moment to finish. */
+    async close(): Promise<void> {
       for (const holdings of allHoldings) holdings.abandonAll();
       ending.abort();
       const patience = new AbortController();

@@ -31,7 +31,6 @@ interface Row {
 export type Weather = 'fine' | 'lose_request' | 'lose_reply' | 'silent' | 'out_of_reach';
 
 export class SimulatedWire implements LeaseWire {
-  readonly face = 'lease';
   readonly #localNowMs: () => number;
   readonly #databaseNowMs: () => number;
   readonly #rows = new Map<string, Row>();

@@ -30,7 +30,9 @@ export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
   }
   const turnedAway = turnedAwayWith(cause);
   if (turnedAway !== undefined) return errorOf(turnedAway);
-  return isUnreachable(error) || isGivenUp(cause) ? undefined : outcomeUnknown();
+  if (isUnreachable(error) || isGivenUp(cause)) return undefined;
+  const message = 'The connection to the controller broke; the outcome is unknown.';
+  return { ...errorOf('request.outcome_unknown'), message };
 }
 
 /**
@@ -66,17 +68,6 @@ function answeredError(message: string, data: Record<string, unknown>): Leasehol
 
 function isGivenUp(cause: unknown): boolean {
   return cause instanceof Error && cause.name === 'AbortError';
-}
-
-function outcomeUnknown(): LeaseholdError {
-  const { retryable } = ERROR_CODES['request.outcome_unknown'];
-  return {
-    code: 'request.outcome_unknown',
-    message: 'The connection to the controller broke; the outcome is unknown.',
-    retryable,
-    incidentId: null,
-    details: {},
-  };
 }
 
 /** Whether a call failed because nothing answers at the controller's address: nothing was sent. */

@@ -104,9 +104,7 @@ function overHttp({ urls, token, own }: Deps): ControllerClient {
     headers: { authorization: `Bearer ${token}` },
     fetch: (path, init) => fetchPath(String(path), init as RequestInit),
   });
-  const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
-    createTRPCClient<AppRouter>({ links: [...links, ...own, http] });
-  return { api: apiWith([]), apiWith, close: () => Promise.resolve() };
+  return clientOver([...own, http], () => Promise.resolve());
 }
 
 function overWebSocket(deps: Deps): ControllerClient {
@@ -133,9 +131,16 @@ function overWebSocket(deps: Deps): ControllerClient {
     retryDelayMs: reconnectDelays(deps),
   });
   const ws = wsLink<AppRouter>({ client });
+  return clientOver([...own, ws], () => client.close());
+}
+
+function clientOver(
+  own: readonly TRPCLink<AppRouter>[],
+  close: () => Promise<void>,
+): ControllerClient {
   const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
-    createTRPCClient<AppRouter>({ links: [...links, ...own, ws] });
-  return { api: apiWith([]), apiWith, close: () => client.close() };
+    createTRPCClient<AppRouter>({ links: [...links, ...own] });
+  return { api: apiWith([]), apiWith, close };
 }
 
 const QUICK_CLOSING: ClientOptions & { closeTimeout: number } = {

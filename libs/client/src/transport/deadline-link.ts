@@ -1,7 +1,7 @@
 import type { AppRouter } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import { TRPCClientError, type TRPCLink } from '@trpc/client';
-import { observable } from '@trpc/server/observable';
+import { observable, tap } from '@trpc/server/observable';
 
 /**
  * Limits how long a query or a mutation may take, from its start to its answer, including the time
@@ -21,21 +21,14 @@ export function deadlineLink(timeoutMs: number): TRPCLink<AppRouter> {
                 );
                 observer.error(TRPCClientError.from(cause));
               }, timeoutMs);
-        const subscription = next(op).subscribe({
-          next: (value) => {
-            observer.next(value);
-          },
-          error: (error) => {
-            clearTimeout(timer);
-            observer.error(error);
-          },
-          complete: () => {
-            clearTimeout(timer);
-            observer.complete();
-          },
-        });
-        return () => {
+        const stop = (): void => {
           clearTimeout(timer);
+        };
+        const subscription = next(op)
+          .pipe(tap({ error: stop, complete: stop }))
+          .subscribe(observer);
+        return () => {
+          stop();
           subscription.unsubscribe();
         };
       });

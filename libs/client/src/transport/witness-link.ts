@@ -1,6 +1,6 @@
 import type { AppRouter } from '@leasehold/api';
 import type { TRPCLink } from '@trpc/client';
-import { observable } from '@trpc/server/observable';
+import { tap } from '@trpc/server/observable';
 
 /** Calls of holders: their answers report how far the database has come, and later calls repeat it. */
 const PATHS: ReadonlySet<string> = new Set([
@@ -28,18 +28,11 @@ export function witnessLink(): TRPCLink<AppRouter> {
       const input = (op.input ?? {}) as { readonly datacenter?: string };
       const place = input.datacenter ?? '';
       const witness = witnesses.get(place);
-      return observable((observer) =>
-        next({ ...op, input: witness === undefined ? input : { ...input, witness } }).subscribe({
-          next(value) {
-            const told = toldIn(value.result);
+      return next({ ...op, input: witness === undefined ? input : { ...input, witness } }).pipe(
+        tap({
+          next({ result }) {
+            const told = toldIn(result);
             if (told !== undefined) witnesses.set(place, told);
-            observer.next(value);
-          },
-          error: (error) => {
-            observer.error(error);
-          },
-          complete: () => {
-            observer.complete();
           },
         }),
       );

@@ -1,14 +1,114 @@
-/** Several controllers of one database: their addresses, and which of them is asked. */
-export {
-  ControllerChoice,
-  NoControllerAnswers,
-  SIGN_OF_LIFE_MS_MAX,
-  SILENCE_MS,
-} from './controller-choice.ts';
-export {
-  ControllerSilent,
-  createControllerFetch,
-  wasNeverSent,
-  type ControllerFetch,
-} from './controller-fetch.ts';
-export { controllerUrlsOf, controllerUrlsProblem } from './controller-urls.ts';
+/**
+ * Several controllers of one database: their addresses, as people write them (`https://a,https://b`), and
+ * which of them is asked.
+ */
+import { ControllerChoice } from './controller-choice.ts';
+
+export { ControllerChoice };
+
+/** More would only be more to pass over. */
+const CONTROLLER_URLS_MAX = 16;
+
+/** The addresses of a list, in its order, without slashes at their ends. */
+export function controllerUrlsOf(given: string | readonly string[]): string[] {
+  const entries = typeof given === 'string' ? given.split(',') : given;
+  return entries.map((entry) => entry.trim().replace(/\/+$/u, ''));
+}
+
+/**
+ * What is wrong with a list of addresses, and undefined when nothing is. Entries are named by their
+ * place in the list and not repeated: an address may hold a password.
+ */
+export function controllerUrlsProblem(given: string | readonly string[]): string | undefined {
+  const urls = controllerUrlsOf(given);
+  if (urls.length === 0 || urls.length > CONTROLLER_URLS_MAX) {
+    return `must be 1 to ${String(CONTROLLER_URLS_MAX)} addresses of controllers`;
+  }
+  const wrong = urls.findIndex((url) => !isControllerUrl(url));
+  if (wrong >= 0) {
+    const what = urls.length === 1 ? 'must be' : `entry ${String(wrong + 1)} of the list must be`;
+    return `${what} an http:// or https:// URL, without a query; several are separated by commas`;
+  }
+  const again = urls.findIndex((url, index) => urls.indexOf(url) < index);
+  if (again >= 0) return `entry ${String(again + 1)} of the list is a duplicate`;
+  return undefined;
+}
+
+function isControllerUrl(text: string): boolean {
+  // A host name may contain a comma, so two addresses in one entry of an array would pass as one.
+  if (text.includes(',') || !URL.canParse(text)) return false;
+  const { protocol, search, hash } = new URL(text);
+  return ['http:', 'https:'].includes(protocol) && search === '' && hash === '';
+}
+
+/** The controller that was asked fell silent, and another one is asked from now on. */
+export class ControllerSilent extends Error {
+  override readonly name = 'ControllerSilent';
+}
+
+/** `fetch` of a path, from any controller that answers. */
+export type ControllerFetch = (path: string, init?: RequestInit) => Promise<Response>;
+
+/** Codes that mean that no connection was made, so that nothing was sent. */
+export const NEVER_CONNECTED: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** Whether the error of `fetch` means that no connection was made: nothing was sent. */
+export function wasNeverSent(thrown: unknown): boolean {
+  const reason: unknown = thrown instanceof Error ? thrown.cause : undefined;
+  return reason instanceof Error && 'code' in reason && NEVER_CONNECTED.has(String(reason.code));
+}
+
+/**
+ * `fetch` over several controllers, see {@link ControllerChoice}. A request that was not sent, or
+ * is a GET, is sent to the next one; any other fails, because it may have been carried out.
+ * @throws what `fetch` throws; `ControllerSilent` when the answer was lost with its controller; a
+ * `TypeError` with the cause `NoControllerAnswers` when none answers.
+ */
+export function createControllerFetch(urls: readonly string[]): ControllerFetch {
+  const choice = new ControllerChoice(urls);
+
+  async function once(url: string, path: string, init: RequestInit): Promise<Response> {
+    const silent = new AbortController();
+    const stop = choice.watch(url, () => {
+      silent.abort(new ControllerSilent('the controller stopped answering'));
+    });
+    try {
+      const signals = [init.signal ?? undefined, silent.signal].filter((signal) => signal != null);
+      const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.any(signals) });
+      choice.answered(url, response.status);
+      return response;
+    } finally {
+      stop();
+    }
+  }
+
+  return async (path, init = {}) => {
+    const mayRepeat = (init.method ?? 'GET') === 'GET';
+    for (let tries = 1; ; tries += 1) {
+      const url = await chosen(choice);
+      try {
+        return await once(url, path, init);
+      } catch (error) {
+        if (init.signal?.aborted === true) throw error;
+        choice.passOver(url);
+        if (tries >= choice.count || !(mayRepeat || wasNeverSent(error))) throw error;
+      }
+    }
+  };
+}
+
+/** Throws errors in the form of `fetch`, so that callers handle only one form. */
+async function chosen(choice: ControllerChoice): Promise<string> {
+  try {
+    return await choice.choose();
+  } catch (cause) {
+    throw new TypeError('fetch failed', { cause });
+  }
+}

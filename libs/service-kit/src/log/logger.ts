@@ -2,7 +2,7 @@ import pino, { type DestinationStream, type Logger } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { boundedError } from './bounded-error.ts';
 import { createRepeatHook } from './repeated-lines.ts';
-import { hideSecrets } from '../secrets.ts';
+import { hideSecrets } from './secrets.ts';
 
 export type { Logger } from 'pino';
 

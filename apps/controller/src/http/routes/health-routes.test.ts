@@ -2,7 +2,7 @@ import { fastify } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 import { createBootClock, createLogger } from '@leasehold/service-kit';
 import { installErrorReplies } from '../error-replies.ts';
-import { createFailureLog } from '../failure-log.ts';
+import { createFailureLog } from '../error-replies.ts';
 import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
 
 test('a controller is not ready while its database answers with any error', async () => {

@@ -1,7 +1,7 @@
 import { assertRole, assertUnlimited } from '@leasehold/api';
 import { LeaseError, type Clock } from '@leasehold/keys-core';
 import type { FastifyInstance } from 'fastify';
-import type { Registry } from '@leasehold/service-kit';
+import type { Registry } from 'prom-client';
 import { sharedRead } from '@leasehold/keys-core/stats';
 import { callerOf, requireCaller } from './authenticated-routes.ts';
 import type { ConnectionGuard } from '../sockets/connection-guard.ts';

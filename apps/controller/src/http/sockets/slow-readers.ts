@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { once } from '../../once.ts';
 
 /** An answer of which nothing was read for this long is given up, with its connection. */
 export const STALL_MS_MAX = 15_000;
@@ -12,11 +13,6 @@ export function watchAnswer(response: ServerResponse, whenOver: () => void): voi
   response.setTimeout(STALL_MS_MAX, () => {
     response.destroy();
   });
-  let isOver = false;
-  const finish = (): void => {
-    if (isOver) return;
-    isOver = true;
-    whenOver();
-  };
+  const finish = once(whenOver);
   response.once('finish', finish).once('close', finish);
 }

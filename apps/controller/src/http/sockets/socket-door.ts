@@ -3,6 +3,7 @@
  * soon. Anything else ends the connection.
  */
 import { LeaseError } from '@leasehold/keys-core';
+import { jsonOf } from '@leasehold/service-kit';
 import type { IncomingMessage } from 'node:http';
 import type { RawData, WebSocket } from 'ws';
 import { callerOfToken, type Caller, type ContextDeps } from '../request-context.ts';
@@ -80,13 +81,9 @@ export function admit(
 /** The token in the connection parameters; undefined for any other message. */
 function tokenIn(text: string): string | undefined {
   if (text.length > TOKEN_MESSAGE_BYTES_MAX) return undefined;
-  try {
-    const message = JSON.parse(text) as { method?: unknown; data?: { token?: unknown } } | null;
-    const token = message?.method === 'connectionParams' ? message.data?.token : undefined;
-    return typeof token === 'string' ? token : undefined;
-  } catch {
-    return undefined;
-  }
+  const message = jsonOf(text) as { method?: unknown; data?: { token?: unknown } | null } | null;
+  const token = message?.method === 'connectionParams' ? message.data?.token : undefined;
+  return typeof token === 'string' ? token : undefined;
 }
 
 /** A message as text. `ws` gives whole messages as one buffer. */

@@ -7,6 +7,7 @@
  */
 import type { Clock } from '@leasehold/keys-core';
 import type { WebSocket } from 'ws';
+import { once } from '../../once.ts';
 
 const PING_MS = 2_000;
 /** A peer that was silent for this long is gone. */
@@ -83,15 +84,6 @@ function readingOfTurn(clock: Clock): () => number {
       });
     }
     return reading;
-  };
-}
-
-function once(fn: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (isDone) return;
-    isDone = true;
-    fn();
   };
 }
 

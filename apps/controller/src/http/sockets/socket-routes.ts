@@ -10,7 +10,7 @@ import type { WebSocket } from 'ws';
 import type { StreamPacer } from '../../fair-use/stream-pacer.ts';
 import { createCallScheduler, type CallScheduler } from '../call-scheduler.ts';
 import type { ConnectionGuard } from './connection-guard.ts';
-import type { FailureLog } from '../failure-log.ts';
+import type { FailureLog } from '../error-replies.ts';
 import { followAccess, type FollowedConnections } from './followed-connections.ts';
 import {
   addressOf,

@@ -10,7 +10,8 @@ import { OIDC_PROVIDER, SIGN_IN_PAGE } from '../auth.ts';
 import { callAuth, type AuthAnswer, type AuthCall } from '../auth-calls.ts';
 import { isOwnPath, landingOf } from './landing.ts';
 import { checkedBody, Refusal } from '../refusal.ts';
-import { setCookies, type SignIn, type SignInParts } from '../sign-in-parts.ts';
+import type { SignIn } from '../sign-in.ts';
+import { setCookies, type SignInParts } from '../sign-in-parts.ts';
 
 /** A provider that takes longer counts as unreachable. */
 const PROVIDER_MS_MAX = 15_000;

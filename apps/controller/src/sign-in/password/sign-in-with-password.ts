@@ -1,12 +1,14 @@
 import {
   countSignInTry,
+  findPersonId,
   readSessionEpoch,
   takeBackSignInTry,
+  writeAudit,
   type TriedAt,
 } from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { FastifyRequest } from 'fastify';
 import { callAuth, type AuthAnswer } from '../auth-calls.ts';
-import { auditLockOut } from './lock-out-audit.ts';
 import { Refusal } from '../refusal.ts';
 import type { SignInParts } from '../sign-in-parts.ts';
 
@@ -86,4 +88,24 @@ export async function openSession(
   }
   if (answer.status !== 200) throw wrongPassword();
   return answer;
+}
+
+/**
+ * Records that a person was locked out. Not for an address that is nobody's: what was typed may be a
+ * password, and the number of entries would have no bound.
+ */
+async function auditLockOut(
+  prisma: Store['prisma'],
+  lockOut: { readonly email: string; readonly source: string | null },
+): Promise<void> {
+  const personId = await findPersonId(prisma, lockOut.email);
+  if (personId === undefined) return;
+  await writeAudit(prisma, {
+    actor: 'sign-in',
+    role: 'none',
+    action: 'people.lockOut',
+    resource: `person:${personId}`,
+    source: lockOut.source,
+    detail: { email: lockOut.email },
+  });
 }

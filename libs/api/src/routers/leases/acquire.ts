@@ -1,6 +1,6 @@
 import { LeaseError } from '@leasehold/keys-core';
 import type { z } from 'zod';
-import { assertMayHold, callerOf } from '../../access/access.ts';
+import { assertMayHold } from '../../access/access.ts';
 import type { ApiServices } from '../../context.ts';
 import { acquireItemSchema, type acquireManyInputSchema } from '../../contract/leases.ts';
 import {
@@ -24,8 +24,7 @@ export async function acquire(
   const { key, ...rest } = input;
   assertMayHold(ctx.access, input.namespace);
   await ctx.use?.mayHold(1);
-  const caller = callerOf(ctx.access);
-  const answer = await ctx.services.leases.acquire({ ...rest, name: key }, caller, ctx.life);
+  const answer = await ctx.services.leases.acquire({ ...rest, name: key }, ctx.caller, ctx.life);
   if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
   return answer;
 }

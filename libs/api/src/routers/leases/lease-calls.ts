@@ -1,10 +1,18 @@
 /** What leases and environments have in common on the wire. */
-import type { GrantRef } from '@leasehold/keys-core';
+import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
 import type { LeaseRenewResult } from '@leasehold/keys-core/leases';
-import { callerOf, type Access } from '../../access/access.ts';
-import type { ApiContext, LeaseFace } from '../../context.ts';
-import { grantRefSchema } from '../../contract/common.ts';
-import type { CalledContext } from '../../forwarding/elsewhere.ts';
+import type { z } from 'zod';
+import { grantRefSchema, renewableInputSchema } from '../../contract/common.ts';
+import {
+  cancelInputSchema,
+  leaseHeartbeatInputSchema,
+  leaseRevokeInputSchema,
+  releaseInputSchema,
+  type releaseItemSchema,
+} from '../../contract/leases.ts';
+import { placed, type CalledContext } from '../../forwarding/elsewhere.ts';
+import { clientProcedure, operatorProcedure } from '../../trpc.ts';
+import { audited } from '../auditing.ts';
 import { failedItem, type FailedItem } from './one-by-one.ts';
 
 /** What a holder is told of the database; see `WitnessService`. */
@@ -14,7 +22,7 @@ export interface Told {
 
 /** Carries out a call that may grant something, once it is known that the database has lost nothing. */
 export async function acquiring<Answer extends object>(
-  { services }: Pick<ApiContext, 'services'>,
+  { services }: Pick<CalledContext, 'services'>,
   witness: string | undefined,
   run: () => Promise<Answer>,
 ): Promise<Answer & Told> {
@@ -39,10 +47,65 @@ export async function renewing<Answer extends object>(
 /** A renewal that is not well-formed, with the text that was sent as its lease id. */
 export type FailedRenewal = FailedItem & { readonly leaseId: string };
 
+/** The calls of holders that both faces have, and the revocation. */
+export function heldCalls(face: 'leases' | 'environments') {
+  return {
+    heartbeat: clientProcedure
+      .input(leaseHeartbeatInputSchema)
+      .mutation(
+        placed((ctx, { witness, ...sent }) =>
+          renewing(ctx, witness, () => renewMany(ctx, face, sent)),
+        ),
+      ),
+
+    release: clientProcedure
+      .input(releaseInputSchema)
+      .mutation(placed(async (ctx, sent) => ({ outcome: await release(ctx, face, sent) }))),
+
+    /** For a caller whose answer was lost: undoes its request, whatever the outcome was. */
+    cancel: clientProcedure.input(cancelInputSchema).mutation(
+      placed(async ({ services, caller }, sent) => ({
+        outcome: await services[face].cancel(sent, caller),
+      })),
+    ),
+
+    revoke: operatorProcedure
+      .input(leaseRevokeInputSchema)
+      .mutation(
+        audited(`${face}.revoke`, ({ services, caller }, act) =>
+          services[face].revoke(act, caller),
+        ),
+      ),
+  };
+}
+
+/** What operators do about the renewals of a grant. */
+export function renewableActs(face: 'keys' | 'leases') {
+  const act = (name: 'blockRenewal' | 'allowRenewal') =>
+    operatorProcedure
+      .input(renewableInputSchema)
+      .mutation(
+        audited(`${face}.${name}`, ({ services, caller }, input) =>
+          services[face][name](input, caller),
+        ),
+      );
+  return { blockRenewal: act('blockRenewal'), allowRenewal: act('allowRenewal') };
+}
+
+export async function release(
+  { services, use, caller }: CalledContext,
+  face: 'leases' | 'environments',
+  item: z.output<typeof releaseItemSchema>,
+): Promise<ReleaseOutcome> {
+  const outcome = await services[face].release(item, caller);
+  if (outcome === 'released') use?.noteHeld(-1);
+  return outcome;
+}
+
 /** Renews many at once. A renewal that is not well-formed does not fail the others. */
-export async function renewMany(
-  ctx: Pick<ApiContext, 'services' | 'use'> & { readonly access: Access },
-  face: LeaseFace,
+async function renewMany(
+  ctx: CalledContext,
+  face: 'leases' | 'environments',
   input: { readonly localTimeMs: number; readonly renewals: readonly unknown[] },
 ): Promise<{ results: (LeaseRenewResult | FailedRenewal)[] }> {
   await ctx.use?.countItems(input.renewals.length, 'urgent');
@@ -60,7 +123,7 @@ export async function renewMany(
   const renewed =
     renewals.length === 0
       ? []
-      : await face.heartbeat({ localTimeMs, renewals }, callerOf(ctx.access));
+      : await ctx.services[face].heartbeat({ localTimeMs, renewals }, ctx.caller);
   return { results: [...renewed, ...failed] };
 }
 

@@ -1,32 +1,24 @@
-import type { ReleaseOutcome } from '@leasehold/keys-core';
-import type { z } from 'zod';
-import { assertMayHold, callerOf } from '../../access/access.ts';
+import { assertMayHold } from '../../access/access.ts';
+import { pageInputSchema } from '../../contract/common.ts';
 import {
   acquireInputSchema,
   acquireManyInputSchema,
-  cancelInputSchema,
   declareInputSchema,
   leaseContentionInputSchema,
-  leaseDeclaredInputSchema,
-  leaseHeartbeatInputSchema,
   leaseListInputSchema,
   leaseNameSchema,
   leasePageInputSchema,
-  leaseRenewableInputSchema,
-  leaseRevokeInputSchema,
   leaseSessionInputSchema,
   leaseTreeInputSchema,
-  releaseInputSchema,
   releaseItemSchema,
   releaseManyInputSchema,
 } from '../../contract/leases.ts';
-import { at, type CalledContext } from '../../forwarding/elsewhere.ts';
-import { listAt } from '../../forwarding/lists.ts';
+import { at, placed } from '../../forwarding/elsewhere.ts';
+import { listed } from '../../forwarding/lists.ts';
 import { treeAt } from '../../forwarding/trees.ts';
-import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../../trpc.ts';
+import { clientProcedure, router, viewerProcedure } from '../../trpc.ts';
 import { acquire, acquireMany } from './acquire.ts';
-import { audited } from '../access/audit-lease.ts';
-import { acquiring, renewing, renewMany } from './lease-calls.ts';
+import { acquiring, heldCalls, release, renewableActs } from './lease-calls.ts';
 import { oneByOne } from './one-by-one.ts';
 
 /** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
@@ -51,129 +43,70 @@ const holding = {
       acquiring(ctx, witness, () => acquireMany(ctx, wanted)),
     ),
 
-  heartbeat: clientProcedure
-    .input(leaseHeartbeatInputSchema)
-    .mutation(({ ctx, input }) =>
-      at(ctx, input, ({ witness, ...sent }) =>
-        renewing(ctx, witness, () => renewMany(ctx, ctx.services.leases, sent)),
-      ),
-    ),
-
-  release: clientProcedure
-    .input(releaseInputSchema)
-    .mutation(({ ctx, input }) =>
-      at(ctx, input, async (sent) => ({ outcome: await release(ctx, sent) })),
-    ),
-
-  releaseMany: clientProcedure.input(releaseManyInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async ({ items }) => {
+  releaseMany: clientProcedure.input(releaseManyInputSchema).mutation(
+    placed(async (ctx, { items }) => {
       await ctx.use?.countItems(items.length, 'urgent');
       const results = await oneByOne(
         { services: ctx.services, path: ctx.procedure, items, schema: releaseItemSchema },
-        async (item) => ({ outcome: await release(ctx, item) }),
+        async (item) => ({ outcome: await release(ctx, 'leases', item) }),
       );
       return { results };
     }),
   ),
 
-  cancel: clientProcedure.input(cancelInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (sent) => ({
-      outcome: await ctx.services.leases.cancel(sent, callerOf(ctx.access)),
-    })),
-  ),
-
   /** Holders of leases and of environments receive notices of revocations here. */
-  session: clientProcedure.input(leaseSessionInputSchema).subscription(async function* ({
-    ctx,
-    signal,
-  }) {
-    yield* ctx.services.leases.revocations(callerOf(ctx.access), signal ?? ctx.signal);
-  }),
+  session: clientProcedure
+    .input(leaseSessionInputSchema)
+    .subscription(({ ctx, signal }) =>
+      ctx.services.leases.revocations(ctx.caller, signal ?? ctx.signal),
+    ),
 
   declare: clientProcedure.input(declareInputSchema).mutation(async ({ ctx, input }) => {
     await ctx.use?.countItems(input.declarations.length);
     for (const { namespace } of input.declarations) assertMayHold(ctx.access, namespace);
     const { declarations } = input;
     const ownMax = ctx.use?.limits.declarations;
-    return ctx.services.leases.declare({ declarations, ownMax }, callerOf(ctx.access));
+    return ctx.services.leases.declare({ declarations, ownMax }, ctx.caller);
   }),
 };
 
 /** What people look at. */
 const looking = {
   declared: viewerProcedure
-    .input(leaseDeclaredInputSchema)
-    .query(({ ctx, input }) => ctx.services.leases.declared(input, callerOf(ctx.access))),
+    .input(pageInputSchema)
+    .query(({ ctx, input }) => ctx.services.leases.declared(input, ctx.caller)),
 
   list: viewerProcedure
     .input(leaseListInputSchema)
-    .query(({ ctx, input }) =>
-      listAt(ctx, input, (wanted) => ctx.services.leases.list(wanted, callerOf(ctx.access))),
-    ),
+    .query(listed(({ services, caller }, wanted) => services.leases.list(wanted, caller))),
 
   get: viewerProcedure
     .input(leaseNameSchema)
-    .query(({ ctx, input }) =>
-      at(ctx, input, (name) => ctx.services.leases.get(name, callerOf(ctx.access))),
-    ),
+    .query(placed(({ services, caller }, name) => services.leases.get(name, caller))),
 
   tree: viewerProcedure
     .input(leaseTreeInputSchema)
     .query(({ ctx, input }) =>
-      treeAt(ctx, input, (wanted) => ctx.services.leases.tree(wanted, callerOf(ctx.access))),
+      treeAt(ctx, input, (wanted) => ctx.services.leases.tree(wanted, ctx.caller)),
     ),
 
   waiters: viewerProcedure
     .input(leasePageInputSchema)
-    .query(({ ctx, input }) =>
-      at(ctx, input, (page) => ctx.services.leases.waiters(page, callerOf(ctx.access))),
-    ),
+    .query(placed(({ services, caller }, page) => services.leases.waiters(page, caller))),
 
   contention: viewerProcedure
     .input(leaseContentionInputSchema)
-    .query(({ ctx, input }) =>
-      listAt(ctx, input, (wanted) => ctx.services.leases.contention(wanted, callerOf(ctx.access))),
-    ),
+    .query(listed(({ services, caller }, wanted) => services.leases.contention(wanted, caller))),
 
   history: viewerProcedure
     .input(leasePageInputSchema)
-    .query(({ ctx, input }) =>
-      at(ctx, input, (page) => ctx.services.leases.history(page, callerOf(ctx.access))),
-    ),
+    .query(placed(({ services, caller }, page) => services.leases.history(page, caller))),
 };
-
-/** What operators do. */
-const operating = {
-  blockRenewal: operatorProcedure.input(leaseRenewableInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (act) => {
-      const answer = await ctx.services.leases.blockRenewal(act, callerOf(ctx.access));
-      return audited(ctx, { action: 'leases.blockRenewal', input: act }, answer);
-    }),
-  ),
-
-  allowRenewal: operatorProcedure.input(leaseRenewableInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (act) => {
-      const answer = await ctx.services.leases.allowRenewal(act, callerOf(ctx.access));
-      return audited(ctx, { action: 'leases.allowRenewal', input: act }, answer);
-    }),
-  ),
-
-  revoke: operatorProcedure.input(leaseRevokeInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (act) => {
-      const answer = await ctx.services.leases.revoke(act, callerOf(ctx.access));
-      return audited(ctx, { action: 'leases.revoke', input: act }, answer);
-    }),
-  ),
-};
-
-async function release(
-  ctx: CalledContext,
-  item: z.output<typeof releaseItemSchema>,
-): Promise<ReleaseOutcome> {
-  const outcome = await ctx.services.leases.release(item, callerOf(ctx.access));
-  if (outcome === 'released') ctx.use?.noteHeld(-1);
-  return outcome;
-}
 
 /** The leases face on the wire. The lease service decides, also what a caller may read. */
-export const leasesRouter = router({ ...holding, ...looking, ...operating });
+export const leasesRouter = router({
+  ...holding,
+  ...heldCalls('leases'),
+  ...looking,
+  ...renewableActs('leases'),
+});

@@ -1,18 +1,12 @@
 import type { ErrorCode } from '@leasehold/keys-core';
 import type { z } from 'zod';
 import type { ApiServices } from '../../context.ts';
-import { describeError } from '../../error-map.ts';
+import { describeError, type ErrorAnswer } from '../../error-map.ts';
 
 /** The answer to an item of a batch that failed; the other items have their own answers. */
 export interface FailedItem {
   readonly outcome: 'failed';
-  readonly error: {
-    readonly code: ErrorCode;
-    readonly message: string;
-    readonly retryable: boolean;
-    readonly incidentId: string | null;
-    readonly details: Readonly<Record<string, unknown>>;
-  };
+  readonly error: Omit<ErrorAnswer, 'leaseholdCode' | 'httpStatus'> & { readonly code: ErrorCode };
 }
 
 /** The answer to an item that failed. An internal failure is logged: there is no other trace of it. */

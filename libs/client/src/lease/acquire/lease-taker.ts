@@ -92,15 +92,11 @@ export class LeaseTaker {
       throw new LeaseSelfDeadlockError(intent.scope);
     }
     this.#deps.beforeAcquire();
-    const linked = linkSignals([intent.signal, outer?.signal]);
-    try {
-      const acquired = await this.#ask(intent, linked.signal);
-      if (acquired.answer.outcome === 'held') return acquired.answer;
-      const lease = this.#leaseOf(intent, acquired.answer, { acquired, scopeId });
-      return await this.#confirmed(lease, linked.signal);
-    } finally {
-      linked[Symbol.dispose]();
-    }
+    using linked = linkSignals([intent.signal, outer?.signal]);
+    const acquired = await this.#ask(intent, linked.signal);
+    if (acquired.answer.outcome === 'held') return acquired.answer;
+    const lease = this.#leaseOf(intent, acquired.answer, { acquired, scopeId });
+    return await this.#confirmed(lease, linked.signal);
   }
 
   /**

@@ -49,14 +49,13 @@ export async function callWithin<T>(
   const cancel = clock.at(clock.nowMs() + bounds.ms, () => {
     timeout.abort(new OutcomeUnknownError());
   });
-  const linked = linkSignals([bounds.signal, timeout.signal]);
+  using linked = linkSignals([bounds.signal, timeout.signal]);
   try {
     return await unlessAborted(call(linked.signal), linked.signal);
   } catch (error) {
     throw callErrorOf(error);
   } finally {
     cancel();
-    linked[Symbol.dispose]();
   }
 }
 

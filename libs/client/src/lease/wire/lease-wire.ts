@@ -31,7 +31,6 @@ export interface ReleaseRequest extends GrantRef {
 
 /** Every method throws errors of this library, or the reason of the signal that was passed in. */
 export interface LeaseWire {
-  readonly face: 'lease' | 'environment';
   /** Asks for a grant, waiting in line for up to `waitMs`. */
   acquire(request: AcquireRequest, waitMs: number, signal: AbortSignal): Promise<AcquireAnswer>;
   /** Makes sure that the attempt holds nothing, whatever its outcome was. */

@@ -1,23 +1,25 @@
 /** The two faces on the wire: see {@link LeaseWire}. */
 import type { ReleaseOutcome } from '@leasehold/keys-core';
-import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import type { AcquireAnswer } from '@leasehold/keys-core/leases';
 import { LeaseholdCallError } from '../../transport/call-errors.ts';
 import type { ControllerApi } from '../../transport/controller-client.ts';
 import type { Machine } from '../../machine.ts';
+import type { Reachability } from '../../transport/reachability.ts';
 import { createBatches } from './batches.ts';
 import type { AcquireRequest, LeaseWire, ReleaseRequest } from './lease-wire.ts';
 
 export interface WireDeps {
   readonly api: ControllerApi;
   readonly machine: Machine;
-  readonly wasReachableSince: (momentMs: number) => boolean;
+  readonly reachability: Reachability;
 }
 
 /**
  * Leases: acquires that do not wait are sent together, as are releases. One that waits is sent alone.
  * Calls for another datacenter are sent separately, so that an unreachable one holds up no other.
  */
-export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
+export function createLeaseWire(deps: WireDeps): LeaseWire {
+  const { api, machine } = deps;
   const acquiresOf = byDatacenter(() =>
     createBatches<AcquireRequest, AcquireAnswer>(machine, async (items, signal) => {
       const localTimeMs = machine.clock.nowMs();
@@ -38,8 +40,7 @@ export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): 
     ),
   );
   return {
-    face: 'lease',
-    wasReachableSince,
+    ...sharedCalls(api.leases, deps),
     acquire(request, waitMs, signal) {
       if (waitMs <= 0) return acquiresOf(request.datacenter).submit(request, signal);
       const localTimeMs = machine.clock.nowMs();
@@ -49,17 +50,6 @@ export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): 
         { signal },
       );
     },
-    async giveUp({ idempotencyKey, datacenter }, signal) {
-      await api.leases.cancel.mutate({ idempotencyKey, datacenter }, { signal });
-    },
-    async heartbeat(renewals, signal, datacenter) {
-      const localTimeMs = machine.clock.nowMs();
-      const { results } = await api.leases.heartbeat.mutate(
-        { localTimeMs, renewals: [...renewals], datacenter },
-        { signal },
-      );
-      return answered(results);
-    },
     async release({ datacenter, ...request }, signal) {
       return (await releasesOf(datacenter).submit(request, signal)).outcome;
     },
@@ -67,10 +57,10 @@ export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): 
 }
 
 /** Environments: nobody waits for them, and few are taken at a time. */
-export function createEnvironmentWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
+export function createEnvironmentWire(deps: WireDeps): LeaseWire {
+  const { api, machine } = deps;
   return {
-    face: 'environment',
-    wasReachableSince,
+    ...sharedCalls(api.environments, deps),
     acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, signal) {
       const localTimeMs = machine.clock.nowMs();
       return api.environments.tryAcquire.mutate(
@@ -78,19 +68,30 @@ export function createEnvironmentWire({ api, machine, wasReachableSince }: WireD
         { signal },
       );
     },
+    release: async (request, signal) =>
+      (await api.environments.release.mutate(request, { signal })).outcome,
+  };
+}
+
+/** The calls that both faces make in the same way. */
+function sharedCalls(
+  face: ControllerApi['leases' | 'environments'],
+  { machine, reachability }: WireDeps,
+): Pick<LeaseWire, 'giveUp' | 'heartbeat' | 'wasReachableSince'> {
+  return {
+    wasReachableSince: (momentMs) => reachability.wasReachableSince(momentMs),
     async giveUp({ idempotencyKey, datacenter }, signal) {
-      await api.environments.cancel.mutate({ idempotencyKey, datacenter }, { signal });
+      await face.cancel.mutate({ idempotencyKey, datacenter }, { signal });
     },
     async heartbeat(renewals, signal, datacenter) {
       const localTimeMs = machine.clock.nowMs();
-      const { results } = await api.environments.heartbeat.mutate(
+      const { results } = await face.heartbeat.mutate(
         { localTimeMs, renewals: [...renewals], datacenter },
         { signal },
       );
-      return answered(results);
+      // A renewal that is not well-formed gets no answer here.
+      return results.filter((result) => result.outcome !== 'failed');
     },
-    release: async (request, signal) =>
-      (await api.environments.release.mutate(request, { signal })).outcome,
   };
 }
 
@@ -109,11 +110,4 @@ function byDatacenter<Batches>(
 function itemOf({ namespace, ttlMs, action: _action, confirms: _, ...rest }: AcquireRequest) {
   if (ttlMs === undefined) throw new LeaseholdCallError('lease.ttl_out_of_range');
   return { ...rest, ttlMs, namespace: [...namespace] };
-}
-
-/** Drops failures: a renewal that is not well-formed gets no answer here. */
-function answered(
-  results: readonly (LeaseRenewResult | { readonly outcome: 'failed' })[],
-): LeaseRenewResult[] {
-  return results.filter((result) => result.outcome !== 'failed');
 }

@@ -1,8 +1,10 @@
+/** The audit, people and API tokens. */
 import { z } from 'zod';
 import {
   FAIR_USE_LIMITS,
   FAIR_USE_MAX,
   LIMITS,
+  ORDERED_ROLES,
   RESERVED_NAMESPACE,
   TOKEN_ROLES,
   isSystemName,
@@ -10,15 +12,53 @@ import {
   parseAddressRange,
 } from '@leasehold/keys-core';
 import {
-  cursorSchema,
   idSchema,
   instantSchema,
-  limitSchema,
   namespaceSchema,
+  pageFields,
   reasonSchema,
   textSchema,
   uuidSchema,
-} from '../common.ts';
+} from './common.ts';
+
+const filterSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.reasonBytesMax });
+
+export const auditListInputSchema = z
+  .strictObject({
+    actor: filterSchema.optional(),
+    action: filterSchema.optional(),
+    resource: filterSchema.optional(),
+    /** Inclusive. */
+    from: instantSchema.optional(),
+    /** Exclusive. */
+    to: instantSchema.optional(),
+    ...pageFields,
+  })
+  .prefault({});
+
+const EMAIL_BYTES_MAX = 254;
+const PERSON_NAME_BYTES_MAX = 255;
+
+/** Compared without regard to case. */
+export const emailSchema = z
+  .email('must be an e-mail address')
+  .max(EMAIL_BYTES_MAX)
+  .transform((email) => email.toLowerCase());
+
+const personRoleSchema = z.enum(ORDERED_ROLES);
+
+export const personInviteInputSchema = z.strictObject({
+  email: emailSchema,
+  name: textSchema({ bytesMin: 1, bytesMax: PERSON_NAME_BYTES_MAX }).optional(),
+  role: personRoleSchema,
+});
+
+export const personActInputSchema = z.strictObject({
+  personId: uuidSchema,
+  reason: reasonSchema.optional(),
+});
+
+export const personSetRoleInputSchema = personActInputSchema.extend({ role: personRoleSchema });
 
 const NAMESPACES_PER_TOKEN_MAX = 64;
 const PROGRAMS_PER_TOKEN_MAX = 64;
@@ -100,10 +140,6 @@ export const tokenCreateInputSchema = z
   });
 
 export const tokenGetInputSchema = z.strictObject({ tokenId: uuidSchema });
-
-export const tokenListInputSchema = z
-  .strictObject({ cursor: cursorSchema.optional(), limit: limitSchema })
-  .prefault({});
 
 export const tokenRevokeInputSchema = z.strictObject({
   tokenId: uuidSchema,

@@ -1,9 +1,13 @@
+/** How a process that dies is started again. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Death } from './death.ts';
 import { RestartSchedule } from './restart-schedule.ts';
 
+export { deathOf, deathText, failedStart, type Death } from './death.ts';
+export { RestartSchedule } from './restart-schedule.ts';
+
 /** Time as this machine counts it; passed in, so that tests control it. */
-export interface SupervisorTime {
+interface SupervisorTime {
   /** Of a monotonic clock. */
   nowMs(): number;
   /** Fulfilled after `ms`, or when the signal aborts. */
@@ -56,7 +60,7 @@ export interface RunningHooks {
   gaveUp(name: string, death: Death, often: { deathCount: number; windowMs: number }): void;
 }
 
-export interface KeptProcess {
+interface KeptProcess {
   readonly name: string;
   /** Starts it again. A start that failed counts as a death. */
   readonly start: () => Promise<Start>;

@@ -1,7 +1,7 @@
+/** Bulk actions, hold-offs and statistics. */
 import { z } from 'zod';
-import { LIMITS } from '@leasehold/keys-core';
-import { BULK_ACTIONS } from '@leasehold/keys-core';
-import { grantRefSchema, reasonSchema, uuidSchema } from './common.ts';
+import { BULK_ACTIONS, LIMITS } from '@leasehold/keys-core';
+import { grantRefSchema, placedFields, reasonSchema, uuidSchema } from './common.ts';
 
 export const bulkStartInputSchema = z
   .strictObject({
@@ -25,3 +25,16 @@ export const bulkStartInputSchema = z
   });
 
 export const bulkIdInputSchema = z.strictObject({ bulkId: uuidSchema });
+
+export const holdOffInputSchema = z.strictObject(placedFields).prefault({});
+
+export const holdOffEndInputSchema = z.strictObject({ reason: reasonSchema, ...placedFields });
+
+/** A day: the time for which the buckets are kept. */
+const STATS_WINDOW_MINUTES_MAX = 1_440;
+
+export const statsOverviewInputSchema = z
+  .strictObject({
+    windowMinutes: z.number().int().min(5).max(STATS_WINDOW_MINUTES_MAX).default(60),
+  })
+  .prefault({});

@@ -1,0 +1,85 @@
+/** The audit, people and API tokens, and the caller itself. */
+import type { SessionView } from '../access/access.ts';
+import {
+  auditListInputSchema,
+  personActInputSchema,
+  personInviteInputSchema,
+  personSetRoleInputSchema,
+  tokenCreateInputSchema,
+  tokenGetInputSchema,
+  tokenRevokeInputSchema,
+} from '../contract/access.ts';
+import { pageInputSchema } from '../contract/common.ts';
+import { adminProcedure, fleetOperatorProcedure, router, viewerProcedure } from '../trpc.ts';
+import { asOf } from './as-of.ts';
+
+/** What operators did outside of leases, in every namespace. */
+export const auditRouter = router({
+  list: fleetOperatorProcedure
+    .input(auditListInputSchema)
+    .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.audit.list(input))),
+});
+
+/** Who may sign in to the console, and as what. */
+export const peopleRouter = router({
+  list: adminProcedure
+    .input(pageInputSchema)
+    .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.people.list(input))),
+
+  invite: adminProcedure
+    .input(personInviteInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.people.invite(input, ctx.actor)),
+
+  setRole: adminProcedure
+    .input(personSetRoleInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.people.setRole(input, ctx.actor)),
+
+  disable: adminProcedure
+    .input(personActInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.people.disable(input, ctx.actor)),
+
+  enable: adminProcedure
+    .input(personActInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.people.enable(input, ctx.actor)),
+
+  resetPassword: adminProcedure
+    .input(personActInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.people.resetPassword(input, ctx.actor)),
+
+  signOutEverywhere: adminProcedure
+    .input(personActInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.people.signOutEverywhere(input, ctx.actor)),
+});
+
+/** The caller itself. */
+export const sessionRouter = router({
+  get: viewerProcedure.query(async ({ ctx }): Promise<SessionView> => {
+    const { name: actor, role, namespaces, session } = ctx.access;
+    const { datacenter } = ctx.services;
+    const asOf = await ctx.services.now();
+    const seen = { actor, role, namespaces, datacenter, asOf };
+    if (session === undefined) return { ...seen, person: null, csrfToken: null, expiresAt: null };
+    const { personId, email, name, signInMethods, csrfToken, expiresAt } = session;
+    return { ...seen, person: { personId, email, name, signInMethods }, csrfToken, expiresAt };
+  }),
+});
+
+/** API tokens. A secret is shown once, in the answer of `create`. */
+export const tokensRouter = router({
+  create: adminProcedure
+    .input(tokenCreateInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.tokens.create(input, ctx.actor)),
+
+  list: adminProcedure
+    .input(pageInputSchema)
+    .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.list(input))),
+
+  /** One token, with its limits and its present use of them. */
+  get: adminProcedure
+    .input(tokenGetInputSchema)
+    .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.get(input.tokenId))),
+
+  revoke: adminProcedure
+    .input(tokenRevokeInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.tokens.revoke(input, ctx.actor)),
+});

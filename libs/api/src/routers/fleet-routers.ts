@@ -1,0 +1,120 @@
+import { assertMayOffer, assertMayReport } from '../access/bindings.ts';
+import {
+  ackInputSchema,
+  backendGetInputSchema,
+  backendIdInputSchema,
+  backendListInputSchema,
+  backendTerminateInputSchema,
+  droneActInputSchema,
+  droneIdInputSchema,
+  droneListInputSchema,
+  heartbeatInputSchema,
+  reportInputSchema,
+  sessionInputSchema,
+} from '../contract/fleet.ts';
+import { placed } from '../forwarding/elsewhere.ts';
+import { listed } from '../forwarding/lists.ts';
+import {
+  droneProcedure,
+  fleetOperatorProcedure,
+  operatorProcedure,
+  router,
+  unlimitedViewerProcedure,
+  viewerProcedure,
+} from '../trpc.ts';
+import { asOf } from './as-of.ts';
+import { acquiring } from './leases/lease-calls.ts';
+
+/** Drones: what operators see and do, and the calls of the drones themselves. */
+export const dronesRouter = router({
+  list: unlimitedViewerProcedure
+    .input(droneListInputSchema)
+    .query(
+      listed(({ services }, wanted) => asOf(services, () => services.fleet.listDrones(wanted))),
+    ),
+
+  get: unlimitedViewerProcedure
+    .input(droneIdInputSchema)
+    .query(placed(({ services }, { droneId }) => services.fleet.getDrone(droneId))),
+
+  drain: fleetOperatorProcedure
+    .input(droneActInputSchema)
+    .mutation(placed(({ services, actor }, act) => services.fleet.drain(act, actor))),
+
+  undrain: fleetOperatorProcedure
+    .input(droneActInputSchema)
+    .mutation(placed(({ services, actor }, act) => services.fleet.undrain(act, actor))),
+
+  markLost: fleetOperatorProcedure
+    .input(droneActInputSchema)
+    .mutation(placed(({ services, actor }, act) => services.fleet.markLost(act, actor))),
+
+  session: droneProcedure.input(sessionInputSchema).subscription(async function* ({
+    ctx,
+    input,
+    signal,
+  }) {
+    assertMayOffer(ctx.access, input);
+    const { witness, ...request } = input;
+    await ctx.services.witness.consider(witness);
+    yield* ctx.services.fleet.session(request, signal ?? ctx.signal);
+  }),
+
+  heartbeat: droneProcedure
+    .input(heartbeatInputSchema)
+    .mutation(({ ctx, input: { witness, ...heartbeat } }) =>
+      acquiring(ctx, witness, () => ctx.services.fleet.heartbeat(heartbeat)),
+    ),
+
+  ack: droneProcedure
+    .input(ackInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.fleet.acknowledge(input)),
+});
+
+/** Backends: what operators see and stop, and what drones report. */
+export const backendsRouter = router({
+  get: viewerProcedure
+    .input(backendGetInputSchema)
+    .query(
+      placed(({ services, access }, { backendId }) =>
+        asOf(services, () => services.fleet.getBackend(backendId, access.namespaces)),
+      ),
+    ),
+
+  list: viewerProcedure
+    .input(backendListInputSchema)
+    .query(
+      listed(({ services, access }, wanted) =>
+        asOf(services, () => services.fleet.listBackends(wanted, access.namespaces)),
+      ),
+    ),
+
+  watch: viewerProcedure
+    .input(backendIdInputSchema)
+    .subscription(({ ctx, input, signal }) =>
+      ctx.services.fleet.watchBackend(input.backendId, ctx.access.namespaces, signal ?? ctx.signal),
+    ),
+
+  terminate: operatorProcedure.input(backendTerminateInputSchema).mutation(
+    placed(async ({ services, caller, actor }, act) => {
+      await services.keys.terminate(act, caller);
+      await services.audit.write({
+        ...actor,
+        action: 'backends.terminate',
+        resource: `backend:${act.backendId}`,
+        reason: act.reason,
+        detail: { mode: act.mode },
+      });
+      return { outcome: 'terminating' as const };
+    }),
+  ),
+
+  /**
+   * `recorded`: the report changed the backend's status, or repeated it. `ignored`: it was late.
+   * `kill`: this backend is over as far as the database is concerned; stop it hard, now.
+   */
+  report: droneProcedure.input(reportInputSchema).mutation(async ({ ctx, input }) => {
+    assertMayReport(ctx.access, input.address);
+    return { outcome: await ctx.services.keys.report(input) };
+  }),
+});

@@ -1,0 +1,62 @@
+/** Bulk actions, datacenters, hold-offs and statistics. */
+import { z } from 'zod';
+import {
+  bulkIdInputSchema,
+  bulkStartInputSchema,
+  holdOffEndInputSchema,
+  holdOffInputSchema,
+  statsOverviewInputSchema,
+} from '../contract/operations.ts';
+import { placed } from '../forwarding/elsewhere.ts';
+import {
+  fleetOperatorProcedure,
+  router,
+  unlimitedViewerProcedure,
+  viewerProcedure,
+} from '../trpc.ts';
+import { asOf } from './as-of.ts';
+
+/** One act on many grants, with progress. */
+export const bulkRouter = router({
+  start: fleetOperatorProcedure
+    .input(bulkStartInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.bulk.start(input, ctx.caller, ctx.actor)),
+
+  abort: fleetOperatorProcedure
+    .input(bulkIdInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.bulk.abort(input.bulkId, ctx.actor)),
+
+  get: unlimitedViewerProcedure
+    .input(bulkIdInputSchema)
+    .query(({ ctx, input }) => ctx.services.bulk.get(input.bulkId)),
+
+  watch: unlimitedViewerProcedure
+    .input(bulkIdInputSchema)
+    .subscription(({ ctx, input, signal }) =>
+      ctx.services.bulk.watch(input.bulkId, signal ?? ctx.signal),
+    ),
+});
+
+/** The datacenters, as this controller sees them. */
+export const datacentersRouter = router({
+  list: viewerProcedure
+    .input(z.strictObject({}).prefault({}))
+    .query(({ ctx }) => asOf(ctx.services, () => Promise.resolve(ctx.services.datacenters.list()))),
+});
+
+/** The time after a restore in which nothing new is granted. */
+export const holdOffRouter = router({
+  get: viewerProcedure.input(holdOffInputSchema).query(placed((ctx) => ctx.services.holdOff.get())),
+
+  /** It concerns every namespace, so it is not for an operator who is limited to some. */
+  end: fleetOperatorProcedure
+    .input(holdOffEndInputSchema)
+    .mutation(placed(({ services, actor }, act) => services.holdOff.end(act, actor))),
+});
+
+/** Numbers over every namespace. */
+export const statsRouter = router({
+  overview: unlimitedViewerProcedure
+    .input(statsOverviewInputSchema)
+    .query(({ ctx, input }) => ctx.services.stats.overview(input)),
+});
