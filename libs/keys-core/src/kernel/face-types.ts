@@ -1,4 +1,5 @@
 /** What all faces have in common: the caller, and how lists, events and waiters are shown. */
+import type { RevokeOutcome } from './lease/outcomes.ts';
 import type { EventKind } from './events.ts';
 import type { EndReason, Phase } from './lease/lease.ts';
 import type { Ladder } from './lease/ladder.ts';
@@ -59,6 +60,36 @@ export interface GrantTimes {
 /** What was acted on; null when nothing was changed. */
 export interface Acted {
   readonly resource: Resource | null;
+}
+
+/** Whether the renewal of a grant was blocked or allowed. False when it was so, or no such grant is in force. */
+export interface RenewalChange extends Acted {
+  readonly changed: boolean;
+}
+
+/** The grant that somebody blocks or allows the renewal of. */
+export interface RenewalAct {
+  readonly leaseId: string;
+  readonly reason?: string | undefined;
+}
+
+/** What became of a revocation. */
+export interface Revoked extends Acted {
+  readonly outcome: RevokeOutcome;
+  /** ISO-8601; null when nothing was revoked. */
+  readonly stopsBy: string | null;
+}
+
+/** A resource of one face. */
+export interface Named {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Which part of a list is asked for. */
+export interface PageInput {
+  readonly cursor?: string | undefined;
+  readonly limit: number;
 }
 
 export interface EventView {

@@ -1,9 +1,8 @@
 import type { Deadlines } from '../kernel/lease/ladder.ts';
-import type { GrantRef, RefusalReason, RevokeOutcome } from '../kernel/lease/outcomes.ts';
+import type { GrantRef, RefusalReason } from '../kernel/lease/outcomes.ts';
 import type { Phase } from '../kernel/lease/lease.ts';
 import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
 import type {
-  Acted,
   Caller,
   DatedPage,
   EventView,
@@ -11,6 +10,11 @@ import type {
   GrantTimes,
   Page,
   WaiterView,
+  RenewalAct,
+  RenewalChange,
+  Revoked,
+  Named,
+  PageInput,
 } from '../kernel/face-types.ts';
 
 export interface ConnectInput {
@@ -93,6 +97,7 @@ export interface BackendReport {
   readonly address?: string | undefined;
   readonly exitCode?: number | undefined;
   readonly detail?: string | undefined;
+  /** The spawn was not acted on and never will be: accepted only while the backend is scheduled. */
   readonly refused?: boolean | undefined;
 }
 
@@ -124,29 +129,16 @@ export interface KeyService {
     readonly localTimeMs: number;
     readonly renewals: readonly GrantRef[];
   }): Promise<KeyRenewResult[]>;
-  /** `changed` is false when it was blocked already, or no such grant is in force. */
-  blockRenewal(
-    input: { leaseId: string; reason?: string | undefined },
-    caller: Caller,
-  ): Promise<{ changed: boolean } & Acted>;
-  allowRenewal(
-    input: { leaseId: string; reason?: string | undefined },
-    caller: Caller,
-  ): Promise<{ changed: boolean } & Acted>;
+  blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
+  allowRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
   revoke(
     input: { leaseId: string; mode: 'graceful' | 'force'; reason: string; abandon: boolean },
     caller: Caller,
-  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null } & Acted>;
-  get(input: { name: string; namespace: string }, caller: Caller): Promise<KeyView | null>;
+  ): Promise<Revoked>;
+  get(input: Named, caller: Caller): Promise<KeyView | null>;
   list(input: KeyListInput, caller: Caller): Promise<KeyPage>;
-  waiters(
-    input: { name: string; namespace: string; cursor?: string | undefined; limit: number },
-    caller: Caller,
-  ): Promise<Page<WaiterView>>;
-  history(
-    input: { name: string; namespace: string; cursor?: string | undefined; limit: number },
-    caller: Caller,
-  ): Promise<Page<EventView>>;
+  waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
+  history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
   /**
    * Records a drone's report on a backend; `terminated` releases the backend's own grant in the
    * same transaction.

@@ -1,6 +1,6 @@
 /** What people see of leases and environments, and what they do with them. */
+import type { NamespaceCounts } from '../lists/index.ts';
 import type {
-  Acted,
   Caller,
   DatedPage,
   EventView,
@@ -8,15 +8,14 @@ import type {
   GrantTimes,
   Page,
   WaiterView,
+  Named,
+  PageInput,
+  RenewalAct,
+  RenewalChange,
+  Revoked,
 } from '../kernel/face-types.ts';
 import type { Phase } from '../kernel/lease/lease.ts';
-import type { RevokeOutcome } from '../kernel/lease/outcomes.ts';
 import type { RevocationNotice } from './lease-types.ts';
-
-interface OneLease {
-  readonly namespace: string;
-  readonly name: string;
-}
 
 /** A lease as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
 export interface LeaseView extends GrantTimes {
@@ -50,19 +49,8 @@ export interface LeaseListInput extends GrantListInput {
 
 export type LeasePage = DatedPage<LeaseView>;
 
-/** One namespace with what is in it and below it. */
-export interface LeaseTreeNode {
-  readonly namespace: string;
-  /** Counts of its resources, children's included. */
-  readonly held: number;
-  readonly expiring: number;
-  readonly expired: number;
-  readonly free: number;
-  readonly waiters: number;
-}
-
 export interface LeaseTree {
-  readonly items: LeaseTreeNode[];
+  readonly items: NamespaceCounts[];
   /** False when there are more namespaces than one answer shows. */
   readonly isComplete: boolean;
   readonly asOf: string;
@@ -106,40 +94,23 @@ export interface Declarations {
   readonly ownMax?: number | undefined;
 }
 
+/** A namespace, children included; all of them without one. */
+export interface InNamespace {
+  readonly namespace?: string | undefined;
+}
+
 /** What people look at and do. */
 export interface LeaseOperations {
-  get(input: OneLease, caller: Caller): Promise<LeaseView | null>;
+  get(input: Named, caller: Caller): Promise<LeaseView | null>;
   list(input: LeaseListInput, caller: Caller): Promise<LeasePage>;
-  tree(input: { readonly namespace?: string | undefined }, caller: Caller): Promise<LeaseTree>;
-  waiters(
-    input: OneLease & { readonly cursor?: string | undefined; readonly limit: number },
-    caller: Caller,
-  ): Promise<Page<WaiterView>>;
-  history(
-    input: OneLease & { readonly cursor?: string | undefined; readonly limit: number },
-    caller: Caller,
-  ): Promise<Page<EventView>>;
-  contention(
-    input: {
-      readonly namespace?: string | undefined;
-      readonly cursor?: string | undefined;
-      readonly limit: number;
-    },
-    caller: Caller,
-  ): Promise<DatedPage<ContentionView>>;
+  tree(input: InNamespace, caller: Caller): Promise<LeaseTree>;
+  waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
+  history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
+  contention(input: InNamespace & PageInput, caller: Caller): Promise<DatedPage<ContentionView>>;
   declare(input: Declarations, caller: Caller): Promise<{ declared: number }>;
-  declared(
-    input: { readonly cursor?: string | undefined; readonly limit: number },
-    caller: Caller,
-  ): Promise<DatedPage<LeaseDeclaration>>;
-  blockRenewal(
-    input: { readonly leaseId: string; readonly reason?: string | undefined },
-    caller: Caller,
-  ): Promise<{ changed: boolean } & Acted>;
-  allowRenewal(
-    input: { readonly leaseId: string; readonly reason?: string | undefined },
-    caller: Caller,
-  ): Promise<{ changed: boolean } & Acted>;
+  declared(input: PageInput, caller: Caller): Promise<DatedPage<LeaseDeclaration>>;
+  blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
+  allowRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
   revoke(
     input: {
       readonly leaseId: string;
@@ -147,7 +118,7 @@ export interface LeaseOperations {
       readonly reason: string;
     },
     caller: Caller,
-  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null } & Acted>;
+  ): Promise<Revoked>;
   /** Revocations of what this principal holds, as they happen; ends when the signal aborts. */
   revocations(caller: Caller, signal: AbortSignal): AsyncIterable<RevocationNotice>;
 }

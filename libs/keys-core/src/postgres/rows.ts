@@ -57,6 +57,26 @@ export function onlyRow<Row>(rows: readonly Row[]): Row {
   return row;
 }
 
+/** A row of a view whose instants are still dates. */
+export type Dated<View, Instants extends keyof View> = {
+  readonly [Column in keyof View]: Column extends Instants
+    ? Date | Exclude<View[Column], string>
+    : View[Column];
+};
+
+type Iso<Value> = Value extends Date ? string : Value;
+
+/** A row with its dates as they are sent to callers: ISO-8601. */
+export function isoDates<Row extends object>(
+  row: Row,
+): { readonly [Column in keyof Row]: Iso<Row[Column]> } {
+  const columns = Object.entries(row).map(([column, value]: [string, unknown]) => [
+    column,
+    value instanceof Date ? value.toISOString() : value,
+  ]);
+  return Object.fromEntries(columns) as { [Column in keyof Row]: Iso<Row[Column]> };
+}
+
 /** An instant as it is sent to callers: ISO-8601. */
 export function isoOf(epochMs: number): string {
   return new Date(epochMs).toISOString();

@@ -1,3 +1,4 @@
+import { conflict } from './invalid.ts';
 import { createHash } from 'node:crypto';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
@@ -137,8 +138,4 @@ function withName(
 function alphanumericOf(text: string): string {
   const digest = createHash('sha256').update(text).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(-RANDOM_ID_LENGTH);
-}
-
-function conflict(reservationId: string): LeaseError {
-  return new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
 }

@@ -12,7 +12,8 @@
  * the bulk action was started. Only then is it recorded as done, and audited.
  */
 import type { Face, Resource } from '../../kernel/resource/resource.ts';
-import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkAction, type BulkOrder } from './bulk-requests.ts';
+import type { BulkAction } from '../../kernel/bulk.ts';
+import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkOrder } from './bulk-requests.ts';
 import type { Sql } from '../../postgres/rows.ts';
 
 /** The events that the acts write. */

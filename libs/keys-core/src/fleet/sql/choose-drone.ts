@@ -7,7 +7,7 @@
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
-import { heartbeatAgeMsMax } from '../heartbeat-staleness.ts';
+import { heartbeatAgeMsMax } from './drones.ts';
 import { isForbiddenEnv, isSpawnAllowed } from '../spawn-allowance.ts';
 
 export interface DroneChoiceInput {

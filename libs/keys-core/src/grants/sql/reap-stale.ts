@@ -207,22 +207,3 @@ export async function recordReapFailure(
     where p.lease_id = f.lease_id
     returning p.lease_id::text`;
 }
-
-/**
- * Drops rows that nobody has claimed in 24 h, at most `limit`: no use case reaps their namespace.
- * @returns how many.
- */
-export async function dropUnclaimedReapRows(sql: Sql<'general'>, limit: number): Promise<number> {
-  const rows = await sql.$queryRaw<{ dropped: number }[]>`
-    with old as materialized (
-      select p.lease_id from lease_reap p
-      where p.expired_at < clock_timestamp() - interval '24 hours'
-      limit ${limit}
-      for update of p skip locked
-    ),
-    gone as (
-      delete from lease_reap p using old o where p.lease_id = o.lease_id returning p.lease_id
-    )
-    select count(*)::int as dropped from gone`;
-  return onlyRow(rows).dropped;
-}

@@ -8,8 +8,7 @@ import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { readLeases, type Sql } from '../../postgres/rows.ts';
-import { assertNoHoldOff, guardNow, readClock } from '../sql/guard.ts';
-import { limitLockWait } from '../sql/lock-wait.ts';
+import { assertNoHoldOff, guardNow, readClock, limitLockWait } from '../sql/guard.ts';
 import {
   grantedOutcome,
   isOverstayed,

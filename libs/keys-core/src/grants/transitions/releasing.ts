@@ -1,7 +1,6 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
-import type { Face } from '../../kernel/resource/resource.ts';
-import { leaseTopic } from '../../kernel/resource/lease-topic.ts';
+import { type Face, leaseTopic } from '../../kernel/resource/resource.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { readEndedGrants, type PastEnd } from '../sql/parts/ended-grants.ts';

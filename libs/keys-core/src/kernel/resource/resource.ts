@@ -79,3 +79,13 @@ export function assertResource(resource: Resource): void {
 export function isWithinNamespace(namespace: string, parent: string): boolean {
   return parent === '' || namespace === parent || namespace.startsWith(`${parent}.`);
 }
+
+/** The topic of hints that a key was freed. */
+export function keyTopic(key: { readonly namespace: string; readonly name: string }): string {
+  return `key:${key.namespace}/${key.name}`;
+}
+
+/** The topic of hints about a lease: it may have become free. */
+export function leaseTopic(lease: { readonly namespace: string; readonly name: string }): string {
+  return `lease:${lease.namespace}/${lease.name}`;
+}

@@ -13,6 +13,7 @@
  * N concurrent connects for one key end in one spawn because only the grant statement decides; the
  * others of one process wait for the first attempt instead of competing with it.
  */
+import { keyTopic } from '../../kernel/resource/resource.ts';
 import type { BackendStatus } from '../../kernel/fleet/backend-state.ts';
 import { LeaseError, assertNever, invariant } from '../../kernel/errors/index.ts';
 import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
@@ -21,7 +22,6 @@ import type { Store } from '../../postgres/open-store.ts';
 import { isoOf } from '../../postgres/rows.ts';
 import { dropTicket, holdTicket } from '../../grants/index.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
-import { keyTopic } from '../../kernel/resource/key-topic.ts';
 import type { ConnectResult, KeyService, NamedConnect } from '../key-types.ts';
 import { answeredBefore, connectOnceFor, keyedConnect, waitUntilReady } from './connect-answers.ts';
 import { NotAtHome, startBackend, type ConnectDeps, type Wanted } from './start-backend.ts';

@@ -47,7 +47,6 @@ export interface LeaseCoordinatorDeps<Tx> {
 export function createLeaseCoordinator<Tx>(deps: LeaseCoordinatorDeps<Tx>): LeaseCoordinator<Tx> {
   assertText('holder', deps.holder, { bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
   const coordinator = new Coordinator(deps);
-  const reaper = createStaleReaper(deps.store);
   return {
     acquire: (lease, waitMs, options) => coordinator.acquire(lease, waitMs, options?.signal),
     heartbeat: (lease) => coordinator.heartbeat(lease),
@@ -55,10 +54,7 @@ export function createLeaseCoordinator<Tx>(deps: LeaseCoordinatorDeps<Tx>): Leas
     releaseOk: (lease, success) => coordinator.releaseDone(lease, success),
     releaseFail: (lease, failure) => coordinator.releaseFailed(lease, failure),
     acquireOrRenew: (lease) => coordinator.acquireOrRenew(lease),
-    async reapStaleLeases(namespaces, includeChildren, fn) {
-      assertNotInHook();
-      return reaper.run(namespaces, includeChildren, fn);
-    },
+    reapStaleLeases: createStaleReaper(deps.store),
   };
 }
 

@@ -13,6 +13,7 @@ import {
   retryContention,
   withinBound,
   type CoordinatorStore,
+  assertNotInHook,
 } from '../../postgres/service/guest-transaction.ts';
 import {
   type LeasePlace,
@@ -56,27 +57,22 @@ export interface StaleReap {
   readonly failedCount: number;
 }
 
-export interface StaleReaper<Tx> {
-  /** @see LeaseCoordinator.reapStaleLeases */
-  run(
+/** @see LeaseCoordinator.reapStaleLeases */
+export function createStaleReaper<Tx>(store: CoordinatorStore<Tx>) {
+  const places = new Map<string, LeasePlace>();
+  return async (
     namespaces: readonly (readonly string[])[],
     includeChildren: boolean,
     fn: ReapCallback<Tx>,
-  ): Promise<StaleReap>;
-}
-
-export function createStaleReaper<Tx>(store: CoordinatorStore<Tx>): StaleReaper<Tx> {
-  const places = new Map<string, LeasePlace>();
-  return {
-    async run(namespaces, includeChildren, fn) {
-      const ranges = namespaces.map((segments) => ({
-        namespace: joinNamespace(segments),
-        includeChildren,
-      }));
-      let endedCount = 0;
-      for (const range of ranges) endedCount += await endRange(store, range, places);
-      return { endedCount, ...(await callBack(store, ranges, fn)) };
-    },
+  ): Promise<StaleReap> => {
+    assertNotInHook();
+    const ranges = namespaces.map((segments) => ({
+      namespace: joinNamespace(segments),
+      includeChildren,
+    }));
+    let endedCount = 0;
+    for (const range of ranges) endedCount += await endRange(store, range, places);
+    return { endedCount, ...(await callBack(store, ranges, fn)) };
   };
 }
 

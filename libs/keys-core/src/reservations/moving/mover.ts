@@ -11,10 +11,11 @@
  * a move that was cut short is finished by the next connect, or when the same move is requested
  * again. One that the controllers carry out is finished by them (`pending-moves.ts`).
  */
+import { movedMeanwhile, conflict } from '../invalid.ts';
+import { keyTopic } from '../../kernel/resource/resource.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import {
-  datacenterOf,
   keyNameOf,
   reservationIdOf,
   type ReservationPointer,
@@ -23,7 +24,6 @@ import type { Store } from '../../postgres/open-store.ts';
 import type { ReservationStatus } from '../sql/activate.ts';
 import { moveAway } from '../sql/move-away.ts';
 import type { Caller } from '../../kernel/face-types.ts';
-import { keyTopic } from '../../kernel/resource/key-topic.ts';
 import type { LocalHome } from '../resolving/local-home.ts';
 import { peerOf, type Peers } from '../peers.ts';
 import type { ReservationStore } from '../store/reservation-store.ts';
@@ -167,14 +167,4 @@ function assertMovable(home: Home, { toDatacenter }: MoveInput): void {
   if (home.chain.length > LIMITS.reservationChainMax) {
     throw new LeaseError('reservation.chain_too_long');
   }
-}
-
-export function movedMeanwhile(toId: string): LeaseError {
-  return new LeaseError('reservation.moved_meanwhile', undefined, {
-    details: { datacenter: datacenterOf(toId), reservationId: toId },
-  });
-}
-
-export function conflict(reservationId: string): LeaseError {
-  return new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
 }

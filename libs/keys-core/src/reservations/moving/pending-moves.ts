@@ -17,7 +17,7 @@ import {
   readReadyMoves,
   type PendingMoveRow,
 } from '../sql/pending-moves.ts';
-import { conflict, movedMeanwhile } from './mover.ts';
+import { conflict, movedMeanwhile } from '../invalid.ts';
 
 interface PendingMovesDeps {
   readonly store: Store;

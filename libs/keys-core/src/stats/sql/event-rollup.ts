@@ -20,17 +20,9 @@ const STATEMENTS_PER_PASS_MAX = 10;
 /** The second reading makes final what the first one noted, if no transaction is under way. */
 const LOOKS_PER_PASS = 2;
 
-export interface RollupPass {
-  /** How many events this controller counted; others may have counted more. */
-  readonly countedCount: number;
-}
+export type EventRollup = ReturnType<typeof createEventRollup>;
 
-export interface EventRollup {
-  /** Counts final events that are not counted yet, or leaves them to the controller that is doing it. */
-  runOnce(signal?: AbortSignal): Promise<RollupPass>;
-}
-
-export function createEventRollup(store: { readonly prisma: Sql<'general'> }): EventRollup {
+export function createEventRollup(store: { readonly prisma: Sql<'general'> }) {
   let mark = new FinalMark();
   let epoch: number | undefined;
   let countedThroughId: bigint | undefined;
@@ -49,7 +41,11 @@ export function createEventRollup(store: { readonly prisma: Sql<'general'> }): E
   }
 
   return {
-    async runOnce(signal) {
+    /**
+     * Counts final events that are not counted yet, or leaves them to the controller that is doing it.
+     * @returns how many events this controller counted; others may have counted more.
+     */
+    async runOnce(signal?: AbortSignal): Promise<{ readonly countedCount: number }> {
       for (let looks = 0; looks < LOOKS_PER_PASS; looks += 1) {
         if (!(await look())) return { countedCount: 0 };
       }

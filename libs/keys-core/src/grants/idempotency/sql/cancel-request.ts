@@ -4,8 +4,7 @@ import {
   givenUp,
   type RecordedRequest,
 } from '../../../kernel/lease/recorded-request.ts';
-import type { Face, Resource } from '../../../kernel/resource/resource.ts';
-import { leaseTopic } from '../../../kernel/resource/lease-topic.ts';
+import { type Face, type Resource, leaseTopic } from '../../../kernel/resource/resource.ts';
 import type { Store } from '../../../postgres/open-store.ts';
 import { releaseAlone, wakeWaiters } from '../../transitions/releasing.ts';
 import type { RequestKey } from './requests.ts';
