@@ -3,7 +3,7 @@ import type { RevokeOutcome } from './lease/outcomes.ts';
 import type { EventKind } from './events.ts';
 import type { EndReason, Phase } from './lease/lease.ts';
 import type { Ladder } from './lease/ladder.ts';
-import type { Resource } from './resource/resource.ts';
+import type { Resource, Named } from './resource/resource.ts';
 
 /** The caller: what access control established, and what a service may rely on. */
 export interface Caller {
@@ -57,6 +57,22 @@ export interface GrantTimes {
   readonly releasedAt: string | null;
 }
 
+/** A grant as operators see it on every face. Instants are ISO-8601 UTC strings, tokens decimal strings. */
+export interface GrantView extends GrantTimes, Named {
+  readonly phase: Phase;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly holder: string;
+  readonly grantedAt: string;
+  readonly renewedAt: string;
+  readonly expiresAt: string;
+  readonly remainingMs: number;
+  readonly renewable: boolean;
+  readonly waiters: number;
+  readonly datacenter: string;
+  readonly asOf: string;
+}
+
 /** What was acted on; null when nothing was changed. */
 export interface Acted {
   readonly resource: Resource | null;
@@ -78,12 +94,6 @@ export interface Revoked extends Acted {
   readonly outcome: RevokeOutcome;
   /** ISO-8601; null when nothing was revoked. */
   readonly stopsBy: string | null;
-}
-
-/** A resource of one face. */
-export interface Named {
-  readonly namespace: string;
-  readonly name: string;
 }
 
 /** Which part of a list is asked for. */

@@ -1,9 +1,10 @@
+import type { Named } from '../kernel/resource/resource.ts';
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
 import { phaseOf } from '../kernel/lease/lease.ts';
 import { type KeyRow, grantTimes, listKeys, ONE, resourcePage } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/rows.ts';
-import type { Caller, Named } from '../kernel/face-types.ts';
+import type { Caller } from '../kernel/face-types.ts';
 import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
 /** One key, or null when none exists, it has moved to another datacenter, or the caller may not see it. */

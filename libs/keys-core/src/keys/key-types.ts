@@ -1,20 +1,19 @@
+import type { Named } from '../kernel/resource/resource.ts';
 import type { Deadlines } from '../kernel/lease/ladder.ts';
 import type { GrantRef, RefusalReason } from '../kernel/lease/outcomes.ts';
-import type { Phase } from '../kernel/lease/lease.ts';
 import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
 import type {
   Caller,
   DatedPage,
   EventView,
   GrantListInput,
-  GrantTimes,
   Page,
   WaiterView,
   RenewalAct,
   RenewalChange,
   Revoked,
-  Named,
   PageInput,
+  GrantView,
 } from '../kernel/face-types.ts';
 
 export interface ConnectInput {
@@ -52,28 +51,14 @@ export interface ConnectResult {
   readonly datacenter: string;
 }
 
-/** A key as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
-export interface KeyView extends GrantTimes {
-  readonly name: string;
-  readonly namespace: string;
+/** A key as operators see it. */
+export interface KeyView extends GrantView {
   readonly tag: string;
-  readonly phase: Phase;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly holder: string;
   readonly droneId: string | null;
   readonly backendId: string | null;
   readonly backendStatus: BackendStatus | null;
-  readonly grantedAt: string;
-  readonly renewedAt: string;
-  readonly expiresAt: string;
-  readonly remainingMs: number;
-  readonly renewable: boolean;
-  readonly waiters: number;
   /** The reservation that it was granted under; null for a grant that is older than reservations. */
   readonly reservationId: string | null;
-  readonly datacenter: string;
-  readonly asOf: string;
 }
 
 export interface KeyListInput extends GrantListInput {

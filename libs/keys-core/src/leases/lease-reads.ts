@@ -1,3 +1,4 @@
+import type { Named } from '../kernel/resource/resource.ts';
 import { phaseOf } from '../kernel/lease/lease.ts';
 import { readContention, type WaiterRow } from './sql/contention.ts';
 import {
@@ -14,7 +15,7 @@ import type { Store } from '../postgres/open-store.ts';
 import { pageOf } from '../postgres/paging/page-cursor.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/rows.ts';
-import type { Caller, DatedPage, Named, PageInput } from '../kernel/face-types.ts';
+import type { Caller, DatedPage, PageInput } from '../kernel/face-types.ts';
 import type {
   ContentionView,
   LeaseListInput,

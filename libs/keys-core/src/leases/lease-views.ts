@@ -1,45 +1,28 @@
 /** What people see of leases and environments, and what they do with them. */
+import type { Named } from '../kernel/resource/resource.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
 import type {
   Caller,
   DatedPage,
   EventView,
   GrantListInput,
-  GrantTimes,
   Page,
   WaiterView,
-  Named,
   PageInput,
   RenewalAct,
   RenewalChange,
   Revoked,
+  GrantView,
 } from '../kernel/face-types.ts';
-import type { Phase } from '../kernel/lease/lease.ts';
 import type { RevocationNotice } from './lease-types.ts';
 
-/** A lease as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
-export interface LeaseView extends GrantTimes {
-  /** The lease's `key`. */
-  readonly name: string;
-  /** Joined by `.`. */
-  readonly namespace: string;
-  readonly phase: Phase;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly holder: string;
+/** A lease as operators see it; its name is its `key`. */
+export interface LeaseView extends GrantView {
   /** What an environment is leased for; null for a lease. */
   readonly action: string | null;
   readonly comment: string | null;
   readonly metadata: unknown;
   readonly ttlMs: number;
-  readonly grantedAt: string;
-  readonly renewedAt: string;
-  readonly expiresAt: string;
-  readonly remainingMs: number;
-  readonly renewable: boolean;
-  readonly waiters: number;
-  readonly datacenter: string;
-  readonly asOf: string;
 }
 
 export interface LeaseListInput extends GrantListInput {

@@ -39,12 +39,12 @@ export interface TokenView extends TokenAccess {
   readonly lastUsedAt: string | null;
 }
 
-export interface NewToken
-  extends
-    Partial<TokenBindings>,
-    Omit<TokenView, keyof TokenBindings | 'createdAt' | 'revokedAt' | 'lastUsedAt'> {
-  readonly secret: string;
-}
+type Left = 'namespaces' | 'droneId' | 'expiresAt' | keyof TokenBindings;
+
+/** What may be left out of it is as null: no limit, no end. */
+export type NewToken = Pick<TokenView, 'tokenId' | 'name' | 'role' | 'createdBy'> & {
+  readonly [Part in Left]?: TokenView[Part] | undefined;
+} & { readonly secret: string };
 
 /** Lists of a row: an empty one limits nothing, as null does. */
 interface ListsOfRow {
@@ -90,18 +90,17 @@ const VIEW_COLUMNS = Prisma.sql`${ACCESS_COLUMNS}, t.created_by as "createdBy",
  * @throws {LeaseError} `request.invalid` when the secret is stored already, or the token would have expired.
  */
 export async function insertToken(sql: Sql<'general'>, token: NewToken): Promise<TokenView> {
-  const rows = await sql.$queryRaw<TokenRow[]>`
+  const [row] = await sql.$queryRaw<TokenRow[]>`
     insert into api_token as t (id, name, secret_hash, role, namespaces, drone_id, created_by, expires_at,
       programs, capacity, addresses, limits)
     select ${token.tokenId}::uuid, ${token.name}, ${hashTokenSecret(token.secret)}, ${token.role},
-      ${[...(token.namespaces ?? [])]}::text[], ${token.droneId}, ${token.createdBy},
-      ${token.expiresAt}::timestamptz, ${[...(token.programs ?? [])]}::text[],
+      ${[...(token.namespaces ?? [])]}::text[], ${token.droneId ?? null}, ${token.createdBy},
+      ${token.expiresAt ?? null}::timestamptz, ${[...(token.programs ?? [])]}::text[],
       ${token.capacity ?? null}::int, ${[...(token.addresses ?? [])]}::text[],
       ${token.limits == null ? null : JSON.stringify(token.limits)}::jsonb
-    where ${token.expiresAt}::timestamptz is null or ${token.expiresAt}::timestamptz > clock_timestamp()
+    where ${token.expiresAt ?? null}::timestamptz is null or ${token.expiresAt ?? null}::timestamptz > clock_timestamp()
     on conflict (secret_hash) do nothing
     returning ${VIEW_COLUMNS}`;
-  const [row] = rows;
   if (row === undefined) {
     throw new LeaseError('request.invalid', 'expiresAt: must be in the future', {
       details: { field: 'expiresAt' },

@@ -30,12 +30,9 @@ export async function readHistory(
     limit ${page.limit}`;
 }
 
-export interface WaiterRow {
+interface WaiterRow extends Omit<WaiterView, 'since'> {
   readonly id: string;
-  readonly ticketId: string;
-  readonly waiter: string;
   readonly createdAt: number;
-  readonly waitedMs: number;
 }
 
 /** The waiters of a resource, first in line first. Index: `lease_waiter_resource_idx`. */

@@ -90,12 +90,11 @@ export async function getBackend(
   backendId: string,
   limits: NamespaceLimits,
 ): Promise<BackendView> {
-  const rows = await sql.$queryRaw<BackendRow[]>`
+  const [row] = await sql.$queryRaw<BackendRow[]>`
     select ${BACKEND_COLUMNS}
     from backend b
     left join drone d on d.id = b.drone_id
     where b.id = ${backendId} collate "C" and ${withinLimits(limits, fragment`b.namespace`)}`;
-  const [row] = rows;
   if (row === undefined) throw new LeaseError('backend.not_found');
   return backendView(row);
 }

@@ -49,10 +49,7 @@ export async function chooseDrone(
 }
 
 /** Of two different candidates taken at random, the one with fewer backends. */
-function lessLoadedOfTwo(
-  candidates: readonly Candidate[],
-  random: () => number,
-): Candidate | undefined {
+function lessLoadedOfTwo(candidates: readonly Candidate[], random: () => number) {
   if (candidates.length < 2) return candidates[0];
   const firstIndex = Math.floor(random() * candidates.length);
   const step = 1 + Math.floor(random() * (candidates.length - 1));

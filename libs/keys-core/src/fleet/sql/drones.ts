@@ -94,11 +94,10 @@ export async function getDrone(
   droneId: string,
   heartbeatMs: number,
 ): Promise<DroneView> {
-  const rows = await sql.$queryRaw<DroneRow[]>`
+  const [row] = await sql.$queryRaw<DroneRow[]>`
     select v.*
     from (${droneRows(heartbeatMs)}) as v
     where v."droneId" = ${droneId} collate "C"`;
-  const [row] = rows;
   if (row === undefined) throw new LeaseError('drone.not_found');
   return droneView(row);
 }
@@ -115,7 +114,7 @@ export async function setDraining(
   droneId: string,
   draining: boolean,
 ): Promise<{ changed: boolean }> {
-  const rows = await sql.$queryRaw<{ wasDraining: boolean }[]>`
+  const [row] = await sql.$queryRaw<{ wasDraining: boolean }[]>`
     with locked as materialized (
       select d.id, d.draining
       from drone d
@@ -129,7 +128,6 @@ export async function setDraining(
       where d.id = k.id
     )
     select k.draining as "wasDraining" from locked k`;
-  const [row] = rows;
   if (row === undefined) throw new LeaseError('drone.not_found');
   return { changed: row.wasDraining !== draining };
 }

@@ -176,10 +176,7 @@ async function grantAlone(store: KernelStore, request: GrantRequest): Promise<Gr
   throw new LeaseError('grant.contended');
 }
 
-async function grantWaiting(
-  store: KernelStore,
-  request: GrantRequest,
-): Promise<GrantOutcome | undefined> {
+async function grantWaiting(store: KernelStore, request: GrantRequest) {
   try {
     const { grants, seen } = await store.slowLane.$transaction(async (tx) => {
       await limitLockWait(tx, SLOW_LANE_LOCK_TIMEOUT_MS);

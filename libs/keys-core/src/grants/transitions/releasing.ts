@@ -34,11 +34,7 @@ export async function releaseBatch(
 }
 
 /** A release whose row was locked: alone, in the slow lane, where its wait delays nobody. */
-async function releaseLocked(
-  store: KernelStore,
-  face: Face,
-  request: ReleaseRequest,
-): Promise<ReleaseOutcome> {
+async function releaseLocked(store: KernelStore, face: Face, request: ReleaseRequest) {
   const { outcome, released } = await releaseAlone(store.slowLane, face, request);
   if (released !== undefined) {
     wakeWaiters(store, released);

@@ -87,11 +87,7 @@ export async function answeredBefore(
 }
 
 /** Records an answer; of two equal requests at once the first answer counts for both, and is returned. */
-async function answeredFirst(
-  store: Store,
-  request: KeyedRequest,
-  answer: RecordedConnect,
-): Promise<ConnectResult | undefined> {
+async function answeredFirst(store: Store, request: KeyedRequest, answer: RecordedConnect) {
   const [isFirst] = await recordAnswers(store.prisma, [{ request, answer }]);
   return isFirst === true ? undefined : answeredBefore(store, request);
 }

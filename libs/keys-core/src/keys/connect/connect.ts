@@ -249,10 +249,7 @@ function waitOver(
   );
 }
 
-function refusalOf(
-  code: 'key.tag_mismatch' | 'key.unheld',
-  state: KeyState | undefined,
-): LeaseError {
+function refusalOf(code: 'key.tag_mismatch' | 'key.unheld', state: KeyState | undefined) {
   const details =
     code === 'key.tag_mismatch' && state !== undefined
       ? {

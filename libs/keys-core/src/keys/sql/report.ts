@@ -1,3 +1,5 @@
+import type { Named } from '../../kernel/resource/resource.ts';
+import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import type { BackendReport } from '../key-types.ts';
 import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
@@ -5,18 +7,14 @@ import { releaseAlone } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
 
-interface BackendRow {
-  readonly leaseId: string;
-  readonly fencingToken: string;
+interface BackendRow extends GrantRef, Named {
   readonly status: BackendStatus;
-  readonly namespace: string;
-  readonly name: string;
 }
 
 export interface ReportResult {
   readonly outcome: 'recorded' | 'ignored' | 'kill';
   /** The key that the report freed, for a hint. */
-  readonly freed: { readonly namespace: string; readonly name: string } | null;
+  readonly freed: Named | null;
   /** The backend outlived its key: a defect. */
   readonly isOverstay: boolean;
 }
@@ -68,11 +66,7 @@ async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<Backe
 }
 
 /** Releases the backend's grant, or frees a key that was held back after it was ended by force. */
-async function freeKey(
-  tx: Sql<'vital'>,
-  said: BackendReport,
-  backend: BackendRow,
-): Promise<string> {
+async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRow) {
   const { outcome } = await releaseAlone(tx, 'key', {
     leaseId: backend.leaseId,
     fencingToken: backend.fencingToken,

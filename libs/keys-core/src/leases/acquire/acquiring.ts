@@ -219,11 +219,7 @@ function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest 
 }
 
 /** The request with an idempotency key and the fingerprint that is recorded with it. */
-function keyed(
-  request: GrantRequest,
-  input: Input,
-  idempotencyKey: string,
-): GrantRequest & KeyedRequest {
+function keyed(request: GrantRequest, input: Input, idempotencyKey: string) {
   const { fingerprint } = idempotentRequest(request, {
     ttlMs: input.ttlMs ?? null,
     holder: input.holder,

@@ -46,16 +46,7 @@ export interface LeaseCoordinatorDeps<Tx> {
 /** @see LeaseCoordinator */
 export function createLeaseCoordinator<Tx>(deps: LeaseCoordinatorDeps<Tx>): LeaseCoordinator<Tx> {
   assertText('holder', deps.holder, { bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
-  const coordinator = new Coordinator(deps);
-  return {
-    acquire: (lease, waitMs, options) => coordinator.acquire(lease, waitMs, options?.signal),
-    heartbeat: (lease) => coordinator.heartbeat(lease),
-    whileHeld: (lease, work) => coordinator.whileHeld(lease, work),
-    releaseOk: (lease, success) => coordinator.releaseDone(lease, success),
-    releaseFail: (lease, failure) => coordinator.releaseFailed(lease, failure),
-    acquireOrRenew: (lease) => coordinator.acquireOrRenew(lease),
-    reapStaleLeases: createStaleReaper(deps.store),
-  };
+  return new Coordinator(deps);
 }
 
 interface Ending<Tx> {
@@ -64,7 +55,8 @@ interface Ending<Tx> {
   readonly hook: ((tx: Tx, grant: GrantRef) => unknown) | undefined;
 }
 
-class Coordinator<Tx> {
+class Coordinator<Tx> implements LeaseCoordinator<Tx> {
+  readonly reapStaleLeases: LeaseCoordinator<Tx>['reapStaleLeases'];
   readonly #deps: LeaseCoordinatorDeps<Tx>;
   readonly #room: WaitingRoom;
   readonly #held = new WeakMap<object, GrantRef>();
@@ -74,13 +66,15 @@ class Coordinator<Tx> {
   constructor(deps: LeaseCoordinatorDeps<Tx>) {
     this.#deps = deps;
     this.#room = createWaitingRoom(deps.store);
+    this.reapStaleLeases = createStaleReaper(deps.store);
   }
 
   async acquire(
     lease: AnyUseCase<Tx>,
     waitMs: number,
-    signal = new AbortController().signal,
+    options: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<CoordinatorAcquire> {
+    const { signal = new AbortController().signal } = options;
     assertNotInHook();
     assertWait(waitMs);
     const request = this.#requestOf(lease);
@@ -88,7 +82,7 @@ class Coordinator<Tx> {
     const { store, leases } = this.#deps;
     const giveBack = (ref: GrantRef): Promise<unknown> => {
       this.#held.set(lease, ref);
-      return this.releaseFailed(lease, 'the wait was given up');
+      return this.releaseFail(lease, 'the wait was given up');
     };
     const acquired = await acquireOnce(
       { store, leases, room: this.#room, giveBack },
@@ -135,39 +129,36 @@ class Coordinator<Tx> {
     const ended = await workWhileHeld({ clock, deadlines, heartbeat }, work);
     switch (ended.outcome) {
       case 'done': {
-        const released = await this.releaseDone(lease, ended.result);
+        const released = await this.releaseOk(lease, ended.result);
         if (released !== 'released') throw lossOf(released);
         return ended.result;
       }
       case 'failed':
         // The caller gets the error of the work; if the release fails, the lease runs out.
-        await this.releaseFailed(lease, ended.failure).catch(() => undefined);
+        await this.releaseFail(lease, ended.failure).catch(() => undefined);
         throw ended.failure;
       case 'lost':
         throw ended.error;
     }
   }
 
-  releaseDone<Success>(
-    lease: LeaseUseCase<Success, Tx>,
-    success: Success,
-  ): Promise<ReleaseOutcome> {
-    return this.release(lease, {
+  releaseOk<Success>(lease: LeaseUseCase<Success, Tx>, success: Success): Promise<ReleaseOutcome> {
+    return this.#release(lease, {
       result: 'ok',
       detail: null,
       hook: lease.willReleaseOk && ((tx, grant) => lease.willReleaseOk?.(tx, success, grant)),
     });
   }
 
-  releaseFailed(lease: AnyUseCase<Tx>, failure: unknown): Promise<ReleaseOutcome> {
-    return this.release(lease, {
+  releaseFail(lease: AnyUseCase<Tx>, failure: unknown): Promise<ReleaseOutcome> {
+    return this.#release(lease, {
       result: 'failed',
       detail: errorText(failure),
       hook: lease.willReleaseFail && ((tx, grant) => lease.willReleaseFail?.(tx, failure, grant)),
     });
   }
 
-  async release(lease: object, { result, detail, hook }: Ending<Tx>): Promise<ReleaseOutcome> {
+  async #release(lease: object, { result, detail, hook }: Ending<Tx>): Promise<ReleaseOutcome> {
     assertNotInHook();
     const { store, leases, principal } = this.#deps;
     const ref = this.#refOf(lease);

@@ -18,7 +18,6 @@ import {
 import {
   type LeasePlace,
   type NamespaceRange,
-  type StalePage,
   boundTransaction,
   claimReapRow,
   deleteReapRow,
@@ -96,11 +95,7 @@ async function endRange(
   return endedCount;
 }
 
-async function endPage(
-  store: KernelStore,
-  range: NamespaceRange,
-  after: LeasePlace | undefined,
-): Promise<StalePage> {
+async function endPage(store: KernelStore, range: NamespaceRange, after: LeasePlace | undefined) {
   await store.witness.ready();
   return store.transitions.$transaction(async (tx) => {
     await readClock(store, tx);
@@ -130,11 +125,7 @@ async function callBack<Tx>(
   return { calledCount, failedCount };
 }
 
-async function callOne<Tx>(
-  store: CoordinatorStore<Tx>,
-  leaseId: string,
-  fn: ReapCallback<Tx>,
-): Promise<'called' | 'failed' | 'passed'> {
+async function callOne<Tx>(store: CoordinatorStore<Tx>, leaseId: string, fn: ReapCallback<Tx>) {
   try {
     const isCalled = await retryContention(store, () => claimAndCall(store, leaseId, fn));
     if (isCalled) store.observer.reapCallback('done');
@@ -146,11 +137,7 @@ async function callOne<Tx>(
   }
 }
 
-function claimAndCall<Tx>(
-  store: CoordinatorStore<Tx>,
-  leaseId: string,
-  fn: ReapCallback<Tx>,
-): Promise<boolean> {
+function claimAndCall<Tx>(store: CoordinatorStore<Tx>, leaseId: string, fn: ReapCallback<Tx>) {
   return guestTransaction(store, async (guest) => {
     await boundTransaction(guest.sql, { boundMs: GUEST_MS_MAX, lockMs: LOCK_MS });
     return withinBound(store, GUEST_MS_MAX, async () => {

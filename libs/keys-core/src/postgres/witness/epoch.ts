@@ -152,7 +152,9 @@ export interface HoldOff {
   /** Until when, in epoch milliseconds of the database. */
   readonly until: number;
   readonly remainingMs: number;
+  /** What showed it; null when an earlier version noted it. */
   readonly cause: HoldOffCause | null;
+  /** The epoch of the database that began with it. */
   readonly epoch: number;
 }
 

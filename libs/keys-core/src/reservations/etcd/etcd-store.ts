@@ -107,10 +107,7 @@ async function readRow<Name, Value>(
 }
 
 /** All rows of a kind, in the order of their keys. Rows never change: a page need not know the others. */
-async function* pagesOf<Name, Value>(
-  calls: EtcdCalls,
-  rows: EtcdRows<Name, Value>,
-): AsyncGenerator<{ name: Name; value: Value }[]> {
+async function* pagesOf<Name, Value>(calls: EtcdCalls, rows: EtcdRows<Name, Value>) {
   const end = endOf(rows.prefix);
   let start = Buffer.from(rows.prefix);
   for (;;) {

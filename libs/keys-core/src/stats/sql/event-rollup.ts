@@ -77,7 +77,7 @@ async function countEvents(
   sql: Sql<'general'>,
   { upToId, epoch }: { readonly upToId: bigint; readonly epoch: number },
 ): Promise<{ eventCount: number; throughId: bigint } | undefined> {
-  const rows = await sql.$queryRaw<{ eventCount: number; throughId: string }[]>`
+  const [row] = await sql.$queryRaw<{ eventCount: number; throughId: string }[]>`
     with life as materialized (
       select ${EPOCH} from (select true) one left join database_epoch e on true limit 1
     ),
@@ -136,7 +136,6 @@ async function countEvents(
     -- Not joined by its value: the row as the snapshot has it may be older than the one that is locked.
     from place p, reached r
     returning r.event_count as "eventCount", r.through_id::text as "throughId"`;
-  const [row] = rows;
   if (row === undefined) return undefined;
   return { eventCount: row.eventCount, throughId: BigInt(row.throughId) };
 }

@@ -3,6 +3,7 @@
  * set, so that any number of controllers may write at once; there are 27,000 rows at most, those of
  * 25 hours, whatever the load.
  */
+import type { StatsPoint } from '../stats-types.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import type { Sql } from '../../postgres/rows.ts';
@@ -84,16 +85,12 @@ function arrayText(numbers: readonly number[] | null): string | null {
 }
 
 /** What happened in one step of time, over all faces. */
-export interface StatsStep {
+export interface StatsStep extends Omit<
+  StatsPoint,
+  'at' | `${'wait' | 'handover'}MsP${'50' | '99'}`
+> {
   /** The step's beginning, as epoch milliseconds of the database. */
   readonly at: number;
-  readonly grants: number;
-  readonly releases: number;
-  readonly expiries: number;
-  readonly revocations: number;
-  readonly denials: number;
-  readonly renewals: number;
-  readonly refusedRenewals: number;
   readonly waits: readonly number[];
   readonly handovers: readonly number[];
 }

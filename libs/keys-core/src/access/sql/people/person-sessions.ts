@@ -28,7 +28,7 @@ export async function findPersonSession(
   sql: Sql<'vital'>,
   token: string,
 ): Promise<SessionAccess | undefined> {
-  const rows = await sql.$queryRaw<Dated<SessionAccess, 'expiresAt'>[]>`
+  const [row] = await sql.$queryRaw<Dated<SessionAccess, 'expiresAt'>[]>`
     select s.id::text as "sessionId", p.id::text as "personId", p.email, p.name, p.role,
       ${SIGN_IN_METHODS} as "signInMethods",
       least(s.expires_at, s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day') as "expiresAt"
@@ -37,7 +37,6 @@ export async function findPersonSession(
     where s.token = ${token} and p.disabled_at is null and s.epoch = p.session_epoch
       and clock_timestamp() < s.expires_at
       and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'`;
-  const [row] = rows;
   return row && isoDates(row);
 }
 

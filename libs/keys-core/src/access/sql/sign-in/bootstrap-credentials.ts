@@ -119,10 +119,8 @@ async function ensureToken(
     name:
       wanted.droneId === null ? `bootstrap ${wanted.role}` : `bootstrap drone ${wanted.droneId}`,
     role: wanted.role,
-    namespaces: null,
     droneId: wanted.droneId,
     createdBy: wanted.createdBy,
-    expiresAt: null,
     ...wanted.bindings,
   });
   return secret;

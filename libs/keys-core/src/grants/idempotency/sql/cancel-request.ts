@@ -60,11 +60,7 @@ export async function cancelRequest(
  * Locks the record of a key, or records a key that is new as given up.
  * @returns the id of the ticket or the grant that is to be given up, if any.
  */
-async function lockRequest(
-  tx: Sql<'general'>,
-  face: Face,
-  key: GivingUp,
-): Promise<string | undefined> {
+async function lockRequest(tx: Sql<'general'>, face: Face, key: GivingUp) {
   const barred = await tx.$queryRaw<{ principal: string }[]>`
     insert into lease_request (principal, idempotency_key, answer)
     values (${key.principal}, ${key.idempotencyKey}, ${JSON.stringify(givenUp(face))}::jsonb)

@@ -120,11 +120,7 @@ export async function prolongTickets(
  */
 export async function leaveLine(
   sql: Sql<'transitions'>,
-  ticket: {
-    readonly ticketId: string;
-    readonly principal: string;
-    readonly idempotencyKey: string;
-  },
+  ticket: Pick<TicketRequest, 'ticketId' | 'principal' | 'idempotencyKey'>,
   answer: unknown,
 ): Promise<boolean> {
   const rows = await sql.$queryRaw<{ gone: boolean }[]>`
