@@ -3,7 +3,7 @@ import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
 import { phaseOf } from '../kernel/lease/lease.ts';
 import { type KeyRow, grantTimes, listKeys, ONE, resourcePage } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { isoOf } from '../postgres/rows.ts';
+import { isoOf } from '../postgres/sql.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 

@@ -8,7 +8,7 @@ import { type LeaseStore, renewHeld, changeRenewable } from '../grants/index.ts'
 import { timed } from '../postgres/statements/timed.ts';
 import { revokeKey, terminateBackend, type StoppingBackend } from './sql/operate-key.ts';
 import { report } from './sql/report.ts';
-import { isoOf } from '../postgres/rows.ts';
+import { isoOf } from '../postgres/sql.ts';
 import { createConnect } from './connect/connect.ts';
 import { historyPage, waiterPage } from '../lists/index.ts';
 import { getKey, listKeyPage } from './key-reads.ts';

@@ -1,7 +1,7 @@
 /** What people look at and do with leases and environments. */
 import { leaseTopic } from '../kernel/resource/resource.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
-import { isoOf } from '../postgres/rows.ts';
+import { isoOf } from '../postgres/sql.ts';
 import { revoke, changeRenewable } from '../grants/index.ts';
 import { timed } from '../postgres/statements/timed.ts';
 import { historyPage, waiterPage } from '../lists/index.ts';

@@ -14,7 +14,7 @@ import {
 import type { Store } from '../postgres/open-store.ts';
 import { pageOf } from '../postgres/paging/page-cursor.ts';
 import { readNow } from '../postgres/database-settings.ts';
-import { isoOf } from '../postgres/rows.ts';
+import { isoOf } from '../postgres/sql.ts';
 import type { Caller, DatedPage, PageInput } from '../kernel/face-types.ts';
 import type {
   ContentionView,

@@ -6,7 +6,7 @@ import { isWithinNamespace, type Resource } from '../kernel/resource/resource.ts
 import { type HistoryRow, eventCursor, readHistory, readWaiters } from '../events/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../postgres/paging/page-cursor.ts';
-import { isoOf } from '../postgres/rows.ts';
+import { isoOf } from '../postgres/sql.ts';
 import type {
   Caller,
   EventView,

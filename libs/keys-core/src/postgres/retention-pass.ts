@@ -1,6 +1,5 @@
 import type { Clock } from '../kernel/clock.ts';
-import { onlyRow, type Sql } from './rows.ts';
-import { fragment, type Fragment } from './sql.ts';
+import { type Fragment, fragment, onlyRow, type Sql } from './sql.ts';
 
 /** What one statement deletes at most, so that none holds locks for long. */
 export const ROWS_PER_STATEMENT_MAX = 1_000;

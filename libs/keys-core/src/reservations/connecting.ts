@@ -12,22 +12,17 @@ import {
   NotAtHome,
   RANDOM_ID_LENGTH,
 } from '../keys/index.ts';
-import type { Homes } from './resolving/homes.ts';
-import type { LocalHome } from './resolving/local-home.ts';
-import { peerOf, type Peers } from './peers.ts';
+import type { Homes, HomesDeps } from './resolving/homes.ts';
+import { peerOf } from './peers.ts';
 import type {
   PeerConnectInput,
   PeerConnectOutcome,
   ReservationService,
 } from './reservation-types.ts';
-import type { Resolver } from './resolving/resolver.ts';
 
-export interface ConnectingDeps {
+interface ConnectingDeps extends HomesDeps {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
   readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
-  readonly resolver: Resolver;
-  readonly local: LocalHome;
-  readonly peers: Peers;
   readonly homes: Homes;
 }
 

@@ -3,7 +3,7 @@ import type { FairUseOverrides } from '../../kernel/access/fair-use.ts';
 import type { Role } from '../../kernel/access/roles.ts';
 import { Prisma } from '../../postgres/generated/client.ts';
 import { isUuid, pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
-import { type Dated, isoDates, type Sql } from '../../postgres/rows.ts';
+import { type Dated, isoDates, type Sql } from '../../postgres/sql.ts';
 import { hashTokenSecret } from '../token-secret.ts';
 
 /** What a token is bound to besides its role. Each is null for no bound. */

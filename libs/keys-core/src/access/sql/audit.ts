@@ -1,7 +1,13 @@
 import type { AuditAction } from '../../kernel/access/audit-actions.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import { type Sql, type Dated, isoDates } from '../../postgres/rows.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+import {
+  type Dated,
+  type Fragment,
+  fragment,
+  isoDates,
+  joinFragments,
+  type Sql,
+} from '../../postgres/sql.ts';
 
 /** What an operator did outside of leases. */
 export interface AuditEntry {

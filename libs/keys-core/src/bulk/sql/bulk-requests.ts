@@ -4,8 +4,7 @@ import type { BulkProgress } from '../bulk-types.ts';
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
-import { isoOf, type Sql } from '../../postgres/rows.ts';
-import { fragment, type SqlPool } from '../../postgres/sql.ts';
+import { fragment, isoOf, type Sql, type SqlPool } from '../../postgres/sql.ts';
 
 /** A bulk action as it was asked for, and by whom. */
 export interface BulkOrder {

@@ -14,7 +14,7 @@
 import type { Face, Resource } from '../../kernel/resource/resource.ts';
 import type { BulkAction } from '../../kernel/bulk.ts';
 import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkOrder } from './bulk-requests.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 
 /** The events that the acts write. */
 const EVENT_OF_ACTION: Record<BulkAction, string> = {

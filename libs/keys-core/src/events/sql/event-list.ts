@@ -9,8 +9,7 @@ import { eventCondition, type EventFilter } from './event-filter.ts';
 import { readEventBounds } from './event-pages.ts';
 import type { EventRow } from './history.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
-import type { Sql } from '../../postgres/rows.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+import { type Fragment, fragment, joinFragments, type Sql } from '../../postgres/sql.ts';
 
 export interface EventListInput extends Omit<EventFilter, 'limits'> {
   readonly leaseId?: string | undefined;

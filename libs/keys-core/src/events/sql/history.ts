@@ -1,6 +1,6 @@
-import type { EventView } from '../../kernel/face-types.ts';
+import type { EventView, WaiterView } from '../../kernel/face-types.ts';
 import type { Resource } from '../../kernel/resource/resource.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
+import { C, type Sql } from '../../postgres/sql.ts';
 
 /** An event as a history shows it; `at` is epoch milliseconds. */
 export interface EventRow extends Resource, Omit<EventView, 'at' | 'datacenter' | 'face'> {

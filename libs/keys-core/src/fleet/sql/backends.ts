@@ -2,9 +2,8 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import type { BackendStatus } from '../../kernel/fleet/backend-state.ts';
 import { withinLimits } from '../../lists/index.ts';
 import { pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
-import { type Sql, type Dated, isoDates } from '../../postgres/rows.ts';
+import { type Dated, fragment, isoDates, joinFragments, type Sql } from '../../postgres/sql.ts';
 import type { BackendStateView, BackendView } from '../fleet-views.ts';
-import { fragment, joinFragments } from '../../postgres/sql.ts';
 
 export interface BackendListInput {
   readonly droneId?: string | undefined;

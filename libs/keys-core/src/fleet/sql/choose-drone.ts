@@ -5,7 +5,7 @@
  * at the same moment do not all choose the same drone.
  */
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 import { heartbeatAgeMsMax } from './drones.ts';
 import { isForbiddenEnv, isSpawnAllowed } from '../spawn-allowance.ts';

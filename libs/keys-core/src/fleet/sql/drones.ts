@@ -2,9 +2,8 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import { type Sql, type Dated, isoDates } from '../../postgres/rows.ts';
+import { type Dated, type Fragment, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
 import type { DroneView } from '../fleet-views.ts';
-import { fragment, type Fragment } from '../../postgres/sql.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
 /** After this many intervals without a heartbeat a drone counts as unreachable (design 6.1). */

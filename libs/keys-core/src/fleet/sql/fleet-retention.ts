@@ -1,6 +1,5 @@
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
-import type { Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { fragment, type Sql } from '../../postgres/sql.ts';
 
 /** Closed actions are of no use after this; they are kept a while for people who look into a fault. */
 const CLOSED_ACTION_HOURS = 24;

@@ -1,7 +1,7 @@
 import type { Ladder } from '../../kernel/lease/ladder.ts';
 import { invariant } from '../../kernel/errors/index.ts';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
+import { C, type Sql } from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { GRANT_EVENTS } from './parts/grant-facts.ts';
 import { upsertGrants } from './parts/upsert-grants.ts';

@@ -1,7 +1,6 @@
 import type { EndReason } from '../../kernel/lease/lease.ts';
 import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
+import { C, fragment, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
 import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
 import { isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/clock/expiry.ts';
 import { IS_ACTIVE_HOME, NOT_READ_BACK } from './at-home.ts';

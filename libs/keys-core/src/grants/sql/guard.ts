@@ -1,7 +1,7 @@
 /** What a statement that grants, or acts on expiry, is given: how far the database can be trusted. */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import { isHeldOff, type GrantGuard } from '../../postgres/clock/expiry.ts';
 
 type Watching = Pick<KernelStore, 'clock' | 'clockWatch'>;

@@ -1,8 +1,7 @@
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import type { Named } from '../../kernel/resource/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 import { EXPIRE_LOCKED } from './parts/expired.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 

@@ -1,6 +1,6 @@
 import type { Resource } from '../../kernel/resource/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import { EXPIRE_LOCKED } from './parts/expired.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 

@@ -2,7 +2,7 @@ import type { Ladder } from '../../kernel/lease/ladder.ts';
 import { invariant } from '../../kernel/errors/index.ts';
 import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/lease/outcomes.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
 import { LOG_PLACE } from '../../postgres/clock/expiry.ts';

@@ -1,5 +1,5 @@
 import type { Face, Named } from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import type { OperatorRequest } from './set-renewable.ts';
 
 export interface RevokeRequest extends OperatorRequest {

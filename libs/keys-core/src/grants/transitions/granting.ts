@@ -7,7 +7,7 @@ import { resourceKey } from '../../kernel/resource/resource.ts';
 import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import { readLeases, type Sql } from '../../postgres/rows.ts';
+import { readLeases, type Sql } from '../../postgres/sql.ts';
 import { assertNoHoldOff, guardNow, readClock, limitLockWait } from '../sql/guard.ts';
 import {
   grantedOutcome,

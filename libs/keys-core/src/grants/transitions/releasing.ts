@@ -2,7 +2,7 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import type { ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
 import { type Face, leaseTopic } from '../../kernel/resource/resource.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import { readEndedGrants, type PastEnd } from '../sql/parts/ended-grants.ts';
 import { release, type Released, type ReleaseRequest } from '../sql/release.ts';
 import { timed } from '../../postgres/statements/timed.ts';

@@ -19,7 +19,7 @@ import { LeaseError, assertNever, invariant } from '../../kernel/errors/index.ts
 import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
 import { createKeyStateReader, type KeyStateRow } from '../sql/key-state.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { isoOf } from '../../postgres/rows.ts';
+import { isoOf } from '../../postgres/sql.ts';
 import { dropTicket, holdTicket } from '../../grants/index.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
 import type { ConnectResult, KeyService, NamedConnect } from '../key-types.ts';
@@ -135,10 +135,7 @@ class OneConnect {
   }
 
   /** @throws {LeaseError} the decision's code when the wait is over. */
-  async #wait(
-    decision: Extract<ConnectDecision, { do: 'wait' }>,
-    state: KeyState | undefined,
-  ): Promise<void> {
+  async #wait(decision: Extract<ConnectDecision, { do: 'wait' }>, state: KeyState | undefined) {
     const { input, caller, signal } = this.#wanted;
     const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
     if (leftMs <= 0) {

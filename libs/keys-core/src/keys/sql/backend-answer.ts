@@ -1,5 +1,5 @@
 import type { ConnectResult } from '../key-types.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 
 /** What a caller of `connect` learns about a backend. */
 type BackendAnswerRow = Omit<ConnectResult, 'key' | 'spawned'> & ConnectResult['key'];

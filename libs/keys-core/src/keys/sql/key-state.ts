@@ -2,8 +2,7 @@ import type { Resource, Named } from '../../kernel/resource/resource.ts';
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import { createCoalescer } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** What connect needs of a lease row: half of its columns, because this is the busiest query. */
 export type KeyLease = Omit<

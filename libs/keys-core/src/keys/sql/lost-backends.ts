@@ -1,5 +1,5 @@
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
 /**

@@ -5,7 +5,7 @@ import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { releaseAlone } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 
 interface BackendRow extends GrantRef, Named {
   readonly status: BackendStatus;

@@ -12,7 +12,7 @@ import {
   isAtHome,
 } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import type { Seen } from '../../postgres/witness/witness-stamp.ts';
 
 /** What the connect transaction writes besides the grant. */

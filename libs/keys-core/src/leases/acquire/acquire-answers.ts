@@ -3,7 +3,7 @@ import type { Named } from '../../kernel/resource/resource.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { GrantRequest, Grant } from '../../kernel/lease/outcomes.ts';
 import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
-import { isoOf } from '../../postgres/rows.ts';
+import { isoOf } from '../../postgres/sql.ts';
 import { leaseDeadlines } from './deadlines.ts';
 import type { AcquireAnswer, AcquireInput, CallerLife, HeldAnswer } from '../lease-types.ts';
 import type { Refused } from './line.ts';

@@ -1,8 +1,7 @@
 import type { ContentionView } from '../lease-views.ts';
-import type { Face, Resource } from '../../kernel/resource/resource.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A waiter, and the holder that it waits for. Instants are epoch milliseconds of the database. */
 export interface WaiterRow extends Omit<ContentionView, 'since' | 'heldSince'> {

@@ -1,7 +1,6 @@
 import type { LeaseDeclaration } from '../lease-views.ts';
 import { withinLimits } from '../../lists/index.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A lease that a service declares. */
 export type DeclarationRequest = Pick<LeaseDeclaration, 'namespace' | 'ttlMs' | 'description'>;

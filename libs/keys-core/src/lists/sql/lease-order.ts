@@ -2,8 +2,7 @@
 import type { Named } from '../../kernel/resource/resource.ts';
 import type { Phase, LeaseRow } from '../../kernel/lease/lease.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
-import { C } from '../../postgres/rows.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+import { C, type Fragment, fragment, joinFragments } from '../../postgres/sql.ts';
 
 export interface LeaseOrder {
   readonly by: 'name' | 'grantedAt' | 'expiresAt';

@@ -24,8 +24,14 @@ import {
   withinNamespace,
   type LeaseOrder,
 } from './lease-order.ts';
-import { C, LEASE_COLUMNS, type Sql } from '../../postgres/rows.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+import {
+  C,
+  type Fragment,
+  fragment,
+  joinFragments,
+  LEASE_COLUMNS,
+  type Sql,
+} from '../../postgres/sql.ts';
 
 /** Which resources are asked for. */
 export interface ResourceFilter extends Omit<

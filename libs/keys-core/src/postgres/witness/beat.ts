@@ -1,7 +1,6 @@
 import type { ClockBelief } from '../clock/clock-watch.ts';
 import { removeOld, type RetentionPass } from '../retention-pass.ts';
-import { onlyRow, type Sql } from '../rows.ts';
-import { fragment } from '../sql.ts';
+import { fragment, onlyRow, type Sql } from '../sql.ts';
 import type { LogPlace, WitnessMark } from './witness-stamp.ts';
 import { isBehind, LOG_PLACE } from '../clock/expiry.ts';
 

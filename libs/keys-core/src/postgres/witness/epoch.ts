@@ -1,5 +1,5 @@
 import { noteLongestTtl } from '../clock/longest-ttl.ts';
-import { onlyRow, type Sql } from '../rows.ts';
+import { onlyRow, type Sql } from '../sql.ts';
 
 /** What showed that the database has changed. */
 export type HoldOffCause =

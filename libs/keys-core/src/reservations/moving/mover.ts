@@ -11,6 +11,7 @@
  * a move that was cut short is finished by the next connect, or when the same move is requested
  * again. One that the controllers carry out is finished by them (`pending-moves.ts`).
  */
+import type { HomesDeps } from '../resolving/homes.ts';
 import { movedMeanwhile, conflict } from '../invalid.ts';
 import { keyTopic } from '../../kernel/resource/resource.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
@@ -24,18 +25,13 @@ import type { Store } from '../../postgres/open-store.ts';
 import type { ReservationStatus } from '../sql/activate.ts';
 import { moveAway } from '../sql/move-away.ts';
 import type { Caller } from '../../kernel/face-types.ts';
-import type { LocalHome } from '../resolving/local-home.ts';
-import { peerOf, type Peers } from '../peers.ts';
+import { peerOf } from '../peers.ts';
 import type { ReservationStore } from '../store/reservation-store.ts';
 import type { Home, MoveInput, Moved, ReservationService } from '../reservation-types.ts';
-import type { Resolver } from '../resolving/resolver.ts';
 
-interface MoverDeps {
+interface MoverDeps extends Omit<HomesDeps, 'store'> {
   readonly store: Store;
   readonly reservations: ReservationStore;
-  readonly resolver: Resolver;
-  readonly local: LocalHome;
-  readonly peers: Peers;
 }
 
 type Moving = Pick<ReservationService, 'move' | 'moveHere'>;
@@ -74,10 +70,7 @@ class Mover implements Moving {
   }
 
   /** Where the key lives, as that datacenter reports it, and whether it has only just arrived there. */
-  async #findHome(
-    input: MoveInput,
-    caller: Caller,
-  ): Promise<{ readonly home: Home; readonly isJustThere: boolean }> {
+  async #findHome(input: MoveInput, caller: Caller) {
     const { resolver } = this.#deps;
     for (;;) {
       const home = await resolver.resolve(input.key);
@@ -114,11 +107,7 @@ class Mover implements Moving {
   }
 
   /** Step 2. @throws {LeaseError} `reservation.key_held`, `reservation.moved_meanwhile`. */
-  async #leave(
-    home: Home,
-    input: MoveInput,
-    { toId, caller }: { toId: string; caller: Caller },
-  ): Promise<ReservationPointer> {
+  async #leave(home: Home, input: MoveInput, { toId, caller }: { toId: string; caller: Caller }) {
     const { store, resolver } = this.#deps;
     const outcome = await moveAway(store, {
       key: input.key,

@@ -11,7 +11,7 @@ import {
   type ReservationPointer,
 } from '../../kernel/resource/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
+import { C, onlyRow, type Sql } from '../../postgres/sql.ts';
 import { ensureLeaseRow } from '../../grants/index.ts';
 import { putPointer } from './home-rows.ts';
 

@@ -18,7 +18,7 @@ import {
 } from '../../grants/index.ts';
 import { recordLostBackends } from '../../keys/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { C, onlyRow, readLeases, type Sql } from '../../postgres/rows.ts';
+import { C, onlyRow, readLeases, type Sql } from '../../postgres/sql.ts';
 import { putPointer, readPointer } from './home-rows.ts';
 
 export interface MovePlan {

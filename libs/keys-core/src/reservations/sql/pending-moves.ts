@@ -1,8 +1,7 @@
 /** Moves that were asked for, and are carried out by the controllers of the datacenter that is left. */
 import type { PendingMove } from '../reservation-types.ts';
 import { reservationKeyText, type ReservationKey } from '../../kernel/resource/reservation.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A move that was asked for; instants are epoch milliseconds. */
 export interface PendingMoveRow extends Omit<PendingMove, 'key' | 'askedAt' | 'heldBy'> {

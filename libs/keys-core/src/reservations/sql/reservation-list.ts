@@ -4,8 +4,7 @@ import type { ReservationListInput, ReservationView } from '../reservation-types
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import { C, isoOf } from '../../postgres/rows.ts';
-import { fragment, joinFragments } from '../../postgres/sql.ts';
+import { C, fragment, isoOf, joinFragments } from '../../postgres/sql.ts';
 
 /** A reservation of this datacenter; instants are epoch milliseconds. */
 interface ReservationRow extends Omit<

@@ -9,9 +9,8 @@
  */
 import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
 import { EPOCH, FinalMark, readEventMark } from '../../events/index.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import { fragment, type Sql } from '../../postgres/sql.ts';
 import { STATS_KEPT_HOURS, bucketOf } from './stats-buckets.ts';
-import { fragment } from '../../postgres/sql.ts';
 
 /** A statement of this many takes some 50 ms; it is one range of the primary key. */
 const EVENTS_PER_STATEMENT_MAX = 10_000;

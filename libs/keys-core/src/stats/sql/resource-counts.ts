@@ -6,7 +6,7 @@ import {
   type BackendStatus,
 } from '../../kernel/fleet/backend-state.ts';
 import { FACES, RESERVED_NAMESPACE, type Face } from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 
 /** The states of a face's resources. */
 export interface ResourceCounts extends FaceCounts {

@@ -6,9 +6,8 @@
 import type { StatsPoint } from '../stats-types.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import { type Fragment, fragment, joinFragments, type Sql } from '../../postgres/sql.ts';
 import { DURATION_PLACES } from '../histogram.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
 
 /** The length of a bucket. */
 export const STATS_BUCKET_MS = 10_000;

@@ -1,7 +1,6 @@
 import type { Face } from '../../kernel/resource/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import type { Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { fragment, type Sql } from '../../postgres/sql.ts';
 import { expiredReason, IS_CONFIRMED } from '../../grants/sql/parts/expired.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { LeaseError } from '../../../kernel/errors/index.ts';
 import type { OrderedRole } from '../../../kernel/access/roles.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 import { readForRefusal } from './people-changes.ts';
 
 /** For how long the link of an invitation can be used. */

@@ -8,8 +8,7 @@
  */
 import { LeaseError } from '../../../kernel/errors/index.ts';
 import type { OrderedRole } from '../../../kernel/access/roles.ts';
-import type { Sql } from '../../../postgres/rows.ts';
-import { fragment } from '../../../postgres/sql.ts';
+import { fragment, type Sql } from '../../../postgres/sql.ts';
 
 const ADMINS = fragment`
   admins as materialized (

@@ -1,6 +1,5 @@
 import { removeOld, type RetentionPass } from '../../../postgres/retention-pass.ts';
-import type { Sql } from '../../../postgres/rows.ts';
-import { fragment } from '../../../postgres/sql.ts';
+import { fragment, type Sql } from '../../../postgres/sql.ts';
 import { SESSION_IDLE_DAYS } from './person-sessions.ts';
 import { FAILURES_KEPT_MINUTES } from '../sign-in/sign-in-failures.ts';
 

@@ -1,7 +1,7 @@
 import type { PersonView } from '../../people-types.ts';
 import { LeaseError } from '../../../kernel/errors/index.ts';
 import { isUuid, pageOf, placeAfter } from '../../../postgres/paging/page-cursor.ts';
-import { type Dated, isoDates, type Sql } from '../../../postgres/rows.ts';
+import { type Dated, isoDates, type Sql } from '../../../postgres/sql.ts';
 import { SESSION_IDLE_DAYS } from './person-sessions.ts';
 import { SIGN_IN_METHODS } from '../sign-in/sign-in-methods.ts';
 

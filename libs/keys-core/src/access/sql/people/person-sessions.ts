@@ -1,5 +1,5 @@
 import type { OrderedRole } from '../../../kernel/access/roles.ts';
-import { type Sql, type Dated, isoDates } from '../../../postgres/rows.ts';
+import { type Dated, isoDates, type Sql } from '../../../postgres/sql.ts';
 import { SIGN_IN_METHODS, type SignInMethod } from '../sign-in/sign-in-methods.ts';
 
 /** A session that is not used for this long ends. */

@@ -3,7 +3,7 @@ import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Role } from '../../../kernel/access/roles.ts';
 import type { Store } from '../../../postgres/open-store.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 import {
   findToken,
   hasAdminToken,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Store } from '../../../postgres/open-store.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 import { writeAudit } from '../audit.ts';
 import { hashPassword, newPassword } from '../../password.ts';
 import { setPassword } from '../people/person-passwords.ts';

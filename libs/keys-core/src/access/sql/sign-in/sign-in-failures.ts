@@ -5,8 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import type { Sql } from '../../../postgres/rows.ts';
-import { fragment, type Fragment } from '../../../postgres/sql.ts';
+import { type Fragment, fragment, type Sql } from '../../../postgres/sql.ts';
 
 /** Failures within an hour after which an address is locked for their source. */
 export const SIGN_IN_FAILURES_MAX = 10;

@@ -8,7 +8,7 @@ import { type Face, type Resource, leaseTopic } from '../../../kernel/resource/r
 import type { Store } from '../../../postgres/open-store.ts';
 import { releaseAlone, wakeWaiters } from '../../transitions/releasing.ts';
 import type { RequestKey } from './requests.ts';
-import { C, type Sql } from '../../../postgres/rows.ts';
+import { C, type Sql } from '../../../postgres/sql.ts';
 import type { Released, ReleaseRequest } from '../../sql/release.ts';
 
 export type CancelOutcome = 'cancelled' | 'released' | 'not_found';

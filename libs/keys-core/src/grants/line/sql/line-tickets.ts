@@ -4,7 +4,7 @@
  * that it will become, so that a replay of its request finds either.
  */
 import type { Resource } from '../../../kernel/resource/resource.ts';
-import { C, type Sql } from '../../../postgres/rows.ts';
+import { C, type Sql } from '../../../postgres/sql.ts';
 
 /** How long a ticket counts without being prolonged. */
 const LINE_TICKET_MS = 500;

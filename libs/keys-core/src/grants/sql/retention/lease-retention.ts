@@ -4,8 +4,7 @@ import {
   removeOld,
   type RetentionPass,
 } from '../../../postgres/retention-pass.ts';
-import type { Sql } from '../../../postgres/rows.ts';
-import { fragment } from '../../../postgres/sql.ts';
+import { fragment, type Sql } from '../../../postgres/sql.ts';
 import { dropOldRequests } from '../../idempotency/sql/requests.ts';
 import { dropLapsedTickets } from '../../line/sql/tickets.ts';
 
