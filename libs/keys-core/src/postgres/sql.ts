@@ -1,6 +1,7 @@
 /**
- * Statements with parameters, what they are sent with, and what they have in common. Fragments are those that Prisma's client
- * knows when they are nested; `libs/core` is built with others of the same shape, without Prisma.
+ * Statements with parameters, what they are sent with, and what they have in common. Fragments are
+ * those that Prisma's client knows when they are nested; `libs/core` is built with others of the same
+ * shape, without Prisma.
  */
 import {
   empty,

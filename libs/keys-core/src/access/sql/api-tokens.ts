@@ -90,15 +90,16 @@ const VIEW_COLUMNS = Prisma.sql`${ACCESS_COLUMNS}, t.created_by as "createdBy",
  * @throws {LeaseError} `request.invalid` when the secret is stored already, or the token would have expired.
  */
 export async function insertToken(sql: Sql<'general'>, token: NewToken): Promise<TokenView> {
+  const { expiresAt = null } = token;
   const [row] = await sql.$queryRaw<TokenRow[]>`
     insert into api_token as t (id, name, secret_hash, role, namespaces, drone_id, created_by, expires_at,
       programs, capacity, addresses, limits)
     select ${token.tokenId}::uuid, ${token.name}, ${hashTokenSecret(token.secret)}, ${token.role},
       ${[...(token.namespaces ?? [])]}::text[], ${token.droneId ?? null}, ${token.createdBy},
-      ${token.expiresAt ?? null}::timestamptz, ${[...(token.programs ?? [])]}::text[],
+      ${expiresAt}::timestamptz, ${[...(token.programs ?? [])]}::text[],
       ${token.capacity ?? null}::int, ${[...(token.addresses ?? [])]}::text[],
       ${token.limits == null ? null : JSON.stringify(token.limits)}::jsonb
-    where ${token.expiresAt ?? null}::timestamptz is null or ${token.expiresAt ?? null}::timestamptz > clock_timestamp()
+    where ${expiresAt}::timestamptz is null or ${expiresAt}::timestamptz > clock_timestamp()
     on conflict (secret_hash) do nothing
     returning ${VIEW_COLUMNS}`;
   if (row === undefined) {

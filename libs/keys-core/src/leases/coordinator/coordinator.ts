@@ -46,7 +46,16 @@ export interface LeaseCoordinatorDeps<Tx> {
 /** @see LeaseCoordinator */
 export function createLeaseCoordinator<Tx>(deps: LeaseCoordinatorDeps<Tx>): LeaseCoordinator<Tx> {
   assertText('holder', deps.holder, { bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
-  return new Coordinator(deps);
+  const coordinator = new Coordinator(deps);
+  return {
+    acquire: (lease, waitMs, options) => coordinator.acquire(lease, waitMs, options?.signal),
+    heartbeat: (lease) => coordinator.heartbeat(lease),
+    whileHeld: (lease, work) => coordinator.whileHeld(lease, work),
+    releaseOk: (lease, success) => coordinator.releaseOk(lease, success),
+    releaseFail: (lease, failure) => coordinator.releaseFail(lease, failure),
+    acquireOrRenew: (lease) => coordinator.acquireOrRenew(lease),
+    reapStaleLeases: createStaleReaper(deps.store),
+  };
 }
 
 interface Ending<Tx> {
@@ -55,8 +64,7 @@ interface Ending<Tx> {
   readonly hook: ((tx: Tx, grant: GrantRef) => unknown) | undefined;
 }
 
-class Coordinator<Tx> implements LeaseCoordinator<Tx> {
-  readonly reapStaleLeases: LeaseCoordinator<Tx>['reapStaleLeases'];
+class Coordinator<Tx> {
   readonly #deps: LeaseCoordinatorDeps<Tx>;
   readonly #room: WaitingRoom;
   readonly #held = new WeakMap<object, GrantRef>();
@@ -66,15 +74,13 @@ class Coordinator<Tx> implements LeaseCoordinator<Tx> {
   constructor(deps: LeaseCoordinatorDeps<Tx>) {
     this.#deps = deps;
     this.#room = createWaitingRoom(deps.store);
-    this.reapStaleLeases = createStaleReaper(deps.store);
   }
 
   async acquire(
     lease: AnyUseCase<Tx>,
     waitMs: number,
-    options: { readonly signal?: AbortSignal | undefined } = {},
+    signal = new AbortController().signal,
   ): Promise<CoordinatorAcquire> {
-    const { signal = new AbortController().signal } = options;
     assertNotInHook();
     assertWait(waitMs);
     const request = this.#requestOf(lease);
