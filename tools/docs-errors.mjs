@@ -30,7 +30,7 @@ const sections = Object.entries(ERROR_CODES).map(
     }\n`,
 );
 const commandSections = Object.entries(COMMAND_ERROR_CODES).map(
-  ([name, { exitCode, text, doc }]) =>
+  ([name, { exitCode = 1, text, doc }]) =>
     `### \`${name}\`\n\n${text}\n\n${doc}\n\nExit code ${exitCode}.\n`,
 );
 const page = `# Errors

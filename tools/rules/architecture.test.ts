@@ -80,7 +80,7 @@ describe('the boundaries', () => {
     ],
     [
       'the database layer imports no slice',
-      'libs/keys-core/src/postgres/rows.ts',
+      'libs/keys-core/src/postgres/sql.ts',
       "import { createConnect } from '../keys/connect/connect.ts';\nvoid createConnect;",
       IMPORTS,
     ],
@@ -215,7 +215,7 @@ describe('the boundaries', () => {
     ],
     [
       'statements take parameters, never text',
-      'libs/keys-core/src/postgres/rows.ts',
+      'libs/keys-core/src/postgres/sql.ts',
       "declare const db: { $queryRawUnsafe(sql: string): void };\ndb.$queryRawUnsafe('select');",
       'no-restricted-syntax',
     ],

@@ -1,6 +1,6 @@
 /** What `@leasehold/core` is made of: leases for a service that shares the database. */
 export { ERROR_CODES, LeaseError, type ErrorCode } from './kernel/errors/index.ts';
-export type { Clock, IdSource } from './kernel/clock.ts';
+export type { Clock } from './kernel/clock.ts';
 export type { GrantRef, RefusalReason, ReleaseOutcome } from './kernel/lease/outcomes.ts';
 export type { LeaseId, LeaseUseCase, Scope } from './leases/coordinator/use-case.ts';
 export type {

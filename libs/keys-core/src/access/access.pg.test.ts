@@ -7,7 +7,7 @@ import { waitUntil } from '@leasehold/testing';
 import { openKernel } from '../testing/kernel-fixture.ts';
 import { encodeCursor } from '../postgres/paging/page-cursor.ts';
 import type { Store } from '../postgres/open-store.ts';
-import type { Sql } from '../postgres/rows.ts';
+import type { Sql } from '../postgres/sql.ts';
 import {
   findToken,
   insertToken,

@@ -6,14 +6,7 @@ export {
   type SessionAuthority,
 } from './session-authority.ts';
 export { isAdminSignIn } from './sql/sign-in/admin-sign-in.ts';
-export {
-  insertToken,
-  type NewToken,
-  type TokenAccess,
-  type TokenBindings,
-  tokensInForce,
-  type TokenView,
-} from './sql/api-tokens.ts';
+export { insertToken, type NewToken, type TokenBindings, tokensInForce } from './sql/api-tokens.ts';
 export {
   type AuditEntry,
   type AuditListInput,
@@ -34,10 +27,10 @@ export {
   makeAdmin,
 } from './sql/sign-in/first-admin.ts';
 export { type Accepted, acceptInvitation, isInvitationOpen } from './sql/people/invitations.ts';
-export { hasOidcAccount } from './sql/sign-in/oidc-accounts.ts';
+export { hasOidcAccount } from './sql/sign-in/sign-in-methods.ts';
 export { readForRefusal, recordSignIn } from './sql/people/people-changes.ts';
 export { removeOldPeopleRows } from './sql/people/people-retention.ts';
-export { findPersonId, type PersonRow } from './sql/people/people.ts';
+export { findPersonId } from './sql/people/people.ts';
 export { readPasswordHash, replacePassword, setPassword } from './sql/people/person-passwords.ts';
 export {
   endOtherSessions,
@@ -46,12 +39,10 @@ export {
   personSessionsInForce,
   readSessionEpoch,
   SESSION_DAYS_MAX,
-  type SessionAccess,
 } from './sql/people/person-sessions.ts';
 export {
   countSignInTry,
   forgetSignInFailures,
-  type SignInTry,
   sourceOfTries,
   takeBackSignInTry,
   type TriedAt,
@@ -62,4 +53,4 @@ export { createHoldOffService, viewOf } from './hold-off-service.ts';
 export { createPeopleService } from './people-service.ts';
 export type { Invitation, PeopleService, PersonView } from './people-types.ts';
 export { createTokenService } from './token-service.ts';
-export type { LimitUse, TokenRequest, TokenService, UseReport } from './token-types.ts';
+export type { LimitUse, TokenRequest, TokenService } from './token-types.ts';

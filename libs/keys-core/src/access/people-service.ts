@@ -1,5 +1,5 @@
 import type { Actor } from '../kernel/access/actor.ts';
-import type { Invitation, PeopleService } from './people-types.ts';
+import type { Invitation, PeopleService, PersonAct } from './people-types.ts';
 import type { AuditAction } from '../kernel/access/audit-actions.ts';
 import {
   changeRole,
@@ -17,11 +17,6 @@ import { writeAudit, type AuditEntry } from './sql/audit.ts';
 import type { Store } from '../postgres/open-store.ts';
 
 type Tx = Parameters<typeof writeAudit>[0];
-
-interface Act {
-  readonly personId: string;
-  readonly reason?: string | undefined;
-}
 
 /**
  * People over the store. Every change is audited in its own transaction, and then reported to every
@@ -100,7 +95,7 @@ export function createPeopleService(store: Store): PeopleService {
   };
 }
 
-async function resetPassword(tx: Tx, act: Act, actor: Actor): Promise<Invitation> {
+async function resetPassword(tx: Tx, act: PersonAct, actor: Actor): Promise<Invitation> {
   const secret = newInvitationSecret();
   const { personId } = act;
   const { email, expiresAt } = await openPasswordReset(tx, { personId, secret });
@@ -110,7 +105,7 @@ async function resetPassword(tx: Tx, act: Act, actor: Actor): Promise<Invitation
 }
 
 /** @returns how many sessions have ended. */
-async function signOutEverywhere(tx: Tx, act: Act, actor: Actor): Promise<number> {
+async function signOutEverywhere(tx: Tx, act: PersonAct, actor: Actor): Promise<number> {
   const { email } = await readForRefusal(tx, act.personId);
   const endedCount = await endSessionsOf(tx, act.personId);
   await writeAudit(tx, entry('people.signOutEverywhere', act, actor, { email, endedCount }));
@@ -118,7 +113,7 @@ async function signOutEverywhere(tx: Tx, act: Act, actor: Actor): Promise<number
 }
 
 /** @returns whether the person was disabled or locked out. */
-async function enable(tx: Tx, act: Act, actor: Actor): Promise<boolean> {
+async function enable(tx: Tx, act: PersonAct, actor: Actor): Promise<boolean> {
   const { changed: wasDisabled, email } = await enablePerson(tx, act.personId);
   const wasLocked = await forgetSignInFailures(tx, email);
   // A session that began while the person was being disabled must not become valid again.
@@ -130,7 +125,7 @@ async function enable(tx: Tx, act: Act, actor: Actor): Promise<boolean> {
 
 function entry(
   action: AuditAction,
-  act: Act,
+  act: PersonAct,
   actor: Actor,
   detail: Readonly<Record<string, unknown>>,
 ): AuditEntry {

@@ -27,6 +27,12 @@ export interface Invitation {
   readonly expiresAt: string;
 }
 
+/** What an administrator does to a person. */
+export interface PersonAct {
+  readonly personId: string;
+  readonly reason?: string | undefined;
+}
+
 /** Who may sign in to the console. Nobody can take the last administrator away. */
 export interface PeopleService {
   list(input: { cursor?: string | undefined; limit: number }): Promise<Page<PersonView>>;
@@ -39,36 +45,21 @@ export interface PeopleService {
     actor: Actor,
   ): Promise<Invitation>;
   /** @throws {LeaseError} `person.not_found`, `person.last_admin`. */
-  setRole(
-    input: { personId: string; role: OrderedRole; reason?: string | undefined },
-    actor: Actor,
-  ): Promise<{ changed: boolean }>;
+  setRole(input: PersonAct & { role: OrderedRole }, actor: Actor): Promise<{ changed: boolean }>;
   /**
    * Ends the person's sessions too. `tokensMade` are those in force that they made: they go on
    * working until somebody revokes them.
    * @throws {LeaseError} `person.not_found`, `person.last_admin`.
    */
-  disable(
-    input: { personId: string; reason?: string | undefined },
-    actor: Actor,
-  ): Promise<{ changed: boolean; tokensMade: number }>;
+  disable(input: PersonAct, actor: Actor): Promise<{ changed: boolean; tokensMade: number }>;
   /** Lets a disabled or locked person sign in again. @throws {LeaseError} `person.not_found`. */
-  enable(
-    input: { personId: string; reason?: string | undefined },
-    actor: Actor,
-  ): Promise<{ changed: boolean }>;
+  enable(input: PersonAct, actor: Actor): Promise<{ changed: boolean }>;
   /**
    * Makes a link with which somebody who has joined chooses a new password; an earlier link ends.
    * The old password works until the link is used. Then their sessions and any lock-out end.
    * @throws {LeaseError} `person.not_found`, `person.not_joined`, `person.disabled`.
    */
-  resetPassword(
-    input: { personId: string; reason?: string | undefined },
-    actor: Actor,
-  ): Promise<Invitation>;
+  resetPassword(input: PersonAct, actor: Actor): Promise<Invitation>;
   /** @throws {LeaseError} `person.not_found`. */
-  signOutEverywhere(
-    input: { personId: string; reason?: string | undefined },
-    actor: Actor,
-  ): Promise<{ endedCount: number }>;
+  signOutEverywhere(input: PersonAct, actor: Actor): Promise<{ endedCount: number }>;
 }

@@ -3,6 +3,7 @@
  * ({@link CACHE_MS}), and whatever ends a session or changes what its person may do makes every
  * answer stale by a hint. Without the hint it takes effect after that moment.
  */
+import { keepNewest } from '../kernel/keep-newest.ts';
 import type { Store } from '../postgres/open-store.ts';
 import {
   findPersonSession,
@@ -48,10 +49,7 @@ export function createSessionAuthority(
     const known = cached.get(token);
     if (known !== undefined && nowMs - known.readAtMs < CACHE_MS) return known.access;
     const entry = { access: findPersonSession(store.vital, token), readAtMs: nowMs };
-    cached.delete(token);
-    const [oldest] = cached.keys();
-    if (oldest !== undefined && cached.size >= CACHED_SESSIONS_MAX) cached.delete(oldest);
-    cached.set(token, entry);
+    keepNewest(cached, CACHED_SESSIONS_MAX, [token, entry]);
     entry.access.catch(() => {
       // A failure is not an answer: the next caller asks again.
       if (cached.get(token) === entry) cached.delete(token);

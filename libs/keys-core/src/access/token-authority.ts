@@ -5,6 +5,7 @@
  * after {@link CACHE_MS} at the latest. Wrong secrets are kept apart: however many come, they
  * displace no good one.
  */
+import { keepNewest } from '../kernel/keep-newest.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { createCoalescer } from '../grants/index.ts';
@@ -43,14 +44,6 @@ export interface TokenAuthority {
 interface CachedToken {
   readonly access: Promise<TokenAccess | undefined>;
   readonly readAtMs: number;
-}
-
-/** Keeps an entry; the oldest goes when there are too many. */
-function remember(tokens: Map<string, CachedToken>, secretHash: string, entry: CachedToken): void {
-  tokens.delete(secretHash);
-  const [oldest] = tokens.keys();
-  if (oldest !== undefined && tokens.size >= CACHED_TOKENS_MAX) tokens.delete(oldest);
-  tokens.set(secretHash, entry);
 }
 
 function createLookups(store: Pick<Store, 'vital'>): Coalescer<string, TokenAccess | undefined> {
@@ -95,7 +88,7 @@ export function createTokenAuthority(
       access: lookups.submit(secretHash),
       readAtMs: store.clock.nowMs(),
     };
-    remember(unproven, secretHash, entry);
+    keepNewest(unproven, CACHED_TOKENS_MAX, [secretHash, entry]);
     entry.access.then(
       (access) => {
         if (access === undefined) {
@@ -103,7 +96,7 @@ export function createTokenAuthority(
         } else if (unproven.get(secretHash) === entry) {
           // Not when a hint came meanwhile: the answer may be from before the change.
           unproven.delete(secretHash);
-          remember(good, secretHash, entry);
+          keepNewest(good, CACHED_TOKENS_MAX, [secretHash, entry]);
         }
       },
       () => {

@@ -13,18 +13,10 @@ export function createTokenService(store: Store, fairUse: UseReport): TokenServi
       const secret = newTokenSecret();
       const token = await store.prisma.$transaction(async (tx) => {
         const made = await insertToken(tx, {
+          ...request,
           tokenId: store.ids.uuid(),
           secret,
-          name: request.name,
-          role: request.role,
-          namespaces: request.namespaces ?? null,
-          droneId: request.droneId ?? null,
           createdBy: actor.actor,
-          expiresAt: request.expiresAt ?? null,
-          programs: request.programs ?? null,
-          capacity: request.capacity ?? null,
-          addresses: request.addresses ?? null,
-          limits: request.limits ?? null,
         });
         const { role, namespaces, droneId, expiresAt } = made;
         const { programs, capacity, addresses, limits } = made;

@@ -148,11 +148,7 @@ class Runner implements BulkRunner {
   }
 
   /** Returns the outcomes even when a later act failed. */
-  async #act(
-    order: BulkOrder,
-    items: readonly OpenItem[],
-    signal: AbortSignal,
-  ): Promise<{ outcomes: ItemOutcome[]; failure: Error | undefined }> {
+  async #act(order: BulkOrder, items: readonly OpenItem[], signal: AbortSignal) {
     const { store, log } = this.#deps;
     const outcomes: ItemOutcome[] = [];
     const left = [...items];

@@ -11,7 +11,7 @@ import type {
   GrantRequest,
   ReleaseOutcome,
 } from '../kernel/lease/outcomes.ts';
-import { assertResource, joinNamespace } from '../kernel/resource/resource.ts';
+import { assertResource, joinNamespace, type Resource } from '../kernel/resource/resource.ts';
 import { assertText } from '../kernel/text.ts';
 import {
   type LeaseStore,
@@ -196,11 +196,7 @@ async function grantEnvironment(
 }
 
 /** @throws {LeaseError} `request.invalid`. */
-function environmentResource(environment: Environment): {
-  readonly face: 'environment';
-  readonly namespace: string;
-  readonly name: string;
-} {
+function environmentResource(environment: Environment): Resource {
   const segments = typeof environment === 'string' ? [environment] : environment;
   const resource = {
     face: 'environment',

@@ -104,10 +104,7 @@ export function createEventStream(options: EventTailOptions): EventStream {
 type NotedBounds = EventBounds & { readonly epoch: number };
 
 /** Waits until a controller has noted the database epoch, if the database has become another one. */
-async function notedBounds(
-  { store }: EventTailOptions,
-  signal: AbortSignal | undefined,
-): Promise<NotedBounds> {
+async function notedBounds({ store }: EventTailOptions, signal: AbortSignal | undefined) {
   const endMs = store.clock.nowMs() + NOTED_MS_MAX;
   for (;;) {
     const { epoch, ...bounds } = await readEventBounds(store.prisma);

@@ -3,6 +3,7 @@
  * database only while somebody reads: soon again while there are new events, otherwise every
  * {@link IDLE_MS}. NOTIFY is not used, because it would slow down every transition.
  */
+import { untilCalled } from '../kernel/until-called.ts';
 import { pause } from '../postgres/statements/timed.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { eventCursor } from './event-cursor.ts';
@@ -222,16 +223,10 @@ export class EventTail {
 
 /** Waits until one of these is called, or the signal aborts. */
 function calledIn(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      waiting.delete(finish);
-      signal.removeEventListener('abort', finish);
-      resolve();
-    };
+  return untilCalled((finish) => {
     waiting.add(finish);
-    signal.addEventListener('abort', finish);
-  });
+    return () => waiting.delete(finish);
+  }, signal);
 }
 
 /** Where the first event after an id is, in a list that is ordered by id. */

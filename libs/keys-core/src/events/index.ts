@@ -8,7 +8,6 @@ export {
   type InTurn,
 } from './event-stream.ts';
 export type { EventFilter } from './sql/event-filter.ts';
-export type { EventCulprit, EventLag } from './sql/event-lag.ts';
 export { type EventListInput, listEvents } from './sql/event-list.ts';
 export { EPOCH, readEventMark } from './sql/event-pages.ts';
 export { type EventRow, type HistoryRow, readHistory, readWaiters } from './sql/history.ts';

@@ -51,14 +51,8 @@ function messageOf(action: OutboxAction, session: number): DroneMessage {
   return { ...action.payload, actionId: action.actionId, session } as unknown as DroneMessage;
 }
 
-interface Inbox {
-  /** The newest outbox that was not seen yet; undefined once the session is over. */
-  next(): Promise<Outbox | undefined>;
-  close(): void;
-}
-
 /** Keeps the newest outbox only: a slow reader skips readings and does not fall behind. */
-function openInbox(feed: OutboxFeed, droneId: string, signal: AbortSignal): Inbox {
+function openInbox(feed: OutboxFeed, droneId: string, signal: AbortSignal) {
   let newest: Outbox | undefined;
   let wake: (() => void) | undefined;
   const onAbort = (): void => wake?.();
@@ -68,7 +62,8 @@ function openInbox(feed: OutboxFeed, droneId: string, signal: AbortSignal): Inbo
   });
   signal.addEventListener('abort', onAbort);
   return {
-    async next() {
+    /** The newest outbox that was not seen yet; undefined once the session is over. */
+    async next(): Promise<Outbox | undefined> {
       while (newest === undefined && !signal.aborted) {
         await new Promise<void>((resolve) => {
           wake = resolve;
@@ -78,19 +73,17 @@ function openInbox(feed: OutboxFeed, droneId: string, signal: AbortSignal): Inbo
       newest = undefined;
       return outbox;
     },
-    close() {
+    close(): void {
       unfollow();
       signal.removeEventListener('abort', onAbort);
     },
   };
 }
 
-function createResends(clock: Clock): {
-  dueOf(actions: readonly OutboxAction[]): OutboxAction[];
-} {
+function createResends(clock: Clock) {
   let sentAtMs = new Map<string, number>();
   return {
-    dueOf(actions) {
+    dueOf(actions: readonly OutboxAction[]): OutboxAction[] {
       const nowMs = clock.nowMs();
       const isDue = ({ actionId }: OutboxAction): boolean =>
         nowMs - (sentAtMs.get(actionId) ?? -Infinity) >= RESEND_MS;

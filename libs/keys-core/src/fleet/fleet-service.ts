@@ -87,12 +87,7 @@ function auditOf(action: AuditAction, act: DroneAct, actor: Actor): AuditEntry {
   return { ...actor, action, resource: `drone:${act.droneId}`, reason: act.reason };
 }
 
-async function changeDraining(
-  store: Store,
-  draining: boolean,
-  act: DroneAct,
-  actor: Actor,
-): Promise<{ changed: boolean }> {
+async function changeDraining(store: Store, draining: boolean, act: DroneAct, actor: Actor) {
   return store.prisma.$transaction(async (tx) => {
     const change = await setDraining(tx, act.droneId, draining);
     await writeAudit(tx, auditOf(draining ? 'drones.drain' : 'drones.undrain', act, actor));
@@ -101,11 +96,7 @@ async function changeDraining(
 }
 
 /** Every key of the drone runs out, because its renewal is blocked; none is given away before. */
-async function markLost(
-  { store, keys }: FleetServiceDeps,
-  act: DroneAct,
-  actor: Actor,
-): Promise<{ renewalsBlockedCount: number }> {
+async function markLost({ store, keys }: FleetServiceDeps, act: DroneAct, actor: Actor) {
   await store.prisma.$transaction(async (tx) => {
     await setLost(tx, act.droneId);
     await writeAudit(tx, auditOf('drones.markLost', act, actor));

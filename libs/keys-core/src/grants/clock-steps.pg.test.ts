@@ -6,7 +6,7 @@ import { createFreeRowRemover } from './free-rows.ts';
 import { createReaper } from '../keys/reaper.ts';
 import { acquireOrRenew } from './sql/acquire-or-renew.ts';
 import { endStale } from './sql/reap-stale.ts';
-import { remove } from './sql/retention/remove.ts';
+import { remove } from '../testing/model/remove.ts';
 import { revoke } from './sql/revoke.ts';
 import { guardNow } from './sql/guard.ts';
 

@@ -7,7 +7,7 @@ import {
   openKernel,
   type Kernel,
 } from '../testing/kernel-fixture.ts';
-import { onlyRow } from '../postgres/rows.ts';
+import { onlyRow } from '../postgres/sql.ts';
 import { createReaper } from '../keys/reaper.ts';
 
 const LEASES = 10_000;

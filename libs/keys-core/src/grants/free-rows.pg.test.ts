@@ -16,7 +16,7 @@ import {
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
 import { createFreeRowRemover } from './free-rows.ts';
 import { joinLine } from './line/sql/line-tickets.ts';
-import { readLeases } from '../postgres/rows.ts';
+import { readLeases } from '../postgres/sql.ts';
 import { grant as grantStatement } from './sql/grant.ts';
 
 const DAY_MS = 24 * 3_600_000;

@@ -9,21 +9,17 @@ const PAGES_PER_PASS_MAX = 4_096;
 const ROWS_PER_STATEMENT_MAX = 1_000;
 const STATEMENTS_PER_PASS_MAX = 20;
 
-export interface FreeRowRemover {
-  /** Deletes free rows in the next part of the table. @returns how many it deleted. */
-  runOnce(signal?: AbortSignal): Promise<number>;
-}
-
 /**
  * Deletes the rows of resources that have long been free, beginning at a random page, and skips rows
  * that others have locked. Only the size of the table depends on it.
  */
 export function createFreeRowRemover(
   store: Pick<Store, 'prisma' | 'ids' | 'datacenter' | 'clock' | 'clockWatch'>,
-): FreeRowRemover {
+) {
   let nextPage: number | undefined;
   return {
-    async runOnce(signal) {
+    /** Deletes free rows in the next part of the table. @returns how many it deleted. */
+    async runOnce(signal?: AbortSignal): Promise<number> {
       const { pages } = await readLeasePages(store.prisma);
       nextPage ??= Math.floor(store.ids.random() * pages);
       if (nextPage >= pages) nextPage = 0;

@@ -1,13 +1,7 @@
 /** What apps and other slices may use. */
 export { createCoalescer } from './transitions/coalesce.ts';
-export {
-  type FencedOptions,
-  fencedTransaction,
-  inFence,
-  isLeaseId,
-  notHeld,
-} from './fenced/fenced-transaction.ts';
-export { createFreeRowRemover, type FreeRowRemover } from './free-rows.ts';
+export { inFence, isLeaseId, notHeld } from './fenced/fenced-transaction.ts';
+export { createFreeRowRemover } from './free-rows.ts';
 export {
   isOverstayed,
   lookAtRefusals,
@@ -59,4 +53,4 @@ export { readLeasePages, reap, type ReapedGrant } from './sql/reap.ts';
 export type { ReleaseRequest } from './sql/release.ts';
 export { renew } from './sql/renew.ts';
 export { abandon, revoke, type RevokedGrant, type RevokeRequest } from './sql/revoke.ts';
-export { setRenewable } from './sql/set-renewable.ts';
+export { changeRenewable, renewHeld } from './transitions/face-operations.ts';

@@ -2,6 +2,7 @@
  * The kernel's transitions as one caller uses them: each goes through its coalescer into a batch
  * statement and comes back with its own answer. Faces are built on this and on nothing below it.
  */
+import type { StatementKind } from '../postgres/observer.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import type {
   GrantOutcome,
@@ -51,15 +52,16 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
     queueMax: QUEUE_MAX,
     isGathering: true,
   };
+  const counted = (kind: StatementKind) => (size: number) => {
+    store.observer.batch(kind, size);
+  };
   const askAlone = createSlowLane(store);
   const grants = createCoalescer<GrantRequest, GrantOutcome>({
     ...common,
     run: (requests) => grantBatch(store, requests, askAlone),
     keysOf: grantKeys,
     batchSizeMax: GRANTS_PER_STATEMENT_MAX,
-    onBatch: (size) => {
-      store.observer.batch('grant', size);
-    },
+    onBatch: counted('grant'),
   });
   const renewals = perFace((face) =>
     createCoalescer<RenewRequest, RenewAnswer>({
@@ -67,9 +69,7 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
       run: (requests) => renewBatch(store, face, requests),
       keysOf: (request) => [request.leaseId],
       batchSizeMax: RENEWALS_PER_STATEMENT_MAX,
-      onBatch: (size) => {
-        store.observer.batch('renew', size);
-      },
+      onBatch: counted('renew'),
     }),
   );
   const releases = perFace((face) =>
@@ -78,9 +78,7 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
       run: (requests) => releaseBatch(store, face, requests),
       keysOf: (request) => [request.leaseId],
       batchSizeMax: RELEASES_PER_STATEMENT_MAX,
-      onBatch: (size) => {
-        store.observer.batch('release', size);
-      },
+      onBatch: counted('release'),
     }),
   );
   const readRefusal = createRefusalReader(store);

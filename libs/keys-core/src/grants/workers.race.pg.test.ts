@@ -11,7 +11,7 @@ import {
   type Kernel,
 } from '../testing/kernel-fixture.ts';
 import { createReaper } from '../keys/reaper.ts';
-import { onlyRow } from '../postgres/rows.ts';
+import { onlyRow } from '../postgres/sql.ts';
 import { revoke } from './sql/revoke.ts';
 
 /** Short enough that grants are taken over many times within the test, in real time. */

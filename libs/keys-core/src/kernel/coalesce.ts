@@ -200,11 +200,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     });
   }
 
-  async #recover(
-    batch: readonly Call<Item, Answer>[],
-    triesLeft: number,
-    error: unknown,
-  ): Promise<void> {
+  async #recover(batch: readonly Call<Item, Answer>[], triesLeft: number, error: unknown) {
     const failure = this.#options.failureOf(error);
     if (failure === 'contention' && triesLeft > 0) {
       await this.#carryOut(batch, triesLeft - 1);

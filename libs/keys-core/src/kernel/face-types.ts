@@ -1,8 +1,9 @@
 /** What all faces have in common: the caller, and how lists, events and waiters are shown. */
+import type { RevokeOutcome } from './lease/outcomes.ts';
 import type { EventKind } from './events.ts';
 import type { EndReason, Phase } from './lease/lease.ts';
 import type { Ladder } from './lease/ladder.ts';
-import type { Resource } from './resource/resource.ts';
+import type { Resource, Named } from './resource/resource.ts';
 
 /** The caller: what access control established, and what a service may rely on. */
 export interface Caller {
@@ -56,9 +57,49 @@ export interface GrantTimes {
   readonly releasedAt: string | null;
 }
 
+/** A grant as operators see it on every face. Instants are ISO-8601 UTC strings, tokens decimal strings. */
+export interface GrantView extends GrantTimes, Named {
+  readonly phase: Phase;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly holder: string;
+  readonly grantedAt: string;
+  readonly renewedAt: string;
+  readonly expiresAt: string;
+  readonly remainingMs: number;
+  readonly renewable: boolean;
+  readonly waiters: number;
+  readonly datacenter: string;
+  readonly asOf: string;
+}
+
 /** What was acted on; null when nothing was changed. */
 export interface Acted {
   readonly resource: Resource | null;
+}
+
+/** Whether the renewal of a grant was blocked or allowed. False when it was so, or no such grant is in force. */
+export interface RenewalChange extends Acted {
+  readonly changed: boolean;
+}
+
+/** The grant that somebody blocks or allows the renewal of. */
+export interface RenewalAct {
+  readonly leaseId: string;
+  readonly reason?: string | undefined;
+}
+
+/** What became of a revocation. */
+export interface Revoked extends Acted {
+  readonly outcome: RevokeOutcome;
+  /** ISO-8601; null when nothing was revoked. */
+  readonly stopsBy: string | null;
+}
+
+/** Which part of a list is asked for. */
+export interface PageInput {
+  readonly cursor?: string | undefined;
+  readonly limit: number;
 }
 
 export interface EventView {

@@ -1,28 +1,20 @@
+import type { KeyService } from './key-types.ts';
+import { keyTopic } from '../kernel/resource/resource.ts';
+import type { ConnectDeps } from './connect/start-backend.ts';
 import { LeaseError, type ErrorCode } from '../kernel/errors/index.ts';
-import { deadlinesFrom, type Ladder } from '../kernel/lease/ladder.ts';
-import type { RenewOutcome } from '../kernel/lease/outcomes.ts';
+import { deadlinesFrom } from '../kernel/lease/ladder.ts';
 import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
-import { type LeaseStore, setRenewable } from '../grants/index.ts';
+import { type LeaseStore, renewHeld, changeRenewable } from '../grants/index.ts';
 import { timed } from '../postgres/statements/timed.ts';
-import type { Store } from '../postgres/open-store.ts';
 import { revokeKey, terminateBackend, type StoppingBackend } from './sql/operate-key.ts';
 import { report } from './sql/report.ts';
-import { isoOf } from '../postgres/rows.ts';
+import { isoOf } from '../postgres/sql.ts';
 import { createConnect } from './connect/connect.ts';
-import { keyTopic } from '../kernel/resource/key-topic.ts';
-import type { ChooseDrone } from './connect/start-backend.ts';
 import { historyPage, waiterPage } from '../lists/index.ts';
 import { getKey, listKeyPage } from './key-reads.ts';
-import type { Acted, Caller } from '../kernel/face-types.ts';
-import type { KeyRenewResult, KeyService } from './key-types.ts';
 
-export interface KeyServiceDeps {
-  readonly store: Store;
+export interface KeyServiceDeps extends ConnectDeps {
   readonly leases: LeaseStore;
-  /** The ladder of new grants; a living grant keeps its own. */
-  readonly ladder: Ladder;
-  readonly heartbeatMs: number;
-  readonly chooseDrone: ChooseDrone;
 }
 
 /** The keys face over the kernel: Plane's keys, without the defects of the original. */
@@ -38,18 +30,15 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
   return {
     ...createConnect(deps),
 
-    async renew({ droneId, localTimeMs, renewals }) {
-      const outcomes = await deps.leases.renewAll(
-        'key',
-        renewals.map((ref) => ({ ...ref, principal: droneId })),
-      );
-      return outcomes.flatMap((outcome) =>
-        outcome === undefined ? [] : renewResult(outcome, localTimeMs),
-      );
-    },
+    renew: ({ droneId, localTimeMs, renewals }) =>
+      renewHeld(deps.leases, { face: 'key', principal: droneId }, renewals, (ladder, remainingMs) =>
+        deadlinesFrom(ladder, localTimeMs, remainingMs),
+      ),
 
-    blockRenewal: (input, caller) => changeRenewable(deps, false, input, caller),
-    allowRenewal: (input, caller) => changeRenewable(deps, true, input, caller),
+    blockRenewal: (input, caller) =>
+      changeRenewable(store, { face: 'key', renewable: false }, input, caller),
+    allowRenewal: (input, caller) =>
+      changeRenewable(store, { face: 'key', renewable: true }, input, caller),
 
     async revoke(input, caller) {
       const revoked = await timed(store, 'revoke', () =>
@@ -71,16 +60,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       historyPage(store, { resource: { ...input, face: 'key' }, caller }, input),
 
     async report(said) {
-      const result = await timed(store, 'report', () =>
-        report(store, {
-          ...said,
-          reason: said.reason ?? null,
-          address: said.address ?? null,
-          exitCode: said.exitCode ?? null,
-          detail: said.detail ?? null,
-          isRefusal: said.refused === true,
-        }),
-      );
+      const result = await timed(store, 'report', () => report(store, said));
       if (result.freed !== null) store.hints.notify(keyTopic(result.freed));
       store.hints.notify(`backend:${said.backendId}`);
       if (result.isOverstay) store.observer.overstay(said.backendId);
@@ -91,37 +71,6 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       hintStopping(await terminateBackend(store, { ...input, namespaces: caller.namespaces }));
     },
   };
-}
-
-function renewResult(outcome: RenewOutcome, localTimeMs: number): KeyRenewResult {
-  if (outcome.outcome === 'refused') return outcome;
-  const { leaseId, ladder, remainingMs } = outcome;
-  return {
-    leaseId,
-    outcome: 'renewed',
-    deadlines: deadlinesFrom(ladder, localTimeMs, remainingMs),
-  };
-}
-
-async function changeRenewable(
-  { store }: KeyServiceDeps,
-  renewable: boolean,
-  input: { readonly leaseId: string; readonly reason?: string | undefined },
-  caller: Caller,
-): Promise<{ changed: boolean } & Acted> {
-  const kind = renewable ? 'allow_renewal' : 'block_renewal';
-  const changed = await timed(store, kind, () =>
-    setRenewable(store.prisma, 'key', renewable, [
-      {
-        leaseId: input.leaseId,
-        actor: caller.actor,
-        reason: input.reason ?? null,
-        namespaces: caller.namespaces,
-      },
-    ]),
-  );
-  const resource = changed.get(input.leaseId) ?? null;
-  return { changed: resource !== null, resource };
 }
 
 /** The error that a caller gets for a failure: a database failure becomes a `LeaseError`. */

@@ -1,16 +1,19 @@
+import type { Named } from '../kernel/resource/resource.ts';
 import type { Deadlines } from '../kernel/lease/ladder.ts';
-import type { GrantRef, RefusalReason, RevokeOutcome } from '../kernel/lease/outcomes.ts';
-import type { Phase } from '../kernel/lease/lease.ts';
+import type { GrantRef, RefusalReason } from '../kernel/lease/outcomes.ts';
 import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
 import type {
-  Acted,
   Caller,
   DatedPage,
   EventView,
   GrantListInput,
-  GrantTimes,
   Page,
   WaiterView,
+  RenewalAct,
+  RenewalChange,
+  Revoked,
+  PageInput,
+  GrantView,
 } from '../kernel/face-types.ts';
 
 export interface ConnectInput {
@@ -48,28 +51,14 @@ export interface ConnectResult {
   readonly datacenter: string;
 }
 
-/** A key as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
-export interface KeyView extends GrantTimes {
-  readonly name: string;
-  readonly namespace: string;
+/** A key as operators see it. */
+export interface KeyView extends GrantView {
   readonly tag: string;
-  readonly phase: Phase;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly holder: string;
   readonly droneId: string | null;
   readonly backendId: string | null;
   readonly backendStatus: BackendStatus | null;
-  readonly grantedAt: string;
-  readonly renewedAt: string;
-  readonly expiresAt: string;
-  readonly remainingMs: number;
-  readonly renewable: boolean;
-  readonly waiters: number;
   /** The reservation that it was granted under; null for a grant that is older than reservations. */
   readonly reservationId: string | null;
-  readonly datacenter: string;
-  readonly asOf: string;
 }
 
 export interface KeyListInput extends GrantListInput {
@@ -93,6 +82,7 @@ export interface BackendReport {
   readonly address?: string | undefined;
   readonly exitCode?: number | undefined;
   readonly detail?: string | undefined;
+  /** The spawn was not acted on and never will be: accepted only while the backend is scheduled. */
   readonly refused?: boolean | undefined;
 }
 
@@ -124,29 +114,16 @@ export interface KeyService {
     readonly localTimeMs: number;
     readonly renewals: readonly GrantRef[];
   }): Promise<KeyRenewResult[]>;
-  /** `changed` is false when it was blocked already, or no such grant is in force. */
-  blockRenewal(
-    input: { leaseId: string; reason?: string | undefined },
-    caller: Caller,
-  ): Promise<{ changed: boolean } & Acted>;
-  allowRenewal(
-    input: { leaseId: string; reason?: string | undefined },
-    caller: Caller,
-  ): Promise<{ changed: boolean } & Acted>;
+  blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
+  allowRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
   revoke(
     input: { leaseId: string; mode: 'graceful' | 'force'; reason: string; abandon: boolean },
     caller: Caller,
-  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null } & Acted>;
-  get(input: { name: string; namespace: string }, caller: Caller): Promise<KeyView | null>;
+  ): Promise<Revoked>;
+  get(input: Named, caller: Caller): Promise<KeyView | null>;
   list(input: KeyListInput, caller: Caller): Promise<KeyPage>;
-  waiters(
-    input: { name: string; namespace: string; cursor?: string | undefined; limit: number },
-    caller: Caller,
-  ): Promise<Page<WaiterView>>;
-  history(
-    input: { name: string; namespace: string; cursor?: string | undefined; limit: number },
-    caller: Caller,
-  ): Promise<Page<EventView>>;
+  waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
+  history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
   /**
    * Records a drone's report on a backend; `terminated` releases the backend's own grant in the
    * same transaction.

@@ -1,4 +1,4 @@
-import { type ReapedGrant, readClock, readLeasePages, reap } from '../grants/index.ts';
+import { readClock, readLeasePages, reap } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { rangesFrom } from '../postgres/paging/page-walk.ts';
 import { recordLostBackends, recordOverdueBackends } from './sql/lost-backends.ts';
@@ -13,28 +13,17 @@ const PAGES_PER_PASS_MAX = 4_096;
 const GRANTS_PER_STATEMENT_MAX = 1_000;
 const STATEMENTS_PER_PASS_MAX = 20;
 
-export interface ReapPass {
-  readonly reapedCount: number;
-  readonly readPages: number;
-  /** The keys that were freed, and the backends that were recorded as lost, for hints. */
-  readonly freed: readonly ReapedGrant[];
-}
-
-export interface Reaper {
-  /** Ends what has expired in the next part of the table. Every controller runs it each second. */
-  runOnce(): Promise<ReapPass>;
-}
-
 /**
  * The general reaper. It has no leader and no lease of its own, because it must not need what it
  * repairs: each controller sweeps the table by itself, from a place of its own, and skips what
  * another has locked. It is never needed for a takeover; it only records what has expired already.
  */
-export function createReaper(store: Store): Reaper {
+export function createReaper(store: Store) {
   let nextPage: number | undefined;
   let afterBackendId = '';
   return {
-    async runOnce() {
+    /** Ends what has expired in the next part of the table. Every controller runs it each second. */
+    async runOnce(): Promise<{ readonly reapedCount: number; readonly readPages: number }> {
       const sentAtMs = store.clock.nowMs();
       const { pages, asOf } = await readLeasePages(store.prisma);
       // Each second, and before any grant is ended: the clock watch must learn of a jump first.
@@ -42,9 +31,9 @@ export function createReaper(store: Store): Reaper {
       nextPage ??= Math.floor(store.ids.random() * pages);
       if (nextPage >= pages) nextPage = 0;
       const ranges = rangesFrom(nextPage, pages, PAGES_PER_PASS_MAX);
-      const freed: ReapedGrant[] = [];
+      let reapedCount = 0;
       for (const { fromPage, toPage } of ranges) {
-        freed.push(...(await reapRange(store, fromPage, toPage)));
+        reapedCount += await reapRange(store, fromPage, toPage);
         nextPage = toPage;
       }
       const readPages = ranges.reduce((sum, range) => sum + range.toPage - range.fromPage, 0);
@@ -55,13 +44,14 @@ export function createReaper(store: Store): Reaper {
       );
       afterBackendId = nextAfterId;
       for (const backendId of lostBackendIds) store.hints.notify(`backend:${backendId}`);
-      return { reapedCount: freed.length, readPages, freed };
+      return { reapedCount, readPages };
     },
   };
 }
 
-async function reapRange(store: Store, fromPage: number, toPage: number): Promise<ReapedGrant[]> {
-  const freed: ReapedGrant[] = [];
+/** @returns how many grants it ended. */
+async function reapRange(store: Store, fromPage: number, toPage: number): Promise<number> {
+  let reapedCount = 0;
   for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
     const startedAtMs = store.clock.nowMs();
     const { reaped, lostBackendIds } = await store.prisma.$transaction(async (tx) => {
@@ -78,8 +68,8 @@ async function reapRange(store: Store, fromPage: number, toPage: number): Promis
       if (grant.face === 'key') store.hints.notify(`key:${grant.namespace}/${grant.name}`);
     }
     for (const backendId of lostBackendIds) store.hints.notify(`backend:${backendId}`);
-    freed.push(...reaped);
+    reapedCount += reaped.length;
     if (reaped.length < GRANTS_PER_STATEMENT_MAX) break;
   }
-  return freed;
+  return reapedCount;
 }

@@ -8,9 +8,8 @@ import {
 import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, pageOf } from '../postgres/paging/page-cursor.ts';
 import { readNow } from '../postgres/database-settings.ts';
-import { isoOf } from '../postgres/rows.ts';
-import type { Caller, DatedPage } from '../kernel/face-types.ts';
-import { type PageInput } from '../lists/index.ts';
+import { isoOf } from '../postgres/sql.ts';
+import type { Caller, DatedPage, PageInput } from '../kernel/face-types.ts';
 import { assertTtl } from './acquire/deadlines.ts';
 import type { Declarations, LeaseDeclaration } from './lease-views.ts';
 

@@ -1,10 +1,9 @@
 /** What people look at and do with leases and environments. */
-import { leaseTopic } from '../kernel/resource/lease-topic.ts';
+import { leaseTopic } from '../kernel/resource/resource.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
-import { isoOf } from '../postgres/rows.ts';
-import { revoke, setRenewable } from '../grants/index.ts';
+import { isoOf } from '../postgres/sql.ts';
+import { revoke, changeRenewable } from '../grants/index.ts';
 import { timed } from '../postgres/statements/timed.ts';
-import type { Acted, Caller } from '../kernel/face-types.ts';
 import { historyPage, waiterPage } from '../lists/index.ts';
 import { declarationPage, declareLeases } from './declarations.ts';
 import {
@@ -34,11 +33,16 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     history: (input, caller) => historyPage(store, { resource: { ...input, face }, caller }, input),
     declare: (input, caller) => declareLeases(store, input, caller),
     declared: (input, caller) => declarationPage(store, input, caller),
-    blockRenewal: (input, caller) => changeRenewable(deps, false, { ...input, caller }),
-    allowRenewal: (input, caller) => changeRenewable(deps, true, { ...input, caller }),
+    async blockRenewal(input, caller) {
+      const change = await changeRenewable(store, { face, renewable: false }, input, caller);
+      if (change.changed) store.hints.notify(REVOCATIONS_TOPIC);
+      return change;
+    },
+    allowRenewal: (input, caller) =>
+      changeRenewable(store, { face, renewable: true }, input, caller),
 
-    async revoke({ leaseId, mode, reason }, caller) {
-      const request = { leaseId, mode, reason, abandon: false, ...operatorOf(caller) };
+    async revoke({ leaseId, mode, reason }, { actor, namespaces }) {
+      const request = { leaseId, mode, reason, abandon: false, actor, namespaces };
       const revoked = await timed(store, 'revoke', () => revoke(store.prisma, face, [request]));
       const grant = revoked.get(leaseId);
       if (grant === undefined) return { outcome: 'gone', stopsBy: null, resource: null };
@@ -54,32 +58,4 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
 
     revocations: (caller, signal) => revocations.follow(caller.principal, signal),
   };
-}
-
-function operatorOf(caller: Caller): {
-  readonly actor: string;
-  readonly namespaces: readonly string[] | null;
-} {
-  return { actor: caller.actor, namespaces: caller.namespaces };
-}
-
-async function changeRenewable(
-  { store, face }: LeaseOperationsDeps,
-  renewable: boolean,
-  input: {
-    readonly leaseId: string;
-    readonly reason?: string | undefined;
-    readonly caller: Caller;
-  },
-): Promise<{ changed: boolean } & Acted> {
-  const { leaseId, reason, caller } = input;
-  const kind = renewable ? 'allow_renewal' : 'block_renewal';
-  const changed = await timed(store, kind, () =>
-    setRenewable(store.prisma, face, renewable, [
-      { leaseId, reason: reason ?? null, ...operatorOf(caller) },
-    ]),
-  );
-  const resource = changed.get(leaseId) ?? null;
-  if (resource !== null && !renewable) store.hints.notify(REVOCATIONS_TOPIC);
-  return { changed: resource !== null, resource };
 }

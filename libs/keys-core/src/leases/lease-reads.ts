@@ -1,28 +1,28 @@
+import type { Named } from '../kernel/resource/resource.ts';
 import { phaseOf } from '../kernel/lease/lease.ts';
 import { readContention, type WaiterRow } from './sql/contention.ts';
 import {
-  type LeaseOrder,
   type ListedLease,
   type NamespaceCounts,
-  type PageInput,
   countByNamespace,
-  cursorAfter,
   grantTimes,
   idFrom,
   listLeases,
-  placeFrom,
+  ONE,
+  resourcePage,
 } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pageOf } from '../postgres/paging/page-cursor.ts';
 import { readNow } from '../postgres/database-settings.ts';
-import { isoOf } from '../postgres/rows.ts';
-import type { Caller, DatedPage } from '../kernel/face-types.ts';
+import { isoOf } from '../postgres/sql.ts';
+import type { Caller, DatedPage, PageInput } from '../kernel/face-types.ts';
 import type {
   ContentionView,
   LeaseListInput,
   LeasePage,
   LeaseTree,
   LeaseView,
+  InNamespace,
 } from './lease-views.ts';
 
 /** The face whose resources are read, and where. */
@@ -31,12 +31,10 @@ export interface LeaseReader {
   readonly face: 'lease' | 'environment';
 }
 
-const ONE: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
-
 /** One lease, or null when none exists or the caller may not see it. */
 export async function getLease(
   reader: LeaseReader,
-  lease: { readonly namespace: string; readonly name: string },
+  lease: Named,
   caller: Caller,
 ): Promise<LeaseView | null> {
   const { namespace, name } = lease;
@@ -46,36 +44,23 @@ export async function getLease(
 }
 
 /** A page of leases. @throws {LeaseError} `request.invalid` for a cursor of another order. */
-export async function listLeasePage(
+export function listLeasePage(
   reader: LeaseReader,
   input: LeaseListInput,
   caller: Caller,
 ): Promise<LeasePage> {
-  const by = input.sort ?? 'name';
-  const rows = await listLeases(
-    reader.store.reads,
-    reader.face,
-    {
-      ...input,
-      tag: input.action,
-      includeChildren: input.includeChildren ?? true,
-      namespaces: caller.namespaces,
-    },
-    {
-      by,
-      direction: input.direction ?? 'asc',
-      after: input.cursor === undefined ? null : placeFrom(input.cursor, by),
-      limit: input.limit + 1,
-    },
-  );
-  const items = rows.filter(({ isOnPage }) => isOnPage).slice(0, input.limit);
-  const last = items.at(-1);
-  const hasMore = rows.length > items.length && last !== undefined;
-  return {
-    items: items.map((row) => viewOf(reader, row)),
-    nextCursor: hasMore ? cursorAfter(by, last) : null,
-    asOf: last === undefined ? await readNow(reader.store.reads) : isoOf(last.asOf),
+  const filter = {
+    ...input,
+    tag: input.action,
+    includeChildren: input.includeChildren ?? true,
+    namespaces: caller.namespaces,
   };
+  return resourcePage(
+    reader.store,
+    input,
+    (order) => listLeases(reader.store.reads, reader.face, filter, order),
+    (row) => viewOf(reader, row),
+  );
 }
 
 function viewOf({ store, face }: LeaseReader, row: ListedLease): LeaseView {
@@ -108,7 +93,7 @@ const TREE_NODES_MAX = 5_000;
 /** Counts by namespace, from the one that is named downwards. */
 export async function leaseTree(
   { store, face }: LeaseReader,
-  input: { readonly namespace?: string | undefined },
+  input: InNamespace,
   caller: Caller,
 ): Promise<LeaseTree> {
   const nodes = await countByNamespace(store.reads, face, {
@@ -130,7 +115,7 @@ function byName(a: NamespaceCounts, b: NamespaceCounts): number {
 /** A page of who waits for whom. @throws {LeaseError} `request.invalid` for a foreign cursor. */
 export async function contentionPage(
   { store, face }: LeaseReader,
-  input: PageInput & { readonly namespace?: string | undefined },
+  input: InNamespace & PageInput,
   caller: Caller,
 ): Promise<DatedPage<ContentionView>> {
   const rows = await readContention(store.reads, face, {

@@ -1,18 +1,10 @@
-import type { RenewOutcome } from '../kernel/lease/outcomes.ts';
-import { type LeaseStore, cancelRequest } from '../grants/index.ts';
-import type { Store } from '../postgres/open-store.ts';
-import { createAcquire } from './acquire/acquiring.ts';
+import { cancelRequest, renewHeld } from '../grants/index.ts';
+import { type AcquiringDeps, createAcquire } from './acquire/acquiring.ts';
 import { leaseDeadlines } from './acquire/deadlines.ts';
-import type { LeaseRenewResult, LeaseService } from './lease-types.ts';
+import type { LeaseService } from './lease-types.ts';
 import { createWaitingRoom } from './acquire/waiting.ts';
 
-export interface LeaseServiceDeps {
-  readonly store: Store;
-  readonly leases: LeaseStore;
-  readonly face: 'lease' | 'environment';
-  /** How long an environment is leased when its caller does not say, in milliseconds. */
-  readonly ttlMsDefault?: number | undefined;
-}
+export type LeaseServiceDeps = Omit<AcquiringDeps, 'room'>;
 
 /** What services do with leases, or with environments, over the kernel. */
 export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
@@ -20,15 +12,10 @@ export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
   return {
     acquire: createAcquire({ ...deps, room: createWaitingRoom(store) }),
 
-    async heartbeat({ localTimeMs, renewals }, caller) {
-      const outcomes = await leases.renewAll(
-        face,
-        renewals.map((ref) => ({ ...ref, principal: caller.principal })),
-      );
-      return outcomes.flatMap((outcome) =>
-        outcome === undefined ? [] : renewResult(outcome, localTimeMs),
-      );
-    },
+    heartbeat: ({ localTimeMs, renewals }, { principal }) =>
+      renewHeld(leases, { face, principal }, renewals, (ladder, remainingMs) =>
+        leaseDeadlines(ladder, localTimeMs, remainingMs),
+      ),
 
     release: (input, caller) =>
       leases.release(face, {
@@ -48,15 +35,5 @@ export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
         result: 'ok',
         detail: 'given up',
       }),
-  };
-}
-
-function renewResult(outcome: RenewOutcome, localTimeMs: number): LeaseRenewResult {
-  if (outcome.outcome === 'refused') return outcome;
-  const { leaseId, ladder, remainingMs } = outcome;
-  return {
-    leaseId,
-    outcome: 'renewed',
-    deadlines: leaseDeadlines(ladder, localTimeMs, remainingMs),
   };
 }

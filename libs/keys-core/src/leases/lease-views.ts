@@ -1,46 +1,28 @@
 /** What people see of leases and environments, and what they do with them. */
+import type { Named } from '../kernel/resource/resource.ts';
+import type { NamespaceCounts } from '../lists/index.ts';
 import type {
-  Acted,
   Caller,
   DatedPage,
   EventView,
   GrantListInput,
-  GrantTimes,
   Page,
   WaiterView,
+  PageInput,
+  RenewalAct,
+  RenewalChange,
+  Revoked,
+  GrantView,
 } from '../kernel/face-types.ts';
-import type { Phase } from '../kernel/lease/lease.ts';
-import type { RevokeOutcome } from '../kernel/lease/outcomes.ts';
 import type { RevocationNotice } from './lease-types.ts';
 
-interface OneLease {
-  readonly namespace: string;
-  readonly name: string;
-}
-
-/** A lease as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
-export interface LeaseView extends GrantTimes {
-  /** The lease's `key`. */
-  readonly name: string;
-  /** Joined by `.`. */
-  readonly namespace: string;
-  readonly phase: Phase;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly holder: string;
+/** A lease as operators see it; its name is its `key`. */
+export interface LeaseView extends GrantView {
   /** What an environment is leased for; null for a lease. */
   readonly action: string | null;
   readonly comment: string | null;
   readonly metadata: unknown;
   readonly ttlMs: number;
-  readonly grantedAt: string;
-  readonly renewedAt: string;
-  readonly expiresAt: string;
-  readonly remainingMs: number;
-  readonly renewable: boolean;
-  readonly waiters: number;
-  readonly datacenter: string;
-  readonly asOf: string;
 }
 
 export interface LeaseListInput extends GrantListInput {
@@ -50,19 +32,8 @@ export interface LeaseListInput extends GrantListInput {
 
 export type LeasePage = DatedPage<LeaseView>;
 
-/** One namespace with what is in it and below it. */
-export interface LeaseTreeNode {
-  readonly namespace: string;
-  /** Counts of its resources, children's included. */
-  readonly held: number;
-  readonly expiring: number;
-  readonly expired: number;
-  readonly free: number;
-  readonly waiters: number;
-}
-
 export interface LeaseTree {
-  readonly items: LeaseTreeNode[];
+  readonly items: NamespaceCounts[];
   /** False when there are more namespaces than one answer shows. */
   readonly isComplete: boolean;
   readonly asOf: string;
@@ -106,40 +77,23 @@ export interface Declarations {
   readonly ownMax?: number | undefined;
 }
 
+/** A namespace, children included; all of them without one. */
+export interface InNamespace {
+  readonly namespace?: string | undefined;
+}
+
 /** What people look at and do. */
 export interface LeaseOperations {
-  get(input: OneLease, caller: Caller): Promise<LeaseView | null>;
+  get(input: Named, caller: Caller): Promise<LeaseView | null>;
   list(input: LeaseListInput, caller: Caller): Promise<LeasePage>;
-  tree(input: { readonly namespace?: string | undefined }, caller: Caller): Promise<LeaseTree>;
-  waiters(
-    input: OneLease & { readonly cursor?: string | undefined; readonly limit: number },
-    caller: Caller,
-  ): Promise<Page<WaiterView>>;
-  history(
-    input: OneLease & { readonly cursor?: string | undefined; readonly limit: number },
-    caller: Caller,
-  ): Promise<Page<EventView>>;
-  contention(
-    input: {
-      readonly namespace?: string | undefined;
-      readonly cursor?: string | undefined;
-      readonly limit: number;
-    },
-    caller: Caller,
-  ): Promise<DatedPage<ContentionView>>;
+  tree(input: InNamespace, caller: Caller): Promise<LeaseTree>;
+  waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
+  history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
+  contention(input: InNamespace & PageInput, caller: Caller): Promise<DatedPage<ContentionView>>;
   declare(input: Declarations, caller: Caller): Promise<{ declared: number }>;
-  declared(
-    input: { readonly cursor?: string | undefined; readonly limit: number },
-    caller: Caller,
-  ): Promise<DatedPage<LeaseDeclaration>>;
-  blockRenewal(
-    input: { readonly leaseId: string; readonly reason?: string | undefined },
-    caller: Caller,
-  ): Promise<{ changed: boolean } & Acted>;
-  allowRenewal(
-    input: { readonly leaseId: string; readonly reason?: string | undefined },
-    caller: Caller,
-  ): Promise<{ changed: boolean } & Acted>;
+  declared(input: PageInput, caller: Caller): Promise<DatedPage<LeaseDeclaration>>;
+  blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
+  allowRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
   revoke(
     input: {
       readonly leaseId: string;
@@ -147,7 +101,7 @@ export interface LeaseOperations {
       readonly reason: string;
     },
     caller: Caller,
-  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null } & Acted>;
+  ): Promise<Revoked>;
   /** Revocations of what this principal holds, as they happen; ends when the signal aborts. */
   revocations(caller: Caller, signal: AbortSignal): AsyncIterable<RevocationNotice>;
 }

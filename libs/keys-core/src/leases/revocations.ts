@@ -7,6 +7,7 @@
  * what it has seen. What was revoked within {@link REPLAY_MS} is kept, for a holder whose connection
  * was gone at that moment: its session begins with it. While there is no session, nothing is read.
  */
+import { untilCalled } from '../kernel/until-called.ts';
 import type { Store } from '../postgres/open-store.ts';
 import {
   REVOCATIONS_TOPIC,
@@ -139,15 +140,12 @@ function noticeOf({ notice, stopsAtMs }: Pending, nowMs: number): RevocationNoti
 }
 
 function woken(session: Session, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      session.wake = () => undefined;
-      signal.removeEventListener('abort', finish);
-      resolve();
-    };
+  return untilCalled((finish) => {
     session.wake = finish;
-    signal.addEventListener('abort', finish);
-  });
+    return () => {
+      session.wake = () => undefined;
+    };
+  }, signal);
 }
 
 /** Reads each revocation once, from {@link REPLAY_MS} ago on. */

@@ -1,16 +1,51 @@
 /** What people read about a resource of any face: its waiters, and what happened to it. */
+import { readNow } from '../postgres/database-settings.ts';
+import { type LeaseOrder, placeFrom, cursorAfter } from './sql/lease-order.ts';
 import { phaseOf, type EndReason, type LeaseRow } from '../kernel/lease/lease.ts';
 import { isWithinNamespace, type Resource } from '../kernel/resource/resource.ts';
 import { type HistoryRow, eventCursor, readHistory, readWaiters } from '../events/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../postgres/paging/page-cursor.ts';
-import { isoOf } from '../postgres/rows.ts';
-import type { Caller, EventView, GrantTimes, Page, WaiterView } from '../kernel/face-types.ts';
+import { isoOf } from '../postgres/sql.ts';
+import type {
+  Caller,
+  EventView,
+  GrantTimes,
+  Page,
+  WaiterView,
+  GrantListInput,
+  DatedPage,
+  PageInput,
+} from '../kernel/face-types.ts';
 
-/** Which part of a list is asked for. */
-export interface PageInput {
-  readonly cursor?: string | undefined;
-  readonly limit: number;
+/** The order in which one resource is read. */
+export const ONE: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
+
+/**
+ * A page of the resources of a face. `list` may end a page early, with a row that is not on it.
+ * @throws {LeaseError} `request.invalid` for a cursor of another order.
+ */
+export async function resourcePage<Row extends LeaseRow & { readonly isOnPage?: boolean }, View>(
+  store: Store,
+  input: GrantListInput,
+  list: (order: LeaseOrder) => Promise<Row[]>,
+  viewOf: (row: Row) => View,
+): Promise<DatedPage<View>> {
+  const by = input.sort ?? 'name';
+  const rows = await list({
+    by,
+    direction: input.direction ?? 'asc',
+    after: input.cursor === undefined ? null : placeFrom(input.cursor, by),
+    limit: input.limit + 1,
+  });
+  const items = rows.filter(({ isOnPage }) => isOnPage !== false).slice(0, input.limit);
+  const last = items.at(-1);
+  const hasMore = rows.length > items.length && last !== undefined;
+  return {
+    items: items.map(viewOf),
+    nextCursor: hasMore ? cursorAfter(by, last) : null,
+    asOf: last === undefined ? await readNow(store.reads) : isoOf(last.asOf),
+  };
 }
 
 /** Whether a caller may see what is in a namespace. */

@@ -1,4 +1,4 @@
-import { onlyRow, type Sql } from './rows.ts';
+import { onlyRow, type Sql } from './sql.ts';
 
 /** What the promises depend on and an administrator may have changed. */
 export interface DatabaseSettings {

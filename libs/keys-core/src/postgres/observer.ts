@@ -8,7 +8,6 @@ export type StatementKind =
   | 'block_renewal'
   | 'allow_renewal'
   | 'revoke'
-  | 'remove'
   | 'reap'
   | 'connect'
   | 'report';

@@ -98,36 +98,29 @@ export function openStore(options: StoreOptions): Store {
     prepared: PreparedOptions = UNPREPARED,
   ): PrismaClient =>
     openClient({ databaseUrl: options.databaseUrl, max, statementTimeoutMs, prepared, onError });
-  const prisma = client(options.connectionsMax ?? CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
   const prepared = preparedOptions(options.databaseUrl);
-  const transitions = client(TRANSITION_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS, prepared);
-  const renewals = client(
-    RENEWAL_CONNECTIONS_MAX,
-    options.renewalTimeoutMs ?? RENEWAL_TIMEOUT_MS,
-    prepared,
-  );
-  const vital = client(VITAL_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
-  const slowLane = client(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
-  const reads = client(READ_CONNECTIONS_MAX, READ_TIMEOUT_MS);
-  const guests = client(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS);
+  const renewalTimeoutMs = options.renewalTimeoutMs ?? RENEWAL_TIMEOUT_MS;
+  const pools = {
+    prisma: client(options.connectionsMax ?? CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS),
+    transitions: client(TRANSITION_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS, prepared),
+    renewals: client(RENEWAL_CONNECTIONS_MAX, renewalTimeoutMs, prepared),
+    vital: client(VITAL_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS),
+    slowLane: client(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS),
+    reads: client(READ_CONNECTIONS_MAX, READ_TIMEOUT_MS),
+    guests: client(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS),
+  };
   const { databaseUrl, clock, ids } = options;
   const onJump = (jumpMs: number): void => {
     observer.clockJump(jumpMs);
   };
   const { schema } = connectionOf(databaseUrl);
-  const hints = openHints({ schema, sql: prisma, clock, onError });
+  const hints = openHints({ schema, sql: pools.prisma, clock, onError });
   const listener = new HintListener({ databaseUrl, hints, clock, onError });
   return {
-    prisma,
-    transitions,
-    renewals,
-    vital,
-    slowLane,
-    reads,
-    guests,
-    guestDatabase: prismaGuests(guests),
+    ...pools,
+    guestDatabase: prismaGuests(pools.guests),
     hints,
-    ...openMemory(options, { sql: renewals, clock, ids, onJump, onError }),
+    ...openMemory(options, { sql: pools.renewals, clock, ids, onJump, onError }),
     clock,
     ids,
     datacenter: options.datacenter,
@@ -136,8 +129,7 @@ export function openStore(options: StoreOptions): Store {
     async close() {
       hints.close();
       await listener.close();
-      const clients = [prisma, transitions, renewals, vital, slowLane, reads, guests];
-      await Promise.all(clients.map((one) => one.$disconnect()));
+      await Promise.all(Object.values(pools).map((pool) => pool.$disconnect()));
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts';
+import { type Fragment, fragment, onlyRow, type Sql } from './sql.ts';
 
 /** What one statement deletes at most, so that none holds locks for long. */
 export const ROWS_PER_STATEMENT_MAX = 1_000;
@@ -36,4 +37,30 @@ export async function removeAll(
     pass.onFailure(kind, error);
     return total;
   }
+}
+
+/** A kind of old rows: which they are, and how they are deleted. */
+interface OldRows {
+  /** Selects their keys, in the order in which they go. */
+  readonly old: Fragment;
+  /** The parts of the statement that delete what `old` has; the last one is called `gone`. */
+  readonly deletes: Fragment;
+  /** Locks them; rows that another controller is removing are skipped. */
+  readonly lock?: Fragment;
+}
+
+/** {@link removeAll}, by a statement that selects, locks and deletes. */
+export function removeOld(
+  sql: Sql<'general'>,
+  pass: RetentionPass,
+  kind: string,
+  { old, deletes, lock = fragment`for update skip locked` }: OldRows,
+): Promise<number> {
+  return removeAll(pass, kind, async () => {
+    const rows = await sql.$queryRaw<{ removed: number }[]>`
+      with old as (${old} limit ${ROWS_PER_STATEMENT_MAX} ${lock}),
+      ${deletes}
+      select count(*)::int as removed from gone`;
+    return onlyRow(rows).removed;
+  });
 }

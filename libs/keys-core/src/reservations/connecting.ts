@@ -1,3 +1,4 @@
+import { conflict } from './invalid.ts';
 import { createHash } from 'node:crypto';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
@@ -11,22 +12,17 @@ import {
   NotAtHome,
   RANDOM_ID_LENGTH,
 } from '../keys/index.ts';
-import type { Homes } from './resolving/homes.ts';
-import type { LocalHome } from './resolving/local-home.ts';
-import { peerOf, type Peers } from './peers.ts';
+import type { Homes, HomesDeps } from './resolving/homes.ts';
+import { peerOf } from './peers.ts';
 import type {
   PeerConnectInput,
   PeerConnectOutcome,
   ReservationService,
 } from './reservation-types.ts';
-import type { Resolver } from './resolving/resolver.ts';
 
-export interface ConnectingDeps {
+interface ConnectingDeps extends HomesDeps {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
   readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
-  readonly resolver: Resolver;
-  readonly local: LocalHome;
-  readonly peers: Peers;
   readonly homes: Homes;
 }
 
@@ -137,8 +133,4 @@ function withName(
 function alphanumericOf(text: string): string {
   const digest = createHash('sha256').update(text).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(-RANDOM_ID_LENGTH);
-}
-
-function conflict(reservationId: string): LeaseError {
-  return new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
 }

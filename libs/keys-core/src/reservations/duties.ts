@@ -16,21 +16,13 @@ import {
   readMembership,
   type Membership,
 } from './sql/membership.ts';
-import type { EtcdReservationStore } from './etcd/etcd-store.ts';
-import type { ReservationStore } from './store/reservation-store.ts';
-import type { Store } from '../postgres/open-store.ts';
 import type { Logger } from '@leasehold/service-kit';
 import { assertOwn } from './invalid.ts';
-import { hasForgotten, publishAll } from './publish.ts';
+import { hasForgotten, publishAll, type Publishing } from './publish.ts';
 import { readBack } from './read-back.ts';
 
-export interface DutiesDeps {
-  readonly datacenter: string;
-  readonly shared: EtcdReservationStore;
-  /** The same store, with its answers kept in the own database. */
-  readonly reservations: ReservationStore;
-  /** A database whose epoch has been checked. */
-  readonly store: Store;
+/** The database is one whose epoch has been checked. */
+export interface DutiesDeps extends Publishing {
   readonly log: Logger;
 }
 

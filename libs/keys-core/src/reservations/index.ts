@@ -4,28 +4,15 @@ export { createEtcdReservationStore, type EtcdReservationStore } from './etcd/et
 export type { Peer, Peers } from './peers.ts';
 export { createPostgresReservationStore } from './store/postgres-store.ts';
 export { createRememberingStore } from './store/remembering-store.ts';
-export { createReservationService, type ReservationDeps } from './reservation-service.ts';
+export { createReservationService } from './reservation-service.ts';
 export type { ReservationStore } from './store/reservation-store.ts';
 export type {
-  ChainLink,
-  FreshKey,
-  Home,
-  Moved,
   MoveInput,
-  PendingMove,
-  PeerConnectInput,
-  PeerConnectOutcome,
-  RequestMoveInput,
-  ReservationDetail,
   ReservationListInput,
   ReservationService,
   ReservationUse,
-  ReservationView,
-  Reserved,
-  Resolved,
 } from './reservation-types.ts';
-export { createResolver, type Resolver, type ResolverOptions } from './resolving/resolver.ts';
-export type { Departure, ReservationStatus } from './sql/activate.ts';
+export { createResolver, type Resolver } from './resolving/resolver.ts';
 export {
   type Membership,
   noteMembership,

@@ -1,3 +1,4 @@
+import { datacenterOf } from '../kernel/resource/reservation.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 
 /** @throws {LeaseError} `config.invalid` when a datacenter's name belongs to another database. */
@@ -13,4 +14,16 @@ export function invalid(problem: string): LeaseError {
   return new LeaseError('config.invalid', `The configuration is not valid: ${problem}.`, {
     details: { problems: [problem] },
   });
+}
+
+/** The error for a key that another move has taken elsewhere. */
+export function movedMeanwhile(toId: string): LeaseError {
+  return new LeaseError('reservation.moved_meanwhile', undefined, {
+    details: { datacenter: datacenterOf(toId), reservationId: toId },
+  });
+}
+
+/** The error for a reservation that is not the home that it was taken for. */
+export function conflict(reservationId: string): LeaseError {
+  return new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
 }

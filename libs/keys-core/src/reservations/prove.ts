@@ -1,5 +1,5 @@
 import { LIMITS } from '../kernel/limits.ts';
-import type { ReservationKey, ReservationPointer } from '../kernel/resource/reservation.ts';
+import type { ReservationKey } from '../kernel/resource/reservation.ts';
 import type { Proof, ReservationStatus } from './sql/activate.ts';
 import type { ReservationStore } from './store/reservation-store.ts';
 
@@ -42,11 +42,7 @@ export async function prove(
   return { chain, tokenFloor };
 }
 
-async function pointerFrom(
-  { store, statusThere }: ProveDeps,
-  fromId: string,
-  key: ReservationKey,
-): Promise<ReservationPointer | undefined> {
+async function pointerFrom({ store, statusThere }: ProveDeps, fromId: string, key: ReservationKey) {
   const stored = (await store.readPointerNearby(fromId)) ?? (await store.readPointer(fromId));
   if (stored !== undefined) return stored;
   const there = await statusThere(fromId, key);

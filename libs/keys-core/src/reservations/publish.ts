@@ -1,10 +1,11 @@
-import { LeaseError } from '../kernel/errors/index.ts';
+import { invalid } from './invalid.ts';
 import {
   datacenterOf,
   parseReservationKey,
   reservationIdOf,
   reservationKeyOf,
   reservationKeyText,
+  type ReservationPointer,
 } from '../kernel/resource/reservation.ts';
 import {
   firstReservationsAfter,
@@ -12,6 +13,7 @@ import {
   newestReservations,
   pointersAfter,
   unreservedKeysAfter,
+  type HomeRow,
 } from './sql/membership.ts';
 import { putHomes } from './sql/home-rows.ts';
 import type { EtcdReservationStore } from './etcd/etcd-store.ts';
@@ -29,6 +31,8 @@ export interface Publishing {
 /** How many are put at once. */
 const BATCH_MAX = 64;
 const NAMED_MAX = 5;
+/** Before every key, in their order. */
+const FIRST_KEY = { namespace: '', name: '' };
 
 /**
  * Whether a store that had everything lacks some of the newest rows of this datacenter: then it was
@@ -55,53 +59,58 @@ export async function hasForgotten({ datacenter, shared, store }: Publishing): P
  * datacenters have worked apart, and somebody must decide which of them is right.
  */
 export async function publishAll(publishing: Publishing): Promise<void> {
+  const { datacenter, shared, reservations, store } = publishing;
   const conflicts = [
-    ...(await publishReservations(publishing)),
-    ...(await publishPointers(publishing)),
-    ...(await reserveOldKeys(publishing)),
+    ...(await conflictsOf(
+      (last?: HomeRow) =>
+        firstReservationsAfter(store.reads, datacenter, {
+          afterKey: last?.key ?? '',
+          limit: BATCH_MAX,
+        }),
+      async ({ key, reservationId }) => {
+        const { outcome } = await shared.put(parseReservationKey(key), reservationId);
+        return outcome === 'reserved' ? undefined : key;
+      },
+    )),
+    ...(await conflictsOf(
+      (last?: ReservationPointer) =>
+        pointersAfter(store.reads, datacenter, { afterId: last?.fromId ?? '', limit: BATCH_MAX }),
+      async (pointer) => {
+        const { toId } = await shared.putPointer(pointer);
+        return toId === pointer.toId ? undefined : pointer.fromId;
+      },
+    )),
+    ...(await conflictsOf(
+      (after: typeof FIRST_KEY = FIRST_KEY) =>
+        unreservedKeysAfter(store.reads, { after, limit: BATCH_MAX }),
+      async (named) => {
+        const key = reservationKeyOf(named);
+        const put = await reservations.put(key, reservationIdOf(datacenter, store.ids.uuid()));
+        return datacenterOf(put.reservationId) === datacenter ? undefined : JSON.stringify(key);
+      },
+    )),
   ];
   if (conflicts.length === 0) return;
   const named = conflicts.slice(0, NAMED_MAX).join(', ');
-  const problem = `in the reservation store, ${String(conflicts.length)} keys of this datacenter live elsewhere, such as ${named}`;
-  throw new LeaseError('config.invalid', `The configuration is not valid: ${problem}.`, {
-    details: { problems: [problem] },
-  });
+  throw invalid(
+    `in the reservation store, ${String(conflicts.length)} keys of this datacenter live elsewhere, such as ${named}`,
+  );
 }
 
-async function publishReservations({ datacenter, shared, store }: Publishing): Promise<string[]> {
+/** Publishes row by row, in pages. @returns the names of those that live elsewhere for the store. */
+async function conflictsOf<Row>(
+  readAfter: (last?: Row) => Promise<Row[]>,
+  publish: (row: Row) => Promise<string | undefined>,
+): Promise<string[]> {
   const conflicts: string[] = [];
-  let afterKey = '';
-  for (;;) {
-    const page = { afterKey, limit: BATCH_MAX };
-    const rows = await firstReservationsAfter(store.reads, datacenter, page);
-    const puts = await Promise.all(
-      rows.map(({ key, reservationId }) => shared.put(parseReservationKey(key), reservationId)),
-    );
-    conflicts.push(
-      ...rows.filter((_, index) => puts[index]?.outcome !== 'reserved').map(({ key }) => key),
-    );
-    const last = rows.at(-1);
-    if (last === undefined) return conflicts;
-    afterKey = last.key;
-  }
-}
-
-async function publishPointers({ datacenter, shared, store }: Publishing): Promise<string[]> {
-  const conflicts: string[] = [];
-  let afterId = '';
-  for (;;) {
-    const page = { afterId, limit: BATCH_MAX };
-    const pointers = await pointersAfter(store.reads, datacenter, page);
-    const stored = await Promise.all(pointers.map((pointer) => shared.putPointer(pointer)));
-    conflicts.push(
-      ...pointers
-        .filter(({ toId }, index) => stored[index]?.toId !== toId)
-        .map(({ fromId }) => fromId),
-    );
-    const last = pointers.at(-1);
-    if (last === undefined) return conflicts;
-    afterId = last.fromId;
-  }
+  let last: Row | undefined;
+  do {
+    const rows = await readAfter(last);
+    const found = await Promise.all(rows.map(publish));
+    conflicts.push(...found.filter((name) => name !== undefined));
+    last = rows.at(-1);
+  } while (last !== undefined);
+  return conflicts;
 }
 
 /** How many are written by one statement. */
@@ -112,7 +121,7 @@ const ROWS_MAX = 1_000;
  * store: a connect that would not start a backend then finds one that runs already.
  */
 export async function reserveOldKeysHere(store: Store, datacenter: string): Promise<void> {
-  let after = { namespace: '', name: '' };
+  let after = FIRST_KEY;
   for (;;) {
     const keys = await unreservedKeysAfter(store.reads, { after, limit: ROWS_MAX });
     const last = keys.at(-1);
@@ -124,27 +133,6 @@ export async function reserveOldKeysHere(store: Store, datacenter: string): Prom
         reservationId: reservationIdOf(datacenter, store.ids.uuid()),
       })),
     );
-    after = last;
-  }
-}
-
-async function reserveOldKeys({ datacenter, reservations, store }: Publishing): Promise<string[]> {
-  const conflicts: string[] = [];
-  let after = { namespace: '', name: '' };
-  for (;;) {
-    const keys = await unreservedKeysAfter(store.reads, { after, limit: BATCH_MAX });
-    const puts = await Promise.all(
-      keys.map((key) =>
-        reservations.put(reservationKeyOf(key), reservationIdOf(datacenter, store.ids.uuid())),
-      ),
-    );
-    conflicts.push(
-      ...keys
-        .filter((_, index) => datacenterOf(puts[index]?.reservationId ?? '') !== datacenter)
-        .map((key) => JSON.stringify(reservationKeyOf(key))),
-    );
-    const last = keys.at(-1);
-    if (last === undefined) return conflicts;
     after = last;
   }
 }

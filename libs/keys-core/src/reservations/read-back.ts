@@ -1,13 +1,6 @@
+import type { Publishing } from './publish.ts';
 import { datacenterOf, type ReservationPointer } from '../kernel/resource/reservation.ts';
 import { sealDeparted } from './sql/membership.ts';
-import type { EtcdReservationStore } from './etcd/etcd-store.ts';
-import type { Store } from '../postgres/open-store.ts';
-
-export interface ReadingBack {
-  readonly datacenter: string;
-  readonly shared: EtcdReservationStore;
-  readonly store: Store;
-}
 
 /**
  * Reads from the store which keys have left this datacenter, and seals them here: a database that was
@@ -16,7 +9,11 @@ export interface ReadingBack {
  * memory meanwhile, some 300 bytes each.
  * @returns how many times a key has left.
  */
-export async function readBack({ datacenter, shared, store }: ReadingBack): Promise<number> {
+export async function readBack({
+  datacenter,
+  shared,
+  store,
+}: Pick<Publishing, 'datacenter' | 'shared' | 'store'>): Promise<number> {
   const pointers = new Map<string, ReservationPointer>();
   let departed = 0;
   for await (const page of shared.pointers()) {

@@ -8,7 +8,6 @@
 import { SYSTEM_ACTOR } from '../kernel/access/actor.ts';
 import { assertReservationKey } from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
-import type { Caller } from '../kernel/face-types.ts';
 import type { KeyService } from '../keys/index.ts';
 import { createConnecting } from './connecting.ts';
 import { createHomes } from './resolving/homes.ts';
@@ -16,7 +15,7 @@ import { createLocalHome } from './resolving/local-home.ts';
 import { createMover } from './moving/mover.ts';
 import { createPendingMoves } from './moving/pending-moves.ts';
 import type { Peers } from './peers.ts';
-import { reservationPage } from './reservation-reads.ts';
+import { listReservations } from './sql/reservation-list.ts';
 import type { ReservationStore } from './store/reservation-store.ts';
 import type { ReservationService } from './reservation-types.ts';
 import { createResolver, type ResolverOptions } from './resolving/resolver.ts';
@@ -77,6 +76,6 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
       assertReservationKey(key);
       return homes.detail(key);
     },
-    list: (input, caller: Caller) => reservationPage(store, input, caller),
+    list: (input, caller) => listReservations(store, input, caller.namespaces),
   };
 }

@@ -1,12 +1,7 @@
 /** What apps and other slices may use. */
-export { createEventRollup, type EventRollup } from './sql/event-rollup.ts';
-export { countHeldLeases, type ResourceCounts } from './sql/resource-counts.ts';
-export {
-  readSeries,
-  removeOldBuckets,
-  type StatsCounts,
-  type StatsStep,
-} from './sql/stats-buckets.ts';
+export { createEventRollup } from './sql/event-rollup.ts';
+export { countHeldLeases } from './sql/resource-counts.ts';
+export { readSeries, removeOldBuckets, type StatsStep } from './sql/stats-buckets.ts';
 export { sharedRead } from './shared-read.ts';
 export { type StatsCounter, createStatsCounter } from './stats-counter.ts';
 export { createStatsService } from './stats-service.ts';

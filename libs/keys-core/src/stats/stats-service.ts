@@ -1,3 +1,4 @@
+import { keepNewest } from '../kernel/keep-newest.ts';
 import type { FaceCounts, StatsOverview, StatsService } from './stats-types.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 import { countDrones } from '../fleet/index.ts';
@@ -44,10 +45,7 @@ export function createStatsService(deps: StatsDeps): StatsService {
     const known = windows.get(windowMinutes);
     const read = known ?? sharedRead(store.clock, () => pastOf(deps, windowMinutes));
     // The window that was not requested for longest is dropped first.
-    windows.delete(windowMinutes);
-    windows.set(windowMinutes, read);
-    const [oldest] = windows.keys();
-    if (windows.size > WINDOWS_MAX && oldest !== undefined) windows.delete(oldest);
+    keepNewest(windows, WINDOWS_MAX, [windowMinutes, read]);
     return read();
   };
   return {

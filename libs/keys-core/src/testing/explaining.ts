@@ -1,6 +1,5 @@
 import pg from 'pg';
-import type { Sql } from '../postgres/rows.ts';
-import { fragment } from '../postgres/sql.ts';
+import { fragment, type Sql } from '../postgres/sql.ts';
 
 /** A stand-in for the client that explains a statement instead of running it. */
 export function explaining(client: pg.Client): { sql: Sql<never>; plans: string[] } {

@@ -2,9 +2,8 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import type { FairUseOverrides } from '../../kernel/access/fair-use.ts';
 import type { Role } from '../../kernel/access/roles.ts';
 import { Prisma } from '../../postgres/generated/client.ts';
-import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import { isPageInstant } from '../../postgres/paging/page-instant.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import { isUuid, pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
+import { type Dated, isoDates, type Sql } from '../../postgres/sql.ts';
 import { hashTokenSecret } from '../token-secret.ts';
 
 /** What a token is bound to besides its role. Each is null for no bound. */
@@ -31,30 +30,21 @@ export interface TokenAccess extends TokenBindings {
 }
 
 /** A token as an administrator sees it. Its secret is shown once, when it is made. */
-export interface TokenView extends TokenBindings {
-  readonly tokenId: string;
-  readonly name: string;
-  readonly role: Role;
-  readonly namespaces: readonly string[] | null;
-  readonly droneId: string | null;
+export interface TokenView extends TokenAccess {
   readonly createdBy: string;
   readonly createdAt: string;
+  /** ISO-8601; null for never. */
   readonly expiresAt: string | null;
   readonly revokedAt: string | null;
   readonly lastUsedAt: string | null;
 }
 
-export interface NewToken extends Partial<TokenBindings> {
-  readonly tokenId: string;
-  readonly secret: string;
-  readonly name: string;
-  readonly role: Role;
-  readonly namespaces: readonly string[] | null;
-  readonly droneId: string | null;
-  readonly createdBy: string;
-  /** ISO-8601; null for never. */
-  readonly expiresAt: string | null;
-}
+type Left = 'namespaces' | 'droneId' | 'expiresAt' | keyof TokenBindings;
+
+/** What may be left out of it is as null: no limit, no end. */
+export type NewToken = Pick<TokenView, 'tokenId' | 'name' | 'role' | 'createdBy'> & {
+  readonly [Part in Left]?: TokenView[Part] | undefined;
+} & { readonly secret: string };
 
 /** Lists of a row: an empty one limits nothing, as null does. */
 interface ListsOfRow {
@@ -64,25 +54,13 @@ interface ListsOfRow {
 }
 
 type TokenRow = Omit<
-  TokenView,
-  'createdAt' | 'expiresAt' | 'revokedAt' | 'lastUsedAt' | keyof ListsOfRow
+  Dated<TokenView, 'createdAt' | 'expiresAt' | 'revokedAt' | 'lastUsedAt'>,
+  keyof ListsOfRow
 > &
-  ListsOfRow & {
-    readonly createdAt: Date;
-    readonly expiresAt: Date | null;
-    readonly revokedAt: Date | null;
-    readonly lastUsedAt: Date | null;
-  };
+  ListsOfRow;
 
 function tokenView(row: TokenRow): TokenView {
-  return {
-    ...row,
-    ...listsOf(row),
-    createdAt: row.createdAt.toISOString(),
-    expiresAt: row.expiresAt?.toISOString() ?? null,
-    revokedAt: row.revokedAt?.toISOString() ?? null,
-    lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
-  };
+  return { ...isoDates(row), ...listsOf(row) };
 }
 
 function listsOf({ namespaces, programs, addresses }: ListsOfRow): {
@@ -112,18 +90,18 @@ const VIEW_COLUMNS = Prisma.sql`${ACCESS_COLUMNS}, t.created_by as "createdBy",
  * @throws {LeaseError} `request.invalid` when the secret is stored already, or the token would have expired.
  */
 export async function insertToken(sql: Sql<'general'>, token: NewToken): Promise<TokenView> {
-  const rows = await sql.$queryRaw<TokenRow[]>`
+  const { expiresAt = null } = token;
+  const [row] = await sql.$queryRaw<TokenRow[]>`
     insert into api_token as t (id, name, secret_hash, role, namespaces, drone_id, created_by, expires_at,
       programs, capacity, addresses, limits)
     select ${token.tokenId}::uuid, ${token.name}, ${hashTokenSecret(token.secret)}, ${token.role},
-      ${[...(token.namespaces ?? [])]}::text[], ${token.droneId}, ${token.createdBy},
-      ${token.expiresAt}::timestamptz, ${[...(token.programs ?? [])]}::text[],
+      ${[...(token.namespaces ?? [])]}::text[], ${token.droneId ?? null}, ${token.createdBy},
+      ${expiresAt}::timestamptz, ${[...(token.programs ?? [])]}::text[],
       ${token.capacity ?? null}::int, ${[...(token.addresses ?? [])]}::text[],
       ${token.limits == null ? null : JSON.stringify(token.limits)}::jsonb
-    where ${token.expiresAt}::timestamptz is null or ${token.expiresAt}::timestamptz > clock_timestamp()
+    where ${expiresAt}::timestamptz is null or ${expiresAt}::timestamptz > clock_timestamp()
     on conflict (secret_hash) do nothing
     returning ${VIEW_COLUMNS}`;
-  const [row] = rows;
   if (row === undefined) {
     throw new LeaseError('request.invalid', 'expiresAt: must be in the future', {
       details: { field: 'expiresAt' },
@@ -132,25 +110,18 @@ export async function insertToken(sql: Sql<'general'>, token: NewToken): Promise
   return tokenView(row);
 }
 
-const ID_FORM = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
-
-function placeOf(cursor: string): [createdAt: string, id: string] {
-  const [createdAt = '', id = ''] = decodeCursor(cursor, 2);
-  if (!isPageInstant(createdAt) || !ID_FORM.test(id)) throw invalidCursor();
-  return [createdAt, id];
-}
-
 /** Tokens, newest first. */
 export async function listTokens(
   sql: Sql<'reads'>,
   input: { readonly cursor?: string | undefined; readonly limit: number },
 ): Promise<{ items: TokenView[]; nextCursor: string | null }> {
-  const [afterAt, afterId] = input.cursor === undefined ? [null, null] : placeOf(input.cursor);
+  const [afterAt, afterId] =
+    input.cursor === undefined ? [null, null] : placeAfter(input.cursor, isUuid);
   const rows = await sql.$queryRaw<TokenRow[]>`
     select ${VIEW_COLUMNS}
     from api_token t
-    where ${afterAt ?? null}::timestamptz is null
-      or (t.created_at, t.id) < (${afterAt ?? null}::timestamptz, ${afterId ?? null}::uuid)
+    where ${afterAt}::timestamptz is null
+      or (t.created_at, t.id) < (${afterAt}::timestamptz, ${afterId}::uuid)
     order by t.created_at desc, t.id desc
     limit ${input.limit + 1}`;
   return pageOf(rows.map(tokenView), input.limit, (token) => [token.createdAt, token.tokenId]);

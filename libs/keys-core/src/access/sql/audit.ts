@@ -1,7 +1,13 @@
 import type { AuditAction } from '../../kernel/access/audit-actions.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import type { Sql } from '../../postgres/rows.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+import {
+  type Dated,
+  type Fragment,
+  fragment,
+  isoDates,
+  joinFragments,
+  type Sql,
+} from '../../postgres/sql.ts';
 
 /** What an operator did outside of leases. */
 export interface AuditEntry {
@@ -60,13 +66,13 @@ export async function listAudit(
   sql: Sql<'reads'>,
   input: AuditListInput,
 ): Promise<{ items: AuditView[]; nextCursor: string | null }> {
-  const rows = await sql.$queryRaw<(Omit<AuditView, 'at'> & { at: Date })[]>`
+  const rows = await sql.$queryRaw<Dated<AuditView, 'at'>[]>`
     select a.id::text as id, a.at, a.actor, a.role, a.action, a.resource, a.reason, a.source, a.detail
     from audit a
     where ${conditionOf(input)}
     order by a.id desc
     limit ${input.limit + 1}`;
-  const items = rows.map((row) => ({ ...row, at: row.at.toISOString() }));
+  const items = rows.map((row) => isoDates(row));
   return pageOf(items, input.limit, (item) => [item.id]);
 }
 

@@ -1,15 +1,10 @@
 /** Requests for bulk actions: recorded with their items, read with their progress, aborted. */
+import type { BulkAction } from '../../kernel/bulk.ts';
+import type { BulkProgress } from '../bulk-types.ts';
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
-import {
-  ROWS_PER_STATEMENT_MAX,
-  removeAll,
-  type RetentionPass,
-} from '../../postgres/retention-pass.ts';
-import { isoOf, onlyRow, type Sql } from '../../postgres/rows.ts';
-import { fragment, type SqlPool } from '../../postgres/sql.ts';
-
-export type BulkAction = 'revoke' | 'blockRenewal' | 'allowRenewal';
+import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
+import { fragment, isoOf, type Sql, type SqlPool } from '../../postgres/sql.ts';
 
 /** A bulk action as it was asked for, and by whom. */
 export interface BulkOrder {
@@ -26,20 +21,10 @@ export interface BulkOrder {
 }
 
 /** How far a bulk action has come. */
-export interface BulkState extends Pick<
-  BulkOrder,
-  'bulkId' | 'action' | 'mode' | 'reason' | 'actor'
-> {
-  readonly startedAt: string;
-  readonly state: 'running' | 'interrupted' | 'aborted' | 'done';
-  readonly total: number;
-  readonly done: number;
-  readonly failedCount: number;
-  /** The first ones. */
-  readonly failed: { readonly leaseId: string; readonly code: string }[];
+export type BulkState = BulkProgress & {
   /** Whether a controller is at work on it: one that was aborted may still have acts under way. */
   readonly isAtWork: boolean;
-}
+};
 
 /** Failures that are listed one by one; all of them are counted. */
 const BULK_FAILURES_SHOWN_MAX = 1_000;
@@ -171,44 +156,30 @@ export async function removeOldBulks(
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<void> {
-  await removeAll(pass, 'bulk items', () => removeOldItems(sql, retentionDays));
-  await removeAll(pass, 'bulk actions', () => removeEmptyBulks(sql, retentionDays));
-}
-
-/** Index: `bulk_ended_at_idx`, then the primary key of items. */
-async function removeOldItems(sql: Sql<'general'>, retentionDays: number): Promise<number> {
-  const rows = await sql.$queryRaw<{ removed: number }[]>`
-    with old as (
+  const isOld = fragment`b.ended_at < clock_timestamp() - ${retentionDays}::int * interval '1 day'`;
+  // Index: `bulk_ended_at_idx`, then the primary key of items.
+  await removeOld(sql, pass, 'bulk items', {
+    old: fragment`
       select i.bulk_id, i.place
       from bulk b
       join bulk_item i on i.bulk_id = b.id
-      where b.ended_at < clock_timestamp() - ${retentionDays}::int * interval '1 day'
-      order by b.ended_at, i.bulk_id, i.place
-      limit ${ROWS_PER_STATEMENT_MAX}
-      for update of i skip locked
-    ),
-    gone as (
-      delete from bulk_item i
-      using old
-      where i.bulk_id = old.bulk_id and i.place = old.place
-      returning i.place
-    )
-    select count(*)::int as removed from gone`;
-  return onlyRow(rows).removed;
-}
-
-async function removeEmptyBulks(sql: Sql<'general'>, retentionDays: number): Promise<number> {
-  const rows = await sql.$queryRaw<{ removed: number }[]>`
-    with old as (
+      where ${isOld}
+      order by b.ended_at, i.bulk_id, i.place`,
+    lock: fragment`for update of i skip locked`,
+    deletes: fragment`
+      gone as (
+        delete from bulk_item i
+        using old
+        where i.bulk_id = old.bulk_id and i.place = old.place
+        returning i.place
+      )`,
+  });
+  await removeOld(sql, pass, 'bulk actions', {
+    old: fragment`
       select b.id
       from bulk b
-      where b.ended_at < clock_timestamp() - ${retentionDays}::int * interval '1 day'
-        and not exists (select from bulk_item i where i.bulk_id = b.id)
-      order by b.ended_at
-      limit ${ROWS_PER_STATEMENT_MAX}
-      for update of b skip locked
-    ),
-    gone as (delete from bulk b using old where b.id = old.id returning b.id)
-    select count(*)::int as removed from gone`;
-  return onlyRow(rows).removed;
+      where ${isOld} and not exists (select from bulk_item i where i.bulk_id = b.id)
+      order by b.ended_at`,
+    deletes: fragment`gone as (delete from bulk b using old where b.id = old.id returning b.id)`,
+  });
 }

@@ -12,8 +12,9 @@
  * the bulk action was started. Only then is it recorded as done, and audited.
  */
 import type { Face, Resource } from '../../kernel/resource/resource.ts';
-import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkAction, type BulkOrder } from './bulk-requests.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { BulkAction } from '../../kernel/bulk.ts';
+import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkOrder } from './bulk-requests.ts';
+import type { Sql } from '../../postgres/sql.ts';
 
 /** The events that the acts write. */
 const EVENT_OF_ACTION: Record<BulkAction, string> = {

@@ -1,7 +1,6 @@
 import type { EventKind } from '../../kernel/events.ts';
 import { isWithinNamespace, type Face, type Resource } from '../../kernel/resource/resource.ts';
-import { C } from '../../postgres/rows.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+import { C, type Fragment, fragment, joinFragments } from '../../postgres/sql.ts';
 
 /** Which events a reader wants, and which it may see. A field that is left out does not filter. */
 export interface EventFilter {

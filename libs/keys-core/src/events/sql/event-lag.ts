@@ -1,4 +1,4 @@
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** The transaction that has been under way for longest, in the whole cluster, of those that write. */
 export interface EventCulprit {

@@ -4,22 +4,14 @@
  * no statement cancelled: a page may then hold fewer than were asked for without being the last.
  */
 import { LeaseError, invariant } from '../../kernel/errors/index.ts';
-import type { EventKind } from '../../kernel/events.ts';
-import type { Face } from '../../kernel/resource/resource.ts';
 import { eventCursor, parseEventPlace } from '../event-cursor.ts';
-import { eventCondition } from './event-filter.ts';
+import { eventCondition, type EventFilter } from './event-filter.ts';
 import { readEventBounds } from './event-pages.ts';
 import type { EventRow } from './history.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
-import type { Sql } from '../../postgres/rows.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+import { type Fragment, fragment, joinFragments, type Sql } from '../../postgres/sql.ts';
 
-export interface EventListInput {
-  readonly face?: Face | undefined;
-  /** This one and its children. */
-  readonly namespace?: string | undefined;
-  readonly name?: string | undefined;
-  readonly kinds?: readonly EventKind[] | undefined;
+export interface EventListInput extends Omit<EventFilter, 'limits'> {
   readonly leaseId?: string | undefined;
   /** Only what came after this event; `oldest` for all that are kept. */
   readonly afterId?: string | undefined;

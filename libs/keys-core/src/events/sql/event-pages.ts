@@ -6,8 +6,7 @@
 import type { MarkReading } from '../event-finality.ts';
 import { eventCondition, type EventFilter } from './event-filter.ts';
 import type { EventRow } from './history.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** How many events one statement looks through. */
 const EVENTS_PER_PAGE_MAX = 500;
@@ -152,11 +151,9 @@ export async function readEventPage(
     epoch: first?.epoch ?? null,
     removedThroughId: BigInt(first?.removedThroughId ?? 0),
     throughId: BigInt(first?.throughId ?? range.afterId),
-    events: rows
-      .filter((row) => row.id !== null)
-      .map(({ epoch: _epoch, removedThroughId: _removed, throughId: _through, ...event }) => ({
-        ...event,
-        id: event.id ?? '',
-      })),
+    events: rows.flatMap(
+      ({ epoch: _, removedThroughId: _removed, throughId: _through, ...event }) =>
+        event.id === null ? [] : [{ ...event, id: event.id }],
+    ),
   };
 }

@@ -1,17 +1,10 @@
-import type { EventKind } from '../../kernel/events.ts';
+import type { EventView, WaiterView } from '../../kernel/face-types.ts';
 import type { Resource } from '../../kernel/resource/resource.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
+import { C, type Sql } from '../../postgres/sql.ts';
 
 /** An event as a history shows it; `at` is epoch milliseconds. */
-export interface EventRow extends Resource {
-  readonly id: string;
+export interface EventRow extends Resource, Omit<EventView, 'at' | 'datacenter' | 'face'> {
   readonly at: number;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly kind: EventKind;
-  readonly actor: string;
-  readonly reason: string | null;
-  readonly detail: unknown;
 }
 
 /** An event, and the present database epoch, in which its id is valid. */
@@ -37,12 +30,9 @@ export async function readHistory(
     limit ${page.limit}`;
 }
 
-export interface WaiterRow {
+interface WaiterRow extends Omit<WaiterView, 'since'> {
   readonly id: string;
-  readonly ticketId: string;
-  readonly waiter: string;
   readonly createdAt: number;
-  readonly waitedMs: number;
 }
 
 /** The waiters of a resource, first in line first. Index: `lease_waiter_resource_idx`. */

@@ -1,11 +1,9 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { BackendStatus } from '../../kernel/fleet/backend-state.ts';
 import { withinLimits } from '../../lists/index.ts';
-import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import { isPageInstant } from '../../postgres/paging/page-instant.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import { pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
+import { type Dated, fragment, isoDates, joinFragments, type Sql } from '../../postgres/sql.ts';
 import type { BackendStateView, BackendView } from '../fleet-views.ts';
-import { fragment, joinFragments } from '../../postgres/sql.ts';
 
 export interface BackendListInput {
   readonly droneId?: string | undefined;
@@ -22,14 +20,8 @@ export interface BackendListInput {
 /** Namespaces, children included, that the reader is limited to; null for no limit. */
 export type NamespaceLimits = readonly string[] | null;
 
-type BackendRow = Omit<BackendView, 'key' | 'logs' | 'createdAt' | 'statusAt'> & {
-  readonly logFolder: string | null;
-  readonly name: string;
-  readonly namespace: string;
-  readonly tag: string;
-  readonly createdAt: Date;
-  readonly statusAt: Date;
-};
+type BackendRow = Omit<Dated<BackendView, 'createdAt' | 'statusAt'>, 'key' | 'logs'> &
+  BackendView['key'] & { readonly logFolder: string | null };
 
 const BACKEND_COLUMNS = fragment`
   b.id as "backendId", b.status, b.reason, b.program, b.name, b.namespace, b.tag,
@@ -40,11 +32,9 @@ const BACKEND_COLUMNS = fragment`
 
 function backendView({ name, namespace, tag, logFolder, ...row }: BackendRow): BackendView {
   return {
-    ...row,
+    ...isoDates(row),
     key: { name, namespace, tag },
     logs: logFolder === null ? null : logsOf(logFolder, row.backendId),
-    createdAt: row.createdAt.toISOString(),
-    statusAt: row.statusAt.toISOString(),
   };
 }
 
@@ -60,13 +50,13 @@ export async function listBackends(
   input: BackendListInput,
   limits: NamespaceLimits,
 ): Promise<{ items: BackendView[]; nextCursor: string | null }> {
-  const after = placeOfCursor(input.cursor);
+  const after = input.cursor === undefined ? undefined : placeAfter(input.cursor);
   const filters = [
     withinLimits(limits, fragment`b.namespace`),
     ...(after === undefined
       ? []
       : [
-          fragment`(b.created_at, b.id) < (${after.createdAt}::timestamptz, ${after.id}::text collate "C")`,
+          fragment`(b.created_at, b.id) < (${after[0]}::timestamptz, ${after[1]}::text collate "C")`,
         ]),
     ...(input.droneId === undefined ? [] : [fragment`b.drone_id = ${input.droneId} collate "C"`]),
     ...(input.status === undefined ? [] : [fragment`b.status = ${input.status}`]),
@@ -90,13 +80,6 @@ export async function listBackends(
   return pageOf(rows.map(backendView), input.limit, (item) => [item.createdAt, item.backendId]);
 }
 
-function placeOfCursor(cursor: string | undefined): { createdAt: string; id: string } | undefined {
-  if (cursor === undefined) return undefined;
-  const [createdAt = '', id = ''] = decodeCursor(cursor, 2);
-  if (!isPageInstant(createdAt)) throw invalidCursor();
-  return { createdAt, id };
-}
-
 /**
  * One backend. A backend outside the reader's namespaces counts as not found.
  * @throws {LeaseError} `backend.not_found`.
@@ -106,12 +89,11 @@ export async function getBackend(
   backendId: string,
   limits: NamespaceLimits,
 ): Promise<BackendView> {
-  const rows = await sql.$queryRaw<BackendRow[]>`
+  const [row] = await sql.$queryRaw<BackendRow[]>`
     select ${BACKEND_COLUMNS}
     from backend b
     left join drone d on d.id = b.drone_id
     where b.id = ${backendId} collate "C" and ${withinLimits(limits, fragment`b.namespace`)}`;
-  const [row] = rows;
   if (row === undefined) throw new LeaseError('backend.not_found');
   return backendView(row);
 }
@@ -122,11 +104,11 @@ export async function readBackendStates(
   backendId: string,
   afterId: string,
 ): Promise<BackendStateView[]> {
-  const rows = await sql.$queryRaw<(Omit<BackendStateView, 'at'> & { at: Date })[]>`
+  const rows = await sql.$queryRaw<Dated<BackendStateView, 'at'>[]>`
     select s.id::text as id, s.backend_id as "backendId", s.status, s.reason, s.address,
       s.exit_code as "exitCode", s.detail, s.at
     from backend_state s
     where s.backend_id = ${backendId} collate "C" and s.id > ${afterId}::bigint
     order by s.id`;
-  return rows.map((row) => ({ ...row, at: row.at.toISOString() }));
+  return rows.map((row) => isoDates(row));
 }

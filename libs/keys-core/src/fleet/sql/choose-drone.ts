@@ -5,9 +5,9 @@
  * at the same moment do not all choose the same drone.
  */
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
-import { heartbeatAgeMsMax } from '../heartbeat-staleness.ts';
+import { heartbeatAgeMsMax } from './drones.ts';
 import { isForbiddenEnv, isSpawnAllowed } from '../spawn-allowance.ts';
 
 export interface DroneChoiceInput {
@@ -49,10 +49,7 @@ export async function chooseDrone(
 }
 
 /** Of two different candidates taken at random, the one with fewer backends. */
-function lessLoadedOfTwo(
-  candidates: readonly Candidate[],
-  random: () => number,
-): Candidate | undefined {
+function lessLoadedOfTwo(candidates: readonly Candidate[], random: () => number) {
   if (candidates.length < 2) return candidates[0];
   const firstIndex = Math.floor(random() * candidates.length);
   const step = 1 + Math.floor(random() * (candidates.length - 1));

@@ -5,7 +5,7 @@
  * change nothing.
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { DroneIsolation, OfferedProgram } from '../fleet-views.ts';
 
 export interface SessionRequest {

@@ -2,12 +2,17 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import type { Sql } from '../../postgres/rows.ts';
-import { heartbeatAgeMsMax } from '../heartbeat-staleness.ts';
+import { type Dated, type Fragment, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
 import type { DroneView } from '../fleet-views.ts';
-import { fragment, type Fragment } from '../../postgres/sql.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
+/** After this many intervals without a heartbeat a drone counts as unreachable (design 6.1). */
+const HEARTBEAT_INTERVALS_MAX = 3;
+
+/** How old a heartbeat may be before its drone counts as unreachable. */
+export function heartbeatAgeMsMax(heartbeatMs: number): number {
+  return HEARTBEAT_INTERVALS_MAX * heartbeatMs;
+}
 
 export interface DroneListInput {
   readonly status?: DroneStatus | undefined;
@@ -17,15 +22,9 @@ export interface DroneListInput {
 }
 
 type DroneRow = Omit<
-  DroneView,
-  'lostAt' | 'registeredAt' | 'heartbeatAt' | 'asOf' | 'load' | 'roundTripMs'
-> & {
-  readonly load: { readonly backends?: number; readonly roundTripMs?: number } | null;
-  readonly lostAt: Date | null;
-  readonly registeredAt: Date;
-  readonly heartbeatAt: Date | null;
-  readonly asOf: Date;
-};
+  Dated<DroneView, 'lostAt' | 'registeredAt' | 'heartbeatAt' | 'asOf'>,
+  'load' | 'roundTripMs'
+> & { readonly load: { readonly backends?: number; readonly roundTripMs?: number } | null };
 
 /** A drone's row with its status at this moment of the database's clock. */
 function droneRows(heartbeatMs: number): Fragment {
@@ -61,13 +60,9 @@ function droneRows(heartbeatMs: number): Fragment {
 
 function droneView({ load, ...row }: DroneRow): DroneView {
   return {
-    ...row,
+    ...isoDates(row),
     load: load?.backends === undefined ? null : { backends: load.backends },
     roundTripMs: load?.roundTripMs ?? null,
-    lostAt: row.lostAt?.toISOString() ?? null,
-    registeredAt: row.registeredAt.toISOString(),
-    heartbeatAt: row.heartbeatAt?.toISOString() ?? null,
-    asOf: row.asOf.toISOString(),
   };
 }
 
@@ -98,11 +93,10 @@ export async function getDrone(
   droneId: string,
   heartbeatMs: number,
 ): Promise<DroneView> {
-  const rows = await sql.$queryRaw<DroneRow[]>`
+  const [row] = await sql.$queryRaw<DroneRow[]>`
     select v.*
     from (${droneRows(heartbeatMs)}) as v
     where v."droneId" = ${droneId} collate "C"`;
-  const [row] = rows;
   if (row === undefined) throw new LeaseError('drone.not_found');
   return droneView(row);
 }
@@ -119,7 +113,7 @@ export async function setDraining(
   droneId: string,
   draining: boolean,
 ): Promise<{ changed: boolean }> {
-  const rows = await sql.$queryRaw<{ wasDraining: boolean }[]>`
+  const [row] = await sql.$queryRaw<{ wasDraining: boolean }[]>`
     with locked as materialized (
       select d.id, d.draining
       from drone d
@@ -133,7 +127,6 @@ export async function setDraining(
       where d.id = k.id
     )
     select k.draining as "wasDraining" from locked k`;
-  const [row] = rows;
   if (row === undefined) throw new LeaseError('drone.not_found');
   return { changed: row.wasDraining !== draining };
 }

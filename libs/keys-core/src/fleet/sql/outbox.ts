@@ -4,7 +4,7 @@
  * of its backend, so that no terminate overtakes its spawn, and holds back no others.
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { SessionRef } from './drone-sessions.ts';
 import type { OutboxAction } from '../fleet-views.ts';
 

@@ -1,23 +1,20 @@
+import type { Ladder } from '../../kernel/lease/ladder.ts';
 import { invariant } from '../../kernel/errors/index.ts';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
+import { C, type Sql } from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { GRANT_EVENTS } from './parts/grant-facts.ts';
 import { upsertGrants } from './parts/upsert-grants.ts';
 import { isHeldOff, isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/clock/expiry.ts';
 
 /** What the holder has now. Instants are epoch milliseconds of the database. */
-export interface AcquiredOrRenewed extends LogPlace {
+export interface AcquiredOrRenewed extends LogPlace, Ladder {
   readonly outcome: 'granted' | 'renewed';
   /** The requested id, unless a grant had it before. */
   readonly leaseId: string;
   readonly fencingToken: string;
   readonly expiresAt: number;
   readonly asOf: number;
-  readonly ttlMs: number;
-  readonly renewAfterMs: number;
-  readonly softAfterMs: number;
-  readonly hardAfterMs: number;
   /** When a renewed grant would have expired; null for a new one. */
   readonly expiredAt: number | null;
   /** How the grant before a new one ended; null when none existed, and for a renewed one. */

@@ -1,5 +1,5 @@
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** A grant that was found in force, and that nobody can take over until the transaction ends. */
 export interface HeldGrant {

@@ -1,8 +1,7 @@
 /** Whether a key is at home in this database. */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /**
  * Yields a row while this database, after a restore or a failover, has not yet learned from the

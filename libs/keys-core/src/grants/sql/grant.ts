@@ -1,8 +1,6 @@
 import type { EndReason } from '../../kernel/lease/lease.ts';
 import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
-import type { Face } from '../../kernel/resource/resource.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
+import { C, fragment, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
 import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
 import { isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/clock/expiry.ts';
 import { IS_ACTIVE_HOME, NOT_READ_BACK } from './at-home.ts';
@@ -16,21 +14,10 @@ export interface GrantOptions {
   readonly onLocked: 'skip' | 'wait';
 }
 
-interface GrantedRow {
-  face: Face;
-  namespace: string;
-  name: string;
-  leaseId: string;
-  fencingToken: string;
-  grantedAt: number;
-  expiresAt: number;
-  asOf: number;
+interface GrantedRow extends Omit<Grant, 'ladder' | 'remainingMs' | 'previous'>, LogPlace {
   previousLeaseId: string | null;
   previousFencingToken: string | null;
   previousEnd: EndReason | 'lapsed' | 'unconfirmed' | null;
-  freeMs: number | null;
-  run: string;
-  position: string;
 }
 
 export interface Granted {

@@ -1,7 +1,7 @@
 /** What a statement that grants, or acts on expiry, is given: how far the database can be trusted. */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import { isHeldOff, type GrantGuard } from '../../postgres/clock/expiry.ts';
 
 type Watching = Pick<KernelStore, 'clock' | 'clockWatch'>;
@@ -46,4 +46,9 @@ export async function assertNoHoldOff(
   throw new LeaseError('grant.hold_off', undefined, {
     details: { reason: 'restored', remainingMs: Math.ceil(row.remainingMs) },
   });
+}
+
+/** Ends a statement of this transaction that waits longer for a lock. */
+export async function limitLockWait(tx: Sql<'slowLane'>, ms: number): Promise<void> {
+  await tx.$queryRaw`select set_config('lock_timeout', ${String(ms)}, true)`;
 }

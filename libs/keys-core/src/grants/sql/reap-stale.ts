@@ -1,7 +1,8 @@
+import type { GrantRef } from '../../kernel/lease/outcomes.ts';
+import type { Named } from '../../kernel/resource/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
-import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
+import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
+import { EXPIRE_LOCKED } from './parts/expired.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
 /** A namespace, joined, with its children or without. */
@@ -11,10 +12,7 @@ export interface NamespaceRange {
 }
 
 /** A place in the order of the primary key. */
-export interface LeasePlace {
-  readonly namespace: string;
-  readonly name: string;
-}
+export type LeasePlace = Named;
 
 export interface StalePage {
   /** How many grants this page ended. */
@@ -27,7 +25,7 @@ export interface StalePage {
 
 /**
  * Ends the grants of a namespace that have expired and that nobody has ended, among the next `limit`
- * leases after a place, and writes the {@link EXPIRED_FACTS} of each.
+ * leases after a place, and writes the facts of each.
  *
  * - **Index**: the primary key, from the place on. In its collation the children of `a` lie between
  *   `a.` and `a/`; what lies between `a` and `a.` is passed over.
@@ -76,15 +74,7 @@ export async function endStale(
       order by l.namespace, l.name
       for no key update of l skip locked
     ),
-    expired as (
-      update lease l
-      set end_reason = 'expired'
-      from locked k
-      where l.lease_id = k.lease_id and k.end_reason is null
-        and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, ${IS_CONFIRMED}
-    ),
-    ${EXPIRED_FACTS},
+    ${EXPIRE_LOCKED},
     last as (
       select p.namespace, p.name from page p order by p.namespace desc, p.name desc limit 1
     )
@@ -103,12 +93,7 @@ export async function endStale(
 }
 
 /** An expired grant whose use case has not been called. */
-export interface ReapRow {
-  readonly leaseId: string;
-  readonly namespace: string;
-  readonly name: string;
-  readonly fencingToken: string;
-}
+type ReapRow = GrantRef & Named;
 
 /**
  * The ids of expired grants in these namespaces whose callback is due, about oldest first, at most `limit`,
@@ -206,23 +191,4 @@ export async function recordReapFailure(
     from failed f
     where p.lease_id = f.lease_id
     returning p.lease_id::text`;
-}
-
-/**
- * Drops rows that nobody has claimed in 24 h, at most `limit`: no use case reaps their namespace.
- * @returns how many.
- */
-export async function dropUnclaimedReapRows(sql: Sql<'general'>, limit: number): Promise<number> {
-  const rows = await sql.$queryRaw<{ dropped: number }[]>`
-    with old as materialized (
-      select p.lease_id from lease_reap p
-      where p.expired_at < clock_timestamp() - interval '24 hours'
-      limit ${limit}
-      for update of p skip locked
-    ),
-    gone as (
-      delete from lease_reap p using old o where p.lease_id = o.lease_id returning p.lease_id
-    )
-    select count(*)::int as dropped from gone`;
-  return onlyRow(rows).dropped;
 }

@@ -1,14 +1,11 @@
-import type { Face } from '../../kernel/resource/resource.ts';
+import type { Resource } from '../../kernel/resource/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
-import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
+import { EXPIRE_LOCKED } from './parts/expired.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
-export interface ReapedGrant {
+export interface ReapedGrant extends Resource {
   readonly leaseId: string;
-  readonly face: Face;
-  readonly namespace: string;
-  readonly name: string;
   /** How long after its expiry the grant was ended, in milliseconds. */
   readonly lagMs: number;
 }
@@ -53,15 +50,7 @@ export async function reap(
       limit ${range.limit}
       for no key update of l skip locked
     ),
-    expired as (
-      update lease l
-      set end_reason = 'expired'
-      from locked k
-      where l.lease_id = k.lease_id and k.end_reason is null
-        and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.expires_at, ${IS_CONFIRMED}
-    ),
-    ${EXPIRED_FACTS}
+    ${EXPIRE_LOCKED}
     select x.lease_id as "leaseId", x.face, x.namespace, x.name,
       extract(epoch from clock_timestamp() - x.expires_at)::float8 * 1000 as "lagMs"
     from expired x`;

@@ -1,7 +1,6 @@
 import type { GrantRef, ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
 import type { Face, Resource } from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/rows.ts';
-import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
+import { fragment, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
 import { expiredReason, IS_CONFIRMED } from './parts/expired.ts';
 
 /** A release that a holder asks for. */

@@ -1,7 +1,8 @@
+import type { Ladder } from '../../kernel/lease/ladder.ts';
 import { invariant } from '../../kernel/errors/index.ts';
 import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/lease/outcomes.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
 import { LOG_PLACE } from '../../postgres/clock/expiry.ts';
@@ -12,17 +13,11 @@ export interface RenewRequest extends GrantRef {
 }
 
 /** All renewals of a statement that share one answer. */
-interface JudgedGroup {
+interface JudgedGroup extends Ladder, LogPlace {
   /** Their places among the requests, from 1, separated by commas. */
   places: string;
   refusal: RefusalReason | null;
   remainingMs: number;
-  ttlMs: number;
-  renewAfterMs: number;
-  softAfterMs: number;
-  hardAfterMs: number;
-  run: string;
-  position: string;
 }
 
 export interface Renewed {

@@ -1,5 +1,5 @@
-import type { Face } from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Face, Named } from '../../kernel/resource/resource.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import type { OperatorRequest } from './set-renewable.ts';
 
 export interface RevokeRequest extends OperatorRequest {
@@ -8,10 +8,8 @@ export interface RevokeRequest extends OperatorRequest {
   readonly abandon: boolean;
 }
 
-export interface RevokedGrant {
+export interface RevokedGrant extends Named {
   readonly leaseId: string;
-  readonly namespace: string;
-  readonly name: string;
   /** When the holder has stopped at the latest, as epoch milliseconds of the database. */
   readonly stopsBy: number;
 }

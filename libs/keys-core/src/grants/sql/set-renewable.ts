@@ -1,5 +1,5 @@
 import type { Face, Resource } from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 
 /** An operator's request for one grant. */
 export interface OperatorRequest {

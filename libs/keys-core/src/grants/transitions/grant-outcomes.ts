@@ -2,7 +2,7 @@
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import { readRefusals, type Refusal } from '../sql/parts/refusals.ts';
 
 /** Reads why requests were refused, and observes the database's clock. */

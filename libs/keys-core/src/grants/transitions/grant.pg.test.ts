@@ -10,7 +10,7 @@ import {
   renewalOf,
 } from '../../testing/kernel-fixture.ts';
 import { createReaper } from '../../keys/reaper.ts';
-import { remove } from '../sql/retention/remove.ts';
+import { remove } from '../../testing/model/remove.ts';
 
 describe('grant', () => {
   test('C1 gives a free resource, with an event in the same transaction', async () => {

@@ -7,9 +7,8 @@ import { resourceKey } from '../../kernel/resource/resource.ts';
 import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import { readLeases, type Sql } from '../../postgres/rows.ts';
-import { assertNoHoldOff, guardNow, readClock } from '../sql/guard.ts';
-import { limitLockWait } from '../sql/lock-wait.ts';
+import { readLeases, type Sql } from '../../postgres/sql.ts';
+import { assertNoHoldOff, guardNow, readClock, limitLockWait } from '../sql/guard.ts';
 import {
   grantedOutcome,
   isOverstayed,
@@ -177,10 +176,7 @@ async function grantAlone(store: KernelStore, request: GrantRequest): Promise<Gr
   throw new LeaseError('grant.contended');
 }
 
-async function grantWaiting(
-  store: KernelStore,
-  request: GrantRequest,
-): Promise<GrantOutcome | undefined> {
+async function grantWaiting(store: KernelStore, request: GrantRequest) {
   try {
     const { grants, seen } = await store.slowLane.$transaction(async (tx) => {
       await limitLockWait(tx, SLOW_LANE_LOCK_TIMEOUT_MS);

@@ -1,9 +1,8 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
-import type { Face } from '../../kernel/resource/resource.ts';
-import { leaseTopic } from '../../kernel/resource/lease-topic.ts';
+import { type Face, leaseTopic } from '../../kernel/resource/resource.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import { readEndedGrants, type PastEnd } from '../sql/parts/ended-grants.ts';
 import { release, type Released, type ReleaseRequest } from '../sql/release.ts';
 import { timed } from '../../postgres/statements/timed.ts';
@@ -35,11 +34,7 @@ export async function releaseBatch(
 }
 
 /** A release whose row was locked: alone, in the slow lane, where its wait delays nobody. */
-async function releaseLocked(
-  store: KernelStore,
-  face: Face,
-  request: ReleaseRequest,
-): Promise<ReleaseOutcome> {
+async function releaseLocked(store: KernelStore, face: Face, request: ReleaseRequest) {
   const { outcome, released } = await releaseAlone(store.slowLane, face, request);
   if (released !== undefined) {
     wakeWaiters(store, released);

@@ -28,11 +28,7 @@ export async function renewBatch(
 }
 
 /** The answers of one statement; a request without an answer met a locked row. */
-async function renewOnce(
-  store: KernelStore,
-  face: Face,
-  requests: readonly RenewRequest[],
-): Promise<Map<string, RenewOutcome>> {
+async function renewOnce(store: KernelStore, face: Face, requests: readonly RenewRequest[]) {
   const renewed = await timed(store, 'renew', () => renew(store.renewals, face, requests));
   const { outcomes: answers, place } = renewed;
   if (place !== undefined) store.witness.saw({ place });
@@ -51,11 +47,7 @@ async function renewOnce(
  * that somebody keeps locked must not delay the answer to the others of its call. A row that is locked
  * every time leaves its renewal without an answer, which the holder takes as a failed try.
  */
-async function renewSkipped(
-  store: KernelStore,
-  face: Face,
-  skipped: readonly RenewRequest[],
-): Promise<Map<string, RenewOutcome>> {
+async function renewSkipped(store: KernelStore, face: Face, skipped: readonly RenewRequest[]) {
   const answers = new Map<string, RenewOutcome>();
   for (let tries = 0; tries < SKIPPED_RENEWAL_TRIES; tries += 1) {
     await pause(store, SKIPPED_RENEWAL_PAUSE_MS);

@@ -4,21 +4,27 @@
  */
 import type { Role } from './roles.ts';
 
-/** The limits, in the order in which they are shown. */
-export const FAIR_USE_LIMITS = [
-  'callsPerSecond',
-  'batchSize',
-  'connections',
-  'streams',
-  'waiters',
-  'heldLeases',
-  'responseBytesPerSecond',
-  'unreadBytes',
-  'declarations',
-  'reservationsPerHour',
-] as const;
+const MI = 1_024 * 1_024;
 
-export type FairUseLimit = (typeof FAIR_USE_LIMITS)[number];
+/**
+ * What each role has unless the environment or its token says otherwise, and last the largest value that
+ * a limit can be set to. A client is a service: many processes may share one token, so its limits stop a
+ * defect and not a legitimate load. A viewer is a person or a dashboard. An admin has what an operator has.
+ * A peer carries the calls of all callers of its datacenter, each checked there.
+ */
+const TABLE = {
+  // viewer, client, operator, drone, peer, largest
+  callsPerSecond: [500, 100_000, 5_000, 50_000, 100_000, 1_000_000],
+  batchSize: [100, 1_000, 1_000, 100, 1_000, 1_000],
+  connections: [20, 1_000, 100, 8, 0, 100_000],
+  streams: [50, 2_000, 500, 8, 0, 100_000],
+  waiters: [0, 10_000, 1_000, 0, 20_000, 20_000],
+  heldLeases: [0, 200_000, 10_000, 0, 1_000_000, 100_000_000],
+  responseBytesPerSecond: [8 * MI, 64 * MI, 32 * MI, 64 * MI, 256 * MI, 1_024 * MI],
+  unreadBytes: [4 * MI, 32 * MI, 16 * MI, 16 * MI, 128 * MI, 256 * MI],
+  declarations: [0, 10_000, 10_000, 0, 0, 1_000_000],
+  reservationsPerHour: [0, 200_000, 10_000, 0, 0, 100_000_000],
+} as const;
 
 /**
  * - `callsPerSecond`: calls; each item of `acquireMany`, `releaseMany`, a renewal or a declaration is
@@ -34,98 +40,31 @@ export type FairUseLimit = (typeof FAIR_USE_LIMITS)[number];
  * - `reservationsPerHour`: keys to which it gave their first datacenter. A reservation is never
  *   deleted, so this bounds how fast the store grows.
  */
+export type FairUseLimit = keyof typeof TABLE;
 export type FairUseLimits = Readonly<Record<FairUseLimit, number>>;
 
 /** What a token has instead of the limits of its role. */
 export type FairUseOverrides = Readonly<Partial<Record<FairUseLimit, number>>>;
 
-const MI = 1_024 * 1_024;
+/** The limits, in the order in which they are shown. */
+export const FAIR_USE_LIMITS = Object.keys(TABLE) as FairUseLimit[];
+
+function columnOf(place: 0 | 1 | 2 | 3 | 4 | 5): FairUseLimits {
+  const column = FAIR_USE_LIMITS.map((limit) => [limit, TABLE[limit][place]]);
+  return Object.fromEntries(column) as FairUseLimits;
+}
+
+export const FAIR_USE_DEFAULTS: Readonly<Record<Role, FairUseLimits>> = {
+  viewer: columnOf(0),
+  client: columnOf(1),
+  operator: columnOf(2),
+  admin: columnOf(2),
+  drone: columnOf(3),
+  peer: columnOf(4),
+};
 
 /** The largest value that a limit can be set to. */
-export const FAIR_USE_MAX: FairUseLimits = {
-  callsPerSecond: 1_000_000,
-  batchSize: 1_000,
-  connections: 100_000,
-  streams: 100_000,
-  waiters: 20_000,
-  heldLeases: 100_000_000,
-  responseBytesPerSecond: 1_024 * MI,
-  unreadBytes: 256 * MI,
-  declarations: 1_000_000,
-  reservationsPerHour: 100_000_000,
-};
-
-const OPERATOR: FairUseLimits = {
-  callsPerSecond: 5_000,
-  batchSize: 1_000,
-  connections: 100,
-  streams: 500,
-  waiters: 1_000,
-  heldLeases: 10_000,
-  responseBytesPerSecond: 32 * MI,
-  unreadBytes: 16 * MI,
-  declarations: 10_000,
-  reservationsPerHour: 10_000,
-};
-
-/**
- * What each role has unless the environment or its token says otherwise. A client is a service: many
- * processes may share one token, so its limits stop a defect and not a legitimate load. A viewer is a
- * person or a dashboard.
- */
-export const FAIR_USE_DEFAULTS: Readonly<Record<Role, FairUseLimits>> = {
-  viewer: {
-    callsPerSecond: 500,
-    batchSize: 100,
-    connections: 20,
-    streams: 50,
-    waiters: 0,
-    heldLeases: 0,
-    responseBytesPerSecond: 8 * MI,
-    unreadBytes: 4 * MI,
-    declarations: 0,
-    reservationsPerHour: 0,
-  },
-  client: {
-    callsPerSecond: 100_000,
-    batchSize: 1_000,
-    connections: 1_000,
-    streams: 2_000,
-    waiters: 10_000,
-    heldLeases: 200_000,
-    responseBytesPerSecond: 64 * MI,
-    unreadBytes: 32 * MI,
-    declarations: 10_000,
-    reservationsPerHour: 200_000,
-  },
-  operator: OPERATOR,
-  admin: OPERATOR,
-  drone: {
-    callsPerSecond: 50_000,
-    batchSize: 100,
-    connections: 8,
-    streams: 8,
-    waiters: 0,
-    heldLeases: 0,
-    responseBytesPerSecond: 64 * MI,
-    unreadBytes: 16 * MI,
-    declarations: 0,
-    reservationsPerHour: 0,
-  },
-  // A peer carries the calls of all callers of its datacenter, each checked there.
-  peer: {
-    callsPerSecond: 100_000,
-    batchSize: 1_000,
-    connections: 0,
-    streams: 0,
-    waiters: 20_000,
-    heldLeases: 1_000_000,
-    responseBytesPerSecond: 256 * MI,
-    unreadBytes: 128 * MI,
-    declarations: 0,
-    reservationsPerHour: 0,
-  },
-};
+export const FAIR_USE_MAX = columnOf(5);
 
 /** The limits of a role, with those of the token in their place. */
 export function limitsWith(
@@ -136,7 +75,7 @@ export function limitsWith(
 }
 
 /** What one address may use without authentication. */
-export interface AnonymousLimits {
+interface AnonymousLimits {
   /** Requests without a valid token, and sign-in requests, per second. */
   readonly callsPerSecond: number;
   /** TCP connections on which no valid token was sent yet. */
@@ -149,7 +88,7 @@ export interface FairUseConfig {
   readonly anonymous: AnonymousLimits;
 }
 
-export const ANONYMOUS_MAX: AnonymousLimits = { callsPerSecond: 100_000, connections: 20_000 };
+const ANONYMOUS_MAX: AnonymousLimits = { callsPerSecond: 100_000, connections: 20_000 };
 
 export const FAIR_USE_CONFIG_DEFAULTS: FairUseConfig = {
   limits: FAIR_USE_DEFAULTS,
@@ -157,7 +96,7 @@ export const FAIR_USE_CONFIG_DEFAULTS: FairUseConfig = {
 };
 
 /** The environment variables that change the defaults, by role. */
-export const FAIR_USE_VARIABLES = {
+const FAIR_USE_VARIABLES = {
   anonymous: 'LEASEHOLD_LIMIT_ANONYMOUS',
   viewer: 'LEASEHOLD_LIMIT_VIEWER',
   client: 'LEASEHOLD_LIMIT_CLIENT',

@@ -1,108 +1,78 @@
 /**
  * Every code that an error of the command line can carry besides those of `ERROR_CODES`: what goes
  * wrong on this machine, before or after a controller was asked. `docs/errors.md` is generated from this
- * table too; `exitCode` is what the command ends with.
+ * table too; `exitCode` is what the command ends with: 1 unless another is given.
  */
 export const COMMAND_ERROR_CODES = {
   'cli.usage': {
     exitCode: 2,
-    retryable: false,
     text: 'The command line, or a value in the environment, is wrong.',
     doc: 'Nothing was sent. The message names what is wrong; `--help` shows what the command accepts.',
   },
   'cli.unreachable': {
     exitCode: 3,
-    retryable: true,
     text: 'No controller answers.',
     doc: 'Is it running? `npm start` starts one on this machine; `leasehold doctor` shows more.',
   },
   'cli.unexpected': {
-    exitCode: 1,
-    retryable: false,
     text: 'An unknown error.',
     doc: 'The message is that of the error. It may come from a newer controller, whose codes this version does not know.',
   },
   'install.incomplete': {
-    exitCode: 1,
-    retryable: false,
     text: 'A part of this installation is missing.',
     doc: 'The message names the file. Run `npm run build`.',
   },
   'home.unusable': {
-    exitCode: 1,
-    retryable: false,
     text: 'The home directory cannot be made.',
     doc: 'Set LEASEHOLD_HOME to a directory that you may write to.',
   },
   'home.unreadable': {
-    exitCode: 1,
-    retryable: false,
     text: 'A file of the home directory cannot be read.',
     doc: 'It belongs to the user who ran `leasehold up`, or was damaged. Set LEASEHOLD_URL and LEASEHOLD_TOKEN instead, or remove it and start `leasehold up` again.',
   },
   'up.running': {
-    exitCode: 1,
-    retryable: false,
     text: '`leasehold up` is already running for this home.',
     doc: 'The message names its process. Use that one, end it with Ctrl-C, or set LEASEHOLD_HOME to another directory.',
   },
   'up.cannot_start': {
-    exitCode: 1,
-    retryable: false,
     text: 'This machine is not ready, for example because a port is in use.',
     doc: 'Every problem is listed. Nothing was started.',
   },
   'up.start_failed': {
-    exitCode: 1,
-    retryable: false,
     text: 'One of the processes of `leasehold up` could not be started.',
     doc: 'The message has its name, the cause if known, and its last output. The other processes were stopped.',
   },
   'up.died': {
-    exitCode: 1,
-    retryable: false,
     text: 'One of the processes of `leasehold up` died too often.',
     doc: 'It died eight times within ten minutes, so everything was stopped. The message has its last output; the `logs` folder of the home has the rest.',
   },
   'store.outdated': {
-    exitCode: 1,
-    retryable: false,
     text: 'The database lacks tables of this version.',
     doc: 'Run `leasehold migrate`.',
   },
   'key.not_found': {
-    exitCode: 1,
-    retryable: false,
     text: 'There is no such key.',
     doc: 'Names are compared byte for byte, and a key may be in a `--namespace`. `leasehold keys ls --all` shows all.',
   },
   'key.not_held': {
-    exitCode: 1,
-    retryable: false,
     text: 'Nobody holds this key.',
     doc: 'There is nothing to revoke.',
   },
   'environment.not_found': {
-    exitCode: 1,
-    retryable: false,
     text: 'There is no such environment.',
     doc: 'Nobody ever held it. Names are compared byte for byte; `leasehold env ls --all` shows all.',
   },
   'environment.not_held': {
-    exitCode: 1,
-    retryable: false,
     text: 'Nobody holds this environment.',
     doc: 'There is nothing to revoke.',
   },
   'run.not_started': {
-    exitCode: 1,
-    retryable: false,
     text: 'The command of `leases run` was not started.',
     doc: 'The message has the reason. The exit code is 126 for a command that may not be executed, 127 for one that does not exist, as in a shell.',
   },
 } as const satisfies Record<
   `${string}.${string}`,
-  { exitCode: number; retryable: boolean; text: string; doc: string }
+  { exitCode?: number; text: string; doc: string }
 >;
 
 /** One of the codes of {@link COMMAND_ERROR_CODES}. */

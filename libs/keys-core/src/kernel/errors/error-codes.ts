@@ -7,11 +7,7 @@ import { PROCESS_CODES } from './process-codes.ts';
 import { REQUEST_CODES } from './request-codes.ts';
 import { RESERVATION_CODES } from './reservation-codes.ts';
 
-/**
- * Every code an error of Leasehold can carry, by area. Expected outcomes are not here: a
- * refused grant or renewal is a value with an `outcome`. `docs/errors.md` is generated from this table.
- */
-export const ERROR_CODES = {
+const CODES = {
   ...REQUEST_CODES,
   ...ACCESS_CODES,
   ...KEY_CODES,
@@ -23,4 +19,12 @@ export const ERROR_CODES = {
 };
 
 /** One of the codes of {@link ERROR_CODES}. */
-export type ErrorCode = keyof typeof ERROR_CODES;
+export type ErrorCode = keyof typeof CODES;
+
+/**
+ * Every code an error of Leasehold can carry, by area. Expected outcomes are not here: a
+ * refused grant or renewal is a value with an `outcome`. `docs/errors.md` is generated from this table.
+ */
+export const ERROR_CODES = Object.fromEntries(
+  Object.entries(CODES).map(([code, entry]) => [code, { retryable: false, ...entry }]),
+) as { readonly [Code in ErrorCode]: (typeof CODES)[Code] & { readonly retryable: boolean } };

@@ -1,16 +1,14 @@
-import type { CodeEntry } from './code-entry.ts';
+import type { CodeDraft } from './code-entry.ts';
 
 /** Keys, and starting their backends. */
 export const KEY_CODES = {
   'key.unheld': {
     http: 409,
-    retryable: false,
     text: 'Nobody holds this key, and the request does not say what to spawn.',
     doc: 'Pass `spawn` (CLI: `--program`) to start a backend.',
   },
   'key.tag_mismatch': {
     http: 409,
-    retryable: false,
     text: 'The key is held under another tag.',
     doc: 'The holder was not changed. Use its tag, or another key.',
   },
@@ -34,8 +32,7 @@ export const KEY_CODES = {
   },
   'spawn.not_allowed': {
     http: 400,
-    retryable: false,
     text: 'The program, its arguments or its variables are not allowed.',
     doc: 'The token may be limited to other programs. Arguments and environment variables must be allowed by `allowArgs` and `allowEnv` of the program in the drone configuration.',
   },
-} as const satisfies Record<`${'key' | 'spawn'}.${string}`, CodeEntry>;
+} as const satisfies Record<`${'key' | 'spawn'}.${string}`, CodeDraft>;

@@ -1,4 +1,4 @@
-import type { CodeEntry } from './code-entry.ts';
+import type { CodeDraft } from './code-entry.ts';
 
 /** Grants, leases and environments. */
 export const LEASE_CODES = {
@@ -16,13 +16,11 @@ export const LEASE_CODES = {
   },
   'lease.not_found': {
     http: 404,
-    retryable: false,
     text: 'There is no such lease.',
     doc: 'It never existed, is a key or an environment, or belongs to another caller.',
   },
   'lease.ttl_out_of_range': {
     http: 400,
-    retryable: false,
     text: 'The TTL is out of range.',
     doc: 'TTLs go from 1 s to 24 h.',
   },
@@ -40,13 +38,11 @@ export const LEASE_CODES = {
   },
   'lease.wait_cancelled': {
     http: 409,
-    retryable: false,
     text: 'The wait for this lease was cancelled.',
     doc: 'The caller cancelled it, or its connection was lost. The request is never granted; send a new one with another idempotency key.',
   },
   'lease.lost': {
     http: 409,
-    retryable: false,
     text: 'The lease was lost.',
     doc: 'Thrown to holders by the client library and by the coordinator. It is also the reason of their aborted signal. `details.reason` is expired, superseded, revoked, released or unreachable. Stop the work: another holder may have the lease.',
   },
@@ -58,26 +54,22 @@ export const LEASE_CODES = {
   },
   'lease.not_held': {
     http: 409,
-    retryable: false,
     text: 'The grant is not in force.',
     doc: 'The grant has expired, or was released, revoked or taken over. The fenced transaction was rolled back.',
   },
   'lease.self_deadlock': {
     http: 409,
-    retryable: false,
     text: 'This work holds the lease that it asks for.',
     doc: 'Leases are not recursive: waiting would end only when the lease is lost. Pass the lease on instead of acquiring it again.',
   },
   'lease.in_hook': {
     http: 500,
-    retryable: false,
     text: 'A hook may not call the coordinator.',
     doc: 'Hooks get the transaction and nothing else: a call from within would wait for a row that its own transaction has locked.',
   },
   'environment.vetoed': {
     http: 409,
-    retryable: false,
     text: 'The environment may not be used now.',
     doc: '`details.reason` is the reason from the veto check. Nothing was recorded.',
   },
-} as const satisfies Record<`${'grant' | 'lease' | 'environment'}.${string}`, CodeEntry>;
+} as const satisfies Record<`${'grant' | 'lease' | 'environment'}.${string}`, CodeDraft>;

@@ -1,4 +1,4 @@
-import type { CodeEntry } from './code-entry.ts';
+import type { CodeDraft } from './code-entry.ts';
 
 /** A controller, its configuration and its database. */
 export const PROCESS_CODES = {
@@ -16,32 +16,27 @@ export const PROCESS_CODES = {
   },
   'store.not_permitted': {
     http: 500,
-    retryable: false,
     text: 'The database role may not do this.',
     doc: 'The message names what was refused. "Database roles" in deployment.md lists the privileges that each part needs.',
   },
   'store.schema_foreign': {
     http: 500,
-    retryable: false,
     text: 'The schema of the database contains tables of another application.',
     doc: 'Leasehold needs a schema of its own. Name an empty one, or one that does not exist, in LEASEHOLD_SCHEMA. Nothing was changed.',
   },
   'store.schema_newer': {
     http: 500,
-    retryable: false,
     text: 'The database belongs to a newer version of Leasehold.',
     doc: 'A newer version has applied migrations with which this version must not start. Start that version, or a later one. Controllers of this version that are already running continue.',
   },
   'store.schema_changed': {
     http: 500,
-    retryable: false,
     text: 'The migrations of the database differ from those of this version.',
     doc: 'A migration file differs from the one that was applied, by its SHA-256. Use the files of the release unchanged.',
   },
   'config.invalid': {
     http: 500,
-    retryable: false,
     text: 'The configuration is not valid.',
     doc: 'Every problem is listed. Nothing was started.',
   },
-} as const satisfies Record<`${'controller' | 'store' | 'config'}.${string}`, CodeEntry>;
+} as const satisfies Record<`${'controller' | 'store' | 'config'}.${string}`, CodeDraft>;

@@ -1,16 +1,14 @@
-import type { CodeEntry } from './code-entry.ts';
+import type { CodeDraft } from './code-entry.ts';
 
 /** Errors that any request can get. */
 export const REQUEST_CODES = {
   'request.invalid': {
     http: 400,
-    retryable: false,
     text: 'The request is not valid.',
     doc: 'A field is missing, unknown, of the wrong type or out of bounds. The message names it and what is allowed.',
   },
   'request.too_large': {
     http: 413,
-    retryable: false,
     text: 'The request body is too large.',
     doc: 'Bodies are limited to 4 MiB. Split the call.',
   },
@@ -40,26 +38,22 @@ export const REQUEST_CODES = {
   },
   'request.not_found': {
     http: 404,
-    retryable: false,
     text: 'There is no such procedure.',
     doc: 'Check the name of the procedure and the kind of request: queries are GET, mutations POST.',
   },
   'request.idempotency_reused': {
     http: 409,
-    retryable: false,
     text: 'This idempotency key was used for another request.',
     doc: 'One key stands for one request, in all procedures. Use a new key for each new request, and the same key only to send the same request again. Nothing was done.',
   },
   'quota.exceeded': {
     http: 429,
-    retryable: false,
     text: 'A quota of this token is used up.',
     doc: '`details.limit` names the limit and `details.max` its value. Waiting alone does not help: close connections or streams, release leases, send smaller batches, or give the token a higher limit (`leasehold tokens show`).',
   },
   'internal.error': {
     http: 500,
-    retryable: false,
     text: 'Something went wrong inside Leasehold.',
     doc: "The `incidentId` of the answer is in the controller's log, with the cause.",
   },
-} as const satisfies Record<`${'request' | 'quota' | 'internal'}.${string}`, CodeEntry>;
+} as const satisfies Record<`${'request' | 'quota' | 'internal'}.${string}`, CodeDraft>;

@@ -1,4 +1,4 @@
-import type { CodeEntry } from './code-entry.ts';
+import type { CodeDraft } from './code-entry.ts';
 
 /** The home of a key, and other datacenters. */
 export const RESERVATION_CODES = {
@@ -16,19 +16,16 @@ export const RESERVATION_CODES = {
   },
   'reservation.not_found': {
     http: 404,
-    retryable: false,
     text: 'Nothing is reserved under this key.',
     doc: 'Only a key that was reserved, by a first connect or by `reservations.reserve`, can be moved.',
   },
   'reservation.unknown_datacenter': {
     http: 400,
-    retryable: false,
     text: 'There is no such datacenter.',
     doc: '`details.known` lists the datacenters that this controller knows: its own and LEASEHOLD_PEERS.',
   },
   'reservation.same_datacenter': {
     http: 409,
-    retryable: false,
     text: 'The key lives in that datacenter already.',
     doc: 'There is nothing to move.',
   },
@@ -46,13 +43,11 @@ export const RESERVATION_CODES = {
   },
   'reservation.chain_too_long': {
     http: 409,
-    retryable: false,
     text: 'The key has been moved too often.',
     doc: 'A key can move 64 times. Use another key.',
   },
   'reservation.conflict': {
     http: 409,
-    retryable: false,
     text: 'This datacenter is not the home of the key.',
     doc: 'A caller, or another datacenter, uses a home of the key that the reservation store does not confirm. See the runbook.',
   },
@@ -62,4 +57,4 @@ export const RESERVATION_CODES = {
     text: 'Another datacenter refused the credentials of this one.',
     doc: '`details.datacenter` says which. Both sides must have the same secret for each other in LEASEHOLD_PEER_TOKEN.',
   },
-} as const satisfies Record<`${'reservation' | 'peer'}.${string}`, CodeEntry>;
+} as const satisfies Record<`${'reservation' | 'peer'}.${string}`, CodeDraft>;

@@ -1,3 +1,4 @@
+import type { Ladder } from './ladder.ts';
 import type { Resource } from '../resource/resource.ts';
 
 /** What a resource is at a moment. Always computed, never stored: time alone can change it. */
@@ -31,17 +32,13 @@ export function phaseOf(row: PhaseInput, asOf: number): Phase {
 }
 
 /** A lease row as the store reads it. Instants are epoch milliseconds of the database's clock. */
-export interface LeaseRow extends Resource, PhaseInput {
+export interface LeaseRow extends Resource, PhaseInput, Ladder {
   readonly leaseId: string;
   readonly fencingToken: string;
   readonly holder: string;
   readonly principal: string;
   readonly tag: string;
   readonly comment: string | null;
-  readonly ttlMs: number;
-  readonly renewAfterMs: number;
-  readonly softAfterMs: number;
-  readonly hardAfterMs: number;
   readonly grantedAt: number;
   readonly renewedAt: number;
   readonly asOf: number;

@@ -1,4 +1,5 @@
 /** Keeps these hashes apart from any other use of SHA-256; a change would rename everything stored. */
+import type { Named } from './resource.ts';
 const DOMAIN = 'leasehold.key-id.1';
 
 /**
@@ -7,13 +8,7 @@ const DOMAIN = 'leasehold.key-id.1';
  * it is always the same for every backend of a key in every datacenter, differs between two keys
  * of one name in two namespaces, and reveals the namespace only to somebody who guesses it.
  */
-export async function keyIdOf({
-  namespace,
-  name,
-}: {
-  readonly namespace: string;
-  readonly name: string;
-}): Promise<string> {
+export async function keyIdOf({ namespace, name }: Named): Promise<string> {
   // None of the parts can contain a NUL, so no two keys give the same text.
   const text = [DOMAIN, namespace, name].join('\0');
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));

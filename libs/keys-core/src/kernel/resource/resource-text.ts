@@ -1,14 +1,9 @@
-/** A namespace, its segments joined by `.`, and a name in it. */
-interface Named {
-  readonly namespace: string;
-  readonly name: string;
-}
-
 /**
  * The one form in which people read and type resources: `user.update/42`, and `42` in the root. The
  * first `/` ends the namespace. So a `/` inside a namespace is written `%2F`, and a root name with one gets
  * another in front: no two resources have the same text. {@link parseResourceText} reads it.
  */
+import type { Named } from './resource.ts';
 export function resourceText({ namespace, name }: Named): string {
   if (namespace === '' && !name.includes('/')) return name;
   return `${namespaceText(namespace)}/${name}`;

@@ -6,11 +6,15 @@ import { assertText, textProblem } from '../text.ts';
 export const FACES = ['key', 'lease', 'environment'] as const;
 export type Face = (typeof FACES)[number];
 
-/** What can be held. `namespace` is the segments joined by `.`; the root is the empty string. */
-export interface Resource {
-  readonly face: Face;
+/** A name in a namespace: the segments joined by `.`; the root is the empty string. */
+export interface Named {
   readonly namespace: string;
   readonly name: string;
+}
+
+/** What can be held. */
+export interface Resource extends Named {
+  readonly face: Face;
 }
 
 /** Leasehold's own namespace: no token may ask for it, nor for a child of it. */
@@ -78,4 +82,14 @@ export function assertResource(resource: Resource): void {
 /** Whether `namespace` is `parent` or a child of it; everything is a child of the root. */
 export function isWithinNamespace(namespace: string, parent: string): boolean {
   return parent === '' || namespace === parent || namespace.startsWith(`${parent}.`);
+}
+
+/** The topic of hints that a key was freed. */
+export function keyTopic(key: Named): string {
+  return `key:${key.namespace}/${key.name}`;
+}
+
+/** The topic of hints about a lease: it may have become free. */
+export function leaseTopic(lease: Named): string {
+  return `lease:${lease.namespace}/${lease.name}`;
 }

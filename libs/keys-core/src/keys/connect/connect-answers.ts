@@ -1,4 +1,4 @@
-import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
+import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import { LeaseError, ERROR_CODES, type ErrorCode } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
@@ -87,11 +87,7 @@ export async function answeredBefore(
 }
 
 /** Records an answer; of two equal requests at once the first answer counts for both, and is returned. */
-async function answeredFirst(
-  store: Store,
-  request: KeyedRequest,
-  answer: RecordedConnect,
-): Promise<ConnectResult | undefined> {
+async function answeredFirst(store: Store, request: KeyedRequest, answer: RecordedConnect) {
   const [isFirst] = await recordAnswers(store.prisma, [{ request, answer }]);
   return isFirst === true ? undefined : answeredBefore(store, request);
 }
@@ -109,8 +105,8 @@ async function replay(store: Store, record: RecordedRequest): Promise<ConnectRes
 async function resultOf(store: Store, backendId: string, spawned: boolean): Promise<ConnectResult> {
   const row = await readBackendAnswer(store.prisma, backendId);
   if (row === undefined) throw new LeaseError('backend.not_found');
-  const { name, namespace, tag, status, ...rest } = row;
-  return { ...rest, key: { name, namespace, tag }, status: status as BackendStatus, spawned };
+  const { name, namespace, tag, ...rest } = row;
+  return { ...rest, key: { name, namespace, tag }, spawned };
 }
 
 /** How often a connect that waits for readiness reads the backend when no hint comes. */

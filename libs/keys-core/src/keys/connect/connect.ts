@@ -13,15 +13,15 @@
  * N concurrent connects for one key end in one spawn because only the grant statement decides; the
  * others of one process wait for the first attempt instead of competing with it.
  */
+import { keyTopic } from '../../kernel/resource/resource.ts';
 import type { BackendStatus } from '../../kernel/fleet/backend-state.ts';
 import { LeaseError, assertNever, invariant } from '../../kernel/errors/index.ts';
 import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
 import { createKeyStateReader, type KeyStateRow } from '../sql/key-state.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { isoOf } from '../../postgres/rows.ts';
+import { isoOf } from '../../postgres/sql.ts';
 import { dropTicket, holdTicket } from '../../grants/index.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
-import { keyTopic } from '../../kernel/resource/key-topic.ts';
 import type { ConnectResult, KeyService, NamedConnect } from '../key-types.ts';
 import { answeredBefore, connectOnceFor, keyedConnect, waitUntilReady } from './connect-answers.ts';
 import { NotAtHome, startBackend, type ConnectDeps, type Wanted } from './start-backend.ts';
@@ -135,10 +135,7 @@ class OneConnect {
   }
 
   /** @throws {LeaseError} the decision's code when the wait is over. */
-  async #wait(
-    decision: Extract<ConnectDecision, { do: 'wait' }>,
-    state: KeyState | undefined,
-  ): Promise<void> {
+  async #wait(decision: Extract<ConnectDecision, { do: 'wait' }>, state: KeyState | undefined) {
     const { input, caller, signal } = this.#wanted;
     const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
     if (leftMs <= 0) {
@@ -249,10 +246,7 @@ function waitOver(
   );
 }
 
-function refusalOf(
-  code: 'key.tag_mismatch' | 'key.unheld',
-  state: KeyState | undefined,
-): LeaseError {
+function refusalOf(code: 'key.tag_mismatch' | 'key.unheld', state: KeyState | undefined) {
   const details =
     code === 'key.tag_mismatch' && state !== undefined
       ? {

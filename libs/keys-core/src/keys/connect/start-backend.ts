@@ -15,6 +15,7 @@ export type ChooseDrone = (
 
 export interface ConnectDeps {
   readonly store: Store;
+  /** The ladder of new grants; a living grant keeps its own. */
   readonly ladder: Ladder;
   readonly heartbeatMs: number;
   readonly chooseDrone: ChooseDrone;

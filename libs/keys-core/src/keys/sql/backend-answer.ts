@@ -1,18 +1,8 @@
-import type { Sql } from '../../postgres/rows.ts';
+import type { ConnectResult } from '../key-types.ts';
+import type { Sql } from '../../postgres/sql.ts';
 
 /** What a caller of `connect` learns about a backend. */
-export interface BackendAnswerRow {
-  readonly backendId: string;
-  readonly droneId: string;
-  readonly datacenter: string;
-  readonly name: string;
-  readonly namespace: string;
-  readonly tag: string;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly status: string;
-  readonly address: string | null;
-}
+type BackendAnswerRow = Omit<ConnectResult, 'key' | 'spawned'> & ConnectResult['key'];
 
 /** Reads one backend. Index: its primary key. */
 export async function readBackendAnswer(

@@ -1,25 +1,13 @@
+import type { Resource, Named } from '../../kernel/resource/resource.ts';
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import { createCoalescer } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** What connect needs of a lease row: half of its columns, because this is the busiest query. */
-export type KeyLease = Pick<
+export type KeyLease = Omit<
   LeaseRow,
-  | 'leaseId'
-  | 'fencingToken'
-  | 'holder'
-  | 'tag'
-  | 'grantedAt'
-  | 'renewedAt'
-  | 'ttlMs'
-  | 'expiresAt'
-  | 'releasedAt'
-  | 'stopsBy'
-  | 'endReason'
-  | 'renewable'
-  | 'asOf'
+  keyof Resource | 'principal' | 'comment' | 'renewAfterMs' | 'softAfterMs' | 'hardAfterMs'
 >;
 
 const KEY_LEASE_COLUMNS = fragment`
@@ -49,11 +37,6 @@ export interface KeyStateRow extends KeyLease {
 
 type KeyStateRead = Omit<KeyStateRow, 'doubtMs'>;
 
-interface KeyName {
-  readonly namespace: string;
-  readonly name: string;
-}
-
 /** How many keys one statement reads at most. */
 const KEYS_PER_STATEMENT_MAX = 200;
 /** One: the next statement takes all reads that came meanwhile, and a read waits for no lock. */
@@ -67,8 +50,8 @@ const QUEUE_MAX = 50_000;
 export function createKeyStateReader(
   store: Pick<Store, 'transitions' | 'clock' | 'clockWatch'>,
   heartbeatMs: number,
-): (key: KeyName) => Promise<KeyStateRow | undefined> {
-  const reads = createCoalescer<KeyName, KeyStateRow | undefined>({
+): (key: Named) => Promise<KeyStateRow | undefined> {
+  const reads = createCoalescer<Named, KeyStateRow | undefined>({
     run: async (keys) => {
       const sentAtMs = store.clock.nowMs();
       const rows = await readKeyStates(store.transitions, keys, heartbeatMs);
@@ -93,11 +76,7 @@ export function createKeyStateReader(
  * newest heartbeat is younger than three intervals, no operator has called it lost, and its warden
  * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`.
  */
-async function readKeyStates(
-  sql: Sql<'transitions'>,
-  keys: readonly KeyName[],
-  heartbeatMs: number,
-): Promise<(KeyStateRead | undefined)[]> {
+async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], heartbeatMs: number) {
   const rows = await sql.$queryRaw<(KeyStateRead & { place: number })[]>`
     select w.place::int as place, ${KEY_LEASE_COLUMNS},
       l.home_reservation as "homeReservation",

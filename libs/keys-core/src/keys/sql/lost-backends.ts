@@ -1,5 +1,5 @@
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
 /**
@@ -37,12 +37,6 @@ export async function recordLostBackends(
 /** How many backends one call of {@link recordOverdueBackends} reads. */
 const BACKENDS_PER_CALL_MAX = 5_000;
 
-interface OverduePart {
-  readonly leaseIds: string[];
-  readonly lastId: string | null;
-  readonly count: number;
-}
-
 /**
  * Records those backends as lost whose key was ended by something that could not record it: the
  * renewal that was refused as expired, or a forced revoke whose `stops_by` has passed. Their drone
@@ -57,7 +51,7 @@ export async function recordOverdueBackends(
   afterId: string,
   belief: ClockBelief,
 ): Promise<{ lostBackendIds: string[]; nextAfterId: string }> {
-  const rows = await sql.$queryRaw<OverduePart[]>`
+  const rows = await sql.$queryRaw<{ leaseIds: string[]; lastId: string | null; count: number }[]>`
     with part as materialized (
       select b.id, b.lease_id, b.status_rank
       from backend b

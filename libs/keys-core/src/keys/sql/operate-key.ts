@@ -3,7 +3,7 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import type { RevokeOutcome } from '../../kernel/lease/outcomes.ts';
 import type { Resource } from '../../kernel/resource/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import { type RevokeRequest, type RevokedGrant, abandon, revoke } from '../../grants/index.ts';
 
 /** A backend that was told to stop, for a hint to its drone. */

@@ -1,36 +1,20 @@
+import type { Named } from '../../kernel/resource/resource.ts';
+import type { GrantRef } from '../../kernel/lease/outcomes.ts';
+import type { BackendReport } from '../key-types.ts';
 import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { releaseAlone } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 
-/** A drone's report on one of its backends. */
-export interface Report {
-  readonly droneId: string;
-  readonly clockId: string;
-  readonly session: number;
-  readonly backendId: string;
+interface BackendRow extends GrantRef, Named {
   readonly status: BackendStatus;
-  readonly reason: string | null;
-  readonly address: string | null;
-  readonly exitCode: number | null;
-  readonly detail: string | null;
-  /** The spawn was not acted on and never will be: accepted only while the backend is scheduled. */
-  readonly isRefusal: boolean;
-}
-
-interface BackendRow {
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly status: BackendStatus;
-  readonly namespace: string;
-  readonly name: string;
 }
 
 export interface ReportResult {
   readonly outcome: 'recorded' | 'ignored' | 'kill';
   /** The key that the report freed, for a hint. */
-  readonly freed: { readonly namespace: string; readonly name: string } | null;
+  readonly freed: Named | null;
   /** The backend outlived its key: a defect. */
   readonly isOverstay: boolean;
 }
@@ -47,13 +31,13 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
  *
  * @throws {LeaseError} `session.superseded`, `backend.not_found`.
  */
-export async function report(store: Store, said: Report): Promise<ReportResult> {
+export async function report(store: Store, said: BackendReport): Promise<ReportResult> {
   return store.vital.$transaction(async (tx) => {
     const backend = await readBackend(tx, said);
     if (backend.status === 'terminated' && said.status !== 'terminated') {
       return { outcome: 'kill', freed: null, isOverstay: false };
     }
-    if (said.isRefusal && backend.status !== 'scheduled') {
+    if (said.refused === true && backend.status !== 'scheduled') {
       return { outcome: 'ignored', freed: null, isOverstay: false };
     }
     const end = said.status === 'terminated' ? await freeKey(tx, said, backend) : undefined;
@@ -67,7 +51,7 @@ export async function report(store: Store, said: Report): Promise<ReportResult> 
 }
 
 /** Reads the backend and checks that the report comes from its drone's newest session. */
-async function readBackend(tx: Sql<'vital'>, said: Report): Promise<BackendRow> {
+async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<BackendRow> {
   const [row] = await tx.$queryRaw<(BackendRow & { isNewest: boolean })[]>`
     select
       b.lease_id as "leaseId", b.fencing_token::text as "fencingToken", b.status,
@@ -82,14 +66,14 @@ async function readBackend(tx: Sql<'vital'>, said: Report): Promise<BackendRow> 
 }
 
 /** Releases the backend's grant, or frees a key that was held back after it was ended by force. */
-async function freeKey(tx: Sql<'vital'>, said: Report, backend: BackendRow): Promise<string> {
+async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRow) {
   const { outcome } = await releaseAlone(tx, 'key', {
     leaseId: backend.leaseId,
     fencingToken: backend.fencingToken,
     principal: said.droneId,
     actor: `drone:${said.droneId}`,
     result: 'ok',
-    detail: said.reason,
+    detail: said.reason ?? null,
   });
   if (outcome === 'revoked') {
     await tx.$queryRaw`
@@ -100,27 +84,28 @@ async function freeKey(tx: Sql<'vital'>, said: Report, backend: BackendRow): Pro
   return outcome;
 }
 
-async function moveBackend(tx: Sql<'vital'>, said: Report): Promise<boolean> {
+async function moveBackend(tx: Sql<'vital'>, said: BackendReport): Promise<boolean> {
   const rank = statusRank(said.status);
+  const { reason = null, address = null, exitCode = null, detail = null } = said;
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
     with moved as (
       update backend
       set status = ${said.status}, status_rank = ${rank}, status_at = clock_timestamp(),
-          reason = coalesce(reason, ${said.reason}),
-          address = coalesce(${said.address}, address),
-          exit_code = coalesce(${said.exitCode}::int, exit_code)
+          reason = coalesce(reason, ${reason}),
+          address = coalesce(${address}, address),
+          exit_code = coalesce(${exitCode}::int, exit_code)
       where id = ${said.backendId} and status_rank < ${rank}
       returning id
     ),
     known as (
       select from backend_state
       where backend_id = ${said.backendId} and status = ${said.status}
-        and reason is not distinct from ${said.reason}
+        and reason is not distinct from ${reason}
     ),
     state as (
       insert into backend_state (backend_id, status, reason, address, exit_code, detail)
-      select ${said.backendId}, ${said.status}, ${said.reason}, ${said.address},
-        ${said.exitCode}::int, ${said.detail}
+      select ${said.backendId}, ${said.status}, ${reason}, ${address},
+        ${exitCode}::int, ${detail}
       where not exists (select from known)
     ),
     -- Any word of the drone about a backend is word that it has the spawn.

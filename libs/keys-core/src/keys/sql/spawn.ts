@@ -12,7 +12,7 @@ import {
   isAtHome,
 } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import type { Seen } from '../../postgres/witness/witness-stamp.ts';
 
 /** What the connect transaction writes besides the grant. */
@@ -103,13 +103,9 @@ async function whyRefused(
 }
 
 /** Also reads the database's clock on the connection that the grant will be sent on. */
-async function lockDrone(
-  store: Store,
-  tx: Sql<'transitions'>,
-  droneId: string,
-): Promise<DroneClock | undefined> {
+async function lockDrone(store: Store, tx: Sql<'transitions'>, droneId: string) {
   const sentAtMs = store.clock.nowMs();
-  const rows = await tx.$queryRaw<(DroneClock & { asOf: number })[]>`
+  const [row] = await tx.$queryRaw<(DroneClock & { asOf: number })[]>`
     select
       extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
       d.clock_id as "clockId", d.local_time_ms as "localTimeMs",
@@ -118,7 +114,6 @@ async function lockDrone(
     where d.id = ${droneId} and not d.draining and d.lost_at is null
       and d.local_time_ms is not null and d.heartbeat_at is not null
     for key share`;
-  const [row] = rows;
   if (row !== undefined) store.clockWatch.observe(row.asOf, sentAtMs, store.clock.nowMs());
   return row;
 }

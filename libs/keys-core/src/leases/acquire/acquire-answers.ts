@@ -1,10 +1,9 @@
 /** The answers of an acquire, as callers get them. */
+import type { Named } from '../../kernel/resource/resource.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
-import type { Ladder } from '../../kernel/lease/ladder.ts';
-import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
+import type { GrantRequest, Grant } from '../../kernel/lease/outcomes.ts';
 import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
-import type { Resource } from '../../kernel/resource/resource.ts';
-import { isoOf } from '../../postgres/rows.ts';
+import { isoOf } from '../../postgres/sql.ts';
 import { leaseDeadlines } from './deadlines.ts';
 import type { AcquireAnswer, AcquireInput, CallerLife, HeldAnswer } from '../lease-types.ts';
 import type { Refused } from './line.ts';
@@ -33,12 +32,7 @@ export interface Call {
 
 export function grantedAnswer(
   { input, startedAtMs, nowMs }: Call,
-  grant: Resource & {
-    readonly leaseId: string;
-    readonly fencingToken: string;
-    readonly ladder: Ladder;
-    readonly remainingMs: number;
-  },
+  grant: Named & Pick<Grant, 'leaseId' | 'fencingToken' | 'ladder' | 'remainingMs'>,
   /** The least time that passed between the caller's message and the grant. */
   sinceMs: number,
 ): AcquireAnswer {

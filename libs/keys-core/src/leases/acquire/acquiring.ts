@@ -32,12 +32,12 @@ import type { AcquireAnswer, CallerLife, LeaseService } from '../lease-types.ts'
 import type { Refused, WaitOutcome } from './line.ts';
 import type { WaitingRoom } from './waiting.ts';
 
-interface AcquiringDeps {
+export interface AcquiringDeps {
   readonly store: Store;
   readonly leases: LeaseStore;
   readonly room: WaitingRoom;
   readonly face: 'lease' | 'environment';
-  /** The TTL of a request that gives none; undefined if every request must give one. */
+  /** The TTL of a request that gives none, in milliseconds; undefined if every request must give one. */
   readonly ttlMsDefault?: number | undefined;
 }
 
@@ -219,11 +219,7 @@ function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest 
 }
 
 /** The request with an idempotency key and the fingerprint that is recorded with it. */
-function keyed(
-  request: GrantRequest,
-  input: Input,
-  idempotencyKey: string,
-): GrantRequest & KeyedRequest {
+function keyed(request: GrantRequest, input: Input, idempotencyKey: string) {
   const { fingerprint } = idempotentRequest(request, {
     ttlMs: input.ttlMs ?? null,
     holder: input.holder,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { UNCONFIRMED_LADDER } from '../../kernel/lease/ladder.ts';
 import { createReaper } from '../../keys/reaper.ts';
-import { remove } from '../../grants/sql/retention/remove.ts';
+import { remove } from '../../testing/model/remove.ts';
 import { aCoordinator, acquired as taken, aUseCase } from '../../testing/coordinator-fixture.ts';
 import { age } from '../../testing/kernel-fixture.ts';
 import {

@@ -9,7 +9,7 @@
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { resourceKey, type Resource } from '../../kernel/resource/resource.ts';
+import { resourceKey, type Resource, leaseTopic } from '../../kernel/resource/resource.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
 import {
   type Ticket,
@@ -21,7 +21,6 @@ import {
   leaveLine,
   prolongTickets,
 } from '../../grants/index.ts';
-import { leaseTopic } from '../../kernel/resource/lease-topic.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 

@@ -22,7 +22,7 @@ import {
   type GuestTransaction,
 } from '../../postgres/service/guest-transaction.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import { pause } from '../../postgres/statements/timed.ts';
 import type { Refused } from '../acquire/line.ts';
 import {

@@ -35,7 +35,7 @@ import {
   type CoordinatorStore,
   type GuestTransaction,
 } from '../../postgres/service/guest-transaction.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import type { Sql } from '../../postgres/sql.ts';
 import { leaseDeadlines } from '../acquire/deadlines.ts';
 
 /** What a hook of a grant or a renewal is given: see LeaseUseCase. */

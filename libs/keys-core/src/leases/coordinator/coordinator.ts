@@ -47,18 +47,14 @@ export interface LeaseCoordinatorDeps<Tx> {
 export function createLeaseCoordinator<Tx>(deps: LeaseCoordinatorDeps<Tx>): LeaseCoordinator<Tx> {
   assertText('holder', deps.holder, { bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
   const coordinator = new Coordinator(deps);
-  const reaper = createStaleReaper(deps.store);
   return {
     acquire: (lease, waitMs, options) => coordinator.acquire(lease, waitMs, options?.signal),
     heartbeat: (lease) => coordinator.heartbeat(lease),
     whileHeld: (lease, work) => coordinator.whileHeld(lease, work),
-    releaseOk: (lease, success) => coordinator.releaseDone(lease, success),
-    releaseFail: (lease, failure) => coordinator.releaseFailed(lease, failure),
+    releaseOk: (lease, success) => coordinator.releaseOk(lease, success),
+    releaseFail: (lease, failure) => coordinator.releaseFail(lease, failure),
     acquireOrRenew: (lease) => coordinator.acquireOrRenew(lease),
-    async reapStaleLeases(namespaces, includeChildren, fn) {
-      assertNotInHook();
-      return reaper.run(namespaces, includeChildren, fn);
-    },
+    reapStaleLeases: createStaleReaper(deps.store),
   };
 }
 
@@ -92,7 +88,7 @@ class Coordinator<Tx> {
     const { store, leases } = this.#deps;
     const giveBack = (ref: GrantRef): Promise<unknown> => {
       this.#held.set(lease, ref);
-      return this.releaseFailed(lease, 'the wait was given up');
+      return this.releaseFail(lease, 'the wait was given up');
     };
     const acquired = await acquireOnce(
       { store, leases, room: this.#room, giveBack },
@@ -139,39 +135,36 @@ class Coordinator<Tx> {
     const ended = await workWhileHeld({ clock, deadlines, heartbeat }, work);
     switch (ended.outcome) {
       case 'done': {
-        const released = await this.releaseDone(lease, ended.result);
+        const released = await this.releaseOk(lease, ended.result);
         if (released !== 'released') throw lossOf(released);
         return ended.result;
       }
       case 'failed':
         // The caller gets the error of the work; if the release fails, the lease runs out.
-        await this.releaseFailed(lease, ended.failure).catch(() => undefined);
+        await this.releaseFail(lease, ended.failure).catch(() => undefined);
         throw ended.failure;
       case 'lost':
         throw ended.error;
     }
   }
 
-  releaseDone<Success>(
-    lease: LeaseUseCase<Success, Tx>,
-    success: Success,
-  ): Promise<ReleaseOutcome> {
-    return this.release(lease, {
+  releaseOk<Success>(lease: LeaseUseCase<Success, Tx>, success: Success): Promise<ReleaseOutcome> {
+    return this.#release(lease, {
       result: 'ok',
       detail: null,
       hook: lease.willReleaseOk && ((tx, grant) => lease.willReleaseOk?.(tx, success, grant)),
     });
   }
 
-  releaseFailed(lease: AnyUseCase<Tx>, failure: unknown): Promise<ReleaseOutcome> {
-    return this.release(lease, {
+  releaseFail(lease: AnyUseCase<Tx>, failure: unknown): Promise<ReleaseOutcome> {
+    return this.#release(lease, {
       result: 'failed',
       detail: errorText(failure),
       hook: lease.willReleaseFail && ((tx, grant) => lease.willReleaseFail?.(tx, failure, grant)),
     });
   }
 
-  async release(lease: object, { result, detail, hook }: Ending<Tx>): Promise<ReleaseOutcome> {
+  async #release(lease: object, { result, detail, hook }: Ending<Tx>): Promise<ReleaseOutcome> {
     assertNotInHook();
     const { store, leases, principal } = this.#deps;
     const ref = this.#refOf(lease);

@@ -13,11 +13,11 @@ import {
   retryContention,
   withinBound,
   type CoordinatorStore,
+  assertNotInHook,
 } from '../../postgres/service/guest-transaction.ts';
 import {
   type LeasePlace,
   type NamespaceRange,
-  type StalePage,
   boundTransaction,
   claimReapRow,
   deleteReapRow,
@@ -56,27 +56,22 @@ export interface StaleReap {
   readonly failedCount: number;
 }
 
-export interface StaleReaper<Tx> {
-  /** @see LeaseCoordinator.reapStaleLeases */
-  run(
+/** @see LeaseCoordinator.reapStaleLeases */
+export function createStaleReaper<Tx>(store: CoordinatorStore<Tx>) {
+  const places = new Map<string, LeasePlace>();
+  return async (
     namespaces: readonly (readonly string[])[],
     includeChildren: boolean,
     fn: ReapCallback<Tx>,
-  ): Promise<StaleReap>;
-}
-
-export function createStaleReaper<Tx>(store: CoordinatorStore<Tx>): StaleReaper<Tx> {
-  const places = new Map<string, LeasePlace>();
-  return {
-    async run(namespaces, includeChildren, fn) {
-      const ranges = namespaces.map((segments) => ({
-        namespace: joinNamespace(segments),
-        includeChildren,
-      }));
-      let endedCount = 0;
-      for (const range of ranges) endedCount += await endRange(store, range, places);
-      return { endedCount, ...(await callBack(store, ranges, fn)) };
-    },
+  ): Promise<StaleReap> => {
+    assertNotInHook();
+    const ranges = namespaces.map((segments) => ({
+      namespace: joinNamespace(segments),
+      includeChildren,
+    }));
+    let endedCount = 0;
+    for (const range of ranges) endedCount += await endRange(store, range, places);
+    return { endedCount, ...(await callBack(store, ranges, fn)) };
   };
 }
 
@@ -100,11 +95,7 @@ async function endRange(
   return endedCount;
 }
 
-async function endPage(
-  store: KernelStore,
-  range: NamespaceRange,
-  after: LeasePlace | undefined,
-): Promise<StalePage> {
+async function endPage(store: KernelStore, range: NamespaceRange, after: LeasePlace | undefined) {
   await store.witness.ready();
   return store.transitions.$transaction(async (tx) => {
     await readClock(store, tx);
@@ -134,11 +125,7 @@ async function callBack<Tx>(
   return { calledCount, failedCount };
 }
 
-async function callOne<Tx>(
-  store: CoordinatorStore<Tx>,
-  leaseId: string,
-  fn: ReapCallback<Tx>,
-): Promise<'called' | 'failed' | 'passed'> {
+async function callOne<Tx>(store: CoordinatorStore<Tx>, leaseId: string, fn: ReapCallback<Tx>) {
   try {
     const isCalled = await retryContention(store, () => claimAndCall(store, leaseId, fn));
     if (isCalled) store.observer.reapCallback('done');
@@ -150,11 +137,7 @@ async function callOne<Tx>(
   }
 }
 
-function claimAndCall<Tx>(
-  store: CoordinatorStore<Tx>,
-  leaseId: string,
-  fn: ReapCallback<Tx>,
-): Promise<boolean> {
+function claimAndCall<Tx>(store: CoordinatorStore<Tx>, leaseId: string, fn: ReapCallback<Tx>) {
   return guestTransaction(store, async (guest) => {
     await boundTransaction(guest.sql, { boundMs: GUEST_MS_MAX, lockMs: LOCK_MS });
     return withinBound(store, GUEST_MS_MAX, async () => {

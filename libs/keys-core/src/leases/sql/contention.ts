@@ -1,20 +1,13 @@
-import type { Face, Resource } from '../../kernel/resource/resource.ts';
+import type { ContentionView } from '../lease-views.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A waiter, and the holder that it waits for. Instants are epoch milliseconds of the database. */
-export interface WaiterRow extends Resource {
+export interface WaiterRow extends Omit<ContentionView, 'since' | 'heldSince'> {
   readonly id: string;
-  readonly waiter: string;
   readonly createdAt: number;
-  readonly waitedMs: number;
-  /** The place in the line for its resource, from 1. */
-  readonly place: number;
-  /** Null when nobody holds it at this moment. */
-  readonly holder: string | null;
   readonly heldSince: number | null;
-  readonly remainingMs: number;
 }
 
 /**

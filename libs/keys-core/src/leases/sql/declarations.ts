@@ -1,22 +1,12 @@
+import type { LeaseDeclaration } from '../lease-views.ts';
 import { withinLimits } from '../../lists/index.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A lease that a service declares. */
-export interface DeclarationRequest {
-  readonly namespace: string;
-  readonly ttlMs: number;
-  readonly description: string | null;
-}
+export type DeclarationRequest = Pick<LeaseDeclaration, 'namespace' | 'ttlMs' | 'description'>;
 
 /** A declaration as people see it; `declaredAt` is epoch milliseconds. */
-export interface DeclarationRow extends DeclarationRequest {
-  readonly declaredBy: string;
-  readonly declaredAt: number;
-  /** Leases of this very namespace that are in force, and callers that wait for one. */
-  readonly held: number;
-  readonly waiting: number;
-}
+type DeclarationRow = Omit<LeaseDeclaration, 'declaredAt'> & { readonly declaredAt: number };
 
 /**
  * Records declarations; the last declarer of a namespace is the one that is shown. Rows are written in

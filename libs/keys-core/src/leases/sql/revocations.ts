@@ -1,4 +1,4 @@
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** Written by the statement that revoked a grant or blocked its renewal. */
 export const REVOCATIONS_TOPIC = 'revocations';

@@ -1,8 +1,7 @@
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import type { LeaseOrder } from './lease-order.ts';
 import { listResources, type ResourceFilter } from './resource-list.ts';
-import type { Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A key as a list shows it. */
 export interface KeyRow extends LeaseRow {

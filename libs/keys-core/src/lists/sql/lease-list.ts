@@ -3,8 +3,7 @@ import { LIMITS } from '../../kernel/limits.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
 import { orderOf, type LeaseOrder } from './lease-order.ts';
 import { listResources, type ResourceColumns, type ResourceFilter } from './resource-list.ts';
-import type { Sql } from '../../postgres/rows.ts';
-import { fragment, type Fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
+import { type Fragment, fragment, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
 
 /** A lease or an environment as a list shows it. */
 export interface ListedLease extends LeaseRow {

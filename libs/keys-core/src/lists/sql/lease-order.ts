@@ -1,8 +1,8 @@
 /** How lists of resources are filtered and paged, whatever their face. The table's alias is `l`. */
-import type { Phase } from '../../kernel/lease/lease.ts';
+import type { Named } from '../../kernel/resource/resource.ts';
+import type { Phase, LeaseRow } from '../../kernel/lease/lease.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
-import { C } from '../../postgres/rows.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+import { C, type Fragment, fragment, joinFragments } from '../../postgres/sql.ts';
 
 export interface LeaseOrder {
   readonly by: 'name' | 'grantedAt' | 'expiresAt';
@@ -13,10 +13,8 @@ export interface LeaseOrder {
 }
 
 /** Where a row stands: its sort instant as epoch milliseconds (null by name), namespace and name. */
-export interface LeasePlace {
+export interface LeasePlace extends Named {
   readonly at: number | null;
-  readonly namespace: string;
-  readonly name: string;
 }
 
 /**
@@ -104,12 +102,7 @@ export function scanOrderOf({ by, direction }: LeaseOrder): Fragment {
 /** The cursor of the page that begins after a row. */
 export function cursorAfter(
   by: LeaseOrder['by'],
-  row: {
-    readonly grantedAt: number;
-    readonly expiresAt: number;
-    readonly namespace: string;
-    readonly name: string;
-  },
+  row: Pick<LeaseRow, 'grantedAt' | 'expiresAt' | 'namespace' | 'name'>,
 ): string {
   return encodeCursor([by === 'name' ? '' : String(row[by]), row.namespace, row.name]);
 }

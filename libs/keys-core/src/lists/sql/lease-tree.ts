@@ -1,7 +1,6 @@
 import type { Face } from '../../kernel/resource/resource.ts';
 import { PHASE_CONDITIONS, withinLimits, withinNamespace } from './lease-order.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A namespace with how many of its resources, children's included, are in each phase. */
 export interface NamespaceCounts {

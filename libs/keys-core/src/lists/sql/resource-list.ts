@@ -11,7 +11,8 @@
  * that leaves little it walked the whole primary key, row by row, until the statement was cancelled.
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
-import type { LeaseRow, Phase } from '../../kernel/lease/lease.ts';
+import type { GrantListInput } from '../../kernel/face-types.ts';
+import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
 import {
   PHASE_CONDITIONS,
@@ -23,25 +24,25 @@ import {
   withinNamespace,
   type LeaseOrder,
 } from './lease-order.ts';
-import { C, LEASE_COLUMNS, type Sql } from '../../postgres/rows.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+import {
+  C,
+  type Fragment,
+  fragment,
+  joinFragments,
+  LEASE_COLUMNS,
+  type Sql,
+} from '../../postgres/sql.ts';
 
 /** Which resources are asked for. */
-export interface ResourceFilter {
-  readonly namespace?: string | undefined;
+export interface ResourceFilter extends Omit<
+  GrantListInput,
+  'includeChildren' | 'sort' | 'direction' | 'cursor' | 'limit'
+> {
   readonly includeChildren: boolean;
-  readonly name?: string | undefined;
-  readonly prefix?: string | undefined;
-  readonly phase?: Phase | undefined;
-  /** Leaves out resources that nobody has held for longer than this, in milliseconds. */
-  readonly endedWithinMs?: number | undefined;
-  readonly holder?: string | undefined;
   /** A key's tag; the action that an environment is leased for. */
   readonly tag?: string | undefined;
   /** Only keys whose backend runs on this drone, or ran there last. */
   readonly droneId?: string | undefined;
-  /** The newest grant of the resource. */
-  readonly leaseId?: string | undefined;
   /** Only what is at home in this datacenter: a key that was moved leaves a sealed row behind. */
   readonly livesIn?: string | undefined;
   /** Namespaces, children included, that the caller is limited to; null for no limit. */

@@ -1,4 +1,4 @@
-import type { Sql } from '../rows.ts';
+import type { Sql } from '../sql.ts';
 
 /**
  * The longest TTL that was ever requested for a grant. After a restore new grants are held off for

@@ -3,15 +3,10 @@ import path from 'node:path';
 import { LeaseError } from '../../kernel/errors/index.ts';
 
 /** The programs of one PostgreSQL, and the folder that holds them with their libraries. */
-export interface PostgresBinaries {
-  /** Holds `bin`, `lib` and `share`; copying it copies all that is needed. */
-  readonly nativeDir: string;
-  readonly initdb: string;
-  readonly postgres: string;
-}
+export type PostgresBinaries = Readonly<ReturnType<typeof binariesIn>>;
 
-/** The binaries of one PostgreSQL as they are in `nativeDir`. */
-export function binariesIn(nativeDir: string): PostgresBinaries {
+/** Those in `nativeDir`, which holds `bin`, `lib` and `share`: copying it copies all that is needed. */
+export function binariesIn(nativeDir: string) {
   return {
     nativeDir,
     initdb: path.join(nativeDir, 'bin', 'initdb'),

@@ -8,24 +8,14 @@ import { binariesIn, findBinaries } from './binaries.ts';
 import { startFailure } from './failures.ts';
 import { takeCluster } from './ownership.ts';
 import { planRun, type RunPlan } from './run-as.ts';
-import { spawnLogged, startServer, type Server } from './server-process.ts';
+import { spawnLogged, startServer, type Server, type ServerOptions } from './server-process.ts';
 
 /** How to start a PostgreSQL of our own. */
-export interface EmbeddedPostgresOptions {
+export interface EmbeddedPostgresOptions extends ServerOptions {
   /** The folder of the cluster. Made if missing; existing data in it is used. */
   readonly dataDir: string;
-  /** The TCP port on 127.0.0.1. By default a free one is chosen. */
-  readonly port?: number | undefined;
-  /** `false` loses data in a power cut: for tests only. */
-  readonly fsync?: boolean | undefined;
-  /** More server settings, by name. */
-  readonly settings?: Readonly<Record<string, string>> | undefined;
   /** Another PostgreSQL of this machine: the folder that holds its `bin`. */
   readonly nativeDir?: string | undefined;
-  /** Gets what PostgreSQL writes to its log, line by line, and what the operator should know. */
-  readonly log?: ((line: string) => void) | undefined;
-  /** Aborts a start in progress; a running server is not affected. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** A running PostgreSQL of our own. It ends with this process, however that ends. */

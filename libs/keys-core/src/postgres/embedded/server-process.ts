@@ -17,11 +17,16 @@ export interface Server {
   readonly exited: Promise<void>;
 }
 
-interface ServerOptions {
+export interface ServerOptions {
+  /** The TCP port on 127.0.0.1. By default a free one is chosen. */
   readonly port?: number | undefined;
+  /** `false` loses data in a power cut: for tests only. */
   readonly fsync?: boolean | undefined;
+  /** More server settings, by name. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
+  /** Gets what PostgreSQL writes to its log, line by line, and what the operator should know. */
   readonly log?: ((line: string) => void) | undefined;
+  /** Aborts a start in progress; a running server is not affected. */
   readonly signal?: AbortSignal | undefined;
 }
 

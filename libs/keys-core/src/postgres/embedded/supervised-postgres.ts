@@ -24,28 +24,13 @@ export interface SupervisedPostgresOptions {
   readonly supervision: Supervision;
 }
 
-/** A PostgreSQL of our own that is kept running. */
-export interface SupervisedPostgres {
-  /** The connection string of one of its databases; the same after each restart. */
-  url(database: string): string;
-  readonly port: number;
-  /** Of the process that runs now, or ran last. */
-  readonly pid: number;
-  /** Fulfilled when it runs, or the signal aborts. */
-  untilUp(signal: AbortSignal): Promise<void>;
-  /** Ends it, also while it is being started again. */
-  stop(): Promise<void>;
-}
-
 /**
  * Starts PostgreSQL and keeps it running: when it dies it is started again on the same data and the
  * same port, so that clients can simply reconnect.
  * @throws {LeaseError} `config.invalid` when it cannot be started; `store.unavailable` while its disk
  * is full.
  */
-export async function supervisePostgres(
-  options: SupervisedPostgresOptions,
-): Promise<SupervisedPostgres> {
+export async function supervisePostgres(options: SupervisedPostgresOptions) {
   const { dataDir, log, hooks, supervision } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([stopping.signal, supervision.stop]);
@@ -87,15 +72,19 @@ export async function supervisePostgres(
     ...{ name: 'PostgreSQL', start: startAgain, supervision, hooks, stopping: stopping.signal },
   });
   return {
-    url: (database) => postgres.url(database),
+    /** The connection string of one of its databases; the same after each restart. */
+    url: (database: string): string => postgres.url(database),
     port: postgres.port,
+    /** Of the process that runs now, or ran last. */
     get pid() {
       return postgres.pid;
     },
-    async untilUp(waiter) {
+    /** Fulfilled when it runs, or the signal aborts. */
+    async untilUp(waiter: AbortSignal): Promise<void> {
       while (!isUp && !waiter.aborted) await supervision.time.pause(UP_POLL_MS, waiter);
     },
-    async stop() {
+    /** Ends it, also while it is being started again. */
+    async stop(): Promise<void> {
       stopping.abort();
       await postgres.stop();
       await kept;

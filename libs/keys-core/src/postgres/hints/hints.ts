@@ -6,6 +6,7 @@
  * controller collects topics and sends them together, one statement at a time. The listener
  * is in `hint-listener.ts`.
  */
+import { untilCalled } from '../../kernel/until-called.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Sql } from '../sql.ts';
 
@@ -78,18 +79,14 @@ class DatabaseHints implements HeardHints {
   }
 
   next(topic: string, atMs: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const finish = (): void => {
-        off();
-        cancelTimer();
-        signal?.removeEventListener('abort', finish);
-        resolve();
-      };
+    return untilCalled((finish) => {
       const off = this.on(topic, finish);
       const cancelTimer = this.#options.clock.at(atMs, finish);
-      if (signal?.aborted === true) finish();
-      else signal?.addEventListener('abort', finish);
-    });
+      return () => {
+        off();
+        cancelTimer();
+      };
+    }, signal);
   }
 
   close(): void {

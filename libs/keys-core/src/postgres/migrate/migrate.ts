@@ -111,11 +111,7 @@ function isDone({ schema, pending, newer, changed }: MigrationStatus): boolean {
   return pending.length === 0;
 }
 
-async function applyNext(
-  client: pg.Client,
-  schema: string,
-  migrations: readonly Migration[],
-): Promise<string | undefined> {
+async function applyNext(client: pg.Client, schema: string, migrations: readonly Migration[]) {
   const status = statusOf(schema, (await readHistory(client, schema)) ?? [], migrations);
   if (isDone(status)) return undefined;
   const next = migrations.find(({ name }) => name === status.pending[0]);

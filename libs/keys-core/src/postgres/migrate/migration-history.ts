@@ -3,11 +3,7 @@ import packageJson from '../../../package.json' with { type: 'json' };
 import type { Migration } from './migration-files.ts';
 
 /** A migration that the database has. */
-export interface AppliedMigration {
-  readonly name: string;
-  readonly checksum: string;
-  readonly olderMayStart: boolean;
-}
+export type AppliedMigration = Omit<Migration, 'sql'>;
 
 /** The table of our own migrations, in our own schema: no other tool writes or reads it. */
 const TABLE = 'schema_migration';
@@ -52,7 +48,7 @@ export async function createHistory(client: pg.ClientBase): Promise<void> {
 /** Notes a migration as applied, in the schema that the transaction searches. */
 export async function noteApplied(
   client: pg.ClientBase,
-  migration: Omit<Migration, 'sql'>,
+  migration: AppliedMigration,
 ): Promise<void> {
   const { name, checksum, olderMayStart } = migration;
   await client.query(

@@ -26,6 +26,35 @@ function isTextList(value: unknown): value is string[] {
   );
 }
 
+/** Whether a text is a UUID as our lists show it. */
+export function isUuid(text: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u.test(text);
+}
+
+/**
+ * The place in a cursor of a list that is ordered by an instant and an id.
+ * @throws {LeaseError} `request.invalid` for anything else.
+ */
+export function placeAfter(
+  cursor: string,
+  isId: (id: string) => boolean = () => true,
+): [at: string, id: string] {
+  const [at = '', id = ''] = decodeCursor(cursor, 2);
+  if (!isPageInstant(at) || !isId(id)) throw invalidCursor();
+  return [at, id];
+}
+
+/**
+ * Whether a text is an instant as our pages write it in their cursors, and so one that PostgreSQL
+ * can read; `Date.parse` alone accepts much that PostgreSQL does not.
+ */
+export function isPageInstant(text: string): boolean {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u.test(text)) return false;
+  const ms = Date.parse(text);
+  // PostgreSQL has no year 0; a day such as February 30 is parsed as another day.
+  return !Number.isNaN(ms) && !text.startsWith('0000') && new Date(ms).toISOString() === text;
+}
+
 /** The error for a cursor that no list of ours returned. */
 export function invalidCursor(cause?: unknown): LeaseError {
   return new LeaseError('request.invalid', 'cursor: must be one that the list answered', {

@@ -1,5 +1,8 @@
-import { GUEST_MS_MAX } from './guest-transaction.ts';
-import { CONNECTION_WAIT_MS, type ServiceDatabase } from './service-database.ts';
+import {
+  CONNECTION_WAIT_MS,
+  type ServiceDatabase,
+  TRANSACTION_TIMEOUT_MS,
+} from './service-database.ts';
 
 /** What is used of a transaction of Prisma's client. */
 export interface PrismaTransaction {
@@ -18,12 +21,6 @@ export interface PrismaClientLike<Tx extends PrismaTransaction> {
   ): Promise<Result>;
 }
 
-/**
- * After how many milliseconds Prisma gives up a transaction: the first statement may wait for its row as
- * long as {@link GUEST_MS_MAX}, the work may take as long, and Prisma must never be the first to act.
- */
-const TIMEOUT_MS = 2 * GUEST_MS_MAX + 2_000;
-
 /** The database of a service that has a Prisma client of its own, for PostgreSQL. */
 export function prismaDatabase<Tx extends PrismaTransaction>(
   prisma: PrismaClientLike<Tx>,
@@ -39,7 +36,11 @@ export function prismaDatabase<Tx extends PrismaTransaction>(
             // eslint-disable-next-line no-restricted-syntax -- see above
             query: async (text, values) => tx.$queryRawUnsafe<unknown[]>(text, ...values),
           }),
-        { isolationLevel: 'ReadCommitted', maxWait: CONNECTION_WAIT_MS, timeout: TIMEOUT_MS },
+        {
+          isolationLevel: 'ReadCommitted',
+          maxWait: CONNECTION_WAIT_MS,
+          timeout: TRANSACTION_TIMEOUT_MS,
+        },
       ),
   };
 }

@@ -1,3 +1,4 @@
+import { GUEST_MS_MAX } from './guest-transaction.ts';
 /** The database of a service that shares it with Leasehold, by the service's own means. */
 
 /** A transaction of the service's own client. */
@@ -21,3 +22,9 @@ export interface ServiceDatabase<Tx> {
 
 /** How long to wait for one of the service's connections, in milliseconds. */
 export const CONNECTION_WAIT_MS = 5_000;
+
+/**
+ * After how many milliseconds Prisma gives up a transaction: the first statement may wait for its row as
+ * long as {@link GUEST_MS_MAX}, the work may take as long, and Prisma must never be the first to act.
+ */
+export const TRANSACTION_TIMEOUT_MS = 2 * GUEST_MS_MAX + 2_000;

@@ -136,10 +136,7 @@ async function set(transaction: ServiceTransaction<unknown>, settings: Settings)
   await transaction.query(`select ${calls.join(', ')}`, Object.entries(settings).flat());
 }
 
-async function read(
-  transaction: ServiceTransaction<unknown>,
-  names: readonly string[],
-): Promise<Settings> {
+async function read(transaction: ServiceTransaction<unknown>, names: readonly string[]) {
   const rows = (await transaction.query(
     'select name, current_setting(name) as value from unnest($1::text[]) as name',
     [names],

@@ -1,3 +1,4 @@
+import { untilCalled } from '../../kernel/until-called.ts';
 import type { StatementKind } from '../observer.ts';
 import type { KernelStore } from '../kernel-store.ts';
 
@@ -21,14 +22,5 @@ export function pause(
   ms: number,
   signal?: AbortSignal,
 ): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      cancel();
-      signal?.removeEventListener('abort', finish);
-      resolve();
-    };
-    const cancel = clock.at(clock.nowMs() + ms, finish);
-    if (signal?.aborted === true) finish();
-    else signal?.addEventListener('abort', finish);
-  });
+  return untilCalled((finish) => clock.at(clock.nowMs() + ms, finish), signal);
 }

@@ -1,7 +1,6 @@
 import type { ClockBelief } from '../clock/clock-watch.ts';
-import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from '../retention-pass.ts';
-import { onlyRow, type Sql } from '../rows.ts';
-import { fragment } from '../sql.ts';
+import { removeOld, type RetentionPass } from '../retention-pass.ts';
+import { fragment, onlyRow, type Sql } from '../sql.ts';
 import type { LogPlace, WitnessMark } from './witness-stamp.ts';
 import { isBehind, LOG_PLACE } from '../clock/expiry.ts';
 
@@ -129,18 +128,10 @@ export async function isBehindMark(sql: Sql<'renewals'>, mark: WitnessMark): Pro
 
 /** Removes the rows of processes whose last beat is too old. */
 export async function removeOldWitnesses(sql: Sql<'general'>, pass: RetentionPass): Promise<void> {
-  await removeAll(pass, 'witnesses', () => removeSome(sql));
-}
-
-async function removeSome(sql: Sql<'general'>): Promise<number> {
-  const rows = await sql.$queryRaw<{ removed: number }[]>`
-    with old as (
+  await removeOld(sql, pass, 'witnesses', {
+    old: fragment`
       select w.id from database_witness w
-      where w.at < clock_timestamp() - ${KEPT_DAYS}::int * interval '1 day'
-      limit ${ROWS_PER_STATEMENT_MAX}
-      for update skip locked
-    ),
-    gone as (delete from database_witness w using old where w.id = old.id returning w.id)
-    select count(*)::int as removed from gone`;
-  return onlyRow(rows).removed;
+      where w.at < clock_timestamp() - ${KEPT_DAYS}::int * interval '1 day'`,
+    deletes: fragment`gone as (delete from database_witness w using old where w.id = old.id returning w.id)`,
+  });
 }

@@ -1,5 +1,5 @@
 import { noteLongestTtl } from '../clock/longest-ttl.ts';
-import { onlyRow, type Sql } from '../rows.ts';
+import { onlyRow, type Sql } from '../sql.ts';
 
 /** What showed that the database has changed. */
 export type HoldOffCause =
@@ -152,7 +152,9 @@ export interface HoldOff {
   /** Until when, in epoch milliseconds of the database. */
   readonly until: number;
   readonly remainingMs: number;
+  /** What showed it; null when an earlier version noted it. */
   readonly cause: HoldOffCause | null;
+  /** The epoch of the database that began with it. */
   readonly epoch: number;
 }
 

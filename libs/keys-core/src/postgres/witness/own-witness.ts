@@ -4,7 +4,7 @@ import { invariant } from '../../kernel/errors/index.ts';
 import type { ClockWatch } from '../clock/clock-watch.ts';
 import { beginEpoch, checkEpoch, type EpochCheck, type HoldOffCause } from './epoch.ts';
 import type { LongestTtl } from '../clock/longest-ttl.ts';
-import type { Sql } from '../rows.ts';
+import type { Sql } from '../sql.ts';
 import { beat, insertWitness, type BeatAnswer } from './beat.ts';
 import { laterPlace, laterToken, type Seen, type WitnessMark } from './witness-stamp.ts';
 

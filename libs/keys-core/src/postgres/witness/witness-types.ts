@@ -1,4 +1,4 @@
-import type { HoldOffCause } from './epoch.ts';
+import type { HoldOff } from './epoch.ts';
 import type { Actor } from '../../kernel/access/actor.ts';
 
 /** How far the database has come, as it is sent to holders, which send it back. */
@@ -10,14 +10,9 @@ export interface WitnessService {
 }
 
 /** New grants are not made for a while: the database was restored or failed over. */
-export interface HoldOffView {
+export interface HoldOffView extends Omit<HoldOff, 'until'> {
   /** ISO-8601. */
   readonly until: string;
-  readonly remainingMs: number;
-  /** What showed it; null when an earlier version noted it. */
-  readonly cause: HoldOffCause | null;
-  /** The epoch of the database that began with it. */
-  readonly epoch: number;
 }
 
 export interface HoldOffService {

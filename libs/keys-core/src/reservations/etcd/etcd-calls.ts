@@ -152,17 +152,13 @@ function deadlineIn(ms: number): { deadline: number } {
   return { deadline: Date.now() + ms };
 }
 
-/** In which order members are asked: as configured, but those that recently did not answer come last. */
-interface Order {
-  best(): Etcd3[];
-  answered(client: Etcd3): void;
-  failed(client: Etcd3): void;
-}
+type Order = ReturnType<typeof createOrder>;
 
-function createOrder(clients: readonly Etcd3[], clock: Clock): Order {
+/** In which order members are asked: as configured, but those that recently did not answer come last. */
+function createOrder(clients: readonly Etcd3[], clock: Clock) {
   const avoidedUntil = new Map<Etcd3, number>();
   return {
-    best() {
+    best(): Etcd3[] {
       const nowMs = clock.nowMs();
       const isAvoided = (client: Etcd3): boolean => (avoidedUntil.get(client) ?? nowMs) > nowMs;
       return [
@@ -170,8 +166,8 @@ function createOrder(clients: readonly Etcd3[], clock: Clock): Order {
         ...clients.filter((client) => isAvoided(client)),
       ];
     },
-    answered: (client) => void avoidedUntil.delete(client),
-    failed: (client) => void avoidedUntil.set(client, clock.nowMs() + AVOIDED_MS),
+    answered: (client: Etcd3) => void avoidedUntil.delete(client),
+    failed: (client: Etcd3) => void avoidedUntil.set(client, clock.nowMs() + AVOIDED_MS),
   };
 }
 
@@ -186,15 +182,12 @@ function assertCluster(header: IResponseHeader, expected: string | undefined): v
  * revision that it had passed. Then nothing is believed any more: reservations may be lost, and the
  * next start publishes those of this datacenter again.
  */
-function createHistory(): {
-  revision(): bigint;
-  assertContinued(header: IResponseHeader, known: bigint, hasWritten: boolean): void;
-} {
+function createHistory() {
   let newest = 0n;
   let isBroken = false;
   return {
     revision: () => newest,
-    assertContinued(header, known, hasWritten) {
+    assertContinued(header: IResponseHeader, known: bigint, hasWritten: boolean): void {
       const revision = BigInt(header.revision);
       // An answer is not older than what was known when the call was sent; a write has a newer revision.
       isBroken ||= hasWritten ? revision <= known : revision < known;

@@ -23,7 +23,7 @@ export interface EtcdRows<Name, Value> {
   nameOf(key: string): Name;
   write(value: Value): string;
   /** @throws {LeaseError} `internal.error` for what Leasehold did not write. */
-  read(text: string): Value;
+  read(text: string, name: Name): Value;
 }
 
 /** The first reservation of each key. */
@@ -35,19 +35,17 @@ export const RESERVATION_ROWS: EtcdRows<ReservationKey, string> = {
   read: (text) => (isReservationId(text) ? text : foreign('reservation')),
 };
 
-type Target = Omit<ReservationPointer, 'fromId'>;
-
 /** Where each reservation that was left has gone to. */
-export const POINTER_ROWS: EtcdRows<string, Target> = {
+export const POINTER_ROWS: EtcdRows<string, ReservationPointer> = {
   prefix: POINTERS,
   keyOf: (fromId) => POINTERS + fromId,
   nameOf: (key) => key.slice(POINTERS.length),
   write: ({ toId, tokenFloor }) => JSON.stringify({ toId, tokenFloor }),
-  read(text) {
+  read(text, fromId) {
     const { toId, tokenFloor } = objectOf(text);
     if (typeof toId !== 'string' || !isReservationId(toId)) return foreign('pointer');
     if (typeof tokenFloor !== 'string' || !TOKEN.test(tokenFloor)) return foreign('pointer');
-    return { toId, tokenFloor };
+    return { fromId, toId, tokenFloor };
   },
 };
 

@@ -52,11 +52,9 @@ export function createEtcdReservationStore(options: EtcdCallsOptions): EtcdReser
     },
     readNearby: (key) => readRow(nearby, RESERVATION_ROWS, key),
     read: (key) => readRow(range, RESERVATION_ROWS, key),
-    putPointer: async (pointer) =>
-      pointerOf(pointer.fromId, await putAbsent(calls, POINTER_ROWS, pointer.fromId, pointer)),
-    readPointerNearby: async (fromId) =>
-      pointerOf(fromId, await readRow(nearby, POINTER_ROWS, fromId)),
-    readPointer: async (fromId) => pointerOf(fromId, await readRow(range, POINTER_ROWS, fromId)),
+    putPointer: (pointer) => putAbsent(calls, POINTER_ROWS, pointer.fromId, pointer),
+    readPointerNearby: (fromId) => readRow(nearby, POINTER_ROWS, fromId),
+    readPointer: (fromId) => readRow(range, POINTER_ROWS, fromId),
     async clusterId() {
       const { header } = await range({ key: Buffer.from(DATACENTER_ROWS.prefix), limit: 1 });
       return header.cluster_id;
@@ -70,7 +68,7 @@ export function createEtcdReservationStore(options: EtcdCallsOptions): EtcdReser
     },
     async *pointers() {
       for await (const page of pagesOf(calls, POINTER_ROWS)) {
-        yield page.map(({ name, value }) => ({ ...value, fromId: name }));
+        yield page.map(({ value }) => value);
       }
     },
     close() {
@@ -94,7 +92,7 @@ async function putAbsent<Name, Value>(
     failure: [{ request_range: { key } }],
   });
   if (succeeded) return value;
-  const held = valueOf(rows, responses[0]?.response_range.kvs);
+  const held = valueOf(rows, name, responses[0]?.response_range.kvs);
   invariant(held !== undefined, 'etcd reports that a row exists, but does not return it');
   return held;
 }
@@ -105,22 +103,19 @@ async function readRow<Name, Value>(
   name: Name,
 ): Promise<Value | undefined> {
   const { kvs } = await ask({ key: Buffer.from(rows.keyOf(name)), limit: 1 });
-  return valueOf(rows, kvs);
+  return valueOf(rows, name, kvs);
 }
 
 /** All rows of a kind, in the order of their keys. Rows never change: a page need not know the others. */
-async function* pagesOf<Name, Value>(
-  calls: EtcdCalls,
-  rows: EtcdRows<Name, Value>,
-): AsyncGenerator<{ name: Name; value: Value }[]> {
+async function* pagesOf<Name, Value>(calls: EtcdCalls, rows: EtcdRows<Name, Value>) {
   const end = endOf(rows.prefix);
   let start = Buffer.from(rows.prefix);
   for (;;) {
     const { kvs, more } = await calls.range({ key: start, range_end: end, limit: PAGE_ROWS_MAX });
-    yield kvs.map(({ key, value }) => ({
-      name: rows.nameOf(key.toString()),
-      value: rows.read(value.toString()),
-    }));
+    yield kvs.map(({ key, value }) => {
+      const name = rows.nameOf(key.toString());
+      return { name, value: rows.read(value.toString(), name) };
+    });
     const last = kvs.at(-1);
     if (!more || last === undefined) return;
     start = Buffer.concat([last.key, Buffer.of(0)]);
@@ -134,22 +129,9 @@ function endOf(prefix: string): Buffer {
 
 function valueOf<Name, Value>(
   rows: EtcdRows<Name, Value>,
+  name: Name,
   kvs: readonly IKeyValue[] | undefined,
 ): Value | undefined {
   const text = kvs?.[0]?.value.toString();
-  return text === undefined ? undefined : rows.read(text);
-}
-
-function pointerOf(fromId: string, target: Omit<ReservationPointer, 'fromId'>): ReservationPointer;
-function pointerOf(
-  fromId: string,
-  target: Omit<ReservationPointer, 'fromId'> | undefined,
-): ReservationPointer | undefined;
-function pointerOf(
-  fromId: string,
-  target: Omit<ReservationPointer, 'fromId'> | undefined,
-): ReservationPointer | undefined {
-  return target === undefined
-    ? undefined
-    : { fromId, toId: target.toId, tokenFloor: target.tokenFloor };
+  return text === undefined ? undefined : rows.read(text, name);
 }

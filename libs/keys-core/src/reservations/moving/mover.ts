@@ -11,10 +11,12 @@
  * a move that was cut short is finished by the next connect, or when the same move is requested
  * again. One that the controllers carry out is finished by them (`pending-moves.ts`).
  */
+import type { HomesDeps } from '../resolving/homes.ts';
+import { movedMeanwhile, conflict } from '../invalid.ts';
+import { keyTopic } from '../../kernel/resource/resource.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import {
-  datacenterOf,
   keyNameOf,
   reservationIdOf,
   type ReservationPointer,
@@ -23,19 +25,13 @@ import type { Store } from '../../postgres/open-store.ts';
 import type { ReservationStatus } from '../sql/activate.ts';
 import { moveAway } from '../sql/move-away.ts';
 import type { Caller } from '../../kernel/face-types.ts';
-import { keyTopic } from '../../kernel/resource/key-topic.ts';
-import type { LocalHome } from '../resolving/local-home.ts';
-import { peerOf, type Peers } from '../peers.ts';
+import { peerOf } from '../peers.ts';
 import type { ReservationStore } from '../store/reservation-store.ts';
 import type { Home, MoveInput, Moved, ReservationService } from '../reservation-types.ts';
-import type { Resolver } from '../resolving/resolver.ts';
 
-interface MoverDeps {
+interface MoverDeps extends Omit<HomesDeps, 'store'> {
   readonly store: Store;
   readonly reservations: ReservationStore;
-  readonly resolver: Resolver;
-  readonly local: LocalHome;
-  readonly peers: Peers;
 }
 
 type Moving = Pick<ReservationService, 'move' | 'moveHere'>;
@@ -74,10 +70,7 @@ class Mover implements Moving {
   }
 
   /** Where the key lives, as that datacenter reports it, and whether it has only just arrived there. */
-  async #findHome(
-    input: MoveInput,
-    caller: Caller,
-  ): Promise<{ readonly home: Home; readonly isJustThere: boolean }> {
+  async #findHome(input: MoveInput, caller: Caller) {
     const { resolver } = this.#deps;
     for (;;) {
       const home = await resolver.resolve(input.key);
@@ -114,11 +107,7 @@ class Mover implements Moving {
   }
 
   /** Step 2. @throws {LeaseError} `reservation.key_held`, `reservation.moved_meanwhile`. */
-  async #leave(
-    home: Home,
-    input: MoveInput,
-    { toId, caller }: { toId: string; caller: Caller },
-  ): Promise<ReservationPointer> {
+  async #leave(home: Home, input: MoveInput, { toId, caller }: { toId: string; caller: Caller }) {
     const { store, resolver } = this.#deps;
     const outcome = await moveAway(store, {
       key: input.key,
@@ -167,14 +156,4 @@ function assertMovable(home: Home, { toDatacenter }: MoveInput): void {
   if (home.chain.length > LIMITS.reservationChainMax) {
     throw new LeaseError('reservation.chain_too_long');
   }
-}
-
-export function movedMeanwhile(toId: string): LeaseError {
-  return new LeaseError('reservation.moved_meanwhile', undefined, {
-    details: { datacenter: datacenterOf(toId), reservationId: toId },
-  });
-}
-
-export function conflict(reservationId: string): LeaseError {
-  return new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
 }

@@ -6,7 +6,7 @@ import type { Caller } from '../../kernel/face-types.ts';
 import { ERROR_CODES, LeaseError } from '../../kernel/errors/index.ts';
 import { parseReservationKey, type ReservationKey } from '../../kernel/resource/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { isoOf } from '../../postgres/rows.ts';
+import { isoOf } from '../../postgres/sql.ts';
 import type { PendingMove, ReservationService } from '../reservation-types.ts';
 import type { LocalHome } from '../resolving/local-home.ts';
 import {
@@ -17,7 +17,7 @@ import {
   readReadyMoves,
   type PendingMoveRow,
 } from '../sql/pending-moves.ts';
-import { conflict, movedMeanwhile } from './mover.ts';
+import { conflict, movedMeanwhile } from '../invalid.ts';
 
 interface PendingMovesDeps {
   readonly store: Store;

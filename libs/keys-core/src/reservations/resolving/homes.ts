@@ -17,7 +17,7 @@ import type {
 import type { Resolver } from './resolver.ts';
 import type { ReservationStatus } from '../sql/activate.ts';
 
-interface HomesDeps {
+export interface HomesDeps {
   readonly store: Pick<Store, 'datacenter' | 'ids'>;
   readonly resolver: Resolver;
   readonly local: LocalHome;

@@ -1,4 +1,4 @@
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { conflict } from '../invalid.ts';
 import { reservationKeyText, type ReservationKey } from '../../kernel/resource/reservation.ts';
 import { LRUCache } from 'lru-cache';
 import type { Store } from '../../postgres/open-store.ts';
@@ -41,7 +41,7 @@ export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps
     const status = await activate(store, { ...proof, reservationId, key, actor });
     if (status.standing === 'pending') {
       // Proven and not activated: another reservation is the active home of this very key here.
-      throw new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
+      throw conflict(reservationId);
     }
     return status;
   }

@@ -5,7 +5,7 @@ import {
   type ReservationPointer,
 } from '../../kernel/resource/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { C, isoOf, type Sql } from '../../postgres/rows.ts';
+import { C, isoOf, type Sql } from '../../postgres/sql.ts';
 import { ensureLeaseRow } from '../../grants/index.ts';
 
 /** When a reservation was left, by whom and why. */

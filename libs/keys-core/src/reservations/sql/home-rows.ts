@@ -1,6 +1,6 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { ReservationPointer } from '../../kernel/resource/reservation.ts';
-import { onlyRow, C, type Sql } from '../../postgres/rows.ts';
+import { C, onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** The first reservation of a key, as this datacenter's database has it. Index: the primary key. */
 export async function readHome(sql: Sql<'general'>, key: string): Promise<string | undefined> {

@@ -3,6 +3,7 @@
  * what lives here, when it is new or was restored; and to read from it what has left, when this
  * database was restored.
  */
+import type { Named } from '../../kernel/resource/resource.ts';
 import {
   keyNameOf,
   reservationKeyText,
@@ -10,7 +11,7 @@ import {
   type ReservationPointer,
 } from '../../kernel/resource/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
+import { C, onlyRow, type Sql } from '../../postgres/sql.ts';
 import { ensureLeaseRow } from '../../grants/index.ts';
 import { putPointer } from './home-rows.ts';
 
@@ -177,13 +178,10 @@ export function pointersAfter(
  */
 export function unreservedKeysAfter(
   sql: Sql<'reads'>,
-  page: {
-    readonly after: { readonly namespace: string; readonly name: string };
-    readonly limit: number;
-  },
-): Promise<{ namespace: string; name: string }[]> {
+  page: { readonly after: Named; readonly limit: number },
+): Promise<Named[]> {
   const { after, limit } = page;
-  return sql.$queryRaw<{ namespace: string; name: string }[]>`
+  return sql.$queryRaw<Named[]>`
     select l.namespace, l.name from lease l
     where l.face = 'key' and l.home_reservation is null
       and (l.namespace, l.name) > (${after.namespace} ${C}, ${after.name} ${C})

@@ -1,3 +1,4 @@
+import type { Named } from '../../kernel/resource/resource.ts';
 import { SYSTEM_ACTOR } from '../../kernel/access/actor.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
@@ -17,7 +18,7 @@ import {
 } from '../../grants/index.ts';
 import { recordLostBackends } from '../../keys/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { C, onlyRow, readLeases, type Sql } from '../../postgres/rows.ts';
+import { C, onlyRow, readLeases, type Sql } from '../../postgres/sql.ts';
 import { putPointer, readPointer } from './home-rows.ts';
 
 export interface MovePlan {
@@ -86,7 +87,7 @@ export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcom
 async function take(
   tx: Sql<'transitions'>,
   store: Store,
-  { plan, named }: { plan: MovePlan; named: { namespace: string; name: string } },
+  { plan, named }: { plan: MovePlan; named: Named },
 ): Promise<Grant | undefined> {
   const request: GrantRequest = {
     face: 'key',
@@ -113,7 +114,7 @@ async function take(
 async function whyHeld(
   tx: Sql<'transitions'>,
   store: Store,
-  named: { namespace: string; name: string },
+  named: Named,
 ): Promise<Extract<MoveOutcome, { outcome: 'held' }>> {
   await assertNoHoldOff(store, tx);
   await assertReadBack(tx);
@@ -141,11 +142,7 @@ async function seal(tx: Sql<'transitions'>, plan: MovePlan, leaseId: string): Pr
 }
 
 /** Writes the pointer, and that the reservation was left. */
-async function leave(
-  tx: Sql<'transitions'>,
-  plan: MovePlan,
-  token: string,
-): Promise<ReservationPointer> {
+async function leave(tx: Sql<'transitions'>, plan: MovePlan, token: string) {
   const { tokenFloor } = onlyRow(
     await tx.$queryRaw<{ tokenFloor: string }[]>`
       select greatest(${token}::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint)::text

@@ -1,20 +1,14 @@
 /** Moves that were asked for, and are carried out by the controllers of the datacenter that is left. */
+import type { PendingMove } from '../reservation-types.ts';
 import { reservationKeyText, type ReservationKey } from '../../kernel/resource/reservation.ts';
-import { C, type Sql } from '../../postgres/rows.ts';
-import { fragment } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A move that was asked for; instants are epoch milliseconds. */
-export interface PendingMoveRow {
+export interface PendingMoveRow extends Omit<PendingMove, 'key' | 'askedAt' | 'heldBy'> {
   readonly key: string;
-  readonly reservationId: string;
-  readonly toDatacenter: string;
-  readonly askedBy: string;
   readonly askedAt: number;
-  readonly reason: string;
   /** The grant that has to end first; null when the key was free. */
   readonly waitsFor: string | null;
-  /** Null while the move goes on. */
-  readonly failure: string | null;
   /** Who holds the key now, or held it and may still act; all null when nobody does. */
   readonly leaseId: string | null;
   readonly holder: string | null;

@@ -1,29 +1,19 @@
+import { parseReservationKey } from '../../kernel/resource/reservation.ts';
+import type { Page } from '../../kernel/face-types.ts';
+import type { ReservationListInput, ReservationView } from '../reservation-types.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import { C } from '../../postgres/rows.ts';
-import { fragment, joinFragments } from '../../postgres/sql.ts';
+import { C, fragment, isoOf, joinFragments } from '../../postgres/sql.ts';
 
 /** A reservation of this datacenter; instants are epoch milliseconds. */
-export interface ReservationRow {
+interface ReservationRow extends Omit<
+  ReservationView,
+  'key' | 'datacenter' | 'activatedAt' | 'movedAt'
+> {
   key: string;
-  reservationId: string;
-  state: 'active' | 'moved';
-  chain: string[];
-  movedTo: string | null;
-  activatedBy: string;
   activatedAt: number;
   movedAt: number | null;
-  movedBy: string | null;
-  moveReason: string | null;
-}
-
-export interface ReservationListFilter {
-  readonly namespace?: string | undefined;
-  readonly prefix?: string | undefined;
-  readonly state?: 'active' | 'moved' | undefined;
-  readonly cursor?: string | undefined;
-  readonly limit: number;
 }
 
 /**
@@ -31,10 +21,10 @@ export interface ReservationListFilter {
  * limited to namespaces sees those of keys in them. Index: `reservation_key_idx`, in its order.
  */
 export async function listReservations(
-  store: Pick<Store, 'reads'>,
-  input: ReservationListFilter,
+  store: Pick<Store, 'reads' | 'datacenter'>,
+  input: ReservationListInput,
   limits: readonly string[] | null,
-): Promise<{ items: ReservationRow[]; nextCursor: string | null }> {
+): Promise<Page<ReservationView>> {
   const column = fragment`r.namespace`;
   const { namespace, prefix, state, cursor, limit } = input;
   const [afterKey, afterId] = cursor === undefined ? [] : decodeCursor(cursor, 2);
@@ -58,5 +48,17 @@ export async function listReservations(
     where ${joinFragments(conditions, ' and ')}
     order by r.key, r.reservation_id
     limit ${limit + 1}`;
-  return pageOf(rows, limit, (row) => [row.key, row.reservationId]);
+  const page = pageOf(rows, limit, (row) => [row.key, row.reservationId]);
+  return { ...page, items: page.items.map((row) => viewOf(store, row)) };
+}
+
+function viewOf({ datacenter }: Pick<Store, 'datacenter'>, row: ReservationRow): ReservationView {
+  return {
+    ...row,
+    key: parseReservationKey(row.key),
+    datacenter,
+    chain: [...row.chain, row.reservationId],
+    activatedAt: isoOf(row.activatedAt),
+    movedAt: row.movedAt === null ? null : isoOf(row.movedAt),
+  };
 }

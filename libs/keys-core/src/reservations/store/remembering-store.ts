@@ -23,17 +23,25 @@ export function createRememberingStore(
 ): ReservationStore {
   const { prisma } = store;
 
-  async function remember(key: ReservationKey, reservationId: string | undefined): Promise<void> {
-    if (reservationId === undefined) return;
-    await kept(
-      putHome(prisma, reservationKeyText(key), reservationId),
-      (held) => held === reservationId,
-    );
+  async function remembered<Id extends string | undefined>(
+    key: ReservationKey,
+    answer: Promise<Id>,
+  ): Promise<Id> {
+    const id = await answer;
+    if (id !== undefined) {
+      await kept(putHome(prisma, reservationKeyText(key), id), (held) => held === id);
+    }
+    return id;
   }
 
-  async function rememberPointer(pointer: ReservationPointer | undefined): Promise<void> {
-    if (pointer === undefined) return;
-    await kept(putPointer(prisma, pointer), (held) => held.toId === pointer.toId);
+  async function rememberedPointer<Pointer extends ReservationPointer | undefined>(
+    answer: Promise<Pointer>,
+  ): Promise<Pointer> {
+    const pointer = await answer;
+    if (pointer !== undefined) {
+      await kept(putPointer(prisma, pointer), (held) => held.toId === pointer.toId);
+    }
+    return pointer;
   }
 
   async function kept<T>(writing: Promise<T>, isSame: (held: T) => boolean): Promise<void> {
@@ -49,38 +57,16 @@ export function createRememberingStore(
     kind: inner.kind,
     async put(key, reservationId) {
       const put = await inner.put(key, reservationId);
-      await remember(key, put.reservationId);
+      await remembered(key, Promise.resolve(put.reservationId));
       return put;
     },
-    async readNearby(key) {
-      const known = await readHome(prisma, reservationKeyText(key));
-      if (known !== undefined) return known;
-      const found = await inner.readNearby(key);
-      await remember(key, found);
-      return found;
-    },
-    async read(key) {
-      const found = await inner.read(key);
-      await remember(key, found);
-      return found;
-    },
-    async putPointer(pointer) {
-      const stored = await inner.putPointer(pointer);
-      await rememberPointer(stored);
-      return stored;
-    },
-    async readPointerNearby(fromId) {
-      const known = await readPointer(prisma, fromId);
-      if (known !== undefined) return known;
-      const found = await inner.readPointerNearby(fromId);
-      await rememberPointer(found);
-      return found;
-    },
-    async readPointer(fromId) {
-      const found = await inner.readPointer(fromId);
-      await rememberPointer(found);
-      return found;
-    },
+    readNearby: async (key) =>
+      (await readHome(prisma, reservationKeyText(key))) ?? remembered(key, inner.readNearby(key)),
+    read: (key) => remembered(key, inner.read(key)),
+    putPointer: (pointer) => rememberedPointer(inner.putPointer(pointer)),
+    readPointerNearby: async (fromId) =>
+      (await readPointer(prisma, fromId)) ?? rememberedPointer(inner.readPointerNearby(fromId)),
+    readPointer: (fromId) => rememberedPointer(inner.readPointer(fromId)),
     close: () => inner.close(),
   };
 }

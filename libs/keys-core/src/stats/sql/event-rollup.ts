@@ -9,9 +9,8 @@
  */
 import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
 import { EPOCH, FinalMark, readEventMark } from '../../events/index.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import { fragment, type Sql } from '../../postgres/sql.ts';
 import { STATS_KEPT_HOURS, bucketOf } from './stats-buckets.ts';
-import { fragment } from '../../postgres/sql.ts';
 
 /** A statement of this many takes some 50 ms; it is one range of the primary key. */
 const EVENTS_PER_STATEMENT_MAX = 10_000;
@@ -20,17 +19,9 @@ const STATEMENTS_PER_PASS_MAX = 10;
 /** The second reading makes final what the first one noted, if no transaction is under way. */
 const LOOKS_PER_PASS = 2;
 
-export interface RollupPass {
-  /** How many events this controller counted; others may have counted more. */
-  readonly countedCount: number;
-}
+export type EventRollup = ReturnType<typeof createEventRollup>;
 
-export interface EventRollup {
-  /** Counts final events that are not counted yet, or leaves them to the controller that is doing it. */
-  runOnce(signal?: AbortSignal): Promise<RollupPass>;
-}
-
-export function createEventRollup(store: { readonly prisma: Sql<'general'> }): EventRollup {
+export function createEventRollup(store: { readonly prisma: Sql<'general'> }) {
   let mark = new FinalMark();
   let epoch: number | undefined;
   let countedThroughId: bigint | undefined;
@@ -49,7 +40,11 @@ export function createEventRollup(store: { readonly prisma: Sql<'general'> }): E
   }
 
   return {
-    async runOnce(signal) {
+    /**
+     * Counts final events that are not counted yet, or leaves them to the controller that is doing it.
+     * @returns how many events this controller counted; others may have counted more.
+     */
+    async runOnce(signal?: AbortSignal): Promise<{ readonly countedCount: number }> {
       for (let looks = 0; looks < LOOKS_PER_PASS; looks += 1) {
         if (!(await look())) return { countedCount: 0 };
       }
@@ -81,7 +76,7 @@ async function countEvents(
   sql: Sql<'general'>,
   { upToId, epoch }: { readonly upToId: bigint; readonly epoch: number },
 ): Promise<{ eventCount: number; throughId: bigint } | undefined> {
-  const rows = await sql.$queryRaw<{ eventCount: number; throughId: string }[]>`
+  const [row] = await sql.$queryRaw<{ eventCount: number; throughId: string }[]>`
     with life as materialized (
       select ${EPOCH} from (select true) one left join database_epoch e on true limit 1
     ),
@@ -140,7 +135,6 @@ async function countEvents(
     -- Not joined by its value: the row as the snapshot has it may be older than the one that is locked.
     from place p, reached r
     returning r.event_count as "eventCount", r.through_id::text as "throughId"`;
-  const [row] = rows;
   if (row === undefined) return undefined;
   return { eventCount: row.eventCount, throughId: BigInt(row.throughId) };
 }

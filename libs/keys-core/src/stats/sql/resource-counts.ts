@@ -1,24 +1,15 @@
 /** How many resources are in which state at this moment, and which have the most waiters. */
+import type { ContendedResource, FaceCounts } from '../stats-types.ts';
 import {
   BACKEND_STATUSES,
   statusRank,
   type BackendStatus,
 } from '../../kernel/fleet/backend-state.ts';
-import {
-  FACES,
-  RESERVED_NAMESPACE,
-  type Face,
-  type Resource,
-} from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/rows.ts';
+import { FACES, RESERVED_NAMESPACE, type Face } from '../../kernel/resource/resource.ts';
+import type { Sql } from '../../postgres/sql.ts';
 
-/** The states of a face's resources. The first three are disjoint, as phases are. */
-export interface ResourceCounts {
-  readonly held: number;
-  readonly expiring: number;
-  readonly overdue: number;
-  readonly contended: number;
-  readonly waiters: number;
+/** The states of a face's resources. */
+export interface ResourceCounts extends FaceCounts {
   /** The age of the oldest expiry that is not recorded yet; 0 for none. */
   readonly oldestOverdueMs: number;
 }
@@ -96,20 +87,12 @@ export async function countHeldLeases(sql: Sql<'guests'>): Promise<Map<string, n
   return new Map(rows.map(({ principal, held }) => [principal, held]));
 }
 
-/** A resource that somebody waits for. */
-export interface WaitedFor extends Resource {
-  /** Null when nobody holds it at this moment. */
-  readonly holder: string | null;
-  readonly waiters: number;
-  readonly longestWaitMs: number;
-}
-
 /**
  * The resources with the most waiters, of all faces. Lapsed tickets do not count: their waiters died.
  * All tickets are read, being few compared with leases; index: `lease_pkey` for the holders. Locks nothing.
  */
-export function readMostWaitedFor(sql: Sql<'guests'>, limit: number): Promise<WaitedFor[]> {
-  return sql.$queryRaw<WaitedFor[]>`
+export function readMostWaitedFor(sql: Sql<'guests'>, limit: number): Promise<ContendedResource[]> {
+  return sql.$queryRaw<ContendedResource[]>`
     with line as materialized (
       select w.face, w.namespace, w.name, count(*) as waiters, min(w.created_at) as since
       from lease_waiter w

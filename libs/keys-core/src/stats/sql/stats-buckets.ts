@@ -3,15 +3,11 @@
  * set, so that any number of controllers may write at once; there are 27,000 rows at most, those of
  * 25 hours, whatever the load.
  */
+import type { StatsPoint } from '../stats-types.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
-import {
-  ROWS_PER_STATEMENT_MAX,
-  removeAll,
-  type RetentionPass,
-} from '../../postgres/retention-pass.ts';
-import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
+import { type Fragment, fragment, joinFragments, type Sql } from '../../postgres/sql.ts';
 import { DURATION_PLACES } from '../histogram.ts';
-import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
 
 /** The length of a bucket. */
 export const STATS_BUCKET_MS = 10_000;
@@ -88,16 +84,12 @@ function arrayText(numbers: readonly number[] | null): string | null {
 }
 
 /** What happened in one step of time, over all faces. */
-export interface StatsStep {
+export interface StatsStep extends Omit<
+  StatsPoint,
+  'at' | `${'wait' | 'handover'}MsP${'50' | '99'}`
+> {
   /** The step's beginning, as epoch milliseconds of the database. */
   readonly at: number;
-  readonly grants: number;
-  readonly releases: number;
-  readonly expiries: number;
-  readonly revocations: number;
-  readonly denials: number;
-  readonly renewals: number;
-  readonly refusedRenewals: number;
   readonly waits: readonly number[];
   readonly handovers: readonly number[];
 }
@@ -157,27 +149,19 @@ export async function readSeries(
   };
 }
 
-/**
- * Removes buckets that no window reaches any more, {@link ROWS_PER_STATEMENT_MAX} at a time; rows that
- * another controller is removing are skipped. Index: the primary key. @returns how many.
- */
+/** Removes buckets that no window reaches any more. Index: the primary key. @returns how many. */
 export function removeOldBuckets(sql: Sql<'general'>, pass: RetentionPass): Promise<number> {
-  return removeAll(pass, 'statistics', async () => {
-    const rows = await sql.$queryRaw<{ removed: number }[]>`
-      with old as (
-        select b.bucket_at, b.face from stats_bucket b
-        where b.bucket_at < clock_timestamp() - ${STATS_KEPT_HOURS} * interval '1 hour'
-        order by b.bucket_at, b.face
-        limit ${ROWS_PER_STATEMENT_MAX}
-        for update skip locked
-      ),
+  return removeOld(sql, pass, 'statistics', {
+    old: fragment`
+      select b.bucket_at, b.face from stats_bucket b
+      where b.bucket_at < clock_timestamp() - ${STATS_KEPT_HOURS} * interval '1 hour'
+      order by b.bucket_at, b.face`,
+    deletes: fragment`
       gone as (
         delete from stats_bucket b
         using old
         where b.bucket_at = old.bucket_at and b.face = old.face
         returning b.face
-      )
-      select count(*)::int as removed from gone`;
-    return onlyRow(rows).removed;
+      )`,
   });
 }

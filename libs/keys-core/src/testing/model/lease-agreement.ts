@@ -3,7 +3,7 @@ import { phaseOf, PHASES, type LeaseRow } from '../../kernel/lease/lease.ts';
 import { resourceKey } from '../../kernel/resource/resource.ts';
 import { listKeys } from '../../lists/sql/key-list.ts';
 import type { ResourceFilter } from '../../lists/sql/resource-list.ts';
-import { readLeases } from '../../postgres/rows.ts';
+import { readLeases } from '../../postgres/sql.ts';
 import type { Kernel } from '../kernel-fixture.ts';
 import type { LeaseModel, ModelGrant } from './lease-model.ts';
 

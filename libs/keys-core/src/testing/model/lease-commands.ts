@@ -14,7 +14,7 @@ import {
 import { FACES, type Resource } from '../../kernel/resource/resource.ts';
 import { deleteFreeRows } from '../../grants/sql/retention/delete-free.ts';
 import { readLeasePages, reap } from '../../grants/sql/reap.ts';
-import { remove } from '../../grants/sql/retention/remove.ts';
+import { remove } from './remove.ts';
 import { revoke } from '../../grants/sql/revoke.ts';
 import { setRenewable } from '../../grants/sql/set-renewable.ts';
 import { expectAgreement, type RealKernel } from './lease-agreement.ts';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { LeaseError } from '../../../kernel/errors/index.ts';
 import type { OrderedRole } from '../../../kernel/access/roles.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 import { readForRefusal } from './people-changes.ts';
 
 /** For how long the link of an invitation can be used. */
@@ -70,7 +70,7 @@ export async function openPasswordReset(
   sql: Sql<'general'>,
   input: { readonly personId: string; readonly secret: string },
 ): Promise<{ email: string; expiresAt: string }> {
-  const rows = await sql.$queryRaw<{ email: string; expiresAt: Date }[]>`
+  const [row] = await sql.$queryRaw<{ email: string; expiresAt: Date }[]>`
     update person p
     set invitation_hash = ${hashInvitation(input.secret)},
       invitation_expires_at =
@@ -78,7 +78,6 @@ export async function openPasswordReset(
       updated_at = clock_timestamp()
     where p.id = ${input.personId}::uuid and p.joined_at is not null and p.disabled_at is null
     returning p.email, p.invitation_expires_at as "expiresAt"`;
-  const [row] = rows;
   if (row !== undefined) return { email: row.email, expiresAt: row.expiresAt.toISOString() };
   const { isDisabled } = await readForRefusal(sql, input.personId);
   throw new LeaseError(isDisabled ? 'person.disabled' : 'person.not_joined');

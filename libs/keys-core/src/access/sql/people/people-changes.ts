@@ -8,14 +8,7 @@
  */
 import { LeaseError } from '../../../kernel/errors/index.ts';
 import type { OrderedRole } from '../../../kernel/access/roles.ts';
-import type { Sql } from '../../../postgres/rows.ts';
-import { fragment } from '../../../postgres/sql.ts';
-
-/** What a person was before a change. */
-interface ChangedPerson {
-  readonly email: string;
-  readonly role: OrderedRole;
-}
+import { fragment, type Sql } from '../../../postgres/sql.ts';
 
 const ADMINS = fragment`
   admins as materialized (
@@ -42,14 +35,13 @@ export async function changeRole(
   personId: string,
   role: OrderedRole,
 ): Promise<{ changed: false } | { changed: true; email: string }> {
-  const rows = await sql.$queryRaw<{ email: string }[]>`
+  const [changed] = await sql.$queryRaw<{ email: string }[]>`
     with ${ADMINS}
     update person p
     set role = ${role}, updated_at = clock_timestamp()
     where p.id = ${personId}::uuid and p.role <> ${role}
       and (${role} = 'admin' or ${IS_NOT_THE_LAST})
     returning p.email`;
-  const [changed] = rows;
   if (changed !== undefined) return { changed: true, email: changed.email };
   const person = await readForRefusal(sql, personId);
   if (person.role !== role) throw new LeaseError('person.last_admin');
@@ -65,7 +57,7 @@ export async function disablePerson(
   sql: Sql<'general'>,
   personId: string,
 ): Promise<{ changed: false } | { changed: true; email: string }> {
-  const rows = await sql.$queryRaw<{ email: string }[]>`
+  const [changed] = await sql.$queryRaw<{ email: string }[]>`
     with ${ADMINS}
     update person p
     set disabled_at = clock_timestamp(),
@@ -74,7 +66,6 @@ export async function disablePerson(
       updated_at = clock_timestamp()
     where p.id = ${personId}::uuid and p.disabled_at is null and ${IS_NOT_THE_LAST}
     returning p.email`;
-  const [changed] = rows;
   if (changed !== undefined) return { changed: true, email: changed.email };
   const person = await readForRefusal(sql, personId);
   if (!person.isDisabled) throw new LeaseError('person.last_admin');
@@ -89,12 +80,11 @@ export async function enablePerson(
   sql: Sql<'general'>,
   personId: string,
 ): Promise<{ changed: boolean; email: string }> {
-  const rows = await sql.$queryRaw<{ email: string }[]>`
+  const [changed] = await sql.$queryRaw<{ email: string }[]>`
     update person p
     set disabled_at = null, updated_at = clock_timestamp()
     where p.id = ${personId}::uuid and p.disabled_at is not null
     returning p.email`;
-  const [changed] = rows;
   if (changed !== undefined) return { changed: true, email: changed.email };
   const { email } = await readForRefusal(sql, personId);
   return { changed: false, email };
@@ -104,8 +94,8 @@ export async function enablePerson(
 export async function readForRefusal(
   sql: Sql<'general'>,
   personId: string,
-): Promise<ChangedPerson & { readonly isDisabled: boolean }> {
-  const rows = await sql.$queryRaw<(ChangedPerson & { isDisabled: boolean })[]>`
+): Promise<{ readonly email: string; readonly role: OrderedRole; readonly isDisabled: boolean }> {
+  const rows = await sql.$queryRaw<{ email: string; role: OrderedRole; isDisabled: boolean }[]>`
     select p.email, p.role, p.disabled_at is not null as "isDisabled"
     from person p
     where p.id = ${personId}::uuid`;

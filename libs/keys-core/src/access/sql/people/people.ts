@@ -1,47 +1,11 @@
+import type { PersonView } from '../../people-types.ts';
 import { LeaseError } from '../../../kernel/errors/index.ts';
-import type { OrderedRole } from '../../../kernel/access/roles.ts';
-import { decodeCursor, invalidCursor, pageOf } from '../../../postgres/paging/page-cursor.ts';
-import { isPageInstant } from '../../../postgres/paging/page-instant.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import { isUuid, pageOf, placeAfter } from '../../../postgres/paging/page-cursor.ts';
+import { type Dated, isoDates, type Sql } from '../../../postgres/sql.ts';
 import { SESSION_IDLE_DAYS } from './person-sessions.ts';
-import { SIGN_IN_METHODS, type SignInMethod } from '../sign-in/sign-in-methods.ts';
+import { SIGN_IN_METHODS } from '../sign-in/sign-in-methods.ts';
 
-/** A person's row, as administrators see it. */
-export interface PersonRow {
-  readonly personId: string;
-  readonly email: string;
-  readonly name: string;
-  readonly role: OrderedRole;
-  readonly status: 'invited' | 'active' | 'disabled';
-  readonly signInMethods: SignInMethod[];
-  readonly lockedUntil: string | null;
-  readonly createdAt: string;
-  readonly lastSignInAt: string | null;
-  readonly sessionCount: number;
-}
-
-type RawPerson = Omit<PersonRow, 'lockedUntil' | 'createdAt' | 'lastSignInAt'> & {
-  readonly lockedUntil: Date | null;
-  readonly createdAt: Date;
-  readonly lastSignInAt: Date | null;
-};
-
-function personRow(row: RawPerson): PersonRow {
-  return {
-    ...row,
-    lockedUntil: row.lockedUntil?.toISOString() ?? null,
-    createdAt: row.createdAt.toISOString(),
-    lastSignInAt: row.lastSignInAt?.toISOString() ?? null,
-  };
-}
-
-const ID_FORM = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
-
-function placeOf(cursor: string): [createdAt: string, id: string] {
-  const [createdAt = '', id = ''] = decodeCursor(cursor, 2);
-  if (!isPageInstant(createdAt) || !ID_FORM.test(id)) throw invalidCursor();
-  return [createdAt, id];
-}
+type PersonRow = Dated<PersonView, 'lockedUntil' | 'createdAt' | 'lastSignInAt'>;
 
 /**
  * People, newest first, or one of them. Indexes: `person_created_at_idx`; for each person on the page
@@ -54,9 +18,9 @@ async function readPeople(
     readonly after: readonly [string, string] | null;
     readonly limit: number;
   },
-): Promise<PersonRow[]> {
+): Promise<PersonView[]> {
   const [afterAt, afterId] = input.after ?? [null, null];
-  const rows = await sql.$queryRaw<RawPerson[]>`
+  const rows = await sql.$queryRaw<PersonRow[]>`
     select p.id::text as "personId", p.email, p.name, p.role,
       case when p.disabled_at is not null then 'disabled'
         when p.joined_at is null then 'invited'
@@ -82,15 +46,15 @@ async function readPeople(
         or (p.created_at, p.id) < (${afterAt}::timestamptz, ${afterId}::uuid))
     order by p.created_at desc, p.id desc
     limit ${input.limit}`;
-  return rows.map(personRow);
+  return rows.map((row) => isoDates(row));
 }
 
 /** People, newest first. */
 export async function listPeople(
   sql: Sql<'general'>,
   input: { readonly cursor?: string | undefined; readonly limit: number },
-): Promise<{ items: PersonRow[]; nextCursor: string | null }> {
-  const after = input.cursor === undefined ? null : placeOf(input.cursor);
+): Promise<{ items: PersonView[]; nextCursor: string | null }> {
+  const after = input.cursor === undefined ? null : placeAfter(input.cursor, isUuid);
   const rows = await readPeople(sql, { personId: null, after, limit: input.limit + 1 });
   return pageOf(rows, input.limit, (person) => [person.createdAt, person.personId]);
 }
@@ -108,7 +72,7 @@ export async function findPersonId(
 }
 
 /** @throws {LeaseError} `person.not_found`. */
-export async function readPerson(sql: Sql<'general'>, personId: string): Promise<PersonRow> {
+export async function readPerson(sql: Sql<'general'>, personId: string): Promise<PersonView> {
   const [person] = await readPeople(sql, { personId, after: null, limit: 1 });
   if (person === undefined) throw new LeaseError('person.not_found');
   return person;

@@ -1,5 +1,5 @@
 import type { OrderedRole } from '../../../kernel/access/roles.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import { type Dated, isoDates, type Sql } from '../../../postgres/sql.ts';
 import { SIGN_IN_METHODS, type SignInMethod } from '../sign-in/sign-in-methods.ts';
 
 /** A session that is not used for this long ends. */
@@ -28,7 +28,7 @@ export async function findPersonSession(
   sql: Sql<'vital'>,
   token: string,
 ): Promise<SessionAccess | undefined> {
-  const rows = await sql.$queryRaw<(Omit<SessionAccess, 'expiresAt'> & { expiresAt: Date })[]>`
+  const [row] = await sql.$queryRaw<Dated<SessionAccess, 'expiresAt'>[]>`
     select s.id::text as "sessionId", p.id::text as "personId", p.email, p.name, p.role,
       ${SIGN_IN_METHODS} as "signInMethods",
       least(s.expires_at, s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day') as "expiresAt"
@@ -37,8 +37,7 @@ export async function findPersonSession(
     where s.token = ${token} and p.disabled_at is null and s.epoch = p.session_epoch
       and clock_timestamp() < s.expires_at
       and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'`;
-  const [row] = rows;
-  return row === undefined ? undefined : { ...row, expiresAt: row.expiresAt.toISOString() };
+  return row && isoDates(row);
 }
 
 /** Which of these sessions are still in force, each with the role of its person at this moment. */

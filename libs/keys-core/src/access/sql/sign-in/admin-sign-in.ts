@@ -1,4 +1,4 @@
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 import type { AdminSignIn } from './first-admin.ts';
 import { verifyPassword } from '../../password.ts';
 

@@ -3,7 +3,7 @@ import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Role } from '../../../kernel/access/roles.ts';
 import type { Store } from '../../../postgres/open-store.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 import {
   findToken,
   hasAdminToken,
@@ -13,48 +13,30 @@ import {
 } from '../api-tokens.ts';
 import { hashTokenSecret, isTokenSecret, newTokenSecret } from '../../token-secret.ts';
 
-/** What `credentials.json` holds: one secret for each role. */
-export interface Credentials {
-  readonly admin: string;
-  readonly operator: string;
-  readonly client: string;
-  readonly viewer: string;
-  /** The token of the first drone. */
-  readonly drone: string;
-}
+/** What `credentials.json` holds: one secret for each role; that of a drone is the first drone's. */
+export type Credentials = Readonly<Record<(typeof CREDENTIAL_ROLES)[number], string>>;
 
 /** What the token of the first drone is bound to. */
 export type DroneBindings = Pick<TokenBindings, 'programs' | 'capacity' | 'addresses'>;
 
 const UNBOUND: DroneBindings = { programs: null, capacity: null, addresses: null };
 
-const CREDENTIAL_ROLES = [
-  'admin',
-  'operator',
-  'client',
-  'viewer',
-  'drone',
-] as const satisfies Role[];
+const CREDENTIAL_ROLES = ['admin', 'operator', 'client', 'viewer', 'drone'] as const;
 
 /** The beginning of the maker of tokens for a file; the place of the file follows it. */
 const MAKER = 'bootstrap';
-
-/** Where the first credentials of a database are; null when nobody knows any more. */
-export interface FirstCredentials {
-  readonly outcome: 'written' | 'kept';
-  readonly place: string | null;
-}
 
 /**
  * Writes the first credentials of a database into a file, unless there is an administrator's token
  * already. Only one of several calls at once writes them, and the others learn where: `place` names
  * the file for people, with its machine. The file is whole before its tokens are in force, so a
  * crash between the two is repaired by the next start.
+ * @returns where they are; null when nobody knows any more.
  */
 export async function writeFirstCredentials(
   store: Pick<Store, 'prisma'>,
   file: { readonly path: string; readonly place: string },
-): Promise<FirstCredentials> {
+): Promise<{ readonly outcome: 'written' | 'kept'; readonly place: string | null }> {
   if (await hasAdminToken(store.prisma)) {
     return { outcome: 'kept', place: await placeOf(store.prisma) };
   }
@@ -137,10 +119,8 @@ async function ensureToken(
     name:
       wanted.droneId === null ? `bootstrap ${wanted.role}` : `bootstrap drone ${wanted.droneId}`,
     role: wanted.role,
-    namespaces: null,
     droneId: wanted.droneId,
     createdBy: wanted.createdBy,
-    expiresAt: null,
     ...wanted.bindings,
   });
   return secret;

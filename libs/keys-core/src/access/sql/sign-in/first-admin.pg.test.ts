@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openKernel } from '../../../testing/kernel-fixture.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 import { ensureFirstAdmin, makeAdmin } from './first-admin.ts';
 import { verifyPassword } from '../../password.ts';
 import { countSignInTry, SIGN_IN_FAILURES_MAX } from './sign-in-failures.ts';

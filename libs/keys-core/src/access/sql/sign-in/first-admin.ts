@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Store } from '../../../postgres/open-store.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 import { writeAudit } from '../audit.ts';
 import { hashPassword, newPassword } from '../../password.ts';
 import { setPassword } from '../people/person-passwords.ts';
@@ -91,10 +91,7 @@ async function hasActiveAdmin(sql: Sql<'general'>): Promise<boolean> {
  * Locks nothing but the row that it makes. Index: `person_email_key`. Zero rows: there is an
  * administrator, or somebody with this address.
  */
-async function insertFirstAdmin(
-  sql: Sql<'general'>,
-  input: { email: string; name: string },
-): Promise<string | undefined> {
+async function insertFirstAdmin(sql: Sql<'general'>, input: { email: string; name: string }) {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     insert into person (id, email, name, role, joined_at)
     select ${randomUUID()}::uuid, ${input.email}, ${input.name}, 'admin', clock_timestamp()
@@ -108,11 +105,8 @@ async function insertFirstAdmin(
 }
 
 /** Locks the person's row. Index: `person_email_key`. Always one row. */
-async function upsertAdmin(
-  sql: Sql<'general'>,
-  input: { email: string; name: string | null },
-): Promise<{ personId: string; isNew: boolean }> {
-  const rows = await sql.$queryRaw<{ personId: string; isNew: boolean }[]>`
+async function upsertAdmin(sql: Sql<'general'>, input: { email: string; name: string | null }) {
+  const [row] = await sql.$queryRaw<{ personId: string; isNew: boolean }[]>`
     insert into person as p (id, email, name, role, joined_at)
     values (
       ${randomUUID()}::uuid, ${input.email}, ${input.name ?? input.email}, 'admin', clock_timestamp()
@@ -126,7 +120,6 @@ async function upsertAdmin(
       invitation_expires_at = null,
       updated_at = clock_timestamp()
     returning p.id::text as "personId", (xmax = 0) as "isNew"`;
-  const [row] = rows;
   if (row === undefined) throw new Error('a person was neither made nor changed');
   return row;
 }

@@ -5,8 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import type { Sql } from '../../../postgres/rows.ts';
-import { fragment, type Fragment } from '../../../postgres/sql.ts';
+import { type Fragment, fragment, type Sql } from '../../../postgres/sql.ts';
 
 /** Failures within an hour after which an address is locked for their source. */
 export const SIGN_IN_FAILURES_MAX = 10;
@@ -67,7 +66,7 @@ export async function countSignInTry(sql: Sql<'general'>, at: TriedAt): Promise<
   const emailHash = hashEmail(at.email);
   const source = sourceOfTries(at.from);
   const isEverywhere = at.from !== CHANGE_PASSWORD;
-  const rows = await sql.$queryRaw<{ isLast: boolean }[]>`
+  const [row] = await sql.$queryRaw<{ isLast: boolean }[]>`
     with here as (
       insert into sign_in_failure as f (email_hash, source, failure_count, failed_at, counted_since)
       select ${emailHash}, ${source}, 1, clock_timestamp(), clock_timestamp()
@@ -89,7 +88,6 @@ export async function countSignInTry(sql: Sql<'general'>, at: TriedAt): Promise<
     from here h
     left join everywhere e on true
     where not ${isEverywhere}::boolean or e.is_last is not null`;
-  const [row] = rows;
   if (row !== undefined) return { outcome: 'allowed', isLast: row.isLast };
   const lockedUntil = await readLockOut(
     sql,
@@ -125,11 +123,7 @@ function countedUpTo(countMax: number, withinMinutes: number): Fragment {
 }
 
 /** Until when an address is locked; null when it is not. Index: the primary key. */
-async function readLockOut(
-  sql: Sql<'general'>,
-  emailHash: string,
-  sources: readonly string[],
-): Promise<string | null> {
+async function readLockOut(sql: Sql<'general'>, emailHash: string, sources: readonly string[]) {
   const rows = await sql.$queryRaw<{ lockedUntil: Date }[]>`
     select f.locked_until as "lockedUntil"
     from sign_in_failure f

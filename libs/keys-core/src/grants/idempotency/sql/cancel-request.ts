@@ -4,12 +4,11 @@ import {
   givenUp,
   type RecordedRequest,
 } from '../../../kernel/lease/recorded-request.ts';
-import type { Face, Resource } from '../../../kernel/resource/resource.ts';
-import { leaseTopic } from '../../../kernel/resource/lease-topic.ts';
+import { type Face, type Resource, leaseTopic } from '../../../kernel/resource/resource.ts';
 import type { Store } from '../../../postgres/open-store.ts';
 import { releaseAlone, wakeWaiters } from '../../transitions/releasing.ts';
 import type { RequestKey } from './requests.ts';
-import { C, type Sql } from '../../../postgres/rows.ts';
+import { C, type Sql } from '../../../postgres/sql.ts';
 import type { Released, ReleaseRequest } from '../../sql/release.ts';
 
 export type CancelOutcome = 'cancelled' | 'released' | 'not_found';
@@ -61,11 +60,7 @@ export async function cancelRequest(
  * Locks the record of a key, or records a key that is new as given up.
  * @returns the id of the ticket or the grant that is to be given up, if any.
  */
-async function lockRequest(
-  tx: Sql<'general'>,
-  face: Face,
-  key: GivingUp,
-): Promise<string | undefined> {
+async function lockRequest(tx: Sql<'general'>, face: Face, key: GivingUp) {
   const barred = await tx.$queryRaw<{ principal: string }[]>`
     insert into lease_request (principal, idempotency_key, answer)
     values (${key.principal}, ${key.idempotencyKey}, ${JSON.stringify(givenUp(face))}::jsonb)

@@ -3,8 +3,7 @@ import { UNCONFIRMED_LADDER, type Ladder } from '../../../kernel/lease/ladder.ts
 import { assertSameRequest, type RecordedRequest } from '../../../kernel/lease/recorded-request.ts';
 import type { Resource } from '../../../kernel/resource/resource.ts';
 import type { KeyedRequest } from './requests.ts';
-import { C, type Sql } from '../../../postgres/rows.ts';
-import { fragment, type Fragment } from '../../../postgres/sql.ts';
+import { C, type Fragment, fragment, type Sql } from '../../../postgres/sql.ts';
 
 export interface PastGrant extends Resource {
   readonly leaseId: string;

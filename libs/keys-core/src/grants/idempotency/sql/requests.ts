@@ -5,7 +5,7 @@ import {
   type IdempotentRequest,
   type RecordedRequest,
 } from '../../../kernel/lease/recorded-request.ts';
-import { C, type Sql } from '../../../postgres/rows.ts';
+import { C, type Sql } from '../../../postgres/sql.ts';
 
 /** The sender and the key, by which a record is found. */
 export interface RequestKey {

@@ -4,7 +4,7 @@
  * that it will become, so that a replay of its request finds either.
  */
 import type { Resource } from '../../../kernel/resource/resource.ts';
-import { C, type Sql } from '../../../postgres/rows.ts';
+import { C, type Sql } from '../../../postgres/sql.ts';
 
 /** How long a ticket counts without being prolonged. */
 const LINE_TICKET_MS = 500;
@@ -120,11 +120,7 @@ export async function prolongTickets(
  */
 export async function leaveLine(
   sql: Sql<'transitions'>,
-  ticket: {
-    readonly ticketId: string;
-    readonly principal: string;
-    readonly idempotencyKey: string;
-  },
+  ticket: Pick<TicketRequest, 'ticketId' | 'principal' | 'idempotencyKey'>,
   answer: unknown,
 ): Promise<boolean> {
   const rows = await sql.$queryRaw<{ gone: boolean }[]>`

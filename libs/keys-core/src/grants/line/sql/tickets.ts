@@ -1,5 +1,5 @@
 import type { Resource } from '../../../kernel/resource/resource.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 
 /** How long a ticket counts without being prolonged; its waiter prolongs it at every try. */
 const TICKET_MS = 2_000;

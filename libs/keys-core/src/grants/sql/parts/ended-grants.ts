@@ -1,5 +1,5 @@
 import type { Face } from '../../../kernel/resource/resource.ts';
-import type { Sql } from '../../../postgres/rows.ts';
+import type { Sql } from '../../../postgres/sql.ts';
 
 /** How a grant that its resource no longer carries has ended, according to its events. */
 export type PastEnd = 'superseded' | 'released' | 'expired' | 'revoked';

@@ -1,5 +1,5 @@
 import type { Resource } from '../../../kernel/resource/resource.ts';
-import { C, TOKEN_FLOOR, type Sql } from '../../../postgres/rows.ts';
+import { C, type Sql, TOKEN_FLOOR } from '../../../postgres/sql.ts';
 
 /**
  * Makes sure that a resource has a row, of a grant that is over.

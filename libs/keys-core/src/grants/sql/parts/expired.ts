@@ -8,6 +8,10 @@ export function expiredReason(isConfirmed: Fragment): Fragment {
   return fragment`case when not ${isConfirmed} then ${NOT_CONFIRMED} end`;
 }
 
+/** For the `expired` of {@link EXPIRED_FACTS}, from the row `l` as it was. */
+export const IS_CONFIRMED = fragment`
+        lease_confirmed(l.renewed_at, l.expires_at) as is_confirmed`;
+
 /**
  * What is written for grants that a statement has ended as expired, the rows of its `expired`: one
  * event each, and one `lease_reap` row for a lease. Nobody began to use a grant that was never
@@ -28,37 +32,23 @@ export const EXPIRED_FACTS = fragment`
       where x.face = 'lease' and x.is_confirmed
     )`;
 
-/** For the `expired` of {@link EXPIRED_FACTS}, from the row `l` as it was. */
-export const IS_CONFIRMED = fragment`
-        lease_confirmed(l.renewed_at, l.expires_at) as is_confirmed`;
+/**
+ * Ends the grants of the statement's `locked` that have expired and that nobody has ended, as its
+ * `expired`, and writes the facts of each.
+ */
+export const EXPIRE_LOCKED = fragment`
+    expired as (
+      update lease l
+      set end_reason = 'expired'
+      from locked k
+      where l.lease_id = k.lease_id and k.end_reason is null
+        and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.expires_at, ${IS_CONFIRMED}
+    ),
+    ${EXPIRED_FACTS}`;
 
 /** How the grant before a new one ended, from its row `l`; `lapsed` and `unconfirmed`: by the new one. */
 export const PREVIOUS_END = fragment`
         coalesce(l.end_reason, case
           when lease_confirmed(l.renewed_at, l.expires_at) then 'lapsed' else 'unconfirmed'
         end)`;
-
-/** The kind of the event of a new grant `g`. */
-export const GRANT_KIND = fragment`
-          case
-            when g.previous_end in ('lapsed', 'unconfirmed', 'expired') then 'taken_over'
-            else 'granted'
-          end`;
-
-/** The one event of each grant that the statement's `granted` has ended by taking its place. */
-export const LAPSED_BEFORE = fragment`
-        select
-          0 as step, g.face, g.namespace, g.name, g.previous_lease_id as lease_id,
-          g.previous_fencing_token as fencing_token, 'expired' as kind, 'leasehold' as actor,
-          ${expiredReason(fragment`(g.previous_end = 'lapsed')`)} as reason, null::jsonb as detail
-        from granted g
-        where g.previous_end in ('lapsed', 'unconfirmed')`;
-
-/** The one `lease_reap` row of each of them that is a lease. */
-export const LAPSED_REAP = fragment`
-    reap as (
-      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
-      select g.previous_lease_id, g.face, g.namespace, g.name, g.previous_fencing_token
-      from granted g
-      where g.previous_end = 'lapsed' and g.face = 'lease'
-    )`;

@@ -1,5 +1,5 @@
 import { fragment } from '../../../postgres/sql.ts';
-import { GRANT_KIND, LAPSED_BEFORE, LAPSED_REAP } from './expired.ts';
+import { expiredReason } from './expired.ts';
 
 /**
  * What is written with every grant, from the rows of the statement's `granted` and `wanted`: its events, and
@@ -13,11 +13,20 @@ export const GRANT_EVENTS = fragment`
       select
         f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.reason, f.detail
       from (
-        ${LAPSED_BEFORE}
+        -- The one event of each grant that this one has ended by taking its place.
+        select
+          0 as step, g.face, g.namespace, g.name, g.previous_lease_id as lease_id,
+          g.previous_fencing_token as fencing_token, 'expired' as kind, 'leasehold' as actor,
+          ${expiredReason(fragment`(g.previous_end = 'lapsed')`)} as reason, null::jsonb as detail
+        from granted g
+        where g.previous_end in ('lapsed', 'unconfirmed')
         union all
         select
           1, g.face, g.namespace, g.name, g.lease_id, g.fencing_token,
-          ${GRANT_KIND},
+          case
+            when g.previous_end in ('lapsed', 'unconfirmed', 'expired') then 'taken_over'
+            else 'granted'
+          end,
           w.actor, null, jsonb_build_object('holder', w.holder, 'principal', w.principal)
             -- Who used an environment is asked together with what for, long after.
             || case when g.face = 'environment' then jsonb_build_object('action', w.tag, 'comment', w.comment) else '{}' end
@@ -26,7 +35,13 @@ export const GRANT_EVENTS = fragment`
       ) f
       order by f.face, f.namespace, f.name, f.step
     ),
-    ${LAPSED_REAP}`;
+    -- The callback of each of them that is a lease.
+    reap as (
+      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
+      select g.previous_lease_id, g.face, g.namespace, g.name, g.previous_fencing_token
+      from granted g
+      where g.previous_end = 'lapsed' and g.face = 'lease'
+    )`;
 
 /** Those, and what becomes of the ticket and the idempotency key of its request. */
 export const GRANT_FACTS = fragment`

@@ -1,6 +1,6 @@
 import type { LeaseRow } from '../../../kernel/lease/lease.ts';
 import type { GrantRequest, QueueHead } from '../../../kernel/lease/outcomes.ts';
-import { C, LEASE_COLUMNS, type Sql } from '../../../postgres/rows.ts';
+import { C, LEASE_COLUMNS, type Sql } from '../../../postgres/sql.ts';
 
 /** How many waiters a refusal counts at most. */
 const COUNTED_WAITERS_MAX = 1_000;

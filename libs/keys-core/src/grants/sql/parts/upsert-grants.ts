@@ -1,8 +1,7 @@
 import { UNCONFIRMED_LADDER } from '../../../kernel/lease/ladder.ts';
 import type { ClockBelief } from '../../../postgres/clock/clock-watch.ts';
 import { isTakable } from '../../../postgres/clock/expiry.ts';
-import { TOKEN_FLOOR } from '../../../postgres/rows.ts';
-import { fragment, type Fragment } from '../../../postgres/sql.ts';
+import { type Fragment, fragment, TOKEN_FLOOR } from '../../../postgres/sql.ts';
 import { PREVIOUS_END } from './expired.ts';
 
 /** How long a new grant lasts at first, by the row that was to be inserted. */

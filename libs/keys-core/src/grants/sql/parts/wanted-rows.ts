@@ -1,8 +1,7 @@
 import { UNCONFIRMED_LADDER, type Ladder } from '../../../kernel/lease/ladder.ts';
 import type { GrantRequest } from '../../../kernel/lease/outcomes.ts';
 import { isHeldOff, type GrantGuard } from '../../../postgres/clock/expiry.ts';
-import { C } from '../../../postgres/rows.ts';
-import { fragment, type Fragment } from '../../../postgres/sql.ts';
+import { C, type Fragment, fragment } from '../../../postgres/sql.ts';
 
 /** The requests as rows; none while a restored database grants nothing, from its first moment on. */
 export function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['mark']): Fragment {

@@ -1,6 +1,6 @@
 import { statusRank } from '../../../kernel/fleet/backend-state.ts';
 import type { ClockBelief } from '../../../postgres/clock/clock-watch.ts';
-import { C, onlyRow, type Sql } from '../../../postgres/rows.ts';
+import { C, onlyRow, type Sql } from '../../../postgres/sql.ts';
 import { isSurelyOver } from '../../../postgres/clock/expiry.ts';
 
 /** How long after its end a row is kept, in hours: replays and late answers find it until then. */

@@ -1,11 +1,11 @@
 import {
   ROWS_PER_STATEMENT_MAX,
   removeAll,
+  removeOld,
   type RetentionPass,
 } from '../../../postgres/retention-pass.ts';
-import { onlyRow, type Sql } from '../../../postgres/rows.ts';
+import { fragment, type Sql } from '../../../postgres/sql.ts';
 import { dropOldRequests } from '../../idempotency/sql/requests.ts';
-import { dropUnclaimedReapRows } from '../reap-stale.ts';
 import { dropLapsedTickets } from '../../line/sql/tickets.ts';
 
 /**
@@ -19,23 +19,22 @@ export async function removeOldLeaseRows(
   pass: RetentionPass,
 ): Promise<void> {
   await removeAll(pass, 'answers', () => dropOldRequests(sql, ROWS_PER_STATEMENT_MAX));
-  await removeAll(pass, 'events', () => removeOldEvents(sql, retentionDays));
-  await removeAll(pass, 'callbacks', () => dropUnclaimedReapRows(sql, ROWS_PER_STATEMENT_MAX));
-  // One statement removes all of them.
-  await removeAll(pass, 'tickets', () => dropLapsedTickets(sql).then(() => 0));
-}
-
-/** Index: `lease_event_at_idx`. @returns how many were removed. */
-async function removeOldEvents(sql: Sql<'general'>, retentionDays: number): Promise<number> {
-  const rows = await sql.$queryRaw<{ removed: number }[]>`
-    with old as (
+  // Index: `lease_event_at_idx`.
+  await removeOld(sql, pass, 'events', {
+    old: fragment`
       select v.id from lease_event v
       where v.at < clock_timestamp() - ${retentionDays}::int * interval '1 day'
-      order by v.at
-      limit ${ROWS_PER_STATEMENT_MAX}
-      for update skip locked
-    ),
-    gone as (delete from lease_event v using old where v.id = old.id returning v.id)
-    select count(*)::int as removed from gone`;
-  return onlyRow(rows).removed;
+      order by v.at`,
+    deletes: fragment`gone as (delete from lease_event v using old where v.id = old.id returning v.id)`,
+  });
+  // Those that nobody has claimed in 24 h: no use case reaps their namespace.
+  await removeOld(sql, pass, 'callbacks', {
+    old: fragment`
+      select p.lease_id from lease_reap p
+      where p.expired_at < clock_timestamp() - interval '24 hours'`,
+    deletes: fragment`
+      gone as (delete from lease_reap p using old o where p.lease_id = o.lease_id returning p.lease_id)`,
+  });
+  // One statement removes all of them.
+  await removeAll(pass, 'tickets', () => dropLapsedTickets(sql).then(() => 0));
 }

@@ -1,9 +1,8 @@
-import type { Face } from '../../../kernel/resource/resource.ts';
-import type { ClockBelief } from '../../../postgres/clock/clock-watch.ts';
-import type { Sql } from '../../../postgres/rows.ts';
-import { fragment } from '../../../postgres/sql.ts';
-import { expiredReason, IS_CONFIRMED } from '../parts/expired.ts';
-import { expiryBelieved } from '../../../postgres/clock/expiry.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
+import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
+import { fragment, type Sql } from '../../postgres/sql.ts';
+import { expiredReason, IS_CONFIRMED } from '../../grants/sql/parts/expired.ts';
+import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
 /**
  * Ends each of the grants that has expired and that nobody has ended: Plane's `remove_key`. The row
