@@ -19,7 +19,8 @@ also works when nobody can sign in any more. An existing person becomes an admin
 unlocked, gets the new password, and is signed out everywhere.`;
 
 /** `leasehold admin create`: somebody who can sign in to the console and administer. */
-export function addAdminCreate(cli: Cli, parent: Command): void {
+export function addAdmin(cli: Cli, program: Command): void {
+  const parent = program.command('admin').description('Make administrators of the console');
   cli
     .leaf(parent, 'create', 'Make an administrator of the console, or restore one')
     .requiredOption('--email <email>', 'the e-mail address for sign-in', emailOf)
