@@ -86,10 +86,10 @@ function requestOf(
 ): TokenRequest {
   return {
     ...{ name, role, droneId: drone, capacity, expiresAt: expires },
-    ...(namespace.length === 0 ? {} : { namespaces: namespace }),
-    ...(program.length === 0 ? {} : { programs: program }),
-    ...(address.length === 0 ? {} : { addresses: address }),
-    ...(limit === undefined ? {} : { limits: limitsOf(limit) }),
+    namespaces: namespace.length === 0 ? undefined : namespace,
+    programs: program.length === 0 ? undefined : program,
+    addresses: address.length === 0 ? undefined : address,
+    limits: limit === undefined ? undefined : limitsOf(limit),
   };
 }
 
