@@ -11,7 +11,7 @@ import type { DroneConfig } from '../../config.ts';
 import type { BackendSnapshot } from '../../warden/link/protocol.ts';
 import { requestProblem } from './backend-env.ts';
 import { BackendRun } from './backend-run.ts';
-import { readNotes } from '../notes.ts';
+import { readNotes } from './launch-request.ts';
 import { ReportLine, type ReportContext } from './report-line.ts';
 import type { RunContext, StopRequest } from './run-types.ts';
 import type { BackendMark, SeenBackends } from './seen-backends.ts';

@@ -34,21 +34,18 @@ export class TrpcControllerLink implements ControllerLink {
   }
 
   follow(input: wire.SessionInput, listener: SessionListener): () => void {
-    // Late messages of an unsubscribed session are dropped.
-    let isSubscribed = true;
     const subscription = this.#client.api.drones.session.subscribe(input, {
       onData: (message) => {
-        if (isSubscribed) listener.message(message);
+        listener.message(message);
       },
       onError: (error) => {
-        if (isSubscribed) listener.ended(error);
+        listener.ended(error);
       },
       onComplete: () => {
-        if (isSubscribed) listener.ended(undefined);
+        listener.ended(undefined);
       },
     });
     return () => {
-      isSubscribed = false;
       subscription.unsubscribe();
     };
   }
