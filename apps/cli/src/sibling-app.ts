@@ -50,5 +50,5 @@ export async function becomeApp(
   const path = pathOfPart(app);
   process.argv = [process.argv[0] ?? 'node', path, ...args];
   await import(path);
-  cli.handOver();
+  cli.exitCode = undefined;
 }

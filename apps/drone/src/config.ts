@@ -162,23 +162,7 @@ export interface ProgramConfig extends Omit<z.infer<typeof programSchema>, 'cwd'
 export type ReadinessConfig = z.infer<typeof readinessSchema>;
 
 type DroneFile = Readonly<z.infer<typeof fileSchema>>;
-
-export interface DroneConfig extends Pick<
-  DroneFile,
-  'droneId' | 'capacity' | 'host' | 'ports' | 'isolation'
-> {
-  readonly datacenter: string;
-  /** One is kept as long as it answers, and the next is tried when it does not. */
-  readonly controllerUrls: readonly string[];
-  readonly token: string;
-  readonly stateDir: string;
-  /** `LEASEHOLD_HOME`: hidden from programs, if it is there. */
-  readonly home: string;
-  /** The file that this was read from. */
-  readonly file: string;
-  readonly programs: Readonly<Record<string, ProgramConfig>>;
-  readonly logLevel: string;
-}
+export type DroneConfig = Readonly<ReturnType<typeof loadDroneConfig>>;
 
 /** The environment of this process: the one place that reads it. */
 export function processEnvironment(): Environment {
@@ -193,7 +177,7 @@ export function loadDroneConfig(
   file: string,
   environment: Environment,
   system: UserSources = systemUsers(),
-): DroneConfig {
+) {
   const given = parseEnvironment(environmentSchema, environment);
   const read = readConfigFile(file);
   if (given.outcome === 'invalid' || read.outcome === 'invalid') {
@@ -213,25 +197,29 @@ export function loadDroneConfig(
   }
   const folder = path.resolve(path.dirname(file));
   const isHidden = [home, stateDir].some((own) => folder === own || isInside(folder, own));
+  const programs = Object.entries(parsed.programs).map(
+    ([name, { cwd, user, ...program }]): [string, ProgramConfig] => [
+      name,
+      {
+        ...program,
+        cwd: cwd === undefined && isHidden ? null : path.resolve(folder, cwd ?? '.'),
+        user: users.of(name),
+        isUserNamed: user !== undefined,
+      },
+    ],
+  );
   return {
     ...parsed,
     datacenter: env.LEASEHOLD_DATACENTER,
+    /** One is kept as long as it answers, and the next is tried when it does not. */
     controllerUrls,
     token: env.LEASEHOLD_TOKEN,
     stateDir,
+    /** `LEASEHOLD_HOME`: hidden from programs, if it is there. */
     home,
+    /** The file that this was read from. */
     file: path.resolve(file),
-    programs: Object.fromEntries(
-      Object.entries(parsed.programs).map(([name, { cwd, user, ...program }]) => [
-        name,
-        {
-          ...program,
-          cwd: cwd === undefined && isHidden ? null : path.resolve(folder, cwd ?? '.'),
-          user: users.of(name),
-          isUserNamed: user !== undefined,
-        },
-      ]),
-    ),
+    programs: Object.fromEntries(programs),
     logLevel: env.LEASEHOLD_LOG_LEVEL,
   };
 }
