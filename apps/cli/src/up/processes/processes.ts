@@ -104,7 +104,7 @@ function specOf(
   { environment, programPath }: ProgramPlace,
   changes: Environment,
 ): ChildSpec {
-  const env = { ...environment, LEASEHOLD_HOME: home, ...changes };
+  const env: Environment = { ...environment, LEASEHOLD_HOME: home, ...changes };
   return {
     name,
     args: [programPath],
