@@ -33,12 +33,8 @@ export interface Cli {
   show(answer: unknown, text: () => string): void;
   /** Adds a leaf command, with what every command has. */
   leaf(parent: Command, nameAndArguments: string, description: string): Command;
-  /** Ends the command with another exit code than 0, although it did not fail. */
-  endWith(exitCode: number): void;
-  exitCode(): number;
-  /** Records that the process has become another program. */
-  handOver(): void;
-  isHandedOver(): boolean;
+  /** What a command that did not fail ends with; undefined once the process is another program. */
+  exitCode: number | undefined;
   readonly style: Style;
   /** Closes what was opened. */
   close(): void;
@@ -48,8 +44,6 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
   const closers: (() => void)[] = [];
   let config: CliConfig | undefined;
   let askedUrls: string | undefined;
-  let exitCode: number = EXIT_CODES.done;
-  let isHandedOver = false;
 
   const cli: Cli = {
     context,
@@ -79,14 +73,7 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
         .option('--json', 'print the answer as JSON, errors too')
         .showHelpAfterError('(--help lists what the command accepts)'),
     style: createStyle(context.isTerminal && (context.environment['NO_COLOR'] ?? '') === ''),
-    endWith(code) {
-      exitCode = code;
-    },
-    exitCode: () => exitCode,
-    handOver() {
-      isHandedOver = true;
-    },
-    isHandedOver: () => isHandedOver,
+    exitCode: EXIT_CODES.done,
     close() {
       for (const close of closers.splice(0)) close();
     },

@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander';
 import { usageFailure } from './failures/failure.ts';
+import { tableText, type Column } from './output/table.ts';
 
 /** A page of a list, as its options name it. */
 export interface PageOptions {
@@ -25,6 +26,12 @@ export function withKey(command: Command): Command {
     '--datacenter <name>',
     "the datacenter; by default the controller's own, or the key's home if the key is not there",
   );
+}
+
+/** The options of an act on one thing; {@link withReason} and {@link withDatacenter} add them. */
+export interface ActOptions {
+  readonly reason?: string;
+  readonly datacenter?: string;
 }
 
 /** Adds `--reason`. */
@@ -62,7 +69,7 @@ export function withDatacenters(command: Command): Command {
 }
 
 /** A datacenter whose part of a list is missing. */
-export interface Unreachable {
+interface Unreachable {
   readonly datacenter: string;
   readonly since: string | null;
   readonly code: string;
@@ -73,19 +80,15 @@ export function pageText<Row>(
   page: {
     readonly items: readonly Row[];
     readonly nextCursor: string | null;
-    readonly unreachable: readonly Unreachable[];
+    readonly unreachable?: readonly Unreachable[] | undefined;
   },
   empty: string,
-  text: (rows: readonly Row[]) => string,
+  columns: readonly Column<Row>[],
 ): string {
-  const { items, nextCursor, unreachable } = page;
-  const rows = items.length === 0 ? empty : text(items);
-  return `${rows}${moreText(nextCursor)}${missingText(unreachable)}`;
-}
-
-/** The note below a list that is not complete. */
-export function moreText(nextCursor: string | null): string {
-  return nextCursor === null ? '' : `\n\nThere is more: add --cursor ${nextCursor}`;
+  const { items, nextCursor, unreachable = [] } = page;
+  const rows = items.length === 0 ? empty : tableText(items, columns);
+  const more = nextCursor === null ? '' : `\n\nThere is more: add --cursor ${nextCursor}`;
+  return `${rows}${more}${missingText(unreachable)}`;
 }
 
 /** The note below a list from which datacenters are missing. */

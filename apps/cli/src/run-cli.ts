@@ -22,7 +22,7 @@ export async function runCli(
       return EXIT_CODES.usage;
     }
     await program.parseAsync([...args], { from: 'user' });
-    return cli.isHandedOver() ? undefined : cli.exitCode();
+    return cli.exitCode;
   } catch (error) {
     if (isHelp(error)) return EXIT_CODES.done;
     const failure = failureOf(error, cli.controllerUrls());

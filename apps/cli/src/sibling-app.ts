@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import type { Cli } from './cli.ts';
 import { refusal } from './failures/failure.ts';
 
 /**
@@ -42,10 +43,12 @@ export function pathOfPart(part: Part): string {
  * process belongs to it.
  */
 export async function becomeApp(
+  cli: Cli,
   app: 'controller' | 'console' | 'drone',
   args: readonly string[],
 ): Promise<void> {
   const path = pathOfPart(app);
   process.argv = [process.argv[0] ?? 'node', path, ...args];
   await import(path);
+  cli.exitCode = undefined;
 }

@@ -1,9 +1,13 @@
-/** The answers of the API that commands show, named once. Their types come from the router. */
+/** What commands send to the API and show of its answers, named once. The types come from the router. */
 import type { ControllerApi } from '@leasehold/client';
 
 type ItemOf<Query extends (...args: never[]) => Promise<{ items: readonly unknown[] }>> = Awaited<
   ReturnType<Query>
 >['items'][number];
+
+type InputOf<Query extends (...args: never[]) => unknown> = NonNullable<
+  Exclude<Parameters<Query>[0], void>
+>;
 
 export type EventView = ItemOf<ControllerApi['keys']['history']['query']>;
 export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
@@ -20,3 +24,12 @@ export type AuditView = ItemOf<ControllerApi['audit']['list']['query']>;
 export type TokenView = ItemOf<ControllerApi['tokens']['list']['query']>;
 export type TokenDetails = Awaited<ReturnType<ControllerApi['tokens']['get']['query']>>;
 export type { BackendStateView } from '@leasehold/keys-core/fleet';
+
+export type AuditListInput = InputOf<ControllerApi['audit']['list']['query']>;
+export type KeyListInput = InputOf<ControllerApi['keys']['list']['query']>;
+export type LeaseListInput = InputOf<ControllerApi['leases']['list']['query']>;
+export type DroneListInput = InputOf<ControllerApi['drones']['list']['query']>;
+export type BackendListInput = InputOf<ControllerApi['backends']['list']['query']>;
+export type ReservationListInput = InputOf<ControllerApi['reservations']['list']['query']>;
+export type EventWatchInput = InputOf<ControllerApi['events']['watch']['subscribe']>;
+export type ConnectInput = InputOf<ControllerApi['keys']['connect']['mutate']>;

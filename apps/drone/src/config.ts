@@ -7,11 +7,16 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { datacenterSchema, envNameSchema, idSchema } from '@leasehold/api/contract';
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
+import {
+  LOG_LEVELS,
+  parseEnvironment,
+  type Environment,
+  type ParsedEnvironment,
+} from '@leasehold/service-kit';
 import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
 import { z } from 'zod';
 import { isForbiddenEnvName } from './agent/backend/backend-env.ts';
-import { usersOf } from './config-users.ts';
-import { systemUsers, type UserSources } from './program-users.ts';
+import { systemUsers, usersOf, type UserSources } from './program-users.ts';
 import { USER_NUMBER_MAX, type UserIds } from './warden/link/protocol.ts';
 import { isInside } from './warden/view.ts';
 
@@ -36,24 +41,19 @@ const commandSchema = z
   .min(1)
   .refine((value) => !value.includes('\0') && !value.includes('='), 'must not contain NUL or "="');
 
+const probeFields = {
+  timeoutMs: durationMsSchema.default(300_000),
+  intervalMs: durationMsSchema.default(100),
+};
 const readinessSchema = z
   .discriminatedUnion('type', [
     /** Ready as soon as it runs: for programs that take no connections. */
-    z.strictObject({
-      type: z.literal('none'),
-      timeoutMs: durationMsSchema.default(300_000),
-      intervalMs: durationMsSchema.default(100),
-    }),
-    z.strictObject({
-      type: z.literal('tcp'),
-      timeoutMs: durationMsSchema.default(300_000),
-      intervalMs: durationMsSchema.default(100),
-    }),
+    z.strictObject({ type: z.literal('none'), ...probeFields }),
+    z.strictObject({ type: z.literal('tcp'), ...probeFields }),
     z.strictObject({
       type: z.literal('http'),
       path: z.string().startsWith('/').default('/'),
-      timeoutMs: durationMsSchema.default(300_000),
-      intervalMs: durationMsSchema.default(100),
+      ...probeFields,
     }),
   ])
   .default({ type: 'tcp', timeoutMs: 300_000, intervalMs: 100 });
@@ -110,6 +110,11 @@ function controllerUrlsSchema(listSchema: z.ZodType<string | string[]>) {
     .optional();
 }
 
+const rangeOf = (numberSchema: z.ZodNumber) =>
+  z
+    .strictObject({ from: numberSchema, to: numberSchema })
+    .refine(({ from, to }) => from <= to, 'from must not be greater than to');
+
 const fileSchema = z.strictObject({
   droneId: idSchema,
   controllerUrls: controllerUrlsSchema(z.array(z.string())),
@@ -117,15 +122,9 @@ const fileSchema = z.strictObject({
   capacity: z.number().int().min(0).max(100_000).default(100),
   /** Where backends listen and are reached. */
   host: z.string().min(1).max(200).default('127.0.0.1'),
-  ports: z
-    .strictObject({ from: portSchema, to: portSchema })
-    .refine(({ from, to }) => from <= to, 'from must not be greater than to')
-    .default({ from: 21_000, to: 29_999 }),
+  ports: rangeOf(portSchema).default({ from: 21_000, to: 29_999 }),
   /** The users of programs that name none. */
-  users: z
-    .strictObject({ from: userNumberSchema, to: userNumberSchema })
-    .refine(({ from, to }) => from <= to, 'from must not be greater than to')
-    .optional(),
+  users: rangeOf(userNumberSchema).optional(),
   /** What the machine must provide, or the drone does not start. */
   isolation: z
     .strictObject({ require: z.enum(ISOLATION_LEVELS).default('none') })
@@ -148,9 +147,7 @@ const environmentSchema = z.object({
     .regex(/^lh_[A-Za-z0-9_-]{16,}$/u, 'must be a token that begins with lh_'),
   LEASEHOLD_DATACENTER: datacenterSchema.default('local'),
   LEASEHOLD_HOME: z.string().min(1).default('.leasehold'),
-  LEASEHOLD_LOG_LEVEL: z
-    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
-    .default('info'),
+  LEASEHOLD_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
 });
 
 /** A program as the drone runs it. */
@@ -164,26 +161,8 @@ export interface ProgramConfig extends Omit<z.infer<typeof programSchema>, 'cwd'
 }
 export type ReadinessConfig = z.infer<typeof readinessSchema>;
 
-export interface DroneConfig {
-  readonly droneId: string;
-  readonly datacenter: string;
-  /** One is kept as long as it answers, and the next is tried when it does not. */
-  readonly controllerUrls: readonly string[];
-  readonly token: string;
-  readonly stateDir: string;
-  /** `LEASEHOLD_HOME`: hidden from programs, if it is there. */
-  readonly home: string;
-  /** The file that this was read from. */
-  readonly file: string;
-  readonly isolation: { readonly require: IsolationLevel };
-  readonly capacity: number;
-  readonly host: string;
-  readonly ports: { readonly from: number; readonly to: number };
-  readonly programs: Readonly<Record<string, ProgramConfig>>;
-  readonly logLevel: string;
-}
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+type DroneFile = Readonly<z.infer<typeof fileSchema>>;
+export type DroneConfig = Readonly<ReturnType<typeof loadDroneConfig>>;
 
 /** The environment of this process: the one place that reads it. */
 export function processEnvironment(): Environment {
@@ -198,16 +177,14 @@ export function loadDroneConfig(
   file: string,
   environment: Environment,
   system: UserSources = systemUsers(),
-): DroneConfig {
-  const problems: string[] = [];
-  const env = collect(environmentSchema, definedOnly(environment), (name) => name, problems);
-  const content = readConfigFile(file, problems);
-  const parsed =
-    content === undefined
-      ? undefined
-      : collect(fileSchema, content, (name) => `${file}: ${name}`, problems);
-  if (parsed === undefined || env === undefined) throw invalid(problems);
-
+) {
+  const given = parseEnvironment(environmentSchema, environment);
+  const read = readConfigFile(file);
+  if (given.outcome === 'invalid' || read.outcome === 'invalid') {
+    throw invalid([given, read].flatMap((one) => (one.outcome === 'valid' ? [] : one.problems)));
+  }
+  const env = given.values;
+  const parsed = read.values;
   const controllerUrls = parsed.controllerUrls ?? env.LEASEHOLD_URL;
   if (controllerUrls === undefined) {
     throw invalid(['LEASEHOLD_URL: is required, or `controllerUrls` in the config file']);
@@ -220,31 +197,31 @@ export function loadDroneConfig(
   }
   const folder = path.resolve(path.dirname(file));
   const isHidden = [home, stateDir].some((own) => folder === own || isInside(folder, own));
+  const programs = Object.entries(parsed.programs).map(
+    ([name, { cwd, user, ...program }]): [string, ProgramConfig] => [
+      name,
+      {
+        ...program,
+        cwd: cwd === undefined && isHidden ? null : path.resolve(folder, cwd ?? '.'),
+        user: users.of(name),
+        isUserNamed: user !== undefined,
+      },
+    ],
+  );
   return {
     ...parsed,
     datacenter: env.LEASEHOLD_DATACENTER,
+    /** One is kept as long as it answers, and the next is tried when it does not. */
     controllerUrls,
     token: env.LEASEHOLD_TOKEN,
     stateDir,
+    /** `LEASEHOLD_HOME`: hidden from programs, if it is there. */
     home,
+    /** The file that this was read from. */
     file: path.resolve(file),
-    programs: mapValues(parsed.programs, ({ cwd, user, ...program }, name) => ({
-      ...program,
-      cwd: cwd === undefined && isHidden ? null : path.resolve(folder, cwd ?? '.'),
-      user: users.of(name),
-      isUserNamed: user !== undefined,
-    })),
+    programs: Object.fromEntries(programs),
     logLevel: env.LEASEHOLD_LOG_LEVEL,
   };
-}
-
-function mapValues<T, U>(
-  values: Readonly<Record<string, T>>,
-  change: (value: T, name: string) => U,
-): Record<string, U> {
-  return Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [name, change(value, name)]),
-  );
 }
 
 function invalid(problems: readonly string[]): LeaseError {
@@ -254,36 +231,19 @@ function invalid(problems: readonly string[]): LeaseError {
   });
 }
 
-function readConfigFile(file: string, problems: string[]): unknown {
+function readConfigFile(file: string): ParsedEnvironment<DroneFile> {
+  let content: unknown;
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as unknown;
+    content = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     const why = error instanceof SyntaxError ? `is not JSON: ${error.message}` : 'cannot be read';
-    problems.push(`${file}: ${why}`);
-    return undefined;
+    return { outcome: 'invalid', problems: [`${file}: ${why}`] };
   }
-}
-
-function collect<T>(
-  schema: z.ZodType<T>,
-  value: unknown,
-  name: (path: string) => string,
-  problems: string[],
-): T | undefined {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  for (const issue of result.error.issues) {
+  const parsed = fileSchema.safeParse(content);
+  if (parsed.success) return { outcome: 'valid', values: parsed.data };
+  const problems = parsed.error.issues.map((issue) => {
     const place = issue.path.map(String).join('.');
-    problems.push(`${name(place === '' ? '(whole file)' : place)}: ${issue.message}`);
-  }
-  return undefined;
-}
-
-/** An empty variable counts as not set. */
-function definedOnly(environment: Environment): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(environment).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
-    ),
-  );
+    return `${file}: ${place === '' ? '(whole file)' : place}: ${issue.message}`;
+  });
+  return { outcome: 'invalid', problems };
 }

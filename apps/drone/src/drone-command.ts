@@ -44,7 +44,7 @@ export async function runDroneCommand({
   const shutdown = createShutdown({ timeLimitMs: longestGraceMs(config) + STOP_ALLOWANCE_MS, log });
   shutdown.listen();
   const link = new TrpcControllerLink({
-    urls: config.controllerUrls,
+    url: config.controllerUrls,
     token: config.token,
     random,
     onConnection: (state) => {

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import type { UserIds } from './warden/link/protocol.ts';
 
 /** Whole numbers, both included. */
-export interface UserRange {
+interface UserRange {
   readonly from: number;
   readonly to: number;
 }
@@ -39,20 +39,60 @@ export function systemUsers(): UserSources {
   };
 }
 
+/** The user of each program, and what is wrong with them. */
+export function usersOf(
+  {
+    users,
+    programs,
+  }: {
+    readonly users?: UserRange | undefined;
+    readonly programs: Readonly<Record<string, { readonly user?: string | number | undefined }>>;
+  },
+  system: UserSources,
+): { readonly problems: readonly string[]; of(program: string): UserIds } {
+  const range = users ?? defaultUserRange(system);
+  const problems: string[] = [];
+  const byProgram = new Map<string, UserIds>();
+  const derived = new Map<number, string>();
+  for (const [name, { user: wanted }] of Object.entries(programs)) {
+    const user = wanted === undefined ? derivedUser(name, range) : namedUser(wanted, system);
+    const place = `programs.${name}.user`;
+    if (user === undefined) {
+      problems.push(`${place}: this machine has no account ${String(wanted)}; a number needs none`);
+      continue;
+    }
+    byProgram.set(name, user);
+    // A drone that is not root runs everything as its own user.
+    if (wanted === undefined && !system.isRoot) continue;
+    const problem = userProblem(user, system, wanted === undefined);
+    if (problem !== undefined) problems.push(`${place}: ${problem}`);
+    if (wanted !== undefined) continue;
+    const other = derived.get(user.uid);
+    if (other !== undefined) {
+      problems.push(`${place}: would be that of ${other}; name a \`user\` for one of them`);
+    }
+    derived.set(user.uid, name);
+  }
+  return {
+    problems,
+    of: (program) => byProgram.get(program) ?? derivedUser(program, range),
+  };
+}
+
 /** The range that users of programs are taken from where the configuration names none. */
-export function defaultUserRange({ map }: Pick<UserSources, 'map'>): UserRange {
+function defaultUserRange({ map }: Pick<UserSources, 'map'>): UserRange {
   return isMapped(USUAL_RANGE.to, map) ? USUAL_RANGE : SMALL_RANGE;
 }
 
 /** The user of a program by its name alone. */
-export function derivedUser(program: string, { from, to }: UserRange): UserIds {
+function derivedUser(program: string, { from, to }: UserRange): UserIds {
   const hash = createHash('sha256').update(`leasehold.program-user\0${program}`).digest();
   const id = from + (hash.readUIntBE(0, 6) % (to - from + 1));
   return { uid: id, gid: id };
 }
 
 /** The user that a configuration names: `name`, `uid` or `uid:gid`. Undefined when none exists. */
-export function namedUser(
+function namedUser(
   wanted: string | number,
   { accounts }: Pick<UserSources, 'accounts'>,
 ): UserIds | undefined {
@@ -66,7 +106,7 @@ export function namedUser(
 }
 
 /** Why a program may not run as this user; undefined when it may. */
-export function userProblem(
+function userProblem(
   { uid, gid }: UserIds,
   { map, accounts }: UserSources,
   isDerived: boolean,

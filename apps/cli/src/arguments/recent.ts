@@ -1,5 +1,9 @@
-/** Lists show what is in use, and what was until recently: most of what was ever held is long over. */
-import type { Command } from 'commander';
+/**
+ * Lists of keys, leases and environments. They show what is in use, and what was until recently: most
+ * of what was ever held is long over.
+ */
+import { PHASES } from '@leasehold/keys-core';
+import { Option, type Command } from 'commander';
 
 /** How long after its end something is still listed, and the text for that time. */
 export interface Recency {
@@ -15,11 +19,10 @@ export const RECENT_ENVIRONMENTS: Recency = {
   text: 'the last 7 days',
 };
 
-/** The options of a list; with any of them, what ended long ago is listed too. */
-export interface RecentOptions {
-  readonly all?: boolean;
-  readonly phase?: string;
-  readonly name?: string;
+/** The options that the API has other fields for. */
+export interface GrantListOptions {
+  readonly all?: boolean | undefined;
+  readonly desc?: boolean | undefined;
 }
 
 /** Adds `--all`. */
@@ -28,6 +31,28 @@ export function withAll(command: Command, { text }: Recency): Command {
     '--all',
     `include what nobody held in ${text}; --phase and --name do this too`,
   );
+}
+
+/** Adds `--phase` and `--holder`. */
+export function withHolding(command: Command): Command {
+  return command
+    .addOption(new Option('--phase <phase>', 'in this phase').choices(PHASES))
+    .option('--holder <holder>', 'of this holder');
+}
+
+/** Adds `--sort` and `--desc`. */
+export function withSort(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--sort <field>', 'sort by this').choices(['name', 'grantedAt', 'expiresAt']),
+    )
+    .option('--desc', 'reverse the order');
+}
+
+/** With any of these options, what ended long ago is listed too. */
+interface RecentOptions extends Pick<GrantListOptions, 'all'> {
+  readonly phase?: string | undefined;
+  readonly name?: string | undefined;
 }
 
 /** The filter of a list that leaves out what ended long ago, unless an option asks for it. */

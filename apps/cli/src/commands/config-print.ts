@@ -5,7 +5,8 @@ import { redactedConfig } from '../config/config.ts';
 import { detailsText } from '../output/table.ts';
 
 /** `leasehold config print`: what is in effect, without secrets. */
-export function addConfigPrint(cli: Cli, parent: Command): void {
+export function addConfig(cli: Cli, program: Command): void {
+  const parent = program.command('config').description('Show the configuration');
   cli.leaf(parent, 'print', 'Print the configuration in effect, without secrets').action(() => {
     const config = cli.config();
     const shown = {

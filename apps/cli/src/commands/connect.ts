@@ -5,6 +5,7 @@ import { usageFailure } from '../failures/failure.ts';
 import { collected, wholeNumberOf, withNamespace } from '../options.ts';
 import { printable } from '../output/printable.ts';
 import { detailsText } from '../output/table.ts';
+import type { ConnectInput } from '../views.ts';
 
 interface ConnectOptions {
   readonly namespace: string;
@@ -60,8 +61,8 @@ export function addConnect(cli: Cli, parent: Command): void {
     });
 }
 
-function connectInput(name: string | undefined, options: ConnectOptions): object {
-  const { program, arg, env, lifetime, datacenter } = options;
+function connectInput(name: string | undefined, options: ConnectOptions): ConnectInput {
+  const { namespace, tag, program, arg, env, lifetime, datacenter } = options;
   if (program === undefined && name === undefined) {
     throw usageFailure('Give a key, or a --program to start under a random key.');
   }
@@ -70,21 +71,18 @@ function connectInput(name: string | undefined, options: ConnectOptions): object
     throw usageFailure('--arg, --env, --lifetime and --datacenter need a --program.');
   }
   return {
-    ...(name === undefined
-      ? {}
-      : { key: { name, namespace: options.namespace, tag: options.tag } }),
-    ...(program === undefined
-      ? {}
-      : {
-          spawn: {
+    key: name === undefined ? undefined : { name, namespace, tag },
+    spawn:
+      program === undefined
+        ? undefined
+        : {
             program,
             args: arg,
             env: Object.fromEntries(env.map(variableOf)),
-            ...(lifetime === undefined ? {} : { lifetimeLimitSeconds: lifetime }),
-            ...(datacenter === undefined ? {} : { datacenter }),
+            lifetimeLimitSeconds: lifetime,
+            datacenter,
           },
-        }),
-    ...(options.wait === undefined ? {} : { waitMs: options.wait }),
+    waitMs: options.wait,
     waitFor: 'ready',
   };
 }

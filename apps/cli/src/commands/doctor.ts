@@ -17,7 +17,7 @@ export function addDoctor(cli: Cli, parent: Command): void {
       const findings = await examine(cli.context.environment);
       const isWell = findings.every((finding) => finding.state !== 'wrong');
       cli.show({ isWell, findings }, () => doctorText(findings, cli.style));
-      if (!isWell) cli.endWith(EXIT_CODES.refused);
+      if (!isWell) cli.exitCode = EXIT_CODES.refused;
     });
 }
 

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { readRunFile } from '../config/home.ts';
-import { usageFailure } from '../failures/failure.ts';
+import { requireDatabase } from '../config/home.ts';
 import { pathOfPart } from '../sibling-app.ts';
 
 /** `leasehold migrate`: brings the database up to this version. Safe to repeat and to race. */
@@ -9,11 +8,10 @@ export function addMigrate(cli: Cli, parent: Command): void {
   cli
     .leaf(parent, 'migrate', 'Apply the migrations of this version to the database of DATABASE_URL')
     .action(async () => {
-      const config = cli.config();
-      const databaseUrl = config.databaseUrl ?? readRunFile(config.home)?.databaseUrl;
-      if (databaseUrl === undefined) {
-        throw usageFailure('DATABASE_URL is not set.', '`leasehold up` migrates its own database.');
-      }
+      const databaseUrl = requireDatabase(
+        cli.config(),
+        '`leasehold up` migrates its own database.',
+      );
       const { migrate } = await import('@leasehold/keys-core/postgres');
       const answer = await migrate(databaseUrl, pathOfPart('migrations'));
       cli.show(answer, () =>

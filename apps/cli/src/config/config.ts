@@ -6,7 +6,6 @@ import {
   LIMITS,
   type Ladder,
   fairUseFrom,
-  type FairUseConfig,
 } from '@leasehold/keys-core';
 import {
   databasePlaceOf,
@@ -22,38 +21,12 @@ import {
   datacenterEnvironment,
   datacenterProblems,
   redactedDatacenters,
-  type DatacenterConfig,
 } from './datacenter-config.ts';
 import { CliFailure } from '../failures/failure.ts';
 import { EXIT_CODES } from '../failures/exit-codes.ts';
 
 /** What the command line and `leasehold up` take from the environment; see the README's table. */
-export interface CliConfig extends DatacenterConfig {
-  readonly home: string;
-  /** null: PostgreSQL is started, with its data in the home. */
-  readonly databaseUrl: string | null;
-  /** Where Leasehold's tables are; `databaseUrl` names it too. */
-  readonly schema: string;
-  readonly host: string;
-  readonly port: number;
-  /** 0: any free port. */
-  readonly consolePort: number;
-  /** The origin at which browsers find the console; null: this machine, at its port. */
-  readonly consoleOrigin: string | null;
-  readonly datacenter: string;
-  readonly preset: keyof typeof KEY_LADDERS;
-  readonly ladder: Ladder;
-  readonly heartbeatMs: number;
-  /** How long an environment is leased when its holder does not say. */
-  readonly environmentLeaseMs: number;
-  readonly eventRetentionDays: number;
-  readonly logLevel: string;
-  /** How much the controller's callers may use. */
-  readonly fairUse: FairUseConfig;
-  /** The controllers that commands talk to; null: what runs in the home. */
-  readonly urls: readonly string[] | null;
-  readonly token: string | null;
-}
+export type CliConfig = Readonly<ReturnType<typeof parseConfig>>;
 
 /** The one place where the command line reads its environment. */
 export function processEnvironment(): Environment {
@@ -142,7 +115,7 @@ type Values = z.infer<typeof environmentSchema>;
  * are secrets.
  * @throws {CliFailure} `config.invalid` listing every problem at once.
  */
-export function parseConfig(environment: Environment): CliConfig {
+export function parseConfig(environment: Environment) {
   const parsed = parseEnvironment(environmentSchema, environment);
   if (parsed.outcome === 'invalid') throw configFailure(parsed.problems);
   const env = parsed.values;
@@ -150,7 +123,6 @@ export function parseConfig(environment: Environment): CliConfig {
   const heartbeatMs = env.LEASEHOLD_HEARTBEAT_MS ?? HEARTBEAT_MS[env.LEASEHOLD_PRESET];
   const problems = ladderProblems(ladder, heartbeatMs);
   const place = databasePlaceOf(env);
-  const datacenters = datacenterConfig(env);
   const fairUse = fairUseFrom(environment);
   const allProblems = [
     ...place.problems,
@@ -160,22 +132,29 @@ export function parseConfig(environment: Environment): CliConfig {
   ];
   if (allProblems.length > 0) throw configFailure(allProblems);
   return {
+    /** 0: any free port. */
     consolePort: consolePortOf(env),
+    /** The origin at which browsers find the console; null: this machine, at its port. */
     consoleOrigin: env.LEASEHOLD_CONSOLE_ORIGIN?.toLowerCase() ?? null,
     home: resolve(env.LEASEHOLD_HOME),
+    /** null: PostgreSQL is started, with its data in the home. */
     databaseUrl: place.databaseUrl,
+    /** Where Leasehold's tables are; `databaseUrl` names it too. */
     schema: place.schema,
     host: env.LEASEHOLD_HOST,
     port: env.LEASEHOLD_PORT,
     datacenter: env.LEASEHOLD_DATACENTER,
-    ...datacenters,
+    ...datacenterConfig(env),
     preset: env.LEASEHOLD_PRESET,
     ladder,
     heartbeatMs,
+    /** How long an environment is leased when its holder does not say. */
     environmentLeaseMs: env.LEASEHOLD_ENVIRONMENT_LEASE_MS,
     eventRetentionDays: env.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: env.LEASEHOLD_LOG_LEVEL,
+    /** How much the controller's callers may use. */
     fairUse: fairUse.config,
+    /** The controllers that commands talk to; null: what runs in the home. */
     urls: env.LEASEHOLD_URL ?? null,
     token: env.LEASEHOLD_TOKEN ?? null,
   };

@@ -3,24 +3,8 @@ import { isDatacenterName } from '@leasehold/keys-core';
 import { z } from 'zod';
 
 /** The other datacenters and the reservation store, as the command line knows them. */
-export interface DatacenterConfig {
-  /** The URLs of the other datacenters' controllers, by name. */
-  readonly peers: Readonly<Record<string, string>>;
-  /** One secret for all peers, or one for each: as it was given. null: none exists. */
-  readonly peerToken: string | null;
-  /** null: this datacenter's PostgreSQL is the reservation store. */
-  readonly etcd: EtcdConfig | null;
-}
-
-export interface EtcdConfig {
-  readonly endpoints: readonly string[];
-  readonly user: string | null;
-  readonly password: string | null;
-  /** Paths of PEM files. */
-  readonly caFile: string | null;
-  readonly certFile: string | null;
-  readonly keyFile: string | null;
-}
+export type DatacenterConfig = ReturnType<typeof datacenterConfig>;
+export type EtcdConfig = NonNullable<DatacenterConfig['etcd']>;
 
 /** At least as long as a token. */
 const SECRET = /^lh_[A-Za-z0-9_-]{43,200}$/u;
@@ -89,26 +73,30 @@ export const datacenterEnvironment = {
 type Values = z.infer<z.ZodObject<typeof datacenterEnvironment>>;
 
 /** What the variables give, once each is well-formed. */
-export function datacenterConfig(env: Values): DatacenterConfig {
+export function datacenterConfig(env: Values) {
+  const peers = parts(env.LEASEHOLD_PEERS ?? '').map((part) => {
+    const [name, url] = named(part);
+    return [name, url.replace(/\/+$/u, '')] as const;
+  });
   return {
-    peers: Object.fromEntries(
-      parts(env.LEASEHOLD_PEERS ?? '').map((part) => {
-        const [name, url] = named(part);
-        return [name, url.replace(/\/+$/u, '')];
-      }),
-    ),
+    /** The URLs of the other datacenters' controllers, by name. */
+    peers: Object.fromEntries(peers),
+    /** One secret for all peers, or one for each: as it was given. null: none exists. */
     peerToken: env.LEASEHOLD_PEER_TOKEN ?? null,
-    etcd:
-      env.LEASEHOLD_ETCD === undefined
-        ? null
-        : {
-            endpoints: parts(env.LEASEHOLD_ETCD),
-            user: env.LEASEHOLD_ETCD_USER ?? null,
-            password: env.LEASEHOLD_ETCD_PASSWORD ?? null,
-            caFile: env.LEASEHOLD_ETCD_CA_FILE ?? null,
-            certFile: env.LEASEHOLD_ETCD_CERT_FILE ?? null,
-            keyFile: env.LEASEHOLD_ETCD_KEY_FILE ?? null,
-          },
+    /** null: this datacenter's PostgreSQL is the reservation store. */
+    etcd: env.LEASEHOLD_ETCD === undefined ? null : etcdConfig(env.LEASEHOLD_ETCD, env),
+  };
+}
+
+function etcdConfig(endpoints: string, env: Values) {
+  return {
+    endpoints: parts(endpoints),
+    user: env.LEASEHOLD_ETCD_USER ?? null,
+    password: env.LEASEHOLD_ETCD_PASSWORD ?? null,
+    /** Paths of PEM files. */
+    caFile: env.LEASEHOLD_ETCD_CA_FILE ?? null,
+    certFile: env.LEASEHOLD_ETCD_CERT_FILE ?? null,
+    keyFile: env.LEASEHOLD_ETCD_KEY_FILE ?? null,
   };
 }
 

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
-import { refusal } from '../failures/failure.ts';
+import { refusal, usageFailure } from '../failures/failure.ts';
 import { isErrorCode } from '../up/processes/process-identity.ts';
 
 /** What `leasehold up` tells everybody about itself, in `run.json`. */
@@ -47,6 +47,16 @@ export function credentialsPath(home: string): string {
 /** What `leasehold up` recorded about itself; undefined when nothing was started in this home. */
 export function readRunFile(home: string): RunFile | undefined {
   return readJson(runFilePath(home)) as RunFile | undefined;
+}
+
+/** The database that is configured, or else the one that runs in the home. @throws {CliFailure} `cli.usage`. */
+export function requireDatabase(
+  { databaseUrl, home }: { readonly databaseUrl: string | null; readonly home: string },
+  hint: string,
+): string {
+  const found = databaseUrl ?? readRunFile(home)?.databaseUrl;
+  if (found === undefined) throw usageFailure('DATABASE_URL is not set.', hint);
+  return found;
 }
 
 /** @returns undefined when none exist. */

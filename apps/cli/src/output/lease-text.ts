@@ -2,21 +2,17 @@ import { scopeText } from '../arguments/scope.ts';
 import type { EventView, LeaseView, LeaseWaiterView } from '../views.ts';
 import { agoText, durationText } from './duration.ts';
 import { printable, printableOr } from './printable.ts';
-import { detailsText, placed, tableText, type Column } from './table.ts';
+import { detailsText, placed, type Column } from './table.ts';
 
-/** What is left of a grant; a dash for a lease that nobody holds. */
-function remainingText(lease: LeaseView): string {
-  return isHeld(lease) ? durationText(lease.remainingMs) : '-';
+/** What is left of a grant; a dash for a key or a lease that nobody holds. */
+export function remainingText(grant: Pick<LeaseView, 'phase' | 'remainingMs'>): string {
+  return isHeld(grant) ? durationText(grant.remainingMs) : '-';
 }
 
-function isHeld({ phase }: LeaseView): boolean {
+/** Whether somebody holds a key or a lease. */
+export function isHeld({ phase }: Pick<LeaseView, 'phase'>): boolean {
   return phase === 'held' || phase === 'expiring';
 }
-
-const FIRST_COLUMNS = {
-  lease: { head: 'lease', text: scopeText },
-  environment: { head: 'environment', text: scopeText },
-} satisfies Record<string, Column<LeaseView>>;
 
 const COLUMNS: readonly Column<LeaseView>[] = [
   { head: 'phase', text: (lease) => lease.phase },
@@ -40,13 +36,12 @@ const COLUMNS: readonly Column<LeaseView>[] = [
   },
 ];
 
-/** Leases or environments, one per line. */
-export function leaseTable(
-  noun: keyof typeof FIRST_COLUMNS,
-  leases: readonly LeaseView[],
+/** The columns of a list of leases or environments. */
+export function leaseColumns(
+  noun: 'lease' | 'environment',
   datacenter: string | undefined,
-): string {
-  return tableText(leases, placed([FIRST_COLUMNS[noun], ...COLUMNS], datacenter));
+): readonly Column<LeaseView>[] {
+  return placed([{ head: noun, text: scopeText }, ...COLUMNS], datacenter);
 }
 
 /** Everything about one lease or environment. A grant that has ended is shown as ended. */
@@ -71,18 +66,15 @@ export function leaseDetails(noun: 'lease' | 'environment', lease: LeaseView): s
   ]);
 }
 
-const WAITER_COLUMNS: readonly Column<LeaseWaiterView>[] = [
+/** Who waits in line, first in line first. */
+export const WAITER_COLUMNS: readonly Column<LeaseWaiterView>[] = [
   { head: 'waiter', text: (waiter) => printable(waiter.waiter) },
   { head: 'waits for', text: (waiter) => durationText(waiter.waitedMs), align: 'right' },
   { head: 'since', text: (waiter) => waiter.since },
 ];
 
-/** Who waits in line, first in line first. */
-export function waiterTable(waiters: readonly LeaseWaiterView[]): string {
-  return tableText(waiters, WAITER_COLUMNS);
-}
-
-const EVENT_COLUMNS: readonly Column<EventView>[] = [
+/** What happened, one event per line. */
+export const EVENT_COLUMNS: readonly Column<EventView>[] = [
   { head: 'at', text: (event) => event.at },
   { head: 'event', text: (event) => event.kind },
   { head: 'token', text: (event) => event.fencingToken },
@@ -90,8 +82,3 @@ const EVENT_COLUMNS: readonly Column<EventView>[] = [
   { head: 'reason', text: (event) => (event.reason === null ? '' : printable(event.reason)) },
   { head: 'lease id', text: (event) => event.leaseId },
 ];
-
-/** What happened, one event per line. */
-export function eventTable(events: readonly EventView[]): string {
-  return tableText(events, EVENT_COLUMNS);
-}

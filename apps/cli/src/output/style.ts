@@ -1,15 +1,9 @@
 import picocolors from 'picocolors';
 
 /** Colours for people at a terminal; plain text for everybody else. Never the only sign. */
-export interface Style {
-  good(text: string): string;
-  warn(text: string): string;
-  bad(text: string): string;
-  faint(text: string): string;
-  strong(text: string): string;
-}
+export type Style = ReturnType<typeof createStyle>;
 
-export function createStyle(isColourful: boolean): Style {
+export function createStyle(isColourful: boolean) {
   const colors = picocolors.createColors(isColourful);
   return {
     good: colors.green,

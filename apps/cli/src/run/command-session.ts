@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { isErrorCode } from '../up/processes/process-identity.ts';
+import { readdirSync } from 'node:fs';
+import { isEnded, isErrorCode, statFieldsOf } from '../up/processes/process-identity.ts';
 
 /**
  * Signals every process of the session that `leaderPid` began: its process group at once, and where
@@ -31,22 +31,10 @@ function livingMembers(leaderPid: number): Member[] | undefined {
   }
   if (names.length === 0) return undefined;
   return names.flatMap((name) => {
-    const stat = statOf(name);
-    if (stat?.sessionId !== leaderPid || /[ZX]/u.test(stat.state)) return [];
-    return [{ pid: Number(name), groupId: stat.groupId }];
+    const [state = '', , groupId, sessionId] = statFieldsOf(name) ?? [];
+    if (Number(sessionId) !== leaderPid || isEnded(state)) return [];
+    return [{ pid: Number(name), groupId: Number(groupId) }];
   });
-}
-
-function statOf(pid: string): { state: string; groupId: number; sessionId: number } | undefined {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  } catch {
-    return undefined;
-  }
-  // The second field is the command in brackets, which may itself hold brackets and blanks.
-  const [state = '', , groupId, sessionId] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return { state, groupId: Number(groupId), sessionId: Number(sessionId) };
 }
 
 /** @returns whether there was a process that may be signalled. */

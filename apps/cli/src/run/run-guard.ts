@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createBootClock } from '@leasehold/service-kit';
 import { Guard } from './guard.ts';
 import type { GuardOrder, GuardReport } from './guard-protocol.ts';
@@ -21,10 +22,10 @@ export async function runGuard(
       launchCommand([...deathSignal, ...command], { ...environment, ...added }),
     report: (report) => {
       tell(report);
-      if (isLast(report)) over.resolve();
+      if (isLast(report)) over.abort();
     },
   });
-  const over = settledFromOutside();
+  const over = new AbortController();
   const stopTicking = clock.onTick(() => {
     guard.tick();
   });
@@ -37,11 +38,11 @@ export async function runGuard(
     });
   }
   process.once('disconnect', () => {
-    if (!guard.orphaned()) over.resolve();
+    if (!guard.orphaned()) over.abort();
   });
   tell({ type: 'ready' });
-  if (!process.connected) over.resolve();
-  await over.promise;
+  if (!process.connected) over.abort();
+  if (!over.signal.aborted) await once(over.signal, 'abort');
   stopTicking();
 }
 
@@ -52,12 +53,4 @@ function tell(report: GuardReport): void {
 
 function isLast({ type }: GuardReport): boolean {
   return type === 'ended' || type === 'not_started';
-}
-
-function settledFromOutside(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = (): void => undefined;
-  const promise = new Promise<void>((fulfil) => {
-    resolve = fulfil;
-  });
-  return { promise, resolve };
 }

@@ -1,21 +1,11 @@
 import type { CliContext } from '../context.ts';
 import type { GuardLink } from './guard-link.ts';
 
-/** What becomes of the signals that a run is sent. */
-export interface RunSignals {
-  /** Aborted by the first signal that ends a process, while there is no command to pass it to. */
-  readonly interrupted: AbortSignal;
-  /** That signal. */
-  readonly interruptedBy: NodeJS.Signals | undefined;
-  /** From now on, signals go to the command. */
-  passTo(guard: GuardLink): void;
-}
-
 /** Handles the signals of this process from now on. */
 export function runSignals(
   context: CliContext,
   stopSelf: () => void = () => process.kill(process.pid, 'SIGSTOP'),
-): RunSignals {
+) {
   const interruption = new AbortController();
   let interruptedBy: NodeJS.Signals | undefined;
   let guard: GuardLink | undefined;
@@ -33,11 +23,14 @@ export function runSignals(
     }
   });
   return {
+    /** Aborted by the first signal that ends a process, while there is no command to pass it to. */
     interrupted: interruption.signal,
+    /** That signal. */
     get interruptedBy() {
       return interruptedBy;
     },
-    passTo(running) {
+    /** From now on, signals go to the command. */
+    passTo(running: GuardLink) {
       guard = running;
     },
   };

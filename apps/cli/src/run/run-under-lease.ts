@@ -1,22 +1,13 @@
+import type { Lease } from '@leasehold/client';
 import { TICK_MS, type TickingClock } from '@leasehold/service-kit';
 import type { CommandEnd, GuardDeadlines } from './guard-protocol.ts';
 import type { GuardLink } from './guard-link.ts';
-
-/** What is needed of a lease that a command runs under. */
-export interface RunLease {
-  /** Until the holder's own deadline; 0 from then on. */
-  remainingMs(): number;
-  /** Aborted when the lease is lost. */
-  readonly signal: AbortSignal;
-  /** Aborted when it will not be renewed any more. */
-  readonly revoking: AbortSignal;
-}
 
 export interface RunOptions {
   readonly command: readonly string[];
   /** Added to the environment of the command. */
   readonly environment: Readonly<Record<string, string>>;
-  readonly lease: RunLease;
+  readonly lease: Pick<Lease, 'remainingMs' | 'signal' | 'revoking'>;
   readonly guard: GuardLink;
   /** How long before the lease is lost the command is asked to stop. */
   readonly graceMs: number;

@@ -63,12 +63,12 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
     } catch (error) {
       if (signals.interruptedBy === undefined) throw error;
       cli.context.stderr(`leasehold: gave up waiting for ${scopeText(request.scope)}.\n`);
-      cli.endWith(exitCodeOf({ exitCode: null, signal: signals.interruptedBy }));
+      cli.exitCode = exitCodeOf({ exitCode: null, signal: signals.interruptedBy });
       return;
     }
     signals.passTo(guard);
     const end = await runAndRelease(cli, request, { lease, guard, clock });
-    cli.endWith(exitCodeOf(end));
+    cli.exitCode = exitCodeOf(end);
   } finally {
     guard.close();
   }

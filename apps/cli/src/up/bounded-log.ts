@@ -4,17 +4,14 @@ import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
 const LOG_BYTES_MAX = 8 * 1_024 * 1_024;
 
 /** An append-only log file of a bounded size. */
-export interface BoundedLog {
-  write(chunk: Buffer): void;
-  close(): void;
-}
+export type BoundedLog = ReturnType<typeof openBoundedLog>;
 
 /**
  * Opens `path` for appending. When it grows beyond its bound it becomes `<path>.1`, replacing the
  * one before. A log that cannot be written, on a full disk for example, loses lines and stops
  * nothing: the process that it belongs to is more important.
  */
-export function openBoundedLog(path: string, bytesMax: number = LOG_BYTES_MAX): BoundedLog {
+export function openBoundedLog(path: string, bytesMax: number = LOG_BYTES_MAX) {
   let file = openSync(path, 'a', 0o600);
   let bytes = fstatSync(file).size;
 
@@ -27,7 +24,7 @@ export function openBoundedLog(path: string, bytesMax: number = LOG_BYTES_MAX): 
   }
 
   return {
-    write(chunk) {
+    write(chunk: Buffer) {
       try {
         if (bytes + chunk.byteLength > bytesMax && bytes > 0) rotate();
         bytes += writeSync(file, chunk);

@@ -4,7 +4,6 @@ import {
   FIRST_ADMIN_EMAIL,
   isAdminSignIn,
   type AdminSignIn,
-  type Credentials,
 } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
 import { credentialsPath, readCredentials, writePrivateJson } from '../config/home.ts';
@@ -12,22 +11,12 @@ import type { CliConfig } from '../config/config.ts';
 import { withStore } from '../with-store.ts';
 import { DEMO_DRONE_BINDINGS } from './demo-drone.ts';
 
-/** The credentials of everything that runs here. */
-export interface Prepared {
-  readonly tokens: Credentials;
-  /** Of an administrator of the console; undefined when the file has none that is valid. */
-  readonly signIn: AdminSignIn | undefined;
-}
-
 /**
  * Makes sure that there is a token for each role and an administrator of the console, and writes
  * `credentials.json`.
+ * @returns both; no sign-in when the file has none that is valid.
  */
-export function prepareCredentials(
-  config: CliConfig,
-  databaseUrl: string,
-  droneId: string,
-): Promise<Prepared> {
+export function prepareCredentials(config: CliConfig, databaseUrl: string, droneId: string) {
   return withStore(databaseUrl, config.datacenter, async (store) => {
     const path = credentialsPath(config.home);
     const tokens = await bootstrapCredentials(store, path, {

@@ -14,8 +14,14 @@ import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './proce
 import type { Progress } from './progress.ts';
 import { keepRunRecord } from './processes/run-record.ts';
 import { messageOf, type SpaceWait } from './checks/space-wait.ts';
-import { superviseChild, type SupervisedChild } from './processes/supervised-child.ts';
+import {
+  superviseChild,
+  type ChildSpec,
+  type SupervisedChild,
+} from './processes/supervised-child.ts';
 
+/** Of the column with the names of the parts. */
+const NAME_WIDTH = 17;
 /** Once its agent has told it to end, the warden ends at once. */
 const WARDEN_END_TIMEOUT_MS = 3_000;
 
@@ -56,7 +62,7 @@ export interface Parts {
  * first.
  */
 export async function startParts(starting: PartsOptions): Promise<Parts> {
-  const { config, progress, programs, watch, whenSpace } = starting;
+  const { config, environment, progress, programs, watch, whenSpace } = starting;
   const { stop } = starting.supervision;
   const database = await openDatabase(starting);
   stop.throwIfAborted();
@@ -70,14 +76,27 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
     prepareCredentials(config, database.url, DEMO_DRONE_ID),
   );
   stop.throwIfAborted();
-  const controller = await startController(starting, database);
-  const controllerUrl = urlOf(controller.ready);
+  const of = { environment, programPath: programs.controller, databaseUrl: database.url };
+  // After a crash it starts again as soon as the database runs.
+  const needs = (signal: AbortSignal): Promise<void> => database.untilUp(signal);
+  const controller = await startChild(starting, { ...controllerSpec(config, of), needs }, urlOf);
+  const controllerUrl = urlOf(controller);
   const console = await startConsole(starting, controllerUrl);
   stop.throwIfAborted();
   const { agent, demo } = await startDrone(starting, controllerUrl, tokens);
-  const consoleUrl = console === undefined ? null : consoleOriginOf(config);
-  const run = (): RunFile =>
-    runFileOf({ controllerUrl, consoleUrl, database, controller, console, agent, demo });
+  const run = (): RunFile => ({
+    controllerUrl,
+    consoleUrl: console === undefined ? null : consoleOriginOf(config),
+    databaseUrl: database.url,
+    droneIds: [DEMO_DRONE_ID],
+    pids: {
+      controller: controller.ready.pid,
+      agent: agent.ready.pid,
+      warden: wardenPidOf(demo),
+      console: console?.ready.pid ?? null,
+      postgres: database.pid,
+    },
+  });
   const record = keepRunRecord(config.home, run, (error) => {
     watch.state(`run.json could not be written, and is tried again: ${messageOf(error)}`);
   });
@@ -94,25 +113,20 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
   return { run, signIn, failed: watch.failed };
 }
 
-/** Starts the controller; after a crash, again as soon as the database runs. */
-async function startController(
+/** Starts a program of its own, and says where it is. */
+async function startChild(
   starting: PartsOptions,
-  database: Database,
+  spec: ChildSpec,
+  placeOf: (child: SupervisedChild) => string,
 ): Promise<SupervisedChild> {
-  const { config, environment, programs, progress, watch, supervision } = starting;
-  const spec = controllerSpec(config, {
-    environment,
-    programPath: programs.controller,
-    databaseUrl: database.url,
-  });
-  const controller = await progress.step(
-    'controller',
-    () =>
-      superviseChild({ ...spec, needs: (signal) => database.untilUp(signal) }, watch, supervision),
-    ({ ready }) => `controller       ${urlOf(ready)}`,
+  const { progress, watch, supervision } = starting;
+  const child = await progress.step(
+    spec.name,
+    () => superviseChild(spec, watch, supervision),
+    (started) => `${spec.name.padEnd(NAME_WIDTH)}${placeOf(started)}`,
   );
-  starting.atEnd(() => controller.stop());
-  return controller;
+  starting.atEnd(() => child.stop());
+  return child;
 }
 
 /** Starts the console, if there is to be one. It needs the controller alone. */
@@ -120,17 +134,11 @@ async function startConsole(
   starting: PartsOptions,
   controllerUrl: string,
 ): Promise<SupervisedChild | undefined> {
-  const { config, environment, programs, progress, watch, supervision } = starting;
+  const { config, environment, programs } = starting;
   const { console: programPath } = programs;
   if (programPath === null) return undefined;
   const spec = consoleSpec(config, { environment, programPath, controllerUrl });
-  const started = await progress.step(
-    'console',
-    () => superviseChild(spec, watch, supervision),
-    () => `console          ${consoleOriginOf(config)}`,
-  );
-  starting.atEnd(() => started.stop());
-  return started;
+  return startChild(starting, spec, () => consoleOriginOf(config));
 }
 
 /** Starts the demo drone, and waits until the controller lists it as ready, or as draining. */
@@ -188,30 +196,6 @@ async function endDrone(agent: SupervisedChild, demo: DemoDrone): Promise<void> 
   await untilGone([warden], WARDEN_END_TIMEOUT_MS);
 }
 
-function urlOf(ready: SupervisedChild['ready']): string {
+function urlOf({ ready }: SupervisedChild): string {
   return String(ready['url']);
-}
-
-function runFileOf(parts: {
-  controllerUrl: string;
-  consoleUrl: string | null;
-  database: Database;
-  controller: SupervisedChild;
-  console: SupervisedChild | undefined;
-  agent: SupervisedChild;
-  demo: DemoDrone;
-}): RunFile {
-  return {
-    controllerUrl: parts.controllerUrl,
-    consoleUrl: parts.consoleUrl,
-    databaseUrl: parts.database.url,
-    droneIds: [DEMO_DRONE_ID],
-    pids: {
-      controller: parts.controller.ready.pid,
-      agent: parts.agent.ready.pid,
-      warden: wardenPidOf(parts.demo),
-      console: parts.console?.ready.pid ?? null,
-      postgres: parts.database.pid,
-    },
-  };
 }

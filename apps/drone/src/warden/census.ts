@@ -32,7 +32,8 @@ export function namespaceCensus(parentPid: number): Census | undefined {
     return undefined;
   }
   return {
-    isEmpty: () => !processIds().some((pid) => linkOf(pid) === namespace && isLiving(pid)),
+    isEmpty: () =>
+      !processIds().some((pid) => linkOf(pid) === namespace && livingStatOf(pid) !== undefined),
     close,
   };
 }
@@ -42,12 +43,8 @@ export function groupCensus(leaderPid: number): Census {
   return {
     isEmpty: () =>
       !processIds().some((pid) => {
-        const stat = statOf(pid);
-        return (
-          stat !== undefined &&
-          isAlive(stat.state) &&
-          (stat.groupId === leaderPid || stat.sessionId === leaderPid)
-        );
+        const stat = livingStatOf(pid);
+        return stat?.groupId === leaderPid || stat?.sessionId === leaderPid;
       }),
     close: () => undefined,
   };
@@ -63,22 +60,16 @@ function linkOf(pid: number): string | undefined {
   return readOrUndefined(() => readlinkSync(`/proc/${String(pid)}/ns/pid`));
 }
 
-function isLiving(pid: number): boolean {
-  const stat = statOf(pid);
-  return stat !== undefined && isAlive(stat.state);
-}
-
-/** A zombie has released everything except its number, and may wait forever to be reaped. */
-function isAlive(state: string): boolean {
-  return state !== 'Z' && state !== 'X';
-}
-
-function statOf(pid: number): { state: string; groupId: number; sessionId: number } | undefined {
+/**
+ * Undefined for a process that does not exist or is a zombie: that has released everything except its
+ * number, and may wait forever to be reaped.
+ */
+function livingStatOf(pid: number): { groupId: number; sessionId: number } | undefined {
   const stat = readOrUndefined(() => readFileSync(`/proc/${String(pid)}/stat`, 'utf8'));
   // The second field is the command in brackets, which may itself hold brackets and blanks.
   const [state, , groupId, sessionId] = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
-  if (state === undefined) return undefined;
-  return { state, groupId: Number(groupId), sessionId: Number(sessionId) };
+  if (state === undefined || state === 'Z' || state === 'X') return undefined;
+  return { groupId: Number(groupId), sessionId: Number(sessionId) };
 }
 
 /** A process that ends while it is being read has ended. */

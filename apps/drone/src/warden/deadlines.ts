@@ -3,18 +3,15 @@
  * may move them. The agent may have been paused between receiving an answer and passing it on, may
  * have been restarted, or may be one of two: so its deadlines are accepted only by these rules.
  */
-export interface HeldDeadlines {
-  readonly leaseId: string;
-  readonly softAtMs: number;
-  readonly hardAtMs: number;
-  /** The ladder's length from grant to hard: no deadline may be further ahead of now. */
-  readonly hardAfterMs: number;
-}
-
 export interface OfferedDeadlines {
   readonly leaseId: string;
   readonly softAtMs: number;
   readonly hardAtMs: number;
+}
+
+export interface HeldDeadlines extends OfferedDeadlines {
+  /** The ladder's length from grant to hard: no deadline may be further ahead of now. */
+  readonly hardAfterMs: number;
 }
 
 export type DeadlineProblem =

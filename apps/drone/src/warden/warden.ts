@@ -16,40 +16,34 @@ export class StartRefused extends Error {
  */
 const SEEN_IDS_MAX = 100_000;
 
+export interface WardenOptions {
+  readonly launch: Launch;
+  readonly nowMs: () => number;
+  readonly onChange: (backend: BackendSnapshot) => void;
+  /**
+   * Called with the moment by which a backend must be killed next, before its program runs and
+   * after every change; undefined while none exists.
+   */
+  readonly onActBy: (atMs: number | undefined) => void;
+  readonly seenIdsMax?: number | undefined;
+}
+
 /**
  * All backends of a drone, and the clock that ends them. Nothing that an agent does or fails to do
  * leaves a backend running past its hard deadline.
  */
 export class Warden {
-  readonly #launch: Launch;
-  readonly #nowMs: () => number;
-  readonly #onChange: (backend: BackendSnapshot) => void;
-  readonly #onActBy: (atMs: number | undefined) => void;
+  readonly #options: WardenOptions;
   readonly #backends = new Map<string, WardenBackend>();
   /** The newest ids that were requested: a backend is started at most once. */
   readonly #seenIds = new Set<string>();
-  readonly #seenIdsMax: number;
   /** The launches that are still wanted: one that is removed early is never released. */
   readonly #launchingIds = new Set<string>();
   #actByMs: number | undefined;
   #isShuttingDown = false;
 
-  constructor(options: {
-    launch: Launch;
-    nowMs: () => number;
-    onChange: (backend: BackendSnapshot) => void;
-    /**
-     * Called with the moment by which a backend must be killed next, before its program runs and
-     * after every change; undefined while none exists.
-     */
-    onActBy: (atMs: number | undefined) => void;
-    seenIdsMax?: number | undefined;
-  }) {
-    this.#launch = options.launch;
-    this.#nowMs = options.nowMs;
-    this.#onChange = options.onChange;
-    this.#onActBy = options.onActBy;
-    this.#seenIdsMax = options.seenIdsMax ?? SEEN_IDS_MAX;
+  constructor(options: WardenOptions) {
+    this.#options = options;
   }
 
   /** @throws {StartRefused} saying why; nothing runs then. */
@@ -84,7 +78,7 @@ export class Warden {
 
   /** What is wrong with each of the offered deadlines, in order; null where nothing is. */
   extend(items: readonly ExtendRequest[]): (string | null)[] {
-    const nowMs = this.#nowMs();
+    const nowMs = this.#options.nowMs();
     const problems = items.map((item) => {
       const backend = this.#backends.get(item.backendId);
       return backend === undefined ? 'unknown_backend' : (backend.extend(item, nowMs) ?? null);
@@ -101,10 +95,10 @@ export class Warden {
     this.#launchingIds.delete(stop.backendId);
     const backend = this.#backends.get(stop.backendId);
     if (backend === undefined) return false;
-    const isChanged = backend.stop(stop, this.#nowMs());
+    const isChanged = backend.stop(stop, this.#options.nowMs());
     // The loss of its key may have moved its hard deadline.
     this.#tellActByAlso(backend);
-    if (isChanged) this.#onChange(backend.snapshot());
+    if (isChanged) this.#options.onChange(backend.snapshot());
     return true;
   }
 
@@ -140,7 +134,7 @@ export class Warden {
 
   tick(nowMs: number): void {
     for (const backend of this.#backends.values()) {
-      if (backend.tick(nowMs)) this.#onChange(backend.snapshot());
+      if (backend.tick(nowMs)) this.#options.onChange(backend.snapshot());
     }
     this.#tellActBy();
   }
@@ -148,13 +142,13 @@ export class Warden {
   #tellActBy(): void {
     this.#actByMs = undefined;
     for (const backend of this.#backends.values()) this.#actByAlso(backend);
-    this.#onActBy(this.#actByMs);
+    this.#options.onActBy(this.#actByMs);
   }
 
   /** For a backend that is new, or whose deadline may have moved earlier: the others need no check. */
   #tellActByAlso(backend: WardenBackend): void {
     this.#actByAlso(backend);
-    this.#onActBy(this.#actByMs);
+    this.#options.onActBy(this.#actByMs);
   }
 
   #actByAlso({ actByMs }: WardenBackend): void {
@@ -165,7 +159,7 @@ export class Warden {
   async #launchWanted(request: StartRequest): ReturnType<Launch> {
     this.#launchingIds.add(request.backendId);
     try {
-      return await this.#launch(request);
+      return await this.#options.launch(request);
     } catch (error) {
       this.#launchingIds.delete(request.backendId);
       throw error;
@@ -181,13 +175,16 @@ export class Warden {
     if (isKnown) throw new StartRefused('started_before');
     this.#seenIds.add(backendId);
     const [oldestId] = this.#seenIds;
-    if (this.#seenIds.size > this.#seenIdsMax && oldestId !== undefined) {
+    const { seenIdsMax = SEEN_IDS_MAX } = this.#options;
+    if (this.#seenIds.size > seenIdsMax && oldestId !== undefined) {
       this.#seenIds.delete(oldestId);
     }
   }
 
   #refuseUnlessWanted(request: StartRequest): void {
-    const problem = this.#isShuttingDown ? 'shutting_down' : startProblem(request, this.#nowMs());
+    const problem = this.#isShuttingDown
+      ? 'shutting_down'
+      : startProblem(request, this.#options.nowMs());
     if (problem !== undefined) throw new StartRefused(problem);
   }
 }

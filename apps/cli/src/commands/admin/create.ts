@@ -1,8 +1,7 @@
 import { emailSchema } from '@leasehold/api/contract';
 import { InvalidArgumentError, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { usageFailure } from '../../failures/failure.ts';
-import { readRunFile } from '../../config/home.ts';
+import { requireDatabase } from '../../config/home.ts';
 import type { MadeAdmin } from './make-admin.ts';
 
 const NAME_LENGTH_MAX = 255;
@@ -19,7 +18,8 @@ also works when nobody can sign in any more. An existing person becomes an admin
 unlocked, gets the new password, and is signed out everywhere.`;
 
 /** `leasehold admin create`: somebody who can sign in to the console and administer. */
-export function addAdminCreate(cli: Cli, parent: Command): void {
+export function addAdmin(cli: Cli, program: Command): void {
+  const parent = program.command('admin').description('Make administrators of the console');
   cli
     .leaf(parent, 'create', 'Make an administrator of the console, or restore one')
     .requiredOption('--email <email>', 'the e-mail address for sign-in', emailOf)
@@ -30,7 +30,11 @@ export function addAdminCreate(cli: Cli, parent: Command): void {
     )
     .addHelpText('after', HELP)
     .action(async ({ email, name, passwordStdin }: AdminCreateOptions) => {
-      const databaseUrl = databaseUrlOf(cli);
+      const config = cli.config();
+      const databaseUrl = requireDatabase(
+        config,
+        `Nothing runs in ${config.home} either; \`leasehold up\` makes an administrator by itself.`,
+      );
       const password =
         passwordStdin === true ? (await cli.context.readStdin()).replace(/\r?\n$/u, '') : undefined;
       const { makeAdminOn } = await import('./make-admin.ts');
@@ -44,17 +48,6 @@ function sentences(shown: MadeAdmin): string {
   return shown.password === undefined
     ? `${shown.email} ${what}.`
     : `${shown.password}\n\n${shown.email} ${what}. This is the only time that the password is shown.`;
-}
-
-/** @throws {CliFailure} when no database is configured. */
-function databaseUrlOf(cli: Cli): string {
-  const config = cli.config();
-  const databaseUrl = config.databaseUrl ?? readRunFile(config.home)?.databaseUrl;
-  if (databaseUrl !== undefined) return databaseUrl;
-  throw usageFailure(
-    'DATABASE_URL is not set.',
-    `Nothing runs in ${config.home} either; \`leasehold up\` makes an administrator by itself.`,
-  );
 }
 
 /** Accepts only what the sign-in accepts: with any other address nobody could sign in. */

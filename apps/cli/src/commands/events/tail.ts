@@ -1,33 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
-import { EVENT_KINDS, FACES, type EventKind, type Face } from '@leasehold/keys-core';
+import { leaseholdErrorOf } from '@leasehold/client';
+import { EVENT_KINDS, FACES, type EventKind } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
+import { follow } from '../../follow.ts';
 import { usageFailure } from '../../failures/failure.ts';
 import { printable } from '../../output/printable.ts';
 import { scopeText } from '../../arguments/scope.ts';
-import type { EventView } from '../../views.ts';
+import type { EventView, EventWatchInput } from '../../views.ts';
 
 /** The pause after a temporary failure of the controller, such as an unreachable database. */
 const RETRY_MS = 1_000;
 
-interface TailOptions {
+type TailOptions = Omit<EventWatchInput, 'afterId' | 'kinds'> & {
   readonly after?: string;
-  readonly face?: Face;
-  readonly namespace?: string;
-  readonly name?: string;
   readonly kind?: EventKind[];
-}
-
-interface Filter {
-  readonly face?: Face | undefined;
-  readonly namespace?: string | undefined;
-  readonly name?: string | undefined;
-  readonly kinds?: EventKind[] | undefined;
-}
+};
 
 /** `leasehold events tail`: what happens from now on, or happened after an event, until Ctrl-C. */
-export function addEventsTail(cli: Cli, parent: Command): void {
+export function addEvents(cli: Cli, program: Command): void {
+  const parent = program.command('events').description('Follow events');
   cli
     .leaf(parent, 'tail', 'Show events of keys, leases and environments as they happen')
     .option('--after <id>', 'continue after this event, or after `oldest`; by default from now on')
@@ -39,59 +31,34 @@ export function addEventsTail(cli: Cli, parent: Command): void {
       `only this kind of event; repeatable: ${EVENT_KINDS.join(', ')}`,
       kinds,
     )
-    .action(async (options: TailOptions) => {
-      const { after, face, namespace, name, kind } = options;
+    .action(async ({ after, kind, ...filter }: TailOptions) => {
       // Over HTTP first, which fails at once when no controller answers. The reply also tells where
       // to continue when the connection breaks before the first event.
       const head = await cli.client().events.head.query();
-      await follow(cli, after ?? head.lastId, { face, namespace, name, kinds: kind });
+      await tail(cli, { ...filter, kinds: kind, afterId: after ?? head.lastId });
     });
 }
 
 /** Prints event after event, whatever happens to the connection, until it is asked to stop. */
-async function follow(cli: Cli, startId: string, filter: Filter): Promise<void> {
+async function tail(cli: Cli, input: EventWatchInput): Promise<void> {
   const client = cli.client('ws');
   const stop = cli.context.signal();
-  let afterId = startId;
-  const onEvent = (id: string, event: EventView): void => {
-    afterId = id;
-    cli.show(event, () => eventText(event));
-  };
+  let { afterId } = input;
   while (!stop.aborted) {
     try {
-      await watchOnce(client, { ...filter, afterId }, { stop, onEvent });
+      await follow<{ id: string; data: EventView }>(
+        stop,
+        (listener) => client.events.watch.subscribe({ ...input, afterId }, listener),
+        ({ id, data }) => {
+          afterId = id;
+          cli.show(data, () => eventText(data));
+        },
+      );
     } catch (error) {
       if (leaseholdErrorOf(error)?.retryable !== true) throw error;
       await delay(RETRY_MS, undefined, { signal: stop }).catch(() => undefined);
     }
   }
-}
-
-function watchOnce(
-  client: ControllerApi,
-  input: Filter & { readonly afterId: string },
-  on: { readonly stop: AbortSignal; onEvent(id: string, event: EventView): void },
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const subscription = client.events.watch.subscribe(input, {
-      onData: ({ id, data }) => {
-        on.onEvent(id, data);
-      },
-      onError: (error) => {
-        on.stop.removeEventListener('abort', leave);
-        reject(error);
-      },
-      onComplete: () => {
-        on.stop.removeEventListener('abort', leave);
-        resolve();
-      },
-    });
-    const leave = (): void => {
-      subscription.unsubscribe();
-      resolve();
-    };
-    on.stop.addEventListener('abort', leave, { once: true });
-  });
 }
 
 /** Adds one more kind to those that were named before. */

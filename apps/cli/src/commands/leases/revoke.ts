@@ -1,15 +1,13 @@
 import type { Command } from 'commander';
+import { scopeText, type Scope } from '../../arguments/scope.ts';
 import type { Cli } from '../../cli.ts';
 import { refusal } from '../../failures/failure.ts';
-import { findLease, LEASES, withScope, type LeaseFace } from '../../arguments/lease-lookup.ts';
 import { withReason } from '../../options.ts';
+import { isHeld } from '../../output/lease-text.ts';
 import { printable } from '../../output/printable.ts';
-import { parseScope, scopeText, type Scope } from '../../arguments/scope.ts';
+import { findLease, withScope, type LeaseFace, type ScopeOptions } from './lease-face.ts';
 
-/** The options that revoke a lease or an environment. */
-export interface LeaseRevokeOptions {
-  readonly namespace?: string;
-  readonly datacenter?: string;
+interface RevokeOptions extends ScopeOptions {
   readonly reason: string;
   readonly force?: boolean;
 }
@@ -22,55 +20,30 @@ the holder has released it, or when it has expired.
 it succeeds any more. A connected holder is notified. One that cannot be reached may continue to work
 until the time that is printed. Only the fencing token distinguishes its work from that of the next holder.`;
 
-/** `leasehold leases revoke`. */
-export function addLeasesRevoke(cli: Cli, parent: Command): void {
-  withRevokeOptions(cli.leaf(parent, 'revoke <scope>', 'Revoke a lease')).action(
-    async (text: string, options: LeaseRevokeOptions) => {
-      const client = cli.client();
-      const scope = parseScope(text, options.namespace);
-      const lease = await findLease(LEASES, client, scope, options.datacenter);
-      const answer = await client.leases.revoke.mutate(revokeInput(lease.leaseId, options));
-      assertHeld(LEASES, answer.outcome, { scope, phase: lease.phase });
-      cli.show(answer, () => revokedText(scope, lease.holder, answer));
-    },
-  );
-}
-
-/** Adds the options of a revocation, and explains what it does. */
-export function withRevokeOptions(command: Command): Command {
-  return withReason(withScope(command), true)
+/** `leasehold leases revoke` and `leasehold env revoke`. */
+export function addRevoke(cli: Cli, parent: Command, face: LeaseFace): void {
+  const { noun, aNoun, router, argument } = face;
+  const command = cli.leaf(parent, `revoke ${argument}`, `Revoke ${aNoun}`);
+  withReason(withScope(command), true)
     .option('--force', 'end the grant at once, without asking its holder')
-    .addHelpText('after', HELP);
+    .addHelpText('after', HELP)
+    .action(async (text: string, options: RevokeOptions) => {
+      const client = cli.client();
+      const { scope, lease } = await findLease(face, client, text, options);
+      const { force, reason, datacenter } = options;
+      const mode = force === true ? 'force' : 'graceful';
+      const { leaseId } = lease;
+      const answer = await client[router].revoke.mutate({ leaseId, mode, reason, datacenter });
+      if (answer.outcome === 'gone') {
+        const why = isHeld(lease) ? 'has ended meanwhile' : `is ${lease.phase}`;
+        throw refusal(`${noun}.not_held`, `Nobody holds ${scopeText(scope)}: it ${why}.`);
+      }
+      cli.show(answer, () => revokedText(scope, lease.holder, answer));
+    });
 }
 
-/** What the API takes. */
-export function revokeInput(
-  leaseId: string,
-  { force, reason, datacenter }: LeaseRevokeOptions,
-): {
-  leaseId: string;
-  mode: 'graceful' | 'force';
-  reason: string;
-  datacenter: string | undefined;
-} {
-  return { leaseId, mode: force === true ? 'force' : 'graceful', reason, datacenter };
-}
-
-/** @throws {CliFailure} `lease.not_held` when there was no grant to revoke. */
-export function assertHeld(
-  face: LeaseFace,
-  outcome: 'revoking' | 'revoked' | 'gone',
-  { scope, phase }: { readonly scope: Scope; readonly phase: string },
-): void {
-  if (outcome !== 'gone') return;
-  throw refusal(
-    `${face.noun}.not_held`,
-    `Nobody holds ${scopeText(scope)}: it ${phase === 'held' || phase === 'expiring' ? 'has ended meanwhile' : `is ${phase}`}.`,
-  );
-}
-
-/** The text for people: what has changed, and until when the former holder may still act. */
-export function revokedText(
+/** What has changed, and until when the former holder may still act. */
+function revokedText(
   scope: Scope,
   holder: string,
   { outcome, stopsBy }: { readonly outcome: string; readonly stopsBy: string | null },

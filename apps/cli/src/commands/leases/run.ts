@@ -1,14 +1,15 @@
 import { basename } from 'node:path';
 import type { Command } from 'commander';
+import { parseScope } from '../../arguments/scope.ts';
 import type { Cli } from '../../cli.ts';
 import { RUN_EXIT_CODES } from '../../failures/exit-codes.ts';
-import { CliFailure } from '../../failures/failure.ts';
-import { withScope } from '../../arguments/lease-lookup.ts';
+import { CliFailure, usageFailure } from '../../failures/failure.ts';
 import { printable } from '../../output/printable.ts';
 import { findCommand } from '../../run/find-command.ts';
 import { checkedGraceMs, withRunOptions, type RunCommandOptions } from '../../run/run-options.ts';
+import { runGuard } from '../../run/run-guard.ts';
 import { runWithLease } from '../../run/run-with-lease.ts';
-import { parseScope } from '../../arguments/scope.ts';
+import { withScope } from './lease-face.ts';
 
 const HELP = `
   leasehold leases run jobs/nightly -- ./nightly.sh --full
@@ -36,7 +37,7 @@ processes of another user, as with sudo, get no signals. If this command and its
 together, the kernel kills CMD if \`setpriv\` of util-linux is installed, but not what CMD has started.`;
 
 /** `leasehold leases run`: a command under a lease. */
-export function addLeasesRun(cli: Cli, parent: Command): void {
+export function addRun(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'run <scope> <command...>',
@@ -73,4 +74,15 @@ function assertRunnable(name: string, searchPath: string): void {
       exitCode: isThere ? RUN_EXIT_CODES.notExecutable : RUN_EXIT_CODES.notFound,
     },
   );
+}
+
+/** `leasehold leases guard`: started by `leases run`. Not in the help, since nobody calls it. */
+export function addGuard(cli: Cli, parent: Command): void {
+  parent.command('guard', { hidden: true }).action(async () => {
+    // A parent that is gone already is no error: then there is nothing to guard.
+    if (process.send === undefined) {
+      throw usageFailure('Only `leasehold leases run` starts a guard.');
+    }
+    await runGuard(cli.context.environment);
+  });
 }

@@ -14,14 +14,22 @@ export interface ProcessIdentity {
 export function identityOf(pid: number): ProcessIdentity | undefined {
   if (!isSignalable(pid)) return undefined;
   if (process.platform !== 'linux') return { pid, startedAt: null };
-  const stat = readOrUndefined(`/proc/${String(pid)}/stat`);
-  if (stat === undefined) return undefined;
-  // The name of the program is in parentheses and may hold anything, also parentheses.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const state = fields[0];
-  if (state === 'Z' || state === 'X') return undefined;
+  const fields = statFieldsOf(String(pid));
+  if (fields === undefined || isEnded(fields[0] ?? '')) return undefined;
   const bootId = readOrUndefined('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
   return { pid, startedAt: `${bootId}/${fields[19] ?? ''}` };
+}
+
+/** What `/proc` says about a process, from its state on; undefined when it says nothing. */
+export function statFieldsOf(pid: string): string[] | undefined {
+  const stat = readOrUndefined(`/proc/${pid}/stat`);
+  // The name of the program is in parentheses and may hold anything, also parentheses.
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+/** Whether a process of this state has ended, and is merely not waited for yet. */
+export function isEnded(state: string): boolean {
+  return state === 'Z' || state === 'X';
 }
 
 /** Whether this very process runs, not merely one with its number. */

@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import type { CliConfig } from '../../config/config.ts';
 import type { ChildSpec } from './supervised-child.ts';
 
-/** Enough for a backend's grace and the report of its end. */
-const AGENT_STOP_TIMEOUT_MS = 30_000;
-const CONTROLLER_STOP_TIMEOUT_MS = 15_000;
-const CONSOLE_STOP_TIMEOUT_MS = 12_000;
+const STOP_TIMEOUTS_MS = {
+  controller: 15_000,
+  console: 12_000,
+  /** Enough for a backend's grace and the report of its end. */
+  drone: 30_000,
+};
 
 /** Variables that only a controller may see. */
 const SECRETS_OF_CONTROLLERS = {
@@ -22,33 +24,27 @@ const HERE: ReadonlySet<string> = new Set(['127.0.0.1', '::1', '0.0.0.0', '::', 
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the log of a process of this home is. */
-export function logPath(home: string, name: string): string {
-  return join(home, 'logs', `${name}.log`);
+/** The program of a process, and the environment that it gets a part of. */
+interface ProgramPlace {
+  readonly environment: Environment;
+  readonly programPath: string;
 }
 
 /** How the controller is started. It takes the configuration from its environment, as always. */
 export function controllerSpec(
   config: CliConfig,
-  of: { environment: Environment; programPath: string; databaseUrl: string },
+  of: ProgramPlace & { databaseUrl: string },
 ): ChildSpec {
-  return {
-    name: 'controller',
-    args: [of.programPath],
-    env: variables(of.environment, {
-      DATABASE_URL: of.databaseUrl,
-      LEASEHOLD_HOME: config.home,
-      LEASEHOLD_HOST: config.host,
-      LEASEHOLD_PORT: String(config.port),
-      LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
-      LEASEHOLD_PRESET: config.preset,
-      LEASEHOLD_TRUSTED_PROXIES: trustedProxiesOf(config, of.environment),
-      LEASEHOLD_URL: undefined,
-      LEASEHOLD_TOKEN: undefined,
-    }),
-    logPath: logPath(config.home, 'controller'),
-    stopTimeoutMs: CONTROLLER_STOP_TIMEOUT_MS,
-  };
+  return specOf('controller', config, of, {
+    DATABASE_URL: of.databaseUrl,
+    LEASEHOLD_HOST: config.host,
+    LEASEHOLD_PORT: String(config.port),
+    LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
+    LEASEHOLD_PRESET: config.preset,
+    LEASEHOLD_TRUSTED_PROXIES: trustedProxiesOf(config, of.environment),
+    LEASEHOLD_URL: undefined,
+    LEASEHOLD_TOKEN: undefined,
+  });
 }
 
 /**
@@ -67,23 +63,16 @@ function trustedProxiesOf({ host }: CliConfig, own: Environment): string | undef
 /** How the console is started. It sees the controller alone, and has no token. */
 export function consoleSpec(
   config: CliConfig,
-  of: { environment: Environment; programPath: string; controllerUrl: string },
+  of: ProgramPlace & { controllerUrl: string },
 ): ChildSpec {
-  return {
-    name: 'console',
-    args: [of.programPath],
-    env: variables(of.environment, {
-      ...SECRETS_OF_CONTROLLERS,
-      LEASEHOLD_HOME: config.home,
-      LEASEHOLD_HOST: config.host,
-      LEASEHOLD_CONSOLE_PORT: String(config.consolePort),
-      LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
-      LEASEHOLD_URL: of.controllerUrl,
-      LEASEHOLD_TOKEN: undefined,
-    }),
-    logPath: logPath(config.home, 'console'),
-    stopTimeoutMs: CONSOLE_STOP_TIMEOUT_MS,
-  };
+  return specOf('console', config, of, {
+    ...SECRETS_OF_CONTROLLERS,
+    LEASEHOLD_HOST: config.host,
+    LEASEHOLD_CONSOLE_PORT: String(config.consolePort),
+    LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
+    LEASEHOLD_URL: of.controllerUrl,
+    LEASEHOLD_TOKEN: undefined,
+  });
 }
 
 /** The origin of the console: as configured, or else for a browser on this machine. */
@@ -97,34 +86,32 @@ export function consoleOriginOf(config: CliConfig): string {
 /** How the drone's agent is started. It never sees the database. */
 export function agentSpec(
   config: CliConfig,
-  of: {
-    environment: Environment;
-    programPath: string;
-    configPath: string;
-    controllerUrl: string;
-    token: string;
-  },
+  of: ProgramPlace & { configPath: string; controllerUrl: string; token: string },
 ): ChildSpec {
-  return {
-    name: 'drone',
-    args: [of.programPath, 'agent', '--config', of.configPath],
-    env: variables(of.environment, {
-      ...SECRETS_OF_CONTROLLERS,
-      LEASEHOLD_HOME: config.home,
-      LEASEHOLD_PRESET: config.preset,
-      LEASEHOLD_URL: of.controllerUrl,
-      LEASEHOLD_TOKEN: of.token,
-    }),
-    logPath: logPath(config.home, 'drone'),
-    stopTimeoutMs: AGENT_STOP_TIMEOUT_MS,
-  };
+  const spec = specOf('drone', config, of, {
+    ...SECRETS_OF_CONTROLLERS,
+    LEASEHOLD_PRESET: config.preset,
+    LEASEHOLD_URL: of.controllerUrl,
+    LEASEHOLD_TOKEN: of.token,
+  });
+  return { ...spec, args: [...spec.args, 'agent', '--config', of.configPath] };
 }
 
-/** Our own environment with some variables set and others removed. */
-function variables(own: Environment, changes: Environment): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries({ ...own, ...changes }).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined,
+/** A process of this home, with our own environment, some variables set and others removed. */
+function specOf(
+  name: keyof typeof STOP_TIMEOUTS_MS,
+  { home }: CliConfig,
+  { environment, programPath }: ProgramPlace,
+  changes: Environment,
+): ChildSpec {
+  const env: Environment = { ...environment, LEASEHOLD_HOME: home, ...changes };
+  return {
+    name,
+    args: [programPath],
+    env: Object.fromEntries(
+      Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
     ),
-  );
+    logPath: join(home, 'logs', `${name}.log`),
+    stopTimeoutMs: STOP_TIMEOUTS_MS[name],
+  };
 }

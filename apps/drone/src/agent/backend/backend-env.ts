@@ -39,7 +39,8 @@ export function isForbiddenEnvName(name: string): boolean {
   return FORBIDDEN.some((names) => names.test(name));
 }
 
-export interface BackendEnvInput {
+/** The whole environment of a backend. Leasehold's variables come last and cannot be overridden. */
+export function backendEnv(input: {
   readonly inherited: Readonly<Record<string, string | undefined>>;
   readonly program: Readonly<Record<string, string>>;
   readonly requested: Readonly<Record<string, string>>;
@@ -48,10 +49,7 @@ export interface BackendEnvInput {
   readonly fencingToken: string;
   readonly backendId: string;
   readonly port: number;
-}
-
-/** The whole environment of a backend. Leasehold's variables come last and cannot be overridden. */
-export function backendEnv(input: BackendEnvInput): Record<string, string> {
+}): Record<string, string> {
   const inherited = INHERITED.flatMap((name) => {
     const value = input.inherited[name];
     return value === undefined ? [] : [[name, value] as const];
@@ -69,15 +67,10 @@ export function backendEnv(input: BackendEnvInput): Record<string, string> {
   };
 }
 
-export interface SpawnRequest {
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-}
-
 /** Why a program does not take what a request passes; undefined when it does. */
 export function requestProblem(
   program: { readonly allowArgs: boolean; readonly allowEnv: readonly string[] },
-  request: SpawnRequest,
+  request: { readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> },
 ): string | undefined {
   if (request.args.length > 0 && !program.allowArgs) return 'the program takes no arguments';
   const refused = Object.keys(request.env).filter(

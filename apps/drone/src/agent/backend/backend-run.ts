@@ -21,8 +21,7 @@ import {
 } from '@leasehold/keys-core';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BackendSnapshot, ExtendRequest } from '../../warden/link/protocol.ts';
-import { notesOf, startRequestOf } from './launch-request.ts';
-import type { BackendNotes } from '../notes.ts';
+import { notesOf, startRequestOf, type BackendNotes } from './launch-request.ts';
 import { askAtMs, killAtMs } from '../warden-link/patience.ts';
 import { isAnswering } from './readiness.ts';
 import type { ReportLine } from './report-line.ts';

@@ -2,25 +2,22 @@ import net from 'node:net';
 
 /** Gives each backend a port of its own, out of a range or the one that its program names. */
 export class Ports {
-  readonly #host: string;
-  readonly #from: number;
-  readonly #to: number;
+  readonly #options: { readonly host: string; readonly from: number; readonly to: number };
   readonly #taken = new Set<number>();
   #next: number;
 
   constructor(options: { host: string; from: number; to: number }) {
-    this.#host = options.host;
-    this.#from = options.from;
-    this.#to = options.to;
+    this.#options = options;
     this.#next = options.from;
   }
 
   /** Undefined when every port is taken, by a backend or by another program of this machine. */
   async take(wanted: number | 'auto'): Promise<number | undefined> {
     if (wanted !== 'auto') return (await this.#tryTake(wanted)) ? wanted : undefined;
-    for (let tries = this.#from; tries <= this.#to; tries += 1) {
+    const { from, to } = this.#options;
+    for (let tries = from; tries <= to; tries += 1) {
       const port = this.#next;
-      this.#next = port >= this.#to ? this.#from : port + 1;
+      this.#next = port >= to ? from : port + 1;
       if (await this.#tryTake(port)) return port;
     }
     return undefined;
@@ -38,7 +35,7 @@ export class Ports {
   async #tryTake(port: number): Promise<boolean> {
     if (this.#taken.has(port)) return false;
     this.#taken.add(port);
-    if (await isFree(this.#host, port)) return true;
+    if (await isFree(this.#options.host, port)) return true;
     this.#taken.delete(port);
     return false;
   }

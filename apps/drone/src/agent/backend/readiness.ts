@@ -24,19 +24,12 @@ export function isAnswering(
 function takesConnection(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect({ host, port, timeout: TRY_TIMEOUT_MS });
-    const end = (isReady: boolean): void => {
-      socket.destroy();
-      resolve(isReady);
-    };
-    socket.once('connect', () => {
-      end(true);
-    });
-    socket.once('timeout', () => {
-      end(false);
-    });
-    socket.once('error', () => {
-      end(false);
-    });
+    for (const event of ['connect', 'timeout', 'error']) {
+      socket.once(event, () => {
+        socket.destroy();
+        resolve(event === 'connect');
+      });
+    }
   });
 }
 
@@ -50,12 +43,11 @@ function answersHttp(host: string, port: number, path: string): Promise<boolean>
         request.destroy();
       },
     );
-    request.once('timeout', () => {
-      request.destroy();
-      resolve(false);
-    });
-    request.once('error', () => {
-      resolve(false);
-    });
+    for (const event of ['timeout', 'error']) {
+      request.once(event, () => {
+        request.destroy();
+        resolve(false);
+      });
+    }
   });
 }

@@ -6,14 +6,15 @@
  * frees its key; before that, its id is recorded as never to be started.
  */
 import type { SpawnAction, TerminateAction } from '@leasehold/api';
+import { isFirstGrantPlausible } from '@leasehold/keys-core';
 import type { DroneConfig } from '../../config.ts';
 import type { BackendSnapshot } from '../../warden/link/protocol.ts';
+import { requestProblem } from './backend-env.ts';
 import { BackendRun } from './backend-run.ts';
-import { readNotes } from '../notes.ts';
+import { readNotes } from './launch-request.ts';
 import { ReportLine, type ReportContext } from './report-line.ts';
 import type { RunContext, StopRequest } from './run-types.ts';
 import type { BackendMark, SeenBackends } from './seen-backends.ts';
-import { spawnProblem } from './spawn-problem.ts';
 import type { WardenLink } from '../warden-link/warden-link.ts';
 
 export interface RunBookOptions {
@@ -136,18 +137,26 @@ export class RunBook {
     this.#options.onSpawned(run);
   }
 
+  /**
+   * Why a spawn cannot be carried out, for an operator; undefined when it can. Deadlines that were
+   * computed for another clock would let a backend run for as long as the clocks differ.
+   */
   #problemOf(action: SpawnAction): string | undefined {
     const { config, clockId, isStopping, runContext } = this.#options;
+    if (isStopping()) return 'the drone is stopping';
+    if (action.clockId !== clockId()) return 'its deadlines are of another clock';
+    if (!isFirstGrantPlausible(action.deadlines, action.ladder, runContext.nowMs())) {
+      return 'its deadlines have passed, or are of another clock';
+    }
     const program = config.programs[action.program];
-    return spawnProblem(action, {
-      isStopping: isStopping(),
-      clockId: clockId(),
-      nowMs: runContext.nowMs(),
-      program,
-      refusal: program && clockId() !== undefined ? runContext.placeOf(program).refusal : undefined,
-      hasRoom: this.#runs.size < config.capacity,
-      instanceCount: this.all().filter((run) => run.identity.programName === action.program).length,
-    });
+    if (program === undefined) return 'the drone does not offer the program';
+    const { refusal } = runContext.placeOf(program);
+    if (refusal !== undefined) return `the program cannot run here: ${refusal}`;
+    if (this.#runs.size >= config.capacity) return 'the drone is full';
+    const instances = this.all().filter((run) => run.identity.programName === action.program);
+    const instancesMax = program.resources?.instancesMax ?? Number.POSITIVE_INFINITY;
+    if (instances.length >= instancesMax) return 'the drone is at its limit for this program';
+    return requestProblem(program, action);
   }
 
   async #refuse({ backendId, program, ladder }: SpawnAction, detail: string): Promise<void> {

@@ -7,8 +7,9 @@ import type * as wire from './wire.ts';
  */
 export interface ControllerLink {
   /**
-   * Follows a session until the returned function is called. The connection is reopened
-   * automatically; each time, a new session begins with a message of its own.
+   * Follows a session until the returned function is called; a message or an end that was under way
+   * may still arrive then. The connection is reopened automatically; each time, a new session begins
+   * with a message of its own.
    */
   follow(input: wire.SessionInput, listener: SessionListener): () => void;
   /**

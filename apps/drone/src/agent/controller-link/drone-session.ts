@@ -54,11 +54,6 @@ export class DroneSession {
     this.#options = options;
   }
 
-  /** The newest session, while there is one. */
-  get current(): SessionRef | undefined {
-    return this.#current;
-  }
-
   /** Opens a session, in place of the present one if there is one. */
   open(input: SessionInput): void {
     this.close();

@@ -37,9 +37,7 @@ export class KeyRenewals {
       const requestId = run.tick(nowMs);
       if (requestId !== undefined) due.push({ run, requestId });
     }
-    for (let first = 0; first < due.length; first += LIMITS.renewalsPerCallMax) {
-      void this.#renew(due.slice(first, first + LIMITS.renewalsPerCallMax));
-    }
+    for (const page of pagesOf(due)) void this.#renew(page);
   }
 
   /**
@@ -47,12 +45,8 @@ export class KeyRenewals {
    * has until then. A key that cannot be renewed keeps the deadlines that it has.
    */
   async handOver(runs: readonly BackendRun[]): Promise<void> {
-    const pages: (readonly BackendRun[])[] = [];
-    for (let first = 0; first < runs.length; first += LIMITS.renewalsPerCallMax) {
-      pages.push(runs.slice(first, first + LIMITS.renewalsPerCallMax));
-    }
     try {
-      await Promise.all(pages.map((page) => this.#handOverPage(page)));
+      await Promise.all(pagesOf(runs).map((page) => this.#handOverPage(page)));
     } catch (error) {
       this.#options.log.warn(
         { err: error, count: runs.length },
@@ -130,4 +124,12 @@ export class KeyRenewals {
       }
     }
   }
+}
+
+/** The items in pages, each of them as large as one call may be. */
+function pagesOf<Item>(items: readonly Item[]): (readonly Item[])[] {
+  const size = LIMITS.renewalsPerCallMax;
+  return Array.from({ length: Math.ceil(items.length / size) }, (_page, index) =>
+    items.slice(index * size, (index + 1) * size),
+  );
 }

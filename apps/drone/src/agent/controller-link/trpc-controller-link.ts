@@ -1,4 +1,9 @@
-import { createControllerClient, leaseholdErrorOf, type ControllerClient } from '@leasehold/client';
+import {
+  createControllerClient,
+  leaseholdErrorOf,
+  type ControllerClient,
+  type ControllerClientOptions,
+} from '@leasehold/client';
 import { SessionSuperseded, type ControllerLink, type SessionListener } from './controller-link.ts';
 import type * as wire from './wire.ts';
 
@@ -13,47 +18,34 @@ const PING_MS = 500;
 const PONG_TIMEOUT_MS = 500;
 const RECONNECT_MS_MAX = 1_000;
 
-export interface TrpcControllerLinkOptions {
-  readonly urls: readonly string[];
-  readonly token: string;
-  readonly random: () => number;
-  readonly onConnection: (state: 'open' | 'closed') => void;
-}
-
 /** A {@link ControllerLink} over tRPC and WebSocket, to one of several controllers at a time. */
 export class TrpcControllerLink implements ControllerLink {
   readonly #client: ControllerClient;
 
-  constructor({ urls, token, random, onConnection }: TrpcControllerLinkOptions) {
+  constructor(options: Pick<ControllerClientOptions, 'url' | 'token' | 'random' | 'onConnection'>) {
     this.#client = createControllerClient({
-      url: urls,
-      token,
+      ...options,
       transport: 'ws',
       callTimeoutMs: CALL_TIMEOUT_MS,
       pingMs: PING_MS,
       pongTimeoutMs: PONG_TIMEOUT_MS,
       reconnectMsMax: RECONNECT_MS_MAX,
-      random,
-      onConnection,
     });
   }
 
   follow(input: wire.SessionInput, listener: SessionListener): () => void {
-    // Late messages of an unsubscribed session are dropped.
-    let isSubscribed = true;
     const subscription = this.#client.api.drones.session.subscribe(input, {
       onData: (message) => {
-        if (isSubscribed) listener.message(message);
+        listener.message(message);
       },
       onError: (error) => {
-        if (isSubscribed) listener.ended(error);
+        listener.ended(error);
       },
       onComplete: () => {
-        if (isSubscribed) listener.ended(undefined);
+        listener.ended(undefined);
       },
     });
     return () => {
-      isSubscribed = false;
       subscription.unsubscribe();
     };
   }

@@ -7,6 +7,7 @@ import {
   type BackendSnapshot,
   type ExtendRequest,
   type Reply,
+  type Request,
   type StartRequest,
   type StopRequest,
   type WardenEvent,
@@ -22,15 +23,9 @@ const EXTEND_ITEMS_MAX = 1_000;
 /** The rest of a request, around its backend, is far shorter than this. */
 const ENVELOPE_LENGTH = 100;
 
-/** The request of the protocol without its id. */
-type Question =
-  | { op: 'peek' | 'hello'; protocol: number; secret: string }
-  | { op: 'start'; backend: StartRequest }
-  | { op: 'extend'; items: readonly ExtendRequest[] }
-  | { op: 'stop'; stop: StopRequest }
-  | { op: 'note'; backendId: string; meta: unknown }
-  | { op: 'alive' | 'list' | 'shutdown' }
-  | { op: 'forget'; backendId: string };
+/** A request of the protocol without its id. */
+type Question = WithoutId<Request>;
+type WithoutId<Message> = Message extends unknown ? Omit<Message, 'id'> : never;
 
 interface Waiting {
   resolve(value: unknown): void;

@@ -36,13 +36,18 @@ export function decodeRequest(line: string): Request {
     case 'stop':
       return { id, op: 'stop', stop: decodeStop(fieldsOf(message['stop'], 'stop')) };
     case 'note':
-      return { id, op: 'note', backendId: backendIdOf(message), meta: message['meta'] ?? null };
+      return {
+        id,
+        op: 'note',
+        backendId: idOf(message, 'backendId'),
+        meta: message['meta'] ?? null,
+      };
     case 'alive':
     case 'list':
     case 'shutdown':
       return { id, op: message['op'] };
     case 'forget':
-      return { id, op: 'forget', backendId: backendIdOf(message) };
+      return { id, op: 'forget', backendId: idOf(message, 'backendId') };
     default:
       throw new ProtocolError(`unknown op ${JSON.stringify(message['op'])}`);
   }
@@ -66,7 +71,10 @@ function decodeStart(fields: Fields): StartRequest {
       ]),
     ),
     cwd: fields['cwd'] === null ? null : absolute(fields['cwd'], 'cwd'),
-    stopSignal: signalOf(fields),
+    stopSignal: matching(fields, 'stopSignal', {
+      form: /^SIG[A-Z0-9]{2,10}$/u,
+      rule: 'the name of a signal',
+    }),
     stopGraceMs: numberOf(fields, 'stopGraceMs'),
     meta: fields['meta'] ?? null,
   };
@@ -89,7 +97,7 @@ function decodePlaces(fields: Fields): ProgramPlaces {
 
 function decodeExtend(fields: Fields): ExtendRequest {
   return {
-    backendId: backendIdOf(fields),
+    backendId: idOf(fields, 'backendId'),
     leaseId: stringOf(fields, 'leaseId'),
     softAtMs: numberOf(fields, 'softAtMs'),
     hardAtMs: numberOf(fields, 'hardAtMs'),
@@ -100,7 +108,7 @@ function decodeStop(fields: Fields): StopRequest {
   const mode = fields['mode'];
   if (mode !== 'soft' && mode !== 'hard') throw new ProtocolError('mode must be soft or hard');
   return {
-    backendId: backendIdOf(fields),
+    backendId: idOf(fields, 'backendId'),
     mode,
     reason: stringOf(fields, 'reason'),
     isKeyLost: fields['isKeyLost'] === true,
@@ -162,23 +170,16 @@ function absolute(value: unknown, name: string): string {
   return folder;
 }
 
-function backendIdOf(fields: Fields): string {
-  return idOf(fields, 'backendId');
-}
-
 /** Ids become names of files and folders, so their form is part of the protocol. */
 function idOf(fields: Fields, name: string): string {
-  const value = stringOf(fields, name);
-  if (!/^[a-z0-9-]{1,64}$/u.test(value)) {
-    throw new ProtocolError(`${name} must be 1 to 64 of a-z, 0-9 and "-"`);
-  }
-  return value;
+  return matching(fields, name, {
+    form: /^[a-z0-9-]{1,64}$/u,
+    rule: '1 to 64 of a-z, 0-9 and "-"',
+  });
 }
 
-function signalOf(fields: Fields): string {
-  const value = stringOf(fields, 'stopSignal');
-  if (!/^SIG[A-Z0-9]{2,10}$/u.test(value)) {
-    throw new ProtocolError('stopSignal must be the name of a signal');
-  }
+function matching(fields: Fields, name: string, of: { form: RegExp; rule: string }): string {
+  const value = stringOf(fields, name);
+  if (!of.form.test(value)) throw new ProtocolError(`${name} must be ${of.rule}`);
   return value;
 }

@@ -8,6 +8,7 @@
  * `hello` it takes command. The newest agent is obeyed, the former is told `superseded` and cut off.
  * All instants are readings of the boot clock of this machine.
  */
+import type { OfferedDeadlines } from '../deadlines.ts';
 
 /** Increased when the meaning of a message changes; a `hello` with another number is refused. */
 export const PROTOCOL_VERSION = 2;
@@ -50,11 +51,11 @@ export interface WardenIdentity {
   readonly isolation: IsolationFacts;
 }
 
-export interface StartRequest {
+export interface ExtendRequest extends OfferedDeadlines {
   readonly backendId: string;
-  readonly leaseId: string;
-  readonly softAtMs: number;
-  readonly hardAtMs: number;
+}
+
+export interface StartRequest extends ExtendRequest {
   /** From grant to hard, and from soft to hard: no deadline may be further ahead than the first. */
   readonly hardAfterMs: number;
   readonly softToHardMs: number;
@@ -88,13 +89,6 @@ export interface ProgramPlaces {
   readonly fixed: readonly string[];
 }
 
-export interface ExtendRequest {
-  readonly backendId: string;
-  readonly leaseId: string;
-  readonly softAtMs: number;
-  readonly hardAtMs: number;
-}
-
 export interface StopRequest {
   readonly backendId: string;
   readonly mode: 'soft' | 'hard';
@@ -106,13 +100,9 @@ export interface StopRequest {
 /** `gone`: every process of the backend has been seen to be gone. */
 export type BackendState = 'running' | 'stopping' | 'gone';
 
-export interface BackendSnapshot {
-  readonly backendId: string;
-  readonly leaseId: string;
+export interface BackendSnapshot extends ExtendRequest {
   readonly pid: number;
   readonly state: BackendState;
-  readonly softAtMs: number;
-  readonly hardAtMs: number;
   /** Why it was stopped; null while nobody stopped it. */
   readonly stopReason: string | null;
   readonly isKilled: boolean;

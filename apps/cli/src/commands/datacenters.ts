@@ -1,14 +1,17 @@
 import type { ControllerApi } from '@leasehold/client';
 import type { Command } from 'commander';
-import type { Cli } from '../../cli.ts';
-import { agoText } from '../../output/duration.ts';
-import { tableText, type Column } from '../../output/table.ts';
-import type { DatacenterView } from '../../views.ts';
+import type { Cli } from '../cli.ts';
+import { agoText } from '../output/duration.ts';
+import { tableText, type Column } from '../output/table.ts';
+import type { DatacenterView } from '../views.ts';
 
 type Datacenters = Awaited<ReturnType<ControllerApi['datacenters']['list']['query']>>;
 
-/** `leasehold datacenters ls`. */
-export function addDatacentersLs(cli: Cli, parent: Command): void {
+/** `leasehold datacenters`. */
+export function addDatacenters(cli: Cli, program: Command): void {
+  const parent = program
+    .command('datacenters')
+    .description('Show which datacenters can be reached');
   cli
     .leaf(
       parent,

@@ -1,0 +1,114 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { createControllerFetch } from '@leasehold/service-kit/controllers';
+import { Option, type Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { unreachable } from '../../failures/failure.ts';
+import { pageText, withPage } from '../../options.ts';
+import { printable } from '../../output/printable.ts';
+import type { Column } from '../../output/table.ts';
+import type { AuditListInput, AuditView } from '../../views.ts';
+
+/** `leasehold audit`. */
+export function addAudit(cli: Cli, program: Command): void {
+  const parent = program.command('audit').description('Show what operators did');
+  addLs(cli, parent);
+  addExport(cli, parent);
+}
+
+/** Adds the filters of a list and of an export. */
+function withFilters(command: Command): Command {
+  return command
+    .option('--actor <name>', 'by this actor')
+    .option('--action <procedure>', 'of this kind, such as drones.drain')
+    .option('--resource <resource>', 'to this: drone:d1, a lease id, or the name of a key')
+    .option('--from <instant>', 'from this instant on (ISO-8601)')
+    .option('--to <instant>', 'before this instant (ISO-8601)');
+}
+
+const COLUMNS: readonly Column<AuditView>[] = [
+  { head: 'at', text: (entry) => entry.at },
+  { head: 'actor', text: (entry) => printable(entry.actor) },
+  { head: 'role', text: (entry) => entry.role },
+  { head: 'action', text: (entry) => entry.action },
+  { head: 'resource', text: (entry) => printable(entry.resource) },
+  { head: 'reason', text: (entry) => (entry.reason === null ? '' : printable(entry.reason)) },
+];
+
+function addLs(cli: Cli, parent: Command): void {
+  withFilters(withPage(cli.leaf(parent, 'ls', 'List what operators did, newest first'))).action(
+    async (options: AuditListInput) => {
+      const page = await cli.client().audit.list.query(options);
+      cli.show(page, () => pageText(page, 'Nothing in the audit.', COLUMNS));
+    },
+  );
+}
+
+/** The format, the filters and the file, each only where it was given. */
+type ExportOptions = Readonly<Record<string, string>> & { readonly output?: string };
+
+function addExport(cli: Cli, parent: Command): void {
+  const command = cli
+    .leaf(parent, 'export', 'Export the audit as JSON or CSV')
+    .addOption(
+      new Option('--format <format>', 'of the file').choices(['json', 'csv']).default('json'),
+    )
+    .option(
+      '--output <file>',
+      'the file to write, by default standard output; it appears when it is complete',
+    );
+  withFilters(command).action(async ({ output, ...wanted }: ExportOptions) => {
+    const body = await download(cli, wanted);
+    if (output === undefined) {
+      for await (const text of body) cli.context.stdout(text);
+      return;
+    }
+    await writeWhole(output, body);
+    cli.show({ output }, () => `Written to ${output}.`);
+  });
+}
+
+/** @throws {LeaseError} with the code of the controller's refusal. */
+async function download(
+  cli: Cli,
+  wanted: Readonly<Record<string, string>>,
+): Promise<AsyncIterable<string>> {
+  const { urls, token } = cli.access();
+  const path = `/export/audit?${new URLSearchParams(wanted).toString()}`;
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await createControllerFetch(urls)(path, { headers });
+  if (!response.ok || response.body === null) throw await refusalIn(response);
+  return response.body.pipeThrough(new TextDecoderStream());
+}
+
+async function refusalIn(response: Response): Promise<Error> {
+  const text = await response.text();
+  try {
+    const { error } = JSON.parse(text) as {
+      error: { message: string; data: { leaseholdCode: string } };
+    };
+    const code = error.data.leaseholdCode;
+    if (Object.hasOwn(ERROR_CODES, code)) return new LeaseError(code as ErrorCode, error.message);
+  } catch {
+    // The server that answered is no controller.
+  }
+  return unreachable(
+    `${new URL(response.url).origin} is not a controller of this version.`,
+    'Set LEASEHOLD_URL to the address of a controller.',
+  );
+}
+
+/** Writes under another name until it is complete, so that nobody mistakes a part for the whole. */
+async function writeWhole(file: string, body: AsyncIterable<string>): Promise<void> {
+  const draft = `${file}.part`;
+  try {
+    await pipeline(Readable.from(body), createWriteStream(draft, { mode: 0o600 }));
+    await rename(draft, file);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}

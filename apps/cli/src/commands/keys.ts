@@ -1,0 +1,231 @@
+import type { ControllerApi } from '@leasehold/client';
+import type { KeyView } from '@leasehold/keys-core/keys';
+import type { Command } from 'commander';
+import {
+  nothingText,
+  RECENT_GRANTS,
+  recentFilter,
+  withAll,
+  withHolding,
+  withSort,
+  type GrantListOptions,
+} from '../arguments/recent.ts';
+import type { Cli } from '../cli.ts';
+import { refusal, usageFailure } from '../failures/failure.ts';
+import {
+  pageText,
+  withDatacenter,
+  withDatacenters,
+  withKey,
+  withNamespace,
+  withPage,
+  withReason,
+  type ActOptions,
+  type PageOptions,
+} from '../options.ts';
+import { agoText } from '../output/duration.ts';
+import { EVENT_COLUMNS, remainingText, WAITER_COLUMNS } from '../output/lease-text.ts';
+import { printable, printableOr } from '../output/printable.ts';
+import { detailsText, placed, type Column } from '../output/table.ts';
+import type { KeyListInput } from '../views.ts';
+import { addRenewal } from './renewal.ts';
+
+/** `leasehold keys`. */
+export function addKeys(cli: Cli, program: Command): void {
+  const parent = program.command('keys').description('List, inspect and revoke keys');
+  addLs(cli, parent);
+  addShow(cli, parent);
+  addRevoke(cli, parent);
+  addRenewal(cli, parent, {
+    router: 'keys',
+    argument: '<name>',
+    descriptions: {
+      blockRenewal:
+        'Let a key expire: it is not renewed any more, and its backend stops by its deadline',
+      allowRenewal:
+        'Undo block-renewal, if the key has not expired and its backend is not stopping',
+    },
+    withOptions: withKey,
+    find: async (client, name, options: KeyOptions) => {
+      const { leaseId, datacenter } = await findKey(client, name, options);
+      return { leaseId, datacenter, shownAs: printable(name) };
+    },
+  });
+  addWaiters(cli, parent);
+  addHistory(cli, parent);
+}
+
+/** The options of a command on one key. */
+interface KeyOptions extends ActOptions {
+  readonly namespace: string;
+}
+
+/** The key of this name. @throws {CliFailure} `key.not_found` when it was never held, or may not be seen. */
+async function findKey(
+  client: ControllerApi,
+  name: string,
+  { namespace, datacenter }: KeyOptions,
+): Promise<KeyView> {
+  const view = await client.keys.get.query({ name, namespace, datacenter });
+  if (view !== null) return view;
+  const where = namespace === '' ? '' : ` in namespace ${printable(namespace)}`;
+  throw refusal(
+    'key.not_found',
+    `There is no key ${printable(name)}${where}.`,
+    'Names are compared byte for byte, and a key may be in a --namespace. `leasehold keys ls --all` shows all.',
+  );
+}
+
+const COLUMNS: readonly Column<KeyView>[] = [
+  { head: 'key', text: (key) => printable(key.name) },
+  { head: 'namespace', text: (key) => printableOr(key.namespace, '') },
+  { head: 'tag', text: (key) => printableOr(key.tag, '') },
+  { head: 'phase', text: (key) => key.phase },
+  { head: 'remaining', text: remainingText, align: 'right' },
+  { head: 'backend', text: (key) => printableOr(key.backendId) },
+  { head: 'status', text: (key) => key.backendStatus ?? '-' },
+  { head: 'drone', text: (key) => printableOr(key.droneId) },
+  { head: 'token', text: (key) => key.fencingToken },
+  { head: 'granted', text: (key) => agoText(key.grantedAt, key.asOf) },
+  {
+    head: 'waiters',
+    text: (key) => (key.waiters === 0 ? '' : String(key.waiters)),
+    align: 'right',
+  },
+];
+
+type LsOptions = KeyListInput & GrantListOptions & { readonly drone?: string };
+
+function addLs(cli: Cli, parent: Command): void {
+  const command = cli.leaf(parent, 'ls', 'List keys, who holds them, and for how much longer');
+  withAll(withDatacenters(withPage(command)), RECENT_GRANTS)
+    .option('--namespace <namespace>', 'in this namespace and its children')
+    .option('--name <name>', 'of this name')
+    .option('--prefix <text>', 'whose name begins with this');
+  withHolding(command)
+    .option('--drone <drone>', 'on this drone')
+    .option('--tag <tag>', 'under this tag');
+  withSort(command).action(async (options: LsOptions) => {
+    const { all, desc, drone, ...same } = options;
+    const page = await cli.client().keys.list.query({
+      ...same,
+      droneId: drone,
+      ...recentFilter({ ...same, all }, RECENT_GRANTS),
+      // As the help says, and as in lists of leases.
+      includeChildren: true,
+      direction: desc === true ? 'desc' : undefined,
+    });
+    const empty = nothingText('keys', options, RECENT_GRANTS);
+    cli.show(page, () => pageText(page, empty, placed(COLUMNS, options.datacenter)));
+  });
+}
+
+function addShow(cli: Cli, parent: Command): void {
+  withKey(cli.leaf(parent, 'show <name>', 'Show one key')).action(
+    async (name: string, options: KeyOptions) => {
+      const key = await findKey(cli.client(), name, options);
+      cli.show(key, () => keyText(key));
+    },
+  );
+}
+
+function keyText(key: KeyView): string {
+  return detailsText([
+    ['key', printable(key.name)],
+    ['namespace', printableOr(key.namespace)],
+    ['tag', printableOr(key.tag)],
+    ['phase', key.phase],
+    ['remaining', remainingText(key)],
+    ['holder', printableOr(key.holder)],
+    ['backend', printableOr(key.backendId)],
+    ['status', key.backendStatus ?? '-'],
+    ['fencing token', key.fencingToken],
+    ['lease id', key.leaseId],
+    ['granted', `${key.grantedAt}, ${agoText(key.grantedAt, key.asOf)}`],
+    ['renewed', `${key.renewedAt}, ${agoText(key.renewedAt, key.asOf)}`],
+    ['expires', key.expiresAt],
+    ['renewal', key.renewable ? 'allowed' : 'blocked'],
+    ['waiters', String(key.waiters)],
+    ['datacenter', key.datacenter],
+  ]);
+}
+
+type KeyPageOptions = PageOptions & Omit<KeyOptions, 'reason'>;
+
+function addHistory(cli: Cli, parent: Command): void {
+  const empty = 'Nothing has happened to this key, as far back as events are kept.';
+  withKeyPage(cli.leaf(parent, 'history <name>', 'Show what happened to a key')).action(
+    async (name: string, options: KeyPageOptions) => {
+      const page = await cli.client().keys.history.query({ name, ...options });
+      cli.show(page, () => pageText(page, empty, EVENT_COLUMNS));
+    },
+  );
+}
+
+function addWaiters(cli: Cli, parent: Command): void {
+  const about = 'List who waits for a key, first in line first';
+  withKeyPage(cli.leaf(parent, 'waiters <name>', about)).action(
+    async (name: string, options: KeyPageOptions) => {
+      const page = await cli.client().keys.waiters.query({ name, ...options });
+      cli.show(page, () => pageText(page, 'Nobody waits.', WAITER_COLUMNS));
+    },
+  );
+}
+
+function withKeyPage(command: Command): Command {
+  return withPage(withDatacenter(withNamespace(command)));
+}
+
+interface RevokeOptions extends KeyOptions {
+  readonly reason: string;
+  readonly force?: boolean;
+  readonly abandon?: boolean;
+}
+
+const REVOKE_HELP = `
+Without --force, renewal is blocked and the backend is told to stop. The key is free when the backend
+has stopped, or when the key has expired.
+
+--force ends the grant at once: no renewal or release of it succeeds any more, and the drone kills the
+backend. A drone that cannot be reached kills it by its last deadline. The key is granted to nobody else
+until the backend has ended, or that deadline has passed.
+
+--force --abandon allows a new grant without that wait. Two backends may then run until the time that is
+printed. Only the fencing token distinguishes them.`;
+
+function addRevoke(cli: Cli, parent: Command): void {
+  const command = cli.leaf(parent, 'revoke <name>', 'Revoke a key');
+  withReason(withKey(command), true)
+    .option('--force', 'end the grant at once, and kill the backend')
+    .option('--abandon', 'with --force: do not wait until the backend is known to be gone')
+    .addHelpText('after', REVOKE_HELP)
+    .action(async (name: string, options: RevokeOptions) => {
+      const { reason, force: isForced = false, abandon: isAbandoned = false } = options;
+      if (isAbandoned && !isForced) throw usageFailure('--abandon needs --force.');
+      const client = cli.client();
+      const { leaseId, datacenter, phase } = await findKey(client, name, options);
+      const answer = await client.keys.revoke.mutate({
+        ...{ leaseId, reason, datacenter },
+        mode: isForced ? 'force' : 'graceful',
+        abandon: isAbandoned,
+      });
+      if (answer.outcome === 'gone') {
+        throw refusal('key.not_held', `Nobody holds ${printable(name)}: it is ${phase}.`);
+      }
+      cli.show(answer, () => revokedText(printable(name), answer, isAbandoned));
+    });
+}
+
+function revokedText(
+  name: string,
+  { outcome, stopsBy }: { outcome: string; stopsBy: string | null },
+  isAbandoned: boolean,
+): string {
+  const until = stopsBy ?? 'its last deadline';
+  if (outcome === 'revoking') {
+    return `${name} is being revoked: its backend was told to stop, and is gone by ${until}.`;
+  }
+  return isAbandoned
+    ? `${name} was revoked and is free. Its backend may run until ${until}, beside a new one.`
+    : `${name} was revoked. It can be granted again when its backend is gone, by ${until} at the latest.`;
+}

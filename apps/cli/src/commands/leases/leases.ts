@@ -1,0 +1,168 @@
+/** Leases, and environments, which are leases on another face. */
+import type { Command } from 'commander';
+import {
+  nothingText,
+  recentFilter,
+  withAll,
+  withHolding,
+  withSort,
+  type GrantListOptions,
+} from '../../arguments/recent.ts';
+import { parseScope, scopeText } from '../../arguments/scope.ts';
+import type { Cli } from '../../cli.ts';
+import {
+  missingText,
+  pageText,
+  withDatacenters,
+  withPage,
+  type ActOptions,
+  type PageOptions,
+} from '../../options.ts';
+import {
+  EVENT_COLUMNS,
+  leaseColumns,
+  leaseDetails,
+  WAITER_COLUMNS,
+} from '../../output/lease-text.ts';
+import { printable } from '../../output/printable.ts';
+import { tableText, type Column } from '../../output/table.ts';
+import type { LeaseListInput, LeaseTreeNode } from '../../views.ts';
+import { addRenewal } from '../renewal.ts';
+import {
+  ENVIRONMENTS,
+  findLease,
+  LEASES,
+  withScope,
+  type LeaseFace,
+  type ScopeOptions,
+} from './lease-face.ts';
+import { addRevoke } from './revoke.ts';
+import { addGuard, addRun } from './run.ts';
+
+/** `leasehold leases`. */
+export function addLeases(cli: Cli, program: Command): void {
+  const parent = program
+    .command('leases')
+    .description('List, inspect and revoke leases, and run commands under them');
+  addLs(cli, parent, LEASES);
+  addShow(cli, parent, LEASES);
+  addTree(cli, parent);
+  addWaiters(cli, parent);
+  addRevoke(cli, parent, LEASES);
+  addRenewal(cli, parent, {
+    router: 'leases',
+    argument: '<scope>',
+    descriptions: {
+      blockRenewal:
+        'Let a lease expire: it is not renewed any more, and its holder stops by its deadline',
+      allowRenewal:
+        'Undo block-renewal, if the lease has not expired; a holder that has stopped does not continue',
+    },
+    withOptions: withScope,
+    find: async (client, text, options: ScopeOptions) => {
+      const { scope, lease } = await findLease(LEASES, client, text, options);
+      const { datacenter } = options;
+      return { leaseId: lease.leaseId, datacenter, shownAs: scopeText(scope) };
+    },
+  });
+  addHistory(cli, parent, LEASES);
+  addRun(cli, parent);
+  addGuard(cli, parent);
+}
+
+/** `leasehold env`. */
+export function addEnvironments(cli: Cli, program: Command): void {
+  const parent = program.command('env').description('List, inspect and revoke environments');
+  addLs(cli, parent, ENVIRONMENTS);
+  addShow(cli, parent, ENVIRONMENTS);
+  addRevoke(cli, parent, ENVIRONMENTS);
+  addHistory(cli, parent, ENVIRONMENTS);
+}
+
+type LsOptions = LeaseListInput & GrantListOptions & { readonly children: boolean };
+
+function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace): void {
+  const about = noun === 'lease' ? 'and for how much longer' : 'and for which action';
+  const command = cli.leaf(parent, 'ls', `List ${router}, who holds them, ${about}`);
+  withAll(withDatacenters(withPage(command)), recency)
+    .option('--namespace <namespace>', 'in this namespace and its children')
+    .option('--no-children', 'with --namespace: not in its children')
+    .option('--name <name>', 'of this key')
+    .option('--prefix <text>', 'whose key begins with this');
+  withSort(withHolding(command)).action(async (options: LsOptions) => {
+    const { all, desc, children, ...same } = options;
+    const page = await cli.client()[router].list.query({
+      ...same,
+      ...recentFilter({ ...same, all }, recency),
+      includeChildren: children,
+      direction: desc === true ? 'desc' : undefined,
+    });
+    const empty = nothingText(router, options, recency);
+    cli.show(page, () => pageText(page, empty, leaseColumns(noun, options.datacenter)));
+  });
+}
+
+function addShow(cli: Cli, parent: Command, face: LeaseFace): void {
+  const { noun, argument } = face;
+  withScope(cli.leaf(parent, `show ${argument}`, `Show one ${noun}`)).action(
+    async (text: string, options: ScopeOptions) => {
+      const { lease } = await findLease(face, cli.client(), text, options);
+      cli.show(lease, () => leaseDetails(noun, lease));
+    },
+  );
+}
+
+const TREE_COLUMNS: readonly Column<LeaseTreeNode>[] = [
+  { head: 'namespace', text: nameInTree },
+  ...(['held', 'expiring', 'expired', 'free', 'waiters'] as const).map(
+    (count): Column<LeaseTreeNode> => ({
+      head: count,
+      text: (node) => String(node[count]),
+      align: 'right',
+    }),
+  ),
+];
+
+function addTree(cli: Cli, parent: Command): void {
+  withDatacenters(
+    cli.leaf(parent, 'tree [namespace]', 'Count leases by namespace, children included'),
+  ).action(async (namespace: string | undefined, { datacenter }: ActOptions) => {
+    const tree = await cli.client().leases.tree.query({ namespace, datacenter });
+    cli.show(tree, () => {
+      const rows = tree.items.length === 0 ? 'No leases.' : tableText(tree.items, TREE_COLUMNS);
+      return `${rows}${missingText(tree.unreachable)}`;
+    });
+  });
+}
+
+/** The whole name, so that it can be grepped and pasted, indented by its depth. */
+function nameInTree({ namespace }: LeaseTreeNode): string {
+  if (namespace === '') return '(root)';
+  return `${'  '.repeat(namespace.split('.').length)}${printable(namespace)}`;
+}
+
+type ScopePageOptions = PageOptions & Omit<ScopeOptions, 'reason'>;
+
+function addWaiters(cli: Cli, parent: Command): void {
+  const about = 'List who waits for a lease, first in line first';
+  withPage(withScope(cli.leaf(parent, 'waiters <scope>', about))).action(
+    async (text: string, { namespace, ...options }: ScopePageOptions) => {
+      const scope = parseScope(text, namespace);
+      const page = await cli.client().leases.waiters.query({ ...scope, ...options });
+      cli.show(page, () => pageText(page, 'Nobody waits.', WAITER_COLUMNS));
+    },
+  );
+}
+
+function addHistory(cli: Cli, parent: Command, face: LeaseFace): void {
+  const { noun, aNoun, router, argument } = face;
+  const empty = `Nothing has happened to this ${noun}, as far back as events are kept.`;
+  const about = `Show what happened to ${aNoun}`;
+  withPage(withScope(cli.leaf(parent, `history ${argument}`, about))).action(
+    async (text: string, { namespace, ...options }: ScopePageOptions) => {
+      const scope = parseScope(text, namespace);
+      const page = await cli.client()[router].history.query({ ...scope, ...options });
+      cli.show(page, () => pageText(page, empty, EVENT_COLUMNS));
+    },
+  );
+}
