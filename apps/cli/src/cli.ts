@@ -58,9 +58,7 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
     client(transport = 'http') {
       const { urls, token } = cli.access();
       const connection = createControllerClient({ url: urls, token, transport });
-      closers.push(() => {
-        void connection.close();
-      });
+      closers.push(() => void connection.close());
       return connection.api;
     },
     show(answer, text) {

@@ -22,7 +22,5 @@ export function follow<Data>(
       resolve();
     };
     stop.addEventListener('abort', leave, { signal: over.signal });
-  }).finally(() => {
-    over.abort();
-  });
+  }).finally(() => over.abort());
 }

@@ -18,14 +18,10 @@ function takeSignal(): AbortSignal {
   if (!isSignalTaken) {
     isSignalTaken = true;
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.on(name, () => {
-        onSignal(name);
-      });
+      process.on(name, () => onSignal(name));
     }
     // The process that started us with a channel, as `npm start` does, wants us to end with it.
-    process.once('disconnect', () => {
-      stopping.abort('disconnect');
-    });
+    process.once('disconnect', () => stopping.abort('disconnect'));
   }
   return stopping.signal;
 }
@@ -53,9 +49,7 @@ function passSignals(listener: (signal: NodeJS.Signals) => void): void {
       if (!isAgain) listener(name);
     });
   }
-  process.once('disconnect', () => {
-    listener('SIGTERM');
-  });
+  process.once('disconnect', () => listener('SIGTERM'));
 }
 
 /** Whether some output was lost, for example on a full disk. */

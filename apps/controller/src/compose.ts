@@ -77,16 +77,16 @@ async function serve(serving: Serving): Promise<Controller> {
   addAllGauges(serving, parts);
   const stopJobs = runInBackground(jobsOf(serving, parts), serving);
   const stop = async (): Promise<void> => {
-    const cutOff = setTimeout(() => {
-      server.server.closeAllConnections();
-    }, HTTP_FINISH_MS_MAX);
+    const cutOff = setTimeout(() => server.server.closeAllConnections(), HTTP_FINISH_MS_MAX);
     await server.close();
     clearTimeout(cutOff);
     await stopJobs();
     await parts.close();
-    await stats.flush(store).catch((error: unknown) => {
-      log.warn({ err: error }, 'the last statistics could not be written');
-    });
+    await stats
+      .flush(store)
+      .catch((error: unknown) =>
+        log.warn({ err: error }, 'the last statistics could not be written'),
+      );
   };
   let url: string;
   try {

@@ -58,9 +58,7 @@ function spaceWait(
         await time.pause(ms, stop);
         stop.throwIfAborted();
       },
-      onFull: (error) => {
-        log.error({ err: error }, 'a disk is full: waiting for space');
-      },
+      onFull: (error) => log.error({ err: error }, 'a disk is full: waiting for space'),
     });
 }
 

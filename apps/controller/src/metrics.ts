@@ -118,12 +118,8 @@ function instruments(registry: Registry) {
 
 function observerOf(to: Instruments, actionLabel: (action: string) => string): StoreObserver {
   return {
-    batch: (kind, size) => {
-      to.batches.observe({ kind }, size);
-    },
-    statement: (kind, durationMs) => {
-      to.statements.observe({ kind }, durationMs);
-    },
+    batch: (kind, size) => to.batches.observe({ kind }, size),
+    statement: (kind, durationMs) => to.statements.observe({ kind }, durationMs),
     grant: (face, outcome, status, action) => {
       to.grants.inc({ face, outcome, status });
       if (action === undefined) return;
@@ -134,33 +130,19 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
       if (action === undefined) return;
       to.environmentLease.observe({ action: actionLabel(action), outcome: 'granted' }, heldMs);
     },
-    renewal: (face, outcome, count) => {
-      to.renewals.inc({ face, outcome }, count);
-    },
-    release: (face, outcome) => {
-      to.releases.inc({ face, outcome });
-    },
-    waited: (face, durationMs, outcome) => {
-      to.waits.observe({ face, outcome }, durationMs);
-    },
-    handedOver: (face, durationMs) => {
-      to.handovers.observe({ face }, durationMs);
-    },
+    renewal: (face, outcome, count) => to.renewals.inc({ face, outcome }, count),
+    release: (face, outcome) => to.releases.inc({ face, outcome }),
+    waited: (face, durationMs, outcome) => to.waits.observe({ face, outcome }, durationMs),
+    handedOver: (face, durationMs) => to.handovers.observe({ face }, durationMs),
     // It still counts as a denied grant, as Plane counts it.
     joined: () => undefined,
     reaped: (face, lagMs) => {
       to.expiries.inc({ face });
       to.reaperLag.observe({ face }, lagMs);
     },
-    reapCallback: (outcome) => {
-      to.reapCallbacks.inc({ outcome });
-    },
-    clockJump: () => {
-      to.clockJumps.inc();
-    },
-    overstay: () => {
-      to.overstays.inc();
-    },
+    reapCallback: (outcome) => to.reapCallbacks.inc({ outcome }),
+    clockJump: () => to.clockJumps.inc(),
+    overstay: () => to.overstays.inc(),
   };
 }
 

@@ -53,9 +53,7 @@ export function createParts(serving: Serving) {
   });
   const events = createEventStream({
     store,
-    onError: (error) => {
-      log.warn({ err: error }, 'events could not be read; trying again');
-    },
+    onError: (error) => log.warn({ err: error }, 'events could not be read; trying again'),
   });
   const feed = createOutboxFeed(store, log);
   const whileLeader = leaderOf(serving);

@@ -47,9 +47,7 @@ export async function runDroneCommand({
     url: config.controllerUrls,
     token: config.token,
     random,
-    onConnection: (state) => {
-      log.info({ state }, 'connection to the controller');
-    },
+    onConnection: (state) => log.info({ state }, 'connection to the controller'),
   });
   const agent = new DroneAgent({
     config,

@@ -98,17 +98,11 @@ async function* watch(
         states.push(state);
         wake();
       },
-      onError: (thrown) => {
-        finish({ error: callErrorOf(thrown) });
-      },
-      onComplete: () => {
-        finish({});
-      },
+      onError: (thrown) => finish({ error: callErrorOf(thrown) }),
+      onComplete: () => finish({}),
     },
   );
-  const giveUp = (): void => {
-    finish({ error: linked.signal.reason });
-  };
+  const giveUp = (): void => finish({ error: linked.signal.reason });
   linked.signal.addEventListener('abort', giveUp, { once: true });
   if (linked.signal.aborted) giveUp();
   try {

@@ -35,9 +35,7 @@ export function linkSignals(signals: readonly (AbortSignal | undefined)[]): Link
       controller.abort(signal.reason);
     };
     signal.addEventListener('abort', follow, { once: true });
-    ends.push(() => {
-      signal.removeEventListener('abort', follow);
-    });
+    ends.push(() => signal.removeEventListener('abort', follow));
   }
   if (controller.signal.aborted) unlink();
   return { signal: controller.signal, [Symbol.dispose]: unlink };
@@ -46,9 +44,7 @@ export function linkSignals(signals: readonly (AbortSignal | undefined)[]): Link
 /** Settles as `promise` does, unless the signal aborts first: then rejects with its reason. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const giveUp = (): void => {
-      reject(signal.reason as Error);
-    };
+    const giveUp = (): void => reject(signal.reason as Error);
     if (signal.aborted) {
       // Nobody waits for it any more: its rejection must not go unhandled.
       promise.catch(() => undefined);
@@ -56,8 +52,6 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Prom
       return;
     }
     signal.addEventListener('abort', giveUp, { once: true });
-    promise.then(resolve, reject).finally(() => {
-      signal.removeEventListener('abort', giveUp);
-    });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
   });
 }

@@ -51,18 +51,14 @@ export function createBootClock(readMs: () => number = readBootMs): TickingClock
     const tickMs = nowMs();
     for (const listener of [...listeners]) {
       if (listeners.has(listener)) {
-        callApart(() => {
-          listener(tickMs);
-        });
+        callApart(() => listener(tickMs));
       }
     }
   };
 
   const onTick = (fn: (nowMs: number) => void): (() => void) => {
     // Wrapped, so that the same function may be given twice.
-    const listener = (tickMs: number): void => {
-      fn(tickMs);
-    };
+    const listener = (tickMs: number): void => fn(tickMs);
     listeners.add(listener);
     timer ??= setInterval(tick, TICK_MS);
     return () => {

@@ -7,7 +7,7 @@ export {
   schemaProblem,
   withSchema,
 } from './database-url.ts';
-export { parseEnvironment, type Environment } from './environment.ts';
+export { parseEnvironment, type ParsedEnvironment, type Environment } from './environment.ts';
 export { jsonOf } from './json.ts';
 export { listenProblem } from './listen-problem.ts';
 export { createLogger, LOG_LEVELS, type Logger, type LogLevel } from './log/logger.ts';

@@ -96,9 +96,7 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     run,
     listen() {
       for (const signal of SIGNALS) {
-        process.on(signal, () => {
-          end(signal);
-        });
+        process.on(signal, () => end(signal));
       }
       if (process.channel) {
         process.on('disconnect', () => {

@@ -112,9 +112,7 @@ function addWatch(cli: Cli, parent: Command): void {
       await follow<BackendStateView>(
         cli.context.signal(),
         (listener) => client.backends.watch.subscribe({ backendId }, listener),
-        (state) => {
-          cli.show(state, () => stateText(state));
-        },
+        (state) => cli.show(state, () => stateText(state)),
       );
     });
 }

@@ -47,9 +47,8 @@ export function addUp(cli: Cli, parent: Command): void {
         config,
         withConsole,
         progress,
-        onRunning: (run, signIn) => {
-          cli.show(run, () => runningText({ run, signIn, home: config.home, style: cli.style }));
-        },
+        onRunning: (run, signIn) =>
+          cli.show(run, () => runningText({ run, signIn, home: config.home, style: cli.style })),
       });
     });
 }

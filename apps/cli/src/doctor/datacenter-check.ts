@@ -102,9 +102,9 @@ function ask(url: URL, files: RequestOptions): Promise<string> {
         else reject(new Error(`it answers with ${String(response.statusCode)}`));
       });
     });
-    request.once('error', (error) => {
-      reject(signal.aborted ? new Error(`no answer in ${String(ANSWER_TIMEOUT_MS)} ms`) : error);
-    });
+    request.once('error', (error) =>
+      reject(signal.aborted ? new Error(`no answer in ${String(ANSWER_TIMEOUT_MS)} ms`) : error),
+    );
     request.end();
   });
 }

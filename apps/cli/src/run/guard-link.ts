@@ -69,9 +69,7 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
       if (!child.connected) resolve();
       // A guard that is gone cannot carry out the order; its end is reported.
       else {
-        child.send(order, () => {
-          resolve();
-        });
+        child.send(order, () => resolve());
       }
     });
 
@@ -127,13 +125,9 @@ function listenTo(
     onReport(report);
     add(report);
   });
-  child.once('error', () => {
-    add({ type: 'gone' });
-  });
+  child.once('error', () => add({ type: 'gone' }));
   // Comes after the last message, unlike `exit`.
-  child.once('close', () => {
-    add({ type: 'gone' });
-  });
+  child.once('close', () => add({ type: 'gone' }));
   return {
     until: (...types) =>
       new Promise((resolve) => {

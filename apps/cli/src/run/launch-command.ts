@@ -17,9 +17,9 @@ export async function findDeathSignal(searchPath: string): Promise<DeathSignal> 
   if (setpriv.outcome !== 'found') return [];
   const command = ['--pdeathsig', 'KILL', '--'];
   const works = await new Promise<boolean>((answer) => {
-    execFile(setpriv.path, [...command, 'true'], { timeout: PROBE_TIMEOUT_MS }, (error) => {
-      answer(error === null);
-    });
+    execFile(setpriv.path, [...command, 'true'], { timeout: PROBE_TIMEOUT_MS }, (error) =>
+      answer(error === null),
+    );
   });
   return works ? [setpriv.path, ...command] : [];
 }

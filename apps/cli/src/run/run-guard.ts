@@ -26,16 +26,10 @@ export async function runGuard(
     },
   });
   const over = new AbortController();
-  const stopTicking = clock.onTick(() => {
-    guard.tick();
-  });
-  process.on('message', (order: GuardOrder) => {
-    guard.take(order);
-  });
+  const stopTicking = clock.onTick(() => guard.tick());
+  process.on('message', (order: GuardOrder) => guard.take(order));
   for (const signal of SIGNALS) {
-    process.on(signal, () => {
-      guard.take({ type: 'signal', signal });
-    });
+    process.on(signal, () => guard.take({ type: 'signal', signal }));
   }
   process.once('disconnect', () => {
     if (!guard.orphaned()) over.abort();

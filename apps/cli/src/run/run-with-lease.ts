@@ -116,9 +116,7 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
         LEASEHOLD_LEASE_NAMESPACE: scope.namespace,
         LEASEHOLD_LEASE_KEY: scope.name,
       },
-      onStopping: (stop, leftMs) => {
-        cli.context.stderr(`${stoppingText(scope, stop, leftMs)}\n`);
-      },
+      onStopping: (stop, leftMs) => cli.context.stderr(`${stoppingText(scope, stop, leftMs)}\n`),
     });
   } finally {
     const leftMs = lease.remainingMs();

@@ -92,6 +92,12 @@ export function readRun(home: string): RunFile {
   return JSON.parse(readFileSync(join(home, 'run.json'), 'utf8')) as RunFile;
 }
 
+/** Kills a part of a run. Never `kill(0)`: that is the whole process group of the test. */
+export function killPart(pid: number | null): void {
+  if (pid === null) throw new Error('this part does not run');
+  process.kill(pid, 'SIGKILL');
+}
+
 /**
  * Every process that has to do with this home, by its command line or its environment: also a
  * forgotten one.

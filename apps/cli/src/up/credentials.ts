@@ -34,9 +34,9 @@ export function prepareCredentials(config: CliConfig, databaseUrl: string, drone
 async function prepareSignIn(store: Store, home: string): Promise<AdminSignIn | undefined> {
   const known = readCredentials(home);
   const first = { email: FIRST_ADMIN_EMAIL, name: 'Administrator' };
-  const made = await ensureFirstAdmin(store, first, (signIn) => {
-    writePrivateJson(credentialsPath(home), { ...known, console: signIn });
-  });
+  const made = await ensureFirstAdmin(store, first, (signIn) =>
+    writePrivateJson(credentialsPath(home), { ...known, console: signIn }),
+  );
   if (made !== undefined) return made;
   const kept: Partial<Record<keyof AdminSignIn, unknown>> = known?.console ?? {};
   if (typeof kept.email !== 'string' || typeof kept.password !== 'string') return undefined;

@@ -35,9 +35,7 @@ export async function startDatabase(
   try {
     const postgres = await supervisePostgres({
       dataDir: join(config.home, 'postgres'),
-      log: (line) => {
-        log.write(Buffer.from(`${line}\n`));
-      },
+      log: (line) => log.write(Buffer.from(`${line}\n`)),
       ...{ hooks, supervision },
     });
     return {

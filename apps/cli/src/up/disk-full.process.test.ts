@@ -10,6 +10,7 @@ import {
 import { createSmallDisk, waitUntil, type SmallDisk } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
+  killPart,
   readRun,
   startCommand,
   untilRunning,
@@ -126,7 +127,7 @@ test('a controller that starts on a full disk waits for space, and logs that', a
 test('PostgreSQL that ends on a full disk is restarted until there is space, and acknowledged grants are kept', async () => {
   const before = readRun(home);
   for (const pid of [before.pids.postgres, before.pids.controller]) {
-    process.kill(pid ?? 0, 'SIGKILL');
+    killPart(pid);
   }
   await waitUntil(() =>
     up.said().stdout.includes('PostgreSQL could not be started: its disk is full'),

@@ -97,19 +97,15 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
       postgres: database.pid,
     },
   });
-  const record = keepRunRecord(config.home, run, (error) => {
-    watch.state(`run.json could not be written, and is tried again: ${messageOf(error)}`);
-  });
+  const record = keepRunRecord(config.home, run, (error) =>
+    watch.state(`run.json could not be written, and is tried again: ${messageOf(error)}`),
+  );
   starting.atEnd(() => {
     record.close();
     return Promise.resolve();
   });
-  await whenSpace(() => {
-    record.write();
-  });
-  watch.onChange = () => {
-    record.update();
-  };
+  await whenSpace(() => record.write());
+  watch.onChange = () => record.update();
   return { run, signIn, failed: watch.failed };
 }
 

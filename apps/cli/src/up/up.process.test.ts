@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunFile } from '../config/home.ts';
 import {
   processesOf,
+  killPart,
   readRun,
   runCommand,
   startCommand,
@@ -163,7 +164,7 @@ describe('leasehold up', () => {
   });
 
   test('a controller that is killed is started again at the same address', async () => {
-    process.kill(run.pids.controller ?? 0, 'SIGKILL');
+    killPart(run.pids.controller);
 
     await waitUntil(() => readRun(home).pids.controller !== run.pids.controller);
 
@@ -174,7 +175,7 @@ describe('leasehold up', () => {
   });
 
   test('a console that is killed is started again at the same address', async () => {
-    process.kill(run.pids.console ?? 0, 'SIGKILL');
+    killPart(run.pids.console);
 
     await waitUntil(() => readRun(home).pids.console !== run.pids.console, { timeoutMs: 20_000 });
 
@@ -185,7 +186,7 @@ describe('leasehold up', () => {
 
   test('an agent that is killed is started again and goes on with its backends', async () => {
     const before = await answer<ConnectResult>('connect', 'adopted', '--program', 'room');
-    process.kill(run.pids.agent ?? 0, 'SIGKILL');
+    killPart(run.pids.agent);
 
     await waitUntil(() => readRun(home).pids.agent !== run.pids.agent);
     const after = await answer<ConnectResult>('connect', 'adopted', '--program', 'room');

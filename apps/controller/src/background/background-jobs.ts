@@ -69,9 +69,8 @@ async function removeOld(
   const pass = {
     clock: store.clock,
     signal,
-    onFailure: (kind: string, error: unknown) => {
-      log.warn({ err: error, kind }, 'old rows could not be removed; trying again');
-    },
+    onFailure: (kind: string, error: unknown) =>
+      log.warn({ err: error, kind }, 'old rows could not be removed; trying again'),
   };
   await removeOldFleetRows(store.prisma, retentionDays, pass);
   await removeOldLeaseRows(store.prisma, retentionDays, pass);

@@ -1,4 +1,5 @@
 /** What a controller does by itself, without being asked. */
+import { setMaxListeners } from 'node:events';
 import { LeaseError } from '@leasehold/keys-core';
 import type { WhileLeader } from '@leasehold/keys-core/leases';
 import { pause, type Store } from '@leasehold/keys-core/postgres';
@@ -27,6 +28,8 @@ const JITTER_SHARE = 0.2;
 export function runInBackground(jobs: readonly Job[], on: Background): () => Promise<void> {
   const stopping = new AbortController();
   const { signal } = stopping;
+  // Each job listens to it, and there are more of them than Node takes for a leak.
+  setMaxListeners(0, signal);
   const ended = jobs.map(async (job) => {
     await untilNext(job, on, signal);
     await repeat(job, on, signal);

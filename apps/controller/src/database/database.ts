@@ -69,19 +69,13 @@ async function ownDatabase(
   const postgres = await supervisePostgres({
     dataDir: join(config.home, 'postgres'),
     supervision,
-    log: (line) => {
-      log.debug({ line }, 'postgres');
-    },
+    log: (line) => log.debug({ line }, 'postgres'),
     hooks: {
-      restarting: (_name, death, delayMs) => {
-        log.error({ delayMs }, `PostgreSQL ${deathText(death)}; starting it again`);
-      },
-      restarted: () => {
-        log.warn('PostgreSQL runs again');
-      },
-      gaveUp: (_name, death) => {
-        fail(new LeaseError('store.unavailable', `PostgreSQL ${deathText(death)}, too often.`));
-      },
+      restarting: (_name, death, delayMs) =>
+        log.error({ delayMs }, `PostgreSQL ${deathText(death)}; starting it again`),
+      restarted: () => log.warn('PostgreSQL runs again'),
+      gaveUp: (_name, death) =>
+        fail(new LeaseError('store.unavailable', `PostgreSQL ${deathText(death)}, too often.`)),
     },
   });
   const url = withSchema(postgres.url(OWN_DATABASE), config.schema);

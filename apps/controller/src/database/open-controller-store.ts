@@ -59,9 +59,7 @@ export function openControllerStore(
         );
       },
     },
-    onBackgroundError: (error) => {
-      log.warn({ err: error }, 'database connection');
-    },
+    onBackgroundError: (error) => log.warn({ err: error }, 'database connection'),
   });
   gauge(
     'hold_off_remaining_ms',

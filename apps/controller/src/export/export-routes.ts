@@ -51,9 +51,7 @@ function mountLists(scope: FastifyInstance, deps: ExportDeps, places: ExportPlac
       const list = exportListOf(request.params.list);
       if (list === undefined) throw new LeaseError('request.not_found');
       const gone = new AbortController();
-      reply.raw.once('close', () => {
-        gone.abort();
-      });
+      reply.raw.once('close', () => gone.abort());
       const caller = callerOf(request.raw);
       const life = httpCaller(request.raw, gone.signal);
       const { access } = caller;
@@ -141,8 +139,6 @@ function streamOf(
     const { incidentId, leaseholdCode } = describeError(error);
     log.warn({ ...what, incidentId, leaseholdCode, err: error }, 'an export was cut off');
   });
-  stream.once('close', () => {
-    clearTimeout(stall);
-  });
+  stream.once('close', () => clearTimeout(stall));
   return stream;
 }

@@ -217,9 +217,7 @@ class Use implements PrincipalUse {
       startWaiting: () => this.startWaiting(),
       mayHold: (count) => this.mayHold(count),
       startReserving: () => this.startReserving(),
-      noteHeld: (change) => {
-        this.noteHeld(change);
-      },
+      noteHeld: (change) => this.noteHeld(change),
     };
   }
 
@@ -266,9 +264,11 @@ class Use implements PrincipalUse {
   }
 
   #recount(): void {
-    this.#shared.held.refresh().catch((error: unknown) => {
-      this.#shared.log.warn({ err: error }, 'held leases could not be counted; trying again');
-    });
+    this.#shared.held
+      .refresh()
+      .catch((error: unknown) =>
+        this.#shared.log.warn({ err: error }, 'held leases could not be counted; trying again'),
+      );
   }
 
   #take(limit: 'connections' | 'streams' | 'waiters'): () => void {

@@ -29,18 +29,14 @@ export function openFairUse({
   );
   const rates = createRates({
     anonymousPerSecondMax: config.anonymous.callsPerSecond,
-    onRefusal: (limit) => {
-      refusals.inc({ limit, role: 'none' });
-    },
+    onRefusal: (limit) => refusals.inc({ limit, role: 'none' }),
   });
   // Monotonic, and cheap enough for each call; only fair use goes by it.
   const nowMs = (): number => performance.now();
   const fairUse = createFairUse({
     ...{ store, rates, nowMs, log },
     limits: config.limits,
-    onRefusal: (limit, role) => {
-      refusals.inc({ limit, role });
-    },
+    onRefusal: (limit, role) => refusals.inc({ limit, role }),
   });
   gauges('limit_use_ratio', 'Share of a limit that its heaviest user uses, from 0 to 1.', {
     label: 'limit',

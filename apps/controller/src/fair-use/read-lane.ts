@@ -79,9 +79,7 @@ class Lane implements ReadLane {
   #resumeWhenDue(principal: string): void {
     const aheadMs = (this.#answeredUntilMs.get(principal) ?? 0) - this.#nowMs();
     if (aheadMs > 0) {
-      setTimeout(() => {
-        this.#resumeWhenDue(principal);
-      }, aheadMs).unref();
+      setTimeout(() => this.#resumeWhenDue(principal), aheadMs).unref();
       return;
     }
     this.#answeredUntilMs.delete(principal);
@@ -95,12 +93,12 @@ class Lane implements ReadLane {
     if (waiting.sizeOf(principal) >= WAITING_PER_PRINCIPAL_MAX) {
       throw rateLimited('reads', WAITING_PER_PRINCIPAL_MAX);
     }
-    return new Promise((resolve) => {
+    return new Promise((resolve) =>
       waiting.push(principal, () => {
         this.#take(principal, kind);
         resolve();
-      });
-    });
+      }),
+    );
   }
 
   #hasPlace(kind: ReadKind): boolean {

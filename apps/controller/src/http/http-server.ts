@@ -56,9 +56,7 @@ function refuseWhileClosing(server: FastifyInstance): void {
       return;
     }
     // The server no longer owns the socket of an upgrade, and would not close it.
-    reply.raw.once('finish', () => {
-      request.raw.socket.destroySoon();
-    });
+    reply.raw.once('finish', () => request.raw.socket.destroySoon());
     replyWithError(reply, new LeaseError('controller.stopping'));
   });
 }

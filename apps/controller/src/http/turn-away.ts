@@ -38,9 +38,7 @@ export function turnAway(
     answer(first);
     return;
   }
-  socket.once('message', (data: RawData) => {
-    answer(textOf(data));
-  });
+  socket.once('message', (data: RawData) => answer(textOf(data)));
   socket.resume();
 }
 

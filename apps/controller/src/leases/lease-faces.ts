@@ -19,9 +19,9 @@ export function createLeaseFaces(deps: {
   readonly environmentLeaseMs: number;
 }) {
   const { store, leases, metrics, log, environmentLeaseMs } = deps;
-  const revocations = createRevocationWatch(store, (error) => {
-    log.warn({ err: error }, 'revocations could not be read; trying again');
-  });
+  const revocations = createRevocationWatch(store, (error) =>
+    log.warn({ err: error }, 'revocations could not be read; trying again'),
+  );
   const face = (name: 'lease' | 'environment'): LeaseFace => ({
     ...createLeaseService({
       ...{ store, leases, face: name },

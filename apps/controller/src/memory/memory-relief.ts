@@ -46,7 +46,5 @@ function collector(): () => void {
   v8.setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   v8.setFlagsFromString('--no-expose-gc');
-  return () => {
-    collect();
-  };
+  return () => collect();
 }

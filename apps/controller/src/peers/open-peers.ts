@@ -96,9 +96,7 @@ function openPeer(
     from,
     clock,
     reachability,
-    onCall: (outcome) => {
-      metrics.peerCall(datacenter, outcome);
-    },
+    onCall: (outcome) => metrics.peerCall(datacenter, outcome),
   });
   return { client, reachability };
 }

@@ -79,9 +79,7 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
 
   return {
     datacenter,
-    assertReachable: () => {
-      reachability.assertReachable();
-    },
+    assertReachable: () => reachability.assertReachable(),
     async connect(input, caller, signal) {
       reachability.assertReachable();
       // It waits for the key, and then for the backend.
@@ -198,9 +196,7 @@ function createCallMaker(deps: {
     const deadline = AbortSignal.timeout(timeoutMs);
     const silence = new AbortController();
     const ends = [deadline, silence.signal, ...(caller === undefined ? [] : [caller])];
-    const unwatch = reachability.onSilence(() => {
-      silence.abort();
-    });
+    const unwatch = reachability.onSilence(() => silence.abort());
     try {
       const answer = await send({ signal: AbortSignal.any(ends) });
       reachability.answered();

@@ -16,12 +16,8 @@ export function createPeerMetrics(registry: Registry) {
     ['datacenter', 'outcome'],
   );
   return {
-    resolved: (from: 'cache' | 'store' | 'nowhere') => {
-      resolves.inc({ from });
-    },
-    peerCall: (datacenter: string, outcome: CallOutcome) => {
-      calls.inc({ datacenter, outcome });
-    },
+    resolved: (from: 'cache' | 'store' | 'nowhere') => resolves.inc({ from }),
+    peerCall: (datacenter: string, outcome: CallOutcome) => calls.inc({ datacenter, outcome }),
   };
 }
 

@@ -111,9 +111,8 @@ async function openShared(
   });
   const reservations = createRememberingStore(shared, {
     store,
-    onForgotten: (error) => {
-      log.warn({ err: error }, 'an answer of the reservation store could not be cached');
-    },
+    onForgotten: (error) =>
+      log.warn({ err: error }, 'an answer of the reservation store could not be cached'),
   });
   const duties = createDuties({ datacenter, shared, reservations, store, log });
   try {

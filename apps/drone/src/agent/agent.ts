@@ -113,9 +113,7 @@ export class DroneAgent {
    * @throws {WardenLost} when no warden comes up.
    */
   async start(): Promise<void> {
-    this.#stopTicking = this.#options.clock.onTick((nowMs) => {
-      this.#tick(nowMs);
-    });
+    this.#stopTicking = this.#options.clock.onTick((nowMs) => this.#tick(nowMs));
     await this.#command.take();
   }
 
@@ -165,12 +163,8 @@ export class DroneAgent {
       wardens,
       log,
       runs: () => this.#book.all(),
-      examine: (isolation) => {
-        this.#examine(isolation);
-      },
-      openSession: (clockId, isolation) => {
-        this.#openSession(clockId, isolation);
-      },
+      examine: (isolation) => this.#examine(isolation),
+      openSession: (clockId, isolation) => this.#openSession(clockId, isolation),
       accepted: () => this.#session.ref().then(() => undefined),
       adopt: async (warden) => {
         await this.#book.adopt(warden);
@@ -180,9 +174,7 @@ export class DroneAgent {
         this.#session.close();
         this.#book.abandonAll();
       },
-      changed: (backend) => {
-        this.#book.observe(backend);
-      },
+      changed: (backend) => this.#book.observe(backend),
       onReplaced: () => void this.#letGo('replaced'),
     });
   }

@@ -23,9 +23,7 @@ export function namespaceCensus(parentPid: number): Census | undefined {
     openSync(`/proc/${String(parentPid)}/ns/pid_for_children`, 'r'),
   );
   if (file === undefined) return undefined;
-  const close = (): void => {
-    closeSync(file);
-  };
+  const close = (): void => closeSync(file);
   const namespace = readOrUndefined(() => readlinkSync(`/proc/self/fd/${String(file)}`));
   if (namespace === undefined || namespace === linkOf(process.pid)) {
     close();

@@ -134,12 +134,8 @@ export class Leash {
         onProblem(`the leash ended (${how})`);
         this.#restart = setTimeout(() => void this.#run(), RESTART_MS);
       };
-      child.once('error', (error) => {
-        ended(error.message);
-      });
-      child.once('exit', (code, signal) => {
-        ended(signal ?? String(code));
-      });
+      child.once('error', (error) => ended(error.message));
+      child.once('exit', (code, signal) => ended(signal ?? String(code)));
       (child.stdout as Readable).once('data', resolve);
     });
   }

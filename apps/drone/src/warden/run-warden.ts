@@ -84,12 +84,8 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   const warden: Warden = new Warden({
     launch: (request) => BackendProcess.prepare(request, context),
     nowMs: () => clock.nowMs(),
-    onActBy: (atMs) => {
-      leash.hold(atMs);
-    },
-    onChange: (backend) => {
-      server.tell(backend);
-    },
+    onActBy: (atMs) => leash.hold(atMs),
+    onChange: (backend) => server.tell(backend),
   });
 
   // The process that starts a warden has found that none answers here: what is left is a dead one's socket.

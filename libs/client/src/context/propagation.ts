@@ -89,13 +89,9 @@ export function receiveRemaining(
   const ending = sharedController();
   const endsAtMs = clock.nowMs() + (remainingMs ?? Infinity);
   const cancelTimer = Number.isFinite(endsAtMs)
-    ? clock.at(endsAtMs, () => {
-        end(new LeaseLost('expired'));
-      })
+    ? clock.at(endsAtMs, () => end(new LeaseLost('expired')))
     : undefined;
-  const hangUp = (): void => {
-    end(new LeaseLost('unreachable', { cause: requestSignal?.reason }));
-  };
+  const hangUp = (): void => end(new LeaseLost('unreachable', { cause: requestSignal?.reason }));
   const dispose = (): void => {
     cancelTimer?.();
     requestSignal?.removeEventListener('abort', hangUp);
@@ -121,9 +117,7 @@ export function receiveRemaining(
 export function runReceived<T>(received: ReceivedLease, fn: (signal: AbortSignal) => T): T {
   return finallyAfter(
     () => received.run(() => fn(received.signal)),
-    () => {
-      received[Symbol.dispose]();
-    },
+    () => received[Symbol.dispose](),
   );
 }
 

@@ -29,9 +29,7 @@ export class Declarations {
     this.#declared.set(definition.namespace.join('.'), definition);
     this.#unsent.add(definition);
     // Declarations that are made while a module loads are sent together.
-    queueMicrotask(() => {
-      this.send();
-    });
+    queueMicrotask(() => this.send());
   }
 
   /** Sends all again: the connection is new, and perhaps the controller and its database. */

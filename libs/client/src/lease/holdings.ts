@@ -44,9 +44,7 @@ export class Holdings implements LeaseOwner {
   adopt(lease: HeldLease): void {
     this.#leases.set(lease.leaseId, lease);
     this.#stopTicking ??= outsideOfWork(() =>
-      this.#machine.clock.onTick((nowMs) => {
-        this.tick(nowMs);
-      }),
+      this.#machine.clock.onTick((nowMs) => this.tick(nowMs)),
     );
     this.#judge([lease], this.#machine.clock.nowMs());
   }

@@ -36,9 +36,7 @@ export function openSession(options: SessionOptions): void {
           if (error instanceof LeaseholdCallError && !error.retryable) end();
           else openAgain();
         },
-        onComplete: () => {
-          openAgain();
-        },
+        onComplete: () => openAgain(),
       },
     );
     const end = (): void => {

@@ -21,9 +21,7 @@ export function deadlineLink(timeoutMs: number): TRPCLink<AppRouter> {
                 );
                 observer.error(TRPCClientError.from(cause));
               }, timeoutMs);
-        const stop = (): void => {
-          clearTimeout(timer);
-        };
+        const stop = (): void => clearTimeout(timer);
         const subscription = next(op)
           .pipe(tap({ error: stop, complete: stop }))
           .subscribe(observer);

@@ -78,9 +78,9 @@ class Runner implements BulkRunner {
   constructor(deps: BulkRunnerDeps) {
     this.#deps = deps;
     this.#closeHint = deps.store.hints.on(OPEN_TOPIC, () => {
-      this.runOnce().catch((error: unknown) => {
-        deps.log.warn({ err: error }, 'bulk actions could not be read; trying again');
-      });
+      this.runOnce().catch((error: unknown) =>
+        deps.log.warn({ err: error }, 'bulk actions could not be read; trying again'),
+      );
     });
   }
 
@@ -106,9 +106,7 @@ class Runner implements BulkRunner {
   async #carryOut(order: BulkOrder, stop: AbortController): Promise<void> {
     const { store, log, whileLeader } = this.#deps;
     const { bulkId } = order;
-    const closeHint = store.hints.on(bulkStopTopic(bulkId), () => {
-      stop.abort();
-    });
+    const closeHint = store.hints.on(bulkStopTopic(bulkId), () => stop.abort());
     try {
       await whileLeader(bulkLeaseName(bulkId), (on) => this.#pages(order, on), stop.signal);
     } catch (error) {

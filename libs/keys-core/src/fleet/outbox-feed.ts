@@ -70,9 +70,7 @@ export function createOutboxFeed(
       const fns = followers.get(droneId) ?? new Set();
       fns.add(fn);
       followers.set(droneId, fns);
-      const off = store.hints.on(`drone:${droneId}`, () => {
-        want([droneId]);
-      });
+      const off = store.hints.on(`drone:${droneId}`, () => want([droneId]));
       want([droneId]);
       return () => {
         off();

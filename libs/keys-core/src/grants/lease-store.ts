@@ -52,9 +52,7 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
     queueMax: QUEUE_MAX,
     isGathering: true,
   };
-  const counted = (kind: StatementKind) => (size: number) => {
-    store.observer.batch(kind, size);
-  };
+  const counted = (kind: StatementKind) => (size: number) => store.observer.batch(kind, size);
   const askAlone = createSlowLane(store);
   const grants = createCoalescer<GrantRequest, GrantOutcome>({
     ...common,

@@ -92,9 +92,9 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
   }
 
   submit(item: Item, signal?: AbortSignal): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      this.#enqueue([{ ...this.#callOf(item, signal), resolve, reject }], reject);
-    });
+    return new Promise((resolve, reject) =>
+      this.#enqueue([{ ...this.#callOf(item, signal), resolve, reject }], reject),
+    );
   }
 
   submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]> {
@@ -195,9 +195,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
       await this.#recover(batch, triesLeft, error);
       return;
     }
-    batch.forEach((call, index) => {
-      call.resolve(answers[index] as Answer);
-    });
+    batch.forEach((call, index) => call.resolve(answers[index] as Answer));
   }
 
   async #recover(batch: readonly Call<Item, Answer>[], triesLeft: number, error: unknown) {

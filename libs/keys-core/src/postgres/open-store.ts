@@ -110,9 +110,7 @@ export function openStore(options: StoreOptions): Store {
     guests: client(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS),
   };
   const { databaseUrl, clock, ids } = options;
-  const onJump = (jumpMs: number): void => {
-    observer.clockJump(jumpMs);
-  };
+  const onJump = (jumpMs: number): void => observer.clockJump(jumpMs);
   const { schema } = connectionOf(databaseUrl);
   const hints = openHints({ schema, sql: pools.prisma, clock, onError });
   const listener = new HintListener({ databaseUrl, hints, clock, onError });

@@ -76,9 +76,9 @@ export function createControllerFetch(urls: readonly string[]): ControllerFetch 
 
   async function once(url: string, path: string, init: RequestInit): Promise<Response> {
     const silent = new AbortController();
-    const stop = choice.watch(url, () => {
-      silent.abort(new ControllerSilent('the controller stopped answering'));
-    });
+    const stop = choice.watch(url, () =>
+      silent.abort(new ControllerSilent('the controller stopped answering')),
+    );
     try {
       const signals = [init.signal ?? undefined, silent.signal].filter((signal) => signal != null);
       const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.any(signals) });

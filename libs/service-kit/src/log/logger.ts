@@ -77,8 +77,6 @@ function standardOutput(): DestinationStream {
 function forReading(out: DestinationStream): DestinationStream {
   const lineOf = prettyFactory({ ignore: 'pid,name', translateTime: 'UTC:HH:MM:ss.l' });
   return {
-    write: (line) => {
-      out.write(lineOf(line));
-    },
+    write: (line) => out.write(lineOf(line)),
   };
 }

@@ -14,9 +14,7 @@ export function createSpaceWait(watch: FailureWatch, { stop, time }: Supervision
         await time.pause(ms, stop);
         stop.throwIfAborted();
       },
-      onFull: (error) => {
-        watch.state(`waiting for space on a disk: ${messageOf(error)}`);
-      },
+      onFull: (error) => watch.state(`waiting for space on a disk: ${messageOf(error)}`),
     });
 }
 

@@ -232,12 +232,8 @@ function startFailed(name: string, death: Death): Error {
 async function exitOf(child: ChildProcess): Promise<string> {
   if (child.exitCode === null && child.signalCode === null) {
     await new Promise<void>((resolve) => {
-      child.once('exit', () => {
-        resolve();
-      });
-      child.once('error', () => {
-        resolve();
-      });
+      child.once('exit', () => resolve());
+      child.once('error', () => resolve());
     });
   }
   return child.signalCode === null

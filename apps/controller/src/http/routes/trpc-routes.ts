@@ -21,9 +21,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
   mountSockets(server, PREFIX, deps);
   const trpcOptions: FastifyTRPCPluginOptions<typeof appRouter>['trpcOptions'] = {
     router: appRouter,
-    onError: ({ error, path }) => {
-      deps.failures.note(error, path);
-    },
+    onError: ({ error, path }) => deps.failures.note(error, path),
     createContext: ({ req, res, info }) => {
       const caller = callerOf(req.raw);
       const isStream = info.calls.some((call) => call.procedure?._def.type === 'subscription');

@@ -33,11 +33,7 @@ export function followLater(
   access: Access,
   response: ServerResponse,
 ): void {
-  const timer = setTimeout(() => {
-    followAccess(followed, access, response);
-  }, FOLLOWED_AFTER_MS);
+  const timer = setTimeout(() => followAccess(followed, access, response), FOLLOWED_AFTER_MS);
   timer.unref();
-  response.once('close', () => {
-    clearTimeout(timer);
-  });
+  response.once('close', () => clearTimeout(timer));
 }

@@ -42,9 +42,7 @@ export function admit(
       clearTimeout(timer);
       resolve({ outcome: 'refused', error, early });
     };
-    const closed = (): void => {
-      refuse(new LeaseError('auth.required'));
-    };
+    const closed = (): void => refuse(new LeaseError('auth.required'));
     // A message that has not ended yet is not delivered: only the bytes of the network show its length.
     const count = (chunk: Buffer): void => {
       receivedBytes += chunk.length;

@@ -25,9 +25,7 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
     super();
     this.use = use;
     this.#socket = socket;
-    const stall = setInterval(() => {
-      this.#endIfStalled();
-    }, LOOK_EVERY_MS);
+    const stall = setInterval(() => this.#endIfStalled(), LOOK_EVERY_MS);
     stall.unref();
     socket.once('close', () => {
       clearInterval(stall);

@@ -96,11 +96,7 @@ export function endSocket(socket: WebSocket, code: number, reason: string): void
   // The answer to a close is read even where nothing else is.
   socket.resume();
   socket.close(code, reason);
-  const timer = setTimeout(() => {
-    socket.terminate();
-  }, CLOSE_MS_MAX);
+  const timer = setTimeout(() => socket.terminate(), CLOSE_MS_MAX);
   timer.unref();
-  socket.once('close', () => {
-    clearTimeout(timer);
-  });
+  socket.once('close', () => clearTimeout(timer));
 }

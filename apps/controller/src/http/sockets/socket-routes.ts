@@ -58,9 +58,7 @@ export function mountSockets(
     wss: server.websocketServer,
     router: appRouter,
     experimental_encoder: callEncoder,
-    onError: ({ error, path }) => {
-      deps.failures.note(error, path);
-    },
+    onError: ({ error, path }) => deps.failures.note(error, path),
     createContext: ({ res, info }) => {
       const context = contexts.get(res)?.(info.signal);
       if (context === undefined) throw new LeaseError('auth.required');
@@ -164,9 +162,7 @@ function serve(
     } else if (text !== 'PONG') receive(text);
   };
   for (const text of early) take(text);
-  socket.on('message', (data) => {
-    take(textOf(data));
-  });
+  socket.on('message', (data) => take(textOf(data)));
   socket.resume();
 }
 
@@ -196,9 +192,7 @@ export async function acceptSockets(
         endSocket(socket, SERVICE_RESTART, 'restarting');
       }
       endStreams();
-      server.websocketServer.close(() => {
-        done();
-      });
+      server.websocketServer.close(() => done());
     },
   });
 }

@@ -104,9 +104,11 @@ function landing(signIn: SignIn, answer: AuthAnswer): string {
 async function withinTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      reject(new LeaseError('request.deadline', 'The identity provider did not answer in time.'));
-    }, PROVIDER_MS_MAX);
+    timer = setTimeout(
+      () =>
+        reject(new LeaseError('request.deadline', 'The identity provider did not answer in time.')),
+      PROVIDER_MS_MAX,
+    );
   });
   try {
     return await Promise.race([answer, tooLong]);

@@ -44,13 +44,9 @@ export class Ports {
 function isFree(host: string, port: number): Promise<boolean> {
   const server = net.createServer();
   return new Promise((resolve) => {
-    server.once('error', () => {
-      resolve(false);
-    });
+    server.once('error', () => resolve(false));
     server.listen({ host, port, exclusive: true }, () => {
-      server.close(() => {
-        resolve(true);
-      });
+      server.close(() => resolve(true));
     });
   });
 }

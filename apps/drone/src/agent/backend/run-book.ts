@@ -41,9 +41,7 @@ export class RunBook {
     this.#options = options;
     this.#runContext = {
       ...options.runContext,
-      onFinished: (backendId) => {
-        this.#forget(backendId);
-      },
+      onFinished: (backendId) => this.#forget(backendId),
     };
     this.#reportContext = {
       ...options.reportContext,
@@ -215,9 +213,9 @@ export class RunBook {
 
   #reportTerminated(backendId: string, detail: string): void {
     const line = new ReportLine(backendId, this.#reportContext);
-    void line.send({ status: 'terminated', reason: 'internal', detail }).then(() => {
-      this.#forget(backendId);
-    });
+    void line
+      .send({ status: 'terminated', reason: 'internal', detail })
+      .then(() => this.#forget(backendId));
   }
 
   #forget(backendId: string): void {

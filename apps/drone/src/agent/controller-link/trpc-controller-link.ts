@@ -35,19 +35,11 @@ export class TrpcControllerLink implements ControllerLink {
 
   follow(input: wire.SessionInput, listener: SessionListener): () => void {
     const subscription = this.#client.api.drones.session.subscribe(input, {
-      onData: (message) => {
-        listener.message(message);
-      },
-      onError: (error) => {
-        listener.ended(error);
-      },
-      onComplete: () => {
-        listener.ended(undefined);
-      },
+      onData: (message) => listener.message(message),
+      onError: (error) => listener.ended(error),
+      onComplete: () => listener.ended(undefined),
     });
-    return () => {
-      subscription.unsubscribe();
-    };
+    return () => subscription.unsubscribe();
   }
 
   async heartbeat(input: wire.HeartbeatInput, timeoutMs: number): Promise<void> {

@@ -60,9 +60,7 @@ export class SocketWardenLink implements WardenLink {
     this.#secret = secret;
     this.#channel = lineChannel(socket, {
       lengthMax: REPLY_LINE_MAX,
-      onLine: (line) => {
-        this.#receive(JSON.parse(line) as Reply | WardenEvent);
-      },
+      onLine: (line) => this.#receive(JSON.parse(line) as Reply | WardenEvent),
     });
     socket.on('error', () => socket.destroy());
     this.#ended = new Promise((resolve) => {
@@ -85,13 +83,13 @@ export class SocketWardenLink implements WardenLink {
     const socket = net.connect(socketPath);
     await new Promise<void>((resolve, reject) => {
       socket.once('connect', resolve);
-      socket.once('error', (cause) => {
+      socket.once('error', (cause) =>
         reject(
           isNobodyThere(cause)
             ? new WardenLost('no warden listens', { cause })
             : new WardenSilent('the warden takes no connection', { cause }),
-        );
-      });
+        ),
+      );
     });
     const link = new SocketWardenLink(socket, secret, options);
     try {

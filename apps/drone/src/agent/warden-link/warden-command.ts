@@ -107,9 +107,11 @@ export class WardenCommand {
 
   /** Kills whatever the warden still runs, and ends it. */
   async shutdown(): Promise<void> {
-    await this.#warden?.shutdown().catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, 'the warden did not get the command to end');
-    });
+    await this.#warden
+      ?.shutdown()
+      .catch((error: unknown) =>
+        this.#options.log.warn({ err: error }, 'the warden did not get the command to end'),
+      );
   }
 
   /** Disconnects from the warden and leaves its backends to it. */
@@ -127,9 +129,7 @@ export class WardenCommand {
         log.error({}, 'a newer agent commands the warden; this one ends');
         onReplaced();
       },
-      lost: () => {
-        attachment.lost();
-      },
+      lost: () => attachment.lost(),
     };
     const warden = await wardens.supply(listener, {
       replyTimeoutMs: () => replyTimeoutMs(runs().map((run) => run.identity.ladder)),

@@ -29,9 +29,7 @@ export function wardenSource(options: WardenSupplyOptions): WardenSource {
       mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
       return (await findLiving(options, link, needs)) ?? (await startNew(options, link));
     },
-    end: (pid) => {
-      endWarden(options.stateDir, pid);
-    },
+    end: (pid) => endWarden(options.stateDir, pid),
   };
 }
 

@@ -240,9 +240,9 @@ async function isPossible(command: readonly string[]): Promise<boolean> {
 function outputOf(command: readonly string[]): Promise<string | undefined> {
   const [file = '', ...args] = command;
   return new Promise((resolve) => {
-    execFile(file, args, { timeout: PROBE_TIMEOUT_MS, killSignal: 'SIGKILL' }, (error, stdout) => {
-      resolve(error === null ? stdout.trim() : undefined);
-    });
+    execFile(file, args, { timeout: PROBE_TIMEOUT_MS, killSignal: 'SIGKILL' }, (error, stdout) =>
+      resolve(error === null ? stdout.trim() : undefined),
+    );
   });
 }
 

@@ -86,9 +86,7 @@ export class BackendProcess {
     const pid = await spawnedPid(child);
     const backend = new BackendProcess(child, {
       ...{ pid, means, stopSignal: request.stopSignal },
-      cleanUp: () => {
-        removeTemporary(folders.temporary, user, means);
-      },
+      cleanUp: () => removeTemporary(folders.temporary, user, means),
     });
     try {
       await backend.#ready(Math.min(request.softAtMs - nowMs(), LAUNCH_MS_MAX));
@@ -159,9 +157,10 @@ export class BackendProcess {
     });
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve, reject) => {
-      timer = setTimeout(() => {
-        reject(new Error('the launch chain did not become ready'));
-      }, timeoutMs);
+      timer = setTimeout(
+        () => reject(new Error('the launch chain did not become ready')),
+        timeoutMs,
+      );
       let report = '';
       reports.setEncoding('utf8');
       reports.on('data', (text: string) => {
@@ -179,9 +178,7 @@ export class BackendProcess {
         const failed = /^failed ([\s\S]*)$/u.exec(report)?.[1]?.trim();
         reject(new Error(failed ?? 'the launch chain ended before it was ready'));
       });
-    }).finally(() => {
-      clearTimeout(timer);
-    });
+    }).finally(() => clearTimeout(timer));
     if (!this.#means.facts.pidNamespace) return;
     const census = namespaceCensus(this.pid);
     if (census === undefined) {

@@ -36,9 +36,7 @@ export class OutputLog extends Writable {
       done();
       return;
     }
-    this.#stream.write(chunk, () => {
-      done();
-    });
+    this.#stream.write(chunk, () => done());
   }
 
   override _final(done: () => void): void {

@@ -35,9 +35,7 @@ export class AgentServer {
 
   constructor(options: AgentServerOptions) {
     this.#options = options;
-    this.#server = net.createServer((socket) => {
-      this.#serve(socket);
-    });
+    this.#server = net.createServer((socket) => this.#serve(socket));
   }
 
   /** Whether an agent of this drone is connected, in command or not yet. */

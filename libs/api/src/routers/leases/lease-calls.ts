@@ -36,9 +36,9 @@ export async function renewing<Answer extends object>(
   witness: string | undefined,
   run: () => Promise<Answer>,
 ): Promise<Answer & Told> {
-  const considered = services.witness.consider(witness).catch((error: unknown) => {
-    services.reportFailure(error, procedure);
-  });
+  const considered = services.witness
+    .consider(witness)
+    .catch((error: unknown) => services.reportFailure(error, procedure));
   const answer = await run();
   await considered;
   return { ...answer, witness: services.witness.told() };

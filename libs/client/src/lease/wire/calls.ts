@@ -46,9 +46,9 @@ export async function callWithin<T>(
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const timeout = new AbortController();
-  const cancel = clock.at(clock.nowMs() + bounds.ms, () => {
-    timeout.abort(new OutcomeUnknownError());
-  });
+  const cancel = clock.at(clock.nowMs() + bounds.ms, () =>
+    timeout.abort(new OutcomeUnknownError()),
+  );
   using linked = linkSignals([bounds.signal, timeout.signal]);
   try {
     return await unlessAborted(call(linked.signal), linked.signal);

@@ -159,9 +159,7 @@ class Room implements WaitingRoom {
     let open = this.#lines.get(key);
     if (open === undefined) {
       const line = new Line(() => this.#store.clock.nowMs());
-      const closeHint = this.#store.hints.on(leaseTopic(request), () => {
-        line.look();
-      });
+      const closeHint = this.#store.hints.on(leaseTopic(request), () => line.look());
       open = { line, closeHint, userCount: 0 };
       this.#lines.set(key, open);
     }

@@ -111,9 +111,7 @@ class AcquireCall<Tx> {
         throw error;
       }
     };
-    return grantWithHook(store, request, hook, () => {
-      assertWanted(signal);
-    });
+    return grantWithHook(store, request, hook, () => assertWanted(signal));
   }
 
   async #wait(waitMs: number, first: Refused): Promise<Acquired> {
@@ -121,9 +119,8 @@ class AcquireCall<Tx> {
     const request = this.#request;
     const signal = this.#signal;
     const elapsedMs = (): number => this.#elapsedMs();
-    const waited = (outcome: 'granted' | 'gave_up'): void => {
+    const waited = (outcome: 'granted' | 'gave_up'): void =>
       store.observer.waited('lease', elapsedMs(), outcome);
-    };
     try {
       const outcome = await this.#deps.room.wait({
         request: { ...request, idempotencyKey: store.ids.uuid() },

@@ -91,12 +91,8 @@ async function tryStart(
     options.log,
   );
   const exited = new Promise<void>((resolve) => {
-    child.once('close', () => {
-      resolve();
-    });
-    child.once('error', () => {
-      resolve();
-    });
+    child.once('close', () => resolve());
+    child.once('error', () => resolve());
   });
   const { pid } = child;
   for (

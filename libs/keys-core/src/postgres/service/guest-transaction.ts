@@ -132,9 +132,7 @@ export async function withinBound<Result>(
     );
   let cancel = (): void => undefined;
   const overrun = new Promise<never>((_resolve, reject) => {
-    cancel = store.clock.at(endMs, () => {
-      reject(overran());
-    });
+    cancel = store.clock.at(endMs, () => reject(overran()));
   });
   try {
     return await Promise.race([work(), overrun]);

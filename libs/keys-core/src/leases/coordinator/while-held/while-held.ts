@@ -110,9 +110,7 @@ class Renewer {
   #keep({ renewAtMs, loseAtMs }: LeaseDeadlines): void {
     this.#failure = undefined;
     this.#cancelDeadline();
-    this.#cancelDeadline = this.#holding.clock.at(loseAtMs, () => {
-      this.#lose();
-    });
+    this.#cancelDeadline = this.#holding.clock.at(loseAtMs, () => this.#lose());
     this.#renewAt(renewAtMs);
   }
 

@@ -67,9 +67,7 @@ export function createWhileLeader({ store, holder, ttlMs, log }: WhileLeaderDeps
       lost.throwIfAborted();
     });
     try {
-      await held.finally(() => {
-        hints.notify(topic);
-      });
+      await held.finally(() => hints.notify(topic));
     } catch (error) {
       // Waits for the work that was under way when the lease was lost.
       await working.catch(() => undefined);
