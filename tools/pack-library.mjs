@@ -21,6 +21,11 @@ import ts from 'typescript';
 
 const CONDITION = '@leasehold/source';
 const root = path.join(import.meta.dirname, '..');
+const FORMAT = {
+  getCanonicalFileName: (file) => file,
+  getCurrentDirectory: () => root,
+  getNewLine: () => '\n',
+};
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
@@ -138,5 +143,7 @@ function emitDeclarations(entries, outDir) {
     ...{ noEmit: false, declaration: true, emitDeclarationOnly: true, noCheck: true },
     ...{ rootDir: root, outDir, rewriteRelativeImportExtensions: true },
   });
-  program.emit();
+  const { diagnostics } = program.emit();
+  // A type that a public one needs, and that its library does not export, for example.
+  if (diagnostics.length > 0) throw new Error(ts.formatDiagnostics(diagnostics, FORMAT));
 }

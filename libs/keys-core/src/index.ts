@@ -95,4 +95,13 @@ export {
 } from './kernel/fleet/backend-state.ts';
 export { backoffMs } from './holder/backoff.ts';
 export { type KeeperEffect, LeaseKeeper, isFirstGrantPlausible } from './holder/lease-keeper.ts';
-export type { Acted, Caller, DatedPage, EventView, Page, WaiterView } from './kernel/face-types.ts';
+export type {
+  Acted,
+  Caller,
+  DatedPage,
+  EventView,
+  Page,
+  RenewalChange,
+  Revoked,
+  WaiterView,
+} from './kernel/face-types.ts';

@@ -6,7 +6,13 @@ export {
   type SessionAuthority,
 } from './session-authority.ts';
 export { isAdminSignIn } from './sql/sign-in/admin-sign-in.ts';
-export { insertToken, type NewToken, type TokenBindings, tokensInForce } from './sql/api-tokens.ts';
+export {
+  insertToken,
+  type NewToken,
+  type TokenBindings,
+  tokensInForce,
+  type TokenView,
+} from './sql/api-tokens.ts';
 export {
   type AuditEntry,
   type AuditListInput,

@@ -1,5 +1,5 @@
 /** What apps and other slices may use. */
-export type { BackendStateView } from './fleet-views.ts';
+export type { BackendDetail, BackendStateView, BackendView, DroneView } from './fleet-views.ts';
 export { type BackendListInput, listBackends, type NamespaceLimits } from './sql/backends.ts';
 export { chooseDrone } from './sql/choose-drone.ts';
 export { countDrones, type DroneListInput } from './sql/drones.ts';

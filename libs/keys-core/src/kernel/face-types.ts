@@ -45,20 +45,8 @@ export interface GrantListInput {
   readonly limit: number;
 }
 
-/** The ladder of a grant, and how it ended: what a page needs to draw its deadlines. */
-export interface GrantTimes {
-  /** Counted from `renewedAt`: when it is renewed, stopped gently, stopped hard, and expired. */
-  readonly ladder: Ladder;
-  /** Until when its holder may still act, though it was ended by force; ISO-8601. */
-  readonly stopsBy: string | null;
-  /** What ended it; null while nothing has. A grant past its expiry is `expired`, reaped or not. */
-  readonly endReason: EndReason | null;
-  /** When it was released; null for any other end. */
-  readonly releasedAt: string | null;
-}
-
 /** A grant as operators see it on every face. Instants are ISO-8601 UTC strings, tokens decimal strings. */
-export interface GrantView extends GrantTimes, Named {
+export interface GrantView extends Named {
   readonly phase: Phase;
   readonly leaseId: string;
   readonly fencingToken: string;
@@ -68,6 +56,14 @@ export interface GrantView extends GrantTimes, Named {
   readonly expiresAt: string;
   readonly remainingMs: number;
   readonly renewable: boolean;
+  /** Counted from `renewedAt`: when it is renewed, stopped gently, stopped hard, and expired. */
+  readonly ladder: Ladder;
+  /** Until when its holder may still act, though it was ended by force; ISO-8601. */
+  readonly stopsBy: string | null;
+  /** What ended it; null while nothing has. A grant past its expiry is `expired`, reaped or not. */
+  readonly endReason: EndReason | null;
+  /** When it was released; null for any other end. */
+  readonly releasedAt: string | null;
   readonly waiters: number;
   readonly datacenter: string;
   readonly asOf: string;

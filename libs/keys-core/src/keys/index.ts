@@ -6,6 +6,7 @@ export {
   type ConnectResult,
   type KeyListInput,
   type KeyPage,
+  type KeyRenewResult,
   type KeyService,
   type KeyView,
   type SpawnRequest,

@@ -1,9 +1,7 @@
 import type { Named } from '../kernel/resource/resource.ts';
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
-import { phaseOf } from '../kernel/lease/lease.ts';
-import { type KeyRow, grantTimes, listKeys, ONE, resourcePage } from '../lists/index.ts';
+import { type KeyRow, grantView, listKeys, ONE, resourcePage } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { isoOf } from '../postgres/sql.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
@@ -36,25 +34,11 @@ export function listKeyPage(store: Store, input: KeyListInput, caller: Caller): 
 
 function viewOf(store: Store, row: KeyRow): KeyView {
   return {
-    name: row.name,
-    namespace: row.namespace,
+    ...grantView(store, row),
     tag: row.tag,
-    phase: phaseOf(row, row.asOf),
-    leaseId: row.leaseId,
-    fencingToken: row.fencingToken,
-    holder: row.holder,
     droneId: row.droneId,
     backendId: row.backendId,
     backendStatus: row.backendStatus as BackendStatus | null,
-    grantedAt: isoOf(row.grantedAt),
-    renewedAt: isoOf(row.renewedAt),
-    expiresAt: isoOf(row.expiresAt),
-    remainingMs: row.endReason === null ? Math.max(0, Math.round(row.expiresAt - row.asOf)) : 0,
-    renewable: row.renewable,
-    ...grantTimes(row),
-    waiters: row.waiters,
     reservationId: row.reservationId,
-    datacenter: store.datacenter,
-    asOf: isoOf(row.asOf),
   };
 }

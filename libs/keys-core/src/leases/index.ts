@@ -21,6 +21,7 @@ export {
   type LeaseListInput,
   type LeaseOperations,
   type LeaseTree,
+  type LeaseView,
 } from './lease-views.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countWaiters } from './sql/contention.ts';

@@ -1,11 +1,10 @@
 import type { Named } from '../kernel/resource/resource.ts';
-import { phaseOf } from '../kernel/lease/lease.ts';
 import { readContention, type WaiterRow } from './sql/contention.ts';
 import {
   type ListedLease,
   type NamespaceCounts,
   countByNamespace,
-  grantTimes,
+  grantView,
   idFrom,
   listLeases,
   ONE,
@@ -65,25 +64,11 @@ export function listLeasePage(
 
 function viewOf({ store, face }: LeaseReader, row: ListedLease): LeaseView {
   return {
-    name: row.name,
-    namespace: row.namespace,
-    phase: phaseOf(row, row.asOf),
-    leaseId: row.leaseId,
-    fencingToken: row.fencingToken,
-    holder: row.holder,
+    ...grantView(store, row),
     action: face === 'environment' ? row.tag : null,
     comment: row.comment,
     metadata: row.metadata,
     ttlMs: row.ttlMs,
-    grantedAt: isoOf(row.grantedAt),
-    renewedAt: isoOf(row.renewedAt),
-    expiresAt: isoOf(row.expiresAt),
-    remainingMs: row.endReason === null ? Math.max(0, Math.round(row.expiresAt - row.asOf)) : 0,
-    renewable: row.renewable,
-    ...grantTimes(row),
-    waiters: row.waiters,
-    datacenter: store.datacenter,
-    asOf: isoOf(row.asOf),
   };
 }
 

@@ -1,12 +1,5 @@
 /** What other slices may use. */
-export {
-  grantTimes,
-  historyPage,
-  idFrom,
-  ONE,
-  resourcePage,
-  waiterPage,
-} from './resource-reads.ts';
+export { grantView, historyPage, idFrom, ONE, resourcePage, waiterPage } from './resource-reads.ts';
 export { type KeyRow, listKeys } from './sql/key-list.ts';
 export { type ListedLease, listLeases } from './sql/lease-list.ts';
 export { withinLimits, withinNamespace } from './sql/lease-order.ts';

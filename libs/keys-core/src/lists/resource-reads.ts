@@ -10,7 +10,7 @@ import { isoOf } from '../postgres/sql.ts';
 import type {
   Caller,
   EventView,
-  GrantTimes,
+  GrantView,
   Page,
   WaiterView,
   GrantListInput,
@@ -56,15 +56,27 @@ export function mayRead(resource: { readonly namespace: string }, caller: Caller
   );
 }
 
-/** The times from which a page shows a grant's deadlines. */
-export function grantTimes(row: LeaseRow): GrantTimes {
+/** What the faces show alike of a resource that is, or was, held. */
+export function grantView(
+  { datacenter }: Pick<Store, 'datacenter'>,
+  row: LeaseRow & { readonly waiters: number },
+): GrantView {
+  const { name, namespace, leaseId, fencingToken, holder, renewable, waiters } = row;
   const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = row;
-  const isOver = phaseOf(row, row.asOf) === 'expired';
+  const phase = phaseOf(row, row.asOf);
   return {
+    ...{ name, namespace, phase, leaseId, fencingToken, holder },
+    grantedAt: isoOf(row.grantedAt),
+    renewedAt: isoOf(row.renewedAt),
+    expiresAt: isoOf(row.expiresAt),
+    remainingMs: row.endReason === null ? Math.max(0, Math.round(row.expiresAt - row.asOf)) : 0,
+    renewable,
     ladder: { renewAfterMs, softAfterMs, hardAfterMs, ttlMs },
     stopsBy: row.stopsBy === null ? null : isoOf(row.stopsBy),
-    endReason: (row.endReason as EndReason | null) ?? (isOver ? 'expired' : null),
+    endReason: (row.endReason as EndReason | null) ?? (phase === 'expired' ? 'expired' : null),
     releasedAt: row.releasedAt === null ? null : isoOf(row.releasedAt),
+    ...{ waiters, datacenter },
+    asOf: isoOf(row.asOf),
   };
 }
 

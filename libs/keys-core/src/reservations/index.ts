@@ -7,11 +7,18 @@ export { createRememberingStore } from './store/remembering-store.ts';
 export { createReservationService } from './reservation-service.ts';
 export type { ReservationStore } from './store/reservation-store.ts';
 export type {
+  Home,
   MoveInput,
+  PeerConnectOutcome,
+  PendingMove,
+  ReservationDetail,
   ReservationListInput,
   ReservationService,
   ReservationUse,
+  ReservationView,
+  Resolved,
 } from './reservation-types.ts';
+export type { ReservationStatus } from './sql/activate.ts';
 export { createResolver, type Resolver } from './resolving/resolver.ts';
 export {
   type Membership,

@@ -1,5 +1,4 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
-import { prettyFactory } from 'pino-pretty';
 import { boundedError } from './bounded-error.ts';
 import { createRepeatHook } from './repeated-lines.ts';
 import { hideSecrets } from './secrets.ts';
@@ -15,8 +14,6 @@ export interface LoggerOptions {
   /** Which process this is: `controller`, `agent`, `warden`. */
   readonly name: string;
   readonly level: LogLevel | (string & {});
-  /** Lines for people instead of JSON. */
-  readonly pretty?: boolean | undefined;
   /** Where it goes; by default to the standard output. */
   readonly destination?: DestinationStream | undefined;
 }
@@ -35,13 +32,7 @@ const SECRET_FIELDS = ['token', 'secret', 'password', 'authorization', 'cookie']
  * written stops nothing: it is written later, or lost. Warnings and errors that repeat are written
  * once with a count, see `repeated-lines.ts`; errors are cut to a bounded size.
  */
-export function createLogger({
-  name,
-  level,
-  pretty: forPeople,
-  destination,
-}: LoggerOptions): Logger {
-  const out = destination ?? standardOutput();
+export function createLogger({ name, level, destination }: LoggerOptions): Logger {
   const writeOnce = createRepeatHook();
   return pino(
     {
@@ -63,7 +54,7 @@ export function createLogger({
         },
       },
     },
-    forPeople === true ? forReading(out) : out,
+    destination ?? standardOutput(),
   );
 }
 
@@ -72,11 +63,4 @@ function standardOutput(): DestinationStream {
   // Without a listener an error of the stream would end the process.
   out.on('error', () => undefined);
   return out;
-}
-
-function forReading(out: DestinationStream): DestinationStream {
-  const lineOf = prettyFactory({ ignore: 'pid,name', translateTime: 'UTC:HH:MM:ss.l' });
-  return {
-    write: (line) => out.write(lineOf(line)),
-  };
 }

@@ -164,7 +164,7 @@ function RungTable({
 }) {
   return (
     <table className={classes['rungs']}>
-      <caption className={classes['caption']}>Deadlines, and what happens at each</caption>
+      <caption className="visually-hidden">Deadlines, and what happens at each</caption>
       <thead>
         <tr>
           <th scope="col">Deadline</th>

@@ -1,5 +1,3 @@
-import { InvariantError } from '../errors/index.ts';
-
 /**
  * When a holder renews, stops gently and stops hard, and when the grant expires: milliseconds after
  * the grant or its latest renewal. The idea and the standard values are Plane's.
@@ -65,12 +63,6 @@ export function ladderProblems(ladder: Ladder, heartbeatMs: number): string[] {
     problems.push('two heartbeat intervals must be less than renew');
   }
   return problems;
-}
-
-/** @throws {InvariantError} listing every problem. */
-export function assertLadder(ladder: Ladder, heartbeatMs: number): void {
-  const problems = ladderProblems(ladder, heartbeatMs);
-  if (problems.length > 0) throw new InvariantError(`ladder: ${problems.join('; ')}`);
 }
 
 /** Whether two ladders have the same deadlines. */
