@@ -149,7 +149,7 @@ describe.concurrent('a client that stands still for twice its TTL', () => {
     clearInterval(asking);
     socket.destroy();
 
-    const acts = allWords([guarded], 'act').filter((word) => word.atMs > taken.atMs);
+    const acts = allWords([guarded], 'act').filter((word) => word.askedAtMs > taken.atMs);
     expect(acts, 'acts on a lease that another one has').toEqual([]);
     for (const { code, atMs } of allWords([guarded], 'prevented')) {
       expect(code).toBe('lease.lost');
@@ -167,7 +167,7 @@ describe.concurrent('a client that stands still for twice its TTL', () => {
     await waitUntil(() => allWords([guarded], 'prevented').length > 1);
 
     const acts = allWords([guarded], 'act');
-    expect(acts.filter((word) => word.atMs > taken.atMs)).toEqual([]);
+    expect(acts.filter((word) => word.askedAtMs > taken.atMs)).toEqual([]);
     expect(acts.some((word) => word.by === 'before the stall')).toBe(true);
     const prevented = allWords([guarded], 'prevented').map((word) => word.by);
     expect(prevented.slice(0, 2)).toEqual(['after the stall', 'microtask after the stall']);

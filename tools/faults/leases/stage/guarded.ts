@@ -6,6 +6,7 @@
 import { createServer } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createLeasehold } from '@leasehold/client';
+import { machineMs } from '../../stage/machine-time.ts';
 import { codeOf, endAsked, grantOf, ready, say, settings } from './program.ts';
 
 export interface GuardedSettings {
@@ -27,6 +28,8 @@ say({ kind: 'held', ...grantOf(lease) });
 const prevented = new Set<string>();
 
 function act(by: string): void {
+  // A process may be stopped between the check and the act, which only a fencing token detects.
+  const askedAtMs = machineMs();
   try {
     lease.assertHeld();
   } catch (error) {
@@ -34,7 +37,7 @@ function act(by: string): void {
     prevented.add(by);
     return;
   }
-  say({ kind: 'act', ...grantOf(lease), by });
+  say({ kind: 'act', ...grantOf(lease), by, askedAtMs });
 }
 
 setInterval(act, ACT_EVERY_MS, 'timer');

@@ -28,8 +28,8 @@ export type Said =
       readonly lateMs: number;
       readonly stallMs: number;
     })
-  /** Something that only a holder may do was done. */
-  | (Grant & { readonly kind: 'act'; readonly by: string })
+  /** Something that only a holder may do was done; `askedAtMs`: just before its check. */
+  | (Grant & { readonly kind: 'act'; readonly by: string; readonly askedAtMs: number })
   /** A guarded act was prevented. */
   | (Grant & { readonly kind: 'prevented'; readonly by: string; readonly code: string })
   /** An attempt came to nothing. */
