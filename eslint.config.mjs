@@ -2,7 +2,7 @@ import js from '@eslint/js';
 import nx from '@nx/eslint-plugin';
 import tseslint from 'typescript-eslint';
 import { CONSOLE } from './tools/lint/console.mjs';
-import { DATABASE, STORE, TESTING, TRPC_ERROR, noImportsOf } from './tools/lint/imports.mjs';
+import { DRIVERS, STORE, TESTING, TRPC_ERROR, noImportsOf } from './tools/lint/imports.mjs';
 import { KEYS_CORE } from './tools/lint/keys-core.mjs';
 import { boundaries } from './tools/lint/projects.mjs';
 import {
@@ -36,7 +36,7 @@ export default tseslint.config(
       '**/node_modules/**',
       '**/.next/**',
       '**/next-env.d.ts',
-      'libs/keys-core/src/postgres/generated/**',
+      'libs/core/src/testing/generated/**',
       '.nx/**',
     ],
   },
@@ -50,7 +50,7 @@ export default tseslint.config(
     },
     rules: {
       '@nx/enforce-module-boundaries': boundaries({ forTests: false }),
-      ...noImportsOf([TRPC_ERROR], [DATABASE, TESTING]),
+      ...noImportsOf([TRPC_ERROR], [DRIVERS, TESTING]),
       'no-restricted-syntax': ['error', PROCESS_ENV, UNSAFE_SQL, DEFAULT_EXPORT],
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': 'error',
@@ -74,7 +74,7 @@ export default tseslint.config(
   ...KEYS_CORE,
   {
     files: ['apps/drone/**/*.ts', 'libs/client/**/*.ts', 'libs/api/src/contract/**/*.ts'],
-    rules: noImportsOf([TRPC_ERROR], [DATABASE, TESTING, ...STORE]),
+    rules: noImportsOf([TRPC_ERROR], [DRIVERS, TESTING, ...STORE]),
   },
   ...CONSOLE,
   {
@@ -84,7 +84,7 @@ export default tseslint.config(
   },
   {
     files: ['libs/api/src/error-map.ts'],
-    rules: noImportsOf([], [DATABASE, TESTING]),
+    rules: noImportsOf([], [DRIVERS, TESTING]),
   },
   {
     // Files that run other programs, or use a timer of the machine: nothing here judges a grant.

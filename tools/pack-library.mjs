@@ -3,8 +3,7 @@
  *
  *   node tools/pack-library.mjs client --with api --with keys-core --with service-kit
  *
- * `--with` names a library of ours that is a part of it; `--alias MODULE=FILE` puts a file of the library
- * in the place of a module.
+ * `--with` names a library of ours that is a part of it.
  *
  * In this repository a library is read from its sources, with those of the libraries it is made of.
  * Published, it is one file of code and one of types: what is ours is inside, what others maintain
@@ -31,18 +30,11 @@ const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: {
     with: { type: 'string', multiple: true, default: [] },
-    alias: { type: 'string', multiple: true, default: [] },
   },
 });
 await packLibrary(path.join(root, 'libs', positionals[0]), values.with);
 
 async function packLibrary(folder, madeOf) {
-  const alias = Object.fromEntries(
-    values.alias.map((text) => {
-      const [module, file] = text.split('=');
-      return [module, path.join(folder, file)];
-    }),
-  );
   const dist = path.join(folder, 'dist');
   const entry = path.join(folder, 'src', 'index.ts');
   const source = JSON.parse(await readFile(path.join(folder, 'package.json'), 'utf8'));
@@ -60,10 +52,7 @@ async function packLibrary(folder, madeOf) {
     platform: 'node',
     target: 'node20',
     conditions: [CONDITION, 'module'],
-    alias,
-    external: [...Object.keys(dependencies), ...Object.keys(peers)].filter(
-      (name) => !Object.keys(alias).some((from) => from.startsWith(`${name}/`)),
-    ),
+    external: [...Object.keys(dependencies), ...Object.keys(peers)],
     sourcemap: 'linked',
     keepNames: true,
     legalComments: 'none',

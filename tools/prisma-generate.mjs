@@ -1,4 +1,4 @@
-/** Makes the database client from the Prisma schema. Prints only what went wrong. */
+/** Makes the Prisma client with which tests stand for a service. Prints only what went wrong. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

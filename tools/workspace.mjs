@@ -64,7 +64,7 @@ async function isInstalled() {
   return installed !== undefined && locked !== undefined && installed.mtimeMs >= locked.mtimeMs;
 }
 
-/** Makes the database client from its schema. @returns the exit code. */
+/** Makes the Prisma client of the tests. @returns the exit code. */
 export function generate() {
   return run(process.execPath, [path.join(root, 'tools', 'prisma-generate.mjs')]);
 }
@@ -78,7 +78,6 @@ export async function prepare(command, projects = []) {
   const args = projects.length === 0 ? build : [...build, '-p', ...projects];
   const steps = [
     { name: 'install', work: () => install('install') },
-    { name: 'generate', work: generate },
     {
       name: 'build',
       work: () => {

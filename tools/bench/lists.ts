@@ -133,14 +133,14 @@ function leaseReads({ store }: BenchDatabase): [string, Read][] {
     ['the tree of leases', () => leases.tree({}, ANYONE)],
     ['the tree below one namespace', () => leases.tree({ namespace: 'team-7' }, ANYONE)],
     ['contention of leases', () => leases.contention({ limit: PAGE }, ANYONE)],
-    ['backends, newest first', () => listBackends(store.prisma, { limit: PAGE }, null)],
+    ['backends, newest first', () => listBackends(store.general, { limit: PAGE }, null)],
     [
       'live backends of a drone',
-      () => listBackends(store.prisma, { droneId: 'd7', live: true, limit: PAGE }, null),
+      () => listBackends(store.general, { droneId: 'd7', live: true, limit: PAGE }, null),
     ],
     [
       'backends, for a limited caller',
-      () => listBackends(store.prisma, { limit: PAGE }, LIMITED.namespaces),
+      () => listBackends(store.general, { limit: PAGE }, LIMITED.namespaces),
     ],
   ];
 }

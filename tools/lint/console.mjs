@@ -2,11 +2,11 @@
 import next from '@next/eslint-plugin-next';
 import jsxA11y from 'eslint-plugin-jsx-a11y';
 import reactHooks from 'eslint-plugin-react-hooks';
-import { DATABASE, STORE, TESTING, TRPC_ERROR, noImportsOf } from './imports.mjs';
+import { DRIVERS, STORE, TESTING, TRPC_ERROR, noImportsOf } from './imports.mjs';
 import { FUNCTION_LINES } from './syntax.mjs';
 
 const CONSOLE_IMPORTS = [
-  DATABASE,
+  DRIVERS,
   TESTING,
   ...STORE,
   {

@@ -9,10 +9,6 @@ export const DRIVERS = {
   regex: '^(@prisma/|pg$|pg/)',
   message: 'Only libs/keys-core/src/postgres opens connections to the database.',
 };
-export const DATABASE = {
-  ...DRIVERS,
-  regex: '^(@prisma/|pg$|pg/)|postgres/generated',
-};
 /** The slices of keys-core, each with the other slices that it may import. */
 export const SLICES = {
   grants: [],

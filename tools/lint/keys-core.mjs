@@ -1,5 +1,5 @@
 /** The folders of keys-core: what each may import, and what it takes from its caller. */
-import { DATABASE, DRIVERS, SLICES, TESTING, TRPC_ERROR, noImportsOf } from './imports.mjs';
+import { DRIVERS, SLICES, TESTING, TRPC_ERROR, noImportsOf } from './imports.mjs';
 import { DEFAULT_EXPORT, FUNCTION_LINES, PROCESS_ENV, UNSAFE_SQL } from './syntax.mjs';
 
 const TAGGED_SQL = {
@@ -86,11 +86,6 @@ export const KEYS_CORE = [
   ...Object.entries(SLICES).flatMap(([slice, allowed]) => [
     {
       files: [`libs/keys-core/src/${slice}/**/*.ts`],
-      rules: noImportsOf([TRPC_ERROR], [TESTING, DATABASE, ...importsOfSlice(slice, allowed)]),
-    },
-    {
-      // Statements take the generated client's types.
-      files: [`libs/keys-core/src/${slice}/**/sql/**/*.ts`],
       rules: noImportsOf([TRPC_ERROR], [TESTING, DRIVERS, ...importsOfSlice(slice, allowed)]),
     },
   ]),

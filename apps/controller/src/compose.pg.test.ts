@@ -17,7 +17,7 @@ describe('metrics', () => {
       .mutate({ key: { name: 'a', tag: 'other' }, spawn })
       .catch(() => 'tag');
     // The grant runs out in the database, so that the next grant takes over an expired key.
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       update lease set expires_at = clock_timestamp() where name = 'a' returning name`;
     await drone.heartbeat();
     await client.keys.connect.mutate({ key: { name: 'a' }, spawn });

@@ -68,7 +68,7 @@ async function serve(serving: Serving): Promise<Controller> {
   let isClosing = false;
   const checkReady = async (): Promise<void> => {
     if (isClosing) throw new LeaseError('controller.stopping');
-    await checkReachable(store.prisma);
+    await checkReachable(store.general);
   };
   const server = await makeServer(serving, parts, checkReady).catch(async (error: unknown) => {
     await parts.close();

@@ -161,7 +161,7 @@ export function addGauges(
   const { gauge, gauges } = instrumentsOf(registry);
   gauges('drones', 'Drones, by status.', {
     label: 'status',
-    read: () => countDrones(read.store.prisma, read.heartbeatMs),
+    read: () => countDrones(read.store.general, read.heartbeatMs),
   });
   gauge('drone_sessions', 'Sessions of drones on this controller.', read.sessionCount);
   gauge('connections', 'Long-lived connections to this controller.', read.connectionCount);
@@ -173,7 +173,7 @@ export function addGauges(
   gauges('waiters', 'Callers that wait for a resource, at all controllers, by face.', {
     label: 'face',
     async read() {
-      const counts = await countWaiters(read.store.prisma);
+      const counts = await countWaiters(read.store.general);
       return Object.fromEntries(FACES.map((face) => [face, counts[face] ?? 0]));
     },
   });

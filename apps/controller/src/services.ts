@@ -72,7 +72,7 @@ export function createParts(serving: Serving) {
     tokens: createTokenService(store, fairUse.fairUse),
     audit: {
       list: (input) => listAudit(store.reads, input),
-      write: (entry) => writeAudit(store.prisma, entry),
+      write: (entry) => writeAudit(store.general, entry),
     },
     events: createEventService(events, store),
     bulk: bulk.service,

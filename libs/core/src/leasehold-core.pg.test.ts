@@ -49,6 +49,33 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await service.written()).toEqual([]);
   });
 
+  test('work that hides the failure of a statement is not reported as done: PostgreSQL rolls it back', async () => {
+    const service = await aService(open);
+    const { ref } = await acquired(service, 'alice');
+
+    const work = service.core.fencedTransaction(ref, async (tx) => {
+      await service.write(tx, 'hidden');
+      await service.write(tx, 'a\0b').catch(() => undefined);
+    });
+
+    await expect(work).rejects.toThrow('transaction');
+    expect(await service.written()).toEqual([]);
+  });
+
+  test('a hook that hides the failure of a statement gets no grant: PostgreSQL rolls it back', async () => {
+    const service = await aService(open);
+    const coordinator = service.core.coordinator({ holder: 'alice' });
+    const lease = aLease<Parameters<typeof service.write>[0]>('thing', {
+      willInsert: async (tx) => {
+        await service.write(tx, 'a\0b').catch(() => undefined);
+      },
+    });
+
+    await expect(coordinator.acquire(lease, 0)).rejects.toThrow('transaction');
+
+    expect(await coordinator.acquire(aLease('thing'), 0)).toMatchObject({ outcome: 'granted' });
+  });
+
   test('a revoke before the commit rolls fenced work back', async () => {
     const service = await aService(open);
     const { ref } = await acquired(service, 'alice');

@@ -97,7 +97,7 @@ export async function insertTokenOf(
   access: { readonly role: Role; readonly droneId: string | null },
 ): Promise<string> {
   const secret = newTokenSecret();
-  await insertToken(store.prisma, {
+  await insertToken(store.general, {
     tokenId: randomUUID(),
     secret,
     name: 'bench',

@@ -57,7 +57,7 @@ export interface Connected {
 /** Connects to a key through one of the datacenters. */
 export async function connect(all: Controllers['all'], at: Name, name: string): Promise<Connected> {
   // There is no drone that sends heartbeats.
-  const stores = NAMES.map((each) => all[each].store.prisma);
+  const stores = NAMES.map((each) => all[each].store.general);
   await Promise.all(
     stores.map((sql) => sql.$executeRaw`update drone set heartbeat_at = clock_timestamp()`),
   );
@@ -78,7 +78,7 @@ export async function connect(all: Controllers['all'], at: Name, name: string): 
 export async function activeHomes(all: Controllers['all'], name: string): Promise<string[]> {
   const counted = await Promise.all(
     NAMES.map(async (datacenter) => {
-      const rows = await all[datacenter].store.prisma.$queryRaw<{ id: string }[]>`
+      const rows = await all[datacenter].store.general.$queryRaw<{ id: string }[]>`
         select reservation_id as id from reservation
         where key = ${JSON.stringify(['', name])} and state = 'active'`;
       return rows.map(() => datacenter);

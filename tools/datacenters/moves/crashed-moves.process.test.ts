@@ -51,7 +51,7 @@ afterAll(async () => {
 async function expiredKey(name: string): Promise<bigint> {
   const { all, close } = await freshControllers(places);
   const { fencingToken } = await connect(all, 'dc1', name);
-  await all.dc1.store.prisma.$executeRaw`
+  await all.dc1.store.general.$executeRaw`
     update lease
     set granted_at = granted_at - ${AGE_MS} * interval '1 millisecond',
       renewed_at = renewed_at - ${AGE_MS} * interval '1 millisecond',
@@ -60,7 +60,7 @@ async function expiredKey(name: string): Promise<bigint> {
     where name = ${name}`;
   // It expired while the database clocks were watched.
   for (const { store } of Object.values(all)) {
-    await store.prisma.$executeRaw`update database_epoch set settled_until = clock_timestamp()`;
+    await store.general.$executeRaw`update database_epoch set settled_until = clock_timestamp()`;
   }
   await close();
   return fencingToken;

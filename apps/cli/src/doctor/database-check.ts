@@ -25,13 +25,13 @@ export function examineDatabase(databaseUrl: string, config: CliConfig): Promise
   return withStore(databaseUrl, config.datacenter, async (store) => [
     ...(await settingsFindings(store, connectionOf(databaseUrl).schema)),
     await migrationFinding(databaseUrl),
-    ...ladderFindings(await readKeyLadders(store.prisma)),
+    ...ladderFindings(await readKeyLadders(store.general)),
     ...(await clockFindings(store, config)),
   ]);
 }
 
 async function settingsFindings(store: Store, schema: string): Promise<Finding[]> {
-  const settings = await readDatabaseSettings(store.prisma);
+  const settings = await readDatabaseSettings(store.general);
   const findings = [
     settings.versionNumber < POSTGRES_VERSION_MIN
       ? wrong(
@@ -142,7 +142,7 @@ async function readClock(store: Store): Promise<ClockReading> {
   const readings: ClockReading[] = [];
   for (let tries = 0; tries < ROUND_TRIPS; tries += 1) {
     const sentMs = performance.now();
-    const rows = await store.prisma.$queryRaw<{ databaseMs: number }[]>`
+    const rows = await store.general.$queryRaw<{ databaseMs: number }[]>`
       select (extract(epoch from clock_timestamp()) * 1000)::float8 as "databaseMs"`;
     const roundTripMs = performance.now() - sentMs;
     const databaseMs = rows[0]?.databaseMs ?? Number.NaN;

@@ -41,5 +41,5 @@ async function prepareSignIn(store: Store, home: string): Promise<AdminSignIn | 
   const kept: Partial<Record<keyof AdminSignIn, unknown>> = known?.console ?? {};
   if (typeof kept.email !== 'string' || typeof kept.password !== 'string') return undefined;
   const signIn = { email: kept.email, password: kept.password };
-  return (await isAdminSignIn(store.prisma, signIn)) ? signIn : undefined;
+  return (await isAdminSignIn(store.general, signIn)) ? signIn : undefined;
 }

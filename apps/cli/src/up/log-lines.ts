@@ -58,6 +58,6 @@ function parsed(line: string): Record<string, unknown> | undefined {
 
 function errorText(err: unknown): string | undefined {
   if (typeof err !== 'object' || err === null || !('message' in err)) return undefined;
-  // Prisma's messages have several lines.
+  // Some messages have several lines.
   return typeof err.message === 'string' ? err.message.trim().replaceAll(/\s+/gu, ' ') : undefined;
 }

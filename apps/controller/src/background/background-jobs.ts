@@ -72,11 +72,11 @@ async function removeOld(
     onFailure: (kind: string, error: unknown) =>
       log.warn({ err: error, kind }, 'old rows could not be removed; trying again'),
   };
-  await removeOldFleetRows(store.prisma, retentionDays, pass);
-  await removeOldLeaseRows(store.prisma, retentionDays, pass);
-  await removeOldWitnesses(store.prisma, pass);
-  await removeOldBulks(store.prisma, retentionDays, pass);
-  await removeOldBuckets(store.prisma, pass);
-  await removeOldPeopleRows(store.prisma, pass);
-  if (!signal.aborted) await dropOldDeclarations(store.prisma, retentionDays);
+  await removeOldFleetRows(store.general, retentionDays, pass);
+  await removeOldLeaseRows(store.general, retentionDays, pass);
+  await removeOldWitnesses(store.general, pass);
+  await removeOldBulks(store.general, retentionDays, pass);
+  await removeOldBuckets(store.general, pass);
+  await removeOldPeopleRows(store.general, pass);
+  if (!signal.aborted) await dropOldDeclarations(store.general, retentionDays);
 }

@@ -57,10 +57,10 @@ describe('a bulk action', () => {
 
   test('that no controller carries out is shown as interrupted, until one does', async () => {
     const on = await startTestController();
-    const { prisma } = on.controller.store;
+    const { general } = on.controller.store;
     const { tokenId } = await on.token('operator');
     const bulkId = randomUUID();
-    await prisma.$queryRaw`
+    await general.$queryRaw`
       with made as (
         insert into bulk (id, action, reason, actor, principal, role, total, started_at)
         values (${bulkId}::uuid, 'allowRenewal', 'r', 'a', ${tokenId}, 'operator', 1,
@@ -82,9 +82,9 @@ describe('a bulk action', () => {
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
     const [own, foreign] = await acquireLeases(on, secret, 2);
-    const { prisma } = on.controller.store;
+    const { general } = on.controller.store;
     const bulkId = randomUUID();
-    await prisma.$queryRaw`
+    await general.$queryRaw`
       with made as (
         insert into bulk (id, state, action, mode, reason, actor, principal, role, total)
         values (${bulkId}::uuid, 'done', 'revoke', 'force', 'fire', 'test operator',
@@ -108,12 +108,12 @@ describe('a bulk action', () => {
     // The first lease has even been granted again by now.
     await acquireLease(on, secret, { key: 'k0' });
 
-    await prisma.$queryRaw`update bulk set state = 'running' returning id`;
+    await general.$queryRaw`update bulk set state = 'running' returning id`;
     const seen = await bulkProgressWhen(on, bulkId);
 
     expect(seen.failed).toEqual([{ leaseId: foreign?.leaseId, code: 'gone' }]);
     expect(await countEvents(on, 'revoked')).toEqual({ events: 2, grants: 2 });
-    const audited = await prisma.$queryRaw<{ resource: string }[]>`
+    const audited = await general.$queryRaw<{ resource: string }[]>`
       select resource from audit where detail ->> 'bulkId' = ${bulkId}`;
     expect(audited).toEqual([{ resource: `lease:${own?.leaseId ?? ''}` }]);
   });

@@ -46,7 +46,7 @@ describe('a bulk action', () => {
     );
     expect(await countEvents(on, 'revoked')).toEqual({ events: 997, grants: 997 });
     expect(await countAudit(on, 'leases.revoke')).toEqual({ entries: 997, resources: 997 });
-    const left = await on.controller.store.prisma.$queryRaw<{ id: string }[]>`
+    const left = await on.controller.store.general.$queryRaw<{ id: string }[]>`
       select lease_id as id from lease where namespace = 'test' and end_reason is null`;
     expect(left.map(({ id }) => id).sort()).toEqual([next.leaseId, rest[0]?.leaseId].sort());
   });
@@ -245,7 +245,7 @@ describe('a bulk action', () => {
     const operator = await on.token('operator');
     const { secret } = await on.token('client');
     const items = [refOf(await acquireLease(on, secret))];
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       with made as (
         insert into bulk (id, action, reason, actor, principal, role, total)
         select gen_random_uuid(), 'allowRenewal', 'r', 'a', 'p', 'operator', 1
@@ -259,7 +259,7 @@ describe('a bulk action', () => {
       from made returning name`;
 
     const refused = await startBulkAction(on, operator.secret, { action: 'revoke', items });
-    await on.controller.store.prisma.$queryRaw`update bulk set state = 'aborted' returning id`;
+    await on.controller.store.general.$queryRaw`update bulk set state = 'aborted' returning id`;
     const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
 
     expect(refused).toBe('bulk.busy');
@@ -273,7 +273,7 @@ describe('a bulk action', () => {
     const items = await acquireLeases(on, secret, 2);
     const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
     await bulkProgressWhen(on, bulkId);
-    const { prisma, clock } = on.controller.store;
+    const { general, clock } = on.controller.store;
     const pass = {
       clock,
       onFailure: (_kind: string, error: unknown) => {
@@ -281,14 +281,14 @@ describe('a bulk action', () => {
       },
     };
 
-    await removeOldBulks(prisma, 30, pass);
+    await removeOldBulks(general, 30, pass);
     const before = await bulkProgress(on, bulkId);
-    await prisma.$queryRaw`update bulk set ended_at = ended_at - interval '31 days' returning id`;
-    await removeOldBulks(prisma, 30, pass);
+    await general.$queryRaw`update bulk set ended_at = ended_at - interval '31 days' returning id`;
+    await removeOldBulks(general, 30, pass);
 
     expect(before.state).toBe('done');
     expect(await bulkProgress(on, bulkId)).toBe('bulk.not_found');
-    expect(await prisma.$queryRaw`select place from bulk_item`).toEqual([]);
+    expect(await general.$queryRaw`select place from bulk_item`).toEqual([]);
   });
 });
 

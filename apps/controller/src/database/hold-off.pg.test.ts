@@ -13,7 +13,7 @@ test('H-restore an operator sees why grants are held off, and ends that with a r
   const reason = 'all drones were restarted';
 
   // As in a copy from before this controller: its witness row is missing.
-  await on.controller.store.prisma.$executeRaw`delete from database_witness`;
+  await on.controller.store.general.$executeRaw`delete from database_witness`;
   const refused = await mutate(on, 'leases.acquire', { secret, input: wanted() });
 
   expect(refused).toBe('grant.hold_off');
@@ -35,10 +35,10 @@ test('H-restore a bulk action that cannot get its lease is refused, and nothing 
   const { secret } = await on.token('client');
   const operator = await on.token('operator');
   const items = [refOf(await acquireLease(on, secret))];
-  await on.controller.store.prisma.$executeRaw`delete from database_witness`;
+  await on.controller.store.general.$executeRaw`delete from database_witness`;
 
   const refused = await startBulkAction(on, operator.secret, { action: 'revoke', items });
 
   expect(refused).toBe('grant.hold_off');
-  expect(await on.controller.store.prisma.$queryRaw`select id from bulk`).toEqual([]);
+  expect(await on.controller.store.general.$queryRaw`select id from bulk`).toEqual([]);
 });

@@ -64,7 +64,7 @@ export function openControllerStore(
   gauge(
     'hold_off_remaining_ms',
     'How long new grants will still be held off; 0 if they are not.',
-    async () => (await readHoldOff(store.prisma))?.remainingMs ?? 0,
+    async () => (await readHoldOff(store.general))?.remainingMs ?? 0,
   );
   return store;
 }
@@ -86,13 +86,13 @@ function logNotice(notice: WitnessNotice, log: Logger): void {
 
 /** Before a controller serves: checks that the database is fit, and whether it has lost history. */
 export async function examineDatabase(store: Store, config: Config, log: Logger): Promise<void> {
-  const settings = await readDatabaseSettings(store.prisma);
+  const settings = await readDatabaseSettings(store.general);
   const { schema } = connectionOf(config.databaseUrl);
   for (const warning of checkDatabase(settings, schema)) log.warn(warning);
   await store.longestTtl.note(config.ladder.ttlMs);
   await store.witness.look();
   await compareLadders(store, config, log);
-  const holdOff = await readHoldOff(store.prisma);
+  const holdOff = await readHoldOff(store.general);
   if (holdOff !== null) log.warn(holdOff, 'no new grants for now: the database was restored');
   await seeToCredentials(store, config.home, log);
 }
@@ -113,8 +113,8 @@ async function seeToCredentials(store: Store, home: string, log: Logger): Promis
 
 /** Each grant has its ladder with it, so different ladders break nothing, but nobody wants them. */
 async function compareLadders(store: Store, { ladder }: Config, log: Logger): Promise<void> {
-  await noteKeyLadder(store.prisma, store.witness.mark.witnessId, ladder);
-  for (const other of await readKeyLadders(store.prisma)) {
+  await noteKeyLadder(store.general, store.witness.mark.witnessId, ladder);
+  for (const other of await readKeyLadders(store.general)) {
     if (isSameLadder(other, ladder)) continue;
     log.warn(
       { own: ladder, other },

@@ -83,14 +83,14 @@ async function work(api: ControllerApi, name: string, signal: AbortSignal): Prom
 }
 
 async function idsIn(on: TestController): Promise<string[]> {
-  const rows = await on.controller.store.prisma.$queryRaw<{ id: string }[]>`
+  const rows = await on.controller.store.general.$queryRaw<{ id: string }[]>`
     select '1.' || v.id as id from lease_event v where v.namespace <> 'leasehold' order by v.id`;
   return rows.map(({ id }) => id);
 }
 
 /** Writes events in one statement, without any transition. */
 async function insertEvents(on: TestController, namespace: string, count: number): Promise<void> {
-  await on.controller.store.prisma.$executeRaw`
+  await on.controller.store.general.$executeRaw`
     insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
     select 'lease', ${namespace}, 'thing', gen_random_uuid(), n, 'granted', 'test'
     from generate_series(1, ${count}::int) n`;
@@ -222,7 +222,7 @@ describe('events.watch', () => {
     const client = clientOf(on.url, secret);
     await insertEvents(on, 'a', 5);
     const ids = await idsIn(on);
-    await on.controller.store.prisma.$executeRaw`
+    await on.controller.store.general.$executeRaw`
       delete from lease_event where id <= (
         select id from lease_event where namespace = 'a' order by id offset 2 limit 1
       )`;

@@ -8,7 +8,7 @@ import { startTestController, type TestController } from '../testing/test-contro
 
 /** Inserts this many leases, whose names do not matter. */
 async function seedLeases(on: TestController, count: number): Promise<void> {
-  await on.controller.store.prisma.$executeRaw`
+  await on.controller.store.general.$executeRaw`
     insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms, comment,
       renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
     select 'lease', 'many', 'k' || i, gen_random_uuid(), i, 'h', 'p', 60000, repeat('x', 500),
@@ -60,7 +60,7 @@ interface RawExport {
  */
 async function standStill(
   act: (
-    tx: Parameters<Parameters<Prisma['$transaction']>[0]>[0],
+    tx: Parameters<Parameters<General['$transaction']>[0]>[0],
     raw: RawExport,
   ) => Promise<unknown>,
 ): Promise<RawExport> {
@@ -80,23 +80,20 @@ async function standStill(
   socket.write(`GET /export/leases HTTP/1.0\r\nauthorization: Bearer ${secret}\r\n\r\n`);
   await once(socket, 'readable');
   await untilStill({ on });
-  const { prisma } = on.controller.store;
-  await prisma.$transaction(
-    async (tx) => {
-      await tx.$executeRaw`lock table lease in access exclusive mode`;
-      socket.resume();
-      await waitUntil(async () => (await lockWaiters(prisma)) > 0, { what: 'the export waits' });
-      await act(tx, raw);
-    },
-    { timeout: 20_000 },
-  );
+  const { general } = on.controller.store;
+  await general.$transaction(async (tx) => {
+    await tx.$executeRaw`lock table lease in access exclusive mode`;
+    socket.resume();
+    await waitUntil(async () => (await lockWaiters(general)) > 0, { what: 'the export waits' });
+    await act(tx, raw);
+  });
   return raw;
 }
 
-type Prisma = TestController['controller']['store']['prisma'];
+type General = TestController['controller']['store']['general'];
 
-async function lockWaiters(prisma: Prisma): Promise<number> {
-  const rows = await prisma.$queryRaw<{ count: number }[]>`
+async function lockWaiters(general: General): Promise<number> {
+  const rows = await general.$queryRaw<{ count: number }[]>`
     select count(*)::int as count
     from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'
@@ -110,7 +107,7 @@ const PAGE_QUERY = '%as "isOnPage"%';
 /** Waits until the export stops reading the database, because its client reads nothing. */
 async function untilStill({ on }: Pick<LongExport, 'on'>): Promise<void> {
   const isStill = async (): Promise<boolean> => {
-    const rows = await on.controller.store.prisma.$queryRaw<{ isStill: boolean }[]>`
+    const rows = await on.controller.store.general.$queryRaw<{ isStill: boolean }[]>`
       select coalesce(max(query_start) < clock_timestamp() - interval '1 second', false) as "isStill"
       from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid() and query like ${PAGE_QUERY}`;
@@ -148,7 +145,7 @@ describe('a long export', () => {
     const long = await openLong();
     await untilStill(long);
     // What was not read by now no longer exists.
-    await long.on.controller.store.prisma.$executeRaw`delete from lease`;
+    await long.on.controller.store.general.$executeRaw`delete from lease`;
 
     const all = await rest(long);
 
@@ -160,7 +157,7 @@ describe('a long export', () => {
   test('that fails in the middle is cut off, so that nobody takes it for a whole one', async () => {
     const long = await openLong();
     await untilStill(long);
-    await long.on.controller.store.prisma.$executeRaw`alter table lease rename to gone`;
+    await long.on.controller.store.general.$executeRaw`alter table lease rename to gone`;
 
     expect(await rest(long)).toEqual({ cutOff: 'ECONNRESET' });
   });

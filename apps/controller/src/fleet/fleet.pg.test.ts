@@ -207,7 +207,7 @@ describe('operators and drones', () => {
   test('a drain names every backend that remains, even if they are more than a page', async () => {
     const on = await startTestController();
     await startTestDrone(on);
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       insert into backend (
         id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id,
         fencing_token, status, status_rank

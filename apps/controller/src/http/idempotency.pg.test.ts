@@ -140,7 +140,7 @@ describe('an idempotency key on the wire', () => {
 
   /** The faces on which this name is held. */
   async function holdersOf(name: string): Promise<string[]> {
-    const rows = await on.controller.store.prisma.$queryRaw<{ face: string }[]>`
+    const rows = await on.controller.store.general.$queryRaw<{ face: string }[]>`
       select face from lease where name = ${name} and end_reason is null`;
     return rows.map(({ face }) => face);
   }
@@ -262,7 +262,7 @@ describe('an idempotency key on the wire', () => {
       for (const of of makers) {
         const idempotencyKey = randomUUID();
         const leaseId = resource === null ? null : randomUUID();
-        await on.controller.store.prisma.$queryRaw`
+        await on.controller.store.general.$queryRaw`
           insert into lease_request (principal, idempotency_key, lease_id, answer, resource)
           select id::text, ${idempotencyKey}, ${leaseId}::uuid, ${JSON.stringify(answer)}::jsonb, ${resource}
           from api_token where role = 'client' returning principal`;

@@ -5,7 +5,7 @@ import { openTestController, type TestController } from '../testing/test-control
 import { call, input } from '../testing/wire.ts';
 
 async function countLeases(on: TestController): Promise<number> {
-  const rows = await on.controller.store.prisma.$queryRaw<{ count: number }[]>`
+  const rows = await on.controller.store.general.$queryRaw<{ count: number }[]>`
     select count(*)::int as count from lease where namespace <> 'leasehold'`;
   return rows[0]?.count ?? -1;
 }

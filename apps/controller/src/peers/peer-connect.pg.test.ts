@@ -133,10 +133,10 @@ describe('a connect', () => {
     const spawn = { program: 'room', datacenter: 'dc2' };
     const { backendId } = await connectAt('dc1', client1, { key, spawn });
     await drone.report({ backendId, status: 'terminating' });
-    const prisma = world.of('dc2').controller.store.prisma;
+    const general = world.of('dc2').controller.store.general;
     const waiting = async (): Promise<number> =>
       (
-        await prisma.$queryRaw<unknown[]>`
+        await general.$queryRaw<unknown[]>`
           select 1 from lease_waiter where name = ${key.name} and valid_until > clock_timestamp()`
       ).length;
     const caller = new AbortController();

@@ -169,11 +169,11 @@ describe('a datacenter that is unreachable', () => {
 
     line.hold();
     const acquiring = call(on, '/trpc/leases.acquire', { body: JSON.stringify(input), secret });
-    const { prisma } = world.of(there).controller.store;
+    const { general } = world.of(there).controller.store;
     await waitUntil(
       async () =>
         (
-          await prisma.$queryRaw<
+          await general.$queryRaw<
             unknown[]
           >`select 1 from lease where name = ${String(input['key'])}`
         ).length > 0,
@@ -197,19 +197,16 @@ describe('a datacenter that is unreachable', () => {
 describe('a datacenter that is slow at one thing', () => {
   /** Blocks whatever needs leases or reservations there, until the returned function is called. */
   async function lock(world: TestDatacenters, name: string): Promise<() => Promise<void>> {
-    const { prisma } = world.of(name).controller.store;
+    const { general } = world.of(name).controller.store;
     const release = new EventEmitter();
     let ended: Promise<unknown> | undefined;
     await new Promise<void>((resolve, reject) => {
-      ended = prisma.$transaction(
-        async (statements) => {
-          await statements.$executeRaw`lock table lease, reservation in access exclusive mode`;
-          const released = once(release, 'now');
-          resolve();
-          await released;
-        },
-        { timeout: 60_000 },
-      );
+      ended = general.$transaction(async (statements) => {
+        await statements.$executeRaw`lock table lease, reservation in access exclusive mode`;
+        const released = once(release, 'now');
+        resolve();
+        await released;
+      });
       ended.catch(reject);
     });
     return async () => {

@@ -84,7 +84,7 @@ describe('the link of a password reset', () => {
 
   test('ends the sessions of its person and their lock-out when it is used', async () => {
     const { on, bob, reset, accept } = await aStage();
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       insert into sign_in_failure (email_hash, source, failure_count, failed_at, locked_until)
       values (
         encode(sha256('bob@example.com'), 'hex'), '', 100, clock_timestamp(),
@@ -118,7 +118,7 @@ describe('the link of a password reset', () => {
     const expired = await reset();
     expect((await accept(replaced)).body['code']).toBe('INVALID_INVITATION');
 
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       update person set invitation_expires_at = clock_timestamp() where id = ${personId}::uuid
       returning id::text`;
     expect((await accept(expired)).body['code']).toBe('INVALID_INVITATION');
@@ -163,7 +163,7 @@ describe('the link of a password reset', () => {
       { action: 'people.resetPassword', actor: 'ada@example.com' },
     ]);
     expect(JSON.stringify(items)).not.toContain(secret);
-    const kept = await on.controller.store.prisma.$queryRaw<unknown[]>`
+    const kept = await on.controller.store.general.$queryRaw<unknown[]>`
       select p.email from person p where p::text like ${`%${secret}%`}`;
     expect(kept).toEqual([]);
   });

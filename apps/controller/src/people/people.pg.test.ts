@@ -76,7 +76,7 @@ describe('an invitation', () => {
     expect(second.person.personId).toBe(first.person.personId);
     expect(await accept(first)).toBe(400);
 
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       update person set invitation_expires_at = clock_timestamp() where email = 'bob@example.com'
       returning id::text`;
     expect(await accept(second)).toBe(400);
@@ -137,7 +137,7 @@ describe('the last administrator', () => {
     const ada = await signedInAdmin(on);
     const bob = await joinedPerson(on, ada, { email: 'bob@example.com', role: 'admin' });
     const secret = (await on.token('admin')).secret;
-    const { prisma } = on.controller.store;
+    const { general } = on.controller.store;
 
     for (let round = 0; round < 10; round += 1) {
       const act = (personId: string, procedure: string): Promise<unknown> =>
@@ -148,10 +148,10 @@ describe('the last administrator', () => {
       await Promise.all([act(ada.personId, 'setRole'), act(bob.personId, 'disable')]);
       await Promise.all([act(bob.personId, 'setRole'), act(ada.personId, 'disable')]);
 
-      const admins = await prisma.$queryRaw<unknown[]>`
+      const admins = await general.$queryRaw<unknown[]>`
         select p.email from person p where p.role = 'admin' and p.disabled_at is null`;
       expect(admins).toHaveLength(1);
-      await prisma.$queryRaw`
+      await general.$queryRaw`
         update person set role = 'admin', disabled_at = null returning id::text`;
     }
   });

@@ -27,7 +27,7 @@ async function aDatabase(datacenter = 'dc1'): Promise<Store> {
 
 /** Writes a key's row from before there were reservations. */
 async function grantOld(store: Store, name: string): Promise<void> {
-  await store.prisma.$executeRaw`
+  await store.general.$executeRaw`
     insert into lease (
       face, namespace, name, lease_id, fencing_token, holder, principal,
       ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
@@ -43,8 +43,8 @@ function etcdClient({ clock }: Store, endpoints: readonly string[]): EtcdReserva
   return client;
 }
 
-async function hasLockWaiter({ prisma }: Store): Promise<boolean> {
-  const waiting = await prisma.$queryRaw<unknown[]>`
+async function hasLockWaiter({ general }: Store): Promise<boolean> {
+  const waiting = await general.$queryRaw<unknown[]>`
     select 1 as one from pg_locks l
     join pg_database d on d.oid = l.database and d.datname = current_database()
     where not l.granted and l.relation = 'reservation_home'::regclass`;
@@ -241,7 +241,7 @@ describe('a controller without etcd beside one that is started with it', () => {
     const id = `dc1.${randomUUID()}`;
     let hasReserved = false;
     let mayCommit = false;
-    const reserving = store.prisma.$transaction(async (tx) => {
+    const reserving = store.general.$transaction(async (tx) => {
       await tx.$executeRaw`
         insert into reservation_home (key, reservation_id) values ('["game","slow"]', ${id})`;
       hasReserved = true;

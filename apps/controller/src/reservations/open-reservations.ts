@@ -62,7 +62,7 @@ export async function openReservations(
   config: ReservationsConfig,
   deps: ReservationsDeps,
 ): Promise<OpenReservations> {
-  const membership = await readMembership(deps.store.prisma);
+  const membership = await readMembership(deps.store.general);
   assertNamed(membership, config.datacenter);
   return config.etcd === null
     ? openAlone(config, membership, deps)
@@ -86,11 +86,11 @@ async function openAlone(
   }
   const { clusterId, epoch } = membership;
   invariant(epoch !== null, 'the epoch of the database has been checked');
-  assertOwn(datacenter, await registerHere(store.prisma, datacenter, clusterId), clusterId);
+  assertOwn(datacenter, await registerHere(store.general, datacenter, clusterId), clusterId);
   // Registered for the first time: it may be older than reservations are.
   if (membership.datacenter === null) await reserveOldKeysHere(store, datacenter);
   // No key has ever left it.
-  await noteMembership(store.prisma, { datacenter, syncedEpoch: epoch });
+  await noteMembership(store.general, { datacenter, syncedEpoch: epoch });
   const reservations = createPostgresReservationStore(store);
   return {
     store: reservations,
@@ -156,7 +156,7 @@ async function start(
     await duties.carryOut();
   } catch (error) {
     unlessAway(error);
-    const { storeId, ...membership } = await readMembership(store.prisma);
+    const { storeId, ...membership } = await readMembership(store.general);
     if (storeId === null || storeId === PUBLISHING) throw cannotStart(NOT_TOLD, error);
     if (!isSynced({ storeId, ...membership })) throw cannotStart(NOT_READ_BACK, error);
     log.warn({ err: error }, 'etcd cannot be reached: keys whose home is known still work');

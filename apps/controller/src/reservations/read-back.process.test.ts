@@ -150,8 +150,8 @@ test('C61 after a failover that loses a move, running controllers read it back, 
 });
 
 /** What a failover does to a database that loses the commit of a move. */
-async function loseMove({ prisma }: Store, fromId: string, toId: string): Promise<void> {
-  await prisma.$transaction(async (tx) => {
+async function loseMove({ general }: Store, fromId: string, toId: string): Promise<void> {
+  await general.$transaction(async (tx) => {
     await tx.$executeRaw`delete from reservation_pointer where from_id = ${fromId}`;
     await tx.$executeRaw`
       update reservation set state = 'active', moved_at = null, moved_by = null, move_reason = null
@@ -161,7 +161,7 @@ async function loseMove({ prisma }: Store, fromId: string, toId: string): Promis
   });
 }
 
-async function isSyncedNow({ prisma }: Store): Promise<boolean> {
-  const { syncedEpoch, epoch } = await readMembership(prisma);
+async function isSyncedNow({ general }: Store): Promise<boolean> {
+  const { syncedEpoch, epoch } = await readMembership(general);
   return syncedEpoch === epoch;
 }

@@ -40,7 +40,7 @@ export async function newDatabase(): Promise<string> {
     clock: createBootClock(),
     ids: systemIds(),
   });
-  await store.prisma.$queryRaw`
+  await store.general.$queryRaw`
     update reservation_membership set cluster_id = ${randomUUID()}::uuid returning 1 as made`;
   await store.close();
   return url;
@@ -57,9 +57,9 @@ export async function copyDatabase(databaseUrl: string): Promise<string> {
 
 /** Makes a database look restored: of another timeline. Its hold-off is over at once. */
 export async function markRestored(store: Store): Promise<void> {
-  await store.prisma.$executeRaw`update database_epoch set timeline = timeline - 1`;
+  await store.general.$executeRaw`update database_epoch set timeline = timeline - 1`;
   await checkEpoch(store.renewals, TTL_MS);
-  await store.prisma.$executeRaw`update database_epoch set hold_off_until = null`;
+  await store.general.$executeRaw`update database_epoch set hold_off_until = null`;
 }
 
 export interface StartOptions {

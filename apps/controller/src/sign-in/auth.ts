@@ -6,10 +6,11 @@
  * It never creates a person: a person who is not invited cannot sign in, whatever a provider says.
  */
 import { randomUUID } from 'node:crypto';
-import { prismaAdapter } from '@better-auth/prisma-adapter';
+import { kyselyAdapter } from '@better-auth/kysely-adapter';
 import { APIError } from 'better-auth/api';
 import { betterAuth } from 'better-auth/minimal';
 import { genericOAuth } from 'better-auth/plugins/generic-oauth';
+import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely';
 import {
   hashPassword,
   hasOidcAccount,
@@ -39,7 +40,7 @@ export const SIGN_IN_PAGE = '/sign-in';
 const DAY_SECONDS = 86_400;
 
 export interface AuthDeps {
-  readonly store: Pick<Store, 'prisma'>;
+  readonly store: Pick<Store, 'general'>;
   readonly secret: string;
   readonly origins: Origins;
   readonly log: Logger;
@@ -59,7 +60,7 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
     basePath: AUTH_PATH,
     secret,
     trustedOrigins: [...origins.all],
-    database: prismaAdapter(store.prisma, { provider: 'postgresql' }),
+    database: kyselyAdapter(kyselyOf(store), { type: 'postgres' }),
     telemetry: { enabled: false },
     rateLimit: { enabled: false },
     logger: loggerOf(deps.log),
@@ -105,6 +106,12 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
   return { handler: (request) => auth.handler(request) };
 }
 
+/** better-auth's own statements, on our connections: its names are ours in camel case. */
+function kyselyOf(store: Pick<Store, 'general'>): Kysely<unknown> {
+  const dialect = new PostgresDialect({ pool: store.general.connections });
+  return new Kysely({ dialect, plugins: [new CamelCasePlugin()] });
+}
+
 /** The parts of better-auth's hook arguments that are used. */
 interface HookContext {
   readonly path?: string | undefined;
@@ -113,14 +120,14 @@ interface HookContext {
 
 type Hooks = NonNullable<Parameters<typeof betterAuth>[0]['databaseHooks']>;
 
-function hooksOf(store: Pick<Store, 'prisma'>): Hooks {
+function hooksOf(store: Pick<Store, 'general'>): Hooks {
   return {
     user: { create: { before: () => Promise.resolve(false) } },
     account: {
       create: {
         before: async (account) => {
           // An address may be given to somebody else at the provider: that is not the same person.
-          if (await hasOidcAccount(store.prisma, account.userId)) {
+          if (await hasOidcAccount(store.general, account.userId)) {
             throw new APIError('UNAUTHORIZED', { code: 'account_linked' });
           }
           // The provider is not called after the sign-in, so none of its tokens are kept.
@@ -150,12 +157,12 @@ function hooksOf(store: Pick<Store, 'prisma'>): Hooks {
 
 /** Records in the audit with which account of the identity provider a person signs in from now on. */
 async function auditLink(
-  store: Pick<Store, 'prisma'>,
+  store: Pick<Store, 'general'>,
   account: { readonly userId: string; readonly providerId: string; readonly accountId: string },
   context: HookContext | null,
 ): Promise<void> {
-  const { email, role } = await readForRefusal(store.prisma, account.userId);
-  await writeAudit(store.prisma, {
+  const { email, role } = await readForRefusal(store.general, account.userId);
+  await writeAudit(store.general, {
     actor: email,
     role,
     action: 'people.linkAccount',
@@ -170,12 +177,12 @@ async function auditLink(
  * all ended meanwhile, is refused. @returns the epoch of the session.
  */
 async function admit(
-  store: Pick<Store, 'prisma'>,
+  store: Pick<Store, 'general'>,
   personId: string,
   context: HookContext | null,
 ): Promise<number> {
   const known = context?.headers?.get(EPOCH_HEADER);
-  const epoch = await store.prisma.$transaction(async (tx) => {
+  const epoch = await store.general.$transaction(async (tx) => {
     const knownEpoch = known == null ? undefined : Number(known);
     const person = await recordSignIn(tx, personId, knownEpoch);
     if (person === undefined) return undefined;

@@ -35,16 +35,16 @@ function notOpen(): Refusal {
 
 /** Accepting the link of an invitation or of a password reset: it sets the password, and signs in. */
 export function mountInvitations(scope: FastifyInstance, parts: SignInParts): void {
-  const { prisma, hints } = parts.store;
+  const { general, hints } = parts.store;
 
   scope.post('/accept-invitation', async (request, reply) => {
     await parts.countTry(request);
     const { invitation, password, name } = checkedBody(acceptSchema, request.body);
     // Checked before the work of hashing, so that guesses are cheap for us.
-    if (!(await isInvitationOpen(prisma, invitation))) throw notOpen();
+    if (!(await isInvitationOpen(general, invitation))) throw notOpen();
     const answer = await parts.atGate(async () => {
       const passwordHash = await hashPassword(password);
-      const email = await prisma.$transaction(async (tx) => {
+      const email = await general.$transaction(async (tx) => {
         const person = await acceptInvitation(tx, { secret: invitation, name: name ?? null });
         if (person === undefined) throw notOpen();
         await setPassword(tx, person.personId, passwordHash);

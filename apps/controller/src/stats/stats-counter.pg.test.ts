@@ -71,14 +71,14 @@ describe('counting what no event records', () => {
     const observer = stats.observing(SILENT_OBSERVER);
     observer.renewal('key', 'renewed', 3);
     observer.waited('key', 10, 'granted');
-    await store.prisma.$queryRaw`alter table stats_bucket rename to stats_bucket_away`.catch(
+    await store.general.$queryRaw`alter table stats_bucket rename to stats_bucket_away`.catch(
       () => undefined,
     );
 
     const failure = await stats.flush(store).catch((error: unknown) => error);
     observer.renewal('key', 'renewed', 4);
     observer.waited('key', 10, 'granted');
-    await store.prisma.$queryRaw`alter table stats_bucket_away rename to stats_bucket`.catch(
+    await store.general.$queryRaw`alter table stats_bucket_away rename to stats_bucket`.catch(
       () => undefined,
     );
     await stats.flush(store);

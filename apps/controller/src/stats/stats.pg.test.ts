@@ -126,7 +126,7 @@ describe('the overview', () => {
     await drone.heartbeat();
     await connect();
     await connect();
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       update drone set heartbeat_at = clock_timestamp() - interval '1 minute' where id = 'd2' returning id`;
 
     const seen = await overviewWhen(

@@ -62,7 +62,7 @@ export async function countEvents(
   on: TestController,
   kind: string,
 ): Promise<{ events: number; grants: number }> {
-  const rows = await on.controller.store.prisma.$queryRaw<{ events: number; grants: number }[]>`
+  const rows = await on.controller.store.general.$queryRaw<{ events: number; grants: number }[]>`
     select count(*)::int as events, count(distinct lease_id)::int as grants
     from lease_event where kind = ${kind}`;
   return rows[0] ?? { events: 0, grants: 0 };
@@ -73,7 +73,9 @@ export async function countAudit(
   on: TestController,
   action: string,
 ): Promise<{ entries: number; resources: number }> {
-  const rows = await on.controller.store.prisma.$queryRaw<{ entries: number; resources: number }[]>`
+  const rows = await on.controller.store.general.$queryRaw<
+    { entries: number; resources: number }[]
+  >`
     select count(*)::int as entries, count(distinct resource)::int as resources
     from audit where action = ${action}`;
   return rows[0] ?? { entries: 0, resources: 0 };

@@ -96,7 +96,7 @@ export async function openTestController(
 
   const token: TestController['token'] = async (role, limits = {}) => {
     const made = { tokenId: randomUUID(), secret: newTokenSecret() };
-    await insertToken(controller.store.prisma, {
+    await insertToken(controller.store.general, {
       ...made,
       name: `test ${role}`,
       role,

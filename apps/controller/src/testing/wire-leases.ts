@@ -46,7 +46,7 @@ export function refOf({ leaseId, fencingToken }: WireLease): {
 
 /** Moves a grant into the past, as if `byMs` had gone by. */
 export async function ageLease(on: TestController, leaseId: string, byMs: number): Promise<void> {
-  await on.controller.store.prisma.$queryRaw`
+  await on.controller.store.general.$queryRaw`
     update lease
     set granted_at = granted_at - ${byMs} * interval '1 millisecond',
         expires_at = expires_at - ${byMs} * interval '1 millisecond'
@@ -55,7 +55,7 @@ export async function ageLease(on: TestController, leaseId: string, byMs: number
 
 /** The callers that wait in line for a key, the first one first. */
 export async function lineFor(on: TestController, name: unknown): Promise<string[]> {
-  const rows = await on.controller.store.prisma.$queryRaw<{ waiter: string }[]>`
+  const rows = await on.controller.store.general.$queryRaw<{ waiter: string }[]>`
     select waiter from lease_waiter
     where name = ${name} and valid_until > clock_timestamp() order by id`;
   return rows.map(({ waiter }) => waiter);

@@ -2,8 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { createTestDatabase } from '@leasehold/testing';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-// eslint-disable-next-line @nx/enforce-module-boundaries -- Any generated client will do for a service's own; this one is at hand.
-import { PrismaClient } from '../../../keys-core/src/postgres/generated/client.ts';
+import { PrismaClient } from './generated/client.ts';
 import {
   createLeaseholdCore,
   pgDatabase,

@@ -58,9 +58,9 @@ async function aFolder(): Promise<string> {
 describe('API tokens', () => {
   test('the database has a hash of the secret, and nowhere the secret itself', async () => {
     const { store } = await openKernel();
-    const { secret } = await aToken(store.prisma);
+    const { secret } = await aToken(store.general);
 
-    const rows = await store.prisma.$queryRaw<
+    const rows = await store.general.$queryRaw<
       { row: string }[]
     >`select t::text as row from api_token t`;
 
@@ -76,20 +76,20 @@ describe('API tokens', () => {
       addresses: ['10.0.0.0/8:21000'],
       limits: { streams: 3 },
     };
-    const bound = await aToken(store.prisma, { role: 'drone', droneId: 'd1', ...bindings });
-    const free = await aToken(store.prisma, { programs: [], addresses: [] });
+    const bound = await aToken(store.general, { role: 'drone', droneId: 'd1', ...bindings });
+    const free = await aToken(store.general, { programs: [], addresses: [] });
 
-    expect(await findToken(store.prisma, hashTokenSecret(bound.secret))).toMatchObject(bindings);
-    expect(await readToken(store.prisma, bound.tokenId)).toMatchObject(bindings);
-    expect(await findToken(store.prisma, hashTokenSecret(free.secret))).toMatchObject({
+    expect(await findToken(store.general, hashTokenSecret(bound.secret))).toMatchObject(bindings);
+    expect(await readToken(store.general, bound.tokenId)).toMatchObject(bindings);
+    expect(await findToken(store.general, hashTokenSecret(free.secret))).toMatchObject({
       ...{ programs: null, capacity: null, addresses: null, limits: null },
     });
-    expect(await readToken(store.prisma, randomUUID())).toBeUndefined();
+    expect(await readToken(store.general, randomUUID())).toBeUndefined();
   });
 
   test('a thousand secrets that arrive at once are looked up by a few statements', async () => {
     const { store } = await openKernel();
-    const good = await aToken(store.prisma);
+    const good = await aToken(store.general);
     let statementCount = 0;
     const counting: Pick<Store, 'vital' | 'hints' | 'clock'> = {
       ...{ hints: store.hints, clock: store.clock },
@@ -115,21 +115,21 @@ describe('API tokens', () => {
 
   test('a token is in force until it is revoked or has expired by the database clock', async () => {
     const { store } = await openKernel();
-    const revoked = await aToken(store.prisma);
-    const expired = await aToken(store.prisma);
-    const good = await aToken(store.prisma, { namespaces: ['a'] });
-    expect(await revokeToken(store.prisma, revoked.tokenId)).toMatchObject({ changed: true });
-    expect(await revokeToken(store.prisma, revoked.tokenId)).toMatchObject({ changed: false });
-    await store.prisma.$queryRaw`
+    const revoked = await aToken(store.general);
+    const expired = await aToken(store.general);
+    const good = await aToken(store.general, { namespaces: ['a'] });
+    expect(await revokeToken(store.general, revoked.tokenId)).toMatchObject({ changed: true });
+    expect(await revokeToken(store.general, revoked.tokenId)).toMatchObject({ changed: false });
+    await store.general.$queryRaw`
       update api_token set expires_at = clock_timestamp() where id = ${expired.tokenId}::uuid returning id::text`;
 
-    expect(await findToken(store.prisma, hashTokenSecret(revoked.secret))).toBeUndefined();
-    expect(await findToken(store.prisma, hashTokenSecret(expired.secret))).toBeUndefined();
-    expect(await findToken(store.prisma, hashTokenSecret(good.secret))).toMatchObject({
+    expect(await findToken(store.general, hashTokenSecret(revoked.secret))).toBeUndefined();
+    expect(await findToken(store.general, hashTokenSecret(expired.secret))).toBeUndefined();
+    expect(await findToken(store.general, hashTokenSecret(good.secret))).toMatchObject({
       namespaces: ['a'],
     });
     expect(
-      await tokensInForce(store.prisma, [revoked.tokenId, expired.tokenId, good.tokenId]),
+      await tokensInForce(store.general, [revoked.tokenId, expired.tokenId, good.tokenId]),
     ).toEqual(new Set([good.tokenId]));
   });
 
@@ -141,19 +141,19 @@ describe('API tokens', () => {
     const { store } = await openKernel();
 
     await expect(
-      listTokens(store.prisma, { limit: 5, cursor: encodeCursor(place) }),
+      listTokens(store.general, { limit: 5, cursor: encodeCursor(place) }),
     ).rejects.toMatchObject({ code: 'request.invalid' });
   });
 
   test('a token that would already have expired is not made', async () => {
     const { store } = await openKernel();
 
-    await expect(aToken(store.prisma, { expiresAt: '2001-01-01T00:00:00Z' })).rejects.toMatchObject(
-      {
-        code: 'request.invalid',
-      },
-    );
-    expect((await listTokens(store.prisma, { limit: 5 })).items).toEqual([]);
+    await expect(
+      aToken(store.general, { expiresAt: '2001-01-01T00:00:00Z' }),
+    ).rejects.toMatchObject({
+      code: 'request.invalid',
+    });
+    expect((await listTokens(store.general, { limit: 5 })).items).toEqual([]);
   });
 
   test('the authority answers from memory, and forgets at a hint', async () => {
@@ -163,10 +163,10 @@ describe('API tokens', () => {
     onTestFinished(() => {
       authority.close();
     });
-    const { secret, tokenId } = await aToken(store.prisma);
+    const { secret, tokenId } = await aToken(store.general);
     expect(await authority.authenticate(secret)).toMatchObject({ tokenId });
 
-    await revokeToken(store.prisma, tokenId);
+    await revokeToken(store.general, tokenId);
     expect(await authority.authenticate(secret)).toMatchObject({ tokenId });
     store.hints.notify(TOKENS_TOPIC);
     expect(await authority.authenticate(secret)).toBeUndefined();
@@ -180,7 +180,7 @@ describe('API tokens', () => {
     onTestFinished(() => {
       authority.close();
     });
-    const { secret, tokenId } = await aToken(store.prisma);
+    const { secret, tokenId } = await aToken(store.general);
     const wrong = newTokenSecret();
     expect([authority.statusOf(secret), authority.statusOf(wrong)]).toEqual(['new', 'new']);
     await authority.authenticate(secret);
@@ -194,7 +194,7 @@ describe('API tokens', () => {
     }
 
     // The row is gone, so only memory can answer.
-    await store.prisma
+    await store.general
       .$queryRaw`delete from api_token where id = ${tokenId}::uuid returning id::text`;
     expect(await authority.authenticate(secret)).toMatchObject({ tokenId });
     expect([authority.statusOf(secret), authority.statusOf(wrong)]).toEqual(['good', 'new']);
@@ -224,16 +224,16 @@ describe('API tokens', () => {
     onTestFinished(() => {
       authority.close();
     });
-    const { secret } = await aToken(store.prisma);
+    const { secret } = await aToken(store.general);
     await authority.authenticate(secret);
-    expect((await listTokens(store.prisma, { limit: 1 })).items[0]?.lastUsedAt).toBeNull();
+    expect((await listTokens(store.general, { limit: 1 })).items[0]?.lastUsedAt).toBeNull();
 
     await authority.flushLastUses();
 
     await waitUntil(
-      async () => (await listTokens(store.prisma, { limit: 1 })).items[0]?.lastUsedAt,
+      async () => (await listTokens(store.general, { limit: 1 })).items[0]?.lastUsedAt,
     );
-    expect((await listTokens(store.prisma, { limit: 1 })).items[0]?.lastUsedAt).toMatch(/Z$/u);
+    expect((await listTokens(store.general, { limit: 1 })).items[0]?.lastUsedAt).toMatch(/Z$/u);
   });
 });
 
@@ -247,7 +247,7 @@ describe('credentials file', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(made);
     for (const role of ['admin', 'operator', 'client', 'viewer', 'drone'] as const) {
-      expect(await findToken(store.prisma, hashTokenSecret(made[role]))).toMatchObject({
+      expect(await findToken(store.general, hashTokenSecret(made[role]))).toMatchObject({
         role,
         droneId: role === 'drone' ? 'd1' : null,
       });
@@ -262,8 +262,8 @@ describe('credentials file', () => {
       file,
       JSON.stringify({ ...first, client: 'nonsense', console: { email: 'a@b' } }),
     );
-    const viewer = await findToken(store.prisma, hashTokenSecret(first.viewer));
-    await revokeToken(store.prisma, viewer?.tokenId ?? '');
+    const viewer = await findToken(store.general, hashTokenSecret(first.viewer));
+    await revokeToken(store.general, viewer?.tokenId ?? '');
 
     const second = await bootstrapCredentials(store, file, { droneIds: ['d1'] });
 
@@ -286,8 +286,8 @@ describe('credentials file', () => {
     const bound = await bootstrapCredentials(store, file, { droneIds: ['d1'], bindings });
     const again = await bootstrapCredentials(store, file, { droneIds: ['d1'], bindings });
 
-    expect(await findToken(store.prisma, hashTokenSecret(unbound.drone))).toBeUndefined();
-    expect(await findToken(store.prisma, hashTokenSecret(bound.drone))).toMatchObject(bindings);
+    expect(await findToken(store.general, hashTokenSecret(unbound.drone))).toBeUndefined();
+    expect(await findToken(store.general, hashTokenSecret(bound.drone))).toMatchObject(bindings);
     expect(again).toEqual(bound);
   });
 
@@ -307,7 +307,7 @@ describe('audit', () => {
     const { store } = await openKernel();
     const acts = ['drones.drain', 'drones.undrain', 'drones.drain'] as const;
     for (const action of acts) {
-      await writeAudit(store.prisma, {
+      await writeAudit(store.general, {
         actor: 'ann',
         role: 'operator',
         action,
@@ -316,9 +316,9 @@ describe('audit', () => {
       });
     }
 
-    const first = await listAudit(store.prisma, { limit: 2 });
-    const second = await listAudit(store.prisma, { limit: 2, cursor: first.nextCursor ?? '' });
-    const filtered = await listAudit(store.prisma, {
+    const first = await listAudit(store.general, { limit: 2 });
+    const second = await listAudit(store.general, { limit: 2, cursor: first.nextCursor ?? '' });
+    const filtered = await listAudit(store.general, {
       limit: 9,
       action: 'drones.drain',
       actor: 'ann',
@@ -328,8 +328,8 @@ describe('audit', () => {
     expect([...first.items, ...second.items].map((entry) => entry.action)).toEqual(acts);
     expect(second.nextCursor).toBeNull();
     expect(filtered.items).toHaveLength(2);
-    expect((await listAudit(store.prisma, { limit: 9, to: '2001-01-01T00:00:00Z' })).items).toEqual(
-      [],
-    );
+    expect(
+      (await listAudit(store.general, { limit: 9, to: '2001-01-01T00:00:00Z' })).items,
+    ).toEqual([]);
   });
 });

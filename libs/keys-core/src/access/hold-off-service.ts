@@ -4,13 +4,13 @@ import type { Store } from '../postgres/open-store.ts';
 import { writeAudit } from './sql/audit.ts';
 
 /** The time after a restore in which nothing new is granted. */
-export function createHoldOffService(store: Pick<Store, 'prisma' | 'witness'>): HoldOffService {
+export function createHoldOffService(store: Pick<Store, 'general' | 'witness'>): HoldOffService {
   return {
-    get: async () => viewOf(await readHoldOff(store.prisma)),
+    get: async () => viewOf(await readHoldOff(store.general)),
     async end({ reason }, actor) {
       // A change that nobody has recorded yet would start a hold-off again a moment later.
       await store.witness.look();
-      return store.prisma.$transaction(async (tx) => {
+      return store.general.$transaction(async (tx) => {
         const ended = viewOf(await endHoldOff(tx));
         if (ended !== null) {
           const { cause, until } = ended;

@@ -23,14 +23,14 @@ type Tx = Parameters<typeof writeAudit>[0];
  * controller, so that sessions and open connections follow it.
  */
 export function createPeopleService(store: Store): PeopleService {
-  const { prisma, hints } = store;
+  const { general, hints } = store;
   return {
-    list: (input) => listPeople(prisma, input),
+    list: (input) => listPeople(general, input),
 
     async invite(input, actor) {
       const secret = newInvitationSecret();
       const { email, role } = input;
-      const invitation = await prisma.$transaction(async (tx) => {
+      const invitation = await general.$transaction(async (tx) => {
         const made = await invitePerson(tx, {
           email,
           role,
@@ -47,7 +47,7 @@ export function createPeopleService(store: Store): PeopleService {
     },
 
     async setRole(input, actor) {
-      const { changed } = await prisma.$transaction(async (tx) => {
+      const { changed } = await general.$transaction(async (tx) => {
         const change = await changeRole(tx, input.personId, input.role);
         if (change.changed) {
           const { email } = change;
@@ -60,7 +60,7 @@ export function createPeopleService(store: Store): PeopleService {
     },
 
     async disable(input, actor) {
-      const { changed, tokensMade } = await prisma.$transaction(async (tx) => {
+      const { changed, tokensMade } = await general.$transaction(async (tx) => {
         const change = await disablePerson(tx, input.personId);
         const { email } = await readForRefusal(tx, input.personId);
         const made = await countTokensMadeBy(tx, email);
@@ -76,19 +76,19 @@ export function createPeopleService(store: Store): PeopleService {
     },
 
     async enable(input, actor) {
-      const changed = await prisma.$transaction((tx) => enable(tx, input, actor));
+      const changed = await general.$transaction((tx) => enable(tx, input, actor));
       if (changed) hints.notify(PEOPLE_TOPIC);
       return { changed };
     },
 
     async resetPassword(input, actor) {
-      const reset = await prisma.$transaction((tx) => resetPassword(tx, input, actor));
+      const reset = await general.$transaction((tx) => resetPassword(tx, input, actor));
       hints.notify(PEOPLE_TOPIC);
       return reset;
     },
 
     async signOutEverywhere(input, actor) {
-      const endedCount = await prisma.$transaction((tx) => signOutEverywhere(tx, input, actor));
+      const endedCount = await general.$transaction((tx) => signOutEverywhere(tx, input, actor));
       hints.notify(PEOPLE_TOPIC);
       return { endedCount };
     },

@@ -11,7 +11,7 @@ export function createTokenService(store: Store, fairUse: UseReport): TokenServi
   return {
     async create(request, actor) {
       const secret = newTokenSecret();
-      const token = await store.prisma.$transaction(async (tx) => {
+      const token = await store.general.$transaction(async (tx) => {
         const made = await insertToken(tx, {
           ...request,
           tokenId: store.ids.uuid(),
@@ -41,7 +41,7 @@ export function createTokenService(store: Store, fairUse: UseReport): TokenServi
       return { token, fairUse: fairUse.report({ principal: tokenId, role, overrides }) };
     },
     async revoke(input, actor) {
-      const { changed } = await store.prisma.$transaction(async (tx) => {
+      const { changed } = await store.general.$transaction(async (tx) => {
         const revoked = await revokeToken(tx, input.tokenId);
         if (revoked.changed) {
           await writeAudit(tx, {

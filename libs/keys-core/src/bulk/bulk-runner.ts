@@ -91,7 +91,7 @@ class Runner implements BulkRunner {
   }
 
   async runOnce(): Promise<void> {
-    for (const order of await readOpenBulks(this.#deps.store.prisma)) this.run(order);
+    for (const order of await readOpenBulks(this.#deps.store.general)) this.run(order);
   }
 
   async close(): Promise<void> {
@@ -123,8 +123,8 @@ class Runner implements BulkRunner {
   }
 
   async #pages(order: BulkOrder, signal: AbortSignal): Promise<void> {
-    const { prisma } = this.#deps.store;
-    while (!signal.aborted && (await mayGoOn(prisma, order.bulkId))) {
+    const { general } = this.#deps.store;
+    while (!signal.aborted && (await mayGoOn(general, order.bulkId))) {
       if (!(await this.#page(order, signal))) return;
     }
   }
@@ -133,13 +133,13 @@ class Runner implements BulkRunner {
   async #page(order: BulkOrder, signal: AbortSignal): Promise<boolean> {
     const { store } = this.#deps;
     const from = { place: 0, limit: ITEMS_PER_PAGE_MAX };
-    const items = await readOpenItems(store.prisma, order, from);
+    const items = await readOpenItems(store.general, order, from);
     if (items.length === 0) {
-      await finishBulk(store.prisma, order.bulkId);
+      await finishBulk(store.general, order.bulkId);
       return false;
     }
     const { outcomes, failure } = await this.#act(order, items, signal);
-    if (outcomes.length > 0) await recordItems(store.prisma, order.bulkId, outcomes);
+    if (outcomes.length > 0) await recordItems(store.general, order.bulkId, outcomes);
     store.hints.notify(bulkTopic(order.bulkId));
     if (failure !== undefined) throw failure;
     return true;
@@ -153,7 +153,7 @@ class Runner implements BulkRunner {
     const endAtMs = store.clock.nowMs() + PAGE_MS_MAX;
     let failure: Error | undefined;
     const lookAgain: LookAgain = async (place) =>
-      (await readOpenItems(store.prisma, order, { place, limit: 1 }))[0];
+      (await readOpenItems(store.general, order, { place, limit: 1 }))[0];
     const next = (): OpenItem | undefined => {
       const isOver = signal.aborted || failure !== undefined || store.clock.nowMs() >= endAtMs;
       return isOver ? undefined : left.shift();

@@ -29,14 +29,14 @@ export function createBulk(deps: BulkRunnerDeps): Bulk {
         mode: action === 'revoke' ? (mode ?? 'graceful') : null,
       };
       // No controller could get the lease of this bulk action before the end of the hold-off.
-      await assertNoHoldOff(store, store.prisma);
-      const isStarted = await startBulk(store.prisma, { ...order, items });
+      await assertNoHoldOff(store, store.general);
+      const isStarted = await startBulk(store.general, { ...order, items });
       if (!isStarted) throw new LeaseError('bulk.busy');
       runner.run(order);
       return { bulkId: order.bulkId };
     },
     async abort(bulkId, actor) {
-      const changed = await abortBulk(store.prisma, bulkId, actor);
+      const changed = await abortBulk(store.general, bulkId, actor);
       if (changed === undefined) throw new LeaseError('bulk.not_found');
       if (changed) {
         store.hints.notify(bulkStopTopic(bulkId));

@@ -30,13 +30,13 @@ async function start(
   items: readonly GrantRef[] = [ITEM],
 ): Promise<{ order: BulkOrder }> {
   const order = anOrder({ principal: await aPrincipal(store) });
-  expect(await startBulk(store.prisma, { ...order, items })).toBe(true);
+  expect(await startBulk(store.general, { ...order, items })).toBe(true);
   return { order };
 }
 
 /** A person who may start bulk actions. */
-async function aPrincipal({ prisma }: Kernel['store']): Promise<string> {
-  const [person] = await prisma.$queryRaw<{ id: string }[]>`
+async function aPrincipal({ general }: Kernel['store']): Promise<string> {
+  const [person] = await general.$queryRaw<{ id: string }[]>`
     insert into person (id, email, name, role, joined_at)
     select i, i || '@example.com', 'Olga', 'operator', clock_timestamp() from gen_random_uuid() i
     returning id::text`;
@@ -55,7 +55,7 @@ describe('bulk actions in the database', () => {
 
     const started = await Promise.all(
       Array.from({ length: 16 }, (_, at) =>
-        startBulk((at % 2 === 0 ? kernel : other).store.prisma, { ...anOrder(), items: [ITEM] }),
+        startBulk((at % 2 === 0 ? kernel : other).store.general, { ...anOrder(), items: [ITEM] }),
       ),
     );
 
@@ -68,42 +68,42 @@ describe('bulk actions in the database', () => {
 
     const { order } = await start(kernel, items);
 
-    expect(await readBulk(kernel.store.prisma, order.bulkId)).toMatchObject({
+    expect(await readBulk(kernel.store.general, order.bulkId)).toMatchObject({
       ...{ total: 10_000, done: 0, state: 'running', isAtWork: false },
     });
   });
 
   test('one whose lease no controller holds is open, and interrupted unless it was just started', async () => {
     const kernel = await openKernel();
-    const { prisma } = kernel.store;
+    const { general } = kernel.store;
     const { order } = await start(kernel);
-    const shown = async () => (await readBulk(prisma, order.bulkId))?.state;
+    const shown = async () => (await readBulk(general, order.bulkId))?.state;
 
     const first = await shown();
-    await prisma.$executeRaw`update bulk set started_at = started_at - interval '6 seconds'`;
+    await general.$executeRaw`update bulk set started_at = started_at - interval '6 seconds'`;
     const later = await shown();
-    const open = await readOpenBulks(prisma);
+    const open = await readOpenBulks(general);
     await atWork(kernel, order);
 
     expect([first, later]).toEqual(['running', 'interrupted']);
     expect(open).toEqual([order]);
-    expect(await readBulk(prisma, order.bulkId)).toMatchObject({
+    expect(await readBulk(general, order.bulkId)).toMatchObject({
       state: 'running',
       isAtWork: true,
     });
-    expect(await readOpenBulks(prisma)).toEqual([]);
+    expect(await readOpenBulks(general)).toEqual([]);
   });
 
   test('an aborted one is never open and does not continue', async () => {
     const kernel = await openKernel();
-    const { prisma } = kernel.store;
+    const { general } = kernel.store;
     const { order } = await start(kernel);
-    const before = await mayGoOn(prisma, order.bulkId);
-    await abortBulk(prisma, order.bulkId, BY);
+    const before = await mayGoOn(general, order.bulkId);
+    await abortBulk(general, order.bulkId, BY);
 
     expect(before).toBe(true);
-    expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
-    expect(await readOpenBulks(prisma)).toEqual([]);
+    expect(await mayGoOn(general, order.bulkId)).toBe(false);
+    expect(await readOpenBulks(general)).toEqual([]);
   });
 
   test.each([
@@ -114,16 +114,16 @@ describe('bulk actions in the database', () => {
     'one whose starter lost the right to it (%s) is aborted, and the audit records why',
     async (cause, change) => {
       const kernel = await openKernel();
-      const { prisma } = kernel.store;
+      const { general } = kernel.store;
       const { order } = await start(kernel);
 
-      await prisma.$executeRaw(change);
+      await general.$executeRaw(change);
 
-      expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
-      expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
-      expect((await readBulk(prisma, order.bulkId))?.state).toBe('aborted');
+      expect(await mayGoOn(general, order.bulkId)).toBe(false);
+      expect(await mayGoOn(general, order.bulkId)).toBe(false);
+      expect((await readBulk(general, order.bulkId))?.state).toBe('aborted');
       expect(
-        await prisma.$queryRaw`
+        await general.$queryRaw`
         select actor, detail from audit where action = 'bulk.abort' order by id`,
       ).toMatchObject([
         { actor: 'controller', detail: { cause, startedBy: 'olga', done: 0, total: 1 } },
@@ -133,7 +133,7 @@ describe('bulk actions in the database', () => {
 
   test('an item is recorded once, counted once and audited once, even if it is reported twice', async () => {
     const kernel = await openKernel();
-    const { prisma } = kernel.store;
+    const { general } = kernel.store;
     const { order } = await start(kernel, [ITEM, { ...ITEM, leaseId: randomUUID() }]);
     const changed = { face: 'lease' as const, namespace: 'n', name: 'a' };
     const outcomes = [
@@ -141,30 +141,32 @@ describe('bulk actions in the database', () => {
       { place: 2, code: 'gone', changed: null },
     ];
 
-    await Promise.all(Array.from({ length: 8 }, () => recordItems(prisma, order.bulkId, outcomes)));
-    await finishBulk(prisma, order.bulkId);
+    await Promise.all(
+      Array.from({ length: 8 }, () => recordItems(general, order.bulkId, outcomes)),
+    );
+    await finishBulk(general, order.bulkId);
 
-    expect(await readBulk(prisma, order.bulkId)).toMatchObject({
+    expect(await readBulk(general, order.bulkId)).toMatchObject({
       ...{ state: 'done', done: 2, failedCount: 1, failed: [{ code: 'gone' }] },
     });
-    const audited = await prisma.$queryRaw<{ action: string }[]>`
+    const audited = await general.$queryRaw<{ action: string }[]>`
       select action from audit order by id`;
     expect(audited.map(({ action }) => action)).toEqual(['bulk.start', 'leases.revoke']);
   });
 
   test('one is not done while an item is open, and an abort after that changes nothing', async () => {
     const kernel = await openKernel();
-    const { prisma } = kernel.store;
+    const { general } = kernel.store;
     const { order } = await start(kernel);
 
-    await finishBulk(prisma, order.bulkId);
-    const early = await readBulk(prisma, order.bulkId);
-    await recordItems(prisma, order.bulkId, [{ place: 1, code: 'gone', changed: null }]);
-    await finishBulk(prisma, order.bulkId);
+    await finishBulk(general, order.bulkId);
+    const early = await readBulk(general, order.bulkId);
+    await recordItems(general, order.bulkId, [{ place: 1, code: 'gone', changed: null }]);
+    await finishBulk(general, order.bulkId);
 
     expect(early?.state).toBe('running');
-    expect(await abortBulk(prisma, order.bulkId, BY)).toBe(false);
-    expect(await abortBulk(prisma, randomUUID(), BY)).toBeUndefined();
+    expect(await abortBulk(general, order.bulkId, BY)).toBe(false);
+    expect(await abortBulk(general, randomUUID(), BY)).toBeUndefined();
   });
 
   test('only the very grant that was chosen counts as in force', async () => {
@@ -176,7 +178,7 @@ describe('bulk actions in the database', () => {
       ITEM,
     ]);
 
-    const items = await readOpenItems(kernel.store.prisma, order, { place: 0, limit: 50 });
+    const items = await readOpenItems(kernel.store.general, order, { place: 0, limit: 50 });
 
     expect(items.map((item) => item.isInForce)).toEqual([true, false, false]);
     expect(items[2]?.resource).toBeNull();

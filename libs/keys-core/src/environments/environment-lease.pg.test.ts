@@ -12,7 +12,7 @@ import {
   type EnvironmentLeaseDeps,
   type EnvironmentUse,
 } from './environment-lease.ts';
-import type { CallbackSql } from '../postgres/service/prisma-guests.ts';
+import type { CallbackSql } from '../postgres/open-store.ts';
 
 function depsOf(kernel: Kernel, principal = 'token-a'): EnvironmentLeaseDeps<CallbackSql> {
   const { store, leases } = kernel;
@@ -49,7 +49,7 @@ describe('tryAcquireEnvironment', () => {
     const kernel = await openKernel();
     const request = { ...DEPLOY, comment: 'release 7' };
     await tryAcquireEnvironment(depsOf(kernel), 'prod', request);
-    const [row] = await kernel.store.prisma.$queryRaw<{ at: Date }[]>`
+    const [row] = await kernel.store.general.$queryRaw<{ at: Date }[]>`
       select granted_at as at from lease`;
 
     const answer = await tryAcquireEnvironment(depsOf(kernel), 'prod', {
@@ -211,7 +211,7 @@ describe('withEnvironmentLease', () => {
     expect(seen).toEqual([{ notes: 0, end_reason: null }]);
     expect(await notes()).toEqual(['deploying']);
     expect(await eventKinds(kernel)).toEqual(['granted', 'released']);
-    const ids = await kernel.store.prisma.$queryRaw<{ xids: number }[]>`
+    const ids = await kernel.store.general.$queryRaw<{ xids: number }[]>`
       select count(distinct x)::int as xids from (
         select xmin::text as x from note union all
         select xmin::text from lease_event where kind = 'released' union all
@@ -233,7 +233,7 @@ describe('withEnvironmentLease', () => {
     expect(await notes()).toEqual([]);
     expect(await eventKinds(kernel)).toEqual(['granted', 'failed']);
     expect(
-      await kernel.store.prisma.$queryRaw`select reason from lease_event where kind = 'failed'`,
+      await kernel.store.general.$queryRaw`select reason from lease_event where kind = 'failed'`,
     ).toEqual([{ reason: `vetoed: ${reasons.join('; ')}` }]);
     expect(await leased(kernel)).toBeDefined();
   });
@@ -326,9 +326,9 @@ describe('withEnvironmentLease', () => {
     const using = use(kernel, {
       async record(tx) {
         await note(tx, 'deploying');
-        const [row] = await kernel.store.prisma.$queryRaw<{ id: string }[]>`
+        const [row] = await kernel.store.general.$queryRaw<{ id: string }[]>`
           select lease_id::text as id from lease`;
-        await revoke(kernel.store.prisma, 'environment', [
+        await revoke(kernel.store.general, 'environment', [
           {
             leaseId: row?.id ?? '',
             mode: 'force',
@@ -361,7 +361,7 @@ describe('withEnvironmentLease', () => {
     });
     using.catch(() => undefined);
     await begun.opened;
-    const [row] = await kernel.store.prisma.$queryRaw<{ id: string }[]>`
+    const [row] = await kernel.store.general.$queryRaw<{ id: string }[]>`
       select lease_id::text as id from lease`;
     await age(kernel, row?.id ?? '', 60_000);
     const meanwhile = await tryAcquireEnvironment(depsOf(kernel), 'prod', DEPLOY);

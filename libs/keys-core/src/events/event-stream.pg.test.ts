@@ -20,7 +20,7 @@ import { removeOldLeaseRows } from '../grants/sql/retention/lease-retention.ts';
 const SOON = { timeoutMs: 20_000 };
 
 const idsOf = async (kernel: Kernel): Promise<number[]> => {
-  const rows = await kernel.store.prisma.$queryRaw<{ id: number }[]>`
+  const rows = await kernel.store.general.$queryRaw<{ id: number }[]>`
     select id::int as id from lease_event order by id`;
   return rows.map(({ id }) => id);
 };
@@ -158,13 +158,13 @@ describe('event stream', () => {
   test('does not query the database while nobody reads', async () => {
     const kernel = await openKernel();
     let asked = 0;
-    const prisma = new Proxy(kernel.store.prisma, {
+    const general = new Proxy(kernel.store.general, {
       get(target, key) {
         if (key === '$queryRaw') asked += 1;
         return Reflect.get(target, key) as unknown;
       },
     });
-    const stream = openStream({ prisma, reads: prisma, clock: kernel.store.clock });
+    const stream = openStream({ general, reads: general, clock: kernel.store.clock });
     const read = await readStream(stream);
     const writer = await openWriter(kernel);
     await insertEvents(writer, 1);
@@ -252,7 +252,7 @@ describe('resuming', () => {
     await writer.query(`update lease_event set at = at - interval '31 days' where id = any($1)`, [
       [ids[0], ids[1], ids[3]],
     ]);
-    await removeOldLeaseRows(kernel.store.prisma, 30, {
+    await removeOldLeaseRows(kernel.store.general, 30, {
       clock: kernel.store.clock,
       onFailure: (_kind, error) => {
         throw error;
@@ -310,7 +310,7 @@ describe('resuming', () => {
 
   test('with an id of another database epoch, or one that was never given, is refused', async () => {
     const kernel = await openKernel();
-    await checkEpoch(kernel.store.prisma, 60_000);
+    await checkEpoch(kernel.store.general, 60_000);
     const writer = await openWriter(kernel);
     const stream = openStream(kernel.store);
     const ids = await insertEvents(writer, 2);
@@ -332,7 +332,7 @@ describe('resuming', () => {
 
   test('readers are told when the database is restored, and get nothing before a controller has noted that', async () => {
     const kernel = await openKernel();
-    await checkEpoch(kernel.store.prisma, 60_000);
+    await checkEpoch(kernel.store.general, 60_000);
     const writer = await openWriter(kernel);
     const stream = openStream(kernel.store);
     const read = await readStream(stream);
@@ -343,7 +343,7 @@ describe('resuming', () => {
     await writer.query('update database_epoch set timeline = timeline - 1');
     await insertEvents(writer, 1);
     const waiting = readStream(stream, { afterId: 'oldest' });
-    await checkEpoch(kernel.store.prisma, 60_000);
+    await checkEpoch(kernel.store.general, 60_000);
 
     expect(codeOf(await read.ended)).toBe('events.other_epoch');
     expect(read.events).toHaveLength(1);

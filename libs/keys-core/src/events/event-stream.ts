@@ -62,7 +62,7 @@ export interface EventStream {
 
 export function createEventStream(options: EventTailOptions): EventStream {
   const tail = new EventTail(options);
-  const { prisma } = options.store;
+  const { general } = options.store;
   return {
     async head() {
       const bounds = await notedBounds(options, undefined);
@@ -91,7 +91,7 @@ export function createEventStream(options: EventTailOptions): EventStream {
       }
     },
     async lag() {
-      const lag = await readEventLag(prisma);
+      const lag = await readEventLag(general);
       return { ...lag, lagMs: Math.max(lag.lagMs, tail.heldBackMs) };
     },
     get readerCount() {
@@ -107,7 +107,7 @@ type NotedBounds = EventBounds & { readonly epoch: number };
 async function notedBounds({ store }: EventTailOptions, signal: AbortSignal | undefined) {
   const endMs = store.clock.nowMs() + NOTED_MS_MAX;
   for (;;) {
-    const { epoch, ...bounds } = await readEventBounds(store.prisma);
+    const { epoch, ...bounds } = await readEventBounds(store.general);
     if (epoch !== null) return { ...bounds, epoch };
     if (signal?.aborted === true || store.clock.nowMs() >= endMs) {
       throw new LeaseError(

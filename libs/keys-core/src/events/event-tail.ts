@@ -32,7 +32,7 @@ interface TailEvent {
 }
 
 export interface EventTailOptions {
-  readonly store: Pick<Store, 'prisma' | 'reads' | 'clock'>;
+  readonly store: Pick<Store, 'general' | 'reads' | 'clock'>;
   readonly onError: (error: unknown) => void;
 }
 
@@ -151,7 +151,7 @@ export class EventTail {
 
   /** @returns after how many milliseconds to query again. */
   async #look(isFirst: boolean): Promise<number> {
-    const reading = await readEventMark(this.#options.store.prisma, this.#mark.notedId);
+    const reading = await readEventMark(this.#options.store.general, this.#mark.notedId);
     const { epoch, lastId } = reading;
     if (epoch === null) return IDLE_MS;
     const isNew = isFirst || epoch !== this.#epoch;
@@ -185,7 +185,7 @@ export class EventTail {
   async #readOn(epoch: number): Promise<boolean> {
     const { finalId } = this.#mark;
     const range = { afterId: this.#throughId, upToId: finalId };
-    const page = await readEventPage(this.#options.store.prisma, range, { limits: null });
+    const page = await readEventPage(this.#options.store.general, range, { limits: null });
     if (page.epoch !== epoch) return false;
     if (page.removedThroughId > range.afterId) {
       // Events were removed before anybody read them: each reader finds that out at its own position.

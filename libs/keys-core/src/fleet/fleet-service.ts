@@ -73,7 +73,7 @@ async function liveBackends(store: Store, droneId: string): Promise<BackendView[
   let cursor: string | undefined;
   do {
     const page = await listBackends(
-      store.prisma,
+      store.general,
       { droneId, live: true, limit: LIMITS.pageSizeMax, cursor },
       null,
     );
@@ -88,7 +88,7 @@ function auditOf(action: AuditAction, act: DroneAct, actor: Actor): AuditEntry {
 }
 
 async function changeDraining(store: Store, draining: boolean, act: DroneAct, actor: Actor) {
-  return store.prisma.$transaction(async (tx) => {
+  return store.general.$transaction(async (tx) => {
     const change = await setDraining(tx, act.droneId, draining);
     await writeAudit(tx, auditOf(draining ? 'drones.drain' : 'drones.undrain', act, actor));
     return change;
@@ -97,7 +97,7 @@ async function changeDraining(store: Store, draining: boolean, act: DroneAct, ac
 
 /** Every key of the drone runs out, because its renewal is blocked; none is given away before. */
 async function markLost({ store, keys }: FleetServiceDeps, act: DroneAct, actor: Actor) {
-  await store.prisma.$transaction(async (tx) => {
+  await store.general.$transaction(async (tx) => {
     await setLost(tx, act.droneId);
     await writeAudit(tx, auditOf('drones.markLost', act, actor));
   });
@@ -108,7 +108,7 @@ async function markLost({ store, keys }: FleetServiceDeps, act: DroneAct, actor:
     namespaces: null,
   };
   const reason = act.reason ?? `drone ${act.droneId} was marked lost`;
-  const leaseIds = await heldLeaseIds(store.prisma, act.droneId);
+  const leaseIds = await heldLeaseIds(store.general, act.droneId);
   let renewalsBlockedCount = 0;
   for (let from = 0; from < leaseIds.length; from += BLOCKS_IN_FLIGHT_MAX) {
     const group = leaseIds.slice(from, from + BLOCKS_IN_FLIGHT_MAX);

@@ -53,10 +53,10 @@ describe('F7 the database clock steps', () => {
     await time.step(1_000);
     const guard = guardNow(store);
     const page = { after: undefined, limit: 10, belief: guard.belief };
-    const ended = await endStale(store.prisma, { namespace: '', includeChildren: true }, page);
+    const ended = await endStale(store.general, { namespace: '', includeChildren: true }, page);
     const by = { actor: 'op', belief: guard.belief };
-    const removed = await remove(store.prisma, 'lease', [grant.leaseId], by);
-    const renewed = await acquireOrRenew(store.prisma, aRequest({ holder: 'bob' }), guard);
+    const removed = await remove(store.general, 'lease', [grant.leaseId], by);
+    const renewed = await acquireOrRenew(store.general, aRequest({ holder: 'bob' }), guard);
     const reaped = await createReaper(store).runOnce();
 
     expect(ended.endedCount).toBe(0);
@@ -71,7 +71,7 @@ describe('F7 the database clock steps', () => {
     const kernel = await longWatched(time);
     const key = { face: 'key', name: 'k', ladder: KEY_LADDERS.standard } as const;
     const { leaseId } = await granted(kernel, key);
-    await revoke(kernel.store.prisma, 'key', [
+    await revoke(kernel.store.general, 'key', [
       { leaseId, mode: 'force', abandon: false, actor: 'op', reason: 'r', namespaces: null },
     ]);
 
@@ -120,7 +120,7 @@ describe('F7 the database clock steps', () => {
     const grant = await granted(kernel);
     await time.step(30 * 24 * HOUR_MS);
     await kernel.leases.renew('lease', renewalOf(grant));
-    await kernel.store.prisma.$executeRaw`delete from lease_reap`;
+    await kernel.store.general.$executeRaw`delete from lease_reap`;
 
     const deletedCount = await createFreeRowRemover(kernel.store).runOnce();
 

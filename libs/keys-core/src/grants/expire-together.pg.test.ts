@@ -14,7 +14,7 @@ const LEASES = 10_000;
 
 /** Leases that all expired a moment ago, and one in between that has not. */
 async function expireTogether({ store }: Kernel): Promise<void> {
-  await store.prisma.$queryRaw`
+  await store.general.$queryRaw`
     insert into lease (
       face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms, renew_after_ms,
       soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
@@ -35,7 +35,7 @@ interface Ends {
 
 async function endsOf({ store }: Kernel): Promise<Ends> {
   return onlyRow(
-    await store.prisma.$queryRaw<Ends[]>`
+    await store.general.$queryRaw<Ends[]>`
       select
         (select count(*)::int from lease_event where kind = 'expired') as events,
         (select count(distinct lease_id)::int from lease_event where kind = 'expired') as "ofDifferentLeases",
@@ -84,7 +84,7 @@ test('I11 a growing table is swept whole: a grant that expires at its beginning 
 
 /** Makes the table larger by many pages of leases in force. */
 async function fill({ store }: Kernel, namespace: string): Promise<void> {
-  await store.prisma.$queryRaw`
+  await store.general.$queryRaw`
     insert into lease (
       face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms, renew_after_ms,
       soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at

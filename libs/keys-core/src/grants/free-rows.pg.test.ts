@@ -28,13 +28,13 @@ async function longFree(kernel: Kernel, change: Partial<GrantRequest> = {}): Pro
   await kernel.leases.release(face, releaseOf(grant));
   await age(kernel, grant.leaseId, 2 * DAY_MS);
   const token = String(BigInt(grant.fencingToken) - BigInt(2 * DAY_MS));
-  await kernel.store.prisma
+  await kernel.store.general
     .$executeRaw`update lease set fencing_token = ${token}::bigint where lease_id = ${grant.leaseId}::uuid`;
   return { ...grant, fencingToken: token };
 }
 
 async function namesLeft({ store }: Kernel): Promise<string[]> {
-  const rows = await store.prisma.$queryRaw<{ name: string }[]>`
+  const rows = await store.general.$queryRaw<{ name: string }[]>`
     select name from lease order by name`;
   return rows.map(({ name }) => name);
 }
@@ -100,7 +100,7 @@ test('C61 the sealed row of a key that moved to another datacenter is kept', asy
   const kernel = await openKernel();
   await longFree(kernel, { face: 'key', name: 'moved' });
   await longFree(kernel, { face: 'key', name: 'at home' });
-  await kernel.store.prisma.$executeRaw`
+  await kernel.store.general.$executeRaw`
     update lease set home_reservation = case name when 'moved' then 'dc2.' else 'local.' end || ${randomUUID()}`;
 
   await createFreeRowRemover(kernel.store).runOnce();
@@ -111,20 +111,20 @@ test('C61 the sealed row of a key that moved to another datacenter is kept', asy
 test('rows that a callback, a waiter or a living backend refers to are kept', async () => {
   const kernel = await openKernel();
   const owed = await longFree(kernel, { name: 'owes a callback' });
-  await kernel.store.prisma.$executeRaw`
+  await kernel.store.general.$executeRaw`
     insert into lease_reap (lease_id, face, namespace, name, fencing_token)
     values (${owed.leaseId}::uuid, 'lease', 'test', 'owes a callback', 1)`;
   await longFree(kernel, { name: 'waited for' });
-  await joinLine(kernel.store.prisma, [
+  await joinLine(kernel.store.general, [
     {
       ...{ face: 'lease', namespace: 'test', name: 'waited for', ticketId: randomUUID() },
       ...{ waiter: 'bob', principal: 'token-b', idempotencyKey: 'k' },
     },
   ]);
   const lives = await longFree(kernel, { face: 'key', name: 'lives' });
-  await aBackend(kernel.store.prisma, { droneId: 'd1', leaseId: lives.leaseId });
+  await aBackend(kernel.store.general, { droneId: 'd1', leaseId: lives.leaseId });
   const over = await longFree(kernel, { face: 'key', name: 'over' });
-  await aBackend(kernel.store.prisma, {
+  await aBackend(kernel.store.general, {
     ...{ droneId: 'd1', leaseId: over.leaseId, status: 'terminated' as const },
   });
 
@@ -137,7 +137,7 @@ test('a row that is being granted is skipped', async () => {
   const kernel = await openKernel();
   await longFree(kernel);
 
-  const deletedCount = await kernel.store.prisma.$transaction(async (tx) => {
+  const deletedCount = await kernel.store.general.$transaction(async (tx) => {
     await tx.$queryRaw`select name from lease for update`;
     return createFreeRowRemover(kernel.store).runOnce();
   });
@@ -149,10 +149,10 @@ test('a grant that meets the deletion of its row waits for it, and its token is 
   const kernel = await openKernel();
   const old = await longFree(kernel);
 
-  const outcome = await kernel.store.prisma.$transaction(async (tx) => {
+  const outcome = await kernel.store.general.$transaction(async (tx) => {
     await createFreeRowRemover({
       ...kernel.store,
-      prisma: tx as typeof kernel.store.prisma,
+      general: tx as typeof kernel.store.general,
     }).runOnce();
     const asked = kernel.leases.grant(aRequest());
     await waitUntil(() => isSomebodyWaiting(kernel), { what: 'the grant to wait for the row' });
@@ -170,10 +170,10 @@ test('a grant whose snapshot still has the row inserts nothing once the row is g
   const request = aRequest();
   const guard = await aGuard(kernel.store);
 
-  const granting = await kernel.store.prisma.$transaction(async (tx) => {
+  const granting = await kernel.store.general.$transaction(async (tx) => {
     await createFreeRowRemover({
       ...kernel.store,
-      prisma: tx as typeof kernel.store.prisma,
+      general: tx as typeof kernel.store.general,
     }).runOnce();
     const asked = grantStatement(kernel.store.slowLane, [request], { guard, onLocked: 'wait' });
     await waitUntil(() => isSomebodyWaiting(kernel), { what: 'the grant to wait for the row' });
@@ -181,7 +181,7 @@ test('a grant whose snapshot still has the row inserts nothing once the row is g
   });
 
   expect((await granting.asked).grants).toEqual(new Map());
-  expect(await readLeases(kernel.store.prisma, [request])).toEqual([undefined]);
+  expect(await readLeases(kernel.store.general, [request])).toEqual([undefined]);
 });
 
 test('many controllers at once delete each row only once', async () => {

@@ -14,13 +14,13 @@ const STATEMENTS_PER_PASS_MAX = 20;
  * that others have locked. Only the size of the table depends on it.
  */
 export function createFreeRowRemover(
-  store: Pick<Store, 'prisma' | 'ids' | 'datacenter' | 'clock' | 'clockWatch'>,
+  store: Pick<Store, 'general' | 'ids' | 'datacenter' | 'clock' | 'clockWatch'>,
 ) {
   let nextPage: number | undefined;
   return {
     /** Deletes free rows in the next part of the table. @returns how many it deleted. */
     async runOnce(signal?: AbortSignal): Promise<number> {
-      const { pages } = await readLeasePages(store.prisma);
+      const { pages } = await readLeasePages(store.general);
       nextPage ??= Math.floor(store.ids.random() * pages);
       if (nextPage >= pages) nextPage = 0;
       let deletedCount = 0;
@@ -31,7 +31,7 @@ export function createFreeRowRemover(
           // The rest of this range is for the next pass.
           if (statementsLeft === 0 || signal?.aborted === true) return deletedCount;
           statementsLeft -= 1;
-          deleted = await deleteFreeRows(store.prisma, {
+          deleted = await deleteFreeRows(store.general, {
             fromPage,
             toPage,
             limit: ROWS_PER_STATEMENT_MAX,

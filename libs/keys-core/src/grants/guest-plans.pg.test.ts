@@ -40,7 +40,7 @@ describe('plans', () => {
       expect(plan).not.toMatch(/Seq Scan on (lease|lease_reap|lease_event)\b/u);
     }
     // The plans of functions are not shown, so their reads are counted.
-    const [counts] = await kernel.store.prisma.$transaction(async (tx) => {
+    const [counts] = await kernel.store.general.$transaction(async (tx) => {
       await lockHeld(tx, ref, 10_000);
       await isNotEnded(tx, ref);
       return tx.$queryRaw<{ wholeReads: number; indexReads: number }[]>`

@@ -22,8 +22,8 @@ const TIMEOUT_MS = RUNS * 600;
 
 /** Tokens of resources without a row depend on rows that were deleted before, in any run. */
 async function forgetEarlierRuns({ store }: Kernel): Promise<void> {
-  await store.prisma.$executeRaw`truncate lease`;
-  await store.prisma.$executeRaw`update lease_token_floor set floor = 0`;
+  await store.general.$executeRaw`truncate lease`;
+  await store.general.$executeRaw`update lease_token_floor set floor = 0`;
 }
 
 describe(`the kernel against its model, seed ${String(seed)}`, () => {

@@ -28,7 +28,7 @@ type Act = 'renew' | 'release' | 'fail' | 'revoke' | 'let go';
 const ACTS: readonly Act[] = ['renew', 'renew', 'renew', 'release', 'fail', 'revoke', 'let go'];
 
 async function databaseNow(kernel: Kernel): Promise<number> {
-  const rows = await kernel.store.prisma.$queryRaw<{ at: number }[]>`
+  const rows = await kernel.store.general.$queryRaw<{ at: number }[]>`
     select extract(epoch from clock_timestamp())::float8 * 1000 as at`;
   return onlyRow(rows).at;
 }
@@ -82,7 +82,7 @@ async function act(kernel: Kernel, own: Grant, promises: Promises): Promise<bool
       return false;
     case 'revoke':
       promises.delete(own.leaseId);
-      await revoke(kernel.store.prisma, 'lease', [
+      await revoke(kernel.store.general, 'lease', [
         {
           leaseId: own.leaseId,
           mode: 'force',
@@ -119,7 +119,7 @@ describe('random workers on few resources through two controllers', () => {
     isOver = true;
     await Promise.all(reaping);
 
-    const grants = await first.store.prisma.$queryRaw<GrantSeen[]>`
+    const grants = await first.store.general.$queryRaw<GrantSeen[]>`
       with grants as (
         select g.id, g.name, g.lease_id, g.fencing_token, g.at,
           lead(g.id) over w as next_id, lead(g.at) over w as next_at,

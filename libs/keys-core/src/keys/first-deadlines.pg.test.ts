@@ -38,7 +38,7 @@ async function reboot(
   { droneId }: Pick<SessionRef, 'droneId'>,
 ): Promise<SessionRef> {
   const clockId = randomUUID();
-  const session = await openSession(on.store.prisma, {
+  const session = await openSession(on.store.general, {
     droneId,
     clockId,
     datacenter: 'local',
@@ -54,9 +54,9 @@ describe('the deadlines of a first grant', () => {
     'C25 C22 after a heartbeat %i ms old are in the drone’s clock, in order, and before the expiry',
     async (heartbeatAgeMs) => {
       const { on, setClock } = await openFrozen();
-      const drone = await aDrone(on.store.prisma, { heartbeatAgeMs: null });
+      const drone = await aDrone(on.store.general, { heartbeatAgeMs: null });
       const localTimeMs = 864_000_000.5;
-      await recordHeartbeat(on.store.prisma, { ...drone, localTimeMs, load: {} });
+      await recordHeartbeat(on.store.general, { ...drone, localTimeMs, load: {} });
       await setClock(START_MS + heartbeatAgeMs);
 
       const { backendId } = await connect(on);
@@ -76,11 +76,11 @@ describe('the deadlines of a first grant', () => {
 
   test('C25 are early by as much as the heartbeat was delayed, never late', async () => {
     const { on, setClock } = await openFrozen();
-    const drone = await aDrone(on.store.prisma, { heartbeatAgeMs: null });
+    const drone = await aDrone(on.store.general, { heartbeatAgeMs: null });
     const sentAtMs = 5_000;
     const travelledMs = 9_000;
     await setClock(START_MS + travelledMs);
-    await recordHeartbeat(on.store.prisma, { ...drone, localTimeMs: sentAtMs, load: {} });
+    await recordHeartbeat(on.store.general, { ...drone, localTimeMs: sentAtMs, load: {} });
 
     const { backendId } = await connect(on);
 
@@ -91,12 +91,12 @@ describe('the deadlines of a first grant', () => {
 
   test('C47 are in the new clock of a rebooted drone, which is not chosen before its first heartbeat', async () => {
     const { on } = await openFrozen();
-    const before = await aDrone(on.store.prisma, { heartbeatAgeMs: null });
-    await recordHeartbeat(on.store.prisma, { ...before, localTimeMs: 864_000_000, load: {} });
+    const before = await aDrone(on.store.general, { heartbeatAgeMs: null });
+    await recordHeartbeat(on.store.general, { ...before, localTimeMs: 864_000_000, load: {} });
     const after = await reboot(on, before);
 
     await expect(connect(on)).rejects.toMatchObject({ code: 'spawn.no_drone' });
-    const late = recordHeartbeat(on.store.prisma, {
+    const late = recordHeartbeat(on.store.general, {
       ...before,
       localTimeMs: 864_000_100,
       load: {},
@@ -104,7 +104,7 @@ describe('the deadlines of a first grant', () => {
     await expect(late).rejects.toMatchObject({ code: 'session.superseded' });
     expect(await rowCounts(on)).toEqual(NO_ROWS);
 
-    await recordHeartbeat(on.store.prisma, { ...after, localTimeMs: 5_000, load: {} });
+    await recordHeartbeat(on.store.general, { ...after, localTimeMs: 5_000, load: {} });
     const { backendId } = await connect(on);
 
     expect((await deadlinesOf(on, backendId)).hardTerminateAtMs).toBe(5_000 + LADDER.hardAfterMs);
@@ -116,7 +116,7 @@ describe('the deadlines of a first grant', () => {
     const { on } = await openFrozen(async (kernel) => {
       await reboot(kernel, chosen);
     });
-    chosen.droneId = (await aDrone(on.store.prisma)).droneId;
+    chosen.droneId = (await aDrone(on.store.general)).droneId;
 
     await expect(connect(on)).rejects.toMatchObject({ code: 'spawn.no_drone' });
 

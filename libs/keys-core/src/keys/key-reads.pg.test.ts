@@ -35,7 +35,7 @@ function key(
 describe('a key as operators see it', () => {
   test('shows its holder, backend and time left, as of one moment of the database', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const made = await connect(on, { key: key('demo', 'a.b', 'blue') });
     await on.keys.report(reportOf(drone, made.backendId, 'ready'));
 
@@ -64,7 +64,7 @@ describe('a key as operators see it', () => {
 
   test('shows its ladder, what ended it, and until when its holder may act', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const seen = async (name: string): Promise<unknown> =>
       on.keys.get({ name, namespace: '' }, CLIENT);
     const { backendId } = await connect(on, { key: key('released') });
@@ -95,7 +95,7 @@ describe('a key as operators see it', () => {
 
   test('is null when nobody ever held it, and when the caller may not see it', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     await connect(on, { key: key('demo', 'user2') });
 
     expect(await on.keys.get({ name: 'other', namespace: 'user2' }, CLIENT)).toBeNull();
@@ -109,7 +109,7 @@ describe('a key as operators see it', () => {
 describe('a list of keys', () => {
   test('can leave out keys that nobody has held for long, whatever ended them', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const hourMs = 3_600_000;
     for (const name of ['held', 'freed', 'freed-long', 'lapsed', 'lapsed-long']) {
       const { leaseId, backendId } = await connect(on, { key: key(name) });
@@ -120,7 +120,7 @@ describe('a list of keys', () => {
       if (name.endsWith('-long')) await age(on, leaseId, 2 * hourMs);
     }
     const { leaseId } = await connect(on, { key: key('renewed') });
-    await on.store.prisma.$executeRaw`
+    await on.store.general.$executeRaw`
       update lease set granted_at = granted_at - interval '1 day' where lease_id = ${leaseId}::uuid`;
 
     const recent = await namesOf(on, { endedWithinMs: hourMs });
@@ -131,12 +131,12 @@ describe('a list of keys', () => {
 
   test('filters by namespace, name, prefix, tag, holder and drone', async () => {
     const on = await openKeys();
-    const one = await aDrone(on.store.prisma);
+    const one = await aDrone(on.store.general);
     await connect(on, { key: key('alpha', 'a', 'blue') });
     const made = await connect(on, { key: key('alps', 'a') });
     await connect(on, { key: key('alpha', 'a.b') });
-    await setDraining(on.store.prisma, one.droneId, true);
-    const two = await aDrone(on.store.prisma);
+    await setDraining(on.store.general, one.droneId, true);
+    const two = await aDrone(on.store.general);
     await connect(on, { key: key('al%a') });
 
     expect(await namesOf(on, { namespace: 'a' })).toEqual(['a/alpha', 'a/alps']);
@@ -160,7 +160,7 @@ describe('a list of keys', () => {
 
   test('filters by the phase that it shows', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma, { capacity: 100 });
+    const drone = await aDrone(on.store.general, { capacity: 100 });
     const made = async (name: string): Promise<{ backendId: string; leaseId: string }> =>
       connect(on, { key: key(name) });
     const revoke = async (
@@ -203,7 +203,7 @@ describe('a list of keys', () => {
 
   test('shows a limited caller its namespaces and their children, and none with a similar name', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     for (const namespace of ['', 'user', 'user.a', 'user2', 'us']) {
       await connect(on, { key: key('k', namespace) });
     }
@@ -230,12 +230,12 @@ describe('a list of keys', () => {
     'pages by %s %s through every key once, while others come and go',
     async (sort, direction) => {
       const on = await openKeys();
-      await aDrone(on.store.prisma, { capacity: 100 });
+      await aDrone(on.store.general, { capacity: 100 });
       const names = Array.from({ length: 9 }, (_, index) => `n${String(index)}`);
       for (const [index, name] of names.entries()) {
         // Three of each instant, so that the name has to decide.
         const { leaseId } = await connect(on, { key: key(name) });
-        await on.store.prisma.$executeRaw`
+        await on.store.general.$executeRaw`
         update lease set granted_at = date_trunc('hour', granted_at) + ${Math.floor(index / 3)} * interval '1 second',
           expires_at = date_trunc('hour', expires_at) + interval '2 hours' + ${Math.floor(index / 3)} * interval '1 second'
         where lease_id = ${leaseId}::uuid`;
@@ -248,7 +248,7 @@ describe('a list of keys', () => {
         seen.push(...page.items.map(({ name }) => name));
         cursor = page.nextCursor ?? undefined;
         // Between two pages a shown key is removed and a new one is granted.
-        await on.store.prisma
+        await on.store.general
           .$executeRaw`delete from lease where name = ${seen[0]} and name like 'n%'`;
         await connect(on, {
           key: key(direction === 'asc' ? `a${String(seen.length)}` : `z${String(seen.length)}`),
@@ -307,7 +307,7 @@ describe('a list of keys', () => {
 describe('the history of a key', () => {
   test('shows every event with its actor and reason, newest first, page by page', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { leaseId, backendId } = await connect(on);
     await on.keys.blockRenewal({ leaseId, reason: 'freeze' }, OPERATOR);
     await on.keys.allowRenewal({ leaseId }, OPERATOR);
@@ -334,7 +334,7 @@ describe('the history of a key', () => {
 
   test('and its waiters are empty for a caller that may not see it', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on, { key: key('demo', 'user2') });
     await on.keys.report(reportOf(drone, backendId, 'terminating'));
     const limited = { ...CLIENT, namespaces: ['user'] };

@@ -25,7 +25,7 @@ export function createReaper(store: Store) {
     /** Ends what has expired in the next part of the table. Every controller runs it each second. */
     async runOnce(): Promise<{ readonly reapedCount: number; readonly readPages: number }> {
       const sentAtMs = store.clock.nowMs();
-      const { pages, asOf } = await readLeasePages(store.prisma);
+      const { pages, asOf } = await readLeasePages(store.general);
       // Each second, and before any grant is ended: the clock watch must learn of a jump first.
       store.clockWatch.observe(asOf, sentAtMs, store.clock.nowMs());
       nextPage ??= Math.floor(store.ids.random() * pages);
@@ -38,7 +38,7 @@ export function createReaper(store: Store) {
       }
       const readPages = ranges.reduce((sum, range) => sum + range.toPage - range.fromPage, 0);
       const { lostBackendIds, nextAfterId } = await recordOverdueBackends(
-        store.prisma,
+        store.general,
         afterBackendId,
         store.clockWatch.belief(store.clock.nowMs()),
       );
@@ -54,7 +54,7 @@ async function reapRange(store: Store, fromPage: number, toPage: number): Promis
   let reapedCount = 0;
   for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
     const startedAtMs = store.clock.nowMs();
-    const { reaped, lostBackendIds } = await store.prisma.$transaction(async (tx) => {
+    const { reaped, lostBackendIds } = await store.general.$transaction(async (tx) => {
       const limit = GRANTS_PER_STATEMENT_MAX;
       await readClock(store, tx);
       const belief = store.clockWatch.belief(store.clock.nowMs());

@@ -19,7 +19,7 @@ import {
 describe('report', () => {
   test('C26 terminated releases the backend’s own key in the same transaction, and the next connect spawns', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
 
     await on.keys.report(
@@ -41,7 +41,7 @@ describe('report', () => {
 
   test('C20 of a backend whose key was taken over frees nothing, and is kept as history', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await age(on, old.leaseId, 60_000);
     const next = await connect(on);
@@ -60,7 +60,7 @@ describe('report', () => {
 
   test('that a backend recorded as lost is alive is answered with kill', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await age(on, old.leaseId, 60_000);
     await connect(on);
@@ -72,7 +72,7 @@ describe('report', () => {
 
   test('of a refused spawn frees the key while the backend is scheduled, and never later', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const refused = await connect(on);
     const running = await connect(on, { key: keyNamed('running') });
     await on.keys.report(reportOf(drone, running.backendId, 'loading'));
@@ -92,7 +92,7 @@ describe('report', () => {
 
   test('C32 moves states only forward; a late or repeated report moves nothing', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
     const said = [];
     for (const status of [
@@ -126,7 +126,7 @@ describe('report', () => {
 
   test('acknowledges the spawn: any report on a backend shows that its drone has received it', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
 
     await on.keys.report(reportOf(drone, backendId, 'loading'));
@@ -136,10 +136,10 @@ describe('report', () => {
 
   test('of an older session, of another clock and of another drone changes nothing', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
-    const stranger = await aDrone(on.store.prisma, { capacity: 0 });
+    const drone = await aDrone(on.store.general);
+    const stranger = await aDrone(on.store.general, { capacity: 0 });
     const { backendId } = await connect(on);
-    const session = await openSession(on.store.prisma, {
+    const session = await openSession(on.store.general, {
       ...drone,
       datacenter: 'local',
       programs: [],
@@ -168,7 +168,7 @@ describe('report', () => {
 
   test('counts a backend that was still stopping when its key had run out', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId, leaseId } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'terminating'));
     await age(on, leaseId, 60_000);
@@ -183,7 +183,7 @@ describe('report', () => {
 describe('a backend whose key has run out', () => {
   test('is recorded as lost by the reaper, its unsent spawn withdrawn, and its key is free', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId, leaseId } = await connect(on);
     await ageHeartbeat(on, drone.droneId, 60_000);
     await age(on, leaseId, 60_000);
@@ -201,7 +201,7 @@ describe('a backend whose key has run out', () => {
 
   test('I16 is recorded as lost also when a refused renewal ended the key and no report followed', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId, leaseId, fencingToken } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'ready'));
     await age(on, leaseId, 60_000);
@@ -219,7 +219,7 @@ describe('a backend whose key has run out', () => {
 
   test('I16 is recorded as lost also when the key was ended by force and its drone never reported', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const { backendId, leaseId } = await connect(on);
     await on.keys.revoke({ leaseId, mode: 'force', reason: 'it hangs', abandon: false }, OPERATOR);
     const reaper = createReaper(on.store);

@@ -21,14 +21,14 @@ async function openActions(
   { store }: Keys,
   droneId: string,
 ): Promise<{ kind: string; actionId: string }[]> {
-  const [outbox] = await readOutboxes(store.prisma, [droneId]);
+  const [outbox] = await readOutboxes(store.general, [droneId]);
   return (outbox?.actions ?? []).map(({ kind, actionId }) => ({ kind, actionId }));
 }
 
 describe('revoke by force', () => {
   test('C50 between grant and start withdraws the spawn, and the drone is told never to start it', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId, leaseId } = await connect(on);
 
     const revoked = await on.keys.revoke({ leaseId, ...FORCE }, OPERATOR);
@@ -48,10 +48,10 @@ describe('revoke by force', () => {
 
   test('C50 leaves a spawn that was acknowledged in the history, and queues the terminate after it', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId, leaseId } = await connect(on);
     const [spawn] = await openActions(on, drone.droneId);
-    await acknowledgeAction(on.store.prisma, { ...drone, actionId: spawn?.actionId ?? '' });
+    await acknowledgeAction(on.store.general, { ...drone, actionId: spawn?.actionId ?? '' });
 
     await on.keys.revoke({ leaseId, ...FORCE }, OPERATOR);
 
@@ -63,7 +63,7 @@ describe('revoke by force', () => {
 
   test('C34 the late holder is refused, and the key is not granted again until the backend’s end is reported', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await on.keys.report(reportOf(drone, old.backendId, 'ready'));
     const { stopsBy } = await on.keys.revoke({ leaseId: old.leaseId, ...FORCE }, OPERATOR);
@@ -85,7 +85,7 @@ describe('revoke by force', () => {
 
   test('I5 without a report from the drone the key is granted again once its last deadline has passed', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const old = await connect(on);
     await on.keys.revoke({ leaseId: old.leaseId, ...FORCE }, OPERATOR);
     await age(on, old.leaseId, 59_000);
@@ -99,7 +99,7 @@ describe('revoke by force', () => {
 
   test('a key that was ended by force can be abandoned afterwards', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const old = await connect(on);
     await on.keys.revoke({ leaseId: old.leaseId, ...FORCE }, OPERATOR);
     await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
@@ -116,7 +116,7 @@ describe('revoke by force', () => {
 
   test('with abandon the key is free at once, and a late report of the old backend does not affect the new one', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await on.keys.report(reportOf(drone, old.backendId, 'ready'));
     const revoked = await on.keys.revoke(
@@ -143,7 +143,7 @@ describe('revoke by force', () => {
 
   test('of a key whose grant has ended is answered gone, and writes nothing', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const { leaseId, backendId } = await connect(on);
     await age(on, leaseId, 60_000);
 
@@ -157,7 +157,7 @@ describe('revoke by force', () => {
 describe('revoke gracefully', () => {
   test('blocks renewal and tells the drone to stop the backend softly; the key is free when it has', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId, leaseId, fencingToken } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'ready'));
 
@@ -176,7 +176,7 @@ describe('revoke gracefully', () => {
 
   test('an operator limited to other namespaces finds nothing to revoke, block or terminate', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const { leaseId, backendId } = await connect(on, {
       key: { name: 'k', namespace: 'user2', tag: '' },
     });
@@ -198,7 +198,7 @@ describe('revoke gracefully', () => {
 describe('terminate', () => {
   test('queues one soft and one hard stop, however often it is called, and the drone keeps the key', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId, leaseId, fencingToken } = await connect(on);
     for (const mode of ['soft', 'soft', 'hard', 'hard', 'soft'] as const) {
       await on.keys.terminate({ backendId, mode }, OPERATOR);
@@ -218,7 +218,7 @@ describe('terminate', () => {
 
   test('of an unknown backend is an error; of an ended one it does nothing', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'terminated'));
 

@@ -63,7 +63,7 @@ describe('acquireOrRenew', () => {
     }
 
     const kinds = (await eventsOf(kernel, 'leader')).map((line) => line.split(' ')[0]);
-    const reaps = await kernel.store.prisma.$queryRaw<unknown[]>`select from lease_reap`;
+    const reaps = await kernel.store.general.$queryRaw<unknown[]>`select from lease_reap`;
     expect(new Set(ids).size).toBe(3);
     expect(ids[0]).toBe(lease.key());
     expect(kinds).toEqual(['granted', 'expired', 'taken_over', 'expired', 'taken_over']);
@@ -111,7 +111,7 @@ describe('acquireOrRenew', () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const answer = await coordinator.acquireOrRenew(aUseCase('leader'));
-    await kernel.store.prisma.$executeRaw`update lease set renewable = false`;
+    await kernel.store.general.$executeRaw`update lease set renewable = false`;
 
     expect(answer.outcome).toBe('granted');
     expect(await coordinator.acquireOrRenew(aUseCase('leader'))).toMatchObject({
@@ -156,7 +156,7 @@ describe('acquireOrRenew', () => {
     const coordinator = aCoordinator(kernel);
     const lease = aUseCase('leader');
     await coordinator.acquireOrRenew(lease);
-    await kernel.store.prisma.$executeRaw`
+    await kernel.store.general.$executeRaw`
       update database_epoch set hold_off_until = clock_timestamp() + interval '50 seconds'`;
 
     expect(await coordinator.acquireOrRenew(lease)).toMatchObject({ outcome: 'renewed' });

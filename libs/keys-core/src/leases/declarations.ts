@@ -31,7 +31,7 @@ export async function declareLeases(
   }
   if (byNamespace.size > 0) {
     const by = { ...caller, ownMax };
-    const written = await writeDeclarations(store.prisma, by, [...byNamespace.values()]);
+    const written = await writeDeclarations(store.general, by, [...byNamespace.values()]);
     if (written === 0) {
       const details = { limit: 'declarations', max: ownMax };
       throw new LeaseError(

@@ -171,7 +171,7 @@ describe('a list of leases', () => {
     for (const namespace of ['a.b.c', 'a.d', 'z']) await acquired(on, { namespace });
     const which = { namespace: '', namespaces: null, limit: 4 };
 
-    const nodes = await countByNamespace(on.store.prisma, 'lease', which);
+    const nodes = await countByNamespace(on.store.general, 'lease', which);
 
     expect(nodes.map(({ namespace }) => namespace)).toEqual(['', 'a', 'z', 'a.b']);
   });

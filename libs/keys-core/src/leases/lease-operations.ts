@@ -43,7 +43,7 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
 
     async revoke({ leaseId, mode, reason }, { actor, namespaces }) {
       const request = { leaseId, mode, reason, abandon: false, actor, namespaces };
-      const revoked = await timed(store, 'revoke', () => revoke(store.prisma, face, [request]));
+      const revoked = await timed(store, 'revoke', () => revoke(store.general, face, [request]));
       const grant = revoked.get(leaseId);
       if (grant === undefined) return { outcome: 'gone', stopsBy: null, resource: null };
       store.hints.notify(REVOCATIONS_TOPIC);

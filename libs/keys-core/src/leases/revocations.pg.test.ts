@@ -36,7 +36,7 @@ function force(on: OperatedLeases, { leaseId }: GrantedLease, reason = 'stuck'):
 /** Revokes without a hint, as if the hint were lost. */
 function forceUnheard(on: OperatedLeases, { leaseId }: { leaseId: string }): Promise<unknown> {
   const request = { leaseId, mode: 'force' as const, reason: 'unseen', abandon: false };
-  return revoke(on.store.prisma, 'lease', [{ ...request, actor: 'o', namespaces: null }]);
+  return revoke(on.store.general, 'lease', [{ ...request, actor: 'o', namespaces: null }]);
 }
 
 async function heardInTime(heard: RevocationNotice[], leaseId: string): Promise<RevocationNotice> {
@@ -166,7 +166,7 @@ describe('revocations', () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);
     const { leaseId } = await acquired(on);
-    await on.store.prisma.$queryRaw`
+    await on.store.general.$queryRaw`
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
       select 'lease', 'user.update', '42', ${leaseId}::uuid, i, 'revoked', 'o', '{"mode":"force"}'
       from generate_series(1, 2500) i
@@ -185,7 +185,7 @@ describe('revocations', () => {
     const { heard } = listen(on);
     const key = await granted(on, { face: 'key', name: 'k', principal: SERVICE.principal });
     const request = { leaseId: key.leaseId, mode: 'force' as const, reason: 'x', abandon: false };
-    await revoke(on.store.prisma, 'key', [{ ...request, actor: 'o', namespaces: null }]);
+    await revoke(on.store.general, 'key', [{ ...request, actor: 'o', namespaces: null }]);
     const lease = await acquired(on);
     await force(on, lease);
 

@@ -53,7 +53,7 @@ interface Session {
 
 /** Starts when the first session does. `onError` is told of reads that failed; they are tried again. */
 export function createRevocationWatch(
-  store: Pick<Store, 'prisma' | 'hints' | 'clock'>,
+  store: Pick<Store, 'general' | 'hints' | 'clock'>,
   onError: (error: unknown) => void,
 ): RevocationWatch {
   const sessionsOf = new Map<string, Set<Session>>();
@@ -150,23 +150,23 @@ function woken(session: Session, signal: AbortSignal): Promise<void> {
 
 /** Reads each revocation once, from {@link REPLAY_MS} ago on. */
 class RevocationReader {
-  readonly #store: Pick<Store, 'prisma' | 'clock'>;
+  readonly #store: Pick<Store, 'general' | 'clock'>;
   /** Everything up to here was read and is old enough to be complete. */
   #afterId: string | undefined;
   /** The events that were read above that, each with the moment at which it happened. */
   readonly #seen = new Map<string, number>();
   recent: Known[] = [];
 
-  constructor(store: Pick<Store, 'prisma' | 'clock'>) {
+  constructor(store: Pick<Store, 'general' | 'clock'>) {
     this.#store = store;
   }
 
   /** Reports what has happened since the last read, page by page: a page that fails loses no other. */
   async read(tell: (known: Known) => void): Promise<void> {
-    const { prisma } = this.#store;
-    this.#afterId ??= await findRevocationBefore(prisma, REPLAY_MS);
+    const { general } = this.#store;
+    this.#afterId ??= await findRevocationBefore(general, REPLAY_MS);
     for (;;) {
-      const rows = await readRevocations(prisma, {
+      const rows = await readRevocations(general, {
         afterId: this.#afterId,
         seenIds: [...this.#seen.keys()],
         limit: ROWS_PER_READ_MAX,

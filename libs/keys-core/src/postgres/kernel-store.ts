@@ -12,7 +12,7 @@ import type { DatabaseWitness } from './witness/database-witness.ts';
  */
 export interface KernelStore {
   /** For everything without a lane of its own. */
-  readonly prisma: SqlPool<'general'>;
+  readonly general: SqlPool<'general'>;
   /** For grants, releases and the reads between them. */
   readonly transitions: SqlPool<'transitions'>;
   readonly renewals: Sql<'renewals'>;

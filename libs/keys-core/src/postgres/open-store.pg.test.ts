@@ -17,28 +17,30 @@ describe('the connections of a store', () => {
     process.on('uncaughtExceptionMonitor', uncaught);
     onTestFinished(() => void process.off('uncaughtExceptionMonitor', uncaught));
     const { direct, held, proxy } = await throughProxy();
-    const { prisma } = held.store;
-    const [session] = await prisma.$queryRaw<[{ pid: number }]>`select pg_backend_pid() as pid`;
+    const { general } = held.store;
+    const [session] = await general.$queryRaw<[{ pid: number }]>`select pg_backend_pid() as pid`;
     const { pid } = session;
 
     // The answer to the first caller and the end of the session arrive together.
     proxy.hold();
-    const first = Promise.allSettled([prisma.$queryRaw`select 'the first' as caller`]);
+    const first = Promise.allSettled([general.$queryRaw`select 'the first' as caller`]);
     await waitUntil(async () => {
-      const [seen] = await direct.store.prisma.$queryRaw<[{ isDone: boolean }]>`
+      const [seen] = await direct.store.general.$queryRaw<[{ isDone: boolean }]>`
         select state = 'idle' and query like '%the first%' as "isDone"
         from pg_stat_activity where pid = ${pid}`;
       return seen.isDone;
     });
     const second = Promise.allSettled([
-      prisma.$transaction((tx) => tx.$queryRaw`select 'the second' as caller`),
+      general.$transaction((tx) => tx.$queryRaw`select 'the second' as caller`),
     ]);
-    await direct.store.prisma.$queryRaw`select pg_terminate_backend(${pid}, 5000)`;
+    await direct.store.general.$queryRaw`select pg_terminate_backend(${pid}, 5000)`;
     proxy.heal();
 
     expect(await first).toEqual([{ status: 'fulfilled', value: [{ caller: 'the first' }] }]);
     expect(await second).toMatchObject([{ status: 'rejected' }]);
-    expect(await prisma.$queryRaw`select 'the third' as caller`).toEqual([{ caller: 'the third' }]);
+    expect(await general.$queryRaw`select 'the third' as caller`).toEqual([
+      { caller: 'the third' },
+    ]);
     expect(uncaught).not.toHaveBeenCalled();
   });
 });

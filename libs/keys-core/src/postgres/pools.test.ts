@@ -13,12 +13,12 @@ function check(store: Store): unknown[] {
     // @ts-expect-error -- a list must not take a connection from renewals
     listLeases(store.renewals, 'lease', filter, page),
     // @ts-expect-error -- nor from callers who wait for an answer
-    listLeases(store.prisma, 'lease', filter, page),
+    listLeases(store.general, 'lease', filter, page),
     renew(store.renewals, 'lease', []),
     // @ts-expect-error -- nothing may starve renewals
-    renew(store.prisma, 'lease', []),
+    renew(store.general, 'lease', []),
     // @ts-expect-error -- a transaction is on the connections of its pool
-    store.prisma.$transaction((tx) => renew(tx, 'lease', [])),
+    store.general.$transaction((tx) => renew(tx, 'lease', [])),
     // @ts-expect-error -- a statement for two pools is not one for any pool
     (sql: Sql<'reads' | 'guests'>) => listLeases(sql, 'lease', filter, page),
   ];

@@ -1,14 +1,5 @@
-/**
- * Statements with parameters, what they are sent with, and what they have in common. Fragments are
- * those that Prisma's client knows when they are nested; `libs/core` is built with others of the same
- * shape, without Prisma.
- */
-import {
-  empty,
-  join,
-  sqltag as fragment,
-  type Sql as Fragment,
-} from '@prisma/client/runtime/client';
+/** Statements with parameters, what they are sent with, and what they have in common. */
+import fragment, { empty, join, type Sql as Fragment } from 'sql-template-tag';
 import { invariant } from '../kernel/errors/index.ts';
 import type { LeaseRow } from '../kernel/lease/lease.ts';
 import type { Face } from '../kernel/resource/resource.ts';
@@ -31,6 +22,18 @@ export interface Sql<Pool extends PoolName> {
     query: TemplateStringsArray | Fragment,
     ...values: unknown[]
   ): Promise<Rows>;
+}
+
+/** The statement that a template, or a fragment, stands for. */
+export function statementOf(
+  query: TemplateStringsArray | Fragment,
+  values: readonly unknown[],
+): Fragment {
+  return isTemplate(query) ? fragment(query, ...values) : query;
+}
+
+function isTemplate(query: TemplateStringsArray | Fragment): query is TemplateStringsArray {
+  return Array.isArray(query);
 }
 
 /** A pool, which sends a statement, or several in one transaction. */

@@ -166,9 +166,9 @@ describe('connecting across datacenters', () => {
     const world = await openDatacenters();
     const dc1 = world.get('dc1');
     await connectAt(dc1);
-    await dc1.store.prisma.$executeRaw`delete from backend`;
-    await dc1.store.prisma.$executeRaw`delete from lease`;
-    await dc1.store.prisma.$executeRaw`delete from reservation`;
+    await dc1.store.general.$executeRaw`delete from backend`;
+    await dc1.store.general.$executeRaw`delete from lease`;
+    await dc1.store.general.$executeRaw`delete from reservation`;
 
     expect(await connectAt(dc1)).toMatchObject({ datacenter: 'dc1', spawned: true });
   });
@@ -182,7 +182,7 @@ describe('connecting across datacenters', () => {
     // As after a failover that lost the newest commits, between the read of the key and its grant.
     world.beforeGrant = async () => {
       choices += 1;
-      if (choices === 1) await dc1.store.prisma.$executeRaw`delete from reservation`;
+      if (choices === 1) await dc1.store.general.$executeRaw`delete from reservation`;
     };
 
     expect(await connectAt(dc1, { waitMs: LIMITS.waitMsMax })).toMatchObject({ spawned: true });

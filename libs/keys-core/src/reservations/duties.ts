@@ -49,13 +49,13 @@ export function createDuties(deps: DutiesDeps): Duties {
 
   async function carryOut(): Promise<void> {
     const etcdId = await registerDatacenter(deps);
-    const membership = await readMembership(store.prisma);
+    const membership = await readMembership(store.general);
     // Before anything is published: a database that joins must not refuse its keys in the meantime.
     if (!isSynced(membership)) await importDepartures(deps, membership);
     if (membership.storeId !== etcdId || (await hasForgotten(deps))) {
       await markPublishing(store);
       await publishAll(deps);
-      await noteMembership(store.prisma, { storeId: etcdId });
+      await noteMembership(store.general, { storeId: etcdId });
     }
     isDone = true;
   }
@@ -64,7 +64,7 @@ export function createDuties(deps: DutiesDeps): Duties {
     isDone: () => isDone,
     carryOut,
     async catchUp() {
-      const hasNothingToDo = isDone && isSynced(await readMembership(store.prisma));
+      const hasNothingToDo = isDone && isSynced(await readMembership(store.general));
       if (hasNothingToDo || hasFatalConfigError) {
         await shared.clusterId();
         return;
@@ -91,10 +91,10 @@ export function isSynced({ storeId, syncedEpoch, epoch }: Membership): boolean {
 /** Registers this datacenter's name. @returns which etcd this is: answers of another do not count. */
 async function registerDatacenter({ datacenter, shared, store }: DutiesDeps): Promise<string> {
   const etcdId = await shared.clusterId();
-  const { clusterId } = await readMembership(store.prisma);
+  const { clusterId } = await readMembership(store.general);
   assertOwn(datacenter, await shared.register(datacenter, clusterId), clusterId);
   shared.expectCluster(etcdId);
-  await noteMembership(store.prisma, { datacenter });
+  await noteMembership(store.general, { datacenter });
   return etcdId;
 }
 
@@ -102,6 +102,6 @@ async function registerDatacenter({ datacenter, shared, store }: DutiesDeps): Pr
 async function importDepartures(deps: DutiesDeps, { epoch }: Membership): Promise<void> {
   invariant(epoch !== null, 'the epoch of the database has been checked');
   const departed = await readBack(deps);
-  await noteMembership(deps.store.prisma, { syncedEpoch: epoch });
+  await noteMembership(deps.store.general, { syncedEpoch: epoch });
   if (departed > 0) deps.log.info({ departed }, 'read back which keys have left this datacenter');
 }

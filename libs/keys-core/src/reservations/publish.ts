@@ -127,7 +127,7 @@ export async function reserveOldKeysHere(store: Store, datacenter: string): Prom
     const last = keys.at(-1);
     if (last === undefined) return;
     await putHomes(
-      store.prisma,
+      store.general,
       keys.map((key) => ({
         key: reservationKeyText(reservationKeyOf(key)),
         reservationId: reservationIdOf(datacenter, store.ids.uuid()),

@@ -48,7 +48,7 @@ describe('handovers', () => {
   test('include a key whose backend ended while a connect waited for that', async () => {
     const { observer, handovers, joins } = listening();
     const { store, leases } = await openKernel({ observer });
-    const drone = await aDrone(store.prisma);
+    const drone = await aDrone(store.general);
     const keys = createKeyService({
       ...{ store, leases, ladder: KEY_LADDERS.standard, heartbeatMs: HEARTBEAT_MS.standard },
       chooseDrone: () => Promise.resolve({ droneId: drone.droneId }),
@@ -60,7 +60,7 @@ describe('handovers', () => {
     await keys.report(reportOf(drone, old.backendId, 'terminating'));
     const waiting = connect(20_000);
     await waitUntil(async () => {
-      const rows = await store.prisma.$queryRaw<{ waiter: string }[]>`
+      const rows = await store.general.$queryRaw<{ waiter: string }[]>`
         select waiter from lease_waiter`;
       return rows.length === 1;
     });

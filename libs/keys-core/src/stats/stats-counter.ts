@@ -17,7 +17,7 @@ export interface StatsCounter {
    * Adds what was counted since the last time. Counts that did not arrive are kept for the next time;
    * only if it is unknown whether they did, they are dropped, because counting twice is worse.
    */
-  flush(store: Pick<Store, 'prisma'>): Promise<void>;
+  flush(store: Pick<Store, 'general'>): Promise<void>;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -67,7 +67,7 @@ export function createStatsCounter(): StatsCounter {
       const taken = counts;
       counts = new Map();
       try {
-        await addToBuckets(store.prisma, [...taken.values()]);
+        await addToBuckets(store.general, [...taken.values()]);
       } catch (error) {
         if (databaseFailureOf(error) !== 'lost') {
           for (const face of FACES) putBack(of, taken.get(face));

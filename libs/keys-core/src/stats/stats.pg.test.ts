@@ -17,7 +17,7 @@ import {
 
 /** The totals of every bucket, by face: grants, releases, expiries, revocations. */
 async function totals({ store }: Kernel): Promise<Partial<Record<Face, number[]>>> {
-  const rows = await store.prisma.$queryRaw<{ face: Face; numbers: number[] }[]>`
+  const rows = await store.general.$queryRaw<{ face: Face; numbers: number[] }[]>`
     select b.face, array[sum(b.grants), sum(b.releases), sum(b.expiries), sum(b.revocations)]::float8[]
       as numbers
     from stats_bucket b group by b.face`;
@@ -25,7 +25,7 @@ async function totals({ store }: Kernel): Promise<Partial<Record<Face, number[]>
 }
 
 async function cursorOf({ store }: Kernel): Promise<number> {
-  const rows = await store.prisma.$queryRaw<{ id: number }[]>`
+  const rows = await store.general.$queryRaw<{ id: number }[]>`
     select through_id::int as id from stats_cursor`;
   return rows[0]?.id ?? Number.NaN;
 }
@@ -35,7 +35,7 @@ async function rollUpAll(kernel: Kernel, rollup: EventRollup): Promise<void> {
   await waitUntil(
     async () => {
       await rollup.runOnce();
-      const rows = await kernel.store.prisma.$queryRaw<{ left: number }[]>`
+      const rows = await kernel.store.general.$queryRaw<{ left: number }[]>`
         select count(*)::int as left from lease_event v
         where v.id > (select c.through_id from stats_cursor c)`;
       return rows[0]?.left === 0;
@@ -62,7 +62,7 @@ function histogram(place: number, count: number): number[] {
 
 /** Inserts a bucket of `agoMs` ago. */
 async function insertBucket({ store }: Kernel, agoMs: number, grants: number): Promise<void> {
-  await store.prisma.$queryRaw`
+  await store.general.$queryRaw`
     insert into stats_bucket as t (bucket_at, face, grants)
     values (
       date_bin('10 seconds', clock_timestamp() - ${agoMs} * interval '1 millisecond', timestamptz 'epoch'),
@@ -82,7 +82,7 @@ describe('roll-up of events', () => {
     const third = await granted(kernel, { name: 'a' });
     await kernel.leases.release('lease', releaseOf(third, { result: 'failed' }));
     const key = await granted(kernel, { face: 'key', name: 'k' });
-    await revoke(kernel.store.prisma, 'key', [
+    await revoke(kernel.store.general, 'key', [
       {
         leaseId: key.leaseId,
         actor: 'o',
@@ -203,15 +203,15 @@ describe('buckets', () => {
 
     await Promise.all(
       Array.from({ length: 40 }, (_, round) =>
-        addToBuckets((round % 2 === 0 ? kernel : other).store.prisma, [
+        addToBuckets((round % 2 === 0 ? kernel : other).store.general, [
           counts({ ...said, face: 'key' }),
           said,
         ]),
       ),
     );
-    await addToBuckets(kernel.store.prisma, [counts({ handovers: histogram(2, 7) })]);
+    await addToBuckets(kernel.store.general, [counts({ handovers: histogram(2, 7) })]);
 
-    const { steps } = await readSeries(kernel.store.prisma, { stepMs: 60_000, stepCount: 2 });
+    const { steps } = await readSeries(kernel.store.general, { stepMs: 60_000, stepCount: 2 });
     const sum = (read: (step: (typeof steps)[number]) => number | undefined): number =>
       steps.reduce((total, step) => total + (read(step) ?? 0), 0);
     expect(sum((step) => step.denials)).toBe(80);
@@ -224,10 +224,10 @@ describe('buckets', () => {
   test('a histogram of fewer places is added to one of more', async () => {
     const kernel = await openKernel();
 
-    await addToBuckets(kernel.store.prisma, [counts({ waits: [5] })]);
-    await addToBuckets(kernel.store.prisma, [counts({ waits: histogram(0, 1) })]);
+    await addToBuckets(kernel.store.general, [counts({ waits: [5] })]);
+    await addToBuckets(kernel.store.general, [counts({ waits: histogram(0, 1) })]);
 
-    const { steps } = await readSeries(kernel.store.prisma, { stepMs: 60_000, stepCount: 2 });
+    const { steps } = await readSeries(kernel.store.general, { stepMs: 60_000, stepCount: 2 });
     expect(steps.reduce((sum, step) => sum + (step.waits[0] ?? 0), 0)).toBe(6);
   });
 
@@ -238,7 +238,10 @@ describe('buckets', () => {
     await insertBucket(kernel, 120_000, 100);
     await insertBucket(kernel, -60_000, 1_000);
 
-    const { asOf, steps } = await readSeries(kernel.store.prisma, { stepMs: 10_000, stepCount: 6 });
+    const { asOf, steps } = await readSeries(kernel.store.general, {
+      stepMs: 10_000,
+      stepCount: 6,
+    });
 
     expect(steps.map((step) => step.grants)).toEqual([10, 1]);
     for (const { at } of steps) expect(at % 10_000).toBe(0);
@@ -258,8 +261,8 @@ describe('buckets', () => {
     await insertBucket(kernel, 25.1 * anHour, 1);
     await insertBucket(kernel, 40 * anHour, 1);
 
-    expect(await removeOldBuckets(kernel.store.prisma, pass)).toBe(2);
-    expect(await removeOldBuckets(kernel.store.prisma, pass)).toBe(0);
+    expect(await removeOldBuckets(kernel.store.general, pass)).toBe(2);
+    expect(await removeOldBuckets(kernel.store.general, pass)).toBe(0);
   });
 });
 

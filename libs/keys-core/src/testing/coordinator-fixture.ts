@@ -8,7 +8,7 @@ import type {
   LeaseCoordinator,
 } from '../leases/coordinator/coordinator-types.ts';
 import type { LeaseUseCase } from '../leases/coordinator/use-case.ts';
-import type { CallbackSql } from '../postgres/service/prisma-guests.ts';
+import type { CallbackSql } from '../postgres/open-store.ts';
 import { invariant } from '../kernel/errors/index.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
@@ -52,9 +52,9 @@ export async function acquired(
 
 /** A table of the test's own, into which hooks and fenced work write notes. */
 export async function makeNotes(kernel: Kernel): Promise<() => Promise<string[]>> {
-  await kernel.store.prisma.$executeRaw`create table note (id serial, text text not null)`;
+  await kernel.store.general.$executeRaw`create table note (id serial, text text not null)`;
   return async () => {
-    const rows = await kernel.store.prisma.$queryRaw<
+    const rows = await kernel.store.general.$queryRaw<
       { text: string }[]
     >`select text from note order by id`;
     return rows.map((row) => row.text);
@@ -88,7 +88,7 @@ export async function someoneWaits(kernel: Kernel, count = 1): Promise<void> {
 
 /** How many tickets there are, lapsed ones included. */
 export async function placesInLine(kernel: Kernel): Promise<number> {
-  const rows = await kernel.store.prisma.$queryRaw<unknown[]>`select id::text from lease_waiter`;
+  const rows = await kernel.store.general.$queryRaw<unknown[]>`select id::text from lease_waiter`;
   return rows.length;
 }
 

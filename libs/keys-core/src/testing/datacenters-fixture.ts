@@ -147,7 +147,7 @@ export async function openDatacenters(
       datacenter: name,
       afterChoice: async () => world.beforeGrant?.(),
     });
-    const drone = await aDrone(keys.store.prisma, { datacenter: name, capacity: 10_000 });
+    const drone = await aDrone(keys.store.general, { datacenter: name, capacity: 10_000 });
     const one = { ...keys, name, drone };
     all.push({ ...one, service: serviceOf(one) });
   }

@@ -5,7 +5,7 @@ import { age, granted, releaseOf, type Kernel } from './kernel-fixture.ts';
 
 /** Revokes a grant by force, as an operator does without waiting for its holder. */
 export function revokeByForce(kernel: Kernel, { face, leaseId }: Grant): Promise<unknown> {
-  return revoke(kernel.store.prisma, face, [
+  return revoke(kernel.store.general, face, [
     { leaseId, mode: 'force', abandon: false, actor: 'op', reason: 'test', namespaces: null },
   ]);
 }

@@ -8,7 +8,7 @@ import type { Store } from '../postgres/open-store.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
 /** The stream of a kernel, closed when the test ends. */
-export function openStream(store: Pick<Store, 'prisma' | 'reads' | 'clock'>): EventStream {
+export function openStream(store: Pick<Store, 'general' | 'reads' | 'clock'>): EventStream {
   const stream = createEventStream({
     store,
     onError: (error) => {

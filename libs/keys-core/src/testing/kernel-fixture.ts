@@ -9,12 +9,8 @@ import { invariant } from '../kernel/errors/index.ts';
 import type { ClockWatch } from '../postgres/clock/clock-watch.ts';
 import { guardNow } from '../grants/sql/guard.ts';
 import { createLeaseStore, type LeaseStore } from '../grants/lease-store.ts';
-import {
-  type ClientPool,
-  openStore,
-  type Store,
-  type StoreOptions,
-} from '../postgres/open-store.ts';
+import { openStore, type Store, type StoreOptions } from '../postgres/open-store.ts';
+import type { Pool } from '../postgres/pool.ts';
 import type { GrantGuard } from '../postgres/clock/expiry.ts';
 import type { ReleaseRequest } from '../grants/sql/release.ts';
 import type { RenewRequest } from '../grants/sql/renew.ts';
@@ -65,7 +61,7 @@ export async function aGuard(store: Store): Promise<GrantGuard> {
 }
 
 /** In tests, the general pool takes the statements of all pools. */
-export type TestStore = Omit<Store, 'prisma'> & { readonly prisma: ClientPool<never> };
+export type TestStore = Omit<Store, 'general'> & { readonly general: Pool<never> };
 
 export interface Kernel {
   readonly store: TestStore;
@@ -126,7 +122,7 @@ export function releaseOf(ref: GrantRef, change: Partial<ReleaseRequest> = {}): 
 
 /** Moves a grant into the past, as if `byMs` had gone by. Tests do not sleep. */
 export async function age(kernel: Kernel, leaseId: string, byMs: number): Promise<void> {
-  await kernel.store.prisma.$executeRaw`
+  await kernel.store.general.$executeRaw`
     update lease
     set granted_at = granted_at - ${byMs} * interval '1 millisecond',
         renewed_at = renewed_at - ${byMs} * interval '1 millisecond',
@@ -138,7 +134,7 @@ export async function age(kernel: Kernel, leaseId: string, byMs: number): Promis
 
 /** The events of a resource, oldest first, as `kind token`. */
 export async function eventsOf(kernel: Kernel, name: string): Promise<string[]> {
-  const rows = await kernel.store.prisma.$queryRaw<{ line: string }[]>`
+  const rows = await kernel.store.general.$queryRaw<{ line: string }[]>`
     select kind || ' ' || fencing_token as line from lease_event where name = ${name} order by id`;
   return rows.map((row) => row.line);
 }

@@ -112,13 +112,13 @@ export async function ageHeartbeat(
   droneId: string,
   byMs: number,
 ): Promise<void> {
-  await store.prisma.$executeRaw`
+  await store.general.$executeRaw`
     update drone set heartbeat_at = heartbeat_at - ${byMs} * interval '1 millisecond' where id = ${droneId}`;
 }
 
 /** How many rows each table has that a connect may write. */
 export async function rowCounts({ store }: Kernel): Promise<Record<string, number>> {
-  const [counts] = await store.prisma.$queryRaw<Record<string, number>[]>`
+  const [counts] = await store.general.$queryRaw<Record<string, number>[]>`
     select
       (select count(*)::int from lease) as leases,
       (select count(*)::int from lease_event) as events,
@@ -150,7 +150,7 @@ export interface ActionSeen {
 
 /** The actions of a backend, in the order in which they were queued. */
 export async function actionsOf({ store }: Kernel, backendId: string): Promise<ActionSeen[]> {
-  return store.prisma.$queryRaw<ActionSeen[]>`
+  return store.general.$queryRaw<ActionSeen[]>`
     select kind, payload ->> 'mode' as mode, payload,
       case when cancelled_at is not null then 'cancelled' when acked_at is not null then 'acked' else 'open' end as state
     from backend_action where backend_id = ${backendId} order by id`;
@@ -161,7 +161,7 @@ export async function statesOf(
   { store }: Kernel,
   backendId: string,
 ): Promise<{ states: string[]; now: string }> {
-  const rows = await store.prisma.$queryRaw<
+  const rows = await store.general.$queryRaw<
     { status: string; reason: string | null; now: string }[]
   >`
     select s.status, s.reason, b.status || coalesce(' ' || b.reason, '') as now

@@ -84,7 +84,7 @@ export function released(
 
 /** The waiters in line, the first one first. */
 export async function lineOf({ store }: Kernel, name = '42'): Promise<string[]> {
-  const rows = await store.prisma.$queryRaw<{ waiter: string }[]>`
+  const rows = await store.general.$queryRaw<{ waiter: string }[]>`
     select waiter from lease_waiter
     where face = 'lease' and name = ${name} and valid_until > clock_timestamp()
     order by id`;

@@ -40,7 +40,7 @@ async function aDatabase(): Promise<{
       ids: systemIds(),
     });
     try {
-      return await isAdminSignIn(store.prisma, { email, password });
+      return await isAdminSignIn(store.general, { email, password });
     } finally {
       await store.close();
     }

@@ -100,7 +100,7 @@ describe('WebSocket', () => {
     const raw = await openSocket(on, secret);
     await raw.ask(1, 'query', 'keys.list');
 
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       update api_token set expires_at = clock_timestamp() where id = ${tokenId}::uuid returning id::text`;
 
     expect(await waitUntil(raw.closedWith)).toBe(4_401);

@@ -90,7 +90,7 @@ describe('sign-in with an identity provider', () => {
     await signIn(stage, createTestBrowser(stage.on), 'bob');
 
     expect(
-      await stage.on.controller.store.prisma.$queryRaw`
+      await stage.on.controller.store.general.$queryRaw`
         select a.access_token, a.refresh_token, a.id_token, a.password
         from person_account a where a.provider_id = 'oidc'`,
     ).toEqual([{ access_token: null, refresh_token: null, id_token: null, password: null }]);

@@ -16,7 +16,7 @@ const FAILURES_MAX = 10;
 
 /** Fails once, as if all failures but the last had already happened. */
 async function lockWithOneFailure(on: TestController, email: string): Promise<BrowserAnswer> {
-  await on.controller.store.prisma.$queryRaw`
+  await on.controller.store.general.$queryRaw`
     insert into sign_in_failure (email_hash, source, failure_count, failed_at)
     values (
       encode(sha256(convert_to(${email}, 'UTF8')), 'hex'), '127.0.0.1', ${FAILURES_MAX - 1},
@@ -58,11 +58,11 @@ describe('an address that fails ten times in a row', () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
     const bob = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
-    const { prisma } = on.controller.store;
+    const { general } = on.controller.store;
 
     await lockWithOneFailure(on, 'bob@example.com');
     expect((await signIn(on, 'bob@example.com')).status).toBe(429);
-    await prisma.$queryRaw`
+    await general.$queryRaw`
       update sign_in_failure set locked_until = clock_timestamp() returning email_hash`;
     expect((await signIn(on, 'bob@example.com')).status).toBe(200);
 
@@ -103,7 +103,7 @@ describe('an address that fails ten times in a row', () => {
   test('starts over after a success', async () => {
     const on = await startTestController();
     await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       insert into sign_in_failure (email_hash, source, failure_count, failed_at)
       values (encode(sha256('ada@example.com'), 'hex'), '127.0.0.1', 9, clock_timestamp())
       returning email_hash`;
@@ -127,7 +127,7 @@ describe('strangers who know an address', () => {
   test('lock it for themselves, and keep out nobody who signs in from elsewhere', async () => {
     const on = await startTestController();
     const ada = await signedInAdmin(on);
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       insert into sign_in_failure (email_hash, source, failure_count, failed_at)
       values (encode(sha256('ada@example.com'), 'hex'), '192.0.2.1', 9, clock_timestamp())
       returning email_hash`;
@@ -148,7 +148,7 @@ describe('strangers who know an address', () => {
   test('lock it everywhere once they try from many places, except for signed-in people', async () => {
     const on = await startTestController();
     const ada = await signedInAdmin(on);
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       insert into sign_in_failure (email_hash, failure_count, failed_at)
       values (encode(sha256('ada@example.com'), 'hex'), 99, clock_timestamp())
       on conflict (email_hash, source) do update set failure_count = 99
@@ -174,7 +174,7 @@ describe('strangers who know an address', () => {
 
     await signInFrom(on, '192.0.2.3', PASSWORD);
 
-    const counts = await on.controller.store.prisma.$queryRaw`
+    const counts = await on.controller.store.general.$queryRaw`
       select f.source, f.failure_count as "count" from sign_in_failure f order by f.source`;
     expect(counts).toEqual([
       { source: '', count: 2 },
@@ -191,7 +191,7 @@ test('a signed-in person has ten tries to enter their present password', async (
     ada.request('/api/auth/change-password', {
       body: { currentPassword, newPassword: 'another long password' },
     });
-  await on.controller.store.prisma.$queryRaw`
+  await on.controller.store.general.$queryRaw`
     insert into sign_in_failure (email_hash, source, failure_count, failed_at)
     values (encode(sha256('ada@example.com'), 'hex'), 'change-password', 9, clock_timestamp())
     returning email_hash`;

@@ -53,8 +53,8 @@ export function mountPasswords(scope: FastifyInstance, parts: SignInParts): void
     const { personId, sessionId, email } = access.session;
     const { currentPassword, newPassword } = checkedBody(changeSchema, request.body);
     await withLockOut(parts, { email, request, isChange: true }, async () => {
-      const { prisma, hints } = parts.store;
-      const knownHash = await readPasswordHash(prisma, personId);
+      const { general, hints } = parts.store;
+      const knownHash = await readPasswordHash(general, personId);
       const isRight = knownHash !== undefined && (await verifyPassword(knownHash, currentPassword));
       const isReplaced =
         isRight &&
@@ -84,7 +84,7 @@ function replace(
   },
 ): Promise<boolean> {
   const { personId, sessionId, audit } = change;
-  return parts.store.prisma.$transaction(async (tx) => {
+  return parts.store.general.$transaction(async (tx) => {
     if (!(await replacePassword(tx, personId, change))) return false;
     const endedCount = await endOtherSessions(tx, personId, sessionId);
     await writeAudit(tx, {

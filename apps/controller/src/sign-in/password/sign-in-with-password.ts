@@ -36,7 +36,7 @@ export async function withLockOut<Answer>(
   },
   tryIt: () => Promise<Answer>,
 ): Promise<Answer> {
-  const { prisma } = parts.store;
+  const { general } = parts.store;
   const { email, request } = at;
   const source = parts.sourceOf(request.raw);
   const triedAt: TriedAt = {
@@ -44,7 +44,7 @@ export async function withLockOut<Answer>(
     from: at.isChange === true ? 'change-password' : { address: source },
   };
   return parts.atGate(async () => {
-    const counted = await countSignInTry(prisma, triedAt);
+    const counted = await countSignInTry(general, triedAt);
     if (counted.outcome === 'locked') {
       const { lockedUntil } = counted;
       throw new Refusal(429, 'ACCOUNT_LOCKED', 'Too many failed sign-ins. Try again later.', {
@@ -53,11 +53,11 @@ export async function withLockOut<Answer>(
     }
     try {
       const answer = await tryIt();
-      await takeBackSignInTry(prisma, triedAt);
+      await takeBackSignInTry(general, triedAt);
       return answer;
     } catch (error) {
       if (error instanceof Refusal && counted.isLast) {
-        await auditLockOut(prisma, { email, source });
+        await auditLockOut(general, { email, source });
       }
       throw error;
     }
@@ -74,7 +74,7 @@ export async function openSession(
   request: FastifyRequest,
   credentials: { readonly email: string; readonly password: string },
 ): Promise<AuthAnswer> {
-  const epoch = await readSessionEpoch(parts.store.prisma, credentials.email);
+  const epoch = await readSessionEpoch(parts.store.general, credentials.email);
   const answer = await callAuth(parts.signIn.auth, {
     path: '/sign-in/email',
     origin: parts.signIn.origins.main,
@@ -95,12 +95,12 @@ export async function openSession(
  * password, and the number of entries would have no bound.
  */
 async function auditLockOut(
-  prisma: Store['prisma'],
+  general: Store['general'],
   lockOut: { readonly email: string; readonly source: string | null },
 ): Promise<void> {
-  const personId = await findPersonId(prisma, lockOut.email);
+  const personId = await findPersonId(general, lockOut.email);
   if (personId === undefined) return;
-  await writeAudit(prisma, {
+  await writeAudit(general, {
     actor: 'sign-in',
     role: 'none',
     action: 'people.lockOut',

@@ -5,13 +5,13 @@ import type { SignInParts } from '../sign-in-parts.ts';
 
 /** Signing out: here, or everywhere. What is open in those sessions ends with them. */
 export function mountSessions(scope: FastifyInstance, parts: SignInParts): void {
-  const { prisma, hints } = parts.store;
+  const { general, hints } = parts.store;
   const { people, cookies } = parts.signIn;
 
   scope.post('/sign-out', async (request, reply) => {
     const access = await people.sessionOf(request.raw);
     if (access?.session !== undefined) {
-      await endSession(prisma, access.session.sessionId);
+      await endSession(general, access.session.sessionId);
       hints.notify(PEOPLE_TOPIC);
     }
     // Without a session there is nothing left to do.
@@ -23,7 +23,7 @@ export function mountSessions(scope: FastifyInstance, parts: SignInParts): void 
     const access = await people.sessionOf(request.raw);
     if (access?.session === undefined) throw new LeaseError('auth.required');
     const { personId } = access.session;
-    await prisma.$transaction(async (tx) => {
+    await general.$transaction(async (tx) => {
       const endedCount = await endSessionsOf(tx, personId);
       await writeAudit(tx, {
         actor: access.name,

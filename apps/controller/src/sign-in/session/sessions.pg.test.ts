@@ -114,7 +114,7 @@ describe('an open stream ends', () => {
     const browser = await signedInAdmin(on);
     const stream = await anOpenStream(browser);
 
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       update person_session set expires_at = clock_timestamp() - interval '1 second'
       returning id::text`;
 
@@ -145,7 +145,7 @@ describe('a session', () => {
     const idle = await signedInAdmin(on);
     expect(await idle.query('session.get')).toMatchObject({ role: 'admin' });
 
-    await on.controller.store.prisma.$queryRaw`
+    await on.controller.store.general.$queryRaw`
       update person_session set seen_at = clock_timestamp() - interval '7 days'
       returning id::text`;
 
@@ -202,26 +202,23 @@ describe('a changed password', () => {
 test('a sign-in that has checked the old password opens no session once all sessions were ended', async () => {
   const on = await startTestController();
   const ada = await signedInAdmin(on);
-  const { prisma } = on.controller.store;
+  const { general } = on.controller.store;
   const thief = createTestBrowser(on);
 
   // The password is right, and the sign-in waits for the row of its person.
-  const signIn = await prisma.$transaction(
-    async (tx) => {
-      await tx.$queryRaw`select p.id::text from person p for update`;
-      const asked = thief.signIn('ada@example.com', PASSWORD);
-      await waitUntil(async () => {
-        const rows = await prisma.$queryRaw<{ count: number }[]>`
+  const signIn = await general.$transaction(async (tx) => {
+    await tx.$queryRaw`select p.id::text from person p for update`;
+    const asked = thief.signIn('ada@example.com', PASSWORD);
+    await waitUntil(async () => {
+      const rows = await general.$queryRaw<{ count: number }[]>`
         select count(*)::int as count from pg_stat_activity
         where wait_event_type = 'Lock' and query like '%last_sign_in_at%'
           and datname = current_database()`;
-        return rows[0]?.count === 1;
-      });
-      expect(await endSessionsOf(tx, ada.personId)).toBe(1);
-      return { asked };
-    },
-    { timeout: 20_000 },
-  );
+      return rows[0]?.count === 1;
+    });
+    expect(await endSessionsOf(tx, ada.personId)).toBe(1);
+    return { asked };
+  });
 
   expect((await signIn.asked).body['code']).toBe('INVALID_EMAIL_OR_PASSWORD');
   expect(await thief.query('session.get')).toBe('auth.required');
@@ -247,9 +244,9 @@ test.each(['session', 'token'] as const)(
       () => 'answered',
       () => 'cut off',
     );
-    const { prisma } = on.controller.store;
+    const { general } = on.controller.store;
     await waitUntil(async () => {
-      const rows = await prisma.$queryRaw<unknown[]>`select 1 as one from lease_waiter`;
+      const rows = await general.$queryRaw<unknown[]>`select 1 as one from lease_waiter`;
       return rows.length === 1;
     });
     if (kind === 'session') await admin.mutate('people.disable', { personId: eve.personId });
@@ -259,7 +256,7 @@ test.each(['session', 'token'] as const)(
     await mutate(on, 'leases.release', { secret: holder.secret, input: refOf(held) });
     // The next caller may still be behind their ticket in the line.
     const next = await acquireLease(on, holder.secret, { key: 'k', waitMs: 20_000 });
-    const grants = await prisma.$queryRaw`
+    const grants = await general.$queryRaw`
       select e.lease_id::text as "leaseId" from lease_event e
       where e.kind = 'granted' and e.namespace = 'test' order by e.id`;
     expect(grants).toEqual([{ leaseId: held.leaseId }, { leaseId: next.leaseId }]);

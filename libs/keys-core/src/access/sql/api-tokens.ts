@@ -1,9 +1,8 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { FairUseOverrides } from '../../kernel/access/fair-use.ts';
 import type { Role } from '../../kernel/access/roles.ts';
-import { Prisma } from '../../postgres/generated/client.ts';
 import { isUuid, pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
-import { type Dated, isoDates, type Sql } from '../../postgres/sql.ts';
+import { type Dated, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
 import { hashTokenSecret } from '../token-secret.ts';
 
 /** What a token is bound to besides its role. Each is null for no bound. */
@@ -78,10 +77,10 @@ function limitsOf(list: readonly string[]): readonly string[] | null {
   return list.length === 0 ? null : list;
 }
 
-const ACCESS_COLUMNS = Prisma.sql`t.id as "tokenId", t.name, t.role, t.namespaces,
+const ACCESS_COLUMNS = fragment`t.id as "tokenId", t.name, t.role, t.namespaces,
   t.drone_id as "droneId", t.programs, t.capacity, t.addresses, t.limits`;
 
-const VIEW_COLUMNS = Prisma.sql`${ACCESS_COLUMNS}, t.created_by as "createdBy",
+const VIEW_COLUMNS = fragment`${ACCESS_COLUMNS}, t.created_by as "createdBy",
   t.created_at as "createdAt", t.expires_at as "expiresAt", t.revoked_at as "revokedAt",
   t.last_used_at as "lastUsedAt"`;
 

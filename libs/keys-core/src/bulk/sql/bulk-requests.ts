@@ -55,10 +55,10 @@ export const IS_AT_WORK = fragment`exists (
  * statement counts after it has the lock. Index: `bulk_running_idx`.
  */
 export async function startBulk(
-  prisma: SqlPool<'general'>,
+  general: SqlPool<'general'>,
   order: BulkOrder & { readonly items: readonly GrantRef[] },
 ): Promise<boolean> {
-  return prisma.$transaction(async (tx) => {
+  return general.$transaction(async (tx) => {
     await tx.$queryRaw`select pg_advisory_xact_lock(${START_LOCK}::int, hashtext(current_schema()))::text`;
     const rows = await tx.$queryRaw<{ id: string }[]>`
       with made as (

@@ -11,7 +11,7 @@ async function all(
   const pages: number[] = [];
   let cursor: string | undefined;
   do {
-    const page = await listEvents(store.prisma, { limit: 100, ...input, cursor }, limits);
+    const page = await listEvents(store.general, { limit: 100, ...input, cursor }, limits);
     names.push(...page.items.map(({ name, kind }) => `${name} ${kind}`));
     pages.push(page.items.length);
     cursor = page.nextCursor ?? undefined;
@@ -24,7 +24,7 @@ const CHUNK_ROWS = 10_000;
 /** Events one second apart, of which every hundredth is named `rare`. */
 async function seed({ store }: Kernel, count: number): Promise<void> {
   for (let first = 1; first <= count; first += CHUNK_ROWS) {
-    await store.prisma.$executeRaw`
+    await store.general.$executeRaw`
       insert into lease_event (at, face, namespace, name, lease_id, fencing_token, kind, actor)
       select '2026-01-01T00:00:00Z'::timestamptz + i * interval '1 second', 'lease', 'n' || i % 3,
         case when i % 100 = 0 then 'rare' else 'common' end, gen_random_uuid(), i, 'granted', 'a'
@@ -86,7 +86,7 @@ describe('a list of events', () => {
       const kernel = await openKernel();
       await seed(kernel, 5_000);
       // As after a clock was set back: a smaller instant with a greater id.
-      await kernel.store.prisma.$executeRaw`
+      await kernel.store.general.$executeRaw`
         insert into lease_event (at, face, namespace, name, lease_id, fencing_token, kind, actor)
         values ('2026-01-01T00:00:10.500Z', 'lease', 'n', 'late', gen_random_uuid(), 1, 'granted', 'a')`;
 
@@ -103,7 +103,7 @@ describe('a list of events', () => {
   test('goes on after an event, but not after one of another epoch or one whose successors were removed', async () => {
     const kernel = await openKernel();
     await seed(kernel, 10);
-    const sql = kernel.store.prisma;
+    const sql = kernel.store.general;
     const { items } = await listEvents(sql, { limit: 10, direction: 'asc' }, null);
     const afterId = items[6]?.id ?? '';
 
@@ -119,11 +119,11 @@ describe('a list of events', () => {
   test('a cursor of another order is refused', async () => {
     const kernel = await openKernel();
     await seed(kernel, 3);
-    const { nextCursor } = await listEvents(kernel.store.prisma, { limit: 1 }, null);
+    const { nextCursor } = await listEvents(kernel.store.general, { limit: 1 }, null);
 
     for (const input of [{ direction: 'asc' as const }, { from: '2020-01-01T00:00:00Z' }]) {
       await expect(
-        listEvents(kernel.store.prisma, { ...input, cursor: nextCursor ?? '', limit: 1 }, null),
+        listEvents(kernel.store.general, { ...input, cursor: nextCursor ?? '', limit: 1 }, null),
       ).rejects.toMatchObject({ code: 'request.invalid' });
     }
   });

@@ -23,7 +23,7 @@ describe('backends and drones as operators see them', () => {
     const { store } = await openKernel();
     const made: string[] = [];
     for (let index = 0; index < 7; index += 1) {
-      const { backendId } = await aBackend(store.prisma, {
+      const { backendId } = await aBackend(store.general, {
         droneId: 'd1',
         ageMs: (7 - index) * 1_000,
       });
@@ -33,7 +33,7 @@ describe('backends and drones as operators see them', () => {
     const seen: string[] = [];
     let cursor: string | undefined;
     do {
-      const page = await listBackends(store.prisma, { limit: 3, cursor }, null);
+      const page = await listBackends(store.general, { limit: 3, cursor }, null);
       seen.push(...page.items.map((item) => item.backendId));
       cursor = page.nextCursor ?? undefined;
     } while (cursor !== undefined);
@@ -43,19 +43,19 @@ describe('backends and drones as operators see them', () => {
 
   test('a caller limited to a namespace sees it and its children, and none with a similar name', async () => {
     const { store } = await openKernel();
-    const own = await aBackend(store.prisma, { droneId: 'd1', namespace: 'user' });
-    const child = await aBackend(store.prisma, { droneId: 'd1', namespace: 'user.a' });
-    const alike = await aBackend(store.prisma, { droneId: 'd1', namespace: 'user2' });
+    const own = await aBackend(store.general, { droneId: 'd1', namespace: 'user' });
+    const child = await aBackend(store.general, { droneId: 'd1', namespace: 'user.a' });
+    const alike = await aBackend(store.general, { droneId: 'd1', namespace: 'user2' });
 
-    const { items } = await listBackends(store.prisma, { limit: 10 }, ['user']);
+    const { items } = await listBackends(store.general, { limit: 10 }, ['user']);
 
     expect(new Set(items.map((item) => item.backendId))).toEqual(
       new Set([own.backendId, child.backendId]),
     );
-    await expect(getBackend(store.prisma, alike.backendId, ['user'])).rejects.toMatchObject({
+    await expect(getBackend(store.general, alike.backendId, ['user'])).rejects.toMatchObject({
       code: 'backend.not_found',
     });
-    expect((await getBackend(store.prisma, alike.backendId, null)).key.namespace).toBe('user2');
+    expect((await getBackend(store.general, alike.backendId, null)).key.namespace).toBe('user2');
   });
 
   test.each([
@@ -65,27 +65,27 @@ describe('backends and drones as operators see them', () => {
     ['name', { name: 'other' }],
   ] as const)('filters by %s', async (_field, filter) => {
     const { store } = await openKernel();
-    await aBackend(store.prisma, { droneId: 'd1' });
-    const wanted = await aBackend(store.prisma, { droneId: 'd1', ...filter });
+    await aBackend(store.general, { droneId: 'd1' });
+    const wanted = await aBackend(store.general, { droneId: 'd1', ...filter });
 
-    const { items } = await listBackends(store.prisma, { ...filter, limit: 10 }, null);
+    const { items } = await listBackends(store.general, { ...filter, limit: 10 }, null);
 
     expect(items.map((item) => item.backendId)).toEqual([wanted.backendId]);
   });
 
   test('a backend shows where its output is, if its drone reported it', async () => {
     const { store } = await openKernel();
-    const { droneId } = await aDrone(store.prisma, { logFolder: '/var/lib/drone/logs' });
-    const told = await aBackend(store.prisma, { droneId });
-    const untold = await aBackend(store.prisma, { droneId: 'of-an-older-version' });
+    const { droneId } = await aDrone(store.general, { logFolder: '/var/lib/drone/logs' });
+    const told = await aBackend(store.general, { droneId });
+    const untold = await aBackend(store.general, { droneId: 'of-an-older-version' });
 
-    const { items } = await listBackends(store.prisma, { droneId, limit: 1 }, null);
+    const { items } = await listBackends(store.general, { droneId, limit: 1 }, null);
 
     expect(items[0]?.logs).toEqual({
       stdout: `/var/lib/drone/logs/${told.backendId}.stdout.log`,
       stderr: `/var/lib/drone/logs/${told.backendId}.stderr.log`,
     });
-    expect((await getBackend(store.prisma, untold.backendId, null)).logs).toBeNull();
+    expect((await getBackend(store.general, untold.backendId, null)).logs).toBeNull();
   });
 
   test('refuses a cursor that no list has returned', async () => {
@@ -96,7 +96,7 @@ describe('backends and drones as operators see them', () => {
       Buffer.from('["x"]').toString('base64url'),
       Buffer.from('["x","y"]').toString('base64url'),
     ]) {
-      await expect(listBackends(store.prisma, { limit: 1, cursor }, null)).rejects.toMatchObject({
+      await expect(listBackends(store.general, { limit: 1, cursor }, null)).rejects.toMatchObject({
         code: 'request.invalid',
       });
     }
@@ -104,17 +104,17 @@ describe('backends and drones as operators see them', () => {
 
   test('pages through drones by id, and filters by status and program', async () => {
     const { store } = await openKernel();
-    for (const droneId of ['d3', 'd1', 'd2']) await aDrone(store.prisma, { droneId });
-    await aDrone(store.prisma, { droneId: 'd4', heartbeatAgeMs: null, programs: [] });
+    for (const droneId of ['d3', 'd1', 'd2']) await aDrone(store.general, { droneId });
+    await aDrone(store.general, { droneId: 'd4', heartbeatAgeMs: null, programs: [] });
 
-    const first = await listDrones(store.prisma, { limit: 2 }, 1_000);
+    const first = await listDrones(store.general, { limit: 2 }, 1_000);
     const second = await listDrones(
-      store.prisma,
+      store.general,
       { limit: 2, cursor: first.nextCursor ?? '' },
       1_000,
     );
-    const stale = await listDrones(store.prisma, { limit: 9, status: 'unreachable' }, 1_000);
-    const rooms = await listDrones(store.prisma, { limit: 9, program: 'room' }, 1_000);
+    const stale = await listDrones(store.general, { limit: 9, status: 'unreachable' }, 1_000);
+    const rooms = await listDrones(store.general, { limit: 9, program: 'room' }, 1_000);
 
     expect(first.items.map((drone) => drone.droneId)).toEqual(['d1', 'd2']);
     expect(second.items.map((drone) => drone.droneId)).toEqual(['d3', 'd4']);
@@ -129,46 +129,46 @@ describe('backends and drones as operators see them', () => {
       const { store } = await openKernel();
 
       await expect(
-        listBackends(store.prisma, { limit: 1, cursor: encodeCursor([createdAt, 'b']) }, null),
+        listBackends(store.general, { limit: 1, cursor: encodeCursor([createdAt, 'b']) }, null),
       ).rejects.toMatchObject({ code: 'request.invalid' });
     },
   );
 
   test('retention removes a backlog that is more than one statement removes', async () => {
     const { store } = await openKernel();
-    await store.prisma.$queryRaw`
+    await store.general.$queryRaw`
       insert into audit (at, actor, role, action, resource)
       select clock_timestamp() - interval '31 days', 'ann', 'admin', 'a', 'r'
       from generate_series(1, 2500)
       returning id::text`;
 
-    expect((await removeOldFleetRows(store.prisma, 30, aPass(store))).audit).toBe(2_500);
+    expect((await removeOldFleetRows(store.general, 30, aPass(store))).audit).toBe(2_500);
   });
 
   test('retention removes what ended long ago, with its states, and nothing that lives', async () => {
     const { store } = await openKernel();
-    const old = await aBackend(store.prisma, {
+    const old = await aBackend(store.general, {
       droneId: 'd1',
       status: 'terminated',
       ageMs: 31 * DAY_MS,
     });
-    const recent = await aBackend(store.prisma, {
+    const recent = await aBackend(store.general, {
       droneId: 'd1',
       status: 'terminated',
       ageMs: DAY_MS,
     });
-    const living = await aBackend(store.prisma, { droneId: 'd1', ageMs: 31 * DAY_MS });
-    await store.prisma.$queryRaw`
+    const living = await aBackend(store.general, { droneId: 'd1', ageMs: 31 * DAY_MS });
+    await store.general.$queryRaw`
       insert into backend_state (backend_id, status) values (${old.backendId}, 'terminated') returning id::text`;
 
-    const removed = await removeOldFleetRows(store.prisma, 30, aPass(store));
+    const removed = await removeOldFleetRows(store.general, 30, aPass(store));
 
-    const { items } = await listBackends(store.prisma, { limit: 10 }, null);
+    const { items } = await listBackends(store.general, { limit: 10 }, null);
     expect(new Set(items.map((item) => item.backendId))).toEqual(
       new Set([recent.backendId, living.backendId]),
     );
     expect(removed.backends).toBe(1);
-    const [states] = await store.prisma.$queryRaw<
+    const [states] = await store.general.$queryRaw<
       { left: number }[]
     >`select count(*)::int as left from backend_state`;
     expect(states?.left).toBe(0);

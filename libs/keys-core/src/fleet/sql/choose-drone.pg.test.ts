@@ -19,14 +19,14 @@ const ROOM: DroneChoiceInput = {
 describe('scheduler', () => {
   test('chooses a drone that offers the program and has room', async () => {
     const { store } = await openKernel();
-    const { droneId } = await aDrone(store.prisma);
+    const { droneId } = await aDrone(store.general);
 
     expect(await chooseDrone(store, ROOM)).toEqual({ droneId });
   });
 
   test('C11 finds no drone for a program that nobody offers', async () => {
     const { store } = await openKernel();
-    await aDrone(store.prisma);
+    await aDrone(store.general);
 
     expect(await chooseDrone(store, { ...ROOM, program: 'other' })).toEqual({
       problem: 'no_drone',
@@ -40,32 +40,32 @@ describe('scheduler', () => {
     ['it is of another datacenter', { datacenter: 'elsewhere' }],
   ])('skips a drone when %s', async (_why, change) => {
     const { store } = await openKernel();
-    await aDrone(store.prisma, change);
+    await aDrone(store.general, change);
 
     expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
   });
 
   test('C25 takes a drone whose heartbeat is late but younger than three intervals', async () => {
     const { store } = await openKernel();
-    const { droneId } = await aDrone(store.prisma, { heartbeatAgeMs: 2 * HEARTBEAT_MS });
+    const { droneId } = await aDrone(store.general, { heartbeatAgeMs: 2 * HEARTBEAT_MS });
 
     expect(await chooseDrone(store, ROOM)).toEqual({ droneId });
   });
 
   test('skips a draining drone and a lost one', async () => {
     const { store } = await openKernel();
-    const draining = await aDrone(store.prisma);
-    await setDraining(store.prisma, draining.droneId, true);
-    const lost = await aDrone(store.prisma);
-    await setLost(store.prisma, lost.droneId);
+    const draining = await aDrone(store.general);
+    await setDraining(store.general, draining.droneId, true);
+    const lost = await aDrone(store.general);
+    await setLost(store.general, lost.droneId);
 
     expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
   });
 
   test('C47 skips a drone that has rebooted since its last heartbeat', async () => {
     const { store } = await openKernel();
-    const { droneId } = await aDrone(store.prisma);
-    await openSession(store.prisma, {
+    const { droneId } = await aDrone(store.general);
+    await openSession(store.general, {
       droneId,
       clockId: '00000000-0000-4000-8000-000000000000',
       datacenter: 'local',
@@ -79,10 +79,10 @@ describe('scheduler', () => {
 
   test('of two drones chooses the one with fewer living backends', async () => {
     const { store } = await openKernel();
-    const busy = await aDrone(store.prisma);
-    const calm = await aDrone(store.prisma);
-    await aBackend(store.prisma, { droneId: busy.droneId });
-    await aBackend(store.prisma, { droneId: calm.droneId, status: 'terminated' });
+    const busy = await aDrone(store.general);
+    const calm = await aDrone(store.general);
+    await aBackend(store.general, { droneId: busy.droneId });
+    await aBackend(store.general, { droneId: calm.droneId, status: 'terminated' });
 
     for (const at of [0, 0.3, 0.99]) {
       expect(await chooseDrone(store, { ...ROOM, random: () => at })).toEqual({
@@ -93,21 +93,21 @@ describe('scheduler', () => {
 
   test('a living backend takes room, a terminated one none', async () => {
     const { store } = await openKernel();
-    const { droneId } = await aDrone(store.prisma, { capacity: 1 });
-    await aBackend(store.prisma, { droneId, status: 'terminated' });
+    const { droneId } = await aDrone(store.general, { capacity: 1 });
+    await aBackend(store.general, { droneId, status: 'terminated' });
     expect(await chooseDrone(store, ROOM)).toEqual({ droneId });
 
-    await aBackend(store.prisma, { droneId, status: 'scheduled' });
+    await aBackend(store.general, { droneId, status: 'scheduled' });
     expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
   });
 
   test('refuses arguments and environment that no drone allows, and finds the one that does', async () => {
     const { store } = await openKernel();
-    await aDrone(store.prisma);
+    await aDrone(store.general);
     const asked = { ...ROOM, args: ['--fast'], env: { COLOUR: 'blue' } };
     expect(await chooseDrone(store, asked)).toEqual({ problem: 'not_allowed' });
 
-    const { droneId } = await aDrone(store.prisma, {
+    const { droneId } = await aDrone(store.general, {
       programs: [{ name: 'room', allowArgs: true, allowEnv: ['COLOUR'] }],
     });
     expect(await chooseDrone(store, asked)).toEqual({ droneId });
@@ -125,7 +125,9 @@ describe('scheduler', () => {
     'NODE_OPTIONS',
   ])('never lets a request set %s, whatever the program allows', async (name) => {
     const { store } = await openKernel();
-    await aDrone(store.prisma, { programs: [{ name: 'room', allowArgs: true, allowEnv: [name] }] });
+    await aDrone(store.general, {
+      programs: [{ name: 'room', allowArgs: true, allowEnv: [name] }],
+    });
 
     expect(await chooseDrone(store, { ...ROOM, env: { [name]: 'x' } })).toEqual({
       problem: 'not_allowed',

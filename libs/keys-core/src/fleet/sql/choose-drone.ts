@@ -34,11 +34,11 @@ export interface Candidate {
 
 /** Chooses a drone for a spawn. Advice only: the connect transaction checks the drone again. */
 export async function chooseDrone(
-  store: { readonly prisma: Sql<'general'> },
+  store: { readonly general: Sql<'general'> },
   input: DroneChoiceInput,
 ): Promise<DroneChoice> {
   if (Object.keys(input.env).some(isForbiddenEnv)) return { problem: 'not_allowed' };
-  const candidates = await readCandidates(store.prisma, input);
+  const candidates = await readCandidates(store.general, input);
   const willing = candidates.filter((candidate) => isSpawnAllowed(candidate.program, input));
   if (candidates.length > 0 && willing.length === 0) return { problem: 'not_allowed' };
   const chosen = lessLoadedOfTwo(

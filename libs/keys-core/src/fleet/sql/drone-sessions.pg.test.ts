@@ -17,7 +17,7 @@ describe('drone session', () => {
     const clockId = randomUUID();
 
     const numbers = await Promise.all(
-      Array.from({ length: 20 }, () => openSession(store.prisma, aSession('d1', clockId))),
+      Array.from({ length: 20 }, () => openSession(store.general, aSession('d1', clockId))),
     );
 
     expect([...numbers].sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
@@ -25,12 +25,12 @@ describe('drone session', () => {
 
   test('C47 a new clock voids the stored heartbeat, the same clock keeps it', async () => {
     const { store } = await openKernel();
-    const { droneId, clockId } = await aDrone(store.prisma);
+    const { droneId, clockId } = await aDrone(store.general);
 
-    await openSession(store.prisma, aSession(droneId, clockId));
-    const kept = await getDrone(store.prisma, droneId, HEARTBEAT_MS);
-    await openSession(store.prisma, aSession(droneId, randomUUID()));
-    const voided = await getDrone(store.prisma, droneId, HEARTBEAT_MS);
+    await openSession(store.general, aSession(droneId, clockId));
+    const kept = await getDrone(store.general, droneId, HEARTBEAT_MS);
+    await openSession(store.general, aSession(droneId, randomUUID()));
+    const voided = await getDrone(store.general, droneId, HEARTBEAT_MS);
 
     expect(kept.heartbeatAt).not.toBeNull();
     expect(voided).toMatchObject({
@@ -49,64 +49,68 @@ describe('drone session', () => {
       detail: 'nothing is missing',
     } as const;
 
-    await openSession(store.prisma, { ...aSession('told', clockId), isolation });
-    await openSession(store.prisma, aSession('silent', clockId));
+    await openSession(store.general, { ...aSession('told', clockId), isolation });
+    await openSession(store.general, aSession('silent', clockId));
 
-    const told = await getDrone(store.prisma, 'told', HEARTBEAT_MS);
-    const silent = await getDrone(store.prisma, 'silent', HEARTBEAT_MS);
+    const told = await getDrone(store.general, 'told', HEARTBEAT_MS);
+    const silent = await getDrone(store.general, 'silent', HEARTBEAT_MS);
     expect(told.isolation).toEqual(isolation);
     expect(silent.isolation).toBeNull();
   });
 
   test('accepts a heartbeat of the newest session and its clock only', async () => {
     const { store } = await openKernel();
-    const older = await aDrone(store.prisma, { heartbeatAgeMs: null });
-    const session = await openSession(store.prisma, aSession(older.droneId, older.clockId));
+    const older = await aDrone(store.general, { heartbeatAgeMs: null });
+    const session = await openSession(store.general, aSession(older.droneId, older.clockId));
     const beat = { droneId: older.droneId, localTimeMs: 5, load: { backends: 0 } };
 
-    const ofOlder = recordHeartbeat(store.prisma, {
+    const ofOlder = recordHeartbeat(store.general, {
       ...beat,
       clockId: older.clockId,
       session: older.session,
     });
     await expect(ofOlder).rejects.toMatchObject({ code: 'session.superseded' });
-    const ofOtherClock = recordHeartbeat(store.prisma, { ...beat, clockId: randomUUID(), session });
+    const ofOtherClock = recordHeartbeat(store.general, {
+      ...beat,
+      clockId: randomUUID(),
+      session,
+    });
     await expect(ofOtherClock).rejects.toMatchObject({ code: 'session.superseded' });
-    expect((await getDrone(store.prisma, older.droneId, HEARTBEAT_MS)).heartbeatAt).toBeNull();
+    expect((await getDrone(store.general, older.droneId, HEARTBEAT_MS)).heartbeatAt).toBeNull();
 
-    await recordHeartbeat(store.prisma, { ...beat, clockId: older.clockId, session });
-    expect((await getDrone(store.prisma, older.droneId, HEARTBEAT_MS)).status).toBe('ready');
+    await recordHeartbeat(store.general, { ...beat, clockId: older.clockId, session });
+    expect((await getDrone(store.general, older.droneId, HEARTBEAT_MS)).status).toBe('ready');
   });
 
   test('shows what the drone reported last, and nothing that it reported under another clock', async () => {
     const { store } = await openKernel();
-    const ref = await aDrone(store.prisma, { heartbeatAgeMs: null });
+    const ref = await aDrone(store.general, { heartbeatAgeMs: null });
     const seen = (): ReturnType<typeof getDrone> =>
-      getDrone(store.prisma, ref.droneId, HEARTBEAT_MS);
+      getDrone(store.general, ref.droneId, HEARTBEAT_MS);
     expect(await seen()).toMatchObject({ load: null, roundTripMs: null, isConnected: true });
 
     const load = { backends: 3, roundTripMs: 1.5 };
-    await recordHeartbeat(store.prisma, { ...ref, localTimeMs: 5, load });
+    await recordHeartbeat(store.general, { ...ref, localTimeMs: 5, load });
     expect(await seen()).toMatchObject({ load: { backends: 3 }, roundTripMs: 1.5 });
 
-    await store.prisma
+    await store.general
       .$executeRaw`update drone set heartbeat_at = heartbeat_at - interval '1 minute'`;
     expect(await seen()).toMatchObject({ isConnected: false, status: 'unreachable' });
-    await openSession(store.prisma, aSession(ref.droneId, randomUUID()));
+    await openSession(store.general, aSession(ref.droneId, randomUUID()));
     expect(await seen()).toMatchObject({ load: null, roundTripMs: null, isConnected: true });
-    await setLost(store.prisma, ref.droneId);
+    await setLost(store.general, ref.droneId);
     expect(await seen()).toMatchObject({ isConnected: false });
   });
 
   test('a drone that was marked lost is back with its next session, and stays drained', async () => {
     const { store } = await openKernel();
-    const { droneId, clockId } = await aDrone(store.prisma);
-    await setLost(store.prisma, droneId);
-    expect((await getDrone(store.prisma, droneId, HEARTBEAT_MS)).status).toBe('lost');
+    const { droneId, clockId } = await aDrone(store.general);
+    await setLost(store.general, droneId);
+    expect((await getDrone(store.general, droneId, HEARTBEAT_MS)).status).toBe('lost');
 
-    await openSession(store.prisma, aSession(droneId, clockId));
+    await openSession(store.general, aSession(droneId, clockId));
 
-    expect(await getDrone(store.prisma, droneId, HEARTBEAT_MS)).toMatchObject({
+    expect(await getDrone(store.general, droneId, HEARTBEAT_MS)).toMatchObject({
       lostAt: null,
       draining: true,
     });
@@ -114,28 +118,28 @@ describe('drone session', () => {
 
   test('draining reports whether it changed anything, and refuses an unknown drone', async () => {
     const { store } = await openKernel();
-    const { droneId } = await aDrone(store.prisma);
+    const { droneId } = await aDrone(store.general);
 
-    expect(await setDraining(store.prisma, droneId, true)).toEqual({ changed: true });
-    expect(await setDraining(store.prisma, droneId, true)).toEqual({ changed: false });
-    await expect(setDraining(store.prisma, 'nobody', true)).rejects.toMatchObject({
+    expect(await setDraining(store.general, droneId, true)).toEqual({ changed: true });
+    expect(await setDraining(store.general, droneId, true)).toEqual({ changed: false });
+    await expect(setDraining(store.general, 'nobody', true)).rejects.toMatchObject({
       code: 'drone.not_found',
     });
   });
 
   test('draining waits for a connect that has already chosen the drone', async () => {
     const { store } = await openKernel();
-    const { droneId } = await aDrone(store.prisma);
+    const { droneId } = await aDrone(store.general);
     const order: string[] = [];
     let drained: Promise<unknown> = Promise.resolve();
 
-    await store.prisma.$transaction(async (tx) => {
+    await store.general.$transaction(async (tx) => {
       await tx.$queryRaw`select id from drone where id = ${droneId} for key share`;
-      drained = setDraining(store.prisma, droneId, true).then(() => order.push('drained'));
+      drained = setDraining(store.general, droneId, true).then(() => order.push('drained'));
       // The drain waits for the lock once the server shows a waiting statement.
       for (;;) {
         // Not in the transaction, which would see the same state every time.
-        const [row] = await store.prisma.$queryRaw<{ waiting: number }[]>`
+        const [row] = await store.general.$queryRaw<{ waiting: number }[]>`
           select count(*)::int as waiting from pg_stat_activity
           where wait_event_type = 'Lock' and datname = current_database()`;
         if ((row?.waiting ?? 0) > 0) break;

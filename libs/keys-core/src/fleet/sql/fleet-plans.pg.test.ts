@@ -45,7 +45,7 @@ describe('plans of the fleet', () => {
     await explained(heldLeaseIds(sql, 'd1'));
     await explained(
       chooseDrone(
-        { prisma: sql },
+        { general: sql },
         {
           program: 'room',
           args: [],

@@ -7,18 +7,18 @@ import { acknowledgeAction, readOutboxes } from './outbox.ts';
 describe('outbox', () => {
   test('holds back later actions of a backend until the earlier one is acknowledged, and no others', async () => {
     const { store } = await openKernel();
-    const drone = await aDrone(store.prisma);
-    const spawnA = await anAction(store.prisma, { ...drone, backendId: 'a' });
-    const terminateA = await anAction(store.prisma, {
+    const drone = await aDrone(store.general);
+    const spawnA = await anAction(store.general, { ...drone, backendId: 'a' });
+    const terminateA = await anAction(store.general, {
       ...drone,
       backendId: 'a',
       kind: 'terminate',
     });
-    const spawnB = await anAction(store.prisma, { ...drone, backendId: 'b' });
+    const spawnB = await anAction(store.general, { ...drone, backendId: 'b' });
 
-    const [before] = await readOutboxes(store.prisma, [drone.droneId]);
-    await acknowledgeAction(store.prisma, { ...drone, actionId: spawnA });
-    const [after] = await readOutboxes(store.prisma, [drone.droneId]);
+    const [before] = await readOutboxes(store.general, [drone.droneId]);
+    await acknowledgeAction(store.general, { ...drone, actionId: spawnA });
+    const [after] = await readOutboxes(store.general, [drone.droneId]);
 
     expect(before?.actions.map((action) => action.actionId)).toEqual([spawnA, spawnB]);
     expect(after?.actions.map((action) => action.actionId)).toEqual([terminateA, spawnB]);
@@ -27,9 +27,9 @@ describe('outbox', () => {
 
   test('returns every registered drone with its newest session, and no other', async () => {
     const { store } = await openKernel();
-    const one = await aDrone(store.prisma);
-    const two = await aDrone(store.prisma);
-    await openSession(store.prisma, {
+    const one = await aDrone(store.general);
+    const two = await aDrone(store.general);
+    await openSession(store.general, {
       droneId: two.droneId,
       clockId: two.clockId,
       datacenter: 'local',
@@ -38,7 +38,7 @@ describe('outbox', () => {
       capacity: 1,
     });
 
-    const outboxes = await readOutboxes(store.prisma, [one.droneId, two.droneId, 'nobody']);
+    const outboxes = await readOutboxes(store.general, [one.droneId, two.droneId, 'nobody']);
 
     expect(new Map(outboxes.map((outbox) => [outbox.droneId, outbox.session]))).toEqual(
       new Map([
@@ -50,32 +50,32 @@ describe('outbox', () => {
 
   test('an acknowledgement counts once, for its own drone, from the newest session', async () => {
     const { store } = await openKernel();
-    const drone = await aDrone(store.prisma);
-    const other = await aDrone(store.prisma);
-    const actionId = await anAction(store.prisma, { ...drone, backendId: 'a' });
+    const drone = await aDrone(store.general);
+    const other = await aDrone(store.general);
+    const actionId = await anAction(store.general, { ...drone, backendId: 'a' });
 
-    expect(await acknowledgeAction(store.prisma, { ...other, actionId })).toEqual({
+    expect(await acknowledgeAction(store.general, { ...other, actionId })).toEqual({
       acknowledged: false,
     });
-    expect(await acknowledgeAction(store.prisma, { ...drone, actionId })).toEqual({
+    expect(await acknowledgeAction(store.general, { ...drone, actionId })).toEqual({
       acknowledged: true,
     });
-    expect(await acknowledgeAction(store.prisma, { ...drone, actionId })).toEqual({
+    expect(await acknowledgeAction(store.general, { ...drone, actionId })).toEqual({
       acknowledged: false,
     });
     await expect(
-      acknowledgeAction(store.prisma, { ...drone, session: drone.session + 1, actionId }),
+      acknowledgeAction(store.general, { ...drone, session: drone.session + 1, actionId }),
     ).rejects.toMatchObject({ code: 'session.superseded' });
   });
 
   test('a cancelled action is not sent', async () => {
     const { store } = await openKernel();
-    const drone = await aDrone(store.prisma);
-    const actionId = await anAction(store.prisma, { ...drone, backendId: 'a' });
-    await store.prisma.$queryRaw`
+    const drone = await aDrone(store.general);
+    const actionId = await anAction(store.general, { ...drone, backendId: 'a' });
+    await store.general.$queryRaw`
       update backend_action set cancelled_at = clock_timestamp() where id = ${actionId}::bigint returning id`;
 
-    const [outbox] = await readOutboxes(store.prisma, [drone.droneId]);
+    const [outbox] = await readOutboxes(store.general, [drone.droneId]);
 
     expect(outbox?.actions).toEqual([]);
   });

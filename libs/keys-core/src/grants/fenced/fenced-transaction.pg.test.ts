@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { KEY_LADDERS, serviceLadder } from '../../kernel/lease/ladder.ts';
 import type { Grant } from '../../kernel/lease/outcomes.ts';
@@ -219,7 +219,7 @@ describe('fencedTransaction', () => {
   test('the unique index on lease_id is full, neither partial nor of an expression', async () => {
     const kernel = await openKernel();
 
-    const rows = await kernel.store.prisma.$queryRaw<unknown[]>`
+    const rows = await kernel.store.general.$queryRaw<unknown[]>`
       select i.indisunique, i.indpred is null as is_whole, i.indexprs is null as is_plain,
         a.attname::text
       from pg_index i
@@ -266,13 +266,12 @@ describe('fencedTransaction', () => {
     await session.query('begin');
     // The first statement of fenced work, of a process that never answers again.
     const paused = await openKernel({ databaseUrl: kernel.databaseUrl });
-    const never = paused.store.guests.$transaction(
-      async (tx) => {
-        await lockHeld(tx, grant, 10_000);
-        await new Promise(() => undefined);
-      },
-      { timeout: 60_000 },
-    );
+    const end = aGate();
+    onTestFinished(end.open);
+    const never = paused.store.guests.$transaction(async (tx) => {
+      await lockHeld(tx, grant, 10_000);
+      await end.opened;
+    });
     never.catch(() => undefined);
 
     const regrant = await waitUntil(
@@ -332,7 +331,7 @@ describe('fencedTransaction', () => {
     await waitUntil(async () => {
       const { rows } = await session.query(
         `select pg_terminate_backend(pid) from pg_stat_activity
-         where query = 'COMMIT' and state = 'active' and datname = current_database()`,
+         where query = 'commit' and state = 'active' and datname = current_database()`,
       );
       return rows.length > 0;
     });

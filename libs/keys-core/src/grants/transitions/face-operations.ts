@@ -19,7 +19,7 @@ export async function changeRenewable(
   const kind = which.renewable ? 'allow_renewal' : 'block_renewal';
   const request = { leaseId, reason: reason ?? null, actor, namespaces };
   const changed = await timed(store, kind, () =>
-    setRenewable(store.prisma, which.face, which.renewable, [request]),
+    setRenewable(store.general, which.face, which.renewable, [request]),
   );
   const resource = changed.get(leaseId) ?? null;
   return { changed: resource !== null, resource };

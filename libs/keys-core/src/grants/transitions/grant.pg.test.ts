@@ -89,7 +89,7 @@ describe('grant', () => {
 
     await Promise.all(names.map((name) => granted(kernel, { name })));
 
-    const rows = await kernel.store.prisma.$queryRaw<{ name: string }[]>`select name from lease`;
+    const rows = await kernel.store.general.$queryRaw<{ name: string }[]>`select name from lease`;
     expect(rows.map((row) => row.name).sort()).toEqual([...names].sort());
   });
 
@@ -124,7 +124,7 @@ describe('grant', () => {
     await createReaper(kernel.store).runOnce();
     await createReaper(kernel.store).runOnce();
 
-    const rows = await kernel.store.prisma.$queryRaw<
+    const rows = await kernel.store.general.$queryRaw<
       { id: string }[]
     >`select lease_id::text as id from lease_reap`;
     expect(rows.map((row) => row.id).sort()).toEqual([taken.leaseId, reaped.leaseId].sort());
@@ -146,7 +146,7 @@ describe('grant', () => {
   test('grants nothing during the hold-off of a restored database, and reports how long it lasts', async () => {
     const kernel = await openKernel();
     await kernel.store.witness.look();
-    await kernel.store.prisma.$executeRaw`
+    await kernel.store.general.$executeRaw`
       update database_epoch set hold_off_until = clock_timestamp() + interval '50 seconds'`;
 
     await expect(kernel.leases.grant(aRequest())).rejects.toMatchObject({
@@ -167,7 +167,7 @@ describe('C17 C60 fencing tokens only grow', () => {
       else await age(kernel, grant.leaseId, 60_000);
       if (round % 3 === 1) await createReaper(kernel.store).runOnce();
       const by = { actor: 'op', belief: kernel.store.clockWatch.belief(0) };
-      if (round % 3 === 2) await remove(kernel.store.prisma, 'lease', [grant.leaseId], by);
+      if (round % 3 === 2) await remove(kernel.store.general, 'lease', [grant.leaseId], by);
     }
 
     const sorted = [...tokens].sort(compareFencingTokens);

@@ -203,7 +203,7 @@ async function findLostGrants(
 ): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
   await pause(store, store.statementTimeoutMs + 500);
   const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
-  const rows = await readLeases(store.prisma, requests).catch(() => {
+  const rows = await readLeases(store.general, requests).catch(() => {
     throw unknown();
   });
   return requests.map((request, index) => {

@@ -62,12 +62,12 @@ describe('renew', () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
     const block = () =>
-      setRenewable(kernel.store.prisma, 'lease', false, [{ ...OPERATOR, leaseId: grant.leaseId }]);
+      setRenewable(kernel.store.general, 'lease', false, [{ ...OPERATOR, leaseId: grant.leaseId }]);
 
     const first = await block();
     const second = await block();
     const blocked = await kernel.leases.renew('lease', renewalOf(grant));
-    await setRenewable(kernel.store.prisma, 'lease', true, [
+    await setRenewable(kernel.store.general, 'lease', true, [
       { ...OPERATOR, leaseId: grant.leaseId },
     ]);
     const allowed = await kernel.leases.renew('lease', renewalOf(grant));
@@ -106,7 +106,7 @@ describe('renew', () => {
     const released = await granted(kernel, { name: 'a' });
     await kernel.leases.release('lease', releaseOf(released));
     const revoked = await granted(kernel, { name: 'b' });
-    await revoke(kernel.store.prisma, 'lease', [
+    await revoke(kernel.store.general, 'lease', [
       { ...OPERATOR, leaseId: revoked.leaseId, mode: 'force', abandon: false },
     ]);
     const before = await Promise.all(
@@ -170,7 +170,7 @@ describe('renew', () => {
   test('renewals stay HOT: they write no indexed column', async () => {
     const kernel = await openKernel();
     // Room for all versions on each page: when old ones are removed depends on other users of the cluster.
-    await kernel.store.prisma.$executeRaw`alter table lease set (fillfactor = 10)`;
+    await kernel.store.general.$executeRaw`alter table lease set (fillfactor = 10)`;
     const grants = await Promise.all(
       Array.from({ length: 200 }, (_, index) => granted(kernel, { name: `n${String(index)}` })),
     );
@@ -181,7 +181,7 @@ describe('renew', () => {
     // A session that becomes idle within a second of its last report keeps its statistics for ten more.
     const { all, hot } = await waitUntil(
       async () => {
-        const [stats] = await kernel.store.prisma.$queryRaw<{ all: number; hot: number }[]>`
+        const [stats] = await kernel.store.general.$queryRaw<{ all: number; hot: number }[]>`
           select n_tup_upd::int as all, n_tup_hot_upd::int as hot
           from pg_stat_user_tables where relname = 'lease'`;
         return (stats?.all ?? 0) >= 1_600 && stats;
@@ -272,7 +272,7 @@ describe('revoke', () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
 
-    await revoke(kernel.store.prisma, 'lease', [
+    await revoke(kernel.store.general, 'lease', [
       { ...OPERATOR, leaseId: grant.leaseId, mode: 'force', abandon: false },
     ]);
 
@@ -292,7 +292,7 @@ describe('revoke', () => {
     const kernel = await openKernel();
     const kept = await granted(kernel, { face: 'key', name: 'kept' });
     const abandoned = await granted(kernel, { face: 'key', name: 'abandoned' });
-    await revoke(kernel.store.prisma, 'key', [
+    await revoke(kernel.store.general, 'key', [
       { ...OPERATOR, leaseId: kept.leaseId, mode: 'force', abandon: false },
       { ...OPERATOR, leaseId: abandoned.leaseId, mode: 'force', abandon: true },
     ]);
@@ -309,7 +309,7 @@ describe('revoke', () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
 
-    const revoked = await revoke(kernel.store.prisma, 'lease', [
+    const revoked = await revoke(kernel.store.general, 'lease', [
       { ...OPERATOR, leaseId: grant.leaseId, mode: 'graceful', abandon: false },
     ]);
 
@@ -325,10 +325,10 @@ describe('revoke', () => {
     const grant = await granted(kernel, { namespace: 'user2' });
     const limited = { ...OPERATOR, leaseId: grant.leaseId, namespaces: ['user'] };
 
-    const revoked = await revoke(kernel.store.prisma, 'lease', [
+    const revoked = await revoke(kernel.store.general, 'lease', [
       { ...limited, mode: 'force', abandon: false },
     ]);
-    const blocked = await setRenewable(kernel.store.prisma, 'lease', false, [limited]);
+    const blocked = await setRenewable(kernel.store.general, 'lease', false, [limited]);
 
     expect([revoked.size, blocked.size]).toEqual([0, 0]);
     expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({
@@ -356,7 +356,7 @@ describe('reap', () => {
     expect(renewals.map((answer) => answer.outcome === 'renewed')).toEqual(
       grants.map((_, index) => index % 2 === 1),
     );
-    const [events] = await kernel.store.prisma.$queryRaw<{ all: number; distinct: number }[]>`
+    const [events] = await kernel.store.general.$queryRaw<{ all: number; distinct: number }[]>`
       select count(*)::int as all, count(distinct lease_id)::int as distinct
       from lease_event where kind = 'expired'`;
     expect(events).toEqual({ all: 150, distinct: 150 });

@@ -82,13 +82,13 @@ export async function answeredBefore(
   store: Store,
   request: KeyedRequest,
 ): Promise<ConnectResult | undefined> {
-  const record = await readRequest(store.prisma, request);
+  const record = await readRequest(store.general, request);
   return record === undefined ? undefined : replay(store, record);
 }
 
 /** Records an answer; of two equal requests at once the first answer counts for both, and is returned. */
 async function answeredFirst(store: Store, request: KeyedRequest, answer: RecordedConnect) {
-  const [isFirst] = await recordAnswers(store.prisma, [{ request, answer }]);
+  const [isFirst] = await recordAnswers(store.general, [{ request, answer }]);
   return isFirst === true ? undefined : answeredBefore(store, request);
 }
 
@@ -103,7 +103,7 @@ async function replay(store: Store, record: RecordedRequest): Promise<ConnectRes
 }
 
 async function resultOf(store: Store, backendId: string, spawned: boolean): Promise<ConnectResult> {
-  const row = await readBackendAnswer(store.prisma, backendId);
+  const row = await readBackendAnswer(store.general, backendId);
   if (row === undefined) throw new LeaseError('backend.not_found');
   const { name, namespace, tag, ...rest } = row;
   return { ...rest, key: { name, namespace, tag }, spawned };

@@ -15,7 +15,7 @@ const IDEMPOTENT = { idempotencyKey: 'request-1' };
 describe('a connect that is sent again with its idempotency key', () => {
   test('I7 returns the same backend, and still reports it as spawned by this request', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const made = await connect(on, IDEMPOTENT);
 
     const again = await connect(on, IDEMPOTENT);
@@ -26,7 +26,7 @@ describe('a connect that is sent again with its idempotency key', () => {
 
   test('I7 a late duplicate after the release spawns nothing, and shows that the backend has ended', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const made = await connect(on, IDEMPOTENT);
     await on.keys.report(reportOf(drone, made.backendId, 'terminated', { reason: 'exited' }));
 
@@ -39,7 +39,7 @@ describe('a connect that is sent again with its idempotency key', () => {
 
   test('I7 a late duplicate after a takeover gets the old answer, and not the new backend', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const made = await connect(on, IDEMPOTENT);
     await age(on, made.leaseId, 60_000);
     const next = await connect(on);
@@ -50,7 +50,7 @@ describe('a connect that is sent again with its idempotency key', () => {
 
   test('I7 gets the answer "it runs already" again, even when the backend has ended', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
     const seen = await connect(on, IDEMPOTENT);
     await on.keys.report(reportOf(drone, backendId, 'terminated'));
@@ -65,7 +65,7 @@ describe('a connect that is sent again with its idempotency key', () => {
   test('I7 many equal requests at once, through two controllers, spawn once and get the same answer', async () => {
     const on = await openKeys();
     const other = await openKeys({ databaseUrl: on.databaseUrl });
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
 
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, index) => connect(index % 2 === 0 ? on : other, IDEMPOTENT)),
@@ -85,7 +85,7 @@ describe('a connect that is sent again with its idempotency key', () => {
 
   test('I7 gets the same refusal again, even when the key is free by then', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const red = { ...IDEMPOTENT, key: { name: 'demo', namespace: '', tag: 'red' } };
     const { backendId } = await connect(on);
     await expect(connect(on, red)).rejects.toMatchObject({ code: 'key.tag_mismatch' });
@@ -102,14 +102,14 @@ describe('a connect that is sent again with its idempotency key', () => {
   test('a retryable refusal is not recorded: the same request may succeed later', async () => {
     const on = await openKeys();
     await expect(connect(on, IDEMPOTENT)).rejects.toMatchObject({ code: 'spawn.no_drone' });
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
 
     expect(await connect(on, IDEMPOTENT)).toMatchObject({ spawned: true });
   });
 
   test('another caller’s request with the same idempotency key is another request', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const mine = await connect(on, IDEMPOTENT);
 
     const theirs = await connect(

@@ -33,7 +33,7 @@ function someoneWaits(on: Keys): Promise<unknown> {
 describe('connect to a key whose backend is being stopped', () => {
   test('C31 waits until the backend has ended, and is then granted the key with a greater token', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await on.keys.report(reportOf(drone, old.backendId, 'terminating', { reason: 'external' }));
 
@@ -51,7 +51,7 @@ describe('connect to a key whose backend is being stopped', () => {
   test('C31 only one of many waiting callers, at two controllers, spawns, and all get its backend', async () => {
     const on = await openKeys();
     const other = await openKeys({ databaseUrl: on.databaseUrl });
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await on.keys.report(reportOf(drone, old.backendId, 'terminating'));
 
@@ -68,7 +68,7 @@ describe('connect to a key whose backend is being stopped', () => {
 
   test('C31 gets key.terminating and the time left when it may not wait, or not long enough', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId, leaseId } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'hard_terminating'));
     await age(on, leaseId, 20_000);
@@ -87,7 +87,7 @@ describe('connect to a key whose backend is being stopped', () => {
 
   test('is granted the key at its expiry when the backend’s end is never reported', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await on.keys.report(reportOf(drone, old.backendId, 'terminating'));
 
@@ -101,7 +101,7 @@ describe('connect to a key whose backend is being stopped', () => {
 
   test('also waits if renewal is blocked, and gets the running backend once renewal is allowed again', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const { backendId, leaseId } = await connect(on);
     await on.keys.blockRenewal({ leaseId }, OPERATOR);
     await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
@@ -117,8 +117,8 @@ describe('connect to a key whose backend is being stopped', () => {
 describe('connect to a key on a drone that sends no heartbeats', () => {
   test('gets key.holder_unreachable and the time left when it may not wait', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
-    await aDrone(on.store.prisma, { capacity: 0 });
+    const drone = await aDrone(on.store.general);
+    await aDrone(on.store.general, { capacity: 0 });
     await connect(on);
     await ageHeartbeat(on, drone.droneId, 21_500);
 
@@ -135,10 +135,10 @@ describe('connect to a key on a drone that sends no heartbeats', () => {
 
   test('gets key.holder_unreachable for a lost drone, too: only the drone’s own report frees a key early', async () => {
     const on = await openKeys();
-    const { droneId } = await aDrone(on.store.prisma);
+    const { droneId } = await aDrone(on.store.general);
     await connect(on);
-    await aDrone(on.store.prisma);
-    await setLost(on.store.prisma, droneId);
+    await aDrone(on.store.general);
+    await setLost(on.store.general, droneId);
 
     await expect(connect(on)).rejects.toMatchObject({ code: 'key.holder_unreachable' });
 
@@ -147,23 +147,23 @@ describe('connect to a key on a drone that sends no heartbeats', () => {
 
   test('gets the same backend when the drone sends heartbeats again', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
     await ageHeartbeat(on, drone.droneId, 60_000);
 
     const waiting = connect(on, { waitMs: LONG_WAIT_MS });
     await someoneWaits(on);
-    await recordHeartbeat(on.store.prisma, { ...drone, localTimeMs: 70_000, load: {} });
+    await recordHeartbeat(on.store.general, { ...drone, localTimeMs: 70_000, load: {} });
 
     expect(await waiting).toMatchObject({ backendId, spawned: false });
   });
 
   test('gets a backend on another drone once the key has run out', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await ageHeartbeat(on, drone.droneId, 60_000);
-    const other = await aDrone(on.store.prisma);
+    const other = await aDrone(on.store.general);
 
     const waiting = connect(on, { waitMs: LONG_WAIT_MS });
     await someoneWaits(on);
@@ -177,7 +177,7 @@ describe('connect to a key on a drone that sends no heartbeats', () => {
 describe('waiters', () => {
   test('are shown in the order in which they came, and no longer after they gave up', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'terminating'));
     const giveUp = new AbortController();
@@ -218,10 +218,10 @@ describe('F7b connect after the database’s clock stepped forward', () => {
         return Promise.resolve();
       },
     });
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     await connect(asking);
     await shift(90_000);
-    await recordHeartbeat(on.store.prisma, { ...drone, localTimeMs: 2_000, load: {} });
+    await recordHeartbeat(on.store.general, { ...drone, localTimeMs: 2_000, load: {} });
     choiceCount = 0;
     const refusal = {
       code: 'grant.hold_off',
@@ -243,10 +243,10 @@ describe('F7b connect after the database’s clock stepped forward', () => {
 describe('connect to a key whose drone has another warden', () => {
   test('C47 is not sent to the old backend, which ended with the warden that ran it', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await on.keys.report(reportOf(drone, old.backendId, 'ready', { address: 'h:1' }));
-    await aDrone(on.store.prisma, { droneId: drone.droneId });
+    await aDrone(on.store.general, { droneId: drone.droneId });
 
     const refused = connect(on, { waitMs: 0 });
 

@@ -19,7 +19,7 @@ import { setDraining } from '../../fleet/sql/drones.ts';
 describe('connect', () => {
   test('C1 a free key is granted to a drone, with its backend and its spawn in one transaction', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
 
     const made = await connect(on);
 
@@ -32,7 +32,7 @@ describe('connect', () => {
       datacenter: 'local',
     });
     expect(await eventsOf(on, 'demo')).toEqual([`granted ${made.fencingToken}`]);
-    const [outbox] = await readOutboxes(on.store.prisma, [drone.droneId]);
+    const [outbox] = await readOutboxes(on.store.general, [drone.droneId]);
     expect(outbox?.actions).toMatchObject([
       {
         kind: 'spawn',
@@ -50,7 +50,7 @@ describe('connect', () => {
 
   test('C2 returns the backend of a held key, and starts nothing', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const made = await connect(on);
     await on.keys.report(reportOf(drone, made.backendId, 'ready', { address: '127.0.0.1:5000' }));
 
@@ -64,7 +64,7 @@ describe('connect', () => {
 
   test('C3 C4 another key, and the same name in another namespace, have backends of their own', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
 
     const made = await Promise.all([
       connect(on),
@@ -78,7 +78,7 @@ describe('connect', () => {
 
   test('C5 a tag mismatch is an error and leaves the holder untouched', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const blue = await connect(on, { key: { name: 'demo', namespace: '', tag: 'blue' } });
     const before = await on.keys.get({ name: 'demo', namespace: '' }, CLIENT);
 
@@ -98,7 +98,7 @@ describe('connect', () => {
   test('C46 two programs with different tags: no caller gets the backend of the other program', async () => {
     const on = await openKeys();
     const offers = (name: string): Promise<unknown> =>
-      aDrone(on.store.prisma, { programs: [{ name, allowArgs: false, allowEnv: [] }] });
+      aDrone(on.store.general, { programs: [{ name, allowArgs: false, allowEnv: [] }] });
     await Promise.all([offers('chat'), offers('game')]);
     const ask = (program: string): ReturnType<typeof connect> =>
       connect(on, {
@@ -115,7 +115,7 @@ describe('connect', () => {
 
   test('a key that ran out under one tag is granted under another', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const blue = await connect(on, { key: { name: 'demo', namespace: '', tag: 'blue' } });
     await age(on, blue.leaseId, 60_000);
 
@@ -127,7 +127,7 @@ describe('connect', () => {
 
   test('C7 without spawn, a key that nobody holds is refused with an error of its own and stays unheld', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
 
     await expect(connect(on, { spawn: undefined })).rejects.toMatchObject({ code: 'key.unheld' });
 
@@ -136,7 +136,7 @@ describe('connect', () => {
 
   test('C11 no drone for the program is an error of its own, and nothing is left behind', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
     const spawn = { program: 'nobody-offers-it', args: [], env: {} };
 
     await expect(connect(on, { spawn, waitMs: 10_000 })).rejects.toMatchObject({
@@ -151,7 +151,7 @@ describe('connect', () => {
 
   test('arguments and environment that the program does not allow are refused, and nothing is left behind', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
+    await aDrone(on.store.general);
 
     await expect(
       connect(on, { spawn: { program: 'room', args: ['--fast'], env: {} } }),
@@ -164,7 +164,7 @@ describe('connect', () => {
 
   test('C36 counts granted and denied requests, by free, expired and active keys', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
 
     const first = await connect(on);
     await connect(on);
@@ -192,12 +192,12 @@ describe('a drone that is drained between choice and commit', () => {
     const on = await openKeys({
       afterChoice: async ({ store }) => {
         if (drained.droneId === '') return;
-        await setDraining(store.prisma, drained.droneId, true);
+        await setDraining(store.general, drained.droneId, true);
         drained.droneId = '';
-        await aDrone(store.prisma, { droneId: 'spare' });
+        await aDrone(store.general, { droneId: 'spare' });
       },
     });
-    drained.droneId = (await aDrone(on.store.prisma)).droneId;
+    drained.droneId = (await aDrone(on.store.general)).droneId;
 
     const made = await connect(on);
 
@@ -209,10 +209,10 @@ describe('a drone that is drained between choice and commit', () => {
     const only = { droneId: '' };
     const on = await openKeys({
       afterChoice: async ({ store }) => {
-        await setDraining(store.prisma, only.droneId, true);
+        await setDraining(store.general, only.droneId, true);
       },
     });
-    only.droneId = (await aDrone(on.store.prisma)).droneId;
+    only.droneId = (await aDrone(on.store.general)).droneId;
 
     await expect(connect(on)).rejects.toMatchObject({ code: 'spawn.no_drone' });
 
@@ -223,7 +223,7 @@ describe('a drone that is drained between choice and commit', () => {
 describe('waitFor ready', () => {
   test('answers when the backend is ready, with its address', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
     const answers: string[] = [];
 
@@ -241,7 +241,7 @@ describe('waitFor ready', () => {
 
   test('answers with the end of a backend that never became ready', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
 
     const ready = connect(on, { waitFor: 'ready' });
     const backendId = await waitUntil(

@@ -11,7 +11,7 @@ describe('concurrent connects', () => {
   test('C9 64 for one key, through two controllers: exactly one spawns, and all get the same backend', async () => {
     const first = await openKeys();
     const second = await openKeys({ databaseUrl: first.databaseUrl });
-    await Promise.all([aDrone(first.store.prisma), aDrone(first.store.prisma)]);
+    await Promise.all([aDrone(first.store.general), aDrone(first.store.general)]);
 
     const answers = await Promise.all(
       Array.from({ length: CALLERS }, (_, index) => connect(index % 2 === 0 ? first : second)),
@@ -27,7 +27,7 @@ describe('concurrent connects', () => {
   test('C19 64 for one expired key: one takes it over, and the old backend is recorded as lost once', async () => {
     const first = await openKeys();
     const second = await openKeys({ databaseUrl: first.databaseUrl });
-    await aDrone(first.store.prisma);
+    await aDrone(first.store.general);
     const old = await connect(first);
     await age(first, old.leaseId, 60_000);
 
@@ -44,7 +44,7 @@ describe('concurrent connects', () => {
   test('during which a backend ends start exactly one new backend, never two', async () => {
     const first = await openKeys();
     const second = await openKeys({ databaseUrl: first.databaseUrl });
-    const drone = await aDrone(first.store.prisma, { capacity: 1_000 });
+    const drone = await aDrone(first.store.general, { capacity: 1_000 });
     for (let round = 0; round < 10; round += 1) {
       const { backendId } = await connect(first);
 
@@ -63,7 +63,7 @@ describe('concurrent connects', () => {
 describe('a connection that breaks', () => {
   test('while the transaction runs makes the outcome unknown, and reports that', async () => {
     const on = await openKeys();
-    const drone = await aDrone(on.store.prisma);
+    const drone = await aDrone(on.store.general);
     const session = new pg.Client({ connectionString: on.databaseUrl });
     await session.connect();
     onTestFinished(() => session.end());
@@ -72,7 +72,7 @@ describe('a connection that breaks', () => {
 
     const refused = expect(connect(on)).rejects.toMatchObject({ code: 'request.outcome_unknown' });
     await waitUntil(async () => {
-      const killed = await on.store.prisma.$queryRaw<{ pid: number }[]>`
+      const killed = await on.store.general.$queryRaw<{ pid: number }[]>`
         select pg_terminate_backend(pid)::text, pid from pg_stat_activity
         where wait_event_type = 'Lock' and datname = current_database()`;
       return killed.length > 0;

@@ -144,7 +144,7 @@ class OneConnect {
     }
     this.#ticketId ??= this.#store.ids.uuid();
     const ticket = { ticketId: this.#ticketId, waiter: caller.actor, principal: caller.principal };
-    await holdTicket(this.#store.prisma, { face: 'key', ...input.key }, ticket);
+    await holdTicket(this.#store.general, { face: 'key', ...input.key }, ticket);
     const waitMs = Math.min(leftMs, LOOK_INTERVAL_MS, Math.max(1, decision.remainingMs));
     await this.#store.hints.next(this.#topic, this.#store.clock.nowMs() + waitMs, signal);
   }
@@ -154,7 +154,7 @@ class OneConnect {
     const waitedMs = this.#store.clock.nowMs() - this.#startedAtMs;
     this.#store.observer.waited('key', waitedMs, isAnswered ? 'granted' : 'gave_up');
     // A ticket that could not be dropped lapses.
-    await dropTicket(this.#store.prisma, this.#ticketId).catch(() => undefined);
+    await dropTicket(this.#store.general, this.#ticketId).catch(() => undefined);
   }
 
   async #spawn(): Promise<ConnectResult | undefined> {

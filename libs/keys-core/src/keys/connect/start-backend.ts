@@ -115,7 +115,7 @@ async function runSpawn(store: Store, plan: SpawnPlan): Promise<SpawnOutcome> {
 }
 
 async function isAnswered(store: Store, { idempotent }: SpawnPlan): Promise<boolean> {
-  return idempotent !== null && (await readRequest(store.prisma, idempotent)) !== undefined;
+  return idempotent !== null && (await readRequest(store.general, idempotent)) !== undefined;
 }
 
 function planOf(

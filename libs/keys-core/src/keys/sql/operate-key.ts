@@ -26,7 +26,7 @@ export interface RevokedKey {
  * revoke, by SIGKILL for a forced one. A spawn that was never acknowledged is withdrawn by force.
  */
 export async function revokeKey(store: Store, request: RevokeRequest): Promise<RevokedKey> {
-  return store.prisma.$transaction(async (tx) => {
+  return store.general.$transaction(async (tx) => {
     const revoked = (await revoke(tx, 'key', [request])).get(request.leaseId);
     if (revoked === undefined) return abandonOrGone(tx, request);
     const isForced = request.mode === 'force';
@@ -73,7 +73,7 @@ export async function terminateBackend(
     readonly namespaces: readonly string[] | null;
   },
 ): Promise<StoppingBackend | null> {
-  return store.prisma.$transaction(async (tx) => {
+  return store.general.$transaction(async (tx) => {
     const known = await tx.$queryRaw<{ id: string }[]>`
       select b.id from backend b
       where b.id = ${request.backendId}

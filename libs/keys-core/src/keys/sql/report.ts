@@ -19,8 +19,6 @@ export interface ReportResult {
   readonly isOverstay: boolean;
 }
 
-const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
-
 /**
  * Records a report, in one transaction, locks in the order lease, backend, action.
  *
@@ -47,7 +45,7 @@ export async function report(store: Store, said: BackendReport): Promise<ReportR
       freed: end === undefined ? null : { namespace: backend.namespace, name: backend.name },
       isOverstay: isMoved && (end === 'expired' || end === 'superseded'),
     };
-  }, TRANSACTION);
+  });
 }
 
 /** Reads the backend and checks that the report comes from its drone's newest session. */

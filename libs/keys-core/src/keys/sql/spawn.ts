@@ -47,8 +47,6 @@ interface DroneClock {
   readonly heartbeatAt: number;
 }
 
-const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
-
 /**
  * The one transaction of a connect that starts a backend: grant, backend, spawn action.
  *
@@ -61,9 +59,8 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
  */
 export async function spawn(store: Store, plan: SpawnPlan): Promise<SpawnOutcome> {
   await store.witness.ready();
-  const { outcome, seen } = await store.transitions.$transaction(
-    (tx) => spawnWithin(store, tx, plan),
-    TRANSACTION,
+  const { outcome, seen } = await store.transitions.$transaction((tx) =>
+    spawnWithin(store, tx, plan),
   );
   store.witness.saw(seen);
   return outcome;

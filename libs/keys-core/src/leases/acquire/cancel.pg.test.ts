@@ -95,7 +95,7 @@ describe('giving up', () => {
     const idempotencyKey = randomUUID();
     const lease = await acquired(one, { idempotencyKey });
     // The state for a moment when a replay joins the line while its ticket is being granted.
-    await one.store.prisma.$queryRaw`
+    await one.store.general.$queryRaw`
       insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
       values ('lease', 'user.update', '42', ${lease.leaseId}::uuid, 'alice',
         ${SERVICE.principal}, clock_timestamp() + interval '1 minute')
@@ -144,7 +144,7 @@ const STATES: readonly [string, 'cancelled' | 'released' | 'not_found', (on: Giv
       async (on) => {
         const { leaseId } = await mine(on);
         const by = { actor: 'op', reason: 'r', namespaces: null };
-        await revoke(on.one.store.prisma, 'lease', [
+        await revoke(on.one.store.general, 'lease', [
           { leaseId, mode: 'force', abandon: false, ...by },
         ]);
       },

@@ -27,9 +27,9 @@ function heartbeat({ service }: Leases, { leaseId, fencingToken }: GrantedLease)
 
 /** The events of the lease, oldest first, and how many callbacks are owed. */
 async function writtenOf({ store }: Leases): Promise<{ events: string[]; owedCount: number }> {
-  const events = await store.prisma.$queryRaw<{ line: string }[]>`
+  const events = await store.general.$queryRaw<{ line: string }[]>`
     select concat_ws(' ', kind, reason) as line from lease_event where name = '42' order by id`;
-  const owed = await store.prisma.$queryRaw<unknown[]>`select lease_id::text from lease_reap`;
+  const owed = await store.general.$queryRaw<unknown[]>`select lease_id::text from lease_reap`;
   return { events: events.map(({ line }) => line), owedCount: owed.length };
 }
 
@@ -37,7 +37,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
   test('is short, and has its whole TTL from its first renewal on', async () => {
     const one = await openLeases();
     const lease = await acquired(one, { confirms: true, ttlMs: TTL_MS, localTimeMs: 1_000_000 });
-    const [first] = await one.store.prisma.$queryRaw<{ leftMs: number; ttlMs: number }[]>`
+    const [first] = await one.store.general.$queryRaw<{ leftMs: number; ttlMs: number }[]>`
       select date_part('epoch', expires_at - granted_at) * 1000 as "leftMs", ttl_ms as "ttlMs"
       from lease where lease_id = ${lease.leaseId}::uuid`;
 
@@ -65,7 +65,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
     const answer = await next.answer;
 
     expect(answer.outcome).toBe('granted');
-    const [gap] = await one.store.prisma.$queryRaw<{ ms: number }[]>`
+    const [gap] = await one.store.general.$queryRaw<{ ms: number }[]>`
       select date_part('epoch', max(at) - min(at)) * 1000 as ms from (
         select at from lease_event where kind in ('granted', 'taken_over') order by id desc limit 2
       ) grants`;
@@ -101,7 +101,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
     [
       'a removal',
       ({ store }, { leaseId }) =>
-        remove(store.prisma, 'lease', [leaseId], {
+        remove(store.general, 'lease', [leaseId], {
           ...{ actor: 'op', belief: store.clockWatch.belief(0) },
         }),
     ],

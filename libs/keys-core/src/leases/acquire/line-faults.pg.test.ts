@@ -23,14 +23,11 @@ import { createWaitingRoom } from './waiting.ts';
 async function fence({ store }: Leases, leaseId: string): Promise<() => Promise<void>> {
   const begun = aGate();
   const end = aGate();
-  const work = store.guests.$transaction(
-    async (tx) => {
-      await tx.$queryRaw`select 1 as one from lease where lease_id = ${leaseId}::uuid for key share`;
-      begun.open();
-      await end.opened;
-    },
-    { timeout: 20_000 },
-  );
+  const work = store.guests.$transaction(async (tx) => {
+    await tx.$queryRaw`select 1 as one from lease where lease_id = ${leaseId}::uuid for key share`;
+    begun.open();
+    await end.opened;
+  });
   await begun.opened;
   return async () => {
     end.open();
@@ -40,7 +37,7 @@ async function fence({ store }: Leases, leaseId: string): Promise<() => Promise<
 
 /** Whether a statement of this database waits for a lock. */
 async function isSomeoneWaiting({ store }: Leases): Promise<boolean> {
-  const [row] = await store.prisma.$queryRaw<{ waiting: boolean }[]>`
+  const [row] = await store.general.$queryRaw<{ waiting: boolean }[]>`
     select exists (
       select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
     ) as waiting`;
@@ -80,7 +77,7 @@ describe('the line under faults', () => {
       { life: { ...ALIVE, signal: gone.signal } },
     );
     await waitUntil(async () => (await lineOf(one)).length === 1);
-    const [ticket] = await one.store.prisma.$queryRaw<{ id: string }[]>`
+    const [ticket] = await one.store.general.$queryRaw<{ id: string }[]>`
       select ticket_id as id from lease_waiter`;
     gone.abort(new Error('gone'));
     await first.catch(() => undefined);
@@ -88,7 +85,7 @@ describe('the line under faults', () => {
     const end = aGate();
     const begun = aGate();
     const guard = await aGuard(one.store);
-    const granting = one.store.prisma.$transaction(async (tx) => {
+    const granting = one.store.general.$transaction(async (tx) => {
       const request = aRequest({
         ...{ namespace: 'user.update', name: '42', holder: 'bob', principal: SERVICE.principal },
         ...{ leaseId: ticket?.id ?? '', idempotencyKey, isQueued: true },
@@ -114,23 +111,23 @@ describe('the line under faults', () => {
     const request = aRequest({ leaseId: randomUUID(), isQueued: true });
     const idempotencyKey = randomUUID();
     const { leaseId: ticketId, holder: waiter } = request;
-    await joinLine(one.store.prisma, [{ ...request, ticketId, waiter, idempotencyKey }]);
+    await joinLine(one.store.general, [{ ...request, ticketId, waiter, idempotencyKey }]);
     const prolonged = aGate();
     const end = aGate();
-    const prolonging = one.store.prisma.$transaction(async (tx) => {
+    const prolonging = one.store.general.$transaction(async (tx) => {
       await prolongTickets(tx, [ticketId]);
       prolonged.open();
       await end.opened;
     });
     await prolonged.opened;
     const guard = await aGuard(one.store);
-    const granting = grant(one.store.prisma, [request], { guard, onLocked: 'wait' });
+    const granting = grant(one.store.general, [request], { guard, onLocked: 'wait' });
     await waitUntil(() => isSomeoneWaiting(one));
     end.open();
     await prolonging;
 
     expect((await granting).grants.has(ticketId)).toBe(true);
-    expect(await one.store.prisma.$queryRaw`select ticket_id from lease_waiter`).toEqual([]);
+    expect(await one.store.general.$queryRaw`select ticket_id from lease_waiter`).toEqual([]);
   });
 
   test('a waiter whose grant is under way does not give up, and gets the outcome', async () => {
@@ -151,7 +148,7 @@ describe('the line under faults', () => {
       attempt: async (turn) => {
         await end.opened;
         const guard = await aGuard(store);
-        const { grants } = await grant(store.prisma, [turn], { guard, onLocked: 'wait' });
+        const { grants } = await grant(store.general, [turn], { guard, onLocked: 'wait' });
         const made = grants.get(turn.leaseId);
         if (made === undefined) throw new Error('not granted');
         return { outcome: 'granted', grant: made };
@@ -206,7 +203,7 @@ describe('the line under faults', () => {
 
   test('F17 the server ends a transaction of a process that hangs, on every connection', async () => {
     const { store } = await openLeases();
-    const pools = [store.prisma, store.transitions, store.renewals, store.slowLane, store.guests];
+    const pools = [store.general, store.transitions, store.renewals, store.slowLane, store.guests];
 
     const bounds = await Promise.all(
       pools.map(async (pool) => {

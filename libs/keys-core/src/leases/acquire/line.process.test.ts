@@ -93,7 +93,7 @@ function waiterOf(name: string): number {
 
 /** The holders of the grants after the first, in their order. */
 async function holdersOf({ store }: Leases): Promise<string[]> {
-  const rows = await store.prisma.$queryRaw<{ holder: string }[]>`
+  const rows = await store.general.$queryRaw<{ holder: string }[]>`
     select detail ->> 'holder' as holder from lease_event
     where kind in ('granted', 'taken_over') order by id offset 1`;
   return rows.map((row) => row.holder);

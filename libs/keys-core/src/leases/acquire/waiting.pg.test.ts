@@ -22,7 +22,7 @@ import {
 async function keptInLine({ store }: Leases, waiter: string): Promise<void> {
   const seen = new Set<number>();
   await waitUntil(async () => {
-    const [row] = await store.prisma.$queryRaw<{ until: number }[]>`
+    const [row] = await store.general.$queryRaw<{ until: number }[]>`
       select date_part('epoch', valid_until) as until from lease_waiter where waiter = ${waiter}`;
     if (row !== undefined) seen.add(row.until);
     return seen.size > 2;
@@ -58,7 +58,7 @@ describe('waiting in line', () => {
     await inLine(one, 'first', {}, silent);
     // A silent waiter is not granted the lease, so that it stays free for a moment.
     silent.fallSilent();
-    await one.store.prisma
+    await one.store.general
       .$executeRaw`update lease_waiter set valid_until = clock_timestamp() + interval '1 minute'`;
     await released(one, held);
 

@@ -56,8 +56,8 @@ export async function acquireOrRenewOnce<Tx>(
       observeFound(store, found.outcome);
       return found;
     }
-    await assertNoHoldOff(store, store.prisma);
-    const [refusal] = await lookAtRefusals(store, store.prisma, [request]);
+    await assertNoHoldOff(store, store.general);
+    const [refusal] = await lookAtRefusals(store, store.general, [request]);
     const refused = refusedOutcome(store, refusal);
     if (isRefused(refused) && !isOwnLocked(refused, request)) {
       store.observer.grant('lease', 'denied', refused.outcome === 'held' ? 'active' : 'free');
@@ -109,7 +109,7 @@ async function askOrRenew<Tx>(
   };
   if (hooks.willInsert === undefined && hooks.willHeartbeat === undefined) {
     // A first try that waited for a connection may have relied on too old a reading of the clock.
-    const found = isFirst ? await ask(store.prisma) : await store.prisma.$transaction(askHere);
+    const found = isFirst ? await ask(store.general) : await store.general.$transaction(askHere);
     if (found !== undefined) {
       const { fencingToken, run, position } = found.outcome;
       store.witness.saw({ fencingToken, place: { run, position } });

@@ -161,7 +161,7 @@ class AcquireCall<Tx> {
   async #findGrant(): Promise<CoordinatedGrant> {
     const request = this.#request;
     this.#askedAtMs = this.#deps.store.clock.nowMs();
-    const grant = await readGrant(this.#deps.store.prisma, request.leaseId);
+    const grant = await readGrant(this.#deps.store.general, request.leaseId);
     if (grant !== undefined && !isOwnedBy(grant, request)) throw usedKey();
     if (grant === undefined || grant.remainingMs <= 0) throw new LeaseError('grant.contended');
     return grant;

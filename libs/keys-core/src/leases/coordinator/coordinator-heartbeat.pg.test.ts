@@ -16,7 +16,7 @@ import {
   granted,
   openKernel,
 } from '../../testing/kernel-fixture.ts';
-import type { CallbackSql } from '../../postgres/service/prisma-guests.ts';
+import type { CallbackSql } from '../../postgres/open-store.ts';
 import { makeClockShiftable } from '../../testing/shifted-clock.ts';
 import { revoke } from '../../grants/sql/revoke.ts';
 
@@ -59,7 +59,7 @@ describe('heartbeat', () => {
 
     await expect(coordinator.heartbeat(lease)).rejects.toBe(thrown);
 
-    const [row] = await kernel.store.prisma.$queryRaw<{ isOld: boolean }[]>`
+    const [row] = await kernel.store.general.$queryRaw<{ isOld: boolean }[]>`
       select expires_at < clock_timestamp() + interval '31 seconds' as "isOld" from lease`;
     expect(row?.isOld).toBe(true);
     expect(lease.deadlines).toHaveLength(1);
@@ -82,7 +82,7 @@ describe('heartbeat', () => {
       await age(kernel, idOf('superseded'), 60_000);
       await granted(kernel, { name: 'superseded', holder: 'bob' });
       const revokeOf = (leaseId: string, mode: 'graceful' | 'force') =>
-        revoke(kernel.store.prisma, 'lease', [
+        revoke(kernel.store.general, 'lease', [
           { leaseId, mode, abandon: false, actor: 'op', reason: 'r', namespaces: null },
         ]);
       await revokeOf(idOf('blocked'), 'graceful');
@@ -176,7 +176,7 @@ describe('releaseOk and releaseFail', () => {
 
     expect(answer).toBe('released');
     expect(
-      await kernel.store.prisma.$queryRaw`select reason from lease_event where kind = 'failed'`,
+      await kernel.store.general.$queryRaw`select reason from lease_event where kind = 'failed'`,
     ).toEqual([{ reason: 'no luck' }]);
     expect(await notes()).toEqual(['no luck']);
   });

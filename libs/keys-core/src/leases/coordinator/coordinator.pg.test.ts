@@ -13,7 +13,7 @@ import {
   granted,
   openKernel,
 } from '../../testing/kernel-fixture.ts';
-import type { CallbackSql } from '../../postgres/service/prisma-guests.ts';
+import type { CallbackSql } from '../../postgres/open-store.ts';
 
 /** Fails a statement as a deadlock would. */
 async function loseOnce(tx: CallbackSql, tries: { count: number }, timesMax = 1): Promise<void> {
@@ -200,7 +200,7 @@ describe('acquire', () => {
 
     const refused = await aCoordinator(kernel, 'bob').acquire(aUseCase('a'), 0);
 
-    const rows = await kernel.store.prisma.$queryRaw`
+    const rows = await kernel.store.general.$queryRaw`
       select comment, metadata from lease order by name`;
     expect(refused).toMatchObject({ outcome: 'held', comment: 'release 7' });
     expect(rows).toEqual([

@@ -14,7 +14,7 @@ import {
   type Kernel,
 } from '../../testing/kernel-fixture.ts';
 import { makeClockShiftable } from '../../testing/shifted-clock.ts';
-import type { CallbackSql } from '../../postgres/service/prisma-guests.ts';
+import type { CallbackSql } from '../../postgres/open-store.ts';
 import type { ReapCallback } from './reap-stale.ts';
 
 /** Grants each and lets it run out. */
@@ -35,14 +35,14 @@ interface ReapState {
 }
 
 function reapRows(kernel: Kernel): Promise<ReapState[]> {
-  return kernel.store.prisma.$queryRaw<ReapState[]>`
+  return kernel.store.general.$queryRaw<ReapState[]>`
     select attempts, last_error as "lastError",
       extract(epoch from next_attempt_at - clock_timestamp())::float8 * 1000 as "waitMs"
     from lease_reap order by expired_at`;
 }
 
 async function makeDue(kernel: Kernel): Promise<void> {
-  await kernel.store.prisma.$executeRaw`update lease_reap set next_attempt_at = clock_timestamp()`;
+  await kernel.store.general.$executeRaw`update lease_reap set next_attempt_at = clock_timestamp()`;
 }
 
 describe('reapStaleLeases', () => {
@@ -118,7 +118,7 @@ describe('reapStaleLeases', () => {
       await stale(kernel, ['n'], namespace);
     }
     const reaped = async (namespaces: string[][], includeChildren: boolean): Promise<string[]> => {
-      await kernel.store.prisma.$executeRaw`truncate note`;
+      await kernel.store.general.$executeRaw`truncate note`;
       await coordinator.reapStaleLeases(namespaces, includeChildren, noteIt);
       return (await notes()).map((line) => line.split(' ')[0] ?? '').sort();
     };
@@ -259,7 +259,7 @@ describe('reapStaleLeases', () => {
     });
     dying.catch(() => undefined);
     await begun.opened;
-    await kernel.store.prisma.$queryRaw`
+    await kernel.store.general.$queryRaw`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and state = 'idle in transaction'`;
 
@@ -290,7 +290,7 @@ describe('reapStaleLeases', () => {
   test('reads a large namespace page by page, and finds every expired lease in it', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
-    await kernel.store.prisma.$executeRaw`
+    await kernel.store.general.$executeRaw`
       insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, tag,
         ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
       select 'lease', 'test', 'n' || lpad(n::text, 6, '0'), gen_random_uuid(), n, 'h', 'token-a', '',
@@ -310,17 +310,17 @@ describe('reapStaleLeases', () => {
     const kernel = await openKernel();
     await stale(kernel, ['old', 'new']);
     await createReaper(kernel.store).runOnce();
-    await kernel.store.prisma.$executeRaw`
+    await kernel.store.general.$executeRaw`
       update lease_reap set expired_at = expired_at - interval '25 hours' where name = 'old'`;
 
-    await removeOldLeaseRows(kernel.store.prisma, 30, {
+    await removeOldLeaseRows(kernel.store.general, 30, {
       clock: MACHINE_CLOCK,
       onFailure: (_kind, error) => {
         throw error;
       },
     });
 
-    const rows = await kernel.store.prisma.$queryRaw<{ name: string }[]>`
+    const rows = await kernel.store.general.$queryRaw<{ name: string }[]>`
       select name from lease_reap`;
     expect(rows).toEqual([{ name: 'new' }]);
   });

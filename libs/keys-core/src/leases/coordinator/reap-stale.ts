@@ -132,7 +132,7 @@ async function callOne<Tx>(store: CoordinatorStore<Tx>, leaseId: string, fn: Rea
     return isCalled ? 'called' : 'passed';
   } catch (error) {
     store.observer.reapCallback('failed');
-    await recordReapFailure(store.prisma, leaseId, errorText(error));
+    await recordReapFailure(store.general, leaseId, errorText(error));
     return 'failed';
   }
 }

@@ -30,8 +30,8 @@ const MOVES: Record<Act['kind'], readonly string[]> = {
 };
 
 async function seed({ store }: Kernel): Promise<void> {
-  await store.prisma.$executeRaw`delete from lease`;
-  await store.prisma.$executeRaw`
+  await store.general.$executeRaw`delete from lease`;
+  await store.general.$executeRaw`
     insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
       renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
     select 'key', (array['', 'a', 'a.b', 'b.c'])[1 + i % 4], 'k' || i, gen_random_uuid(), i, 'h' || i % 3, 'p',
@@ -44,19 +44,19 @@ async function seed({ store }: Kernel): Promise<void> {
 async function carryOut({ store }: Kernel, { kind, place }: Act, step: number): Promise<void> {
   const name = `k${String(place)}`;
   if (kind === 'removed') {
-    await store.prisma.$executeRaw`delete from lease where name = ${name}`;
+    await store.general.$executeRaw`delete from lease where name = ${name}`;
   } else if (kind === 'released') {
-    await store.prisma.$executeRaw`
+    await store.general.$executeRaw`
       update lease set released_at = clock_timestamp(), end_reason = 'released' where name = ${name}`;
   } else if (kind === 'renewed') {
-    await store.prisma.$executeRaw`
+    await store.general.$executeRaw`
       update lease set expires_at = expires_at + ${step + 1} * interval '7 seconds' where name = ${name}`;
   } else {
     // Grants the key again, and inserts a new key as well.
-    await store.prisma.$executeRaw`
+    await store.general.$executeRaw`
       update lease set granted_at = granted_at + interval '9 seconds', lease_id = gen_random_uuid(),
         expires_at = expires_at + interval '9 seconds' where name = ${name}`;
-    await store.prisma.$executeRaw`
+    await store.general.$executeRaw`
       insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
         renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
       select face, namespace, 'new' || ${step}::int || name, gen_random_uuid(), 1, holder, principal, ttl_ms,
@@ -75,7 +75,7 @@ async function namesThrough(
   let cursor: string | undefined;
   for (let page = 0; ; page++) {
     const after = cursor === undefined ? null : placeFrom(cursor, by);
-    const rows = await listKeys(kernel.store.prisma, filter, { by, direction, after, limit });
+    const rows = await listKeys(kernel.store.general, filter, { by, direction, after, limit });
     seen.push(...rows.map(({ name }) => name));
     const last = rows.at(-1);
     if (last === undefined || rows.length < limit) return seen;
@@ -105,7 +105,7 @@ test('a list neither repeats nor skips unchanged keys while others are granted, 
         await seed(kernel);
         const filter = { includeChildren: true, namespaces: null, ...FILTERS[filterName] };
         const whole = { by, direction, after: null, limit: 1_000 };
-        const first = await listKeys(kernel.store.prisma, filter, whole);
+        const first = await listKeys(kernel.store.general, filter, whole);
         const moved = new Set(
           acts
             .flat()
@@ -126,7 +126,7 @@ test('a list neither repeats nor skips unchanged keys while others are granted, 
 
 test('a list finds rare keys, however far from the beginning they are', async () => {
   const { store } = await openKernel();
-  await store.prisma.$executeRaw`
+  await store.general.$executeRaw`
     insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
       renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at, renewable)
     select 'key', '', 'k' || lpad(i::text, 5, '0'), gen_random_uuid(), i, 'h', 'p', 60000, 20000, 50000,
@@ -135,9 +135,9 @@ test('a list finds rare keys, however far from the beginning they are', async ()
   const filter: ResourceFilter = { includeChildren: true, namespaces: null, phase: 'expiring' };
   const order = { by: 'name', direction: 'asc', after: null } as const;
 
-  const all = await listKeys(store.prisma, filter, { ...order, limit: 10 });
-  const first = await listKeys(store.prisma, filter, { ...order, limit: 1 });
-  const two = await listKeys(store.prisma, filter, { ...order, direction: 'desc', limit: 2 });
+  const all = await listKeys(store.general, filter, { ...order, limit: 10 });
+  const first = await listKeys(store.general, filter, { ...order, limit: 1 });
+  const two = await listKeys(store.general, filter, { ...order, direction: 'desc', limit: 2 });
 
   expect(all.map(({ name }) => name)).toEqual(['k00003', 'k02400', 'k02999']);
   expect(first.map(({ name }) => name)).toEqual(['k00003']);

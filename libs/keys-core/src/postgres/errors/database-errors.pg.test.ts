@@ -56,7 +56,7 @@ describe('the classification of a failed statement', () => {
     const { store } = await openKernel();
 
     const seen = await failureOf(() =>
-      store.prisma.$transaction(async (tx) => {
+      store.general.$transaction(async (tx) => {
         await tx.$queryRaw`select set_config('test.state', ${sqlState}, true)`;
         await tx.$executeRaw`do $$ begin
           raise exception 'test' using errcode = current_setting('test.state');
@@ -75,7 +75,7 @@ describe('the classification of a failed statement', () => {
     await session.query('select from lease where lease_id = $1 for update', [leaseId]);
 
     const seen = await failureOf(() =>
-      kernel.store.prisma.$transaction(async (tx) => {
+      kernel.store.general.$transaction(async (tx) => {
         await tx.$queryRaw`select set_config('lock_timeout', '20', true)`;
         await tx.$queryRaw`select name from lease where lease_id = ${leaseId}::uuid for update`;
       }),
@@ -95,7 +95,7 @@ describe('the classification of a failed statement', () => {
     await session.query('select from lease where lease_id = $1 for update', [two.leaseId]);
 
     const seen = await failureOf(() =>
-      kernel.store.prisma.$transaction(async (tx) => {
+      kernel.store.general.$transaction(async (tx) => {
         await tx.$queryRaw`select set_config('deadlock_timeout', '50ms', true)`;
         await tx.$queryRaw`select name from lease where lease_id = ${one.leaseId}::uuid for update`;
         const other = session.query('select from lease where lease_id = $1 for update', [
@@ -128,7 +128,7 @@ describe('the classification of a failed statement', () => {
     const { store } = await openKernel();
 
     const seen = await failureOf(() =>
-      store.prisma.$transaction(async (tx) => {
+      store.general.$transaction(async (tx) => {
         await tx.$queryRaw`select set_config('statement_timeout', '20', true)`;
         await tx.$queryRaw`select pg_sleep(60)::text`;
       }),
@@ -140,20 +140,21 @@ describe('the classification of a failed statement', () => {
   test.each([
     [
       '22021: NUL in a text',
-      (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'a\0b'}::text`,
+      (kernel: Kernel) => kernel.store.general.$queryRaw`select ${'a\0b'}::text`,
     ],
     [
       '22P02: what is no number',
-      (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'x'}::text::int`,
+      (kernel: Kernel) => kernel.store.general.$queryRaw`select ${'x'}::text::int`,
     ],
     [
       '22P05: NUL in JSON',
       (kernel: Kernel) =>
-        kernel.store.prisma.$queryRaw`select ${'{"a":"\\u0000"}'}::text::jsonb ->> 'a'`,
+        kernel.store.general.$queryRaw`select ${'{"a":"\\u0000"}'}::text::jsonb ->> 'a'`,
     ],
     [
       '54001: JSON that is nested too deeply',
-      (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'['.repeat(200_000)}::text::jsonb`,
+      (kernel: Kernel) =>
+        kernel.store.general.$queryRaw`select ${'['.repeat(200_000)}::text::jsonb`,
     ],
     [
       '23514: an invalid ladder',
@@ -162,7 +163,7 @@ describe('the classification of a failed statement', () => {
     ],
     [
       '21000: one row twice in a statement',
-      (kernel: Kernel) => kernel.store.prisma.$executeRaw`
+      (kernel: Kernel) => kernel.store.general.$executeRaw`
       insert into lease_request (principal, idempotency_key) values ('p', 'k'), ('p', 'k')
       on conflict (principal, idempotency_key) do update set answer = null`,
     ],
@@ -177,7 +178,7 @@ describe('the classification of a failed statement', () => {
 
     const ended = failureOf(() => store.renewals.$queryRaw`select pg_sleep(60)::text`);
     await waitUntil(async () => {
-      const sleeping = await store.prisma.$queryRaw<{ pid: number }[]>`
+      const sleeping = await store.general.$queryRaw<{ pid: number }[]>`
         select pid from pg_stat_activity
         where datname = current_database() and query like 'select pg_sleep%' and state = 'active'
           and pid <> pg_backend_pid() and pg_terminate_backend(pid)`;
@@ -197,9 +198,9 @@ describe('the classification of a failed statement', () => {
     });
     onTestFinished(() => store.close());
 
-    expect((await failureOf(() => store.prisma.$queryRaw`select 1`))[0]).toBe('unavailable');
+    expect((await failureOf(() => store.general.$queryRaw`select 1`))[0]).toBe('unavailable');
     expect(
-      (await failureOf(() => store.prisma.$transaction((tx) => tx.$queryRaw`select 1`)))[0],
+      (await failureOf(() => store.general.$transaction((tx) => tx.$queryRaw`select 1`)))[0],
     ).toBe('unavailable');
   });
 
@@ -217,7 +218,7 @@ describe('the classification of a failed statement', () => {
     });
     onTestFinished(() => store.close());
 
-    expect(await failureOf(() => store.prisma.$queryRaw`select 1`)).toEqual([
+    expect(await failureOf(() => store.general.$queryRaw`select 1`)).toEqual([
       'unavailable',
       name.slice(0, 5),
     ]);

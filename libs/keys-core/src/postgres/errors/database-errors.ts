@@ -1,5 +1,5 @@
 /**
- * The one file that knows how Prisma 7 with the pg adapter, and pg itself, shape their errors. The
+ * The one file that knows how pg shapes its errors, and Prisma 7 with the pg adapter, which services use. The
  * SQLSTATE of a failed statement is at `meta.driverAdapterError.cause.originalCode`, whatever the
  * Prisma code; pg has it in `code`, beside a `severity`.
  */

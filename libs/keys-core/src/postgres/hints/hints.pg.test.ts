@@ -39,7 +39,7 @@ async function twoControllers(databaseUrl?: string): Promise<[Kernel, Kernel]> {
 
 /** Ends the sessions that listen, as a failover does. */
 async function endListeners({ store }: Kernel): Promise<number> {
-  const ended = await store.prisma.$queryRaw<{ pid: number }[]>`
+  const ended = await store.general.$queryRaw<{ pid: number }[]>`
     select pid from pg_stat_activity
     where datname = current_database() and query ilike 'listen %' and pg_terminate_backend(pid)`;
   return ended.length;
@@ -114,7 +114,7 @@ describe('hints', () => {
     const heard = counting(second.store.hints, 'key:a/b');
 
     for (const payload of ['', 'key:a/b', '{"key:a/b":1}', '[1,null]', '["key:a/b"']) {
-      await first.store.prisma
+      await first.store.general
         .$queryRaw`select pg_notify('leasehold_hint_leasehold', ${payload})::text`;
     }
     first.store.hints.notify('key:a/b');
@@ -162,7 +162,7 @@ describe('hints', () => {
   test('closing while connecting leaves no session behind', async () => {
     const { databaseUrl, store } = await openKernel();
     const listening = async (): Promise<number> => {
-      const rows = await store.prisma.$queryRaw<{ count: number }[]>`
+      const rows = await store.general.$queryRaw<{ count: number }[]>`
         select count(*)::int as count from pg_stat_activity
         where datname = current_database() and query ilike 'listen %'`;
       return rows[0]?.count ?? 0;
@@ -170,7 +170,7 @@ describe('hints', () => {
     await waitUntil(async () => (await listening()) === 1);
     const onError = (): void => undefined;
     const clock = MACHINE_CLOCK;
-    const hints = openHints({ schema: 'leasehold', sql: store.prisma, clock, onError });
+    const hints = openHints({ schema: 'leasehold', sql: store.general, clock, onError });
     const listener = new HintListener({ databaseUrl, hints, clock, onError });
 
     await listener.close();

@@ -12,7 +12,7 @@ import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts'
 import { openHints } from '../hints/hints.ts';
 import { SILENT_OBSERVER } from '../observer.ts';
 import { TRANSITION_SETTINGS } from '../statements/prepared.ts';
-import { fragment, type Fragment, type PoolName, type Sql, type SqlPool } from '../sql.ts';
+import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from '../sql.ts';
 import { openMemory } from '../witness/store-memory.ts';
 import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../statements/timeouts.ts';
 import type { ServiceDatabase, ServiceTransaction } from './service-database.ts';
@@ -32,13 +32,13 @@ export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): Coordi
   const { database, schema, clock, ids, onError } = options;
   const lane = <Pool extends PoolName>(settings: Settings): SqlPool<Pool> =>
     laneOf(database, { ...oursOf(schema), ...settings });
-  const prisma = lane<'general'>({ statement_timeout: String(STATEMENT_TIMEOUT_MS) });
+  const general = lane<'general'>({ statement_timeout: String(STATEMENT_TIMEOUT_MS) });
   const renewals = lane<'renewals'>({
     statement_timeout: String(RENEWAL_TIMEOUT_MS),
     ...TRANSITION_SETTINGS,
   });
   return {
-    prisma,
+    general,
     transitions: lane({
       statement_timeout: String(STATEMENT_TIMEOUT_MS),
       ...TRANSITION_SETTINGS,
@@ -49,7 +49,7 @@ export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): Coordi
       transaction: (work) =>
         database.transaction((transaction) => work(new SharedTransaction(transaction, schema))),
     },
-    hints: openHints({ schema, sql: prisma, clock, onError }),
+    hints: openHints({ schema, sql: general, clock, onError }),
     ...openMemory({}, { sql: renewals, clock, ids, onJump: () => undefined, onError }),
     clock,
     ids,
@@ -118,14 +118,10 @@ class SharedTransaction<Tx> implements GuestTransaction<Tx> {
 function sqlOf<Pool extends PoolName>(transaction: ServiceTransaction<unknown>): Sql<Pool> {
   return {
     async $queryRaw<Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) {
-      const { text, values: all } = isTemplate(query) ? fragment(query, ...values) : query;
-      return (await transaction.query(text, all)) as Rows;
+      const statement = statementOf(query, values);
+      return (await transaction.query(statement.text, statement.values)) as Rows;
     },
   };
-}
-
-function isTemplate(query: TemplateStringsArray | Fragment): query is TemplateStringsArray {
-  return Array.isArray(query);
 }
 
 /** Applies settings until the transaction ends. */

@@ -3,8 +3,8 @@ import { preparedOptions, UNPREPARED } from './prepared.ts';
 
 describe('prepared statements', () => {
   test('each text has one name, different from that of other texts, and short enough for PostgreSQL', () => {
-    const name = preparedOptions('postgres://h/db').naming.statementNameGenerator;
-    const names = ['select 1', 'select 2', 'select 1'].map((sql) => name?.({ sql }) ?? '');
+    const { nameOf } = preparedOptions('postgres://h/db');
+    const names = ['select 1', 'select 2', 'select 1'].map((text) => nameOf?.(text) ?? '');
 
     expect(names[0]).toBe(names[2]);
     expect(new Set(names).size).toBe(2);

@@ -12,7 +12,8 @@ import { createHash } from 'node:crypto';
 export interface PreparedOptions {
   /** Start-up settings of its connections. */
   readonly settings: readonly string[];
-  readonly naming: { readonly statementNameGenerator?: (query: { sql: string }) => string };
+  /** The name under which a connection keeps the plan of a statement; without it, plans are not kept. */
+  readonly nameOf?: (text: string) => string;
 }
 
 /**
@@ -28,7 +29,7 @@ export const TRANSITION_SETTINGS = {
 } as const;
 
 /** Every statement is planned when it is sent, for the very parameters that it has. */
-export const UNPREPARED: PreparedOptions = { settings: [], naming: {} };
+export const UNPREPARED: PreparedOptions = { settings: [] };
 
 /**
  * Prepared statements belong to a session. Poolers that hand out sessions by the transaction must support
@@ -43,15 +44,13 @@ export function preparedOptions(databaseUrl: string): PreparedOptions {
       plan_cache_mode: 'force_generic_plan',
       ...TRANSITION_SETTINGS,
     }).map(([name, value]) => `${name}=${value}`),
-    naming: {
-      statementNameGenerator: ({ sql }) => {
-        let name = names.get(sql);
-        if (name === undefined) {
-          name = `leasehold_${createHash('sha256').update(sql).digest('hex').slice(0, 32)}`;
-          names.set(sql, name);
-        }
-        return name;
-      },
+    nameOf(text) {
+      let name = names.get(text);
+      if (name === undefined) {
+        name = `leasehold_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
+        names.set(text, name);
+      }
+      return name;
     },
   };
 }

@@ -34,19 +34,19 @@ async function open(options: Partial<StoreOptions> = {}): Promise<Watched> {
 
 /** Takes back what a process has written since its row had this beat, as a restore does. */
 async function goBack({ store }: Kernel, toBeat: number): Promise<void> {
-  await store.prisma.$executeRaw`
+  await store.general.$executeRaw`
     update database_witness set beat = ${toBeat}::bigint where id = ${store.witness.mark.witnessId}::uuid`;
 }
 
 async function epochOf({ store }: Kernel): Promise<{ epoch: number; token: string }> {
-  const [row] = await store.prisma.$queryRaw<{ epoch: number; token: string }[]>`
+  const [row] = await store.general.$queryRaw<{ epoch: number; token: string }[]>`
     select epoch, token::text as token from database_epoch`;
   if (row === undefined) throw new Error('the database has no epoch');
   return row;
 }
 
 async function stampOf({ store }: Kernel, change: Partial<WitnessStamp> = {}): Promise<string> {
-  const [row] = await store.prisma.$queryRaw<{ secret: string }[]>`
+  const [row] = await store.general.$queryRaw<{ secret: string }[]>`
     select witness_secret as secret from database_epoch`;
   const stamp = readStamp(store.witness.stamp() ?? '', row?.secret ?? '');
   if (stamp === undefined || row === undefined) throw new Error('the process has no stamp');
@@ -66,7 +66,7 @@ describe('H-restore a database that has gone back behind what a process has seen
     await kernel.store.witness.look();
 
     expect(kernel.notices).toEqual([{ kind: 'held_off', cause: 'controller', holdOffMs: 60_000 }]);
-    expect((await checkEpoch(kernel.store.prisma, 0)).holdOffMs).toBeGreaterThan(55_000);
+    expect((await checkEpoch(kernel.store.general, 0)).holdOffMs).toBeGreaterThan(55_000);
   });
 
   test('is held off once, by whichever of many processes sees it first', async () => {
@@ -91,7 +91,7 @@ describe('H-restore a database that has gone back behind what a process has seen
     await granted(one);
     const two = await open({ databaseUrl: one.databaseUrl });
     const stamp = await stampOf(one);
-    await one.store.prisma.$executeRaw`delete from database_witness`;
+    await one.store.general.$executeRaw`delete from database_witness`;
     await two.store.witness.look();
 
     await two.store.witness.consider(stamp);
@@ -104,10 +104,10 @@ describe('H-restore a database that has gone back behind what a process has seen
     const kernel = await open();
     await granted(kernel);
     const { epoch, token } = await epochOf(kernel);
-    await kernel.store.prisma.$executeRaw`
+    await kernel.store.general.$executeRaw`
       update database_epoch set epoch = epoch + 7, token = gen_random_uuid()`;
     await kernel.store.witness.look();
-    await kernel.store.prisma.$executeRaw`
+    await kernel.store.general.$executeRaw`
       update database_epoch set epoch = ${epoch}, token = ${token}::uuid, hold_off_until = null`;
 
     await kernel.store.witness.look();
@@ -126,7 +126,7 @@ describe('H-restore a database that has gone back behind what a process has seen
     const largest = String(BigInt(former.fencingToken) + BigInt(HOUR_MS));
     const stamp = await stampOf(kernel, { witnessId: randomUUID(), fencingToken: largest });
     await kernel.store.witness.consider(stamp);
-    await kernel.store.prisma.$executeRaw`update database_epoch set hold_off_until = null`;
+    await kernel.store.general.$executeRaw`update database_epoch set hold_off_until = null`;
 
     const [known, unknown] = [await granted(kernel, { name: 'k' }), await granted(kernel)];
 
@@ -137,8 +137,8 @@ describe('H-restore a database that has gone back behind what a process has seen
   test('is held off by a process that kept running when another database is in its place', async () => {
     const kernel = await open();
     await granted(kernel);
-    await kernel.store.prisma.$executeRaw`delete from database_epoch`;
-    await kernel.store.prisma.$executeRaw`delete from database_witness`;
+    await kernel.store.general.$executeRaw`delete from database_epoch`;
+    await kernel.store.general.$executeRaw`delete from database_witness`;
 
     await kernel.store.witness.look();
 
@@ -218,7 +218,7 @@ describe('H-restore nothing is held off', () => {
     await granted(kernel);
 
     await time.pass(49 * HOUR_MS);
-    await removeOldWitnesses(kernel.store.prisma, {
+    await removeOldWitnesses(kernel.store.general, {
       clock: time.clock,
       onFailure: () => undefined,
     });
@@ -245,7 +245,7 @@ describe('H-restore nothing is held off', () => {
     await two.store.witness.look();
     await goBack(one, 0);
     await goBack(two, 0);
-    await one.store.prisma.$executeRaw`update database_epoch set timeline = timeline - 1`;
+    await one.store.general.$executeRaw`update database_epoch set timeline = timeline - 1`;
 
     for (const { store } of [one, two, one, two]) await store.witness.look();
 
@@ -271,8 +271,8 @@ describe('H-restore nothing is held off', () => {
     const overOf = await stampOf(kernel, lost);
     const { epoch, token } = await epochOf(kernel);
     const loss = { knownEpoch: epoch, longestTtlMs: 0, fencingToken: '0' };
-    await beginEpoch(kernel.store.prisma, { ...loss, cause: 'holder', epochToken: token });
-    await kernel.store.prisma.$executeRaw`update database_epoch set hold_off_until = null`;
+    await beginEpoch(kernel.store.general, { ...loss, cause: 'holder', epochToken: token });
+    await kernel.store.general.$executeRaw`update database_epoch set hold_off_until = null`;
     await kernel.store.witness.look();
     const before = await epochOf(kernel);
 
@@ -297,7 +297,7 @@ test('a thousand drones that send back the stamps of one controller cause one qu
     Array.from({ length: 20 }, (_, index) => stampOf(one, { position: `0/${String(index)}` })),
   );
 
-  const asked = await one.store.prisma.$transaction(async (tx) => {
+  const asked = await one.store.general.$transaction(async (tx) => {
     await tx.$executeRaw`lock table database_witness in access exclusive mode`;
     const all = Array.from({ length: 1_000 }, (_, index) =>
       two.store.witness.consider(stamps[index % stamps.length]),

@@ -21,14 +21,14 @@ async function makeAnother(
   what: 'system identifier' | 'timeline',
 ): Promise<void> {
   if (what === 'timeline') {
-    await store.prisma.$executeRaw`update database_epoch set timeline = timeline - 1`;
+    await store.general.$executeRaw`update database_epoch set timeline = timeline - 1`;
   } else {
-    await store.prisma.$executeRaw`update database_epoch set system_identifier = 'of the backup'`;
+    await store.general.$executeRaw`update database_epoch set system_identifier = 'of the backup'`;
   }
 }
 
 async function tokenOf({ store }: Kernel): Promise<string | undefined> {
-  const rows = await store.prisma.$queryRaw<
+  const rows = await store.general.$queryRaw<
     { token: string }[]
   >`select token::text as token from database_epoch`;
   return rows[0]?.token;
@@ -38,8 +38,8 @@ describe('the epoch of a database', () => {
   test('begins at one, without a hold-off, and stays while the database is the same', async () => {
     const { store } = await openKernel();
 
-    const first = await checkEpoch(store.prisma, LONGEST_TTL_MS);
-    const again = await checkEpoch(store.prisma, LONGEST_TTL_MS);
+    const first = await checkEpoch(store.general, LONGEST_TTL_MS);
+    const again = await checkEpoch(store.general, LONGEST_TTL_MS);
 
     expect(first).toMatchObject({ isNew: false, holdOffMs: 0 });
     expect(again).toEqual({ ...first, epoch: 1, longestTtlMs: LONGEST_TTL_MS, cause: null });
@@ -57,7 +57,7 @@ describe('the epoch of a database', () => {
         clock_timestamp()
       from pg_control_system() s
       returning token::text`);
-    const checking = checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    const checking = checkEpoch(kernel.store.general, LONGEST_TTL_MS);
     await someoneWaits(kernel);
     await other.query('commit');
 
@@ -71,7 +71,7 @@ describe('the epoch of a database', () => {
     'F20b another %s holds off new grants until the longest TTL is over; renewals and releases continue',
     async (what) => {
       const kernel = await openKernel();
-      await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+      await checkEpoch(kernel.store.general, LONGEST_TTL_MS);
       const [renewed, released] = await Promise.all([
         granted(kernel, { name: 'a' }),
         granted(kernel, { name: 'b' }),
@@ -79,7 +79,7 @@ describe('the epoch of a database', () => {
       const tokenBefore = await tokenOf(kernel);
       await makeAnother(kernel, what);
 
-      const seen = await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+      const seen = await checkEpoch(kernel.store.general, LONGEST_TTL_MS);
 
       expect(seen.isNew).toBe(true);
       // Two restores of one backup have different numbers, a minute apart.
@@ -105,21 +105,21 @@ describe('the epoch of a database', () => {
 
   test('holds off for the longest TTL that was ever noted, whatever this controller’s own is', async () => {
     const kernel = await openKernel();
-    await checkEpoch(kernel.store.prisma, 3_600_000);
+    await checkEpoch(kernel.store.general, 3_600_000);
     await makeAnother(kernel, 'timeline');
 
-    const { holdOffMs } = await checkEpoch(kernel.store.prisma, 6_000);
+    const { holdOffMs } = await checkEpoch(kernel.store.general, 6_000);
 
     expect(holdOffMs).toBeGreaterThan(3_590_000);
   });
 
   test('notes the longer TTL of a later controller, for a later restore', async () => {
     const kernel = await openKernel();
-    await checkEpoch(kernel.store.prisma, 6_000);
-    await checkEpoch(kernel.store.prisma, 3_600_000);
+    await checkEpoch(kernel.store.general, 6_000);
+    await checkEpoch(kernel.store.general, 3_600_000);
     await makeAnother(kernel, 'timeline');
 
-    const { holdOffMs } = await checkEpoch(kernel.store.prisma, 6_000);
+    const { holdOffMs } = await checkEpoch(kernel.store.general, 6_000);
 
     expect(holdOffMs).toBeGreaterThan(3_590_000);
   });
@@ -132,9 +132,9 @@ describe('the epoch of a database', () => {
         return Promise.resolve();
       },
     });
-    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await checkEpoch(kernel.store.general, LONGEST_TTL_MS);
     await granted(kernel, { ladder: serviceLadder(7_200_000) });
-    await kernel.store.prisma
+    await kernel.store.general
       .$executeRaw`update database_epoch set longest_ttl_ms = ${LONGEST_TTL_MS}`;
     await makeAnother(kernel, 'timeline');
     const restarted = await openKernel({
@@ -142,7 +142,7 @@ describe('the epoch of a database', () => {
       remembered: { longestTtlMs: told.at(-1) ?? 0 },
     });
 
-    const { holdOffMs } = await checkEpoch(restarted.store.prisma, restarted.store.longestTtl.ms);
+    const { holdOffMs } = await checkEpoch(restarted.store.general, restarted.store.longestTtl.ms);
 
     expect(told.at(-1)).toBe(7_200_000);
     expect(holdOffMs).toBeGreaterThan(7_190_000);
@@ -151,38 +151,38 @@ describe('the epoch of a database', () => {
   test('only one of many controllers that check it at once sees the change, and all see the hold-off', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
-    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await checkEpoch(kernel.store.general, LONGEST_TTL_MS);
     await makeAnother(kernel, 'system identifier');
 
     const seen = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
-        checkEpoch((index % 2 === 0 ? kernel : other).store.prisma, LONGEST_TTL_MS),
+        checkEpoch((index % 2 === 0 ? kernel : other).store.general, LONGEST_TTL_MS),
       ),
     );
 
     expect(seen.filter(({ isNew }) => isNew)).toHaveLength(1);
-    const after = await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    const after = await checkEpoch(kernel.store.general, LONGEST_TTL_MS);
     expect(after).toMatchObject({ epoch: seen[0]?.epoch, isNew: false });
     expect(after.holdOffMs).toBeGreaterThan(0);
   });
 
   test('connect reports a hold-off too, leaves nothing behind, and starts backends again after its end', async () => {
     const on = await openKeys();
-    await aDrone(on.store.prisma);
-    await checkEpoch(on.store.prisma, LONGEST_TTL_MS);
+    await aDrone(on.store.general);
+    await checkEpoch(on.store.general, LONGEST_TTL_MS);
     await makeAnother(on, 'timeline');
-    await checkEpoch(on.store.prisma, LONGEST_TTL_MS);
+    await checkEpoch(on.store.general, LONGEST_TTL_MS);
 
     await expect(connect(on)).rejects.toMatchObject({ code: 'grant.hold_off' });
     expect(await rowCounts(on)).toEqual(NO_ROWS);
 
-    await on.store.prisma.$executeRaw`update database_epoch set hold_off_until = null`;
+    await on.store.general.$executeRaw`update database_epoch set hold_off_until = null`;
     expect(await connect(on)).toMatchObject({ spawned: true });
   });
 
   test('F20b grants are held off from the first moment, before any controller has checked', async () => {
     const kernel = await openKernel();
-    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await checkEpoch(kernel.store.general, LONGEST_TTL_MS);
     await granted(kernel, { name: 'before' });
     await makeAnother(kernel, 'timeline');
 
@@ -194,15 +194,15 @@ describe('the epoch of a database', () => {
 
   test('a hold-off ends by itself when its time is over', async () => {
     const kernel = await openKernel();
-    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await checkEpoch(kernel.store.general, LONGEST_TTL_MS);
     await makeAnother(kernel, 'timeline');
-    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await checkEpoch(kernel.store.general, LONGEST_TTL_MS);
 
-    await kernel.store.prisma.$executeRaw`
+    await kernel.store.general.$executeRaw`
       update database_epoch set hold_off_until = hold_off_until - interval '61 seconds'`;
 
     expect(await kernel.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
-    expect(await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS)).toMatchObject({
+    expect(await checkEpoch(kernel.store.general, LONGEST_TTL_MS)).toMatchObject({
       isNew: false,
       holdOffMs: 0,
     });

@@ -176,9 +176,10 @@ describe('H-restore a data folder that is copied back', () => {
     await putCopyBack();
     const fresh = await open();
     await untilGranted(fresh, 'goes on');
-    await fresh.store.prisma.$executeRaw`create table filler as select generate_series(1, 50000) n`;
-    await fresh.store.prisma.$executeRaw`drop table filler`;
-    const [passed] = await fresh.store.prisma.$queryRaw<{ passed: boolean }[]>`
+    await fresh.store.general
+      .$executeRaw`create table filler as select generate_series(1, 50000) n`;
+    await fresh.store.general.$executeRaw`drop table filler`;
+    const [passed] = await fresh.store.general.$queryRaw<{ passed: boolean }[]>`
       select pg_current_wal_flush_lsn() > ${position}::pg_lsn as passed`;
 
     const first = await outcomeOf(kernel, name);
@@ -199,7 +200,7 @@ test('H-restore a copy that lacks less than a beat is noticed by the position of
   await putCopyBack();
   const fresh = await open();
   await untilGranted(fresh, 'another one goes on');
-  await fresh.store.prisma.$executeRaw`create table filler as select generate_series(1, 50000) n`;
+  await fresh.store.general.$executeRaw`create table filler as select generate_series(1, 50000) n`;
 
   const first = await outcomeOf(kernel, 'lost within a beat');
 

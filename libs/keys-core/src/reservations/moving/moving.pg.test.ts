@@ -63,7 +63,7 @@ async function heartbeats(world: TestDatacenters): Promise<void> {
 async function homesOf(world: TestDatacenters, name: string): Promise<string[]> {
   const homes = await Promise.all(
     world.all.map(async (one) => {
-      const rows = await one.store.prisma.$queryRaw<{ one: number }[]>`
+      const rows = await one.store.general.$queryRaw<{ one: number }[]>`
         select 1 as one from reservation r
         where r.state = 'active' and r.name = ${name}
           and not exists (
@@ -101,7 +101,7 @@ describe('moving a key', () => {
     const dc1 = world.get('dc1');
     const old = await visit(world, dc1);
     const ahead = (BigInt(old.fencingToken) + 1_000_000_000n).toString();
-    await dc1.store.prisma.$executeRaw`
+    await dc1.store.general.$executeRaw`
       update lease set fencing_token = ${ahead}::bigint where face = 'key' and name = 'demo'`;
 
     await move(dc1, 'dc2');
@@ -138,12 +138,12 @@ describe('moving a key', () => {
     const world = await openDatacenters();
     const dc1 = world.get('dc1');
     const old = await connectAt(dc1);
-    await dc1.store.prisma.$executeRaw`
+    await dc1.store.general.$executeRaw`
       update lease set expires_at = clock_timestamp() - interval '1 second' where face = 'key'`;
 
     await move(dc1, 'dc2');
 
-    const [backend] = await dc1.store.prisma.$queryRaw<{ status: string; reason: string }[]>`
+    const [backend] = await dc1.store.general.$queryRaw<{ status: string; reason: string }[]>`
       select status, reason from backend where id = ${old.backendId}`;
     expect(backend).toEqual({ status: 'terminated', reason: 'drone_lost' });
     expect((await connectAt(dc1)).datacenter).toBe('dc2');

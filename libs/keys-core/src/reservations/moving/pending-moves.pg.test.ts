@@ -57,12 +57,12 @@ async function livesIn(world: TestDatacenters): Promise<string> {
 
 /** Requests for more keys like the one that is requested to move, each before it. */
 async function copyRequest({ store }: TestDatacenter, count: number): Promise<void> {
-  await store.prisma.$executeRaw`
+  await store.general.$executeRaw`
     insert into lease
     select (jsonb_populate_record(l, jsonb_build_object(
       'name', 'copy' || i, 'lease_id', gen_random_uuid(), 'home_reservation', 'dc1.copy' || i))).*
     from lease l, generate_series(1, ${count}) i`;
-  await store.prisma.$executeRaw`
+  await store.general.$executeRaw`
     insert into reservation
     select (jsonb_populate_record(r, jsonb_build_object(
       'key', '["","copy' || i || '"]', 'name', 'copy' || i, 'reservation_id', 'dc1.copy' || i,
@@ -115,13 +115,13 @@ describe('a requested move', () => {
 
       expect(await afterRound(home, reservationId)).toMatchObject({ failure: null });
       world.outside = undefined;
-      const left = await home.store.prisma.$queryRaw<{ state: string }[]>`
+      const left = await home.store.general.$queryRaw<{ state: string }[]>`
         select state from reservation where reservation_id = ${reservationId}`;
       expect(left).toEqual([{ state: 'moved' }]);
       world.heal(away);
 
       expect(await afterRound(home, reservationId)).toBeNull();
-      const there = await world.get('dc2').store.prisma.$queryRaw<{ state: string }[]>`
+      const there = await world.get('dc2').store.general.$queryRaw<{ state: string }[]>`
         select state from reservation where name = 'demo'`;
       expect(there).toEqual([{ state: 'active' }]);
     },
@@ -200,7 +200,7 @@ describe('a requested move', () => {
         await end(home, held);
         await requestMove(home, reservationId, null, 'dc3');
         await copyRequest(home, 1_000);
-        await home.store.prisma.$executeRaw`
+        await home.store.general.$executeRaw`
           update reservation set move_to = 'dc2' where name like 'copy%'`;
         world.cut('dc2');
       }

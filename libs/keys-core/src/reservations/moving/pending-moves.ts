@@ -58,22 +58,22 @@ export function createPendingMoves(deps: PendingMovesDeps): PendingMoves {
       const status = await local.reservationStatus(reservationId, key, caller.actor);
       if (status.standing === 'moved') throw movedMeanwhile(status.pointer.toId);
       const move = { reservationId, key, toDatacenter, reason, waitsFor, askedBy: caller.actor };
-      if (!(await askForMove(store.prisma, move))) {
+      if (!(await askForMove(store.general, move))) {
         local.forget(reservationId);
         throw conflict(reservationId);
       }
     },
 
     async cancelMove({ reservationId, key }) {
-      const move = await readPendingMove(store.prisma, reservationId, key);
-      return move !== null && (await failPendingMove(store.prisma, move, CANCELLED));
+      const move = await readPendingMove(store.general, reservationId, key);
+      return move !== null && (await failPendingMove(store.general, move, CANCELLED));
     },
 
     async carryOutMoves(signal) {
       const failures: unknown[] = [];
       let after: PendingMoveRow | null = null;
       do {
-        const moves = await readReadyMoves(store.prisma, { after, limit: MOVES_PER_PAGE });
+        const moves = await readReadyMoves(store.general, { after, limit: MOVES_PER_PAGE });
         after = moves.length < MOVES_PER_PAGE ? null : (moves.at(-1) ?? null);
         const lane = async (): Promise<void> => {
           for (let move = moves.shift(); move !== undefined; move = moves.shift()) {
@@ -91,7 +91,7 @@ export function createPendingMoves(deps: PendingMovesDeps): PendingMoves {
 /** One try. A temporary refusal leaves the request for the next round. */
 async function carryOut({ store, mover }: PendingMovesDeps, move: PendingMoveRow): Promise<void> {
   if (move.leaseId !== null) {
-    await failPendingMove(store.prisma, move, 'reservation.key_held');
+    await failPendingMove(store.general, move, 'reservation.key_held');
     return;
   }
   const { toDatacenter, reason, askedBy } = move;
@@ -102,12 +102,12 @@ async function carryOut({ store, mover }: PendingMovesDeps, move: PendingMoveRow
     if (!(error instanceof LeaseError)) throw error;
     if (error.code !== 'reservation.same_datacenter') {
       if (passes(error)) return;
-      await failPendingMove(store.prisma, move, error.code);
+      await failPendingMove(store.general, move, error.code);
       return;
     }
     // It had left before: asking has made it arrive.
   }
-  await endPendingMove(store.prisma, move);
+  await endPendingMove(store.general, move);
 }
 
 /** A holder that was granted the key in between is found by the next round. */

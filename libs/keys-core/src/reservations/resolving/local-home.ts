@@ -22,7 +22,7 @@ export interface LocalHome {
   forget(reservationId: string): void;
 }
 
-export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps): LocalHome {
+export function createLocalHome(store: Pick<Store, 'general'>, proving: ProveDeps): LocalHome {
   // A remembered reservation may no longer be active; then the lease row refuses, see `forget`.
   const active = new LRUCache<string, string>({ max: ACTIVE_MAX });
 
@@ -31,7 +31,7 @@ export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps
     key: ReservationKey,
     actor: string,
   ): Promise<ReservationStatus> {
-    const known = await readReservationStatus(store.prisma, reservationId, key);
+    const known = await readReservationStatus(store.general, reservationId, key);
     if (known.standing !== 'pending') return known;
     // A database that was restored may have forgotten that it has left; the store has not.
     const onward = await proving.store.readPointerNearby(reservationId);
@@ -54,7 +54,7 @@ export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps
       if (status.standing === 'active') active.set(reservationId, keyText);
       return status;
     },
-    look: (reservationId, key) => readReservationStatus(store.prisma, reservationId, key),
+    look: (reservationId, key) => readReservationStatus(store.general, reservationId, key),
     forget: (reservationId) => {
       active.delete(reservationId);
     },

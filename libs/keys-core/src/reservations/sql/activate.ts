@@ -83,7 +83,7 @@ interface ReservationRow {
  * - **Index**: `reservation_pkey`, `reservation_active_key_key`, `lease_pkey`.
  */
 export async function activate(
-  store: Pick<Store, 'prisma'>,
+  store: Pick<Store, 'general'>,
   activation: Proof & {
     readonly reservationId: string;
     readonly key: ReservationKey;
@@ -92,7 +92,7 @@ export async function activate(
 ): Promise<ReservationStatus> {
   const { reservationId, key, chain, tokenFloor, actor } = activation;
   const named = keyNameOf(key);
-  const isFirst = await store.prisma.$transaction(async (tx) => {
+  const isFirst = await store.general.$transaction(async (tx) => {
     const made = await tx.$queryRaw<{ one: number }[]>`
       insert into reservation (reservation_id, key, namespace, name, chain, activated_by)
       values (
@@ -116,5 +116,5 @@ export async function activate(
   });
   return isFirst
     ? { standing: 'active', isJustActivated: true }
-    : readReservationStatus(store.prisma, reservationId, key);
+    : readReservationStatus(store.general, reservationId, key);
 }

@@ -65,8 +65,8 @@ export async function noteMembership(
  * - **Locks**: the table that is written to. It waits for every reservation that saw the mark missing,
  *   and none is begun meanwhile: a statement takes its snapshot after it has this lock.
  */
-export async function markPublishing(store: Pick<Store, 'prisma'>): Promise<void> {
-  await store.prisma.$transaction(async (tx) => {
+export async function markPublishing(store: Pick<Store, 'general'>): Promise<void> {
+  await store.general.$transaction(async (tx) => {
     await tx.$executeRaw`lock table reservation_home in share row exclusive mode`;
     await noteMembership(tx, { storeId: PUBLISHING });
   });
@@ -208,11 +208,11 @@ export interface Departure {
  * - **Index**: the primary keys.
  */
 export async function sealDeparted(
-  store: Pick<Store, 'prisma'>,
+  store: Pick<Store, 'general'>,
   { key, pointer, chain }: Departure,
 ): Promise<void> {
   const named = keyNameOf(key);
-  await store.prisma.$transaction(async (tx) => {
+  await store.general.$transaction(async (tx) => {
     await putPointer(tx, pointer);
     await tx.$queryRaw`
       insert into reservation as r (

@@ -43,8 +43,6 @@ export type MoveOutcome =
 
 /** The grant of a move lives within its transaction alone: the shortest ladder that the table takes. */
 const MOVE_LADDER = { renewAfterMs: 1, softAfterMs: 2, hardAfterMs: 3, ttlMs: 4 } as const;
-const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
-
 /**
  * Leaves a reservation of this datacenter for another: a move is a grant.
  *
@@ -81,7 +79,7 @@ export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcom
       pointer: await leave(tx, plan, taken.fencingToken),
       lostBackendIds,
     };
-  }, TRANSACTION);
+  });
 }
 
 async function take(

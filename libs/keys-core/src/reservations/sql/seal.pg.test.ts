@@ -53,7 +53,7 @@ describe('the seal of a key', () => {
     const outcome = await ask(kernel, home);
     if (outcome.outcome !== 'granted') throw new Error(outcome.outcome);
     const { leaseId, fencingToken } = outcome.grant;
-    await kernel.store.prisma.$executeRaw`
+    await kernel.store.general.$executeRaw`
       update lease set expires_at = clock_timestamp() - interval '1 second' where lease_id = ${leaseId}::uuid`;
 
     expect(await isGranted(kernel)).toBe(false);
@@ -105,7 +105,7 @@ describe('the seal of a key', () => {
       const hasLeft = left.status === 'fulfilled' && left.value.outcome === 'sealed';
       expect(grants.length + (hasLeft ? 1 : 0)).toBe(1);
       for (const grant of grants) {
-        await kernel.store.prisma.$executeRaw`
+        await kernel.store.general.$executeRaw`
           update lease set released_at = clock_timestamp(), end_reason = 'released'
           where lease_id = ${grant.leaseId}::uuid`;
       }
@@ -128,7 +128,7 @@ describe('the seal of a key', () => {
     );
 
     await expect(asked).rejects.toMatchObject({ code: 'grant.contended' });
-    expect((await readReservationStatus(kernel.store.prisma, home, ['', 'other'])).standing).toBe(
+    expect((await readReservationStatus(kernel.store.general, home, ['', 'other'])).standing).toBe(
       'pending',
     );
     expect(await isGranted(kernel, home)).toBe(true);
@@ -137,12 +137,12 @@ describe('the seal of a key', () => {
   test('C61 a restored database grants no key and moves no key until it knows which keys have left', async () => {
     const kernel = await openKernel();
     const home = await openedAt(kernel);
-    await checkEpoch(kernel.store.prisma, 1_000);
+    await checkEpoch(kernel.store.general, 1_000);
     const hear = (epoch: number): Promise<unknown> =>
-      kernel.store.prisma.$executeRaw`
+      kernel.store.general.$executeRaw`
         update reservation_membership set store_id = 'an etcd', synced_epoch = ${epoch}`;
     const { epoch } = onlyRow(
-      await kernel.store.prisma.$queryRaw<{ epoch: number }[]>`select epoch from database_epoch`,
+      await kernel.store.general.$queryRaw<{ epoch: number }[]>`select epoch from database_epoch`,
     );
     await hear(epoch - 1);
 
@@ -164,7 +164,7 @@ describe('the seal of a key', () => {
     await leave(kernel, home, anId('dc2'));
 
     expect((await activate(kernel.store, again)).standing).toBe('moved');
-    expect((await readReservationStatus(kernel.store.prisma, home, KEY)).standing).toBe('moved');
+    expect((await readReservationStatus(kernel.store.general, home, KEY)).standing).toBe('moved');
   });
 
   test('a datacenter has one active reservation for a key', async () => {

@@ -8,22 +8,22 @@ import type { ReservationStore } from './reservation-store.ts';
  * nothing else can either: its errors are the database's, as everywhere. Once the datacenter has been
  * joined to others, whose store is etcd, it takes no reservation: `reservation.store_unreachable`.
  */
-export function createPostgresReservationStore(store: Pick<Store, 'prisma'>): ReservationStore {
-  const { prisma } = store;
+export function createPostgresReservationStore(store: Pick<Store, 'general'>): ReservationStore {
+  const { general } = store;
   return {
     kind: 'postgres',
     async put(key, reservationId) {
-      const held = await reserveHere(prisma, reservationKeyText(key), reservationId);
+      const held = await reserveHere(general, reservationKeyText(key), reservationId);
       return {
         outcome: held === reservationId ? 'reserved' : 'existing',
         reservationId: held,
       };
     },
-    readNearby: (key) => readHome(prisma, reservationKeyText(key)),
-    read: (key) => readHome(prisma, reservationKeyText(key)),
-    putPointer: (pointer) => putPointer(prisma, pointer),
-    readPointerNearby: (fromId) => readPointer(prisma, fromId),
-    readPointer: (fromId) => readPointer(prisma, fromId),
+    readNearby: (key) => readHome(general, reservationKeyText(key)),
+    read: (key) => readHome(general, reservationKeyText(key)),
+    putPointer: (pointer) => putPointer(general, pointer),
+    readPointerNearby: (fromId) => readPointer(general, fromId),
+    readPointer: (fromId) => readPointer(general, fromId),
     close: () => Promise.resolve(),
   };
 }

@@ -5,7 +5,7 @@ import { putHome, putPointer, readHome, readPointer } from '../sql/home-rows.ts'
 import type { ReservationStore } from './reservation-store.ts';
 
 export interface RememberingOptions {
-  readonly store: Pick<Store, 'prisma'>;
+  readonly store: Pick<Store, 'general'>;
   /** Called when an answer could not be recorded; the caller gets the answer all the same. */
   readonly onForgotten: (error: unknown) => void;
 }
@@ -21,7 +21,7 @@ export function createRememberingStore(
   inner: ReservationStore,
   { store, onForgotten }: RememberingOptions,
 ): ReservationStore {
-  const { prisma } = store;
+  const { general } = store;
 
   async function remembered<Id extends string | undefined>(
     key: ReservationKey,
@@ -29,7 +29,7 @@ export function createRememberingStore(
   ): Promise<Id> {
     const id = await answer;
     if (id !== undefined) {
-      await kept(putHome(prisma, reservationKeyText(key), id), (held) => held === id);
+      await kept(putHome(general, reservationKeyText(key), id), (held) => held === id);
     }
     return id;
   }
@@ -39,7 +39,7 @@ export function createRememberingStore(
   ): Promise<Pointer> {
     const pointer = await answer;
     if (pointer !== undefined) {
-      await kept(putPointer(prisma, pointer), (held) => held.toId === pointer.toId);
+      await kept(putPointer(general, pointer), (held) => held.toId === pointer.toId);
     }
     return pointer;
   }
@@ -61,11 +61,11 @@ export function createRememberingStore(
       return put;
     },
     readNearby: async (key) =>
-      (await readHome(prisma, reservationKeyText(key))) ?? remembered(key, inner.readNearby(key)),
+      (await readHome(general, reservationKeyText(key))) ?? remembered(key, inner.readNearby(key)),
     read: (key) => remembered(key, inner.read(key)),
     putPointer: (pointer) => rememberedPointer(inner.putPointer(pointer)),
     readPointerNearby: async (fromId) =>
-      (await readPointer(prisma, fromId)) ?? rememberedPointer(inner.readPointerNearby(fromId)),
+      (await readPointer(general, fromId)) ?? rememberedPointer(inner.readPointerNearby(fromId)),
     readPointer: (fromId) => rememberedPointer(inner.readPointer(fromId)),
     close: () => inner.close(),
   };

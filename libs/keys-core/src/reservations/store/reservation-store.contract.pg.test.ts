@@ -20,7 +20,7 @@ test.each(['publishing', '14841639068965178418'])(
     const [known, id, fresh] = [aKey(), anId(), aKey()];
     await reservations.put(known, id);
 
-    await noteMembership(store.prisma, { storeId });
+    await noteMembership(store.general, { storeId });
 
     const refused = { code: 'reservation.store_unreachable' };
     await expect(reservations.put(fresh, anId())).rejects.toMatchObject(refused);

@@ -21,13 +21,13 @@ const LOOKS_PER_PASS = 2;
 
 export type EventRollup = ReturnType<typeof createEventRollup>;
 
-export function createEventRollup(store: { readonly prisma: Sql<'general'> }) {
+export function createEventRollup(store: { readonly general: Sql<'general'> }) {
   let mark = new FinalMark();
   let epoch: number | undefined;
   let countedThroughId: bigint | undefined;
 
   async function look(): Promise<boolean> {
-    const reading = await readEventMark(store.prisma, mark.notedId);
+    const reading = await readEventMark(store.general, mark.notedId);
     // No controller has noted yet which database epoch this is.
     if (reading.epoch === null) return false;
     if (reading.epoch !== epoch) {
@@ -52,7 +52,7 @@ export function createEventRollup(store: { readonly prisma: Sql<'general'> }) {
       for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
         if (signal?.aborted === true) break;
         if (epoch === undefined || countedThroughId === mark.finalId) break;
-        const counted = await countEvents(store.prisma, { upToId: mark.finalId, epoch });
+        const counted = await countEvents(store.general, { upToId: mark.finalId, epoch });
         if (counted === undefined) break;
         countedCount += counted.eventCount;
         countedThroughId = counted.throughId;

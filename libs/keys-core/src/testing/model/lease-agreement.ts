@@ -25,7 +25,7 @@ interface EventLine {
  * (I13: one for each change, and no other), each callback that is owed.
  */
 export async function expectAgreement(model: LeaseModel, real: RealKernel): Promise<void> {
-  const sql = real.kernel.store.prisma;
+  const sql = real.kernel.store.general;
   const resources = [
     ...new Map(model.grants.map(({ resource }) => [resourceKey(resource), resource])).values(),
   ];
@@ -77,7 +77,7 @@ function rowExpected(model: LeaseModel, grant: ModelGrant): unknown {
 
 /** The phase that a list filters by is the phase that it shows, for every key of this run. */
 export async function expectPhasesAgree(model: LeaseModel, real: RealKernel): Promise<void> {
-  const sql = real.kernel.store.prisma;
+  const sql = real.kernel.store.general;
   const filter: ResourceFilter = {
     namespace: real.namespace,
     includeChildren: false,
@@ -103,7 +103,7 @@ export async function expectPhasesAgree(model: LeaseModel, real: RealKernel): Pr
  * expired lease is owed one callback.
  */
 export async function expectInvariants(model: LeaseModel, real: RealKernel): Promise<void> {
-  const sql = real.kernel.store.prisma;
+  const sql = real.kernel.store.general;
   const [broken] = await sql.$queryRaw<{ shrunk: number; unended: number; ends: number }[]>`
     with event as (
       select v.*, v.kind in ('granted', 'taken_over') as is_grant,

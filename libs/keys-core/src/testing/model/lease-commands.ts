@@ -237,7 +237,7 @@ const renewables = fc.record({ back, renewable: fc.boolean() }).map((asked) =>
     const grant = grantAt(model, asked.back);
     const expected = model.setRenewable(grant, asked.renewable);
     const changed = await setRenewable(
-      real.kernel.store.prisma,
+      real.kernel.store.general,
       grant.resource.face,
       asked.renewable,
       [{ ...OPERATOR, leaseId: grant.leaseId }],
@@ -257,7 +257,7 @@ const revocations = fc
       const grant = grantAt(model, asked.back);
       const { expiresAt } = grant;
       const expected = model.revoke(grant, asked.mode, asked.abandon);
-      const revoked = await revoke(real.kernel.store.prisma, grant.resource.face, [
+      const revoked = await revoke(real.kernel.store.general, grant.resource.face, [
         { ...OPERATOR, leaseId: grant.leaseId, mode: asked.mode, abandon: asked.abandon },
       ]);
       expect(revoked.get(grant.leaseId)?.stopsBy).toBe(expected === 'gone' ? undefined : expiresAt);
@@ -268,7 +268,7 @@ const removals = fc.record({ back }).map((asked) =>
   command(`remove ${JSON.stringify(asked)}`, async (model, real) => {
     const grant = grantAt(model, asked.back);
     const expected = model.remove(grant);
-    const removed = await remove(real.kernel.store.prisma, grant.resource.face, [grant.leaseId], {
+    const removed = await remove(real.kernel.store.general, grant.resource.face, [grant.leaseId], {
       actor: 'operator',
       belief: TRUSTING_WATCH.belief(0),
     });
@@ -280,7 +280,7 @@ const removals = fc.record({ back }).map((asked) =>
 const reaps = fc.constant(
   command('reap', async (model, real) => {
     const expected = model.reap();
-    const sql = real.kernel.store.prisma;
+    const sql = real.kernel.store.general;
     const { pages } = await readLeasePages(sql);
     const range = { fromPage: 0, toPage: pages, limit: 10_000, belief: TRUSTING_WATCH.belief(0) };
     const ended = (await Promise.all([reap(sql, range), reap(sql, range)])).flat();
@@ -294,7 +294,7 @@ const reaps = fc.constant(
 /** A row that owes a callback is kept: now and then use cases take all callbacks. */
 const deletions = fc.boolean().map((areCallbacksTaken) =>
   command(`delete free rows ${String(areCallbacksTaken)}`, async (model, real) => {
-    const sql = real.kernel.store.prisma;
+    const sql = real.kernel.store.general;
     if (areCallbacksTaken) {
       model.owedCallbacks.clear();
       await sql.$queryRaw`delete from lease_reap where namespace = ${real.namespace} returning 1`;

@@ -20,7 +20,7 @@ async function aSession(store: Store): Promise<{ sessionId: string; token: strin
   const email = `${randomUUID()}@example.com`;
   const { personId } = await makeAdmin(store, { email, password: 'a password of theirs' });
   const session = { sessionId: randomUUID(), token: randomUUID() };
-  await store.prisma.$queryRaw`
+  await store.general.$queryRaw`
     insert into person_session (id, person_id, token, expires_at, epoch)
     select ${session.sessionId}::uuid, p.id, ${session.token},
       clock_timestamp() + interval '30 days', p.session_epoch
@@ -31,7 +31,7 @@ async function aSession(store: Store): Promise<{ sessionId: string; token: strin
 }
 
 async function makeOlder(store: Store, days: number): Promise<void> {
-  await store.prisma.$queryRaw`
+  await store.general.$queryRaw`
     update person_session set seen_at = clock_timestamp() - ${days}::int * interval '1 day'
     returning id::text`;
 }
@@ -60,7 +60,7 @@ describe('a session', () => {
     const authority = createSessionAuthority(store);
     expect(await authority.authenticate(token)).toMatchObject({ sessionId });
 
-    await endSession(store.prisma, sessionId);
+    await endSession(store.general, sessionId);
     store.hints.notify(PEOPLE_TOPIC);
 
     expect(await authority.authenticate(token)).toBeUndefined();
@@ -73,7 +73,7 @@ describe('a session', () => {
     const authority = createSessionAuthority(store);
     await authority.authenticate(token);
 
-    await endSession(store.prisma, sessionId);
+    await endSession(store.general, sessionId);
 
     await waitUntil(async () => (await authority.authenticate(token)) === undefined, {
       timeoutMs: 2_000,
@@ -86,24 +86,26 @@ describe('a session', () => {
 test('a session that begins with the epoch from before all sessions were ended does not count', async () => {
   const { store } = await openKernel();
   const { personId } = await makeAdmin(store, { email: 'ada@example.com', password: 'a password' });
-  const epoch = await readSessionEpoch(store.prisma, 'ada@example.com');
-  const beginsLate = (token: string): Promise<unknown> => store.prisma.$queryRaw`
+  const epoch = await readSessionEpoch(store.general, 'ada@example.com');
+  const beginsLate = (token: string): Promise<unknown> => store.general.$queryRaw`
     insert into person_session (id, person_id, token, expires_at, epoch)
     values (gen_random_uuid(), ${personId}::uuid, ${token},
       clock_timestamp() + interval '30 days', ${epoch})
     returning id::text`;
 
   await beginsLate('in time');
-  const inTime = await findPersonSession(store.prisma, 'in time');
-  await endOtherSessions(store.prisma, personId, inTime?.sessionId ?? '');
+  const inTime = await findPersonSession(store.general, 'in time');
+  await endOtherSessions(store.general, personId, inTime?.sessionId ?? '');
   await beginsLate('too late');
 
-  expect(await findPersonSession(store.prisma, 'in time')).toEqual(inTime);
-  expect(await findPersonSession(store.prisma, 'too late')).toBeUndefined();
-  const sessions = await store.prisma.$queryRaw<{ id: string }[]>`
+  expect(await findPersonSession(store.general, 'in time')).toEqual(inTime);
+  expect(await findPersonSession(store.general, 'too late')).toBeUndefined();
+  const sessions = await store.general.$queryRaw<{ id: string }[]>`
     select s.id::text as id from person_session s`;
   const ids = sessions.map(({ id }) => id);
-  expect([...(await personSessionsInForce(store.prisma, ids)).keys()]).toEqual([inTime?.sessionId]);
+  expect([...(await personSessionsInForce(store.general, ids)).keys()]).toEqual([
+    inTime?.sessionId,
+  ]);
 });
 
 test('retention removes what has ended, and nothing that counts', async () => {
@@ -111,23 +113,23 @@ test('retention removes what has ended, and nothing that counts', async () => {
   await aSession(store);
   await makeOlder(store, 8);
   const kept = await aSession(store);
-  await countSignInTry(store.prisma, { email: 'old@example.com', from: 'change-password' });
-  await store.prisma.$queryRaw`
+  await countSignInTry(store.general, { email: 'old@example.com', from: 'change-password' });
+  await store.general.$queryRaw`
     update sign_in_failure set failed_at = clock_timestamp() - interval '61 minutes'
     returning email_hash`;
-  await countSignInTry(store.prisma, { email: 'new@example.com', from: 'change-password' });
+  await countSignInTry(store.general, { email: 'new@example.com', from: 'change-password' });
   const failures: unknown[] = [];
 
-  await removeOldPeopleRows(store.prisma, {
+  await removeOldPeopleRows(store.general, {
     clock: store.clock,
     onFailure: (kind) => failures.push(kind),
   });
 
   expect(failures).toEqual([]);
-  expect(await store.prisma.$queryRaw`select s.id::text from person_session s`).toEqual([
+  expect(await store.general.$queryRaw`select s.id::text from person_session s`).toEqual([
     { id: kept.sessionId },
   ]);
   expect(
-    await store.prisma.$queryRaw`select f.failure_count as "count" from sign_in_failure f`,
+    await store.general.$queryRaw`select f.failure_count as "count" from sign_in_failure f`,
   ).toEqual([{ count: 1 }]);
 });

@@ -9,13 +9,13 @@ test('reports whether a kept password still opens the console', async () => {
     email: '',
     password: '',
   };
-  const judge = (): Promise<boolean> => isAdminSignIn(store.prisma, kept);
+  const judge = (): Promise<boolean> => isAdminSignIn(store.general, kept);
 
   expect(await judge()).toBe(true);
-  expect(await isAdminSignIn(store.prisma, { ...kept, password: 'another one' })).toBe(false);
-  expect(await isAdminSignIn(store.prisma, { ...kept, email: 'nobody@x' })).toBe(false);
+  expect(await isAdminSignIn(store.general, { ...kept, password: 'another one' })).toBe(false);
+  expect(await isAdminSignIn(store.general, { ...kept, email: 'nobody@x' })).toBe(false);
 
-  await store.prisma.$queryRaw`update person set role = 'viewer' returning id::text`;
+  await store.general.$queryRaw`update person set role = 'viewer' returning id::text`;
   expect(await judge()).toBe(false);
 
   await makeAdmin(store, { email: kept.email, password: 'chosen by a person' });

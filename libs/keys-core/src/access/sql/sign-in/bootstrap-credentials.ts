@@ -34,17 +34,17 @@ const MAKER = 'bootstrap';
  * @returns where they are; null when nobody knows any more.
  */
 export async function writeFirstCredentials(
-  store: Pick<Store, 'prisma'>,
+  store: Pick<Store, 'general'>,
   file: { readonly path: string; readonly place: string },
 ): Promise<{ readonly outcome: 'written' | 'kept'; readonly place: string | null }> {
-  if (await hasAdminToken(store.prisma)) {
-    return { outcome: 'kept', place: await placeOf(store.prisma) };
+  if (await hasAdminToken(store.general)) {
+    return { outcome: 'kept', place: await placeOf(store.general) };
   }
-  return store.prisma.$transaction(async (tx) => {
+  return store.general.$transaction(async (tx) => {
     // The second one waits here, and then sees the tokens of the first.
     await tx.$executeRaw`lock table api_token in share row exclusive mode`;
     if (await hasAdminToken(tx)) return { outcome: 'kept', place: await placeOf(tx) };
-    await bootstrapCredentials({ prisma: tx }, file.path, { droneIds: [], place: file.place });
+    await bootstrapCredentials({ general: tx }, file.path, { droneIds: [], place: file.place });
     return { outcome: 'written', place: file.place };
   });
 }
@@ -67,7 +67,7 @@ async function placeOf(sql: Sql<'general'>): Promise<string | null> {
  * What else the file holds is kept.
  */
 export async function bootstrapCredentials(
-  store: { readonly prisma: Sql<'general'> },
+  store: { readonly general: Sql<'general'> },
   path: string,
   options: {
     readonly droneIds: readonly string[];
@@ -81,7 +81,7 @@ export async function bootstrapCredentials(
     const droneId = role === 'drone' ? (options.droneIds[0] ?? null) : null;
     const createdBy = options.place === undefined ? MAKER : `${MAKER} ${options.place}`;
     const bindings = role === 'drone' ? (options.bindings ?? UNBOUND) : UNBOUND;
-    secrets[role] = await ensureToken(store.prisma, {
+    secrets[role] = await ensureToken(store.general, {
       ...{ role, droneId, createdBy, bindings },
       secret: known[role],
     });

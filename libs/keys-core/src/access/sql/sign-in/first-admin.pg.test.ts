@@ -22,7 +22,7 @@ describe('ensureFirstAdmin', () => {
 
     expect(first?.email).toBe('admin@leasehold.local');
     expect(second).toBeUndefined();
-    const hash = await hashOf(store.prisma, 'admin@leasehold.local');
+    const hash = await hashOf(store.general, 'admin@leasehold.local');
     expect(await verifyPassword(hash, first?.password ?? '')).toBe(true);
     expect(await verifyPassword(hash, 'something else')).toBe(false);
   });
@@ -61,11 +61,11 @@ describe('makeAdmin', () => {
     const email = 'ada@example.com';
     const triedAt = { email, from: { address: '192.0.2.1' } };
     const first = await makeAdmin(store, { email, password: 'the first password' });
-    await store.prisma.$queryRaw`
+    await store.general.$queryRaw`
       update person set disabled_at = clock_timestamp(), role = 'viewer'
       where email = ${email} returning id::text`;
-    for (let i = 0; i < SIGN_IN_FAILURES_MAX; i += 1) await countSignInTry(store.prisma, triedAt);
-    expect(await countSignInTry(store.prisma, triedAt)).toMatchObject({ outcome: 'locked' });
+    for (let i = 0; i < SIGN_IN_FAILURES_MAX; i += 1) await countSignInTry(store.general, triedAt);
+    expect(await countSignInTry(store.general, triedAt)).toMatchObject({ outcome: 'locked' });
 
     const again = await makeAdmin(store, {
       email: 'ADA@example.com',
@@ -73,9 +73,9 @@ describe('makeAdmin', () => {
     });
 
     expect([first.isNew, again]).toEqual([true, { personId: first.personId, isNew: false }]);
-    expect(await verifyPassword(await hashOf(store.prisma, email), 'another password')).toBe(true);
-    expect(await countSignInTry(store.prisma, triedAt)).toMatchObject({ outcome: 'allowed' });
-    const people = await store.prisma.$queryRaw`
+    expect(await verifyPassword(await hashOf(store.general, email), 'another password')).toBe(true);
+    expect(await countSignInTry(store.general, triedAt)).toMatchObject({ outcome: 'allowed' });
+    const people = await store.general.$queryRaw`
       select p.role, p.disabled_at as "disabledAt" from person p where p.email = ${email}`;
     expect(people).toEqual([{ role: 'admin', disabledAt: null }]);
   });

@@ -16,7 +16,7 @@ export interface AdminSignIn {
   readonly password: string;
 }
 
-type People = Pick<Store, 'prisma'>;
+type People = Pick<Store, 'general'>;
 
 /**
  * Makes an administrator with a new password, unless one can sign in already: then undefined, and
@@ -28,11 +28,11 @@ export async function ensureFirstAdmin(
   input: { readonly email: string; readonly name?: string | undefined },
   keep: (signIn: AdminSignIn) => void = () => undefined,
 ): Promise<AdminSignIn | undefined> {
-  if (await hasActiveAdmin(store.prisma)) return undefined;
+  if (await hasActiveAdmin(store.general)) return undefined;
   const email = input.email.toLowerCase();
   const password = newPassword();
   const passwordHash = await hashPassword(password);
-  const isMade = await store.prisma.$transaction(async (tx) => {
+  const isMade = await store.general.$transaction(async (tx) => {
     const made = await insertFirstAdmin(tx, { email, name: input.name ?? email });
     if (made === undefined) return false;
     await setPassword(tx, made, passwordHash);
@@ -54,7 +54,7 @@ export async function makeAdmin(
 ): Promise<{ personId: string; isNew: boolean }> {
   const email = input.email.toLowerCase();
   const passwordHash = await hashPassword(input.password);
-  return store.prisma.$transaction(async (tx) => {
+  return store.general.$transaction(async (tx) => {
     const made = await upsertAdmin(tx, { email, name: input.name ?? null });
     await setPassword(tx, made.personId, passwordHash);
     await endSessionsOf(tx, made.personId);

@@ -19,8 +19,6 @@ interface GivingUp extends RequestKey, Pick<ReleaseRequest, 'actor' | 'result' |
   readonly onlyUnrepeated?: boolean;
 }
 
-const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
-
 /**
  * Gives up the request with this key: takes its ticket away, or releases the grant that it became.
  * Whatever the outcome, the key is never answered with a grant again. This also holds for a key that
@@ -36,7 +34,7 @@ export async function cancelRequest(
   request: GivingUp,
 ): Promise<CancelOutcome> {
   const left: { released?: Released | undefined; line?: Resource | undefined } = {};
-  const outcome = await store.prisma.$transaction(async (tx): Promise<CancelOutcome> => {
+  const outcome = await store.general.$transaction(async (tx): Promise<CancelOutcome> => {
     const leaseId = await lockRequest(tx, face, request);
     if (leaseId === undefined) return 'not_found';
     left.line = await takeTicket(tx, leaseId);
@@ -46,7 +44,7 @@ export async function cancelRequest(
     left.released = end?.released;
     if (end?.outcome === 'released') return 'released';
     return wasOpen || left.line !== undefined ? 'cancelled' : 'not_found';
-  }, TRANSACTION);
+  });
   if (left.released !== undefined) {
     store.observer.release(face, 'released');
     wakeWaiters(store, left.released);

@@ -21,13 +21,13 @@ async function aHolding(ttlMs: number, hooks: Partial<LeaseUseCase<string>> = {}
 }
 
 const revoked = (kernel: Kernel, leaseId: string, mode: 'graceful' | 'force') =>
-  revoke(kernel.store.prisma, 'lease', [
+  revoke(kernel.store.general, 'lease', [
     { leaseId, mode, abandon: false, actor: 'op', reason: 'r', namespaces: null },
   ]);
 
 /** What has become of the lease, and whether it was ever renewed. */
 async function rowOf({ store }: Kernel): Promise<{ ended: string | null; wasRenewed: boolean }> {
-  const [row] = await store.prisma.$queryRaw<{ ended: string | null; wasRenewed: boolean }[]>`
+  const [row] = await store.general.$queryRaw<{ ended: string | null; wasRenewed: boolean }[]>`
     select end_reason as ended, renewed_at > granted_at as "wasRenewed" from lease`;
   return row ?? { ended: 'no row', wasRenewed: false };
 }
@@ -35,7 +35,7 @@ async function rowOf({ store }: Kernel): Promise<{ ended: string | null; wasRene
 /** Waits until the database's clock is past the time that the lease was granted for. */
 async function untilLate({ store }: Kernel, ttlMs: number): Promise<void> {
   await waitUntil(async () => {
-    const [row] = await store.prisma.$queryRaw<{ isLate: boolean }[]>`
+    const [row] = await store.general.$queryRaw<{ isLate: boolean }[]>`
       select clock_timestamp() > granted_at + ${ttlMs + 300} * interval '1 millisecond' as "isLate"
       from lease`;
     return row?.isLate;

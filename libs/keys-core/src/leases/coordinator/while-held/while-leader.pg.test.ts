@@ -44,7 +44,7 @@ function aController(kernel: Kernel, holder: string) {
 /** Until the lease has been renewed: all others that asked for it have been refused by then. */
 async function renewed({ store }: Kernel): Promise<void> {
   await waitUntil(async () => {
-    const [row] = await store.prisma.$queryRaw<{ isRenewed: boolean }[]>`
+    const [row] = await store.general.$queryRaw<{ isRenewed: boolean }[]>`
       select renewed_at > granted_at as "isRenewed" from lease`;
     return row?.isRenewed;
   });
@@ -63,7 +63,7 @@ async function twoControllers() {
 }
 
 function kindsOf({ store }: Kernel): Promise<unknown[]> {
-  return store.prisma.$queryRaw`select kind, actor, namespace, name from lease_event order by id`;
+  return store.general.$queryRaw`select kind, actor, namespace, name from lease_event order by id`;
 }
 
 describe('work that only one controller does', () => {
@@ -131,10 +131,10 @@ describe('work that only one controller does', () => {
     'passes to another controller when an operator revokes its lease (%s)',
     async (mode) => {
       const { kernel, one, two } = await twoControllers();
-      const [held] = await kernel.store.prisma.$queryRaw<{ leaseId: string }[]>`
+      const [held] = await kernel.store.general.$queryRaw<{ leaseId: string }[]>`
         select lease_id as "leaseId" from lease`;
 
-      await revoke(kernel.store.prisma, 'lease', [
+      await revoke(kernel.store.general, 'lease', [
         { ...{ leaseId: held?.leaseId ?? '', mode, abandon: false }, ...BY_OPERATOR },
       ]);
       await waitUntil(() => two.terms.length > 0);

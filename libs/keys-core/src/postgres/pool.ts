@@ -1,0 +1,108 @@
+/** The connections of one pool, and the statements and transactions that are sent on them. */
+import { connectionOf } from '@leasehold/service-kit/database-url';
+import pg from 'pg';
+import { inTransaction } from './service/pg-database.ts';
+import type { PreparedOptions } from './statements/prepared.ts';
+import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from './sql.ts';
+
+/** What statements in a transaction on a pool are sent with. */
+export interface PoolSql<Pool extends PoolName> extends Sql<Pool> {
+  /** @returns how many rows were changed. */
+  $executeRaw(query: TemplateStringsArray | Fragment, ...values: unknown[]): Promise<number>;
+}
+
+/** Connections to PostgreSQL for the statements of this pool. */
+export interface Pool<Name extends PoolName>
+  extends PoolSql<Name>, Omit<SqlPool<Name>, '$queryRaw'> {
+  /** Runs `work` in one READ COMMITTED transaction, and rolls it back when `work` throws. */
+  $transaction<Result>(work: (tx: PoolSql<Name>) => Promise<Result>): Promise<Result>;
+  /** For libraries with statements of their own. */
+  readonly connections: pg.Pool;
+  /** Ends the connections, each when its statement is done. */
+  close(): Promise<void>;
+}
+
+export interface PoolOptions {
+  readonly databaseUrl: string;
+  /** Connections, at most. */
+  readonly max: number;
+  readonly statementTimeoutMs: number;
+  readonly prepared: PreparedOptions;
+  /** Called when a connection breaks that nobody is using. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** A controller that is paused within a transaction releases its rows after this long. */
+const IDLE_TIMEOUT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+const { builtins, getTypeParser } = pg.types;
+/** As `pg` reads values, but for `int8`: the larger of them are no JavaScript numbers. */
+const TYPES: pg.CustomTypesConfig = {
+  getTypeParser: ((type: typeof builtins.INT8, format: 'text'): unknown =>
+    type === builtins.INT8 ? BigInt : getTypeParser(type, format)) as typeof getTypeParser,
+};
+
+export function openPool<Name extends PoolName>(options: PoolOptions): Pool<Name> {
+  const { nameOf } = options.prepared;
+  const connections = connect(options);
+  let ending: Promise<void> | undefined;
+  const sqlOn = (sender: () => pg.Pool | pg.PoolClient): PoolSql<Name> => {
+    const send = async (
+      query: TemplateStringsArray | Fragment,
+      values: unknown[],
+    ): Promise<pg.QueryResult> => {
+      const statement = statementOf(query, values);
+      const { text } = statement;
+      return sender().query({ name: nameOf?.(text), text, values: statement.values });
+    };
+    return {
+      $queryRaw: async <Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) =>
+        (await send(query, values)).rows as Rows,
+      $executeRaw: async (query, ...values) => (await send(query, values)).rowCount ?? 0,
+    };
+  };
+  return {
+    ...sqlOn(() => connections),
+    $transaction: (work) =>
+      inTransaction({ connect: () => connections.connect() }, (client) => work(sqlOn(client))),
+    connections,
+    close: () => (ending ??= connections.end()),
+  };
+}
+
+function connect({
+  databaseUrl,
+  max,
+  statementTimeoutMs,
+  prepared,
+  onError,
+}: PoolOptions): pg.Pool {
+  // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
+  // that waited for a row was seen to grant it seconds after its client was gone.
+  // Statements of a few rows are never worth compiling: on a fresh database, whose tables have
+  // no statistics, PostgreSQL took seconds to compile a grant of one millisecond.
+  const { connectionString, options } = connectionOf(databaseUrl, [
+    `statement_timeout=${String(statementTimeoutMs)}`,
+    String.raw`default_transaction_isolation=read\ committed`,
+    'jit=off',
+    `idle_in_transaction_session_timeout=${String(IDLE_TIMEOUT_MS)}`,
+    ...prepared.settings,
+  ]);
+  const pool = new pg.Pool({
+    connectionString,
+    options,
+    max,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    types: TYPES,
+  });
+  pool.on('error', onError);
+  // Between being handed out and its caller's first step a connection has no listener of pg's; a
+  // session that ended in that moment, as those of a killed database do, was seen to end the whole
+  // process. Not reported here: the next user of the connection gets the error and reports it.
+  pool.on('connect', (connection) => {
+    connection.on('error', () => undefined);
+  });
+  return pool;
+}
