@@ -30,8 +30,8 @@ const everywhere = {
   maxWorkers: availableParallelism(),
 };
 
-/** They wait more than they work: for PostgreSQL, for processes and for deadlines. */
-const waiting = { maxWorkers: availableParallelism() + 1, sequence: { groupOrder: 1 } };
+/** After the tests that need nothing. */
+const later = { sequence: { groupOrder: 1 } };
 
 const clusterSetup = ['libs/testing/src/postgres/global-setup.ts'];
 
@@ -41,7 +41,7 @@ const oldest = {
   ssr,
   test: {
     ...everywhere,
-    ...waiting,
+    ...later,
     name: 'pg-oldest',
     include: [
       'libs/keys-core/src/postgres/witness/epoch.pg.test.ts',
@@ -58,7 +58,7 @@ const oldest = {
   },
 };
 
-/** Tests of real processes with deadlines that another test beside them could make them miss. */
+/** Tests of real processes with deadlines that several tests beside them could make them miss. */
 const alone = [
   'tools/faults/!(leases-*).process.test.ts',
   'tools/datacenters/cut-off.process.test.ts',
@@ -92,7 +92,7 @@ export default defineConfig({
         ssr,
         test: {
           ...everywhere,
-          ...waiting,
+          ...later,
           name: 'pg',
           include: testsNamed('.pg'),
           globalSetup: clusterSetup,
@@ -106,7 +106,7 @@ export default defineConfig({
         test: {
           ...everywhere,
           ...process,
-          ...waiting,
+          ...later,
           name: 'process',
           include: testsNamed('.process'),
           exclude: [...everywhere.exclude, ...alone],

@@ -53,11 +53,25 @@ const checks = await Promise.all([
 
 await ensureEtcd();
 console.log('\ntests …');
-const tests =
-  wanted.length === 0
-    ? [await vitest('others', ['--project=!unit']), await browserTests()]
-    : [await vitest('wanted', wanted)];
+const tests = wanted.length === 0 ? await allTests() : [await vitest('wanted', wanted)];
 end([...checks.flat(), ...tests]);
+
+/**
+ * Two at a time, one of which works while the other waits: tests of statements beside tests of processes,
+ * then the browser, on one core, beside the tests that wait for deadlines.
+ */
+async function allTests() {
+  const first = await Promise.all([
+    vitest('statements', ['--project=pg', '--project=pg-oldest'], { atOnce: true }),
+    vitest('processes', ['--project=process']),
+  ]);
+  console.log('\ntests of faults, and in a browser …');
+  const second = await Promise.all([
+    vitest('faults', ['--project=alone'], { atOnce: true }),
+    runBrowserTests(['--workers=1']),
+  ]);
+  return [...first, ...second];
+}
 
 function parsed(args) {
   return { long: args.includes('--long'), wanted: args.filter((arg) => arg !== '--long') };
@@ -105,11 +119,6 @@ async function vitest(name, args, options = {}) {
   const report = await readReport(file);
   if (exitCode === 0 || report.failed > 0) return report;
   return { ...report, failed: 1, reason: 'errors outside of tests' };
-}
-
-function browserTests() {
-  console.log('\ntests in a browser …');
-  return runBrowserTests();
 }
 
 function end(outcomes) {
