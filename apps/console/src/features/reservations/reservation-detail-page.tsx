@@ -116,7 +116,7 @@ function Home({ reservation: { links, datacenter } }: { readonly reservation: Re
 
 function MovedTimes({ links }: { readonly links: readonly unknown[] }) {
   return (
-    <span className={classes['quiet']}>
+    <span className="dimmed">
       {links.length === 1 ? 'not moved' : `moved ${counted(links.length - 1, 'time')}`}
     </span>
   );
