@@ -159,9 +159,7 @@ function NotReserved({ of }: { readonly of: readonly string[] }) {
   );
 }
 
-const MoveDialog = lazyDialog('isOpen', () =>
-  import('./move/move-dialog.tsx').then((module) => module.MoveDialog),
-);
+const MoveDialog = lazyDialog('isOpen', () => import('./move/move-dialog.tsx'));
 
 /** Moves the key, or says why it cannot be moved now. */
 function MoveButton({ reservation, grant }: Pick<MoveDialogProps, 'reservation' | 'grant'>) {
