@@ -5,6 +5,7 @@ import {
   KEY_LADDERS,
   LIMITS,
   LeaseError,
+  datacenterProblems,
   fairUseFrom,
   ladderProblems,
   type FairUseConfig,
@@ -19,12 +20,7 @@ import {
   type LogLevel,
 } from '@leasehold/service-kit';
 import { z } from 'zod';
-import {
-  peersConfig,
-  peersEnvironment,
-  peersProblems,
-  type DatacentersConfig,
-} from './peers/peers-config.ts';
+import { peersConfig, peersEnvironment, type DatacentersConfig } from './peers/peers-config.ts';
 import {
   signInConfig,
   signInEnvironment,
@@ -128,7 +124,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     ...rungs,
     ...fairUse.problems,
     ...signInProblems(values),
-    ...peersProblems(values),
+    ...datacenterProblems(values),
   ];
   if (problems.length > 0) throw invalid(problems);
   return {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import {
+  datacenterProblems,
   HEARTBEAT_MS,
   KEY_LADDERS,
   ladderProblems,
@@ -19,7 +20,6 @@ import { z } from 'zod';
 import {
   datacenterConfig,
   datacenterEnvironment,
-  datacenterProblems,
   redactedDatacenters,
 } from './datacenter-config.ts';
 import { CliFailure } from '../failures/failure.ts';
@@ -128,7 +128,7 @@ export function parseConfig(environment: Environment) {
     ...place.problems,
     ...problems.map((problem) => `LEASEHOLD_KEY_*_MS, LEASEHOLD_HEARTBEAT_MS: ${problem}`),
     ...fairUse.problems,
-    ...datacenterProblems(env, env.LEASEHOLD_DATACENTER),
+    ...datacenterProblems(env),
   ];
   if (allProblems.length > 0) throw configFailure(allProblems);
   return {
@@ -192,7 +192,7 @@ function configFailure(problems: readonly string[]): CliFailure {
 export function redactedConfig(config: CliConfig): Record<string, unknown> {
   return {
     ...config,
-    ...redactedDatacenters(config, redactedUrl),
+    ...redactedDatacenters(config),
     databaseUrl: config.databaseUrl === null ? null : redactedUrl(config.databaseUrl),
     urls: config.urls?.map(redactedUrl) ?? null,
     token: config.token === null ? null : 'lh_…',
