@@ -7,25 +7,17 @@ import {
   peersProblem,
   peerSecretsProblem,
 } from '@leasehold/keys-core';
+import { checkedText } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 
 /** The other datacenters and the reservation store, as the command line knows them. */
 export type DatacenterConfig = ReturnType<typeof datacenterConfig>;
 export type EtcdConfig = NonNullable<DatacenterConfig['etcd']>;
 
-const checked = (problemOf: (text: string) => string | undefined) =>
-  z
-    .string()
-    .superRefine((text, context) => {
-      const problem = problemOf(text);
-      if (problem !== undefined) context.addIssue(problem);
-    })
-    .optional();
-
 export const datacenterEnvironment = {
-  LEASEHOLD_PEERS: checked(peersProblem),
-  LEASEHOLD_PEER_TOKEN: checked(peerSecretsProblem),
-  LEASEHOLD_ETCD: checked(endpointsProblem),
+  LEASEHOLD_PEERS: checkedText(peersProblem).optional(),
+  LEASEHOLD_PEER_TOKEN: checkedText(peerSecretsProblem).optional(),
+  LEASEHOLD_ETCD: checkedText(endpointsProblem).optional(),
   LEASEHOLD_ETCD_USER: z.string().optional(),
   LEASEHOLD_ETCD_PASSWORD: z.string().optional(),
   LEASEHOLD_ETCD_CA_FILE: z.string().optional(),

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { checked } from '@leasehold/api/contract';
 import {
   endpointsProblem,
   isPeerSecret,
@@ -9,6 +8,7 @@ import {
   peerSecretsProblem,
 } from '@leasehold/keys-core';
 import type { EtcdOptions } from '@leasehold/keys-core/reservations';
+import { checkedText } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 
 /** Another datacenter, and how it and this one know each other. */
@@ -35,14 +35,14 @@ const notEmpty = z.string().min(1, 'must not be empty').optional();
 
 /** The variables of the configuration; every value that is not valid is named by its variable. */
 export const peersEnvironment = {
-  LEASEHOLD_PEERS: checked(z.string(), peersProblem).optional(),
-  LEASEHOLD_PEER_TOKEN: checked(z.string(), peerSecretsProblem).optional(),
-  LEASEHOLD_ETCD: checked(z.string(), endpointsProblem).optional(),
+  LEASEHOLD_PEERS: checkedText(peersProblem).optional(),
+  LEASEHOLD_PEER_TOKEN: checkedText(peerSecretsProblem).optional(),
+  LEASEHOLD_ETCD: checkedText(endpointsProblem).optional(),
   LEASEHOLD_ETCD_USER: notEmpty,
   LEASEHOLD_ETCD_PASSWORD: notEmpty,
-  LEASEHOLD_ETCD_CA_FILE: checked(z.string(), fileProblem).optional(),
-  LEASEHOLD_ETCD_CERT_FILE: checked(z.string(), fileProblem).optional(),
-  LEASEHOLD_ETCD_KEY_FILE: checked(z.string(), fileProblem).optional(),
+  LEASEHOLD_ETCD_CA_FILE: checkedText(fileProblem).optional(),
+  LEASEHOLD_ETCD_CERT_FILE: checkedText(fileProblem).optional(),
+  LEASEHOLD_ETCD_KEY_FILE: checkedText(fileProblem).optional(),
 };
 
 function fileProblem(path: string): string | undefined {
