@@ -8,21 +8,29 @@ const GLOSSARY = 'docs/glossary.md';
 const CODE = ['.ts', '.tsx', '.mjs'];
 /** Between two words of a phrase: spaces, or the end of a line of a comment or a quotation. */
 const BETWEEN_WORDS = String.raw`\s+(?:(?:\*|//|/\*\*|>|#+)\s+)?`;
+const NOT_WORDS = new RegExp(BETWEEN_WORDS, 'gu');
 const HEADING = '## Words that we do not use';
 /** What stands for a character that is not prose; no word contains it. */
 const BLANK = '\u0001';
 
+/** The words and phrases of the second table, in small letters, with what to write instead. */
+let replacements: ReadonlyMap<string, string>;
 let forbidden: RegExp;
 
 beforeAll(async () => {
-  forbidden = patternOf(wordsOf(await readFile(path.join(ROOT, GLOSSARY), 'utf8')));
+  replacements = replacementsIn(await readFile(path.join(ROOT, GLOSSARY), 'utf8'));
+  forbidden = patternOf([...replacements.keys()]);
 });
 
-/** The words and phrases in the first column of the second table. */
-function wordsOf(glossary: string): string[] {
+function replacementsIn(glossary: string): Map<string, string> {
   const [, table = ''] = glossary.split(HEADING);
-  const rows = [...table.matchAll(/^\| (?<words>[^|]+?) +\|/gmu)].slice(2);
-  return rows.flatMap(({ groups }) => groups?.['words']?.split(', ') ?? []);
+  const rows = [...table.matchAll(/^\| (?<words>[^|]+?) +\| (?<instead>[^|]+?) +\|/gmu)].slice(2);
+  return new Map(
+    rows.flatMap(({ groups }) => {
+      const words = groups?.['words']?.split(', ') ?? [];
+      return words.map((word) => [word, groups?.['instead'] ?? ''] as const);
+    }),
+  );
 }
 
 function patternOf(words: readonly string[]): RegExp {
@@ -58,28 +66,42 @@ function blank(text: string): string {
   return text.replaceAll(/[^\n]/gu, BLANK);
 }
 
-/** `file:line: word` for each forbidden word of a text. */
+/** `file:line: word: write "…"` for each forbidden word of a text. */
 function findWords(file: string, text: string): string[] {
   // Most files contain none, and need not be parsed.
   if (text.search(forbidden) < 0) return [];
   const prose = proseOf(file, text);
   return [...prose.matchAll(forbidden)].map(({ 0: word, index }) => {
     const line = prose.slice(0, index).split('\n').length;
-    return `${file}:${String(line)}: ${word.replaceAll(/\s+/gu, ' ')}`;
+    const found = word.replaceAll(NOT_WORDS, ' ');
+    const instead = replacements.get(found.toLowerCase()) ?? '';
+    return `${file}:${String(line)}: ${found}: write ${instead}`;
   });
 }
 
 describe('a forbidden word', () => {
-  test('is found in comments, in texts and in documents, in any case and over two lines', () => {
-    expect(findWords('a.ts', '// It starts\n// Anew here.')).toEqual(['a.ts:2: Anew']);
-    expect(findWords('a.ts', "const text = 'told as lost';")).toEqual(['a.ts:1: told as']);
-    expect(findWords('a.ts', 'const text = `${id} lies in it`;')).toEqual(['a.ts:1: lies in']);
-    expect(findWords('a.tsx', 'const a = <p>Whoever comes</p>;')).toEqual(['a.tsx:1: Whoever']);
-    expect(findWords('a.ts', '/**\n * It is for\n * good.\n */\nf();')).toEqual([
-      'a.ts:2: for * good',
+  test('is found with its replacement in comments, in texts and in documents, in any case and over two lines', () => {
+    expect(findWords('a.ts', '// It starts\n// Anew here.')).toEqual([
+      'a.ts:2: Anew: write again; "starts over"; "refresh"',
     ]);
-    expect(findWords('a.md', 'One\nsays\nso.\n')).toEqual(['a.md:2: says so']);
-    expect(findWords('a.md', '```ts\nf(); // anew\n```\n')).toEqual(['a.md:2: anew']);
+    expect(findWords('a.ts', "const text = 'told as lost';")).toEqual([
+      'a.ts:1: told as: write reported as',
+    ]);
+    expect(findWords('a.ts', 'const text = `${id} lies in it`;')).toEqual([
+      'a.ts:1: lies in: write is in, are in',
+    ]);
+    expect(findWords('a.tsx', 'const a = <p>But for me</p>;')).toEqual([
+      'a.tsx:1: But for: write except for',
+    ]);
+    expect(findWords('a.ts', '/**\n * It is for\n * good.\n */\nf();')).toEqual([
+      'a.ts:2: for good: write permanently, finally',
+    ]);
+    expect(findWords('a.md', 'One\nsays\nso.\n')).toEqual([
+      'a.md:2: says so: write reports it, records it, shows it',
+    ]);
+    expect(findWords('a.md', '```ts\nf(); // upon\n```\n')).toEqual([
+      'a.md:2: upon: write on, when',
+    ]);
   });
 
   test('is not found in names, in paths of imports and as a part of a word', () => {

@@ -10,6 +10,10 @@ const TITLES = ['Follow a connect', 'Follow a renewal', 'Follow a waiting acquir
 const STEPS_MIN = 8;
 const STEPS_MAX = 14;
 
+/** A connect is short: from its procedure to the statement that starts the backend. */
+const CONNECT = { title: 'Follow a connect', from: 'keysRouter.connect', to: 'spawn' };
+const CONNECT_STEPS_MAX = 9;
+
 /** Which files run in which process. A statement runs in PostgreSQL, whichever process sends it. */
 const RUNS_IN: Record<string, RegExp> = {
   client: /^libs\/client\/src\//u,
@@ -51,9 +55,19 @@ function problemsOf(text: string): string[] {
   return [
     ...missing.map((title) => `there is no list "${title}"`),
     ...lists.flatMap(({ title, items }) =>
-      listProblems(items).map((problem) => `${title}: ${problem}`),
+      [...listProblems(items), ...(title === CONNECT.title ? connectProblems(items) : [])].map(
+        (problem) => `${title}: ${problem}`,
+      ),
     ),
   ];
+}
+
+function connectProblems(items: readonly string[]): string[] {
+  const names = items.map((item) => STEP.exec(item)?.groups?.['name']);
+  const [from, to] = [names.indexOf(CONNECT.from), names.indexOf(CONNECT.to)];
+  const count = to - from + 1;
+  if (from >= 0 && to >= from && count <= CONNECT_STEPS_MAX) return [];
+  return [`has ${String(count)} steps from ${CONNECT.from} to ${CONNECT.to}`];
 }
 
 function listProblems(items: readonly string[]): string[] {
@@ -164,6 +178,12 @@ test.each([
     'lease_unexpired',
     'lease_over',
     'does not declare lease_over',
+  ],
+  [
+    'a connect with more than nine steps to the start of its backend',
+    /^5\. .*\n(?: .*\n)*/mu,
+    '$&$&$&$&',
+    'has 10 steps from keysRouter.connect to spawn',
   ],
   ['another process', '(warden)', '(agent)', 'warden/warden.ts does not run in "agent"'],
 ])('%s is found', (_case, part, replacement, problem) => {

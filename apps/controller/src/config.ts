@@ -1,10 +1,11 @@
 import { resolve } from 'node:path';
-import { checked, datacenterSchema } from '@leasehold/api/contract';
+import { datacenterSchema } from '@leasehold/api/contract';
 import {
   HEARTBEAT_MS,
   KEY_LADDERS,
   LIMITS,
   LeaseError,
+  datacenterProblems,
   fairUseFrom,
   ladderProblems,
   type FairUseConfig,
@@ -12,19 +13,13 @@ import {
 } from '@leasehold/keys-core';
 import {
   databasePlaceOf,
-  LOG_LEVELS,
   parseEnvironment,
-  schemaProblem,
   type Environment,
   type LogLevel,
 } from '@leasehold/service-kit';
+import { controllerVariables, wholeNumber } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
-import {
-  peersConfig,
-  peersEnvironment,
-  peersProblems,
-  type DatacentersConfig,
-} from './peers/peers-config.ts';
+import { peersConfig, peersEnvironment, type DatacentersConfig } from './peers/peers-config.ts';
 import {
   signInConfig,
   signInEnvironment,
@@ -60,44 +55,10 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
-function wholeNumber(bounds: { min: number; max: number }): z.ZodType<number> {
-  const { min, max } = bounds;
-  return z
-    .string()
-    .refine((text) => /^\d{1,12}$/u.test(text) && Number(text) >= min && Number(text) <= max, {
-      error: `must be a whole number from ${String(min)} to ${String(max)}`,
-    })
-    .transform(Number);
-}
-
-const DAY_MS = 86_400_000;
-const rungMs = wholeNumber({ min: 1, max: DAY_MS }).optional();
-
 const environmentSchema = z.object({
-  DATABASE_URL: z
-    .url({ protocol: /^postgres(?:ql)?$/u, error: 'must be a postgresql:// URL' })
-    .optional(),
-  LEASEHOLD_SCHEMA: checked(z.string(), schemaProblem).optional(),
-  LEASEHOLD_HOME: z.string().min(1, 'must not be empty').default('.leasehold'),
-  LEASEHOLD_HOST: z.string().min(1, 'must not be empty').default('127.0.0.1'),
-  LEASEHOLD_PORT: wholeNumber({ min: 0, max: 65_535 }).default(4_600),
+  ...controllerVariables,
   LEASEHOLD_DATACENTER: datacenterSchema.default('local'),
-  LEASEHOLD_PRESET: z
-    .enum(['standard', 'fast'], { error: 'must be standard or fast' })
-    .default('standard'),
-  LEASEHOLD_KEY_RENEW_MS: rungMs,
-  LEASEHOLD_KEY_SOFT_MS: rungMs,
-  LEASEHOLD_KEY_HARD_MS: rungMs,
-  LEASEHOLD_KEY_EXPIRE_MS: rungMs,
-  LEASEHOLD_HEARTBEAT_MS: wholeNumber({ min: 100, max: DAY_MS }).optional(),
-  LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber({
-    min: LIMITS.ttlMsMin,
-    max: LIMITS.ttlMsMax,
-  }).default(60_000),
-  LEASEHOLD_EVENT_RETENTION_DAYS: wholeNumber({ min: 1, max: 3_650 }).default(30),
-  LEASEHOLD_LOG_LEVEL: z
-    .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
-    .default('info'),
+  LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(LIMITS.ttlMsMin, LIMITS.ttlMsMax).default(60_000),
   ...signInEnvironment,
   ...peersEnvironment,
 });
@@ -128,7 +89,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     ...rungs,
     ...fairUse.problems,
     ...signInProblems(values),
-    ...peersProblems(values),
+    ...datacenterProblems(values),
   ];
   if (problems.length > 0) throw invalid(problems);
   return {

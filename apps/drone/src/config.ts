@@ -7,13 +7,8 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { datacenterSchema, envNameSchema, idSchema } from '@leasehold/api/contract';
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
-import {
-  LOG_LEVELS,
-  parseEnvironment,
-  type Environment,
-  type ParsedEnvironment,
-} from '@leasehold/service-kit';
-import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
+import { parseEnvironment, type Environment, type ParsedEnvironment } from '@leasehold/service-kit';
+import { controllerUrlArray, controllerUrls, logLevel } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 import { isForbiddenEnvName } from './agent/backend/backend-env.ts';
 import { systemUsers, usersOf, type UserSources } from './program-users.ts';
@@ -99,17 +94,6 @@ const programSchema = z.strictObject({
     .default([]),
 });
 
-/** A list with commas in the environment, an array in the file. */
-function controllerUrlsSchema(listSchema: z.ZodType<string | string[]>) {
-  return listSchema
-    .superRefine((list, context) => {
-      const problem = controllerUrlsProblem(list);
-      if (problem !== undefined) context.addIssue(problem);
-    })
-    .transform(controllerUrlsOf)
-    .optional();
-}
-
 const rangeOf = (numberSchema: z.ZodNumber) =>
   z
     .strictObject({ from: numberSchema, to: numberSchema })
@@ -117,7 +101,7 @@ const rangeOf = (numberSchema: z.ZodNumber) =>
 
 const fileSchema = z.strictObject({
   droneId: idSchema,
-  controllerUrls: controllerUrlsSchema(z.array(z.string())),
+  controllerUrls: controllerUrlArray.optional(),
   stateDir: z.string().min(1).optional(),
   capacity: z.number().int().min(0).max(100_000).default(100),
   /** Where backends listen and are reached. */
@@ -138,7 +122,7 @@ const fileSchema = z.strictObject({
 });
 
 const environmentSchema = z.object({
-  LEASEHOLD_URL: controllerUrlsSchema(z.string()),
+  LEASEHOLD_URL: controllerUrls.optional(),
   LEASEHOLD_TOKEN: z
     .string({
       error:
@@ -147,7 +131,7 @@ const environmentSchema = z.object({
     .regex(/^lh_[A-Za-z0-9_-]{16,}$/u, 'must be a token that begins with lh_'),
   LEASEHOLD_DATACENTER: datacenterSchema.default('local'),
   LEASEHOLD_HOME: z.string().min(1).default('.leasehold'),
-  LEASEHOLD_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
+  LEASEHOLD_LOG_LEVEL: logLevel,
 });
 
 /** A program as the drone runs it. */

@@ -10,7 +10,7 @@ import type {
   TokenService,
 } from '@leasehold/keys-core/access';
 import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
-import type { EventFilter, EventHead, EventListInput, InTurn } from '@leasehold/keys-core/events';
+import type { EventHead, EventListInput, EventStream } from '@leasehold/keys-core/events';
 import type { Access } from './access/access.ts';
 import type { BulkService } from '@leasehold/keys-core/bulk';
 import type { DatacenterService } from './services/datacenters.ts';
@@ -35,11 +35,7 @@ export interface EventService {
    * @throws {LeaseError} `events.compacted`, `events.other_epoch`, `request.invalid`.
    */
   watch(
-    request: {
-      readonly afterId?: string | undefined;
-      readonly filter: EventFilter;
-      readonly inTurn?: InTurn | undefined;
-    },
+    from: Parameters<EventStream['open']>[0],
     signal: AbortSignal,
   ): Promise<AsyncIterable<EventView>>;
 }

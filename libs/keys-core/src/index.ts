@@ -93,6 +93,15 @@ export {
   statusRank,
   isStopping,
 } from './kernel/fleet/backend-state.ts';
+export {
+  datacenterProblems,
+  endpointsProblem,
+  isPeerSecret,
+  listEntries,
+  listItems,
+  peersProblem,
+  peerSecretsProblem,
+} from './kernel/resource/datacenter-list.ts';
 export { backoffMs } from './holder/backoff.ts';
 export { type KeeperEffect, LeaseKeeper, isFirstGrantPlausible } from './holder/lease-keeper.ts';
 export type {

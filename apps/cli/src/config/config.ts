@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import {
+  datacenterProblems,
   HEARTBEAT_MS,
   KEY_LADDERS,
   ladderProblems,
@@ -7,19 +8,18 @@ import {
   type Ladder,
   fairUseFrom,
 } from '@leasehold/keys-core';
+import { databasePlaceOf, parseEnvironment, type Environment } from '@leasehold/service-kit';
 import {
-  databasePlaceOf,
-  LOG_LEVELS,
-  parseEnvironment,
-  schemaProblem,
-  type Environment,
-} from '@leasehold/service-kit';
-import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
+  controllerUrls,
+  controllerVariables,
+  origin,
+  port,
+  wholeNumber,
+} from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 import {
   datacenterConfig,
   datacenterEnvironment,
-  datacenterProblems,
   redactedDatacenters,
 } from './datacenter-config.ts';
 import { CliFailure } from '../failures/failure.ts';
@@ -33,75 +33,17 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
-const wholeNumber = (what: string, min: number, max: number): z.ZodType<number> =>
-  z
-    .string()
-    .refine((text) => /^\d{1,12}$/u.test(text) && Number(text) >= min && Number(text) <= max, {
-      message: `must be ${what}, from ${String(min)} to ${String(max)}`,
-    })
-    .transform(Number);
-
-/** A rung of the ladder: a day at most, as for every lease. */
-const rungMs = wholeNumber('a whole number of milliseconds', 1, 86_400_000).optional();
-
-const isUrlOf = (text: string, protocols: readonly string[]): boolean =>
-  URL.canParse(text) && protocols.includes(new URL(text).protocol);
-
-/** An origin has no path, not even a slash. */
-const isOrigin = (text: string): boolean =>
-  isUrlOf(text, ['http:', 'https:']) && new URL(text).origin === text.toLowerCase();
-
-const PORT_MAX = 65_535;
-const port = wholeNumber('a port', 0, PORT_MAX);
-
 const environmentSchema = z.object({
-  DATABASE_URL: z
-    .string()
-    .refine((text) => isUrlOf(text, ['postgres:', 'postgresql:']), 'must be a postgresql:// URL')
-    .optional(),
-  LEASEHOLD_SCHEMA: z
-    .string()
-    .superRefine((name, context) => {
-      const problem = schemaProblem(name);
-      if (problem !== undefined) context.addIssue(problem);
-    })
-    .optional(),
-  LEASEHOLD_HOME: z.string().default('.leasehold'),
-  LEASEHOLD_HOST: z.string().default('127.0.0.1'),
-  LEASEHOLD_PORT: port.default(4_600),
+  ...controllerVariables,
   LEASEHOLD_CONSOLE_PORT: port.optional(),
-  LEASEHOLD_CONSOLE_ORIGIN: z
-    .string()
-    .refine(isOrigin, 'must be an origin, as in https://console.example.com: no path, no slash')
-    .optional(),
+  LEASEHOLD_CONSOLE_ORIGIN: origin.optional(),
   LEASEHOLD_DATACENTER: z
     .string()
     .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"')
     .default('local'),
   ...datacenterEnvironment,
-  LEASEHOLD_PRESET: z.enum(['standard', 'fast'], 'must be standard or fast').default('standard'),
-  LEASEHOLD_KEY_RENEW_MS: rungMs,
-  LEASEHOLD_KEY_SOFT_MS: rungMs,
-  LEASEHOLD_KEY_HARD_MS: rungMs,
-  LEASEHOLD_KEY_EXPIRE_MS: rungMs,
-  LEASEHOLD_HEARTBEAT_MS: rungMs,
-  LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(
-    'a whole number of milliseconds',
-    LIMITS.ttlMsMin,
-    LIMITS.ttlMsMax,
-  ).default(60_000),
-  LEASEHOLD_EVENT_RETENTION_DAYS: wholeNumber('a number of days', 1, 3_650).default(30),
-  LEASEHOLD_LOG_LEVEL: z
-    .enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`)
-    .default('info'),
-  LEASEHOLD_URL: z
-    .string()
-    .superRefine((list, context) => {
-      const problem = controllerUrlsProblem(list);
-      if (problem !== undefined) context.addIssue(problem);
-    })
-    .transform(controllerUrlsOf)
-    .optional(),
+  LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(LIMITS.ttlMsMin, LIMITS.ttlMsMax).default(60_000),
+  LEASEHOLD_URL: controllerUrls.optional(),
   LEASEHOLD_TOKEN: z
     .string()
     .regex(/^lh_[A-Za-z0-9_-]{43}$/u, 'must be a token, lh_ and 43 characters')
@@ -128,7 +70,7 @@ export function parseConfig(environment: Environment) {
     ...place.problems,
     ...problems.map((problem) => `LEASEHOLD_KEY_*_MS, LEASEHOLD_HEARTBEAT_MS: ${problem}`),
     ...fairUse.problems,
-    ...datacenterProblems(env, env.LEASEHOLD_DATACENTER),
+    ...datacenterProblems(env),
   ];
   if (allProblems.length > 0) throw configFailure(allProblems);
   return {
@@ -170,6 +112,8 @@ function ladderOf(env: Values): Ladder {
   };
 }
 
+const PORT_MAX = 65_535;
+
 /** One above the controller's, unless it is set. */
 function consolePortOf(env: Values): number {
   const besides = env.LEASEHOLD_PORT === 0 ? 0 : env.LEASEHOLD_PORT + 1;
@@ -192,7 +136,7 @@ function configFailure(problems: readonly string[]): CliFailure {
 export function redactedConfig(config: CliConfig): Record<string, unknown> {
   return {
     ...config,
-    ...redactedDatacenters(config, redactedUrl),
+    ...redactedDatacenters(config),
     databaseUrl: config.databaseUrl === null ? null : redactedUrl(config.databaseUrl),
     urls: config.urls?.map(redactedUrl) ?? null,
     token: config.token === null ? null : 'lh_…',

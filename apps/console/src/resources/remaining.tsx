@@ -15,7 +15,7 @@ export function Remaining({
 }: Pick<GrantView, 'phase' | 'renewedAt' | 'expiresAt' | 'asOf'>) {
   const nowMs = useDatabaseNow() ?? Date.parse(asOf);
   const isStale = useStaleSince() !== null;
-  if (phase === 'free') return <span className={classes['none']}>–</span>;
+  if (phase === 'free') return <span className="dimmed">–</span>;
   const remainingMs = Date.parse(expiresAt) - nowMs;
   const wholeMs = Math.max(1, Date.parse(expiresAt) - Date.parse(renewedAt));
   const share = Math.min(1, Math.max(0, remainingMs / wholeMs));
@@ -28,7 +28,7 @@ export function Remaining({
           style={{ transform: `scaleX(${String(share)})` }}
         />
       </span>
-      <span className={classes['text']}>{remainingText(remainingMs)}</span>
+      <span>{remainingText(remainingMs)}</span>
     </span>
   );
 }

@@ -1,11 +1,6 @@
 import { LeaseError } from '@leasehold/keys-core';
-import {
-  LOG_LEVELS,
-  parseEnvironment,
-  type Environment,
-  type LogLevel,
-} from '@leasehold/service-kit';
-import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
+import { parseEnvironment, type Environment, type LogLevel } from '@leasehold/service-kit';
+import { controllerUrls, listOf, logLevel, origin, port } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 import { isTrustedProxy } from './pass-through/forwarded-for.ts';
 
@@ -33,46 +28,13 @@ export function setProductionMode(): void {
   Object.assign(process.env, { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' });
 }
 
-const PORT_MAX = 65_535;
 const PROXIES_MAX = 100;
-const PROTOCOLS = ['http:', 'https:'];
-
-function isUrl(text: string): boolean {
-  return URL.canParse(text) && PROTOCOLS.includes(new URL(text).protocol);
-}
-
-function isOrigin(text: string): boolean {
-  return isUrl(text) && new URL(text).origin === text.toLowerCase();
-}
-
-function listOf(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
-}
 
 const environmentSchema = z.object({
   LEASEHOLD_HOST: z.string().default('127.0.0.1'),
-  LEASEHOLD_CONSOLE_PORT: z
-    .string()
-    .refine((text) => /^\d{1,5}$/u.test(text) && Number(text) <= PORT_MAX, {
-      error: `must be a whole number from 0 to ${String(PORT_MAX)}`,
-    })
-    .transform(Number)
-    .default(4_601),
-  LEASEHOLD_URL: z
-    .string()
-    .superRefine((list, context) => {
-      const problem = controllerUrlsProblem(list);
-      if (problem !== undefined) context.addIssue(problem);
-    })
-    .default('http://127.0.0.1:4600')
-    .transform(controllerUrlsOf),
-  LEASEHOLD_CONSOLE_ORIGIN: z
-    .string()
-    .refine(isOrigin, 'must be an origin, as in https://console.example.com: no path, no slash')
-    .optional(),
+  LEASEHOLD_CONSOLE_PORT: port.default(4_601),
+  LEASEHOLD_URL: controllerUrls.default(['http://127.0.0.1:4600']),
+  LEASEHOLD_CONSOLE_ORIGIN: origin.optional(),
   LEASEHOLD_TRUSTED_PROXIES: z
     .string()
     .transform(listOf)
@@ -81,9 +43,7 @@ const environmentSchema = z.object({
       `must be a list of at most ${String(PROXIES_MAX)} addresses and networks, as in 10.0.0.0/8,::1`,
     )
     .default([]),
-  LEASEHOLD_LOG_LEVEL: z
-    .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
-    .default('info'),
+  LEASEHOLD_LOG_LEVEL: logLevel,
 });
 
 /**

@@ -1,3 +1,4 @@
+import { isHttpUrl, listOf, origin } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 import { isTrustedProxy } from '../http/source-address.ts';
 
@@ -33,24 +34,9 @@ const SECRET_LENGTH_MIN = 32;
 const SECRET_LENGTH_MAX = 1_024;
 const PROXIES_MAX = 100;
 
-const isHttpUrl = (text: string): boolean =>
-  URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
-
-const isOrigin = (text: string): boolean =>
-  isHttpUrl(text) && new URL(text).origin === text.toLowerCase();
-
-const listOf = (text: string): string[] =>
-  text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
-
 /** The variables of the configuration; every value that is not valid is named by its variable. */
 export const signInEnvironment = {
-  LEASEHOLD_CONSOLE_ORIGIN: z
-    .string()
-    .refine(isOrigin, 'must be an origin, as in https://console.example.com: no path, no slash')
-    .default(SIGN_IN_DEFAULTS.consoleOrigin),
+  LEASEHOLD_CONSOLE_ORIGIN: origin.default(SIGN_IN_DEFAULTS.consoleOrigin),
   LEASEHOLD_AUTH_SECRET: z
     .string()
     .min(SECRET_LENGTH_MIN, `must have at least ${String(SECRET_LENGTH_MIN)} characters`)

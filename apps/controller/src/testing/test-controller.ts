@@ -8,6 +8,7 @@ import {
   HEARTBEAT_MS,
   KEY_LADDERS,
   type FairUseConfig,
+  type IdSource,
   type Role,
 } from '@leasehold/keys-core';
 import { insertToken, newTokenSecret, type NewToken } from '@leasehold/keys-core/access';
@@ -33,6 +34,7 @@ interface TestControllerOptions {
   readonly databaseUrl?: string;
   readonly port?: number;
   readonly log?: Logger;
+  readonly ids?: IdSource;
   readonly signIn?: Partial<SignInConfig>;
   readonly datacenter?: string;
   readonly datacenters?: DatacentersConfig;
@@ -88,7 +90,7 @@ export async function openTestController(
     },
     {
       clock: createBootClock(),
-      ids: systemIds(),
+      ids: options.ids ?? systemIds(),
       log: options.log ?? createLogger({ name: 'controller', level: 'silent' }),
     },
   );

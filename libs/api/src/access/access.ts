@@ -9,20 +9,14 @@ import {
   type Role,
   type Caller,
 } from '@leasehold/keys-core';
+import type { SessionAccess } from '@leasehold/keys-core/access';
 import type { z } from 'zod';
 import type { peerCallerSchema } from '../contract/peers.ts';
 
 /** Somebody who has signed in to the console, and the session that they act in. */
-export interface PersonSession {
-  readonly sessionId: string;
-  readonly personId: string;
-  readonly email: string;
-  readonly name: string;
-  /** How the person signs in: someone without a password cannot change it. */
-  readonly signInMethods: readonly ('password' | 'oidc')[];
+export interface PersonSession extends Omit<SessionAccess, 'role'> {
   /** Sent with the session's mutations, so that no other site can make them. */
   readonly csrfToken: string;
-  readonly expiresAt: string;
 }
 
 /** The caller itself, as it is told, and what a browser needs for further requests. */

@@ -1,5 +1,6 @@
 /** The errors of acquiring and holding a lease. */
 import { resourceText } from '@leasehold/keys-core';
+import type { HeldAnswer } from '@leasehold/keys-core/leases';
 import { LeaseholdCallError } from '../transport/call-errors.ts';
 
 /** The name of a lease or an environment; `face` is its kind. */
@@ -14,22 +15,8 @@ export function scopeText({ namespace, key }: LeaseScope): string {
   return resourceText({ namespace: namespace.join('.'), name: key });
 }
 
-/** Who holds the requested lease. */
-export interface HeldBy {
-  /** The holder, or the first caller in line when nobody holds it. */
-  readonly by: string;
-  /** The start of the grant: an ISO-8601 instant of the database's clock. */
-  readonly since: string;
-  /** The time until its expiry, without a renewal; 0 for the head of a line. Milliseconds. */
-  readonly remainingMs: number;
-  /** How long the caller waited in line. Milliseconds. */
-  readonly waitedMs: number;
-  readonly comment: string | null;
-  /** What an environment is leased for; null for a lease. */
-  readonly action: string | null;
-  /** How many callers wait in line. */
-  readonly waiters: number;
-}
+/** Who holds the requested lease, since when, and how many wait for it. */
+export type HeldBy = Omit<HeldAnswer, 'outcome' | 'isExpiryUnconfirmed'>;
 
 abstract class HeldError extends LeaseholdCallError {
   readonly scope: LeaseScope;

@@ -44,6 +44,7 @@ export {
   endSessionsOf,
   personSessionsInForce,
   readSessionEpoch,
+  type SessionAccess,
   SESSION_DAYS_MAX,
 } from './sql/people/person-sessions.ts';
 export {

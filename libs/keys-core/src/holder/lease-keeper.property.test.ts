@@ -143,7 +143,7 @@ function play(history: History): Witness {
   return witness;
 }
 
-describe('lease keeper, with clocks 10 % apart, and replies lost, late, repeated and out of order', () => {
+describe('F6 F10 lease keeper, with clocks 10 % apart, and replies lost, late, repeated and out of order', () => {
   test('C24 C23 I8 never acts once the grant can be given away', () => {
     fc.assert(
       fc.property(historyArbitrary, (history) => {

@@ -13,6 +13,7 @@ export {
   type LeaseDeadlines,
   type LeaseRenewResult,
   type LeaseService,
+  type ReleaseInput,
   type RevocationNotice,
 } from './lease-types.ts';
 export {

@@ -1,13 +1,5 @@
 import { LeaseError } from '../kernel/errors/index.ts';
-import type { ReservationKey } from '../kernel/resource/reservation.ts';
-import type { ReservationStatus } from './sql/activate.ts';
-import type { Caller } from '../kernel/face-types.ts';
-import type {
-  MoveInput,
-  Moved,
-  PeerConnectInput,
-  PeerConnectOutcome,
-} from './reservation-types.ts';
+import type { ReservationService } from './reservation-types.ts';
 
 /**
  * Another datacenter's controllers. Every method throws `reservation.datacenter_unreachable`, with
@@ -18,15 +10,10 @@ export interface Peer {
   readonly datacenter: string;
   /** @throws {LeaseError} `reservation.datacenter_unreachable` while it is known to be unreachable. */
   assertReachable(): void;
-  connect(
-    input: PeerConnectInput,
-    caller: Caller,
-    signal: AbortSignal,
-  ): Promise<PeerConnectOutcome>;
-  /** The status of a reservation in its datacenter, which activates it if it can prove it. */
-  reservationStatus(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
+  readonly connect: ReservationService['connectHere'];
+  readonly reservationStatus: ReservationService['reservationStatus'];
   /** Moves a key that lives there. */
-  move(input: MoveInput, caller: Caller): Promise<Moved>;
+  readonly move: ReservationService['moveHere'];
 }
 
 /** The other datacenters, by name. */

@@ -21,9 +21,7 @@ import { IconChevronDown } from '@tabler/icons-react';
 import dynamic from 'next/dynamic';
 import { useOpener } from '~/ui/menus/use-opener.ts';
 
-const AuditDialog = lazyDialog('entry', () =>
-  import('./audit-dialog.tsx').then((module) => module.AuditDialog),
-);
+const AuditDialog = lazyDialog('entry', () => import('./audit-dialog.tsx'));
 
 /** The audit makes no events. */
 const EVERY_MS = 5_000;

@@ -47,7 +47,7 @@ function HolderCell({ item }: { readonly item: KeyItem }) {
   if (isOver && droneId === null) return '–';
   if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
     return (
-      <span className={classes['quiet']} title={`Last held by ${holder}`}>
+      <span className="dimmed" title={`Last held by ${holder}`}>
         last <bdi className="mono">{holder}</bdi>
       </span>
     );

@@ -52,12 +52,10 @@ const COLUMNS: Column<LeaseDeclaration>[] = [
   )),
   column('TTL', { align: 'end', from: 'sm' }, (one) => duration(one.ttlMs)),
   column('Held', { align: 'end' }, (one) => (
-    <span className={one.held > 0 ? undefined : classes['quiet']}>{count(one.held)}</span>
+    <span className={one.held > 0 ? undefined : 'dimmed'}>{count(one.held)}</span>
   )),
   column('Waiting', { align: 'end' }, (one) => (
-    <span className={one.waiting > 0 ? classes['waiting'] : classes['quiet']}>
-      {count(one.waiting)}
-    </span>
+    <span className={one.waiting > 0 ? classes['waiting'] : 'dimmed'}>{count(one.waiting)}</span>
   )),
   column('Declared', { from: 'lg' }, (one) => <RelativeTime at={one.declaredAt} />),
 ];

@@ -38,10 +38,7 @@ export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
     );
   }
   return (
-    <span
-      className={`${classes['holder'] ?? ''} ${classes['quiet'] ?? ''}`}
-      title={`Last held by ${lease.holder}`}
-    >
+    <span className={`${classes['holder'] ?? ''} dimmed`} title={`Last held by ${lease.holder}`}>
       last <bdi className="mono">{lease.holder}</bdi>
     </span>
   );
@@ -49,7 +46,7 @@ export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
 
 /** The holder's comment; pale for a free lease. */
 export function CommentCell({ lease }: { readonly lease: LeaseItem }) {
-  const tone = isTaken(lease) ? '' : (classes['quiet'] ?? '');
+  const tone = isTaken(lease) ? '' : 'dimmed';
   return (
     <span className={`${classes['comment'] ?? ''} ${tone}`} dir="auto" title={lease.comment ?? ''}>
       {lease.comment ?? '–'}
@@ -69,7 +66,7 @@ export const LEASE_COLUMNS: Column<LeaseItem>[] = [
   column('Comment', { from: 'lg', isFilling: true }, (lease) => <CommentCell lease={lease} />),
   column('Remaining', { sort: 'expiresAt' }, (lease) => <Remaining {...lease} />),
   column('Waiting', { from: 'sm', align: 'end' }, (lease) => (
-    <span className={lease.waiters > 0 ? classes['waiting'] : classes['quiet']}>
+    <span className={lease.waiters > 0 ? classes['waiting'] : 'dimmed'}>
       {count(lease.waiters)}
     </span>
   )),

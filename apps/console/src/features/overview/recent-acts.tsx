@@ -49,11 +49,9 @@ export function RecentActs() {
               <li key={act.id}>
                 <span>
                   <strong>{act.action}</strong> <span className="mono">{actTarget(act)}</span>
-                  {act.reason === null ? null : (
-                    <span className={classes['reason']}> “{act.reason}”</span>
-                  )}
+                  {act.reason === null ? null : <span className="dimmed"> “{act.reason}”</span>}
                 </span>
-                <span className={classes['who']}>
+                <span className="small-print">
                   {act.actor} · <RelativeTime at={act.at} />
                 </span>
               </li>

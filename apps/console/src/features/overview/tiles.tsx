@@ -87,9 +87,9 @@ function Tile({
 }) {
   return (
     <Link href={href} className={classes['tile']} data-tone={tone}>
-      <span className={classes['tile-label']}>{label}</span>
+      <span className="small-print">{label}</span>
       <span className={classes['tile-value']}>{value}</span>
-      <span className={classes['tile-more']}>{children}</span>
+      <span className="small-print">{children}</span>
     </Link>
   );
 }

@@ -116,7 +116,7 @@ function Home({ reservation: { links, datacenter } }: { readonly reservation: Re
 
 function MovedTimes({ links }: { readonly links: readonly unknown[] }) {
   return (
-    <span className={classes['quiet']}>
+    <span className="dimmed">
       {links.length === 1 ? 'not moved' : `moved ${counted(links.length - 1, 'time')}`}
     </span>
   );
@@ -159,9 +159,7 @@ function NotReserved({ of }: { readonly of: readonly string[] }) {
   );
 }
 
-const MoveDialog = lazyDialog('isOpen', () =>
-  import('./move/move-dialog.tsx').then((module) => module.MoveDialog),
-);
+const MoveDialog = lazyDialog('isOpen', () => import('./move/move-dialog.tsx'));
 
 /** Moves the key, or says why it cannot be moved now. */
 function MoveButton({ reservation, grant }: Pick<MoveDialogProps, 'reservation' | 'grant'>) {

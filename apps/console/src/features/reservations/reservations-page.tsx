@@ -29,9 +29,7 @@ import {
   reservationSearchProblems,
 } from './reservation-search.ts';
 
-const ReserveDialog = lazyDialog('isOpen', () =>
-  import('./reserve-dialog.tsx').then((module) => module.ReserveDialog),
-);
+const ReserveDialog = lazyDialog('isOpen', () => import('./reserve-dialog.tsx'));
 
 const STATE_OPTIONS = LISTED_STATES.map((value) => ({
   value,

@@ -5,13 +5,9 @@ import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { whyNotActable, type GrantFace, type GrantView } from '../grant-view.ts';
 
-const BlockDialog = lazyDialog('isOpen', () =>
-  import('./block-dialog.tsx').then((module) => module.BlockDialog),
-);
+const BlockDialog = lazyDialog('isOpen', () => import('./block-dialog.tsx'));
 
-const RevokeDialog = lazyDialog('isOpen', () =>
-  import('./revoke/revoke-dialog.tsx').then((module) => module.RevokeDialog),
-);
+const RevokeDialog = lazyDialog('isOpen', () => import('./revoke/revoke-dialog.tsx'));
 
 /** What can be done about a grant; disabled with the reason where it cannot. */
 export function GrantActions({

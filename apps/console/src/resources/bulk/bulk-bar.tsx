@@ -12,9 +12,7 @@ import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
 import { useBulkId } from './use-bulk.ts';
 import classes from './bulk.module.css';
 
-const BulkDialog = lazyDialog('action', () =>
-  import('./bulk-dialog.tsx').then((module) => module.BulkDialog),
-);
+const BulkDialog = lazyDialog('action', () => import('./bulk-dialog.tsx'));
 
 /** What can be done to the chosen rows; stands at the foot of the page. */
 export function BulkBar({

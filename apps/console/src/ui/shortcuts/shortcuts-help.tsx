@@ -8,9 +8,7 @@ import {
   useShortcut,
 } from './use-shortcut.ts';
 
-const ShortcutsDialog = lazyDialog('isOpen', () =>
-  import('./shortcuts-dialog.tsx').then((module) => module.ShortcutsDialog),
-);
+const ShortcutsDialog = lazyDialog('isOpen', () => import('./shortcuts-dialog.tsx'));
 
 /** `?` from anywhere. */
 export function ShortcutsHelp() {

@@ -3,7 +3,7 @@
  * before a call is sent, so that an answer's deadlines are never later than those of the grant.
  */
 import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
-import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import type { AcquireAnswer, LeaseRenewResult, ReleaseInput } from '@leasehold/keys-core/leases';
 
 /** One attempt to get a grant. Sent again unchanged, it is the same attempt. */
 export interface AcquireRequest {
@@ -22,9 +22,7 @@ export interface AcquireRequest {
   readonly confirms?: boolean | undefined;
 }
 
-export interface ReleaseRequest extends GrantRef {
-  readonly result: 'ok' | 'failed';
-  readonly detail?: string | undefined;
+export interface ReleaseRequest extends ReleaseInput {
   /** Where the lease is. */
   readonly datacenter?: string | undefined;
 }

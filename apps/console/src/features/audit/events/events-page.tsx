@@ -17,9 +17,7 @@ import { eventColumns } from './event-columns.tsx';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
 import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';
 
-const EventDialog = lazyDialog('event', () =>
-  import('./event-dialog.tsx').then((module) => module.EventDialog),
-);
+const EventDialog = lazyDialog('event', () => import('./event-dialog.tsx'));
 
 const EVERY_MS = 5_000;
 const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;

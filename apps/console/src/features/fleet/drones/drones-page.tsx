@@ -17,9 +17,7 @@ import { droneColumns } from './drone-columns.tsx';
 import type { Drone } from './drone-texts.ts';
 import type { Inputs } from '~/lib/api/api.ts';
 
-const DroneActDialog = lazyDialog('request', () =>
-  import('./drone-act-dialog.tsx').then((module) => module.DroneActDialog),
-);
+const DroneActDialog = lazyDialog('request', () => import('./drone-act-dialog.tsx'));
 
 /** Heartbeats make no events. */
 const EVERY_MS = 2_000;

@@ -22,8 +22,8 @@ export function LoadBar({
           style={{ transform: `scaleX(${String(share)})` }}
         />
       </span>
-      <span className={classes['text']}>
-        {count(backendCount)} <span className={classes['of']}>of {count(capacity)}</span>
+      <span>
+        {count(backendCount)} <span className="dimmed">of {count(capacity)}</span>
       </span>
     </span>
   );

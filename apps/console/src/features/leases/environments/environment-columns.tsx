@@ -8,8 +8,7 @@ import { CommentCell, HolderCell, NameCell } from '../lease-columns.tsx';
 import classes from '../leases.module.css';
 
 /** The last holder and the last action of a free environment are pale. */
-const tone = (environment: LeaseItem): string =>
-  isTaken(environment) ? '' : (classes['quiet'] ?? '');
+const tone = (environment: LeaseItem): string => (isTaken(environment) ? '' : 'dimmed');
 
 export const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
   column('Environment', { sort: 'name' }, (environment) => (

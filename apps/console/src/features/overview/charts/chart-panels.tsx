@@ -42,7 +42,7 @@ export function ChartPanels({ stats }: { readonly stats: StatsOverview }) {
           <Panel
             key={chart.id}
             title={chart.title}
-            meta={<span className={classes['total']}>{totalText(chart, stats)}</span>}
+            meta={<span className="small-print">{totalText(chart, stats)}</span>}
           >
             {view === 'charts' ? (
               <Chart chart={chart} stats={stats} />

@@ -17,7 +17,7 @@ export function ChainPath({
   const isLong = all.length > SHOWN_MAX;
   const shown = isLong ? [...all.slice(0, 1), '…', ...all.slice(-2)] : all;
   const names = all.join(', then ');
-  if (all.length === 1) return <span className={classes['quiet']}>not moved</span>;
+  if (all.length === 1) return <span className="dimmed">not moved</span>;
   return (
     <span className={classes['path']} title={all.join(' → ')}>
       <span className="visually-hidden">{names}</span>

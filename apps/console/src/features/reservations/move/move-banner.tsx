@@ -102,8 +102,6 @@ function WorstCase({ until }: { readonly until: string }) {
   const nowMs = useDatabaseNow();
   if (nowMs === null) return null;
   return (
-    <span className={classes['elapsed']}>
-      free in {duration(Math.max(0, Date.parse(until) - nowMs))} unless it is renewed
-    </span>
+    <span>free in {duration(Math.max(0, Date.parse(until) - nowMs))} unless it is renewed</span>
   );
 }

@@ -58,7 +58,7 @@ function RevokeBanner({ revoke }: { readonly revoke: FollowedRevoke }) {
           <ResourceLink revoke={revoke} />{' '}
           {revoke.mode === 'force' ? 'revoked by force' : 'revoked'}. {progress.text}
         </span>
-        <span className={classes['elapsed']}>{elapsedText(progress)}</span>
+        <span>{elapsedText(progress)}</span>
         <Stages stages={progress.stages} />
       </div>
       {progress.isOver ? <Dismiss revoke={revoke} /> : null}

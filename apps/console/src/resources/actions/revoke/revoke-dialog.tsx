@@ -123,7 +123,6 @@ function useRevoke(face: GrantFace) {
             ...at(grant.datacenter),
             leaseId: grant.leaseId,
             fencingToken: grant.fencingToken,
-            holder: grant.holder,
             backendId: grant.backendId ?? null,
             mode,
             outcome: answer.outcome,

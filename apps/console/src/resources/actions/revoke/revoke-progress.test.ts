@@ -10,7 +10,6 @@ const KEY: FollowedRevoke = {
   name: 'room-1',
   leaseId: 'a',
   fencingToken: '5',
-  holder: 'drone-1',
   backendId: 'bk-1',
   mode: 'graceful',
   outcome: 'revoking',

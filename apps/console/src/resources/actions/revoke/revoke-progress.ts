@@ -13,7 +13,6 @@ export interface FollowedRevoke {
   readonly datacenter?: string;
   readonly leaseId: string;
   readonly fencingToken: string;
-  readonly holder: string;
   readonly backendId: string | null;
   readonly mode: RevokeMode;
   /** `gone`: the grant had ended before, and nothing was done. */
