@@ -24,6 +24,8 @@ export const browser: NonNullable<PlaywrightTestConfig['use']> = {
   viewport: { width: 1440, height: 900 },
   locale: 'en-GB',
   timezoneId: 'UTC',
+  // What moves is drawn again for each frame, by the processor. A file that wants motion asks for it.
+  contextOptions: { reducedMotion: 'reduce' },
   launchOptions: {
     ...(executablePath === undefined ? {} : { executablePath }),
     args: [

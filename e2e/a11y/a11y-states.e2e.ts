@@ -1,6 +1,7 @@
-import type { Page } from '@playwright/test';
-import { checkSchemes, openPage } from '../fixtures/axe.ts';
+import type { Locator, Page } from '@playwright/test';
+import { checkSchemes } from '../fixtures/axe.ts';
 import { openRoom, untilLive } from '../fixtures/grants.ts';
+import { openPage } from '../fixtures/open-page.ts';
 import { startGatedConsole } from '../fixtures/read-gate.ts';
 import { expect, test } from '../fixtures/test.ts';
 import { PAGES } from '../pages.ts';
@@ -23,36 +24,33 @@ test.describe('accessible in every state', () => {
     test.setTimeout(400_000);
     const gated = await startGatedConsole(stack.controller().url);
     const found: string[] = [];
-    for (const [state, mode] of Object.entries({ loading: 'held', failed: 'failing' } as const)) {
-      gated.set(mode);
-      const tabs = await Promise.all(
-        Array.from({ length: TABS }, () =>
-          pageAs('admin', { baseURL: gated.url, reducedMotion: 'reduce' }),
-        ),
+    const tabs = await Promise.all(
+      Array.from({ length: TABS }, () =>
+        pageAs('admin', { baseURL: gated.url, reducedMotion: 'reduce' }),
+      ),
+    );
+    for (let first = 0; first < PAGES.length; first += TABS) {
+      const opened = PAGES.slice(first, first + TABS).map((shown, index) => ({
+        shown,
+        page: tabs[index] as Page,
+      }));
+      gated.set('held');
+      await Promise.all(opened.map(({ shown, page }) => page.goto(shown.path(seeded))));
+      await check('loading', (page) => page.locator('[aria-busy="true"]'));
+      gated.set('failing');
+      await check('failed', (page) =>
+        page.getByRole('alert').filter({ hasText: 'Could not read' }),
       );
-      for (let first = 0; first < PAGES.length; first += TABS) {
-        const opened = PAGES.slice(first, first + TABS).map((shown, index) => ({
-          shown,
-          page: tabs[index] as Page,
-        }));
-        // All at once: a page retries for seconds before it shows that it could not read.
-        await Promise.all(
-          opened.map(async ({ shown, page }) => {
-            await page.goto(shown.path(seeded));
-            await (
-              state === 'loading'
-                ? page.locator('[aria-busy="true"]').first()
-                : page.getByRole('alert').filter({ hasText: 'Could not read' }).first()
-            ).waitFor();
-          }),
-        );
+
+      // Waits for all at once: a page retries for seconds before it shows that it could not read.
+      async function check(state: string, shownBy: (page: Page) => Locator): Promise<void> {
+        await Promise.all(opened.map(({ page }) => shownBy(page).first().waitFor()));
         for (const { shown, page } of opened) {
           await checkSchemes(page, `${shown.name}, ${state}`, found);
           const moving = await page.evaluate(() => document.getAnimations().length);
           if (moving > 0) found.push(`${shown.name}, ${state}: ${String(moving)} parts move`);
         }
       }
-      for (const tab of tabs) await tab.close();
     }
     await gated.close();
 

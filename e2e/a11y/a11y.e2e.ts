@@ -1,5 +1,6 @@
-import { checkSchemes, openPage } from '../fixtures/axe.ts';
+import { checkSchemes } from '../fixtures/axe.ts';
 import { untilLive } from '../fixtures/grants.ts';
+import { openPage } from '../fixtures/open-page.ts';
 import { expect, test } from '../fixtures/test.ts';
 import { PAGES } from '../pages.ts';
 import type { Seeded } from '../seed/seed-realistic.ts';
@@ -11,8 +12,7 @@ test.describe('accessible', () => {
     const page = await pageAs('admin', { reducedMotion: 'reduce' });
     const found: string[] = [];
     for (const shown of PAGES.filter((one) => one.isDetail !== true)) {
-      await page.goto(shown.path({} as Seeded));
-      await untilLive(page);
+      await openPage(page, shown, {} as Seeded);
       await checkSchemes(page, `${shown.name}, empty`, found);
     }
 

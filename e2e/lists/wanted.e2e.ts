@@ -2,6 +2,9 @@ import type { Page } from '@playwright/test';
 import { openRoom, untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
 
+// Menus and tips also work while they move, as most people see them.
+test.use({ contextOptions: { reducedMotion: 'no-preference' } });
+
 /** Parts that are loaded only when they are needed work the first time as they do every time. */
 test.describe('loaded on demand', () => {
   test('a tip shows on hover and on focus, and Escape and leaving close it', async ({

@@ -21,6 +21,9 @@ async function openPage(page: Page, room: Room): Promise<void> {
   await untilLive(page);
 }
 
+// Dialogs and the ladder also work while they move, as most people see them.
+test.use({ contextOptions: { reducedMotion: 'no-preference' } });
+
 test.describe('keys', () => {
   test('a key is found by search, and its page shows the ladder moving', async ({
     pageAs,
