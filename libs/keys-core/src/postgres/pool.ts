@@ -37,7 +37,7 @@ const IDLE_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 const { builtins, getTypeParser } = pg.types;
-/** As `pg` reads values, but for `int8`: the larger of them are no JavaScript numbers. */
+/** As `pg` reads values, except for `int8`: the larger of them are no JavaScript numbers. */
 const TYPES: pg.CustomTypesConfig = {
   getTypeParser: ((type: typeof builtins.INT8, format: 'text'): unknown =>
     type === builtins.INT8 ? BigInt : getTypeParser(type, format)) as typeof getTypeParser,
