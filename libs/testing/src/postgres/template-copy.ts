@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { createDatabase } from '@leasehold/keys-core/postgres';
 import { TEMPLATE_DATABASE } from './test-cluster.ts';
 
 /** A database of a test's own: migrated and empty. */
@@ -21,18 +20,28 @@ export async function copyTemplate(clusterUrl: string, stem: string): Promise<Te
     .slice(0, NAME_LENGTH_MAX);
   const name = `${readable}_${randomBytes(4).toString('hex')}`;
   const url = new URL(clusterUrl);
-  const administration = url.href;
+  const copy = pg.escapeIdentifier(name);
+  const cluster = administrationOf(url.href);
   url.pathname = `/${name}`;
-  await createDatabase(url.href, TEMPLATE_DATABASE);
-  return { name, url: url.href, drop: () => dropDatabase(administration, name) };
+  await cluster.query(`create database ${copy} template ${pg.escapeIdentifier(TEMPLATE_DATABASE)} strategy file_copy`);
+  return {
+    name,
+    url: url.href,
+    async drop() {
+      await cluster.query(`drop database if exists ${copy} with (force)`);
+    },
+  };
 }
 
-async function dropDatabase(administrationUrl: string, name: string): Promise<void> {
-  const client = new pg.Client({ connectionString: administrationUrl });
-  await client.connect();
-  try {
-    await client.query(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`);
-  } finally {
-    await client.end();
-  }
+const administrations = new Map<string, pg.Pool>();
+
+/** Kept open from one database to the next: a session costs as much as a database. */
+function administrationOf(connectionString: string): pg.Pool {
+  const known = administrations.get(connectionString);
+  if (known !== undefined) return known;
+  const pool = new pg.Pool({ connectionString, max: 2, allowExitOnIdle: true });
+  // The cluster is stopped, or stopped by a test, while nothing is asked of it.
+  pool.on('error', () => undefined);
+  administrations.set(connectionString, pool);
+  return pool;
 }

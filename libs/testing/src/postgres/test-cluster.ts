@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, statfs } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import {
@@ -21,12 +21,23 @@ export interface TestCluster {
   stop(): Promise<void>;
 }
 
+/** A file system in memory, where Linux has one: a copy of the template takes a fifth of the time. */
+const MEMORY = '/dev/shm';
+/** Less than this free is left to others. */
+const MEMORY_BYTES_MIN = 4 * 1_024 ** 3;
+
+async function aFolder(): Promise<string> {
+  const { bavail, bsize } = await statfs(MEMORY).catch(() => ({ bavail: 0, bsize: 0 }));
+  const isLarge = bavail * bsize >= MEMORY_BYTES_MIN;
+  return mkdtemp(path.join(isLarge ? MEMORY : os.tmpdir(), 'leasehold-test-'));
+}
+
 /**
  * Starts a cluster without fsync in a new temporary folder, with the template in it: of the
  * PostgreSQL that npm brings, or of the one in `nativeDir`.
  */
 export async function startTestCluster(nativeDir?: string): Promise<TestCluster> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-test-'));
+  const folder = await aFolder();
   const cluster: EmbeddedPostgres = await startEmbeddedPostgres({
     dataDir: path.join(folder, 'postgres'),
     nativeDir,
