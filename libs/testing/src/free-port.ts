@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
@@ -8,15 +7,24 @@ import { createServer } from 'node:net';
  * by default: a backend that does not listen yet would be taken for ready.
  */
 const PORTS = { from: 18_000, below: 21_000 } as const;
-const TRIES_MAX = 100;
+const COUNT = PORTS.below - PORTS.from;
+/** So many lie between those of one process and those of the next: workers are started one after the other. */
+const APART = 30;
 
-/** A port of 127.0.0.1 that nobody listens on at this moment, and that the kernel assigns to nobody. */
+let nextPlace = process.pid * APART;
+
+/**
+ * A port of 127.0.0.1 that nobody listens on at this moment, and that the kernel assigns to nobody. A
+ * port that was handed out may not be in use yet, so a process goes round all of them before it hands
+ * one out again.
+ */
 export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    const port = randomInt(PORTS.from, PORTS.below);
+  for (let tries = 0; tries < COUNT; tries += 1) {
+    const port = PORTS.from + (nextPlace % COUNT);
+    nextPlace += 1;
     if (await isFree(port)) return port;
   }
-  throw new Error(`no free port in ${String(TRIES_MAX)} tries`);
+  throw new Error(`no port from ${String(PORTS.from)} to ${String(PORTS.below)} is free`);
 }
 
 async function isFree(port: number): Promise<boolean> {
