@@ -5,7 +5,7 @@
 import { LIMITS, utf8Bytes, type GrantRef } from '@leasehold/keys-core';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { outsideOfWork } from '../context/work-context.ts';
-import { pause, type Machine } from '../machine.ts';
+import type { Machine } from '../machine.ts';
 import type { Background } from './background.ts';
 import { callWithin, mayPassInTime, untilAnswered } from './wire/calls.ts';
 import type { HeldLease, LeaseOwner } from './held-lease.ts';
@@ -81,11 +81,7 @@ export class Holdings implements LeaseOwner {
     for (const lease of [...this.#leases.values()]) lease.abandon();
   }
 
-  async giveBack(
-    lease: HeldLease,
-    result: 'ok' | 'failed',
-    detail?: string,
-  ): Promise<ReleaseReport> {
+  giveBack(lease: HeldLease, result: 'ok' | 'failed', detail?: string): Promise<ReleaseReport> {
     const machine = this.#machine;
     const request: ReleaseRequest = {
       ...lease.ref,
@@ -98,20 +94,15 @@ export class Holdings implements LeaseOwner {
       untilAnswered(
         machine,
         { untilMs: lease.surelyOverAtMs, tryMs: RELEASE_TRY_MS, signal, mayPass: mayPassInTime },
-        (trySignal) => this.#wire.release(request, trySignal),
+        (ending) => this.#wire.release(request, ending),
       ),
     );
     this.#background.add(released);
-    const giveUp = new AbortController();
-    const unknown = pause(machine, RELEASE_MS_MAX, giveUp.signal).then(() => 'unknown' as const);
-    try {
-      return await Promise.race([released, unknown]);
-    } catch {
-      return 'unknown';
-    } finally {
-      unknown.catch(() => undefined);
-      giveUp.abort();
-    }
+    return new Promise((resolve) => {
+      const giveUp = (): void => resolve('unknown');
+      const cancel = machine.clock.at(machine.clock.nowMs() + RELEASE_MS_MAX, giveUp);
+      released.then(resolve, giveUp).finally(cancel);
+    });
   }
 
   #judge(leases: readonly HeldLease[], nowMs: number): void {
@@ -156,7 +147,7 @@ export class Holdings implements LeaseOwner {
       const answers = await callWithin(
         this.#machine,
         { ms: untilMs - this.#machine.clock.nowMs(), signal: this.#background.signal },
-        (signal) => this.#wire.heartbeat(refs, signal, leases[0]?.datacenter),
+        (ending) => this.#wire.heartbeat(refs, ending, leases[0]?.datacenter),
       );
       return new Map(answers.map((answer) => [answer.leaseId, answer]));
     } catch {

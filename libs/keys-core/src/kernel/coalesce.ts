@@ -55,21 +55,24 @@ export interface CoalescerOptions<Item, Answer> {
   readonly onBatch?: ((size: number) => void) | undefined;
 }
 
+/** Whether the caller has given up, and why. An `AbortSignal` is one. */
+export type GivenUp = Pick<AbortSignal, 'aborted' | 'reason'>;
+
 export interface Coalescer<Item, Answer> {
   /** @throws {LeaseError} `request.rate_limited` when the queue is full; else what `run` throws. */
-  submit(item: Item, signal?: AbortSignal): Promise<Answer>;
+  submit(item: Item, signal?: GivenUp): Promise<Answer>;
   /**
    * The same for many items, which travel together as far as possible: one call of a thousand
    * items costs one statement, without an extra one for its first item. Answers in the order of the
    * items; fails when one of them fails.
    */
-  submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]>;
+  submitAll(items: readonly Item[], signal?: GivenUp): Promise<Answer[]>;
 }
 
 interface Call<Item, Answer> {
   readonly item: Item;
   readonly keys: readonly string[];
-  readonly signal: AbortSignal | undefined;
+  readonly signal: GivenUp | undefined;
   readonly resolve: (answer: Answer | Promise<Answer>) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -91,13 +94,13 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     this.#options = options;
   }
 
-  submit(item: Item, signal?: AbortSignal): Promise<Answer> {
+  submit(item: Item, signal?: GivenUp): Promise<Answer> {
     return new Promise((resolve, reject) =>
       this.#enqueue([{ ...this.#callOf(item, signal), resolve, reject }], reject),
     );
   }
 
-  submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]> {
+  submitAll(items: readonly Item[], signal?: GivenUp): Promise<Answer[]> {
     if (items.length === 0) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
       const answers = new Array<Answer>(items.length);
@@ -121,7 +124,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
 
   #callOf(
     item: Item,
-    signal: AbortSignal | undefined,
+    signal: GivenUp | undefined,
   ): Pick<Call<Item, Answer>, 'item' | 'keys' | 'signal'> {
     return { item, keys: this.#options.keysOf(item), signal };
   }
