@@ -14,6 +14,7 @@ import {
   type Deadlines,
   type GrantRef,
   type Ladder,
+  type Pulse,
   type RefusalReason,
 } from '@leasehold/keys-core';
 import type { GrantedLease, LeaseDeadlines, RevocationNotice } from '@leasehold/keys-core/leases';
@@ -37,7 +38,9 @@ const STOP_LEAD_MS = 2 * TICK_MS;
 
 /** What a lease needs from the object that keeps all of them. */
 export interface LeaseOwner {
-  /** Judges every lease by the clock, now. */
+  /** The newest reading of the clock, for all leases. */
+  readonly pulse: Pulse;
+  /** Judges every lease that is due by the clock. */
   tick(nowMs: number): void;
   /** The lease is over for its holder, whether released or lost. */
   forget(lease: HeldLease): void;
@@ -104,6 +107,7 @@ export class HeldLease implements Lease {
       deadlines: withLead(granted.deadlines),
       isConfirmed: options.isConfirmed || !options.renews,
       nowMs: machine.clock.nowMs(),
+      pulse: options.owner.pulse,
       random: () => machine.random(),
     });
     this.#unlink = this.#outer?.onOver(this.#cancel);
@@ -189,6 +193,16 @@ export class HeldLease implements Lease {
           : this.#leftMs(this.#keeper.deadlines.softTerminateAtMs),
       holds: (scopeId) => this.#state === 'held' && this.scopeId === scopeId,
     };
+  }
+
+  /** When {@link judge} has something to do; infinite when the lease is over. */
+  get dueAtMs(): number {
+    return this.#state === 'held' ? this.#keeper.dueAtMs : Infinity;
+  }
+
+  /** The clock was not looked at for too long: the lease is renewed before its holder may act. */
+  slept(): void {
+    this.#keeper.slept();
   }
 
   /** Applies the deadlines of this lease at `nowMs`. @returns the id of a renewal that is due. */

@@ -37,7 +37,7 @@ export function readBootId(): string | undefined {
  */
 export function createBootClock(readMs: () => number = createBootReader()): TickingClock {
   const listeners = new Set<(nowMs: number) => void>();
-  const appointments = new Appointments();
+  const appointments = new Appointments<() => void>();
   let timer: NodeJS.Timeout | undefined;
   let lastMs = -Infinity;
 
@@ -57,7 +57,7 @@ export function createBootClock(readMs: () => number = createBootReader()): Tick
     }
     for (const appointment of appointments.takeDue(tickMs)) {
       // One of the others may have cancelled it.
-      if (appointments.end(appointment)) callApart(appointment.fn);
+      if (appointments.end(appointment)) callApart(appointment.what);
     }
     stopIfUnused();
   };
