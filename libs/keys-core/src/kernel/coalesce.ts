@@ -171,13 +171,16 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     const rest: Call<Item, Answer>[] = [];
     // A key that stays behind blocks its later calls too, so that they keep their order.
     const blocked = new Set<string>();
+    let seenCount = 0;
     for (const call of this.#queue) {
+      if (batch.length === this.#options.batchSizeMax) break;
+      seenCount += 1;
       if (call.signal?.aborted === true) {
         call.reject(call.signal.reason);
         continue;
       }
       const isFree = call.keys.every((key) => !this.#keysInFlight.has(key) && !blocked.has(key));
-      if (isFree && batch.length < this.#options.batchSizeMax) {
+      if (isFree) {
         batch.push(call);
         for (const key of call.keys) this.#keysInFlight.add(key);
       } else {
@@ -185,7 +188,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
         for (const key of call.keys) blocked.add(key);
       }
     }
-    this.#queue = rest;
+    this.#queue = rest.concat(this.#queue.slice(seenCount));
     return batch;
   }
 
