@@ -63,8 +63,8 @@ export function createKeys({ api, machine }: KeysDeps): Keys {
       const untilMs = machine.clock.nowMs() + tryMs;
       using linked = linkSignals([signal, currentContext()?.signal]);
       const bounds = { untilMs, tryMs, signal: linked.signal };
-      return await untilAnswered(machine, bounds, (callSignal) =>
-        api.keys.connect.mutate(input, { signal: callSignal }),
+      return await untilAnswered(machine, bounds, (ending) =>
+        api.keys.connect.mutate(input, { signal: ending.signal }),
       );
     },
   };
@@ -102,9 +102,9 @@ async function* watch(
       onComplete: () => finish({}),
     },
   );
-  const giveUp = (): void => finish({ error: linked.signal.reason });
-  linked.signal.addEventListener('abort', giveUp, { once: true });
-  if (linked.signal.aborted) giveUp();
+  const giveUp = (): void => finish({ error: linked.signal?.reason as unknown });
+  linked.signal?.addEventListener('abort', giveUp, { once: true });
+  if (linked.signal?.aborted === true) giveUp();
   try {
     for (;;) {
       yield* states.splice(0);
@@ -117,7 +117,7 @@ async function* watch(
     }
   } finally {
     linked[Symbol.dispose]();
-    linked.signal.removeEventListener('abort', giveUp);
+    linked.signal?.removeEventListener('abort', giveUp);
     subscription.unsubscribe();
   }
 }

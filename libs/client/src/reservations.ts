@@ -76,7 +76,7 @@ export interface ReservationsDeps {
 export function createReservations({ api, machine, answerMs }: ReservationsDeps): Reservations {
   async function within<T>(
     outer: AbortSignal | undefined,
-    call: (signal: AbortSignal) => Promise<T>,
+    call: (signal: AbortSignal | undefined) => Promise<T>,
   ): Promise<T> {
     using linked = linkSignals([outer, currentContext()?.signal]);
     return await call(linked.signal);
@@ -89,7 +89,7 @@ export function createReservations({ api, machine, answerMs }: ReservationsDeps)
   ): Promise<T> {
     const untilMs = machine.clock.nowMs() + answerMs;
     return within(outer, (signal) =>
-      untilAnswered(machine, { untilMs, tryMs: answerMs, signal }, call),
+      untilAnswered(machine, { untilMs, tryMs: answerMs, signal }, (ending) => call(ending.signal)),
     );
   }
 
@@ -102,10 +102,10 @@ export function createReservations({ api, machine, answerMs }: ReservationsDeps)
       ask(cancel, (signal) => api.reservations.resolve.query({ key: [...key], fresh }, { signal })),
     move: (key, { toDatacenter, reason, signal: outer }) =>
       within(outer, (signal) =>
-        callWithin(machine, { ms: answerMs, signal }, (callSignal) =>
+        callWithin(machine, { ms: answerMs, signal }, (ending) =>
           api.reservations.move.mutate(
             { key: [...key], toDatacenter, reason },
-            { signal: callSignal },
+            { signal: ending.signal },
           ),
         ),
       ),

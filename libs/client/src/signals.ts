@@ -12,18 +12,20 @@ export function sharedController(): AbortController {
 }
 
 export interface LinkedSignal extends Disposable {
-  readonly signal: AbortSignal;
+  /** Undefined where none was given. */
+  readonly signal: AbortSignal | undefined;
 }
 
 /** A signal that aborts with the first of the given ones, until it is disposed of. */
 export function linkSignals(signals: readonly (AbortSignal | undefined)[]): LinkedSignal {
+  const given = signals.filter((signal) => signal !== undefined);
+  if (given.length < 2) return { signal: given[0], [Symbol.dispose]: () => undefined };
   const controller = new AbortController();
   const ends: (() => void)[] = [];
   const unlink = (): void => {
     for (const end of ends.splice(0)) end();
   };
-  for (const signal of signals) {
-    if (signal === undefined) continue;
+  for (const signal of given) {
     if (signal.aborted) {
       controller.abort(signal.reason);
       break;
@@ -41,17 +43,45 @@ export function linkSignals(signals: readonly (AbortSignal | undefined)[]): Link
   return { signal: controller.signal, [Symbol.dispose]: unlink };
 }
 
-/** Settles as `promise` does, unless the signal aborts first: then rejects with its reason. */
-export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(signal.reason as Error);
-    if (signal.aborted) {
-      // Nobody waits for it any more: its rejection must not go unhandled.
-      promise.catch(() => undefined);
-      giveUp();
-      return;
+/**
+ * An end that a call may have before its answer. It is like a signal, but costs a call that is answered
+ * nothing: the signal itself is made when somebody asks for it.
+ */
+export class Ending {
+  #controller: AbortController | undefined;
+  #isOver = false;
+  #reason: unknown;
+  #listener: ((reason: unknown) => void) | undefined;
+
+  get aborted(): boolean {
+    return this.#isOver;
+  }
+
+  get reason(): unknown {
+    return this.#reason;
+  }
+
+  /** The same as a signal. Any number of calls may listen to it without a leak warning. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = sharedController();
+      if (this.#isOver) this.#controller.abort(this.#reason);
     }
-    signal.addEventListener('abort', giveUp, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
-  });
+    return this.#controller.signal;
+  }
+
+  /** Calls `fn`, one at most, with the reason. */
+  onEnd(fn: (reason: unknown) => void): void {
+    if (this.#isOver) fn(this.#reason);
+    else this.#listener = fn;
+  }
+
+  /** Has no effect the second time. */
+  end(reason: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#reason = reason;
+    this.#listener?.(reason);
+    this.#controller?.abort(reason);
+  }
 }

@@ -103,7 +103,13 @@ export {
   peerSecretsProblem,
 } from './kernel/resource/datacenter-list.ts';
 export { backoffMs } from './holder/backoff.ts';
-export { type KeeperEffect, LeaseKeeper, isFirstGrantPlausible } from './holder/lease-keeper.ts';
+export {
+  GAP_MS,
+  type KeeperEffect,
+  LeaseKeeper,
+  type Pulse,
+  isFirstGrantPlausible,
+} from './holder/lease-keeper.ts';
 export type {
   Acted,
   Caller,

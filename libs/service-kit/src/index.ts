@@ -1,5 +1,5 @@
 /** What every process of Leasehold needs and no part of its domain. */
-export { createBootClock, readBootId, TICK_MS, type TickingClock } from './boot-clock.ts';
+export { createBootClock, readBootId, TICK_MS, type TickingClock } from './clock/boot-clock.ts';
 export {
   connectionOf,
   databasePlaceOf,

@@ -27,18 +27,19 @@ export function leasePropagationLink<Router extends AnyRouter>(): TRPCLink<Route
           return undefined;
         }
         const linked = linkSignals([op.signal ?? undefined, context.signal]);
+        const { signal = context.signal } = linked;
         const subscription = next({
           ...op,
-          signal: linked.signal,
+          signal,
           context: { ...op.context, [CONTEXT_KEY]: remainingHeaders(context) },
         }).subscribe(observer);
         const giveUp = (): void => {
           subscription.unsubscribe();
-          observer.error(TRPCClientError.from(linked.signal.reason as Error));
+          observer.error(TRPCClientError.from(signal.reason as Error));
         };
-        linked.signal.addEventListener('abort', giveUp, { once: true });
+        signal.addEventListener('abort', giveUp, { once: true });
         return () => {
-          linked.signal.removeEventListener('abort', giveUp);
+          signal.removeEventListener('abort', giveUp);
           linked[Symbol.dispose]();
           subscription.unsubscribe();
         };

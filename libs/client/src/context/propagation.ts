@@ -104,11 +104,16 @@ export function receiveRemaining(
   requestSignal?.addEventListener('abort', hangUp, { once: true });
   if (requestSignal?.aborted === true) hangUp();
   else if (leftMs() === 0) end(new LeaseLost('expired'));
+  const part = {
+    signal: ending.signal,
+    ending: ending.signal,
+    remainingMs: leftMs,
+    holds: () => false,
+  };
   return {
     signal: ending.signal,
     remainingMs: leftMs,
-    run: (fn) =>
-      runInContext({ signal: ending.signal, remainingMs: leftMs, holds: () => false }, fn),
+    run: (fn) => runInContext(part, fn),
     [Symbol.dispose]: dispose,
   };
 }

@@ -10,6 +10,8 @@ import { LeaseLost } from '../lease/lease-errors.ts';
 export interface ContextPart {
   /** Aborts when the work must stop. */
   readonly signal: AbortSignal;
+  /** Whether the work must stop, and why: what the signal says, without one being made for it. */
+  readonly ending: Pick<AbortSignal, 'aborted' | 'reason'>;
   /** How long the work may still go on; infinite when nothing limits it. Milliseconds. */
   remainingMs(): number;
   /** Whether it holds this scope; see `HeldLease.scopeId`. */
@@ -17,19 +19,17 @@ export interface ContextPart {
 }
 
 /** All that work depends on. */
-export class WorkContext implements ContextPart {
+export class WorkContext implements Omit<ContextPart, 'ending'> {
   readonly #parts: readonly ContextPart[];
-  readonly signal: AbortSignal;
+  #signal: AbortSignal | undefined;
 
   constructor(part: ContextPart, outer: WorkContext | undefined) {
     this.#parts = [...(outer === undefined ? [] : outer.#parts), part];
-    if (outer === undefined) {
-      this.signal = part.signal;
-    } else {
-      // The runtime holds a joined signal weakly, so contexts may come and go under a long lease.
-      this.signal = AbortSignal.any(this.#parts.map(({ signal }) => signal));
-      setMaxListeners(0, this.signal);
-    }
+  }
+
+  get signal(): AbortSignal {
+    this.#signal ??= joined(this.#parts);
+    return this.#signal;
   }
 
   remainingMs(): number {
@@ -42,8 +42,8 @@ export class WorkContext implements ContextPart {
 
   /** Why the work is over, if it is. Reads the clock itself. */
   get overBecause(): unknown {
-    const ended = this.#parts.find(({ signal }) => signal.aborted);
-    if (ended !== undefined) return ended.signal.reason as unknown;
+    const ended = this.#parts.find(({ ending }) => ending.aborted);
+    if (ended !== undefined) return ended.ending.reason as unknown;
     return this.remainingMs() <= 0 ? new LeaseLost('expired') : undefined;
   }
 
@@ -60,6 +60,14 @@ export class WorkContext implements ContextPart {
       for (const { signal } of this.#parts) signal.removeEventListener('abort', fn);
     };
   }
+}
+
+function joined([first, ...others]: readonly ContextPart[]): AbortSignal {
+  if (first !== undefined && others.length === 0) return first.signal;
+  // The runtime holds a joined signal weakly, so contexts may come and go under a long lease.
+  const signal = AbortSignal.any([first, ...others].flatMap((part) => part?.signal ?? []));
+  setMaxListeners(0, signal);
+  return signal;
 }
 
 const storage = new AsyncLocalStorage<WorkContext>();

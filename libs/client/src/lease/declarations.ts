@@ -51,8 +51,8 @@ export class Declarations {
       description,
     }));
     const sent = outsideOfWork(() =>
-      callWithin(this.#deps.machine, { ms: CALL_MS, signal }, (callSignal) =>
-        this.#deps.api.leases.declare.mutate({ declarations }, { signal: callSignal }),
+      callWithin(this.#deps.machine, { ms: CALL_MS, signal }, (ending) =>
+        this.#deps.api.leases.declare.mutate({ declarations }, { signal: ending.signal }),
       ),
     );
     this.#deps.background.add(

@@ -14,13 +14,14 @@ import {
   type Deadlines,
   type GrantRef,
   type Ladder,
+  type Pulse,
   type RefusalReason,
 } from '@leasehold/keys-core';
 import type { GrantedLease, LeaseDeadlines, RevocationNotice } from '@leasehold/keys-core/leases';
 import { TICK_MS } from '@leasehold/service-kit/boot-clock';
-import { runInContext, type WorkContext } from '../context/work-context.ts';
+import { type ContextPart, runInContext, type WorkContext } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
-import { sharedController } from '../signals.ts';
+import { Ending } from '../signals.ts';
 import type { Lease, ReleaseReport } from './lease.ts';
 import {
   LeaseLost,
@@ -37,7 +38,9 @@ const STOP_LEAD_MS = 2 * TICK_MS;
 
 /** What a lease needs from the object that keeps all of them. */
 export interface LeaseOwner {
-  /** Judges every lease by the clock, now. */
+  /** The newest reading of the clock, for all leases. */
+  readonly pulse: Pulse;
+  /** Judges every lease that is due by the clock. */
   tick(nowMs: number): void;
   /** The lease is over for its holder, whether released or lost. */
   forget(lease: HeldLease): void;
@@ -77,9 +80,9 @@ export class HeldLease implements Lease {
   readonly renews: boolean;
   readonly #outer: WorkContext | undefined;
   readonly #unlink: (() => void) | undefined;
-  readonly #ending = sharedController();
-  readonly #notice = new AbortController();
-  readonly #confirming = new Set<() => void>();
+  readonly #ending = new Ending();
+  readonly #notice = new Ending();
+  readonly #confirming: (() => void)[] = [];
   #state: 'held' | 'lost' | 'released' = 'held';
   #lost: LeaseLost | undefined;
   /** How the grant ended, as the controller reported it; it needs no release then. */
@@ -104,6 +107,7 @@ export class HeldLease implements Lease {
       deadlines: withLead(granted.deadlines),
       isConfirmed: options.isConfirmed || !options.renews,
       nowMs: machine.clock.nowMs(),
+      pulse: options.owner.pulse,
       random: () => machine.random(),
     });
     this.#unlink = this.#outer?.onOver(this.#cancel);
@@ -154,7 +158,7 @@ export class HeldLease implements Lease {
   async confirm(): Promise<void> {
     while (!this.isHeld) {
       this.#throwIfOver();
-      await new Promise<void>((resolve) => this.#confirming.add(resolve));
+      await new Promise<void>((resolve) => this.#confirming.push(resolve));
     }
   }
 
@@ -163,18 +167,7 @@ export class HeldLease implements Lease {
   }
 
   run<T>(fn: () => T): T {
-    return runInContext(
-      {
-        signal: this.signal,
-        // A called service must stop when the signal aborts here, or sooner.
-        remainingMs: () =>
-          this.#state === 'released'
-            ? Infinity
-            : this.#leftMs(this.#keeper.deadlines.softTerminateAtMs),
-        holds: (scopeId) => this.#state === 'held' && this.scopeId === scopeId,
-      },
-      fn,
-    );
+    return runInContext(this.#part, fn);
   }
 
   release(result: 'ok' | 'failed' = 'ok', detail?: string): Promise<ReleaseReport> {
@@ -184,6 +177,32 @@ export class HeldLease implements Lease {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
+  }
+
+  get #part(): ContextPart {
+    const ending = this.#ending;
+    return {
+      ending,
+      get signal() {
+        return ending.signal;
+      },
+      // A called service must stop when the signal aborts here, or sooner.
+      remainingMs: () =>
+        this.#state === 'released'
+          ? Infinity
+          : this.#leftMs(this.#keeper.deadlines.softTerminateAtMs),
+      holds: (scopeId) => this.#state === 'held' && this.scopeId === scopeId,
+    };
+  }
+
+  /** When {@link judge} has something to do; infinite when the lease is over. */
+  get dueAtMs(): number {
+    return this.#state === 'held' ? this.#keeper.dueAtMs : Infinity;
+  }
+
+  /** The clock was not looked at for too long: the lease is renewed before its holder may act. */
+  slept(): void {
+    this.#keeper.slept();
   }
 
   /** Applies the deadlines of this lease at `nowMs`. @returns the id of a renewal that is due. */
@@ -250,8 +269,8 @@ export class HeldLease implements Lease {
   }
 
   #lossByTheClock(): LeaseLost {
-    if (this.#notice.signal.aborted) {
-      const { note } = this.#notice.signal.reason as LeaseRevoking;
+    if (this.#notice.aborted) {
+      const { note } = this.#notice.reason as LeaseRevoking;
       return new LeaseRevoked(this.#grant(), note);
     }
     return new LeaseLost(this.#isAsking ? 'unreachable' : 'expired', { grant: this.#grant() });
@@ -271,17 +290,17 @@ export class HeldLease implements Lease {
     if (this.#state !== 'held') return;
     this.#lost = lost;
     this.#leave('lost');
-    this.#ending.abort(lost);
+    this.#ending.end(lost);
   }
 
   /** The work that this lease belongs to is over; the lease itself is held until it is released. */
   readonly #cancel = (): void => {
-    this.#ending.abort(this.#outer?.overBecause);
+    this.#ending.end(this.#outer?.overBecause);
     this.#wakeConfirming();
   };
 
   #announce(note: string | null): void {
-    if (this.#state === 'held') this.#notice.abort(new LeaseRevoking(this.#scope, note));
+    if (this.#state === 'held') this.#notice.end(new LeaseRevoking(this.#scope, note));
   }
 
   #leave(state: 'lost' | 'released'): void {
@@ -292,8 +311,7 @@ export class HeldLease implements Lease {
   }
 
   #wakeConfirming(): void {
-    for (const wake of this.#confirming) wake();
-    this.#confirming.clear();
+    for (const wake of this.#confirming.splice(0)) wake();
   }
 
   async #giveBack(result: 'ok' | 'failed', detail: string | undefined): Promise<ReleaseReport> {

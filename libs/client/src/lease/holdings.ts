@@ -2,10 +2,11 @@
  * All leases of one face that this process holds: one tick for all, and for each datacenter one
  * call that renews all that are due. Nothing ticks while nothing is held.
  */
-import { LIMITS, utf8Bytes, type GrantRef } from '@leasehold/keys-core';
+import { GAP_MS, LIMITS, utf8Bytes, type GrantRef, type Pulse } from '@leasehold/keys-core';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
+import { Appointments, type Appointment } from '@leasehold/service-kit/appointments';
 import { outsideOfWork } from '../context/work-context.ts';
-import { pause, type Machine } from '../machine.ts';
+import type { Machine } from '../machine.ts';
 import type { Background } from './background.ts';
 import { callWithin, mayPassInTime, untilAnswered } from './wire/calls.ts';
 import type { HeldLease, LeaseOwner } from './held-lease.ts';
@@ -15,6 +16,12 @@ import type { LeaseWire, ReleaseRequest } from './wire/lease-wire.ts';
 /** A release is answered within this time, by the controller or as `unknown`. */
 const RELEASE_MS_MAX = 5_000;
 const RELEASE_TRY_MS = 2_000;
+
+interface Kept {
+  readonly lease: HeldLease;
+  /** When it is judged next. */
+  next?: Appointment<HeldLease> | undefined;
+}
 
 interface Due {
   readonly lease: HeldLease;
@@ -31,7 +38,9 @@ export class Holdings implements LeaseOwner {
   readonly #machine: Machine;
   readonly #wire: LeaseWire;
   readonly #background: Background;
-  readonly #leases = new Map<string, HeldLease>();
+  readonly #leases = new Map<string, Kept>();
+  readonly #appointments = new Appointments<HeldLease>();
+  readonly #pulse = { atMs: -Infinity };
   #stopTicking: (() => void) | undefined;
 
   constructor({ machine, wire, background }: HoldingsDeps) {
@@ -40,29 +49,41 @@ export class Holdings implements LeaseOwner {
     this.#background = background;
   }
 
+  get pulse(): Pulse {
+    return this.#pulse;
+  }
+
   /** Keeps a lease from now on. A first renewal that is already due is sent at once. */
   adopt(lease: HeldLease): void {
-    this.#leases.set(lease.leaseId, lease);
-    this.#stopTicking ??= outsideOfWork(() =>
-      this.#machine.clock.onTick((nowMs) => this.tick(nowMs)),
-    );
-    this.#judge([lease], this.#machine.clock.nowMs());
+    const nowMs = this.#machine.clock.nowMs();
+    if (this.#leases.size > 0) this.tick(nowMs);
+    else this.#pulse.atMs = nowMs;
+    this.#leases.set(lease.leaseId, { lease });
+    this.#stopTicking ??= outsideOfWork(() => this.#machine.clock.onTick((at) => this.tick(at)));
+    this.#judge([lease], nowMs);
   }
 
   forget(lease: HeldLease): void {
+    const kept = this.#leases.get(lease.leaseId);
+    if (kept?.next !== undefined) this.#appointments.end(kept.next);
     this.#leases.delete(lease.leaseId);
     if (this.#leases.size > 0) return;
     this.#stopTicking?.();
     this.#stopTicking = undefined;
   }
 
+  /** Costs what is due, however many leases there are. After a gap, all of them are. */
   tick(nowMs: number): void {
-    this.#judge([...this.#leases.values()], nowMs);
+    const isGap = nowMs - this.#pulse.atMs > GAP_MS;
+    this.#pulse.atMs = Math.max(this.#pulse.atMs, nowMs);
+    const leases = isGap ? this.#all() : this.#takeDue(nowMs);
+    if (isGap) for (const lease of leases) lease.slept();
+    this.#judge(leases, nowMs);
   }
 
   /** A notice of the session: one of ours, or of another process with the same token. */
   revoked(notice: RevocationNotice): void {
-    this.#leases.get(notice.leaseId)?.revoked(notice);
+    this.#leases.get(notice.leaseId)?.lease.revoked(notice);
   }
 
   /**
@@ -70,7 +91,7 @@ export class Holdings implements LeaseOwner {
    * the others are left alone; the session repeats the notices of the last minute.
    */
   recheck(): void {
-    const leases = [...this.#leases.values()].filter((lease) => lease.renews);
+    const leases = this.#all().filter((lease) => lease.renews);
     for (const some of calls(leases, (lease) => lease.datacenter)) {
       this.#background.add(this.#recheck(some));
     }
@@ -78,14 +99,10 @@ export class Holdings implements LeaseOwner {
 
   /** Ends every lease for its holder; the grants run out by themselves. */
   abandonAll(): void {
-    for (const lease of [...this.#leases.values()]) lease.abandon();
+    for (const lease of this.#all()) lease.abandon();
   }
 
-  async giveBack(
-    lease: HeldLease,
-    result: 'ok' | 'failed',
-    detail?: string,
-  ): Promise<ReleaseReport> {
+  giveBack(lease: HeldLease, result: 'ok' | 'failed', detail?: string): Promise<ReleaseReport> {
     const machine = this.#machine;
     const request: ReleaseRequest = {
       ...lease.ref,
@@ -98,20 +115,15 @@ export class Holdings implements LeaseOwner {
       untilAnswered(
         machine,
         { untilMs: lease.surelyOverAtMs, tryMs: RELEASE_TRY_MS, signal, mayPass: mayPassInTime },
-        (trySignal) => this.#wire.release(request, trySignal),
+        (ending) => this.#wire.release(request, ending),
       ),
     );
     this.#background.add(released);
-    const giveUp = new AbortController();
-    const unknown = pause(machine, RELEASE_MS_MAX, giveUp.signal).then(() => 'unknown' as const);
-    try {
-      return await Promise.race([released, unknown]);
-    } catch {
-      return 'unknown';
-    } finally {
-      unknown.catch(() => undefined);
-      giveUp.abort();
-    }
+    return new Promise((resolve) => {
+      const giveUp = (): void => resolve('unknown');
+      const cancel = machine.clock.at(machine.clock.nowMs() + RELEASE_MS_MAX, giveUp);
+      released.then(resolve, giveUp).finally(cancel);
+    });
   }
 
   #judge(leases: readonly HeldLease[], nowMs: number): void {
@@ -119,6 +131,7 @@ export class Holdings implements LeaseOwner {
     for (const lease of leases) {
       const requestId = lease.judge(nowMs);
       if (requestId !== undefined) due.push({ lease, requestId });
+      this.#schedule(lease);
     }
     for (const some of calls(due, ({ lease }) => lease.datacenter)) {
       outsideOfWork(() => void this.#renew(some));
@@ -127,12 +140,35 @@ export class Holdings implements LeaseOwner {
 
   async #renew(due: readonly Due[]): Promise<void> {
     const answers = await this.#heartbeat(due.map(({ lease }) => lease));
+    // First of all: whether there was a gap before the answers.
+    this.tick(this.#machine.clock.nowMs());
     for (const { lease, requestId } of due) {
       const answer = answers?.get(lease.leaseId);
       if (answer?.outcome === 'renewed') lease.renewed(requestId, answer.deadlines);
       else if (answer?.outcome === 'refused') lease.refused(answer.reason);
       if (answer === undefined) lease.failed(requestId);
+      this.#schedule(lease);
     }
+  }
+
+  #takeDue(nowMs: number): HeldLease[] {
+    return this.#appointments.takeDue(nowMs).map((appointment) => {
+      this.#appointments.end(appointment);
+      const kept = this.#leases.get(appointment.what.leaseId);
+      if (kept !== undefined) kept.next = undefined;
+      return appointment.what;
+    });
+  }
+
+  #all(): HeldLease[] {
+    return Array.from(this.#leases.values(), ({ lease }) => lease);
+  }
+
+  #schedule(lease: HeldLease): void {
+    const kept = this.#leases.get(lease.leaseId);
+    if (kept === undefined || kept.next?.atMs === lease.dueAtMs) return;
+    if (kept.next !== undefined) this.#appointments.end(kept.next);
+    kept.next = this.#appointments.add(lease.dueAtMs, lease);
   }
 
   /** Only refusals are used: other answers leave the deadlines here early, never late. */
@@ -156,7 +192,7 @@ export class Holdings implements LeaseOwner {
       const answers = await callWithin(
         this.#machine,
         { ms: untilMs - this.#machine.clock.nowMs(), signal: this.#background.signal },
-        (signal) => this.#wire.heartbeat(refs, signal, leases[0]?.datacenter),
+        (ending) => this.#wire.heartbeat(refs, ending, leases[0]?.datacenter),
       );
       return new Map(answers.map((answer) => [answer.leaseId, answer]));
     } catch {

@@ -11,6 +11,7 @@ import {
 import type { AcquireAnswer, LeaseDeadlines, LeaseRenewResult } from '@leasehold/keys-core/leases';
 import { DatacenterUnreachableError, OutcomeUnknownError } from '../transport/call-errors.ts';
 import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/wire/lease-wire.ts';
+import type { Ending } from '../signals.ts';
 
 interface Row {
   readonly leaseId: string;
@@ -78,13 +79,13 @@ export class SimulatedWire implements LeaseWire {
     if (row !== undefined) row.isBlocked = isBlocked;
   }
 
-  acquire(request: AcquireRequest, _waitMs: number, signal: AbortSignal): Promise<AcquireAnswer> {
+  acquire(request: AcquireRequest, _waitMs: number, ending: Ending): Promise<AcquireAnswer> {
     this.acquires.push(request);
-    return this.#travel(signal, (localTimeMs) => this.#acquire(request, localTimeMs));
+    return this.#travel(ending, (localTimeMs) => this.#acquire(request, localTimeMs));
   }
 
-  giveUp({ idempotencyKey }: AcquireRequest, signal: AbortSignal): Promise<void> {
-    return this.#travel(signal, () => {
+  giveUp({ idempotencyKey }: AcquireRequest, ending: Ending): Promise<void> {
+    return this.#travel(ending, () => {
       const answer = this.#attempts.get(idempotencyKey);
       if (answer !== undefined && answer !== 'given_up' && answer.outcome === 'granted') {
         this.#release(answer.lease);
@@ -95,31 +96,31 @@ export class SimulatedWire implements LeaseWire {
 
   heartbeat(
     renewals: readonly GrantRef[],
-    signal: AbortSignal,
+    ending: Ending,
     datacenter?: string,
   ): Promise<LeaseRenewResult[]> {
     this.heartbeats.push(renewals);
     this.heartbeatDatacenters.push(datacenter);
     this.beforeHeartbeat(this.heartbeats.length);
-    return this.#travel(signal, (localTimeMs) =>
+    return this.#travel(ending, (localTimeMs) =>
       renewals.map(({ leaseId }) => this.#renew(leaseId, localTimeMs)),
     );
   }
 
-  release(request: ReleaseRequest, signal: AbortSignal): Promise<ReleaseOutcome> {
+  release(request: ReleaseRequest, ending: Ending): Promise<ReleaseOutcome> {
     this.releases.push(request);
-    return this.#travel(signal, () => this.#release(request));
+    return this.#travel(ending, () => this.#release(request));
   }
 
   wasReachableSince(): boolean {
     return this.isReachable;
   }
 
-  async #travel<T>(signal: AbortSignal, carryOut: (localTimeMs: number) => T): Promise<T> {
+  async #travel<T>(ending: Ending, carryOut: (localTimeMs: number) => T): Promise<T> {
     const localTimeMs = this.#localNowMs();
     const { weather } = this;
     if (weather === 'fine') return Promise.resolve(carryOut(localTimeMs));
-    if (weather === 'silent') return silence(signal);
+    if (weather === 'silent') return silence(ending);
     if (weather === 'out_of_reach') throw new DatacenterUnreachableError();
     if (weather === 'lose_reply') carryOut(localTimeMs);
     throw new OutcomeUnknownError();
@@ -222,7 +223,7 @@ function heldAnswer(by: string, remainingMs: number): AcquireAnswer {
   };
 }
 
-function silence(signal: AbortSignal): Promise<never> {
+function silence({ signal }: Ending): Promise<never> {
   return new Promise((_resolve, reject) => {
     signal.addEventListener('abort', () => {
       reject(signal.reason as Error);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { KEY_LADDERS, deadlinesFrom } from '../kernel/lease/ladder.ts';
-import { LeaseKeeper } from './lease-keeper.ts';
+import { GAP_MS, LeaseKeeper } from './lease-keeper.ts';
 
 const ladder = KEY_LADDERS.fast;
 const TICK_MS = 100;
@@ -49,8 +49,11 @@ interface Witness {
   deadlinesWentBack: boolean;
 }
 
-/** Plays a history: a database with its own clock, a holder with another, and a bad network. */
-function play(history: History): Witness {
+/**
+ * Plays a history: a database with its own clock, a holder with another, and a bad network. The keeper
+ * is ticked each time, or, as one of many, only when it says that something is due.
+ */
+function play(history: History, how: 'always' | 'when due' = 'always'): Witness {
   const localOf = (dbMs: number): number => history.offsetMs + dbMs * history.rate;
   const requests: {
     atMs: number;
@@ -67,7 +70,9 @@ function play(history: History): Witness {
     tryCount: 0,
     deadlinesWentBack: false,
   };
+  const pulse = { atMs: localOf(0) };
   const keeper = new LeaseKeeper({
+    pulse: how === 'always' ? undefined : pulse,
     ladder,
     deadlines: deadlinesFrom(ladder, localOf(0), ladder.ttlMs),
     isConfirmed: true,
@@ -119,6 +124,9 @@ function play(history: History): Witness {
     dbMs += TICK_MS + (gapAt.get(ticks) ?? 0);
     serve(dbMs);
     const nowMs = localOf(dbMs);
+    const isGap = how === 'when due' && nowMs - pulse.atMs > GAP_MS;
+    pulse.atMs = nowMs;
+    if (isGap) keeper.slept();
     const before = keeper.deadlines.hardTerminateAtMs;
     replies.sort((a, b) => a.atMs - b.atMs);
     while (replies[0] !== undefined && replies[0].atMs <= dbMs) {
@@ -132,7 +140,7 @@ function play(history: History): Witness {
         dbMs,
       );
     }
-    carryOut(keeper.tick(nowMs), dbMs);
+    if (how === 'always' || keeper.dueAtMs <= nowMs) carryOut(keeper.tick(nowMs), dbMs);
     witness.deadlinesWentBack ||= !keeper.isStopping && keeper.deadlines.hardTerminateAtMs < before;
     // A process counts as acting until it is killed, even when it may not act: the stricter measure.
     if (!witness.stops.includes('hard_terminate')) {
@@ -171,6 +179,15 @@ describe('F6 F10 lease keeper, with clocks 10 % apart, and replies lost, late, r
         expect([[], ['soft_terminate'], ['soft_terminate', 'hard_terminate']]).toContainEqual(
           stops,
         );
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('does the same when it is ticked only when something is due', () => {
+    fc.assert(
+      fc.property(historyArbitrary, (history) => {
+        expect(play(history, 'when due')).toEqual(play(history));
       }),
       { numRuns: 500 },
     );

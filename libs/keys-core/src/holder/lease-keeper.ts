@@ -56,8 +56,18 @@ export interface LeaseKeeperOptions {
   readonly isConfirmed: boolean;
   /** The reading of the holder's clock at which the keeper begins. */
   readonly nowMs: number;
+  /**
+   * For an owner of many keepers, which then need no tick of their own: it ticks a keeper when that
+   * is due, and looks for gaps itself. See {@link LeaseKeeper.dueAtMs} and {@link LeaseKeeper.slept}.
+   */
+  readonly pulse?: Pulse | undefined;
   /** A number in `[0, 1)`: spreads the retries of many holders. */
   readonly random: () => number;
+}
+
+/** When the owner of many keepers has last looked at its clock. */
+export interface Pulse {
+  readonly atMs: number;
 }
 
 /** A tick that comes this much later than the one before it is a gap: ten ticks were missed. */
@@ -75,7 +85,9 @@ export class LeaseKeeper {
   readonly #random: () => number;
   readonly #tryTimeoutMs: number;
   #deadlines: Deadlines;
-  #observedAtMs: number;
+  /** The newest reading, by this keeper or by its owner. */
+  #pulse: Pulse;
+  readonly #isOnItsOwn: boolean;
   #lastRequestId = 0;
   #newestRenewedId = 0;
   /** The holder may act once a request with this id or a later one was answered `renewed`. */
@@ -90,7 +102,8 @@ export class LeaseKeeper {
     this.#random = options.random;
     this.#deadlines = options.deadlines;
     this.#confirmingId = options.isConfirmed ? 0 : 1;
-    this.#observedAtMs = options.nowMs;
+    this.#isOnItsOwn = options.pulse === undefined;
+    this.#pulse = options.pulse ?? { atMs: options.nowMs };
     const windowMs = options.ladder.softAfterMs - options.ladder.renewAfterMs;
     this.#tryTimeoutMs = windowMs * TRY_TIMEOUT_SHARE;
   }
@@ -103,6 +116,14 @@ export class LeaseKeeper {
   /** Whether the key itself has made the holder stop; never false again once true. */
   get isStopping(): boolean {
     return this.#lossReason !== undefined;
+  }
+
+  /** When {@link LeaseKeeper.tick} has the next effect, unless an answer changes that. */
+  get dueAtMs(): number {
+    const { renewAtMs, softTerminateAtMs, hardTerminateAtMs } = this.#deadlines;
+    if (this.isStopping) return this.#isHardSaid ? Infinity : hardTerminateAtMs;
+    const tryAtMs = this.#nextTryAtMs ?? (this.isUnconfirmed ? -Infinity : renewAtMs);
+    return Math.min(tryAtMs, softTerminateAtMs);
   }
 
   /** Whether the holder must wait for an answer before it may act: at first, and after a gap. */
@@ -169,18 +190,23 @@ export class LeaseKeeper {
     this.#nextTryAtMs = Math.min(this.#nextTryAtMs, nowMs + waitMs);
   }
 
+  /** There was a gap: the holder asks again before it acts. Called by the owner of a {@link Pulse}. */
+  slept(): void {
+    this.#confirmingId = this.#lastRequestId + 1;
+    this.#nextTryAtMs = undefined;
+  }
+
   /** Notes a reading: a gap before it, and the stops that are due at it. */
   #observe(nowMs: number): KeeperEffect[] {
-    if (this.#isGap(nowMs)) {
-      this.#confirmingId = this.#lastRequestId + 1;
-      this.#nextTryAtMs = undefined;
+    if (this.#isOnItsOwn) {
+      if (this.#isGap(nowMs)) this.slept();
+      if (nowMs > this.#pulse.atMs) this.#pulse = { atMs: nowMs };
     }
-    this.#observedAtMs = Math.max(this.#observedAtMs, nowMs);
     return this.#stopsDue(nowMs);
   }
 
   #isGap(nowMs: number): boolean {
-    return nowMs - this.#observedAtMs > GAP_MS;
+    return nowMs - this.#pulse.atMs > GAP_MS;
   }
 
   #isTryDue(nowMs: number): boolean {

@@ -55,21 +55,24 @@ export interface CoalescerOptions<Item, Answer> {
   readonly onBatch?: ((size: number) => void) | undefined;
 }
 
+/** Whether the caller has given up, and why. An `AbortSignal` is one. */
+export type GivenUp = Pick<AbortSignal, 'aborted' | 'reason'>;
+
 export interface Coalescer<Item, Answer> {
   /** @throws {LeaseError} `request.rate_limited` when the queue is full; else what `run` throws. */
-  submit(item: Item, signal?: AbortSignal): Promise<Answer>;
+  submit(item: Item, signal?: GivenUp): Promise<Answer>;
   /**
    * The same for many items, which travel together as far as possible: one call of a thousand
    * items costs one statement, without an extra one for its first item. Answers in the order of the
    * items; fails when one of them fails.
    */
-  submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]>;
+  submitAll(items: readonly Item[], signal?: GivenUp): Promise<Answer[]>;
 }
 
 interface Call<Item, Answer> {
   readonly item: Item;
   readonly keys: readonly string[];
-  readonly signal: AbortSignal | undefined;
+  readonly signal: GivenUp | undefined;
   readonly resolve: (answer: Answer | Promise<Answer>) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -91,13 +94,13 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     this.#options = options;
   }
 
-  submit(item: Item, signal?: AbortSignal): Promise<Answer> {
+  submit(item: Item, signal?: GivenUp): Promise<Answer> {
     return new Promise((resolve, reject) =>
       this.#enqueue([{ ...this.#callOf(item, signal), resolve, reject }], reject),
     );
   }
 
-  submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]> {
+  submitAll(items: readonly Item[], signal?: GivenUp): Promise<Answer[]> {
     if (items.length === 0) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
       const answers = new Array<Answer>(items.length);
@@ -121,7 +124,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
 
   #callOf(
     item: Item,
-    signal: AbortSignal | undefined,
+    signal: GivenUp | undefined,
   ): Pick<Call<Item, Answer>, 'item' | 'keys' | 'signal'> {
     return { item, keys: this.#options.keysOf(item), signal };
   }
@@ -168,13 +171,16 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     const rest: Call<Item, Answer>[] = [];
     // A key that stays behind blocks its later calls too, so that they keep their order.
     const blocked = new Set<string>();
+    let seenCount = 0;
     for (const call of this.#queue) {
+      if (batch.length === this.#options.batchSizeMax) break;
+      seenCount += 1;
       if (call.signal?.aborted === true) {
         call.reject(call.signal.reason);
         continue;
       }
       const isFree = call.keys.every((key) => !this.#keysInFlight.has(key) && !blocked.has(key));
-      if (isFree && batch.length < this.#options.batchSizeMax) {
+      if (isFree) {
         batch.push(call);
         for (const key of call.keys) this.#keysInFlight.add(key);
       } else {
@@ -182,7 +188,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
         for (const key of call.keys) blocked.add(key);
       }
     }
-    this.#queue = rest;
+    this.#queue = rest.concat(this.#queue.slice(seenCount));
     return batch;
   }
 

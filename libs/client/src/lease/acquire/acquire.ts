@@ -15,6 +15,7 @@ import {
 } from '../../transport/call-errors.ts';
 import { outsideOfWork } from '../../context/work-context.ts';
 import type { Machine } from '../../machine.ts';
+import type { Ending } from '../../signals.ts';
 import type { Background } from '../background.ts';
 import {
   callWithin,
@@ -99,8 +100,8 @@ class Attempt {
       const sentAtMs = machine.clock.nowMs();
       const lineMs = Math.max(0, this.#waitMs - (sentAtMs - this.#beganAtMs));
       try {
-        const answer = await callWithin(machine, { ms: lineMs + tryMs, signal }, (trySignal) =>
-          outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, trySignal)),
+        const answer = await callWithin(machine, { ms: lineMs + tryMs, signal }, (ending) =>
+          outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, ending)),
         );
         return { answer, tookMs: machine.clock.nowMs() - sentAtMs };
       } catch (error) {
@@ -124,9 +125,9 @@ class Attempt {
       signal: signal ?? background.signal,
     };
     let sentAtMs = 0;
-    const result = await untilAnswered(machine, bounds, async (trySignal) => {
+    const result = await untilAnswered(machine, bounds, async (ending) => {
       sentAtMs = machine.clock.nowMs();
-      return outsideOfWork(() => this.#renewOnce(answer.lease, trySignal));
+      return outsideOfWork(() => this.#renewOnce(answer.lease, ending));
     }).catch((error: unknown) => {
       if (!isPassing(error)) throw error;
       // The renewal may have arrived: then the grant has its whole TTL, and nobody wants it any more.
@@ -144,11 +145,11 @@ class Attempt {
 
   async #renewOnce(
     { leaseId, fencingToken }: Granted['lease'],
-    signal: AbortSignal,
+    ending: Ending,
   ): Promise<LeaseRenewResult> {
     const { wire } = this.#deps;
     const ref = { leaseId, fencingToken };
-    const [result] = await wire.heartbeat([ref], signal, this.#request.datacenter);
+    const [result] = await wire.heartbeat([ref], ending, this.#request.datacenter);
     // It has no answer because its row is locked for a moment.
     if (result === undefined) throw new OutcomeUnknownError();
     return result;
@@ -170,7 +171,7 @@ class Attempt {
     const bounds = { untilMs, tryMs: GIVE_UP_TRY_MS, signal: isClosed, mayPass: mayPassInTime };
     background.add(
       outsideOfWork(() =>
-        untilAnswered(machine, bounds, (signal) => wire.giveUp(this.#request, signal)),
+        untilAnswered(machine, bounds, (ending) => wire.giveUp(this.#request, ending)),
       ),
     );
   }

@@ -103,7 +103,7 @@ export class LeaseTaker {
    * Most leases are free when they are requested. So a caller that may wait first asks in one call
    * with others, and only if it is refused waits in line, with an attempt of its own.
    */
-  async #ask(intent: AcquireIntent, signal: AbortSignal): Promise<Acquired> {
+  async #ask(intent: AcquireIntent, signal: AbortSignal | undefined): Promise<Acquired> {
     const endsAtMs = this.#machine.clock.nowMs() + intent.waitMs;
     const first = await acquireGrant(this.#deps, this.#requestOf(intent), { waitMs: 0, signal });
     const waitMs = endsAtMs - this.#machine.clock.nowMs();
@@ -118,7 +118,7 @@ export class LeaseTaker {
   async #waitInLine(
     intent: AcquireIntent,
     endsAtMs: number,
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
   ): Promise<Acquired> {
     for (let lossCount = 1; ; lossCount += 1) {
       const waitMs = Math.max(0, endsAtMs - this.#machine.clock.nowMs());
@@ -174,19 +174,20 @@ export class LeaseTaker {
   }
 
   /** A lease whose answer took too long is handed out once the controller has renewed it. */
-  async #confirmed(lease: HeldLease, signal: AbortSignal): Promise<HeldLease> {
+  async #confirmed(lease: HeldLease, signal: AbortSignal | undefined): Promise<HeldLease> {
+    if (lease.isHeld && signal?.aborted !== true) return lease;
     const giveUp = (): void => void lease.release('failed');
-    signal.addEventListener('abort', giveUp, { once: true });
+    signal?.addEventListener('abort', giveUp, { once: true });
     try {
-      signal.throwIfAborted();
+      signal?.throwIfAborted();
       await lease.confirm();
       return lease;
     } catch (error) {
       // In the background: the caller has its answer.
       void lease.release('failed');
-      throw signal.aborted ? signal.reason : error;
+      throw signal?.aborted === true ? signal.reason : error;
     } finally {
-      signal.removeEventListener('abort', giveUp);
+      signal?.removeEventListener('abort', giveUp);
     }
   }
 }

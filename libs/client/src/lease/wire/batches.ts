@@ -1,6 +1,7 @@
 import { createCoalescer, type BatchFailure, type Coalescer } from '@leasehold/keys-core';
 import { callErrorOf, codedError, LeaseholdCallError } from '../../transport/call-errors.ts';
 import type { Machine } from '../../machine.ts';
+import type { Ending } from '../../signals.ts';
 import { callWithin } from './calls.ts';
 
 /** This many acquires with the largest metadata and comment fit into the largest message. */
@@ -21,12 +22,12 @@ export interface FailedItem {
 /** Joins many calls of this process into few calls on the wire: see the coalescer. */
 export function createBatches<Item, Answer extends { readonly outcome: string }>(
   machine: Machine,
-  send: (items: Item[], signal: AbortSignal) => Promise<readonly (Answer | FailedItem)[]>,
+  send: (items: Item[], ending: Ending) => Promise<readonly (Answer | FailedItem)[]>,
 ): Coalescer<Item, Answer> {
   return createCoalescer<Item, Answer>({
     run: async (items) => {
-      const results = await callWithin(machine, { ms: CALL_MS }, (signal) =>
-        send([...items], signal),
+      const results = await callWithin(machine, { ms: CALL_MS }, (ending) =>
+        send([...items], ending),
       );
       return results.map((result) =>
         isFailed(result) ? Promise.reject(failureOf(result)) : result,

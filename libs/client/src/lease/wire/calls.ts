@@ -1,4 +1,5 @@
 /** How calls are limited in time, and retried. */
+import { setMaxListeners } from 'node:events';
 import { backoffMs } from '@leasehold/keys-core';
 import {
   callErrorOf,
@@ -7,7 +8,7 @@ import {
   OutcomeUnknownError,
 } from '../../transport/call-errors.ts';
 import { pause, type Machine } from '../../machine.ts';
-import { linkSignals, unlessAborted } from '../../signals.ts';
+import { Ending } from '../../signals.ts';
 
 const RETRY_FIRST_MS = 50;
 const RETRY_MS_MAX = 2_000;
@@ -43,19 +44,26 @@ export function mayPassInTime(error: unknown): boolean {
 export async function callWithin<T>(
   { clock }: Machine,
   bounds: { readonly ms: number; readonly signal?: AbortSignal | undefined },
-  call: (signal: AbortSignal) => Promise<T>,
+  call: (ending: Ending) => Promise<T>,
 ): Promise<T> {
-  const timeout = new AbortController();
-  const cancel = clock.at(clock.nowMs() + bounds.ms, () =>
-    timeout.abort(new OutcomeUnknownError()),
-  );
-  using linked = linkSignals([bounds.signal, timeout.signal]);
+  const { signal } = bounds;
+  const ending = new Ending();
+  const follow = (): void => ending.end(signal?.reason);
+  if (signal?.aborted === true) follow();
+  // A signal may be given to any number of calls.
+  if (signal !== undefined) setMaxListeners(0, signal);
+  signal?.addEventListener('abort', follow, { once: true });
+  const cancel = clock.at(clock.nowMs() + bounds.ms, () => ending.end(new OutcomeUnknownError()));
   try {
-    return await unlessAborted(call(linked.signal), linked.signal);
+    return await new Promise<T>((resolve, reject) => {
+      call(ending).then(resolve, reject);
+      ending.onEnd(reject);
+    });
   } catch (error) {
     throw callErrorOf(error);
   } finally {
     cancel();
+    signal?.removeEventListener('abort', follow);
   }
 }
 
@@ -83,10 +91,10 @@ export async function untilAnswered<T>(
   bounds: {
     readonly untilMs: number;
     readonly tryMs: number;
-    readonly signal: AbortSignal;
+    readonly signal: AbortSignal | undefined;
     readonly mayPass?: ((error: unknown) => boolean) | undefined;
   },
-  call: (signal: AbortSignal) => Promise<T>,
+  call: (ending: Ending) => Promise<T>,
 ): Promise<T> {
   for (let failureCount = 1; ; failureCount += 1) {
     try {

@@ -4,6 +4,7 @@
  */
 import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult, ReleaseInput } from '@leasehold/keys-core/leases';
+import type { Ending } from '../../signals.ts';
 
 /** One attempt to get a grant. Sent again unchanged, it is the same attempt. */
 export interface AcquireRequest {
@@ -27,22 +28,22 @@ export interface ReleaseRequest extends ReleaseInput {
   readonly datacenter?: string | undefined;
 }
 
-/** Every method throws errors of this library, or the reason of the signal that was passed in. */
+/** Every method throws errors of this library, or the reason of the ending that was passed in. */
 export interface LeaseWire {
   /** Asks for a grant, waiting in line for up to `waitMs`. */
-  acquire(request: AcquireRequest, waitMs: number, signal: AbortSignal): Promise<AcquireAnswer>;
+  acquire(request: AcquireRequest, waitMs: number, ending: Ending): Promise<AcquireAnswer>;
   /** Makes sure that the attempt holds nothing, whatever its outcome was. */
-  giveUp(request: AcquireRequest, signal: AbortSignal): Promise<void>;
+  giveUp(request: AcquireRequest, ending: Ending): Promise<void>;
   /**
    * One call for leases of one datacenter, by default the controller's own. The answer may lack
    * some of the leases.
    */
   heartbeat(
     renewals: readonly GrantRef[],
-    signal: AbortSignal,
+    ending: Ending,
     datacenter?: string,
   ): Promise<LeaseRenewResult[]>;
-  release(request: ReleaseRequest, signal: AbortSignal): Promise<ReleaseOutcome>;
+  release(request: ReleaseRequest, ending: Ending): Promise<ReleaseOutcome>;
   /** Whether anything sent since that moment can have arrived. */
   wasReachableSince(momentMs: number): boolean;
 }

@@ -21,7 +21,7 @@ export interface WireDeps {
 export function createLeaseWire(deps: WireDeps): LeaseWire {
   const { api, machine } = deps;
   const acquiresOf = byDatacenter(() =>
-    createBatches<AcquireRequest, AcquireAnswer>(machine, async (items, signal) => {
+    createBatches<AcquireRequest, AcquireAnswer>(machine, async (items, { signal }) => {
       const localTimeMs = machine.clock.nowMs();
       const { results } = await api.leases.acquireMany.mutate(
         { localTimeMs, items: items.map(itemOf) },
@@ -33,7 +33,7 @@ export function createLeaseWire(deps: WireDeps): LeaseWire {
   const releasesOf = byDatacenter((datacenter) =>
     createBatches<Omit<ReleaseRequest, 'datacenter'>, { outcome: ReleaseOutcome }>(
       machine,
-      async (items, signal) => {
+      async (items, { signal }) => {
         const { results } = await api.leases.releaseMany.mutate({ items, datacenter }, { signal });
         return results;
       },
@@ -41,17 +41,17 @@ export function createLeaseWire(deps: WireDeps): LeaseWire {
   );
   return {
     ...sharedCalls(api.leases, deps),
-    acquire(request, waitMs, signal) {
-      if (waitMs <= 0) return acquiresOf(request.datacenter).submit(request, signal);
+    acquire(request, waitMs, ending) {
+      if (waitMs <= 0) return acquiresOf(request.datacenter).submit(request, ending);
       const localTimeMs = machine.clock.nowMs();
       const wholeMs = Math.ceil(waitMs);
       return api.leases.acquire.mutate(
         { ...itemOf(request), localTimeMs, waitMs: wholeMs, confirms: request.confirms },
-        { signal },
+        { signal: ending.signal },
       );
     },
-    async release({ datacenter, ...request }, signal) {
-      return (await releasesOf(datacenter).submit(request, signal)).outcome;
+    async release({ datacenter, ...request }, ending) {
+      return (await releasesOf(datacenter).submit(request, ending)).outcome;
     },
   };
 }
@@ -61,14 +61,14 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
   const { api, machine } = deps;
   return {
     ...sharedCalls(api.environments, deps),
-    acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, signal) {
+    acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, { signal }) {
       const localTimeMs = machine.clock.nowMs();
       return api.environments.tryAcquire.mutate(
         { ...rest, action, localTimeMs, environment: [...namespace, key], durationMs: ttlMs },
         { signal },
       );
     },
-    release: async (request, signal) =>
+    release: async (request, { signal }) =>
       (await api.environments.release.mutate(request, { signal })).outcome,
   };
 }
@@ -80,10 +80,10 @@ function sharedCalls(
 ): Pick<LeaseWire, 'giveUp' | 'heartbeat' | 'wasReachableSince'> {
   return {
     wasReachableSince: (momentMs) => reachability.wasReachableSince(momentMs),
-    async giveUp({ idempotencyKey, datacenter }, signal) {
+    async giveUp({ idempotencyKey, datacenter }, { signal }) {
       await face.cancel.mutate({ idempotencyKey, datacenter }, { signal });
     },
-    async heartbeat(renewals, signal, datacenter) {
+    async heartbeat(renewals, { signal }, datacenter) {
       const localTimeMs = machine.clock.nowMs();
       const { results } = await face.heartbeat.mutate(
         { localTimeMs, renewals: [...renewals], datacenter },

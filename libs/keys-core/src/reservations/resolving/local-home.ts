@@ -1,6 +1,7 @@
 import { conflict } from '../invalid.ts';
 import { reservationKeyText, type ReservationKey } from '../../kernel/resource/reservation.ts';
 import { LRUCache } from 'lru-cache';
+import { boundedTo } from './bounded-to.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { activate, readReservationStatus, type ReservationStatus } from '../sql/activate.ts';
 import { prove, type ProveDeps } from '../prove.ts';
@@ -24,7 +25,7 @@ export interface LocalHome {
 
 export function createLocalHome(store: Pick<Store, 'general'>, proving: ProveDeps): LocalHome {
   // A remembered reservation may no longer be active; then the lease row refuses, see `forget`.
-  const active = new LRUCache<string, string>({ max: ACTIVE_MAX });
+  const active = new LRUCache<string, string>(boundedTo(ACTIVE_MAX));
 
   async function resolveStatus(
     reservationId: string,

@@ -8,6 +8,7 @@
  * pointer, and {@link Resolver.learn} keeps it.
  */
 import { LRUCache } from 'lru-cache';
+import { boundedTo } from './bounded-to.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
@@ -70,8 +71,8 @@ class CachingResolver implements Resolver {
     const max = cachedMax ?? CACHED_MAX;
     this.#store = store;
     this.#told = onResolved ?? ((): void => undefined);
-    this.#homes = new LRUCache({ max });
-    this.#steps = new LRUCache({ max });
+    this.#homes = new LRUCache(boundedTo(max));
+    this.#steps = new LRUCache(boundedTo(max));
   }
 
   peek(key: ReservationKey): Home | undefined {

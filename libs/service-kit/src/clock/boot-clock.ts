@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import os from 'node:os';
+import { Appointments } from './appointments.ts';
+import { createBootReader } from './boot-reader.ts';
 
 /**
  * The longest time between two readings of the clock. Timers of the runtime stop while the machine
@@ -29,31 +30,36 @@ export function readBootId(): string | undefined {
   }
 }
 
-/** Time since boot, suspend included: Linux CLOCK_BOOTTIME, in steps of 10 ms. */
-function readBootMs(): number {
-  return os.uptime() * 1_000;
-}
-
 /**
  * The clock of this machine. All callbacks share one timer, which exists only while there are any.
  * A callback that throws does not stop the others; its error becomes an uncaught exception.
  * `readMs` is the reading; a test passes one that is fast, slow or far ahead.
  */
-export function createBootClock(readMs: () => number = readBootMs): TickingClock {
+export function createBootClock(readMs: () => number = createBootReader()): TickingClock {
   const listeners = new Set<(nowMs: number) => void>();
+  const appointments = new Appointments<() => void>();
   let timer: NodeJS.Timeout | undefined;
   let lastMs = -Infinity;
 
   // A virtualised reading may step back; what is given out never does.
   const nowMs = (): number => (lastMs = Math.max(lastMs, readMs()));
 
+  const stopIfUnused = (): void => {
+    if (listeners.size > 0 || appointments.count > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+
   const tick = (): void => {
     const tickMs = nowMs();
     for (const listener of [...listeners]) {
-      if (listeners.has(listener)) {
-        callApart(() => listener(tickMs));
-      }
+      if (listeners.has(listener)) callApart(() => listener(tickMs));
     }
+    for (const appointment of appointments.takeDue(tickMs)) {
+      // One of the others may have cancelled it.
+      if (appointments.end(appointment)) callApart(appointment.what);
+    }
+    stopIfUnused();
   };
 
   const onTick = (fn: (nowMs: number) => void): (() => void) => {
@@ -63,19 +69,16 @@ export function createBootClock(readMs: () => number = readBootMs): TickingClock
     timer ??= setInterval(tick, TICK_MS);
     return () => {
       listeners.delete(listener);
-      if (listeners.size > 0) return;
-      clearInterval(timer);
-      timer = undefined;
+      stopIfUnused();
     };
   };
 
   const at = (atMs: number, fn: () => void): (() => void) => {
-    const cancel = onTick((tickMs) => {
-      if (tickMs < atMs) return;
-      cancel();
-      fn();
-    });
-    return cancel;
+    const appointment = appointments.add(atMs, fn);
+    timer ??= setInterval(tick, TICK_MS);
+    return () => {
+      if (appointments.end(appointment)) stopIfUnused();
+    };
   };
 
   return { nowMs, at, onTick };
