@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { freePort } from './free-port.ts';
+import { freePort } from './network/free-port.ts';
 import { waitUntil } from './wait-until.ts';
 
 /** Files of certificates, as PEM. Clients must use TLS; members do not use it among themselves. */

@@ -1,7 +1,12 @@
 /** What tests share: a real PostgreSQL, a database for each file, processes, faults. */
 export { startEtcd, type EtcdOptions, type EtcdTls, type TestEtcd } from './etcd.ts';
-export { startFaultProxy, startUrlProxy, type Direction, type FaultProxy } from './fault-proxy.ts';
-export { freePort } from './free-port.ts';
+export {
+  startFaultProxy,
+  startUrlProxy,
+  type Direction,
+  type FaultProxy,
+} from './network/fault-proxy.ts';
+export { freePort } from './network/free-port.ts';
 export {
   bundleOf,
   startControllerProcess,

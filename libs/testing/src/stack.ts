@@ -4,8 +4,8 @@
  */
 export { consoleOrigin, startConsoleProcess, type ConsoleProcess } from './console-process.ts';
 export { startEtcd, type EtcdOptions, type TestEtcd } from './etcd.ts';
-export { startFaultProxy, type FaultProxy } from './fault-proxy.ts';
-export { freePort } from './free-port.ts';
+export { startFaultProxy, type FaultProxy } from './network/fault-proxy.ts';
+export { freePort } from './network/free-port.ts';
 export {
   bundleOf,
   startControllerProcess,

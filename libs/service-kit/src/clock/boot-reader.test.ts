@@ -65,7 +65,7 @@ describe('the time since boot', () => {
   test.each([
     ['an hour', HOUR_MS],
     ['20 ms', 20],
-  ])('counts a suspend of %s in the very next reading, be it in the same turn', (_text, ms) => {
+  ])('counts a suspend of %s in the very next reading, even in the same turn', (_text, ms) => {
     const machine = aMachine();
     machine.read();
     machine.suspend(ms);

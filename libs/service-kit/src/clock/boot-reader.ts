@@ -9,7 +9,7 @@
  *   time since boot = monotonic clock + the time spent in suspend
  *
  * and the second part is read again, from the file, as soon as the wall clock and the monotonic one have
- * moved apart. That is checked with every reading, so that no reading after a suspend misses it, be it
+ * moved apart. That is checked with every reading, so that no reading after a suspend misses it, even
  * in the same turn of the event loop. A wall clock that is set makes one more reading of the file.
  */
 import os from 'node:os';

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { newTokenSecret } from '@leasehold/keys-core/access';
 import type { TestEtcd } from '../etcd.ts';
-import { freePort } from '../free-port.ts';
+import { freePort } from '../network/free-port.ts';
 import { waitUntil } from '../wait-until.ts';
 import { clustersIn, type DatabaseOf } from './databases.ts';
 import { startEtcdAcross } from './etcd-across.ts';

@@ -1,4 +1,4 @@
-import { startFaultProxy, type FaultProxy, type FaultyLine } from '../fault-proxy.ts';
+import { startFaultProxy, type FaultProxy, type FaultyLine } from '../network/fault-proxy.ts';
 
 /** A TCP address. */
 export interface Place {

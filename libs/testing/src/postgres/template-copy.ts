@@ -23,7 +23,9 @@ export async function copyTemplate(clusterUrl: string, stem: string): Promise<Te
   const copy = pg.escapeIdentifier(name);
   const cluster = administrationOf(url.href);
   url.pathname = `/${name}`;
-  await cluster.query(`create database ${copy} template ${pg.escapeIdentifier(TEMPLATE_DATABASE)} strategy file_copy`);
+  await cluster.query(
+    `create database ${copy} template ${pg.escapeIdentifier(TEMPLATE_DATABASE)} strategy file_copy`,
+  );
   return {
     name,
     url: url.href,

@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startFaultProxy, type FaultProxy } from './fault-proxy.ts';
-import { waitUntil } from './wait-until.ts';
+import { waitUntil } from '../wait-until.ts';
 
 let echo: Server;
 let proxy: FaultProxy;
