@@ -7,8 +7,8 @@ import { bundleFile } from './fresh-bundles.ts';
 /** How a machine's clocks are wrong. */
 export interface ClockFault {
   /**
-   * The boot clock runs at this rate from now on, as agent and warden read it. The leash reads the
-   * machine's own, so a slow one is ended a little early.
+   * The boot clock, and the monotonic one, run at this rate from now on, as agent and warden read them.
+   * The leash reads the machine's own, so a slow one is ended a little early.
    */
   readonly bootRate?: number | undefined;
   readonly bootAheadMs?: number | undefined;
@@ -37,6 +37,8 @@ export async function skewedEntry(
 const uptime = os.uptime;
 const from = ${String(os.uptime())};
 os.uptime = () => from + (uptime() - from) * ${String(bootRate)} + ${String(bootAheadMs / 1_000)};
+const monotonicMs = performance.now.bind(performance);
+performance.now = () => monotonicMs() * ${String(bootRate)};
 const RealDate = Date;
 const began = RealDate.now();
 const wallMs = () => {
