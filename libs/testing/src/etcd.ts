@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from './network/free-port.ts';
@@ -39,8 +39,13 @@ export interface TestEtcd {
   kill(index: number): Promise<void>;
   /** Starts a killed member on its own data, and waits until it answers. */
   restart(index: number): Promise<void>;
-  /** Sends `SIGSTOP` or `SIGCONT`, for a member that is there but silent. */
-  signal(index: number, signal: NodeJS.Signals): void;
+  /**
+   * Stops a member with `SIGSTOP`: it is there but silent. Waits until each of its threads has
+   * stopped: only one of them receives the signal, and on a busy machine the others answer meanwhile.
+   */
+  freeze(index: number): Promise<void>;
+  /** Lets a frozen member continue. */
+  thaw(index: number): void;
   /** Whether a member answers and knows a leader. */
   isHealthy(index: number): Promise<boolean>;
   /** The member that reports that it leads; undefined while none does. */
@@ -178,8 +183,16 @@ function controlOf(parts: {
         what: `etcd's member ${String(index)} answers`,
       });
     },
-    signal(index, signal) {
-      memberAt(index).child?.kill(signal);
+    async freeze(index) {
+      const { child } = memberAt(index);
+      child?.kill('SIGSTOP');
+      await waitUntil(() => isStopped(child?.pid ?? 0), {
+        pollMs: 1,
+        what: `every thread of etcd's member ${String(index)} has stopped`,
+      });
+    },
+    thaw(index) {
+      memberAt(index).child?.kill('SIGCONT');
     },
     async leader() {
       const metrics = await Promise.all(members.map((member) => ask(member, '/metrics')));
@@ -191,6 +204,15 @@ function controlOf(parts: {
       await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
+}
+
+/** Whether no thread of a process runs, as Linux reports it. */
+async function isStopped(pid: number): Promise<boolean> {
+  const folder = `/proc/${String(pid)}/task`;
+  const threads = await Promise.all(
+    (await readdir(folder)).map((id) => readFile(path.join(folder, id, 'status'), 'utf8')),
+  );
+  return threads.length > 0 && threads.every((text) => /^State:\tT/m.test(text));
 }
 
 async function copyFolder(from: string, to: string): Promise<void> {

@@ -40,12 +40,12 @@ describeReservationStore('etcd, remembered in PostgreSQL', async () => {
 });
 
 /** Stops these members from answering for the time of a test. */
-function freeze(cluster: TestEtcd, indexes: readonly number[]): void {
-  for (const index of indexes) cluster.signal(index, 'SIGSTOP');
+async function freeze(cluster: TestEtcd, indexes: readonly number[]): Promise<void> {
   onTestFinished(async () => {
-    for (const index of indexes) cluster.signal(index, 'SIGCONT');
+    for (const index of indexes) cluster.thaw(index);
     await cluster.waitUntilHealthy();
   });
+  await Promise.all(indexes.map((index) => cluster.freeze(index)));
 }
 
 async function timed(work: Promise<unknown>): Promise<{ error: unknown; tookMs: number }> {
@@ -64,7 +64,7 @@ describe('etcd under faults', () => {
     const id = anId();
     await store.put(key, id);
     await waitUntil(async () => (await store.readNearby(key)) === id);
-    freeze(etcd, [1, 2]);
+    await freeze(etcd, [1, 2]);
 
     const [fresh, known, absent] = await Promise.all([
       timed(store.put(aKey(), anId())),
@@ -86,7 +86,7 @@ describe('etcd under faults', () => {
     const pointer = aPointer();
     await store.putPointer(pointer);
     const indexes = [0, 1, 2];
-    for (const index of indexes) etcd.signal(index, 'SIGSTOP');
+    await freeze(etcd, indexes);
 
     const all = await Promise.all([
       timed(store.put(aKey(), anId())),
@@ -95,9 +95,8 @@ describe('etcd under faults', () => {
       timed(store.putPointer(aPointer())),
       timed(store.readPointer(pointer.fromId)),
       timed(store.readPointerNearby(pointer.fromId)),
-    ]).finally(() => {
-      for (const index of indexes) etcd.signal(index, 'SIGCONT');
-    });
+    ]);
+    for (const index of indexes) etcd.thaw(index);
 
     for (const { error, tookMs } of all) {
       expect(error).toMatchObject({ code: 'reservation.store_unreachable' });
