@@ -186,7 +186,10 @@ export class Stage {
       spawn: { program },
       waitFor: 'ready',
     });
-    if (answer.status !== 'ready') throw new Error(`${name}: ${answer.status} instead of ready`);
+    if (answer.status !== 'ready') {
+      const backend = await this.api.backends.get.query({ backendId: answer.backendId });
+      throw new Error(`${name}: ${answer.status} instead of ready: ${JSON.stringify(backend)}`);
+    }
     return answer;
   }
 

@@ -328,8 +328,13 @@ export class BackendRun {
   }
 
   #end(reason: TerminationReason, of: { exitCode?: number; detail?: string }): void {
+    const before = this.#stage;
     this.#stage = 'over';
     if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
+    const { log } = this.#context;
+    if (before !== 'running') {
+      log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend was not started');
+    }
     void this.reports.send({ status: 'terminated', reason, ...of }).then(() => {
       if (!this.#isAbandoned) this.#context.onFinished(this.identity.backendId);
     });
