@@ -50,7 +50,7 @@ export {
   type StalePage,
 } from './sql/reap-stale.ts';
 export { readLeasePages, reap, type ReapedGrant } from './sql/reap.ts';
-export type { ReleaseRequest } from './sql/release.ts';
+export type { ReleaseRequest } from './sql/parts/release-rows.ts';
 export { renew } from './sql/renew.ts';
 export { abandon, revoke, type RevokedGrant, type RevokeRequest } from './sql/revoke.ts';
 export { changeRenewable, renewHeld } from './transitions/face-operations.ts';

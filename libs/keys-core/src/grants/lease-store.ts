@@ -18,7 +18,7 @@ import type { KernelStore } from '../postgres/kernel-store.ts';
 import { releaseBatch } from './transitions/releasing.ts';
 import { observeRenewals, renewBatch, type RenewAnswer } from './transitions/renewing.ts';
 import { keyText } from './idempotency/sql/requests.ts';
-import type { ReleaseRequest } from './sql/release.ts';
+import type { ReleaseRequest } from './sql/parts/release-rows.ts';
 import type { RenewRequest } from './sql/renew.ts';
 
 const GRANTS_PER_STATEMENT_MAX = 200;

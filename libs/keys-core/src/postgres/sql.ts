@@ -63,6 +63,23 @@ export const LEASE_COLUMNS = fragment`
 export const C = fragment`collate "C"`;
 
 /**
+ * Whether `select true from …` finds a row, by one probe of an index for each row that asks. `exists`
+ * lets PostgreSQL read the whole table once instead, and a plan that a connection keeps was made when the
+ * table was empty: grants were seen to read every idempotency key of the day.
+ */
+export function isFound(query: Fragment): Fragment {
+  return fragment`((${query} limit 1) is not null)`;
+}
+
+/**
+ * A condition on a face that no index is used for. The primary key begins with the face, and PostgreSQL was
+ * seen to read all leases of a face instead of the one with a lease id, while the table was small.
+ */
+export function isFace(face: Face): Fragment {
+  return fragment`is not distinct from ${face}`;
+}
+
+/**
  * The token of a resource without a row must exceed this: its row may have been deleted while the
  * database's clock was ahead. One row, read once per statement.
  */

@@ -55,3 +55,39 @@ export function heldLeases(count: number, namespace = `'n'`): string {
       now(), now(), now() + interval '1 minute'
     from generate_series(1, ${String(count)}) i;`;
 }
+
+/** A statement whose plan a connection keeps. */
+export interface KeptPlan {
+  readonly statement: string;
+  readonly plan: string;
+}
+
+/**
+ * The plans of the statements that the connections of a pool keep, and those that they would make
+ * once PostgreSQL knows the few rows that are there: it plans again after `vacuum` and `analyze`.
+ */
+export async function keptPlans(pool: pg.Pool): Promise<KeptPlan[]> {
+  const kept: KeptPlan[] = [];
+  const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+  for (const preparation of ['', 'vacuum', 'analyze']) {
+    await clients[0]?.query(preparation);
+    for (const client of clients) kept.push(...(await plansOf(client)));
+  }
+  for (const client of clients) client.release();
+  return kept;
+}
+
+async function plansOf(client: pg.PoolClient): Promise<KeptPlan[]> {
+  const kept: KeptPlan[] = [];
+  const { rows } = await client.query<{ name: string; statement: string; count: number }>(
+    'select name, statement, cardinality(parameter_types) as count from pg_prepared_statements',
+  );
+  for (const { name, statement, count } of rows) {
+    const values = count === 0 ? '' : `(${Array.from({ length: count }, () => 'null').join()})`;
+    const lines = await client.query<{ 'QUERY PLAN': string }>(
+      `explain execute ${pg.escapeIdentifier(name)}${values}`,
+    );
+    kept.push({ statement, plan: lines.rows.map((row) => row['QUERY PLAN']).join('\n') });
+  }
+  return kept;
+}

@@ -12,7 +12,7 @@ import { createLeaseStore, type LeaseStore } from '../grants/lease-store.ts';
 import { openStore, type Store, type StoreOptions } from '../postgres/open-store.ts';
 import type { Pool } from '../postgres/pool.ts';
 import type { GrantGuard } from '../postgres/clock/expiry.ts';
-import type { ReleaseRequest } from '../grants/sql/release.ts';
+import type { ReleaseRequest } from '../grants/sql/parts/release-rows.ts';
 import type { RenewRequest } from '../grants/sql/renew.ts';
 
 /** The clock of this machine, for tests that wait for real things. */

@@ -101,7 +101,7 @@ export async function acquireOrRenew(
         )
         and not ${isHeldOff(mark)}
     ),
-    ${upsertGrants(belief)},
+    ${upsertGrants(isTakable(belief))},
     ${GRANT_EVENTS}
     select
       a.outcome, a.lease_id as "leaseId", a.fencing_token::text as "fencingToken",

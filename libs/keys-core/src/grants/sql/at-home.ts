@@ -17,11 +17,12 @@ export const NOT_READ_BACK = fragment`
  * that is absent was not activated yet; the lease row shows whether the key has left since.
  */
 export const IS_ACTIVE_HOME = fragment`
-  exists (
-    select from reservation r
-    where r.reservation_id = w.home_reservation and r.state = 'active'
-      and r.namespace = w.namespace and r.name = w.name
-  )`;
+  coalesce((
+    select r.state = 'active' and r.namespace = w.namespace and r.name = w.name
+    from reservation r
+    where r.reservation_id = w.home_reservation
+    limit 1
+  ), false)`;
 
 /**
  * @throws {LeaseError} `reservation.store_unreachable` while a restored database has not yet learned which

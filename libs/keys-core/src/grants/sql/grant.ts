@@ -1,30 +1,16 @@
-import type { EndReason } from '../../kernel/lease/lease.ts';
-import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { C, fragment, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
-import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
-import { isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/clock/expiry.ts';
+import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
+import { fragment, isFound, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
+import { isTakable, type GrantGuard } from '../../postgres/clock/expiry.ts';
 import { IS_ACTIVE_HOME, NOT_READ_BACK } from './at-home.ts';
 import { GRANT_FACTS } from './parts/grant-facts.ts';
+import { type Granted, grantedColumns, type GrantedRow, grantsOf } from './parts/granted-rows.ts';
 import { upsertGrants } from './parts/upsert-grants.ts';
-import { firstLadder, wantedRows } from './parts/wanted-rows.ts';
+import { IS_USED, wantedRows } from './parts/wanted-rows.ts';
 
 export interface GrantOptions {
   readonly guard: GrantGuard;
   /** What to do about a row that another transaction has locked. */
   readonly onLocked: 'skip' | 'wait';
-}
-
-interface GrantedRow extends Omit<Grant, 'ladder' | 'remainingMs' | 'previous'>, LogPlace {
-  previousLeaseId: string | null;
-  previousFencingToken: string | null;
-  previousEnd: EndReason | 'lapsed' | 'unconfirmed' | null;
-}
-
-export interface Granted {
-  /** What was granted, by lease id. */
-  readonly grants: ReadonlyMap<string, Grant>;
-  /** What a witness has seen once this is committed: how far the log had come, the largest token. */
-  readonly seen: Seen;
 }
 
 /**
@@ -52,7 +38,7 @@ export interface Granted {
  * - **At home**: a key is granted under an active reservation, and the row remembers which. A row that
  *   was sealed by a move names another one, and nothing is granted on it. See `reservations/sql/move-away.ts`.
  *
- * `requests` must name each resource once.
+ * `requests` must name each resource once. Most grants are made by `grant-free.ts` and do not come here.
  */
 export async function grant(
   sql: Sql<'guests' | 'slowLane' | 'transitions'>,
@@ -86,17 +72,12 @@ export async function grant(
       left join ticket t on w.is_queued and t.ticket_id = w.lease_id
       where (not w.is_queued or t.ticket_id is not null)
         -- Nobody passes a live waiter who came before.
-        and (w.face <> 'lease' or not exists (
-          select from lease_waiter o
+        and (w.face <> 'lease' or not ${isFound(fragment`
+          select true from lease_waiter o
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
-            and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)
-        ))
+            and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)`)})
         and (w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))
-        -- An idempotency key that has been used is answered from its record.
-        and (w.is_queued or w.idempotency_key is null or not exists (
-          select from lease_request q
-          where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key
-        ))
+        and (w.is_queued or w.idempotency_key is null or not ${IS_USED})
     ),
     -- Row by row in the order of locking: lateral, so that however large the table is, each resource
     -- is one probe of the primary key.
@@ -133,46 +114,10 @@ export async function grant(
       select w.* from entitled w
       join takable t on t.face = w.face and t.namespace = w.namespace and t.name = w.name
     ),
-    ${upsertGrants(belief)},
+    ${upsertGrants(isTakable(belief))},
     ${GRANT_FACTS}
-    select
-      g.face, g.namespace, g.name, g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",
-      extract(epoch from g.granted_at)::float8 * 1000 as "grantedAt",
-      extract(epoch from g.expires_at)::float8 * 1000 as "expiresAt",
-      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
-      g.previous_lease_id as "previousLeaseId",
-      g.previous_fencing_token::text as "previousFencingToken",
-      g.previous_end as "previousEnd",
-      extract(epoch from g.granted_at - t.ended_at)::float8 * 1000 as "freeMs",
-      ${LOG_PLACE}
+    select ${grantedColumns(fragment`t.ended_at`)}
     from granted g
     left join takable t on t.lease_id = g.previous_lease_id`;
-  const requestOf = new Map(requests.map((request) => [request.leaseId, request]));
-  const grants = new Map<string, Grant>();
-  const seen: { place?: LogPlace; fencingToken?: string } = {};
-  for (const row of rows) {
-    const request = requestOf.get(row.leaseId);
-    if (request !== undefined) grants.set(row.leaseId, grantOf(row, request));
-    seen.place = { run: row.run, position: row.position };
-    seen.fencingToken = laterToken(seen.fencingToken ?? '0', row.fencingToken);
-  }
-  return { grants, seen };
-}
-
-function grantOf(row: GrantedRow, request: GrantRequest): Grant {
-  const { face, namespace, name, leaseId, fencingToken, grantedAt, expiresAt, asOf, freeMs } = row;
-  const { previousLeaseId, previousFencingToken, previousEnd } = row;
-  const isFirst = previousLeaseId === null || previousFencingToken === null || previousEnd === null;
-  return {
-    ...{ face, namespace, name, leaseId, fencingToken, grantedAt, expiresAt, asOf, freeMs },
-    ladder: firstLadder(request),
-    remainingMs: row.expiresAt - row.asOf,
-    previous: isFirst
-      ? null
-      : {
-          leaseId: previousLeaseId,
-          fencingToken: previousFencingToken,
-          end: previousEnd === 'lapsed' || previousEnd === 'unconfirmed' ? 'expired' : previousEnd,
-        },
-  };
+  return grantsOf(rows, requests);
 }

@@ -1,27 +1,12 @@
-import type { GrantRef, ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
-import type { Face, Resource } from '../../kernel/resource/resource.ts';
-import { fragment, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
+import { fragment, isFace, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
 import { expiredReason, IS_CONFIRMED } from './parts/expired.ts';
-
-/** A release that a holder asks for. */
-export interface ReleaseRequest extends GrantRef {
-  readonly principal: string;
-  readonly actor: string;
-  readonly result: 'ok' | 'failed';
-  readonly detail: string | null;
-}
-
-/** The outcome of a release. */
-export interface Released extends Resource {
-  readonly leaseId: string;
-  readonly outcome: ReleaseOutcome;
-  /** What an environment was leased for. */
-  readonly tag: string;
-  /** How long it was held until now, in milliseconds. */
-  readonly heldMs: number;
-  /** Whether somebody waits in line for the released resource. */
-  readonly isAwaited: boolean;
-}
+import {
+  askedReleases,
+  type Released,
+  releasedColumns,
+  type ReleaseRequest,
+} from './parts/release-rows.ts';
 
 /**
  * Releases each grant that is in force, if its holder asks with its token. The row stays, with its
@@ -44,17 +29,7 @@ export async function release(
 ): Promise<Map<string, Released>> {
   const skip = onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT;
   const rows = await sql.$queryRaw<Released[]>`
-    with asked as materialized (
-      select a.lease_id, a.fencing_token, a.principal collate "C" as principal, a.actor, a.result, a.detail
-      from unnest(
-        ${requests.map((r) => r.leaseId)}::uuid[],
-        ${requests.map((r) => r.fencingToken)}::bigint[],
-        ${requests.map((r) => r.principal)}::text[],
-        ${requests.map((r) => r.actor)}::text[],
-        ${requests.map((r) => r.result)}::text[],
-        ${requests.map((r) => r.detail)}::text[]
-      ) as a (lease_id, fencing_token, principal, actor, result, detail)
-    ),
+    with asked as materialized (${askedReleases(requests)}),
     locked as materialized (
       select k.*, a.fencing_token as asked_token, a.actor, a.result, a.detail
       from asked a
@@ -63,7 +38,7 @@ export async function release(
           l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.released_at, l.end_reason,
           l.expires_at, l.tag, l.granted_at
         from lease l
-        where l.lease_id = a.lease_id and l.principal = a.principal and l.face = ${face}
+        where l.lease_id = a.lease_id and l.principal = a.principal and l.face ${isFace(face)}
         for no key update of l ${skip}
       ) k
     ),
@@ -84,7 +59,8 @@ export async function release(
       set released_at = case when j.outcome = 'released' then clock_timestamp() end,
           end_reason = j.outcome
       from judged j
-      where l.lease_id = j.lease_id and j.end_reason is null and j.outcome in ('released', 'expired')
+      where l.lease_id = any(array(select k.lease_id from judged k)) and l.lease_id = j.lease_id
+        and j.end_reason is null and j.outcome in ('released', 'expired')
       returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.end_reason, ${IS_CONFIRMED}
     ),
     fact as (
@@ -111,12 +87,7 @@ export async function release(
       from ended e
       where e.end_reason = 'expired' and e.face = 'lease' and e.is_confirmed
     )
-    select j.lease_id as "leaseId", j.outcome, j.face, j.namespace, j.name, j.tag,
-      extract(epoch from clock_timestamp() - j.granted_at)::float8 * 1000 as "heldMs",
-      j.face = 'lease' and j.outcome = 'released' and exists (
-        select from lease_waiter w
-        where w.face = j.face and w.namespace = j.namespace and w.name = j.name
-      ) as "isAwaited"
+    select ${releasedColumns(fragment`j`)}
     from judged j`;
   return new Map(rows.map((row) => [row.leaseId, row]));
 }

@@ -2,7 +2,7 @@ import type { Ladder } from '../../kernel/lease/ladder.ts';
 import { invariant } from '../../kernel/errors/index.ts';
 import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/lease/outcomes.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/sql.ts';
+import { isFace, type Sql } from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
 import { LOG_PLACE } from '../../postgres/clock/expiry.ts';
@@ -85,7 +85,7 @@ export async function renew(
           l.ctid as row_at, l.lease_id, l.fencing_token, l.released_at, l.end_reason, l.expires_at,
           l.renewable, l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms
         from lease l
-        where l.lease_id = a.lease_id and l.principal = a.principal and l.face = ${face}
+        where l.lease_id = a.lease_id and l.principal = a.principal and l.face ${isFace(face)}
         for no key update of l skip locked
       ) k
     ),
@@ -102,7 +102,8 @@ export async function renew(
       update lease l
       set end_reason = 'expired'
       from judged j
-      where l.lease_id = j.lease_id and j.refusal = 'expired' and j.end_reason is null
+      where l.lease_id = any(array(select k.lease_id from judged k where k.refusal = 'expired'))
+        and l.lease_id = j.lease_id and j.refusal = 'expired' and j.end_reason is null
       returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, ${IS_CONFIRMED}
     ),
     ${EXPIRED_FACTS}

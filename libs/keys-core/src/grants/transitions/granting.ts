@@ -17,7 +17,9 @@ import {
   refusedOutcome,
   watchClock,
 } from './grant-outcomes.ts';
-import { grant, type Granted } from '../sql/grant.ts';
+import { grant } from '../sql/grant.ts';
+import { grantFree, isPlain } from '../sql/grant-free.ts';
+import type { Granted } from '../sql/parts/granted-rows.ts';
 import type { Refusal } from '../sql/parts/refusals.ts';
 import { firstLadder } from '../sql/parts/wanted-rows.ts';
 import { pause, timed } from '../../postgres/statements/timed.ts';
@@ -29,41 +31,81 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const READS_PER_STATEMENT_MAX = 200;
 const READ_QUEUE_MAX = 50_000;
 
-/** Grants a batch in one statement; one more read finds why the others were refused. */
+type GrantAnswer = GrantOutcome | Promise<GrantOutcome>;
+
+/** What became of the requests of a statement, by lease id; a request that nothing refuses is not in it. */
+type Decided = Map<string, () => GrantAnswer>;
+
+/**
+ * Grants a batch. The short statement grants what is simply free, and one more read finds why the
+ * others were refused; what nothing refuses goes to the full statement, and from there is asked for alone.
+ */
 export async function grantBatch(
   store: KernelStore,
   requests: readonly GrantRequest[],
   askAlone: AskAlone,
-): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+): Promise<GrantAnswer[]> {
   await prepareGrants(store, requests);
+  const decided = await decide(store, requests.filter(isPlain), askAlone, (plain) =>
+    grantFree(store.transitions, plain, store.witness.mark),
+  );
+  const open = requests.filter(({ leaseId }) => !decided.has(leaseId));
+  const others = await decide(store, open, askAlone, (rest) =>
+    grant(store.transitions, rest, { guard: guardNow(store), onLocked: 'skip' }),
+  ).catch((error: unknown): Decided => {
+    // Only a batch of which nothing is decided may be sent again: the others have been granted.
+    if (decided.size === 0) throw error;
+    return new Map();
+  });
+  return requests.map((request) => {
+    const answer = decided.get(request.leaseId) ?? others.get(request.leaseId);
+    return answer === undefined ? askAlone(request) : answer();
+  });
+}
+
+/** Sends a statement that grants, and finds what became of each of its requests. */
+async function decide(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  askAlone: AskAlone,
+  statement: (requests: readonly GrantRequest[]) => Promise<Granted>,
+): Promise<Decided> {
+  const decided: Decided = new Map();
+  if (requests.length === 0) return decided;
   const sentAtMs = store.clock.nowMs();
-  let granted: Granted['grants'];
+  let granted: Granted;
   try {
-    const { grants, seen } = await timed(store, 'grant', () =>
-      grant(store.transitions, requests, { guard: guardNow(store), onLocked: 'skip' }),
-    );
-    store.witness.saw(seen);
-    granted = grants;
+    granted = await timed(store, 'grant', () => statement(requests));
   } catch (error) {
     const [only, ...others] = requests;
     // An open transaction is inserting its row: the slow lane can wait for that.
     if (only !== undefined && others.length === 0 && sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
-      return [askAlone(only)];
+      return decided.set(only.leaseId, () => askAlone(only));
     }
     if (databaseFailureOf(error) !== 'lost') throw error;
     return findLostGrants(store, requests, error);
   }
-  watchClock(store, granted.values(), sentAtMs);
-  const refused = requests.filter((request) => !granted.has(request.leaseId));
+  const { grants, seen } = granted;
+  store.witness.saw(seen);
+  watchClock(store, grants.values(), sentAtMs);
+  const refused: GrantRequest[] = [];
+  for (const request of requests) {
+    const own = grants.get(request.leaseId);
+    if (own === undefined) refused.push(request);
+    else decided.set(request.leaseId, () => grantedOutcome(store, request, own));
+  }
   const refusals = await readRefusalsOf(store, refused);
-  return requests.map((request) => {
-    const own = granted.get(request.leaseId);
-    if (own !== undefined) return grantedOutcome(store, request, own);
+  for (const request of refused) {
     const refusal = refusals.get(request.leaseId);
-    if (refusal instanceof Error) return Promise.reject(refusal);
+    if (refusal instanceof Error) {
+      decided.set(request.leaseId, () => Promise.reject(refusal));
+      continue;
+    }
     const outcome = refusedOutcome(store, refusal);
-    return outcome === undefined ? askAlone(request) : observed(store, request, outcome);
-  });
+    if (outcome === undefined) continue;
+    decided.set(request.leaseId, () => observed(store, request, outcome));
+  }
+  return decided;
 }
 
 /** Why each was refused. An error here fails these alone: their neighbours have been granted. */
@@ -200,21 +242,26 @@ async function findLostGrants(
   store: KernelStore,
   requests: readonly GrantRequest[],
   cause: unknown,
-): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+): Promise<Decided> {
   await pause(store, store.statementTimeoutMs + 500);
   const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
   const rows = await readLeases(store.general, requests).catch(() => {
     throw unknown();
   });
-  return requests.map((request, index) => {
-    const row = rows[index];
-    if (row?.leaseId !== request.leaseId) return Promise.reject(unknown());
-    return grantedOutcome(store, request, {
-      ...row,
-      ladder: firstLadder(request),
-      remainingMs: row.expiresAt - row.asOf,
-      freeMs: null,
-      previous: null,
-    });
-  });
+  return new Map(
+    requests.map((request, index) => {
+      const row = rows[index];
+      const answer = (): GrantAnswer =>
+        row?.leaseId === request.leaseId
+          ? grantedOutcome(store, request, {
+              ...row,
+              ladder: firstLadder(request),
+              remainingMs: row.expiresAt - row.asOf,
+              freeMs: null,
+              previous: null,
+            })
+          : Promise.reject(unknown());
+      return [request.leaseId, answer];
+    }),
+  );
 }

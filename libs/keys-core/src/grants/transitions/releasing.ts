@@ -4,33 +4,65 @@ import { type Face, leaseTopic } from '../../kernel/resource/resource.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { readEndedGrants, type PastEnd } from '../sql/parts/ended-grants.ts';
-import { release, type Released, type ReleaseRequest } from '../sql/release.ts';
+import type { Released, ReleaseRequest } from '../sql/parts/release-rows.ts';
+import { releaseHeld } from '../sql/release-held.ts';
+import { release } from '../sql/release.ts';
 import { timed } from '../../postgres/statements/timed.ts';
+
+type ReleaseAnswer = ReleaseOutcome | Promise<ReleaseOutcome>;
 
 /** Releases a batch, and wakes the callers that wait for its resources. */
 export async function releaseBatch(
   store: KernelStore,
   face: Face,
   requests: readonly ReleaseRequest[],
-): Promise<(ReleaseOutcome | Promise<ReleaseOutcome>)[]> {
-  const answers = await timed(store, 'release', () =>
-    release(store.transitions, face, requests, 'skip'),
+): Promise<ReleaseAnswer[]> {
+  const held = await carryOut(store, () => releaseHeld(store.transitions, face, requests));
+  const others = await releaseOthers(
+    store,
+    face,
+    requests.filter(({ leaseId }) => !held.has(leaseId)),
   );
+  return requests.map(({ leaseId }) => held.get(leaseId)?.outcome ?? others(leaseId));
+}
+
+/** Those that were not simply in force. An error here fails these alone: their neighbours are released. */
+async function releaseOthers(
+  store: KernelStore,
+  face: Face,
+  requests: readonly ReleaseRequest[],
+): Promise<(leaseId: string) => ReleaseAnswer> {
+  if (requests.length === 0) return () => 'not_found';
+  try {
+    const judged = await carryOut(store, () => release(store.transitions, face, requests, 'skip'));
+    const missing = requests.filter(({ leaseId }) => !judged.has(leaseId));
+    const ends = await readEndedGrants(store.transitions, face, missing);
+    const lockedOf = new Map(missing.map((request) => [request.leaseId, request]));
+    return (leaseId) => {
+      const answer = judged.get(leaseId);
+      if (answer !== undefined) return answer.outcome;
+      const end = ends.get(leaseId);
+      const locked = lockedOf.get(leaseId);
+      return end === 'current' && locked !== undefined
+        ? releaseLocked(store, face, locked)
+        : pastRelease(end === 'current' ? undefined : end);
+    };
+  } catch (error) {
+    return () => Promise.reject(error instanceof Error ? error : new Error(String(error)));
+  }
+}
+
+/** Sends a statement that releases, and reports what it released. */
+async function carryOut(
+  store: KernelStore,
+  statement: () => Promise<Map<string, Released>>,
+): Promise<Map<string, Released>> {
+  const answers = await timed(store, 'release', statement);
   for (const released of answers.values()) {
     wakeWaiters(store, released);
     observeHeld(store, released);
   }
-  const missing = requests.filter((request) => !answers.has(request.leaseId));
-  const ends =
-    missing.length === 0
-      ? new Map<string, PastEnd | 'current'>()
-      : await readEndedGrants(store.transitions, face, missing);
-  return requests.map((request) => {
-    const answer = answers.get(request.leaseId);
-    if (answer !== undefined) return answer.outcome;
-    const end = ends.get(request.leaseId);
-    return end === 'current' ? releaseLocked(store, face, request) : pastRelease(end);
-  });
+  return answers;
 }
 
 /** A release whose row was locked: alone, in the slow lane, where its wait delays nobody. */

@@ -2,7 +2,7 @@ import type { Resource, Named } from '../../kernel/resource/resource.ts';
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import { createCoalescer } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { C, fragment, type Sql } from '../../postgres/sql.ts';
+import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 
 /** What connect needs of a lease row: half of its columns, because this is the busiest query. */
 export type KeyLease = Omit<
@@ -74,7 +74,8 @@ export function createKeyStateReader(
 /**
  * Reads each key, in the order asked; undefined where none exists. A drone is reachable while its
  * newest heartbeat is younger than three intervals, no operator has called it lost, and its warden
- * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`.
+ * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`, one
+ * probe for each, however large the tables are: see {@link isFound}.
  */
 async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], heartbeatMs: number) {
   const rows = await sql.$queryRaw<(KeyStateRead & { place: number })[]>`
@@ -86,17 +87,20 @@ async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], he
           and d.heartbeat_at > clock_timestamp() - ${3 * heartbeatMs} * interval '1 millisecond',
         false
       ) as "isDroneReachable",
-      exists (
-        select from backend_action a
-        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null
-      ) as "isStopAsked"
+      ${isFound(fragment`
+        select true from backend_action a
+        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null`)} as "isStopAsked"
     from unnest(
       ${keys.map((key) => key.namespace)}::text[],
       ${keys.map((key) => key.name)}::text[]
     ) with ordinality as w (namespace, name, place)
-    join lease l on l.face = 'key' and l.namespace = w.namespace ${C} and l.name = w.name ${C}
-    left join backend b on b.lease_id = l.lease_id
-    left join drone d on d.id = b.drone_id`;
+    cross join lateral (
+      select l.* from lease l
+      where l.face = 'key' and l.namespace = w.namespace ${C} and l.name = w.name ${C}
+      limit 1
+    ) l
+    left join lateral (select b.* from backend b where b.lease_id = l.lease_id limit 1) b on true
+    left join lateral (select d.* from drone d where d.id = b.drone_id limit 1) d on true`;
   const found = new Array<KeyStateRead | undefined>(keys.length).fill(undefined);
   for (const row of rows) found[row.place - 1] = row;
   return found;

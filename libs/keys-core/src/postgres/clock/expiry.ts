@@ -29,8 +29,8 @@ export function expiryBelieved({ until, watchedSince, settledUntil }: ClockBelie
   )`;
 }
 
-/** Whether a grant that is over was ended by somebody, and not by time alone. */
-const IS_ENDED_BY_WORD = fragment`(l.end_reason in ('released', 'revoked', 'removed') and l.stops_by is null)`;
+/** Whether a grant was ended by somebody, and not by time alone, and nobody can still act on it. */
+export const IS_ENDED_BY_WORD = fragment`(l.end_reason in ('released', 'revoked', 'removed') and l.stops_by is null)`;
 
 /** Whether nobody can still act on a row's grant: only for rows whose grant is over. */
 export function isSurelyOver(belief: ClockBelief): Fragment {

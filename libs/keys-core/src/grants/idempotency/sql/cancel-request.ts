@@ -9,7 +9,7 @@ import type { Store } from '../../../postgres/open-store.ts';
 import { releaseAlone, wakeWaiters } from '../../transitions/releasing.ts';
 import type { RequestKey } from './requests.ts';
 import { C, type Sql } from '../../../postgres/sql.ts';
-import type { Released, ReleaseRequest } from '../../sql/release.ts';
+import type { Released, ReleaseRequest } from '../../sql/parts/release-rows.ts';
 
 export type CancelOutcome = 'cancelled' | 'released' | 'not_found';
 

@@ -4,7 +4,7 @@
  * that it will become, so that a replay of its request finds either.
  */
 import type { Resource } from '../../../kernel/resource/resource.ts';
-import { C, type Sql } from '../../../postgres/sql.ts';
+import { C, fragment, isFound, type Sql } from '../../../postgres/sql.ts';
 
 /** How long a ticket counts without being prolonged. */
 const LINE_TICKET_MS = 500;
@@ -71,9 +71,9 @@ export async function joinLine(
       clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
     from asked a
     join request q on q.lease_id = a.ticket_id
-    where not exists (
-      select from lease_event e where e.lease_id = a.ticket_id and e.kind in ('granted', 'taken_over')
-    )
+    where not ${isFound(fragment`
+      select true from lease_event e
+      where e.lease_id = a.ticket_id and e.kind in ('granted', 'taken_over')`)}
     order by a.place
     on conflict (ticket_id) do update
       set valid_until = clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
@@ -109,7 +109,7 @@ export async function prolongTickets(
     )
     select a.ticket_id as "ticketId"
     from asked a
-    where not exists (select from lease_waiter w where w.ticket_id = a.ticket_id)`;
+    where not ${isFound(fragment`select true from lease_waiter w where w.ticket_id = a.ticket_id`)}`;
   return rows.map((row) => row.ticketId);
 }
 

@@ -1,5 +1,17 @@
-import { fragment } from '../../../postgres/sql.ts';
+import { type Fragment, fragment } from '../../../postgres/sql.ts';
 import { expiredReason } from './expired.ts';
+
+/** What the event of a grant says of its request. */
+export function grantDetail(w: Fragment): Fragment {
+  // Who used an environment is asked together with what for, long after.
+  return fragment`
+          case
+            when ${w}.face = 'environment' then jsonb_build_object(
+              'holder', ${w}.holder, 'principal', ${w}.principal, 'action', ${w}.tag, 'comment', ${w}.comment
+            )
+            else jsonb_build_object('holder', ${w}.holder, 'principal', ${w}.principal)
+          end`;
+}
 
 /**
  * What is written with every grant, from the rows of the statement's `granted` and `wanted`: its events, and
@@ -27,9 +39,7 @@ export const GRANT_EVENTS = fragment`
             when g.previous_end in ('lapsed', 'unconfirmed', 'expired') then 'taken_over'
             else 'granted'
           end,
-          w.actor, null, jsonb_build_object('holder', w.holder, 'principal', w.principal)
-            -- Who used an environment is asked together with what for, long after.
-            || case when g.face = 'environment' then jsonb_build_object('action', w.tag, 'comment', w.comment) else '{}' end
+          w.actor, null, ${grantDetail(fragment`w`)}
         from granted g
         join wanted w on w.lease_id = g.lease_id
       ) f
@@ -51,8 +61,7 @@ export const GRANT_FACTS = fragment`
     -- statement's snapshot is not found there, and would hold up the line until it lapsed.
     used as (
       delete from lease_waiter t
-      using granted g
-      where t.ticket_id = g.lease_id
+      where t.ticket_id = any(array(select g.lease_id from granted g))
     ),
     request as (
       insert into lease_request (principal, idempotency_key, lease_id, resource, fingerprint)

@@ -29,7 +29,8 @@ type RefusalRow = Partial<LeaseRow> & {
  * Reads why each request was refused, in the order asked. A plain read: it locks nothing.
  *
  * A request that waits in line is recorded only when its ticket is gone: it was cancelled, or a
- * replay of it was granted. **Index**: the primary keys, `lease_waiter_resource_idx`,
+ * replay of it was granted. Each read of a table is limited to a row, so that PostgreSQL probes an index
+ * for each request, and cannot join it as a whole. **Index**: the primary keys, `lease_waiter_resource_idx`,
  * `lease_waiter_ticket_id_key`.
  */
 export async function readRefusals(
@@ -51,10 +52,13 @@ export async function readRefusals(
       ${requests.map((request) => request.idempotencyKey ?? null)}::text[],
       ${requests.map((request) => request.isQueued === true)}::boolean[]
     ) with ordinality as w (face, namespace, name, lease_id, principal, idempotency_key, is_queued, place)
-    left join lease l
-      on l.face = w.face ${C} and l.namespace = w.namespace ${C} and l.name = w.name ${C}
     left join lateral (
-      select t.id from lease_waiter t where w.is_queued and t.ticket_id = w.lease_id
+      select l.* from lease l
+      where l.face = w.face ${C} and l.namespace = w.namespace ${C} and l.name = w.name ${C}
+      limit 1
+    ) l on true
+    left join lateral (
+      select t.id from lease_waiter t where w.is_queued and t.ticket_id = w.lease_id limit 1
     ) own on true
     left join lateral (
       select o.waiter, o.created_at, o.valid_until from lease_waiter o
@@ -77,6 +81,7 @@ export async function readRefusals(
       select q.principal from lease_request q
       where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key ${C}
         and (q.lease_id is distinct from w.lease_id or (w.is_queued and own.id is null))
+      limit 1
     ) q on true`;
   const refusals = requests.map((): Refusal => ({
     row: undefined,

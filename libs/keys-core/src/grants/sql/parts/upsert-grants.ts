@@ -1,6 +1,4 @@
 import { UNCONFIRMED_LADDER } from '../../../kernel/lease/ladder.ts';
-import type { ClockBelief } from '../../../postgres/clock/clock-watch.ts';
-import { isTakable } from '../../../postgres/clock/expiry.ts';
 import { type Fragment, fragment, TOKEN_FLOOR } from '../../../postgres/sql.ts';
 import { PREVIOUS_END } from './expired.ts';
 
@@ -12,7 +10,7 @@ const FIRST_MS = fragment`
   end`;
 
 /**
- * Grants the rows of the statement's `candidate`, as its `granted`.
+ * Grants the rows of the statement's `candidate`, as its `granted`. `isFree` judges a row `l` that exists.
  *
  * - **Atomic because** `on conflict … do update … where` is the judge: its WHERE and its SET run
  *   after the row lock, on the newest version. What the statement saw before is only a choice of candidates.
@@ -20,7 +18,7 @@ const FIRST_MS = fragment`
  *   would be computed before the lock is waited for, and was seen to go backwards.
  * - **At home**: a row that was sealed by a move names another reservation, and nothing is granted on it.
  */
-export function upsertGrants(belief: ClockBelief): Fragment {
+export function upsertGrants(isFree: Fragment): Fragment {
   return fragment`
     granted as (
       insert into lease as l (
@@ -58,10 +56,11 @@ export function upsertGrants(belief: ClockBelief): Fragment {
         end_reason = null,
         stops_by = null,
         home_reservation = excluded.home_reservation
-      where ${isTakable(belief)}
+      where ${isFree}
         and (l.home_reservation is null or l.home_reservation = excluded.home_reservation)
       returning
         l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
+        l.holder, l.principal, l.tag, l.comment,
         l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms,
         l.previous_lease_id, l.previous_fencing_token, l.previous_end
     )`;

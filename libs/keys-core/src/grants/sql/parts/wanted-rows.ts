@@ -1,7 +1,7 @@
 import { UNCONFIRMED_LADDER, type Ladder } from '../../../kernel/lease/ladder.ts';
 import type { GrantRequest } from '../../../kernel/lease/outcomes.ts';
 import { isHeldOff, type GrantGuard } from '../../../postgres/clock/expiry.ts';
-import { C, type Fragment, fragment } from '../../../postgres/sql.ts';
+import { C, type Fragment, fragment, isFound } from '../../../postgres/sql.ts';
 
 /** The requests as rows; none while a restored database grants nothing, from its first moment on. */
 export function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['mark']): Fragment {
@@ -40,6 +40,17 @@ export function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['
       where not ${isHeldOff(mark)}
   `;
 }
+
+/** Whether anybody waits in line for the resource of a request `w`. */
+export const IS_AWAITED = isFound(fragment`
+  select true from lease_waiter o
+  where o.face = w.face and o.namespace = w.namespace and o.name = w.name
+    and o.valid_until > clock_timestamp()`);
+
+/** Whether the idempotency key of a request `w` has been used: then it is answered from its record. */
+export const IS_USED = isFound(fragment`
+  select true from lease_request q
+  where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key`);
 
 /** The ladder of a new grant, until it is renewed. */
 export function firstLadder({ confirms, ladder }: GrantRequest): Ladder {
