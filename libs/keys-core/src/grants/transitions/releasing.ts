@@ -36,7 +36,10 @@ async function releaseOthers(
   try {
     const judged = await carryOut(store, () => release(store.transitions, face, requests, 'skip'));
     const missing = requests.filter(({ leaseId }) => !judged.has(leaseId));
-    const ends = await readEndedGrants(store.transitions, face, missing);
+    const ends =
+      missing.length === 0
+        ? new Map<string, PastEnd | 'current'>()
+        : await readEndedGrants(store.transitions, face, missing);
     const lockedOf = new Map(missing.map((request) => [request.leaseId, request]));
     return (leaseId) => {
       const answer = judged.get(leaseId);
