@@ -24,6 +24,7 @@ import { WebSocket, type ClientOptions } from 'ws';
 import { LeaseholdCallError } from './call-errors.ts';
 import { deadlineLink } from './deadline-link.ts';
 import { messageParts } from './message-parts.ts';
+import { sendPromptly } from './send-promptly.ts';
 import { witnessLink } from './witness-link.ts';
 
 /** Every procedure of the contract, typed. */
@@ -130,6 +131,7 @@ function overWebSocket(deps: Deps): ControllerClient {
     },
     retryDelayMs: reconnectDelays(deps),
   });
+  sendPromptly(client);
   const ws = wsLink<AppRouter>({ client });
   return clientOver([...own, ws], () => client.close());
 }
