@@ -80,7 +80,9 @@ export function createConnecting(
         signal.throwIfAborted();
         // A connect that may start a backend reserves the key; one without a program only finds it.
         const home =
-          input.spawn === undefined ? await resolver.resolve(key) : await homes.reserve(key, fresh);
+          input.spawn === undefined
+            ? await resolver.resolve(key)
+            : await homes.reserve(key, { ...fresh, activateFor: caller.actor });
         const isHere = home?.datacenter === store.datacenter;
         if (!isHere) {
           // Its idempotency key may have been used here: before the key moved, or by another request.

@@ -115,6 +115,8 @@ export interface FreshKey {
   readonly datacenter?: string | undefined;
   /** Undefined for callers whose reservations are not counted. */
   readonly use?: ReservationUse | undefined;
+  /** Who is about to use the key, if it is to live here. */
+  readonly activateFor?: string | undefined;
 }
 
 /** The reservations face. Every method may throw `reservation.store_unreachable`. */

@@ -101,7 +101,8 @@ export async function openDatacenters(
   function storeFor(from: string): ReservationStore {
     const at = <T>(what: string, ask: () => Promise<T>): Promise<T> => call(from, STORE, what, ask);
     return {
-      kind: 'postgres',
+      // As what several datacenters share, though it is a database here.
+      kind: 'etcd',
       put: (key, id) => at('put', () => reservations.put(key, id)),
       readNearby: (key) => at('readNearby', () => reservations.readNearby(key)),
       read: (key) => at('read', () => reservations.read(key)),

@@ -95,7 +95,10 @@ class KnownHomes implements Homes {
     let isMade = false;
     try {
       const id = reservationIdOf(datacenter, store.ids.uuid());
-      const { outcome, home } = await this.#deps.resolver.reserve(key, id);
+      const { resolver, local } = this.#deps;
+      const activateFor = datacenter === store.datacenter ? wanted.activateFor : undefined;
+      const { outcome, home, isActive } = await resolver.reserve(key, id, activateFor);
+      if (isActive) local.remember(home.reservationId, key);
       isMade = outcome === 'reserved';
       return { outcome, ...home };
     } finally {

@@ -19,6 +19,8 @@ export interface LocalHome {
   ): Promise<ReservationStatus>;
   /** The status by this database alone; activates nothing. */
   look(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
+  /** Remembers that a reservation is active, as the store has just said. */
+  remember(reservationId: string, key: ReservationKey): void;
   /** Forgets that a reservation was active: the key's row shows otherwise. */
   forget(reservationId: string): void;
 }
@@ -56,6 +58,9 @@ export function createLocalHome(store: Pick<Store, 'general'>, proving: ProveDep
       return status;
     },
     look: (reservationId, key) => readReservationStatus(store.general, reservationId, key),
+    remember: (reservationId, key) => {
+      active.set(reservationId, reservationKeyText(key));
+    },
     forget: (reservationId) => {
       active.delete(reservationId);
     },

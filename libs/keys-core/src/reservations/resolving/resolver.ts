@@ -37,8 +37,11 @@ export interface Resolver {
   peek(key: ReservationKey): Home | undefined;
   /** @throws {LeaseError} `reservation.store_unreachable`, `reservation.chain_too_long`. */
   resolve(key: ReservationKey): Promise<Home | undefined>;
-  /** Resolves the key, or reserves it under this id. @throws {LeaseError} as `resolve`. */
-  reserve(key: ReservationKey, reservationId: string): Promise<ReservedHome>;
+  /**
+   * Resolves the key, or reserves it under this id; for `activateFor` see {@link ReservationStore.put}.
+   * @throws {LeaseError} as `resolve`.
+   */
+  reserve(key: ReservationKey, reservationId: string, activateFor?: string): Promise<ReservedHome>;
   /** Keeps a step, and follows it from now on. */
   learn(step: Step): void;
   /** Forgets what led to a home that is wrong: the next lookup goes to the store. */
@@ -49,6 +52,8 @@ export interface ReservedHome {
   /** `existing`: somebody else's reservation, whatever the caller came with. */
   readonly outcome: 'reserved' | 'existing';
   readonly home: Home;
+  /** Whether the store has just said that it is the active home here. */
+  readonly isActive: boolean;
 }
 
 /** About 50 MB: see docs/scaling.md. */
@@ -94,17 +99,22 @@ class CachingResolver implements Resolver {
     return home;
   }
 
-  async reserve(key: ReservationKey, reservationId: string): Promise<ReservedHome> {
+  async reserve(
+    key: ReservationKey,
+    reservationId: string,
+    activateFor?: string,
+  ): Promise<ReservedHome> {
     const text = reservationKeyText(key);
-    const put = { isOwn: false };
+    const put = { isOwn: false, isActive: false };
     for (;;) {
       const cached = this.#kept(text);
-      if (cached !== undefined) return { outcome: 'existing', home: cached };
+      if (cached !== undefined) return { outcome: 'existing', home: cached, isActive: false };
       const home = await this.#lookups.share(text, () =>
-        this.#put({ key, text, reservationId }, put),
+        this.#put({ key, text, reservationId, activateFor }, put),
       );
       // Undefined when it joined a plain lookup that found nothing: now it puts by itself.
-      if (home !== undefined) return { outcome: put.isOwn ? 'reserved' : 'existing', home };
+      if (home === undefined) continue;
+      return { outcome: put.isOwn ? 'reserved' : 'existing', home, isActive: put.isActive };
     }
   }
 
@@ -126,14 +136,19 @@ class CachingResolver implements Resolver {
   }
 
   async #put(
-    { key, text, reservationId }: { key: ReservationKey; text: string; reservationId: string },
-    put: { isOwn: boolean },
+    { key, text, reservationId, activateFor }: Putting,
+    put: { isOwn: boolean; isActive: boolean },
   ): Promise<Home> {
-    const nearby = await this.#store.readNearby(key);
+    // Where the store is this database, its one statement reads before it writes.
+    const nearby = this.#store.kind === 'etcd' ? await this.#store.readNearby(key) : undefined;
     if (nearby !== undefined) return this.#keep(text, nearby);
-    const answer = await this.#store.put(key, reservationId);
+    const answer = await this.#store.put(key, reservationId, activateFor);
     put.isOwn = answer.outcome === 'reserved';
-    return this.#keep(text, answer.reservationId);
+    put.isActive = answer.isActive === true;
+    if (!put.isActive) return this.#keep(text, answer.reservationId);
+    const home = startOf(answer.reservationId);
+    this.#homes.set(text, home);
+    return home;
   }
 
   /**
@@ -153,11 +168,7 @@ class CachingResolver implements Resolver {
 
   /** Follows the pointers that are known nearby, and keeps the chain. */
   async #keep(text: string, firstId: string): Promise<Home> {
-    let home: Home = {
-      reservationId: firstId,
-      datacenter: datacenterOf(firstId),
-      chain: [firstId],
-    };
+    let home = startOf(firstId);
     for (;;) {
       const fromId = home.reservationId;
       const toId = this.#steps.get(fromId) ?? (await this.#pointedTo(fromId));
@@ -168,6 +179,18 @@ class CachingResolver implements Resolver {
     this.#homes.set(text, home);
     return home;
   }
+}
+
+interface Putting {
+  readonly key: ReservationKey;
+  readonly text: string;
+  readonly reservationId: string;
+  readonly activateFor: string | undefined;
+}
+
+/** The home of a key that has not moved. */
+function startOf(firstId: string): Home {
+  return { reservationId: firstId, datacenter: datacenterOf(firstId), chain: [firstId] };
 }
 
 /** The chain, prolonged by every step that is known. @throws {LeaseError} `reservation.chain_too_long`. */

@@ -1,5 +1,10 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
-import type { ReservationPointer } from '../../kernel/resource/reservation.ts';
+import {
+  keyNameOf,
+  reservationKeyText,
+  type ReservationKey,
+  type ReservationPointer,
+} from '../../kernel/resource/reservation.ts';
 import { C, onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** The first reservation of a key, as this datacenter's database has it. Index: the primary key. */
@@ -28,30 +33,57 @@ export async function putHome(
 
 /**
  * Reserves a key in this database, as the store of a datacenter that is alone, unless it is reserved.
+ * A reservation that is new is made active too if somebody is about to use it (`activateFor`): it needs no
+ * proof, because this statement is what would prove it. See `activate`.
  *
  * - **Atomic because** one statement sees whether this database is still the store, and writes.
  *   `markPublishing` waits for the statements that saw it so.
- * @returns the reservation that is there then.
+ * @returns the reservation that is there then, and whether it is active.
  * @throws {LeaseError} `reservation.store_unreachable` when the reservations of this database are in
  * etcd: another controller was started with etcd, and this one without.
  */
 export async function reserveHere(
   sql: Sql<'general'>,
-  key: string,
-  reservationId: string,
-): Promise<string> {
-  const { isStore, made } = onlyRow(
-    await sql.$queryRaw<{ isStore: boolean; made: string | null }[]>`
+  reserving: {
+    readonly key: ReservationKey;
+    readonly reservationId: string;
+    readonly activateFor?: string | undefined;
+  },
+): Promise<{ readonly held: string; readonly isActive: boolean }> {
+  const { reservationId, activateFor = null } = reserving;
+  const key = reservationKeyText(reserving.key);
+  const named = keyNameOf(reserving.key);
+  const { isStore, held, isActive } = onlyRow(
+    await sql.$queryRaw<{ isStore: boolean; held: string | null; isActive: boolean }[]>`
       with alone as materialized (
         select from reservation_membership where store_id is null
       ),
+      known as materialized (
+        select h.reservation_id from reservation_home h where h.key = ${key} ${C}
+      ),
       made as (
         insert into reservation_home (key, reservation_id)
-        select ${key}, ${reservationId} where exists (select from alone)
+        select ${key}, ${reservationId}
+        where exists (select from alone) and not exists (select from known)
         on conflict (key) do nothing
         returning reservation_id
+      ),
+      active as (
+        insert into reservation (reservation_id, key, namespace, name, chain, activated_by)
+        select m.reservation_id, ${key}, ${named?.namespace ?? null}::text, ${named?.name ?? null}::text,
+          array[]::text[], ${activateFor}::text
+        from made m
+        where ${activateFor}::text is not null
+        on conflict do nothing
+        returning reservation_id
       )
-      select exists (select from alone) as "isStore", (select reservation_id from made) as made`,
+      select exists (select from alone) as "isStore",
+        coalesce((select k.reservation_id from known k), (select m.reservation_id from made m)) as held,
+        exists (select from active) or exists (
+          select from known k
+          join reservation r on r.reservation_id = k.reservation_id
+          where r.key = ${key} ${C} and r.state = 'active'
+        ) as "isActive"`,
   );
   if (!isStore) {
     throw new LeaseError(
@@ -60,7 +92,7 @@ export async function reserveHere(
     );
   }
   // The conflicting row is committed and never changes, so that it can be read.
-  return made ?? onlyRow([await readHome(sql, key)].filter(isThere));
+  return { held: held ?? onlyRow([await readHome(sql, key)].filter(isThere)), isActive };
 }
 
 /** Writes many at once; existing ones stay as they are. */

@@ -12,11 +12,12 @@ export function createPostgresReservationStore(store: Pick<Store, 'general'>): R
   const { general } = store;
   return {
     kind: 'postgres',
-    async put(key, reservationId) {
-      const held = await reserveHere(general, reservationKeyText(key), reservationId);
+    async put(key, reservationId, activateFor) {
+      const { held, isActive } = await reserveHere(general, { key, reservationId, activateFor });
       return {
         outcome: held === reservationId ? 'reserved' : 'existing',
         reservationId: held,
+        isActive: activateFor === undefined ? undefined : isActive,
       };
     },
     readNearby: (key) => readHome(general, reservationKeyText(key)),

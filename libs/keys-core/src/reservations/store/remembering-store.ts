@@ -55,8 +55,8 @@ export function createRememberingStore(
 
   return {
     kind: inner.kind,
-    async put(key, reservationId) {
-      const put = await inner.put(key, reservationId);
+    async put(key, reservationId, activateFor) {
+      const put = await inner.put(key, reservationId, activateFor);
       await remembered(key, Promise.resolve(put.reservationId));
       return put;
     },

@@ -1,0 +1,97 @@
+import pg from 'pg';
+import { describe, expect, test, vi } from 'vitest';
+import { connectAt } from '../testing/datacenters-fixture.ts';
+import { aDrone } from '../testing/fleet-fixture.ts';
+import { CLIENT, keyNamed, openKeys, type Keys } from '../testing/keys-fixture.ts';
+import { createReservationService } from './reservation-service.ts';
+import type { ReservationService } from './reservation-types.ts';
+import { createPostgresReservationStore } from './store/postgres-store.ts';
+
+interface Alone extends Keys {
+  readonly service: ReservationService;
+}
+
+/** A controller of a datacenter that is alone; on the database that is named, another one. */
+async function openAlone(databaseUrl?: string): Promise<Alone> {
+  const keys = await openKeys(databaseUrl === undefined ? {} : { databaseUrl });
+  if (databaseUrl === undefined) await aDrone(keys.store.general);
+  const service = createReservationService({
+    ...keys,
+    reservations: createPostgresReservationStore(keys.store),
+    peers: { names: [], get: () => undefined },
+  });
+  return { ...keys, service };
+}
+
+/** How many statements a call sends, each of which is a round trip; hints to others are not waited for. */
+async function tripsOf(call: () => Promise<unknown>): Promise<number> {
+  const sent = vi.spyOn(pg.Client.prototype, 'query');
+  await call();
+  const texts = sent.mock.calls.map(([query]) => textOf(query));
+  sent.mockRestore();
+  return texts.filter((text) => !text.includes('pg_notify')).length;
+}
+
+function textOf(query: unknown): string {
+  if (typeof query === 'string') return query;
+  return String((query as { readonly text?: string }).text);
+}
+
+async function reservationsOf({ store }: Keys): Promise<object[]> {
+  return store.general.$queryRaw`
+    select r.key, r.state, r.chain, r.activated_by as "by", r.reservation_id = h.reservation_id as "isFirst"
+    from reservation r join reservation_home h on h.key = r.key`;
+}
+
+describe('connecting where one datacenter is alone', () => {
+  test('a fresh key is reserved and made active by one statement, for its caller', async () => {
+    const on = await openAlone();
+    await connectAt(on, { key: keyNamed('warms up') });
+
+    const trips = await tripsOf(() => connectAt(on));
+
+    // Reserving; the key's state; a drone; begin, the drone's clock, the grant, the backend, commit.
+    expect(trips).toBe(8);
+    expect(await reservationsOf(on)).toContainEqual({
+      ...{ key: '["","demo"]', state: 'active', chain: [], by: CLIENT.actor, isFirst: true },
+    });
+  });
+
+  test('a key that is at home here is found by one statement after a restart, and from memory then', async () => {
+    const on = await openAlone();
+    const made = await connectAt(on);
+    const restarted = await openAlone(on.databaseUrl);
+    await connectAt(restarted, { key: keyNamed('warms up') });
+
+    const answers: unknown[] = [];
+    const connect = async (): Promise<void> => void answers.push(await connectAt(restarted));
+    const [first, second] = [await tripsOf(connect), await tripsOf(connect)];
+
+    expect([first, second]).toEqual([2, 1]);
+    for (const answer of answers) expect(answer).toEqual({ ...made, spawned: false });
+  });
+
+  test('a key that was reserved before anybody used it becomes active with its first connect', async () => {
+    const on = await openAlone();
+    const { reservationId } = await on.service.reserve({ key: ['', 'demo'] });
+    expect(await reservationsOf(on)).toEqual([]);
+
+    const { spawned } = await connectAt(on);
+
+    expect(spawned).toBe(true);
+    expect(await on.service.resolve({ key: ['', 'demo'] })).toMatchObject({ reservationId });
+    expect(await reservationsOf(on)).toHaveLength(1);
+  });
+
+  test('of two controllers that reserve a fresh key at once, one makes its home, and both use it', async () => {
+    const one = await openAlone();
+    const two = await openAlone(one.databaseUrl);
+
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => connectAt(index % 2 === 0 ? one : two)),
+    );
+
+    expect(new Set(answers.map(({ backendId }) => backendId)).size).toBe(1);
+    expect(await reservationsOf(one)).toHaveLength(1);
+  });
+});
