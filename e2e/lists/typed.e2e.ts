@@ -32,7 +32,7 @@ test.describe('what is typed, and by whom', () => {
       'break-spaces',
     );
     await dialog.getByLabel(/^Reason/).fill('Its name is odd');
-    await dialog.getByLabel(/^To go on, type/).fill(lease.name);
+    await dialog.getByLabel(/^To continue, type/).fill(lease.name);
     await expect(dialog.getByRole('button', { name: 'Revoke by force' })).toBeEnabled();
   });
 

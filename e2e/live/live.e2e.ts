@@ -131,7 +131,7 @@ test.describe('live', () => {
     await expect(page.getByRole('status').filter({ hasText: /Paused · \d/ })).toBeVisible();
     await expect(tableOf(page, 'keys').row(room.name)).toBeHidden();
 
-    await page.getByRole('button', { name: 'Go on with live changes' }).click();
+    await page.getByRole('button', { name: 'Resume live changes' }).click();
     await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
   });
 });

@@ -34,9 +34,9 @@ test.describe('bulk actions', () => {
     await dialog.getByLabel(/^Reason/).fill('The batch is broken');
     const act = dialog.getByRole('button', { name: 'Revoke 3 leases' });
     await expect(act).toBeDisabled();
-    await dialog.getByLabel(/^To go on, type/).fill('2');
+    await dialog.getByLabel(/^To continue, type/).fill('2');
     await expect(act).toBeDisabled();
-    await dialog.getByLabel(/^To go on, type/).fill('3');
+    await dialog.getByLabel(/^To continue, type/).fill('3');
     await act.click();
 
     const panel = page.getByRole('region', { name: 'Bulk action' });

@@ -89,9 +89,9 @@ test.describe('keys', () => {
     await dialog.getByLabel(/^Reason/).fill('Does not answer');
     const act = dialog.getByRole('button', { name: 'Revoke by force' });
     await expect(act).toBeDisabled();
-    await dialog.getByLabel(/^To go on, type/).fill(room.name.slice(0, -1));
+    await dialog.getByLabel(/^To continue, type/).fill(room.name.slice(0, -1));
     await expect(act).toBeDisabled();
-    await dialog.getByLabel(/^To go on, type/).fill(room.name);
+    await dialog.getByLabel(/^To continue, type/).fill(room.name);
     await act.click();
     await expect(banner(page)).toContainText('Stopped: its backend is gone.');
 

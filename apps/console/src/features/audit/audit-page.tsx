@@ -93,11 +93,11 @@ function Audit() {
         empty={
           isFiltered ? (
             <EmptyState title="No entry matches">
-              Actors and what an act was done to are matched whole. Leave a filter out to see more.
+              Names of actors and targets are matched as a whole. Remove a filter to see more.
             </EmptyState>
           ) : (
-            <EmptyState title="Nobody has done anything yet">
-              What operators and administrators do is written down here, with their reasons.
+            <EmptyState title="No actions yet">
+              What operators and administrators do is recorded here, with their reasons.
             </EmptyState>
           )
         }

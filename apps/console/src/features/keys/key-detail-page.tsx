@@ -89,8 +89,8 @@ function KeyBody({ item }: { readonly item: KeyItem }) {
 function NoKey({ resource }: { readonly resource: ResourceRef }) {
   return (
     <EmptyState title="No such key">
-      Nobody has asked for <span className="mono">{fullName(resource)}</span>, or it was forgotten
-      since. It is there as soon as somebody connects to it.{' '}
+      Nobody has asked for <span className="mono">{fullName(resource)}</span>, or its record was
+      removed since. It exists as soon as somebody connects to it.{' '}
       <Link href={routes.reservation([resource.namespace, resource.name])}>Where it lives</Link>
     </EmptyState>
   );
@@ -145,7 +145,7 @@ function KeyFacts({ item }: { readonly item: KeyItem }) {
         Datacenter: (
           <Link
             href={routes.reservation([item.namespace, item.name])}
-            title="Where the key lives, and what it came through"
+            title="Where the key lives and has lived"
             className="mono"
           >
             {item.datacenter}

@@ -26,8 +26,8 @@ export function DeclaredTab() {
       identity={JSON.stringify(page)}
       empty={
         <EmptyState title="Nothing is declared">
-          Services say which leases they use as they start: <Code>leases.declare(…)</Code> of{' '}
-          <Code>@leasehold/client</Code>.
+          Services declare the leases that they use when they start: <Code>leases.declare(…)</Code>{' '}
+          of <Code>@leasehold/client</Code>.
         </EmptyState>
       }
     />

@@ -58,7 +58,7 @@ function LeaseDetail({ face, resource: { namespace, name, datacenter } }: LeaseD
       missing={
         <EmptyState title={`No such ${face}`}>
           Nobody has asked for {face === 'lease' ? 'a lease' : 'an environment'} of this name, or it
-          lies where you may not look.
+          is in a namespace that you may not see.
         </EmptyState>
       }
       meta={({ phase }) => <PhaseBadge phase={phase} />}

@@ -109,7 +109,7 @@ function ContendedPanel({ contended }: { readonly contended: readonly ContendedR
       ) : (
         <div className={classes['contended']}>
           <PlainTable
-            label="What several wait for"
+            label="Leases with several waiters"
             heads={[
               { text: 'Resource' },
               { text: 'Held by' },

@@ -66,7 +66,7 @@ export function Tiles({ stats }: { readonly stats: StatsOverview }) {
         tone={stats.reaperLagMs > 5_000 ? 'bad' : 'calm'}
         href={routes.events()}
       >
-        {counted(sum('overdue'), 'expiry', 'expiries')} not written down
+        {counted(sum('overdue'), 'expiry', 'expiries')} not recorded
       </Tile>
     </div>
   );

@@ -132,8 +132,8 @@ function HomeNotice({
   if (state === 'unreachable') {
     return (
       <Notice tone="warn">
-        {datacenter} cannot be reached from here. The key goes on living there, and who holds it is
-        served by its own datacenter; it cannot be connected to or moved from here until it can be
+        {datacenter} cannot be reached from here. The key stays there, and its own datacenter serves
+        its holder. From here it cannot be connected to or moved until that datacenter can be
         reached.
       </Notice>
     );
@@ -143,7 +143,7 @@ function HomeNotice({
       <Notice tone="info">
         {links.length === 1
           ? `It is decided that the key lives in ${datacenter}; its first connect makes it active there.`
-          : `The key has left ${links.at(-2)?.datacenter ?? ''} and is not active in ${datacenter} yet. The next connect finishes the move, or the same move once more; one that was asked for here, the controllers finish.`}
+          : `The key has left ${links.at(-2)?.datacenter ?? ''} and is not active in ${datacenter} yet. The next connect completes the move, or the same move once more. The controllers complete a move that was requested here.`}
       </Notice>
     );
   }
@@ -191,6 +191,6 @@ function whyNotMovable(
 ): string | undefined {
   if (!isSeveral) return 'There is one datacenter: see LEASEHOLD_PEERS.';
   return links.at(-1)?.state === 'unreachable'
-    ? `${datacenter} cannot be reached: the key can only leave it by its own hand.`
+    ? `${datacenter} cannot be reached, and only it can let the key leave.`
     : undefined;
 }

@@ -6,9 +6,9 @@ type Details = Readonly<Record<string, unknown>>;
 
 const WHAT_TO_DO: Readonly<Record<string, (details: Details) => string>> = {
   'reservation.datacenter_unreachable': ({ datacenter }) =>
-    `${textOf(datacenter, 'Its datacenter')} goes on serving its own keys. Try again when it can be reached.`,
+    `${textOf(datacenter, 'Its datacenter')} still serves its own keys. Try again when it can be reached.`,
   'reservation.store_unreachable': () =>
-    'Keys whose home is known go on working. Try again when etcd can be reached.',
+    'Keys whose home is known still work. Try again when etcd can be reached.',
   'reservation.not_found': () => 'Reserve it first, or connect to it.',
   'reservation.unknown_datacenter': ({ known }) =>
     Array.isArray(known)
@@ -20,10 +20,9 @@ const WHAT_TO_DO: Readonly<Record<string, (details: Details) => string>> = {
       typeof remainingMs === 'number' ? ` for ${duration(remainingMs)} more unless renewed` : ''
     }. Revoke it, and move it when it is free.`,
   'reservation.moved_meanwhile': ({ datacenter }) =>
-    `It lives in ${textOf(datacenter, 'another datacenter')} now. Look at it again before you move it on.`,
+    `It lives in ${textOf(datacenter, 'another datacenter')} now. Read it again before you move it.`,
   'reservation.chain_too_long': () => 'Use another key.',
-  'reservation.conflict': () =>
-    'Read it again; if it stays so, the runbook says how to look into it.',
+  'reservation.conflict': () => 'Read it again. If it stays like this, see the runbook.',
   'grant.hold_off': () => 'Its last holder may still act. Try again in a moment.',
   'peer.refused': ({ datacenter }) =>
     `This controller and ${textOf(datacenter, 'the other datacenter')} must have the same LEASEHOLD_PEER_TOKEN for each other.`,

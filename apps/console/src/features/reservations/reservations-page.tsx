@@ -101,8 +101,8 @@ function StoreNotice() {
   return (
     <Notice tone="warn">
       The reservation store cannot be reached
-      {store.since === null ? '' : ` since ${absolute(store.since)}`}. Keys whose home is known go
-      on working; where a fresh key is to live cannot be decided now.
+      {store.since === null ? '' : ` since ${absolute(store.since)}`}. Keys whose home is known
+      still work. A fresh key cannot get a home now.
     </Notice>
   );
 }

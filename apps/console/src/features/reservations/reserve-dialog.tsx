@@ -77,7 +77,7 @@ export function ReserveDialog({ isOpen, onClose }: DialogProps) {
         />
         <Text size="sm">
           The key lives in {chosen ?? here} from then on, for all callers in all datacenters. A
-          reservation cannot be taken back; an operator can move it.
+          reservation cannot be undone. An operator can move it.
         </Text>
         {existing === undefined ? null : (
           <Notice tone="info">

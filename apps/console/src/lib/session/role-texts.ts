@@ -3,12 +3,12 @@ import type { Role } from '@leasehold/keys-core';
 /** What somebody with a role may do, in a sentence each. */
 export const ROLE_TEXTS: Record<Role, string> = {
   viewer: 'Sees everything but the audit and who has access. Changes nothing.',
-  client: 'Sees what a viewer sees, and takes and gives back keys, leases and environments.',
+  client: 'Sees what a viewer sees, and acquires and releases keys, leases and environments.',
   operator:
     'Also revokes, blocks and allows renewals, drains drones, stops backends, and reads the audit.',
-  admin: 'Also makes and revokes API tokens, and decides who may sign in, and as what.',
+  admin: 'Also makes and revokes API tokens, and decides who may sign in, and with which role.',
   drone: 'Runs the backends of one drone, and nothing else.',
-  peer: 'The controllers of another datacenter: sends on what its own callers ask for.',
+  peer: 'The controllers of another datacenter, which forward the requests of their callers.',
 };
 
 /** `Viewer`, `API client`: as people read it. */

@@ -56,7 +56,7 @@ export function BlockDialog(
                 notifications.show({
                   message: changed
                     ? `Renewal of ${fullName(grant)} is ${grant.renewable ? 'blocked' : 'allowed'}.`
-                    : `Nothing was changed: the grant has ended, or somebody was faster.`,
+                    : `Nothing was changed: the grant has ended, or somebody else did it first.`,
                 });
               },
             },
@@ -67,8 +67,8 @@ export function BlockDialog(
         <BlockConsequences face={face} grant={grant} />
       ) : (
         <p className={classes['text']}>
-          The next renewal is answered again, if it comes before the grant runs out. A holder that
-          has begun to stop goes on stopping.
+          The next renewal is answered again, if it comes before the grant expires. A holder that
+          has begun to stop does not continue.
         </p>
       )}
     </ActDialog>

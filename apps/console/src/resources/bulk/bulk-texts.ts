@@ -30,7 +30,7 @@ const STEPS: Record<BulkAction, (face: GrantFace, mode: RevokeMode) => string[]>
       return face === 'key'
         ? [
             'Each grant ends now, and its backend gets SIGKILL.',
-            'No key is given to anybody before its backend is known to be gone, or the key has expired.',
+            'No key is granted to anybody before its backend is known to be gone, or the key has expired.',
           ]
         : [
             'Each grant ends now, and is free for others at once.',

@@ -124,7 +124,8 @@ const HAPPENS: Record<GrantFace, Record<RungKind, string>> = {
     expiry: 'The next in line is granted the lease.',
   },
   environment: {
-    renew: 'Who keeps it for longer asks for a renewal. Most do not: it is for one moment.',
+    renew:
+      'A holder that needs it for longer asks for a renewal. Most do not: they need it for a moment.',
     soft: 'Not renewed by now: the holder must not begin anything.',
     hard: 'The holder must not act any more.',
     lose: 'Not renewed by now: the holder must not act any more.',
@@ -146,10 +147,10 @@ function whatHappens(face: GrantFace, kind: RungKind, state: LadderState): strin
 
 const HELD_BACK: Record<RungKind, string> = {
   renew: 'No renewal is answered any more.',
-  soft: 'No goodbye: the backend has been sent SIGKILL.',
+  soft: 'The backend was sent SIGKILL, without SIGTERM before it.',
   hard: 'A drone that could not be reached kills the backend by its own clock.',
   lose: 'The holder stops by its own clock.',
-  expiry: 'The key is given away, even if nobody has said that the backend is gone.',
+  expiry: 'The key can be granted again, even if nobody has reported that the backend is gone.',
 };
 
 interface Moment {

@@ -116,7 +116,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
 
 const OPTIONS = [
   ...PHASES.map((value) => ({ value, label: PHASE_LOOKS[value].label })),
-  { value: ANY_PHASE, label: 'Any, also long over' },
+  { value: ANY_PHASE, label: 'Any, including old ones' },
 ];
 
 /**

@@ -29,7 +29,7 @@ export function NothingFound({
         </Group>
       }
     >
-      Names are found by how they begin; write <span className="mono">&quot;name&quot;</span> for
+      Names are found by their beginning. Write <span className="mono">&quot;name&quot;</span> for
       one whole name, and <span className="mono">field:value</span> for the rest.
     </EmptyState>
   );

@@ -59,7 +59,7 @@ export function PaletteDialog({ requests }: { readonly requests: number }) {
             ))}
           </Spotlight.ActionsGroup>
         )}
-        {isNothing ? <Spotlight.Empty>Nothing is called that.</Spotlight.Empty> : null}
+        {isNothing ? <Spotlight.Empty>Nothing has that name.</Spotlight.Empty> : null}
       </Spotlight.ActionsList>
     </Spotlight.Root>
   );

@@ -38,7 +38,7 @@ export function usePaletteActs(): readonly PaletteAct[] {
       })),
     ),
     {
-      label: isPaused ? 'Go on with live changes' : 'Pause live changes',
+      label: isPaused ? 'Resume live changes' : 'Pause live changes',
       icon: isPaused ? IconPlayerPlay : IconPlayerPause,
       run: () => pause.isPausedByHand.set(!isPaused),
     },

@@ -42,9 +42,7 @@ export function GrantTimeline({
       read={mapItems(read, rows, asOf)}
       rowId={(grant) => grant.leaseId}
       {...table}
-      empty={
-        <EmptyState title="No grants">Nothing of its past is kept: events are pruned.</EmptyState>
-      }
+      empty={<EmptyState title="No grants">Its history is no longer kept.</EmptyState>}
     />
   );
 }
@@ -85,7 +83,7 @@ const COLUMNS: Column<TimelineRow>[] = [
     grant.from === null ? 'before' : <RelativeTime at={grant.from} asOf={grant.asOf} />,
   ),
   column('For', {}, (grant) => <HeldFor grant={grant} />),
-  column('How it went', { isFilling: true }, (grant) => <HowItWent grant={grant} />),
+  column('What happened', { isFilling: true }, (grant) => <HowItWent grant={grant} />),
 ];
 
 function HeldFor({ grant }: { readonly grant: TimelineRow }) {

@@ -93,7 +93,7 @@ export function ActDialog(props: ActDialogProps) {
             <TextInput
               label={
                 <>
-                  To go on, type {typed.what}:{' '}
+                  To continue, type {typed.what}:{' '}
                   <span className={classes['typed']}>{typed.text}</span>
                 </>
               }

@@ -23,7 +23,7 @@ export function DatacenterStates() {
         {store?.isReachable === false ? (
           <li className={classes['away']} title={sinceText(store.since)}>
             <IconAlertTriangle size={13} aria-hidden />
-            where keys live cannot be asked
+            the reservation store cannot be asked
           </li>
         ) : null}
       </ul>

@@ -14,9 +14,9 @@ const LOOKS = {
   lost: {
     tone: 'bad',
     label: 'Not live',
-    text: 'The stream of events is lost. It is tried again, and pages are read on a timer meanwhile.',
+    text: 'The stream of events is lost. The console tries to open it again, and reads pages on a timer meanwhile.',
   },
-  paused: { tone: 'warn', label: 'Paused', text: 'Nothing changes until you go on.' },
+  paused: { tone: 'warn', label: 'Paused', text: 'Nothing changes until you resume.' },
 } as const;
 
 /** Whether changes arrive, for the whole console, and the button that pauses them. */
@@ -45,7 +45,7 @@ export function LiveIndicator() {
       <Tip label={isPaused ? 'Go on' : 'Pause changes and countdowns'}>
         <ActionIcon
           size="md"
-          aria-label={isPaused ? 'Go on with live changes' : 'Pause live changes'}
+          aria-label={isPaused ? 'Resume live changes' : 'Pause live changes'}
           onClick={() => pause.isPausedByHand.set(!isPaused)}
         >
           {isPaused ? <IconPlayerPlay size={16} /> : <IconPlayerPause size={16} />}

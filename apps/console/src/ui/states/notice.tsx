@@ -48,7 +48,8 @@ export function UnreachableNotice({
   if (unreachable === undefined || unreachable.length === 0) return null;
   return (
     <Notice tone="warn">
-      {unreachable.map(unreachableText).join('; ')}. What lives there is not shown, and goes on.
+      {unreachable.map(unreachableText).join('; ')}. What lives there is not shown. It continues to
+      work.
     </Notice>
   );
 }

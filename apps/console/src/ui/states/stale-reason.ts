@@ -13,7 +13,7 @@ export function staleReason(
   isSignedOut: boolean,
 ): string {
   if (isSignedOut || failure?.code === 'auth.required') {
-    return 'You are not signed in any more; sign in to go on.';
+    return 'You are not signed in any more. Sign in to continue.';
   }
   if (failure === null) return 'No answer has come since; trying again by itself.';
   if (NO_ANSWER.has(failure.code)) return 'The controller does not answer; trying again by itself.';

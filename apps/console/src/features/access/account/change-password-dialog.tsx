@@ -37,7 +37,7 @@ function ChangePasswordForm({ onClose }: { readonly onClose: () => void }) {
     if (answer.outcome === 'done') {
       notifications.show({
         title: 'Password changed',
-        message: 'Your other sessions have ended; this one goes on.',
+        message: 'Your other sessions have ended. This one continues.',
       });
       onClose();
       return;
@@ -55,7 +55,7 @@ function ChangePasswordForm({ onClose }: { readonly onClose: () => void }) {
     >
       <Stack gap="sm">
         <Text size="sm" c="dimmed">
-          Your other sessions end, in every browser; this one goes on.
+          Your other sessions end, in every browser. This one continues.
         </Text>
         {problem === undefined ? null : <ProblemNotice problem={problem} />}
         {/* For the browser, which keeps passwords by name. */}

@@ -62,7 +62,7 @@ function InviteForm({
     >
       <Stack gap="sm">
         {known === null ? null : (
-          <Text size="sm">A new link is made; the one before stops working.</Text>
+          <Text size="sm">This makes a new link. The previous one stops working.</Text>
         )}
         <TextInput
           label="E-mail"
@@ -76,7 +76,7 @@ function InviteForm({
         />
         <TextInput
           label="Name"
-          description="They can change it as they accept."
+          description="They can change it when they accept."
           autoComplete="off"
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}

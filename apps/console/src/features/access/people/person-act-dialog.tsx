@@ -126,7 +126,7 @@ function Consequence({
     case 'enable':
       return 'They can sign in again, with the role and the password that they had.';
     case 'unlock':
-      return 'They can try to sign in again at once, and the count of failed tries starts over.';
+      return 'They can try to sign in again at once, and the count of failed tries starts at zero.';
     case 'signOutEverywhere':
       return `${isMe ? 'Your' : 'Their'} ${sessions} end now, in every browser${isMe ? ', this one too' : ''}. ${isMe ? 'You' : 'They'} can sign in again.`;
   }

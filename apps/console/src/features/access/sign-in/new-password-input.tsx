@@ -15,7 +15,7 @@ export function NewPasswordInput({
     <PasswordInput
       size="sm"
       label={label}
-      description={`${String(PASSWORD_LENGTH.min)} to ${String(PASSWORD_LENGTH.max)} characters. A few words together are easier to remember than signs.`}
+      description={`${String(PASSWORD_LENGTH.min)} to ${String(PASSWORD_LENGTH.max)} characters. A few words are easier to remember than symbols.`}
       autoComplete="new-password"
       required
       withAsterisk={false}

@@ -40,7 +40,7 @@ export function SignInPage({ options, next, invitation, isReset, providerError }
             <Heading title="Sign in">
               {next === '/'
                 ? 'To see who holds what, and to stop it.'
-                : 'Then you go on where you were.'}
+                : 'Then you continue where you were.'}
             </Heading>
             <Ways options={options} next={next}>
               <SignInForm onSignedIn={goOn} />

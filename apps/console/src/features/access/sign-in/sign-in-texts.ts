@@ -16,7 +16,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   INVALID_INVITATION:
     'This link has been used, was replaced by a newer one, or has expired. Ask an administrator for a new one.',
   INVALID_ORIGIN:
-    'The controller does not know the address that this console was opened at. Open it at the one that is configured (LEASEHOLD_CONSOLE_ORIGIN).',
+    'The controller does not know the address at which this console was opened. Open it at the configured one (LEASEHOLD_CONSOLE_ORIGIN).',
   OIDC_UNREACHABLE: 'The identity provider cannot be reached. Try again, or use a password.',
   'request.rate_limited': 'Too many tries from this address. Wait a minute, then try again.',
   'request.deadline': 'The identity provider did not answer in time. Try again, or use a password.',
@@ -56,7 +56,7 @@ const PROVIDER_ERRORS: Readonly<Record<string, string>> = {
   not_invited:
     'You are known to the identity provider, but nobody has invited you to this console. Ask an administrator for an invitation to the e-mail address that you use there.',
   account_linked:
-    'Somebody else signs in with this e-mail address already, with another account at the identity provider. Ask an administrator.',
+    'Somebody else already signs in with this e-mail address, with another account at the identity provider. Ask an administrator.',
   email_not_verified:
     'The identity provider does not vouch for your e-mail address. Have it verified there, then sign in again.',
   state_mismatch:

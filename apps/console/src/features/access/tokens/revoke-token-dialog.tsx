@@ -38,7 +38,7 @@ export function RevokeTokenDialog({
               onSuccess: ({ changed }) => {
                 notifications.show({
                   title: name,
-                  message: changed ? 'Revoked.' : 'Had been revoked already.',
+                  message: changed ? 'Revoked.' : 'It was revoked before.',
                 });
                 close();
               },
@@ -55,7 +55,7 @@ export function RevokeTokenDialog({
           Nothing that was taken with it is given back: grants run out where nobody else renews
           them.
         </List.Item>
-        <List.Item>It cannot be taken back. A new token has a new secret.</List.Item>
+        <List.Item>This cannot be undone. A new token has a new secret.</List.Item>
       </List>
     </ActDialog>
   );

@@ -57,7 +57,7 @@ export function TokenForm({
       <Stack gap="sm">
         <TextInput
           label="Name"
-          description="As the audit and events name its user: a service, a script."
+          description="The name of its user in the audit and in events: a service, a script."
           required
           autoComplete="off"
           data-autofocus
@@ -103,7 +103,7 @@ function DroneIdInput({
     <Autocomplete
       label="Drone id"
       size="xs"
-      description="The one drone that it may act for; it need not have registered yet."
+      description="The only drone for which it may act. It need not have registered yet."
       required
       value={value}
       data={(drones.data?.items ?? []).map((drone) => drone.droneId)}

@@ -88,8 +88,8 @@ export function EventsPage() {
         empty={
           isFiltered ? (
             <EmptyState title="No event matches">
-              None that is kept, or none among those that were looked through: try the next page, or
-              leave a filter out.
+              No event that is kept, or none on the pages that were searched. Try the next page, or
+              remove a filter.
             </EmptyState>
           ) : (
             <EmptyState title="Nothing has happened yet">

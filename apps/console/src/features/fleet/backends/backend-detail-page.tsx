@@ -52,7 +52,8 @@ export function BackendDetailPage({
       missingCode="backend.not_found"
       missing={
         <EmptyState title="No such backend">
-          None of this id was ever started here, or it ended so long ago that it was forgotten.
+          No backend with this id was started here, or it ended so long ago that its record was
+          removed.
         </EmptyState>
       }
       meta={({ status }) => <LookBadge look={BACKEND_LOOKS[status]} />}

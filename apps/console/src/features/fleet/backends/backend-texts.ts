@@ -25,11 +25,11 @@ export const STATUS_TEXTS: Record<BackendStatus, string> = {
   scheduled: 'Its drone has been told to start it.',
   loading: 'The drone makes it ready to start.',
   starting: 'Its process is being started.',
-  waiting: 'It runs, and has not said yet that it is ready.',
-  ready: 'It takes requests.',
+  waiting: 'It runs, and has not reported yet that it is ready.',
+  ready: 'It accepts requests.',
   terminating: 'It has been asked to stop.',
   hard_terminating: 'It is being killed.',
-  terminated: 'It has ended, and its key was given back.',
+  terminated: 'It has ended, and its key was released.',
 };
 
 /** Why a backend cannot be stopped in its present status; undefined when it can. */

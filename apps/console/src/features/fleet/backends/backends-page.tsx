@@ -79,9 +79,7 @@ export function BackendsPage() {
         isOfOthers={filter.isOfOthers}
         empty={
           isFiltered ? (
-            <EmptyState title="No backend matches">
-              Leave a filter out to see the others.
-            </EmptyState>
+            <EmptyState title="No backend matches">Remove a filter to see the others.</EmptyState>
           ) : (
             <EmptyState title="No backends">
               A backend is started when somebody connects to a key that nobody holds.

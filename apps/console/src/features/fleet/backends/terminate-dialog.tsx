@@ -80,7 +80,7 @@ export function TerminateDialog({
               description={
                 isSoftOver
                   ? 'It has been asked to stop already.'
-                  : 'SIGTERM now; SIGKILL once the program’s own time to stop is over (10 s unless the drone says otherwise).'
+                  : 'SIGTERM now, then SIGKILL when the program’s grace period is over (10 s, unless the drone is configured otherwise).'
               }
             />
             <Radio
@@ -101,11 +101,11 @@ function Consequences() {
   return (
     <List size="sm" spacing={4}>
       <List.Item>
-        Its drone is told at once. If the drone cannot be reached, the key runs out at its deadline
+        Its drone is told at once. If the drone cannot be reached, the key expires at its deadline
         instead.
       </List.Item>
       <List.Item>
-        The key is given back when the process has ended. The next caller gets a new backend, with a
+        The key is released when the process has ended. The next caller gets a new backend, with a
         larger token.
       </List.Item>
     </List>

@@ -51,13 +51,13 @@ export function DroneActDialog({
       drain.mutate(input, {
         onSuccess: ({ changed, backends }) => {
           const left = `${counted(backends.length, 'backend')} left on it.`;
-          done(changed ? `Draining. ${left}` : `Was being drained already. ${left}`);
+          done(changed ? `Draining. ${left}` : `It was being drained already. ${left}`);
         },
       });
     } else if (act === 'undrain') {
       undrain.mutate(input, {
         onSuccess: ({ changed }) =>
-          done(changed ? 'Takes new backends again.' : 'Was not being drained.'),
+          done(changed ? 'Takes new backends again.' : 'It was not being drained.'),
       });
     } else {
       markLost.mutate(input, {
@@ -98,9 +98,9 @@ function DrainConsequence({ drone: { backendCount } }: ConsequenceProps) {
       <List.Item>
         {backendCount === 0
           ? 'It has no backend now.'
-          : `Its ${counted(backendCount, 'backend')} go on, and their keys are renewed as before, until they end by themselves or are stopped.`}
+          : `Its ${counted(backendCount, 'backend')} go on, and their keys are renewed as before, until they end or are stopped.`}
       </List.Item>
-      <List.Item>Undrain takes it back.</List.Item>
+      <List.Item>Undrain reverses this.</List.Item>
     </List>
   );
 }
@@ -110,8 +110,8 @@ function UndrainConsequence({ drone: { lostAt } }: ConsequenceProps) {
     <List spacing={4} size="sm">
       <List.Item>
         {lostAt === null
-          ? 'New backends go to it again, as long as its heartbeats come.'
-          : 'It stays lost until it opens a new session; from then on new backends go to it again.'}
+          ? 'It gets new backends again, as long as it sends heartbeats.'
+          : 'It stays lost until it opens a new session. From then on it gets new backends again.'}
       </List.Item>
       <List.Item>Keys whose renewal was blocked stay blocked.</List.Item>
     </List>
@@ -129,7 +129,7 @@ function LostConsequence({ drone: { droneId, datacenter, backendCount } }: Conse
   const until =
     ttlMs === 0
       ? 'Each runs out at its deadline'
-      : `Each runs out at its deadline, the last of them within ${duration(ttlMs)}`;
+      : `Each expires at its deadline, the last of them within ${duration(ttlMs)}`;
   return (
     <List spacing={4} size="sm">
       <List.Item>
@@ -141,8 +141,8 @@ function LostConsequence({ drone: { droneId, datacenter, backendCount } }: Conse
         on.
       </List.Item>
       <List.Item>
-        If the drone lives after all, it stops those backends itself: softly first, hard before
-        their keys expire.
+        If the drone is still running, it stops those backends itself: with SIGTERM first, and with
+        SIGKILL before their keys expire.
       </List.Item>
       <List.Item>
         It gets no new backends until it has opened a new session and is undrained.

@@ -71,6 +71,8 @@ describe('isolationFacts', () => {
   });
 
   test('claims no isolation for a drone that does not report it', () => {
-    expect(isolationFacts(null)).toEqual([['Isolation of programs', 'not said by this version']]);
+    expect(isolationFacts(null)).toEqual([
+      ['Isolation of programs', 'not reported by this version'],
+    ]);
   });
 });

@@ -12,7 +12,7 @@ type Judged = Pick<Drone, 'draining' | 'lostAt'>;
 /** Why an act makes no sense for a drone in its present state; undefined when it does. */
 export function actProblem(act: DroneAct, drone: Judged): string | undefined {
   if (act === 'drain') {
-    if (drone.lostAt !== null) return 'It is marked lost: it gets no backends anyway.';
+    if (drone.lostAt !== null) return 'It is marked lost, and gets no backends.';
     return drone.draining ? 'It is being drained already.' : undefined;
   }
   if (act === 'undrain') return drone.draining ? undefined : 'It is not being drained.';
@@ -33,17 +33,17 @@ export function droneNotice(
         text:
           drone.backendCount === 0
             ? 'Drained: it gets no new backends, and none is left on it.'
-            : `Draining: it gets no new backends. ${left} still there, until they end by themselves or are stopped.`,
+            : `Draining: it gets no new backends. ${left} still there, until they end or are stopped.`,
       };
     case 'unreachable':
       return {
         tone: 'bad',
-        text: `${silence(drone.heartbeatAgeMs)} It gets no new backends. Keys that it cannot renew run out by themselves.`,
+        text: `${silence(drone.heartbeatAgeMs)} It gets no new backends. Keys that it cannot renew expire.`,
       };
     case 'lost':
       return {
         tone: 'bad',
-        text: `Marked lost: its keys are renewed no more and run out by themselves. It takes backends again once it has opened a new session and is undrained. ${left} not known to have ended.`,
+        text: `Marked lost: its keys are not renewed any more, and expire. It takes backends again once it has opened a new session and is undrained. ${left} not known to have ended.`,
       };
   }
 }
@@ -64,7 +64,7 @@ export function roundTrip(ms: number): string {
 export function isolationFacts(
   isolation: Drone['isolation'],
 ): readonly (readonly [name: string, value: string])[] {
-  if (isolation === null) return [['Isolation of programs', 'not said by this version']];
+  if (isolation === null) return [['Isolation of programs', 'not reported by this version']];
   const { user, pidNamespace, privateProc, hiddenHome, noNewPrivs, detail } = isolation;
   const has = [
     ...(pidNamespace ? ['PID namespace'] : []),

@@ -33,9 +33,7 @@ export function UseHistory({
       read={mapItems(read, rows, asOf)}
       rowId={(use) => use.leaseId}
       {...table}
-      empty={
-        <EmptyState title="No history">Nothing of its past is kept: events are pruned.</EmptyState>
-      }
+      empty={<EmptyState title="No history">Its history is no longer kept.</EmptyState>}
     />
   );
 }

@@ -42,7 +42,7 @@ export const CHARTS: readonly ChartSpec[] = [
     id: 'grants',
     title: 'Grants and denials',
     unit: 'count',
-    nothing: 'Nobody asked for anything',
+    nothing: 'No requests',
     series: [
       { name: 'grants', label: 'Grants', color: 'var(--tone-good)' },
       { name: 'denials', label: 'Denials', color: 'var(--tone-bad)', dash: '5 3' },
@@ -83,7 +83,7 @@ export const CHARTS: readonly ChartSpec[] = [
     id: 'handover',
     title: 'Handover, from one holder to the next',
     unit: 'ms',
-    nothing: 'Nothing changed hands',
+    nothing: 'No handovers',
     series: [
       { name: 'handoverMsP50', label: 'p50', color: 'var(--tone-info)' },
       { name: 'handoverMsP99', label: 'p99', color: 'var(--tone-warn)', dash: '5 3' },

@@ -20,7 +20,7 @@ export function moveConsequences(
   const { from, to, grant } = move;
   const there = to ?? 'the other datacenter';
   const sealing = [
-    `${from} seals it in one transaction: nothing is granted there any more, and that is not taken back.`,
+    `${from} seals it in one transaction: nothing is granted there any more. This cannot be undone.`,
     `${there} takes it over. The next caller, in any datacenter, is sent there and gets a larger token.`,
   ];
   if (
@@ -40,7 +40,7 @@ export function moveConsequences(
     const heldMs = Math.max(0, Date.parse(grant.stopsBy ?? grant.expiresAt) - nowMs);
     return {
       holder: `It was ended by force and is held back: ${grant.holder} may still act.`,
-      steps: ['Nothing happens before its backend is known to be gone.', ...sealing],
+      steps: ['Nothing happens until its backend is known to be gone.', ...sealing],
       worstCase: `It moves within ${duration(heldMs)} at the latest.`,
     };
   }

@@ -79,13 +79,13 @@ function textOf(
 ): string {
   switch (next) {
     case 'look':
-      return 'Looking where it stands.';
+      return 'Reading its state.';
     case 'wait':
       return 'Somebody holds it; it moves when it is free.';
     case 'move':
       return `Nobody holds it: it leaves ${fromDatacenter} now.`;
     case 'arrive':
-      return `It has left ${fromDatacenter} and is not active in ${toDatacenter} yet. The controllers go on trying.`;
+      return `It has left ${fromDatacenter} and is not active in ${toDatacenter} yet. The controllers continue to try.`;
     case 'done':
       return `It lives in ${toDatacenter}.`;
     case 'elsewhere':

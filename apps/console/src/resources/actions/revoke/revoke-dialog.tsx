@@ -74,14 +74,15 @@ export function RevokeDialog(props: GrantDialogProps) {
         {isForced && face === 'key' ? (
           <Checkbox
             size="xs"
-            label="Abandon the backend: give the key away before it is known to be gone"
+            label="Abandon the backend: let others have the key before the backend is known to be gone"
             checked={isAbandoned}
             onChange={(event) => setAbandoned(event.currentTarget.checked)}
           />
         ) : null}
         {plan.isAbandoned ? (
           <Notice tone="bad">
-            Two backends may run for this key at once. Only for a machine that is surely gone.
+            Two backends may run for this key at once. Use this only for a machine that is certainly
+            gone.
           </Notice>
         ) : null}
       </Stack>
