@@ -28,6 +28,10 @@ export interface Fact {
   readonly atMs: number;
 }
 
+/** A question that takes no longer says when a lease expires well enough. */
+const QUICK_MS = 5;
+const ASKS_MAX = 20;
+
 export class LeaseStage {
   readonly stage: Stage;
   /** Of an administrator, who may hold leases too. */
@@ -101,18 +105,26 @@ export class LeaseStage {
 
   /**
    * When the grants of a namespace expire if not renewed, by lease id, in the clock of this machine:
-   * never late, and early by no more than the question took.
+   * never late, and early by no more than the question took. On a busy machine it is asked several times,
+   * and the quickest answer counts.
    */
   async expiries(namespace: string): Promise<Map<string, number>> {
     return this.#connected(async (client) => {
-      const askedAtMs = machineMs();
-      const { rows } = await client.query<{ lease_id: string; remaining_ms: number }>(
-        `select lease_id::text,
-          extract(epoch from expires_at - clock_timestamp())::float8 * 1000 as remaining_ms
-        from lease where face = 'lease' and namespace = $1`,
-        [namespace],
-      );
-      return new Map(rows.map((row) => [row.lease_id, askedAtMs + row.remaining_ms]));
+      let quickest = { tookMs: Infinity, expiries: new Map<string, number>() };
+      for (let tries = 0; tries < ASKS_MAX && quickest.tookMs > QUICK_MS; tries += 1) {
+        const askedAtMs = machineMs();
+        const { rows } = await client.query<{ lease_id: string; remaining_ms: number }>(
+          `select lease_id::text,
+            extract(epoch from expires_at - clock_timestamp())::float8 * 1000 as remaining_ms
+          from lease where face = 'lease' and namespace = $1`,
+          [namespace],
+        );
+        const tookMs = machineMs() - askedAtMs;
+        if (tookMs >= quickest.tookMs) continue;
+        const expiries = rows.map((row) => [row.lease_id, askedAtMs + row.remaining_ms] as const);
+        quickest = { tookMs, expiries: new Map(expiries) };
+      }
+      return quickest.expiries;
     });
   }
 
