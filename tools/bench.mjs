@@ -3,9 +3,11 @@
  * on etcd: `npm run bench`. Redis and etcd are Debian's; root gets them installed, others are told
  * what to install, and everything else is measured without them.
  *
- *   npm run bench                     all of it; ten minutes or so
+ *   npm run bench                     all of it; half an hour or so
  *   npm run bench -- --quick          a smoke run with small tables: its figures mean nothing
  *   npm run bench -- grants handover  only these; an unknown name lists them all
+ *
+ * The table is printed; `bench-report` has it as JSON, and as a page with charts.
  *
  * Bundles `tools/bench` the way the apps are bundled, so that what runs is what ships.
  */
@@ -29,6 +31,8 @@ await build({
   entryPoints: {
     main: path.join(root, 'tools/bench/main.ts'),
     'bench-controller': path.join(root, 'tools/bench/rig/bench-controller.ts'),
+    'soak-client': path.join(root, 'tools/bench/rig/soak-client.ts'),
+    'load-client': path.join(root, 'tools/bench/rig/load-client.ts'),
     'simulated-drone': path.join(root, 'apps/drone/src/testing/simulated-main.ts'),
     drone: path.join(root, 'apps/drone/src/main.ts'),
   },

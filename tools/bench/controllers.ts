@@ -7,6 +7,7 @@ import { insertTokenOf, type BenchDatabase, type Rig } from './rig/rig.ts';
 /** Controllers of one installation. */
 export interface Controllers {
   readonly urls: readonly string[];
+  readonly pids: readonly number[];
   /** Of a service. */
   readonly token: string;
 }
@@ -18,11 +19,13 @@ export async function startControllers(
   count: number,
 ): Promise<Controllers> {
   const urls: string[] = [];
+  const pids: number[] = [];
   for (let place = 0; place < count; place += 1) {
     const home = await mkdtemp(path.join(rig.folder, 'controller-'));
     const controller = await startChild<BenchServers>('bench-controller', [database.url, home]);
     rig.onClose(() => controller.stop());
     urls.push(controller.ready.controllerUrl);
+    pids.push(controller.pid);
   }
-  return { urls, token: await insertTokenOf(database, { role: 'client', droneId: null }) };
+  return { urls, pids, token: await insertTokenOf(database, { role: 'client', droneId: null }) };
 }

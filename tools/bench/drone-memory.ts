@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createControllerClient, type ControllerClient } from '@leasehold/client';
@@ -9,15 +9,17 @@ import { createBootClock } from '@leasehold/service-kit';
 import { wardenSource } from '../../apps/drone/src/agent/warden-link/warden-supply.ts';
 import type { BenchServers } from './rig/bench-controller.ts';
 import { bundled, startChild } from './rig/child.ts';
-import { megabytes, type Figure } from './rig/figures.ts';
+import type { Figure } from './rig/figures.ts';
+import { atMost, megabytes } from './rig/quantities.ts';
+import { residentBytes } from './rig/processes.ts';
 import { insertTokenOf, type BenchDatabase, type Rig } from './rig/rig.ts';
 
 const DRONE_ID = 'bench-drone';
 const PROGRAM = 'room';
 const SPAWNS_AT_ONCE = 25;
 const WARDEN_BACKEND_COUNT = 5;
-const GOAL_AGENT_BYTES = 120e6;
-const GOAL_WARDEN_BYTES = 60e6;
+const AGENT_MB_MAX = 120;
+const WARDEN_MB_MAX = 60;
 /** Three renewals of every key, and the garbage that they leave. */
 const HOLD_MS = 16_000;
 const LOOK_MS = 250;
@@ -53,18 +55,15 @@ async function agentMemory(rig: Rig): Promise<Figure> {
   await spawnBackends(client.api, database, keyCount);
   let mostBytes = 0;
   for (let heldMs = 0; heldMs < (rig.isQuick ? 1_000 : HOLD_MS); heldMs += LOOK_MS) {
-    mostBytes = Math.max(mostBytes, await residentBytes(pid));
+    mostBytes = Math.max(mostBytes, residentBytes(pid));
     await pause(LOOK_MS);
   }
   const heldCount = await countReady(database);
   invariant(heldCount === keyCount, `the agent holds all keys, and it is ${String(heldCount)}`);
   return {
     what: `agent's resident memory with ${String(keyCount)} held keys, at most`,
-    ours: '',
-    theirs: '',
     result: megabytes(mostBytes),
-    goal: `<= ${megabytes(GOAL_AGENT_BYTES)}`,
-    isMet: mostBytes <= GOAL_AGENT_BYTES,
+    required: atMost(AGENT_MB_MAX),
   };
 }
 
@@ -181,25 +180,15 @@ async function wardenMemory(rig: Rig): Promise<Figure> {
     }
     let mostBytes = 0;
     for (let look = 0; look < 20; look += 1) {
-      mostBytes = Math.max(mostBytes, await residentBytes(warden.identity.pid));
+      mostBytes = Math.max(mostBytes, residentBytes(warden.identity.pid));
       await pause(LOOK_MS);
     }
     return {
       what: `warden's resident memory with ${String(WARDEN_BACKEND_COUNT)} backends, at most`,
-      ours: '',
-      theirs: '',
       result: megabytes(mostBytes),
-      goal: `<= ${megabytes(GOAL_WARDEN_BYTES)}`,
-      isMet: mostBytes <= GOAL_WARDEN_BYTES,
+      required: atMost(WARDEN_MB_MAX),
     };
   } finally {
     await warden.shutdown();
   }
-}
-
-async function residentBytes(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${String(pid)}/status`, 'utf8');
-  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/mu.exec(status) ?? [];
-  invariant(kilobytes !== undefined, 'a process says how much memory it has');
-  return Number(kilobytes) * 1_024;
 }

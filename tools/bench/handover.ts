@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { milliseconds, times, type Figure } from './rig/figures.ts';
+import type { Figure } from './rig/figures.ts';
+import { milliseconds } from './rig/quantities.ts';
 import type { LockService } from './services/lock-service.ts';
 import { openLockServices } from './services/lock-services.ts';
 import type { Rig } from './rig/rig.ts';
@@ -13,32 +14,20 @@ const HOLD_MS = 5;
 export async function measureHandover(rig: Rig): Promise<Figure[]> {
   const { ours, peers } = await openLockServices(rig, 'bench_handover');
   const durationMs = rig.isQuick ? 1_000 : 8_000;
-  const ourMs = await handoversMs(ours, durationMs);
-  const figures: Figure[] = [];
-  const peerMs: { name: string; takenMs: number[] }[] = [];
-  for (const peer of peers) {
-    peerMs.push({ name: peer.name, takenMs: await handoversMs(peer, durationMs) });
+  const services: { name: string; takenMs: number[] }[] = [];
+  for (const service of [ours, ...peers]) {
+    services.push({ name: service.name, takenMs: await handoversMs(service, durationMs) });
   }
-  for (const { label, share } of [
+  return [
     { label: 'p50', share: 0.5 },
     { label: 'p99', share: 0.99 },
-  ]) {
-    const what = `handover of a contended lease, ${label}`;
-    const mine = quantile(ourMs, share);
-    if (peers.length === 0) {
-      figures.push({ what, ours: milliseconds(mine), theirs: '', result: '' });
-    }
-    for (const { name, takenMs } of peerMs) {
-      const theirs = quantile(takenMs, share);
-      figures.push({
-        what: `${what}, against ${name}`,
-        ours: milliseconds(mine),
-        theirs: milliseconds(theirs),
-        result: `${times(mine / theirs)} the time`,
-      });
-    }
-  }
-  return figures;
+  ].flatMap(({ label, share }) =>
+    services.map(({ name, takenMs }): Figure => ({
+      what: `handover of a contended lease, ${label}: ${name}`,
+      result: milliseconds(quantile(takenMs, share)),
+      bar: { chart: 'Handover of a contended lease, in milliseconds', group: label, name },
+    })),
+  );
 }
 
 /**

@@ -2,14 +2,15 @@ import { KEY_LADDERS, type Caller } from '@leasehold/keys-core';
 import { createKeyService, type KeyListInput } from '@leasehold/keys-core/keys';
 import { createLeaseOperations, createRevocationWatch } from '@leasehold/keys-core/leases';
 import { listBackends } from '@leasehold/keys-core/fleet';
-import { milliseconds, type Figure } from './rig/figures.ts';
+import type { Figure } from './rig/figures.ts';
+import { atMost, milliseconds } from './rig/quantities.ts';
 import type { BenchDatabase, Rig } from './rig/rig.ts';
-import { median } from './rig/rounds.ts';
+import { durationMsOf, median } from './rig/rounds.ts';
 import { seedLists } from './rig/seed-lists.ts';
 
-const GOAL_MS = 300;
+const FIRST_PAGE_MS = 300;
 /** A statement is cancelled after two seconds; a page may take several statements. */
-const GOAL_LARGE_MS = 2_000;
+const LARGE_MS = 2_000;
 const ROUNDS = 7;
 const PAGE = 100;
 
@@ -22,35 +23,26 @@ export async function measureLists(rig: Rig): Promise<Figure[]> {
   for (const size of sizes) {
     const database = await rig.database(`bench_lists_${String(size)}`);
     await seedLists(database.pool, size);
-    const goalMs = size <= 100_000 ? GOAL_MS : GOAL_LARGE_MS;
+    const msMax = size <= 100_000 ? FIRST_PAGE_MS : LARGE_MS;
     for (const [what, read] of readsOf(database)) {
-      figures.push(await timesOf(`${what}, of ${String(size)}`, read, goalMs));
+      figures.push(await timesOf(`${what}, of ${String(size)}`, read, msMax));
     }
   }
   return figures;
 }
 
-async function timesOf(what: string, read: Read, goalMs: number): Promise<Figure> {
+async function timesOf(what: string, read: Read, msMax: number): Promise<Figure> {
   const took: number[] = [];
-  try {
-    for (let round = 0; round <= ROUNDS; round += 1) {
-      const startedAtMs = performance.now();
-      await read();
-      // The first read finds nothing in memory, and people notice that too: it counts.
-      took.push(performance.now() - startedAtMs);
-    }
-  } catch (error) {
-    const result = error instanceof Error ? error.message.slice(-80) : String(error);
-    return { what, ours: 'failed', theirs: '', result, goal: '', isMet: false };
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    // The first read finds nothing in memory, and people notice that too: it counts.
+    took.push(await durationMsOf(read));
   }
   const worstMs = Math.max(...took);
   return {
-    what,
-    ours: `median ${milliseconds(median(took))}`,
-    theirs: `first ${milliseconds(took[0] ?? Number.NaN)}`,
-    result: `worst ${milliseconds(worstMs)}`,
-    goal: `<= ${milliseconds(goalMs)}`,
-    isMet: worstMs <= goalMs,
+    what: `${what}: worst, and median`,
+    ours: milliseconds(median(took)),
+    result: milliseconds(worstMs),
+    required: atMost(msMax),
   };
 }
 

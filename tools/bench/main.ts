@@ -1,7 +1,13 @@
 import { measureConnect } from './connect.ts';
 import { measureDroneMemory } from './drone-memory.ts';
 import { measureExpiry } from './expiry.ts';
+import { measureGrowth } from './growth.ts';
+import { measureHeld } from './held.ts';
+import { measureIdleMemory } from './idle-memory.ts';
+import { measureOverload } from './overload.ts';
+import { readCommit, readMachine, sectionOf, writeReport, type Section } from './report/report.ts';
 import { tableOf, type Figure } from './rig/figures.ts';
+import { measureSoak } from './soak.ts';
 import { measureGrants } from './grants.ts';
 import { measureHandover } from './handover.ts';
 import { measureLeaseRates } from './lease-rates.ts';
@@ -9,22 +15,34 @@ import { measureLists } from './lists.ts';
 import { measureReservations } from './reservations/reservations.ts';
 import { openRig, type Rig } from './rig/rig.ts';
 import { measureRenewals } from './renewals.ts';
-import { measureTableSize } from './rig/table-size.ts';
+import { measureTableSize } from './table-size.ts';
 import { measureWaiters } from './waiters.ts';
 
-/** All measurements by the name that selects them, in the order in which they run. */
+/** All measurements by the name that selects them, in the order in which they run: ratios to peers first. */
 const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
-  renewals: measureRenewals,
-  grants: measureGrants,
-  'table-size': measureTableSize,
-  connect: measureConnect,
-  lists: measureLists,
-  'drone-memory': measureDroneMemory,
-  'lease-expiry': measureExpiry,
-  'lease-waiters': measureWaiters,
   'lease-rates': measureLeaseRates,
   handover: measureHandover,
+  renewals: measureRenewals,
+  connect: measureConnect,
+  'lease-waiters': measureWaiters,
+  'table-size': measureTableSize,
+  grants: measureGrants,
+  growth: measureGrowth,
+  'held-leases': measureHeld,
+  overload: measureOverload,
+  soak: measureSoak,
+  'lease-expiry': measureExpiry,
+  'idle-memory': measureIdleMemory,
+  'drone-memory': measureDroneMemory,
+  lists: measureLists,
   reservations: measureReservations,
+};
+
+/** How the peers are configured: as durable as PostgreSQL, except where a measurement says otherwise. */
+const PEER_DURABILITY = {
+  Redis: 'appendonly yes, appendfsync always, one instance',
+  etcd: 'its defaults (fsync of every write), one member',
+  'Advisory locks': 'none: in memory',
 };
 
 async function main(args: readonly string[]): Promise<void> {
@@ -35,8 +53,9 @@ async function main(args: readonly string[]): Promise<void> {
       `unknown: ${unknown.join(' ')}; there are ${Object.keys(MEASUREMENTS).join(' ')}`,
     );
   }
+  const startedAt = new Date();
   const rig = await openRig(args.includes('--quick'));
-  const figures: Figure[] = [];
+  const sections: Section[] = [];
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
@@ -47,13 +66,26 @@ async function main(args: readonly string[]): Promise<void> {
     for (const [name, measure] of Object.entries(MEASUREMENTS)) {
       if (names.length > 0 && !names.includes(name)) continue;
       process.stderr.write(`${name} …\n`);
-      figures.push(...(await orInterrupted(measure(rig), interrupted.signal)));
+      sections.push(sectionOf(name, await orInterrupted(measure(rig), interrupted.signal)));
       await rig.clear();
     }
   } finally {
     await rig.close();
   }
-  process.stdout.write(`${tableOf(figures)}\n`);
+  for (const { name, figures } of sections) {
+    process.stdout.write(`\n${name}\n${tableOf(figures)}\n`);
+  }
+  const files = await writeReport({
+    startedAt: startedAt.toISOString(),
+    tookS: (Date.now() - startedAt.getTime()) / 1_000,
+    commit: readCommit(),
+    command: ['npm run bench --', ...args].join(' '),
+    isQuick: rig.isQuick,
+    machine: readMachine(rig.postgresVersion),
+    durability: { ...rig.durability, ...PEER_DURABILITY },
+    sections,
+  });
+  process.stdout.write(`\nwritten: ${files.join(', ')}\n`);
 }
 
 function orInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -7,7 +7,8 @@ import {
 import { createBootClock } from '@leasehold/service-kit';
 import { startEtcd, type TestEtcd } from '@leasehold/testing/stack';
 import type pg from 'pg';
-import { perSecond, times, type Figure } from '../rig/figures.ts';
+import type { Figure } from '../rig/figures.ts';
+import { bytes, perSecond, times } from '../rig/quantities.ts';
 import type { Rig } from '../rig/rig.ts';
 import { compare, rateOf } from '../rig/rounds.ts';
 
@@ -39,8 +40,8 @@ export async function measureReservationStores(rig: Rig): Promise<Figure[]> {
     );
     figures.push({
       what: `fresh reservations, callers: ${String(callersCount)}; etcd of three, against PostgreSQL`,
-      ours: `${perSecond(compared.ours)} (${microseconds(compared.ours)})`,
-      theirs: `${perSecond(compared.theirs)} (${microseconds(compared.theirs)})`,
+      ours: perSecond(compared.ours),
+      theirs: perSecond(compared.theirs),
       result: times(compared.ratio),
     });
   }
@@ -74,8 +75,8 @@ async function sizes(
   const postgresEach = ((await postgresBytes(pool)) - postgresBefore) / count;
   return {
     what: `room of a reservation, of ${String(count)}: etcd, against PostgreSQL with its index`,
-    ours: `${etcdEach.toFixed(0)} bytes`,
-    theirs: `${postgresEach.toFixed(0)} bytes`,
+    ours: bytes(etcdEach),
+    theirs: bytes(postgresEach),
     result: times(etcdEach / postgresEach),
   };
 }
@@ -104,8 +105,4 @@ async function postgresBytes(pool: pg.Pool): Promise<number> {
     `select pg_total_relation_size('reservation_home') as bytes`,
   );
   return Number(rows[0]?.bytes);
-}
-
-function microseconds(ratePerSecond: number): string {
-  return `${(1e6 / ratePerSecond).toFixed(0)} µs each`;
 }

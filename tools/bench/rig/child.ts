@@ -1,13 +1,15 @@
-import { fork, type ChildProcess } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A process that a measurement needs beside its own. */
 export interface Child<Ready> {
-  readonly process: ChildProcess;
+  readonly pid: number;
   /** What it reported when it was ready. */
   readonly ready: Ready;
+  /** Calls `fn` with each later message. */
+  onMessage(fn: (message: Ready) => void): void;
   stop(): Promise<void>;
 }
 
@@ -29,8 +31,9 @@ export async function startChild<Ready>(
     }),
   ])) as [Ready];
   return {
-    process: child,
+    pid: child.pid ?? Number.NaN,
     ready: message,
+    onMessage: (fn) => child.on('message', (later) => fn(later as Ready)),
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const exited = once(child, 'exit');

@@ -32,6 +32,9 @@ export interface Rig {
   /** Where measurements may keep files; removed at the end. */
   readonly folder: string;
   readonly isQuick: boolean;
+  readonly postgresVersion: string;
+  /** The settings that decide whether a commit may be lost. */
+  readonly durability: Readonly<Record<string, string>>;
   /** A new, migrated database, whose connections the rig closes. */
   database(name: string): Promise<BenchDatabase>;
   /** Calls `step` at the next {@link clear}, the latest first. */
@@ -61,6 +64,7 @@ export async function openRig(isQuick: boolean): Promise<Rig> {
     return {
       folder,
       isQuick,
+      ...(await readSettings(postgres.url('postgres'))),
       onClose: (step) => steps.push(step),
       clear: () => closeDownTo(ownCount),
       close: () => closeDownTo(0),
@@ -107,4 +111,25 @@ export async function insertTokenOf(
     ...access,
   });
   return secret;
+}
+
+async function readSettings(url: string): Promise<Pick<Rig, 'postgresVersion' | 'durability'>> {
+  const client = new pg.Client(connectionOf(url));
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ name: string; setting: string }>(
+      `select name, setting from pg_settings
+       where name in ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes') order by name`,
+    );
+    const settings = new Map(rows.map(({ name, setting }) => [name, setting]));
+    const decisive = ['fsync', 'synchronous_commit', 'full_page_writes'];
+    return {
+      postgresVersion: settings.get('server_version') ?? 'unknown',
+      durability: {
+        PostgreSQL: decisive.map((name) => `${name} ${settings.get(name) ?? '?'}`).join(', '),
+      },
+    };
+  } finally {
+    await client.end();
+  }
 }

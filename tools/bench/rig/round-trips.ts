@@ -1,4 +1,5 @@
 import type { Figure } from './figures.ts';
+import { milliseconds } from './quantities.ts';
 import { durationMsOf, median } from './rounds.ts';
 
 /** Between any two datacenters. */
@@ -19,14 +20,11 @@ export function tripsFigure(
   durationMs: number,
 ): Figure {
   const trips = durationMs / ROUND_TRIP_MS;
-  // What a round trip does not explain is work: less than half of one.
-  const isMet = trips >= least - 0.1 && trips < most + 0.5;
   return {
     what: `${what}, with ${String(ROUND_TRIP_MS)} ms between datacenters`,
-    ours: `${durationMs.toFixed(1)} ms`,
-    theirs: '',
-    result: `${trips.toFixed(2)} round trips`,
-    goal: least === most ? String(least) : `${String(least)} to ${String(most)}`,
-    isMet,
+    ours: milliseconds(durationMs),
+    result: { value: trips, unit: 'round trips' },
+    // What a round trip does not explain is work: less than half of one.
+    required: { is: 'about', value: (least - 0.1 + most + 0.5) / 2, by: (most - least + 0.6) / 2 },
   };
 }

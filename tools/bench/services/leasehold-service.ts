@@ -15,11 +15,11 @@ export interface LeaseholdService extends LockService {
 const WAIT_MS = 120_000;
 
 /** Leasehold on a controller of its own. */
-export async function startLeasehold(rig: Rig, databaseName: string): Promise<LeaseholdService> {
-  const { urls, token } = await startControllers(rig, await rig.database(databaseName), 1);
+export async function startLeasehold(rig: Rig, databaseName: string) {
+  const { urls, pids, token } = await startControllers(rig, await rig.database(databaseName), 1);
   const [url] = urls;
   invariant(url !== undefined, 'a controller was started');
-  return connectLeasehold(rig, url, token);
+  return { ours: connectLeasehold(rig, url, token), controllerPids: pids };
 }
 
 /** Leasehold on a running controller, through one client, as a service uses it. */

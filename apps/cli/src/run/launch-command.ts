@@ -34,8 +34,13 @@ export async function launchCommand(
 ): Promise<CommandSession> {
   const [file = '', ...args] = command;
   const child = spawn(file, args, { env, stdio: 'inherit', detached: true });
-  await once(child, 'spawn');
-  const pid = child.pid ?? 0;
+  const { pid } = child;
+  if (pid === undefined) {
+    const [problem] = (await once(child, 'error')) as [Error];
+    throw problem;
+  }
+  // In the same turn, so that the command line knows the command at once: if the guard is killed now,
+  // the command line ends what the command has started.
   return {
     pid,
     signal: (signal) => {
