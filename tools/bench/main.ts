@@ -1,22 +1,23 @@
 import { measureConnect } from './connect.ts';
 import { measureDroneMemory } from './drone-memory.ts';
-import { measureExpiry } from './expiry.ts';
+import { measureExpiry } from './leases/expiry.ts';
 import { measureGrowth } from './growth.ts';
-import { measureHeld } from './held.ts';
+import { measureHeld } from './leases/held.ts';
 import { measureIdleMemory } from './idle-memory.ts';
-import { measureOverload } from './overload.ts';
-import { readCommit, readMachine, sectionOf, writeReport, type Section } from './report/report.ts';
+import { measureOverload } from './leases/overload.ts';
+import { readCommit, readMachine, sectionOf, writeReport } from './report/report.ts';
+import type { Section } from './report/report-types.ts';
 import { tableOf, type Figure } from './rig/figures.ts';
-import { measureSoak } from './soak.ts';
+import { measureSoak } from './leases/soak.ts';
 import { measureGrants } from './grants.ts';
-import { measureHandover } from './handover.ts';
-import { measureLeaseRates } from './lease-rates.ts';
+import { measureHandover } from './leases/handover.ts';
+import { measureLeaseRates } from './leases/lease-rates.ts';
 import { measureLists } from './lists.ts';
 import { measureReservations } from './reservations/reservations.ts';
 import { openRig, type Rig } from './rig/rig.ts';
 import { measureRenewals } from './renewals.ts';
 import { measureTableSize } from './table-size.ts';
-import { measureWaiters } from './waiters.ts';
+import { measureWaiters } from './leases/waiters.ts';
 
 /** All measurements by the name that selects them, in the order in which they run: ratios to peers first. */
 const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {

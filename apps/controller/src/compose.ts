@@ -110,13 +110,14 @@ async function serve(serving: Serving): Promise<Controller> {
 
 async function makeServer(
   { store, metrics, signIn, datacenters, config, fairUse, log }: Serving,
-  { services, tokens, connections }: Parts,
+  { services, tokens, connections, isPressed }: Parts,
   checkReady: () => Promise<void>,
 ): ReturnType<typeof createHttpServer> {
   return createHttpServer({
     services,
     tokens,
     connections,
+    isPressed,
     log,
     metrics: metrics.registry,
     ...fairUse,

@@ -89,6 +89,7 @@ export function createParts(serving: Serving) {
     reportFailure: failureReporter(log),
   };
   return {
+    isPressed: () => leases.isPressed(),
     ...{ services, feed, tokens, connections, revocations, events, bulk, whileLeader },
     async close() {
       await bulk.runner.close();

@@ -20,4 +20,5 @@ export type {
   ReservationStoreView,
   UnreachableDatacenter,
 } from './services/datacenters.ts';
+export { isGrantingCall } from './granting-calls.ts';
 export { isUrgentCall } from './urgent-calls.ts';

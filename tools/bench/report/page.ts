@@ -1,7 +1,7 @@
 /** The report as one page of HTML without scripts. */
 import { cellsOf, HEAD } from '../rig/figures.ts';
 import { chartsOf } from './charts.ts';
-import type { Report, Section } from './report.ts';
+import type { Report, Section } from './report-types.ts';
 
 const STYLE = `
   :root { color-scheme: light; }

@@ -2,7 +2,6 @@
  * Sends calls at a rate that does not depend on the answers, as many independent services do together.
  * Arguments: URL TOKENS(comma) CALLS_PER_SECOND ITEMS_OF_A_CALL CONNECTIONS MS
  */
-import { randomUUID } from 'node:crypto';
 import { createControllerClient } from '@leasehold/client';
 
 /** What became of items that were sent, and how long their calls took. */
@@ -61,9 +60,9 @@ async function send(place: number): Promise<void> {
   try {
     const { results } = await client.api.leases.acquireMany.mutate({
       localTimeMs: Math.round(sentAtMs),
-      items: Array.from({ length: itemCount }, () => ({
+      items: Array.from({ length: itemCount }, (_, item) => ({
         namespace: ['load'],
-        key: randomUUID(),
+        key: `${String(place)}-${String(item)}`,
         ttlMs: TTL_MS,
         holder: 'load',
       })),
@@ -77,7 +76,8 @@ async function send(place: number): Promise<void> {
     }
   } catch (error) {
     isRefused = true;
-    noteFailure(error as { code?: unknown }, itemCount);
+    const { data, message } = error as { data?: { retryable?: unknown }; message?: unknown };
+    noteFailure({ retryable: data?.retryable, message }, itemCount);
   }
   (isRefused ? refusedMs : grantedMs).push(performance.now() - sentAtMs);
 }

@@ -15,6 +15,7 @@ const EXIT_CODE_OF: Partial<Record<ErrorCode, ExitCode>> = {
   'config.invalid': EXIT_CODES.usage,
   'store.unavailable': EXIT_CODES.unreachable,
   'controller.stopping': EXIT_CODES.unreachable,
+  'controller.overloaded': EXIT_CODES.unreachable,
   'request.deadline': EXIT_CODES.unreachable,
   'request.outcome_unknown': EXIT_CODES.unreachable,
   'reservation.datacenter_unreachable': EXIT_CODES.unreachable,

@@ -36,6 +36,18 @@ export class FairQueue<Item> {
     return undefined;
   }
 
+  /** Removes the items that a principal queued first, as long as each of them `isOver`. */
+  drop(isOver: (item: Item) => boolean): Item[] {
+    const dropped: Item[] = [];
+    for (const [principal, waiting] of this.#byPrincipal) {
+      const keptFrom = waiting.findIndex((item) => !isOver(item));
+      dropped.push(...waiting.splice(0, keptFrom < 0 ? waiting.length : keptFrom));
+      if (waiting.length === 0) this.#byPrincipal.delete(principal);
+    }
+    this.#size -= dropped.length;
+    return dropped;
+  }
+
   /** Removes one item, wherever it is. @returns whether it was there. */
   remove(principal: string, item: Item): boolean {
     const waiting = this.#byPrincipal.get(principal);

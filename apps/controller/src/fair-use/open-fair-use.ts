@@ -1,4 +1,4 @@
-import { FAIR_USE_LIMITS, type FairUseConfig } from '@leasehold/keys-core';
+import { FAIR_USE_LIMITS, type FairUseConfig, type Role } from '@leasehold/keys-core';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { Registry } from 'prom-client';
@@ -24,7 +24,7 @@ export function openFairUse({
   const { counter, gauge, gauges } = instrumentsOf(metrics);
   const refusals = counter(
     'limit_refusals_total',
-    'Calls, connections and streams that were refused by a limit of fair use, by limit and role; the role is "none" for callers without a valid token.',
+    'Calls, connections and streams that were refused by a limit of fair use, by limit and role; the limit is "load" for calls that an overloaded controller refuses, and the role is "none" for callers without a valid token.',
     ['limit', 'role'],
   );
   const rates = createRates({
@@ -49,5 +49,6 @@ export function openFairUse({
       ),
   });
   gauge('waiting_reads', 'Reads that wait for their turn.', () => fairUse.lane.waitingCount);
-  return { rates, fairUse, pacer: createStreamPacer(), nowMs };
+  const onOverload = (role: Role): void => refusals.inc({ limit: 'load', role });
+  return { rates, fairUse, pacer: createStreamPacer(), nowMs, onOverload };
 }

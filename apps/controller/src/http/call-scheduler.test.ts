@@ -33,7 +33,10 @@ function openStage(): Stage {
   const stage: Stage = {
     order,
     costMs: 0.1,
-    scheduler: createCallScheduler(() => nowMs),
+    scheduler: createCallScheduler(() => nowMs, {
+      begin: (connection, call) => connection.begin(call),
+      forget: () => undefined,
+    }),
     passes(ms) {
       nowMs += ms;
     },

@@ -17,6 +17,7 @@ import { isUrgentCall } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import { FairQueue } from '../fair-use/fair-queue.ts';
 import type { PrincipalUse } from '../fair-use/fair-use.ts';
+import type { GrantingGate } from './granting-gate.ts';
 import { Inbox, type ScheduledConnection, type WireCall } from './inbox.ts';
 
 /** How long one turn of the event loop begins calls for. */
@@ -46,12 +47,13 @@ export interface CallScheduler {
 }
 
 /** @param nowMs a monotonic reading, in milliseconds. */
-export function createCallScheduler(nowMs: () => number): CallScheduler {
-  return new Scheduler(nowMs);
+export function createCallScheduler(nowMs: () => number, gate: GrantingGate): CallScheduler {
+  return new Scheduler(nowMs, gate);
 }
 
 class Scheduler implements CallScheduler {
   readonly #nowMs: () => number;
+  readonly #gate: GrantingGate;
   readonly #urgent = new FairQueue<Inbox>();
   readonly #ordinary = new FairQueue<Inbox>();
   /** When the part of this turn for beginning calls ends; undefined between turns. */
@@ -62,8 +64,9 @@ class Scheduler implements CallScheduler {
   #begunMax = BEGUN_FIRST;
   readonly #begunBy = new Map<string, number>();
 
-  constructor(nowMs: () => number) {
+  constructor(nowMs: () => number, gate: GrantingGate) {
     this.#nowMs = nowMs;
+    this.#gate = gate;
   }
 
   get waitingCount(): number {
@@ -74,7 +77,7 @@ class Scheduler implements CallScheduler {
     const inbox = new Inbox(connection);
     return {
       receive: (message) => {
-        inbox.messages.push(message);
+        inbox.messages.push({ text: message, atMs: this.#nowMs() });
         inbox.queuedBytes += message.length;
         inbox.updatePause();
         this.#schedule(inbox);
@@ -84,6 +87,7 @@ class Scheduler implements CallScheduler {
         inbox.messages.length = 0;
         inbox.urgentCalls.length = 0;
         inbox.calls.length = 0;
+        this.#gate.forget(connection);
       },
     };
   }
@@ -158,7 +162,7 @@ class Scheduler implements CallScheduler {
     }
     const message = inbox.mayRead ? inbox.messages.shift() : undefined;
     if (message !== undefined) {
-      inbox.queuedBytes -= message.length;
+      inbox.queuedBytes -= message.text.length;
       this.#read(inbox, message);
       return;
     }
@@ -166,19 +170,19 @@ class Scheduler implements CallScheduler {
       this.#hold(inbox, BEHIND_PAUSE_MS);
       return;
     }
-    const call = inbox.calls.shift();
-    if (call === undefined) return;
+    const next = inbox.calls.shift();
+    if (next === undefined) return;
     const { principal } = connection.use;
     this.#begunCount += 1;
     this.#begunBy.set(principal, (this.#begunBy.get(principal) ?? 0) + 1);
-    connection.begin(call);
+    this.#gate.begin(connection, next.call, next.atMs);
   }
 
-  #read(inbox: Inbox, message: string): void {
+  #read(inbox: Inbox, { text, atMs }: Inbox['messages'][number]): void {
     const { connection } = inbox;
     let calls: WireCall[];
     try {
-      const parsed: unknown = JSON.parse(message);
+      const parsed: unknown = JSON.parse(text);
       calls = (Array.isArray(parsed) ? parsed : [parsed]).filter(isCall);
       if (calls.length === 0) throw new LeaseError('request.invalid');
     } catch (cause) {
@@ -187,23 +191,24 @@ class Scheduler implements CallScheduler {
     }
     const isUrgent = ({ params }: WireCall): boolean =>
       typeof params?.path === 'string' && isUrgentCall(params.path);
-    void this.#admit(inbox, calls.filter(isUrgent), true);
+    void this.#admit(inbox, calls.filter(isUrgent), undefined);
     void this.#admit(
       inbox,
       calls.filter((call) => !isUrgent(call)),
-      false,
+      atMs,
     );
   }
 
-  /** Counts calls that came together, and refuses them or queues them. */
-  async #admit(inbox: Inbox, calls: readonly WireCall[], isUrgent: boolean): Promise<void> {
+  /** Counts calls that came together, and refuses them or queues them. Urgent ones have no `atMs`. */
+  async #admit(inbox: Inbox, calls: readonly WireCall[], atMs: number | undefined): Promise<void> {
     if (calls.length === 0) return;
     inbox.countingCount += 1;
-    const refusal = await refusalOf(inbox.connection.use, calls, isUrgent);
+    const refusal = await refusalOf(inbox.connection.use, calls, atMs === undefined);
     inbox.countingCount -= 1;
     if (inbox.isClosed) return;
     if (refusal !== undefined) this.#refuse(inbox, calls, refusal);
-    else (isUrgent ? inbox.urgentCalls : inbox.calls).push(...calls);
+    else if (atMs === undefined) inbox.urgentCalls.push(...calls);
+    else inbox.calls.push(...calls.map((call) => ({ call, atMs })));
     inbox.updatePause();
     this.#schedule(inbox);
   }

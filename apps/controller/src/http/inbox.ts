@@ -10,7 +10,7 @@ const QUEUED_CALLS_MAX = 2_000;
 export interface WireCall {
   readonly id?: unknown;
   readonly method?: unknown;
-  readonly params?: { readonly path?: unknown };
+  readonly params?: { readonly path?: unknown; readonly input?: unknown };
 }
 
 /** The connection whose calls are scheduled. */
@@ -27,9 +27,10 @@ export interface ScheduledConnection {
 /** The input of one connection that waits. */
 export class Inbox {
   readonly connection: ScheduledConnection;
-  readonly messages: string[] = [];
+  readonly messages: { readonly text: string; readonly atMs: number }[] = [];
   readonly urgentCalls: WireCall[] = [];
-  readonly calls: WireCall[] = [];
+  /** With the time at which each arrived. */
+  readonly calls: { readonly call: WireCall; readonly atMs: number }[] = [];
   queuedBytes = 0;
   isScheduled = false;
   /** Groups of calls that are being counted. No message is read meanwhile: if they are refused, it waits. */

@@ -26,8 +26,13 @@ const RENEWALS_PER_STATEMENT_MAX = 1_000;
 const RELEASES_PER_STATEMENT_MAX = 500;
 const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
+/** More grants than this wait only when more are asked for than PostgreSQL carries out. */
+const PRESSED_COUNT = 1_000;
+const PRESSED_MS = 25;
 
 export interface LeaseStore {
+  /** Whether so many grants wait for their statement that another one would only wait longer. */
+  isPressed(): boolean;
   /** Whether a grant of the resource is being requested here: another request would only delay it. */
   isAsked(resource: Resource): boolean;
   /**
@@ -59,6 +64,7 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
     run: (requests) => grantBatch(store, requests, askAlone),
     keysOf: grantKeys,
     batchSizeMax: GRANTS_PER_STATEMENT_MAX,
+    nowMs: () => store.clock.nowMs(),
     onBatch: counted('grant'),
   });
   const renewals = perFace((face) =>
@@ -82,6 +88,10 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
   const readRefusal = createRefusalReader(store);
   const asked = new RequestsInProgress<GrantOutcome>();
   return {
+    isPressed() {
+      const { count, oldestMs } = grants.backlog();
+      return count > PRESSED_COUNT && oldestMs > PRESSED_MS;
+    },
     isAsked: (resource) => asked.has(resourceKey(resource)),
     async grant(request, signal) {
       const key = resourceKey(request);

@@ -51,6 +51,8 @@ export interface CoalescerOptions<Item, Answer> {
    * takes to process them, and nothing on an idle system.
    */
   readonly isGathering?: boolean | undefined;
+  /** Read for each call if {@link Coalescer.backlog} is to say how long the oldest one waits. */
+  readonly nowMs?: (() => number) | undefined;
   /** Called with the size of every batch, for metrics. */
   readonly onBatch?: ((size: number) => void) | undefined;
 }
@@ -67,12 +69,15 @@ export interface Coalescer<Item, Answer> {
    * items; fails when one of them fails.
    */
   submitAll(items: readonly Item[], signal?: GivenUp): Promise<Answer[]>;
+  /** The calls that wait for a statement, and for how long the oldest of them has; milliseconds. */
+  backlog(): { readonly count: number; readonly oldestMs: number };
 }
 
 interface Call<Item, Answer> {
   readonly item: Item;
   readonly keys: readonly string[];
   readonly signal: GivenUp | undefined;
+  readonly queuedAtMs: number;
   readonly resolve: (answer: Answer | Promise<Answer>) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -122,11 +127,21 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     });
   }
 
+  backlog(): { count: number; oldestMs: number } {
+    const [oldest] = this.#queue;
+    const oldestMs = oldest === undefined ? 0 : this.#nowMs() - oldest.queuedAtMs;
+    return { count: this.#queue.length, oldestMs };
+  }
+
   #callOf(
     item: Item,
     signal: GivenUp | undefined,
-  ): Pick<Call<Item, Answer>, 'item' | 'keys' | 'signal'> {
-    return { item, keys: this.#options.keysOf(item), signal };
+  ): Pick<Call<Item, Answer>, 'item' | 'keys' | 'signal' | 'queuedAtMs'> {
+    return { item, keys: this.#options.keysOf(item), signal, queuedAtMs: this.#nowMs() };
+  }
+
+  #nowMs(): number {
+    return this.#options.nowMs?.() ?? 0;
   }
 
   #enqueue(calls: readonly Call<Item, Answer>[], reject: (error: unknown) => void): void {

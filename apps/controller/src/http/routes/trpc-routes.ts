@@ -1,4 +1,5 @@
-import { appRouter, describeError } from '@leasehold/api';
+import { appRouter, describeError, isGrantingCall } from '@leasehold/api';
+import { LeaseError } from '@leasehold/keys-core';
 import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
 import type { FastifyInstance } from 'fastify';
 import type { ServerResponse } from 'node:http';
@@ -24,6 +25,12 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     onError: ({ error, path }) => deps.failures.note(error, path),
     createContext: ({ req, res, info }) => {
       const caller = callerOf(req.raw);
+      if (info.calls.some(({ path }) => isGrantingCall(path)) && deps.isPressed()) {
+        deps.onOverload(caller.access.role);
+        throw new LeaseError('controller.overloaded', undefined, {
+          details: { retryAfterMs: 100 },
+        });
+      }
       const isStream = info.calls.some((call) => call.procedure?._def.type === 'subscription');
       // A subscription over HTTP lives as long as a connection does.
       if (isStream) followAccess(deps, caller.access, res.raw);

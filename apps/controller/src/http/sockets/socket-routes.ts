@@ -1,6 +1,6 @@
 /** The API over WebSocket. See `socket-door.ts`, `call-scheduler.ts` and `socket-face.ts`. */
 import { appRouter, type ApiContext, type CallerConnection } from '@leasehold/api';
-import { LIMITS, LeaseError, type Clock } from '@leasehold/keys-core';
+import { LIMITS, LeaseError, type Clock, type Role } from '@leasehold/keys-core';
 import fastifyWebsocket from '@fastify/websocket';
 import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
 import type { FastifyInstance } from 'fastify';
@@ -10,6 +10,7 @@ import type { WebSocket } from 'ws';
 import type { StreamPacer } from '../../fair-use/stream-pacer.ts';
 import { createCallScheduler, type CallScheduler } from '../call-scheduler.ts';
 import type { ConnectionGuard } from './connection-guard.ts';
+import { createGrantingGate } from '../granting-gate.ts';
 import type { FailureLog } from '../error-replies.ts';
 import { followAccess, type FollowedConnections } from './followed-connections.ts';
 import {
@@ -42,6 +43,10 @@ export interface SocketRoutesDeps extends ContextDeps, FollowedConnections {
   readonly guard: ConnectionGuard;
   /** A monotonic reading in milliseconds that is cheap enough for each call. */
   readonly nowMs: () => number;
+  /** Whether so many grants wait that another one would only wait longer. */
+  readonly isPressed: () => boolean;
+  /** Called for each call that is refused because of that, for metrics. */
+  readonly onOverload: (role: Role) => void;
 }
 
 type Connect = (face: SocketFace, request: IncomingMessage) => void;
@@ -52,7 +57,13 @@ export function mountSockets(
   prefix: string,
   deps: SocketRoutesDeps,
 ): CallScheduler {
-  const scheduler = createCallScheduler(deps.nowMs);
+  const gate = createGrantingGate({
+    nowMs: deps.nowMs,
+    isPressed: deps.isPressed,
+    after: (ms, look) => setTimeout(look, ms).unref(),
+    onRefusal: ({ use }) => deps.onOverload(use.role),
+  });
+  const scheduler = createCallScheduler(deps.nowMs, gate);
   const contexts = new WeakMap<object, (signal: AbortSignal) => ApiContext>();
   const connect = getWSConnectionHandler({
     wss: server.websocketServer,

@@ -21,6 +21,7 @@ const PASSING = new Set([
   'request.rate_limited',
   'store.unavailable',
   'controller.stopping',
+  'controller.overloaded',
   'grant.contended',
 ]);
 

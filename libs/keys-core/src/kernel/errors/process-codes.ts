@@ -8,6 +8,12 @@ export const PROCESS_CODES = {
     text: 'This controller is stopping.',
     doc: 'Nothing was done. Send the request to another controller, or to this one when it runs again. The client library does this by itself.',
   },
+  'controller.overloaded': {
+    http: 503,
+    retryable: true,
+    text: 'This controller is asked for more grants than it can carry out.',
+    doc: 'Nothing was done. Try again after `details.retryAfterMs`, with a longer pause after each further refusal. The client library does this by itself. Renewals and releases are not refused.',
+  },
   'store.unavailable': {
     http: 503,
     retryable: true,

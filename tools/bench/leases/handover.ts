@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Figure } from './rig/figures.ts';
-import { milliseconds } from './rig/quantities.ts';
-import type { LockService } from './services/lock-service.ts';
-import { openLockServices } from './services/lock-services.ts';
-import type { Rig } from './rig/rig.ts';
-import { quantile } from './rig/rounds.ts';
+import type { Figure } from '../rig/figures.ts';
+import { milliseconds } from '../rig/quantities.ts';
+import type { LockService } from '../services/lock-service.ts';
+import { openLockServices } from '../services/lock-services.ts';
+import type { Rig } from '../rig/rig.ts';
+import { quantile } from '../rig/rounds.ts';
 
 const CONTENDER_COUNT = 8;
 /** Long enough that the former holder waits in line again. */

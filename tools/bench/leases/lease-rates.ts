@@ -1,10 +1,10 @@
-import { cores, atLeast, atMost, microseconds, perSecond, times } from './rig/quantities.ts';
-import type { Bound, Figure } from './rig/figures.ts';
-import { readProcessorTime, type ProcessorTime } from './rig/processor-time.ts';
-import type { Rig } from './rig/rig.ts';
-import { compareRates, median, rateOf, takeTurns } from './rig/rounds.ts';
-import type { LockService } from './services/lock-service.ts';
-import { openLockServices } from './services/lock-services.ts';
+import { cores, atLeast, atMost, microseconds, perSecond, times } from '../rig/quantities.ts';
+import type { Bound, Figure } from '../rig/figures.ts';
+import { readProcessorTime, type ProcessorTime } from '../rig/processor-time.ts';
+import type { Rig } from '../rig/rig.ts';
+import { compareRates, median, rateOf, takeTurns } from '../rig/rounds.ts';
+import type { LockService } from '../services/lock-service.ts';
+import { openLockServices } from '../services/lock-services.ts';
 
 const CALLER_COUNTS = [1, 32, 256] as const;
 type CallerCount = (typeof CALLER_COUNTS)[number];

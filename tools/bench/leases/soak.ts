@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { invariant } from '@leasehold/keys-core';
-import { startControllers } from './controllers.ts';
-import { startChild, type Child } from './rig/child.ts';
-import type { Course, Figure } from './rig/figures.ts';
-import { residentBytes } from './rig/processes.ts';
-import { readProcessorTime, usedUs } from './rig/processor-time.ts';
-import { atMost, bytes, count, cores, megabytes, microseconds, times } from './rig/quantities.ts';
-import type { Rig } from './rig/rig.ts';
-import { median } from './rig/rounds.ts';
-import type { Holding } from './rig/soak-client.ts';
+import { startControllers } from '../controllers.ts';
+import { startChild, type Child } from '../rig/child.ts';
+import type { Course, Figure } from '../rig/figures.ts';
+import { residentBytes } from '../rig/processes.ts';
+import { readProcessorTime, usedUs } from '../rig/processor-time.ts';
+import { atMost, bytes, count, cores, megabytes, microseconds, times } from '../rig/quantities.ts';
+import type { Rig } from '../rig/rig.ts';
+import { median } from '../rig/rounds.ts';
+import type { Holding } from '../rig/soak-client.ts';
 
 const CLIENT_COUNT = 10;
 const TTL_MS = 30_000;

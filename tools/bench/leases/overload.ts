@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { createControllerClient } from '@leasehold/client';
-import { startControllers, type Controllers } from './controllers.ts';
-import { startChild } from './rig/child.ts';
-import type { Figure } from './rig/figures.ts';
-import type { LoadReport } from './rig/load-client.ts';
-import { atMost, count, milliseconds, perSecond, share } from './rig/quantities.ts';
-import { insertTokenOf, type BenchDatabase, type Rig } from './rig/rig.ts';
-import { quantile, rateOf } from './rig/rounds.ts';
-import type { Holding } from './rig/soak-client.ts';
+import { startControllers, type Controllers } from '../controllers.ts';
+import { startChild } from '../rig/child.ts';
+import type { Figure } from '../rig/figures.ts';
+import type { LoadReport } from '../rig/load-client.ts';
+import { atMost, count, milliseconds, perSecond, share } from '../rig/quantities.ts';
+import { insertTokenOf, type BenchDatabase, type Rig } from '../rig/rig.ts';
+import { quantile, rateOf } from '../rig/rounds.ts';
+import type { Holding } from '../rig/soak-client.ts';
 
-const ITEMS_OF_A_CALL = 50;
+/** As many as a client sends at once when it has more to send. */
+const ITEMS_OF_A_CALL = 200;
 const CALLS_AT_ONCE = 8;
 const CONNECTION_COUNT = 40;
 const TOKEN_COUNT = 8;

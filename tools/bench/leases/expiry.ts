@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { invariant } from '@leasehold/keys-core';
 import type pg from 'pg';
-import { startControllers } from './controllers.ts';
-import type { Figure } from './rig/figures.ts';
-import { atLeast, atMost, count, milliseconds, perSecond, times } from './rig/quantities.ts';
-import { connectLeasehold } from './services/leasehold-service.ts';
-import type { LockService } from './services/lock-service.ts';
-import type { Rig } from './rig/rig.ts';
-import { median } from './rig/rounds.ts';
-import { PRINCIPAL } from './rig/seed.ts';
+import { startControllers } from '../controllers.ts';
+import type { Figure } from '../rig/figures.ts';
+import { atLeast, atMost, count, milliseconds, perSecond, times } from '../rig/quantities.ts';
+import { connectLeasehold } from '../services/leasehold-service.ts';
+import type { LockService } from '../services/lock-service.ts';
+import type { Rig } from '../rig/rig.ts';
+import { median } from '../rig/rounds.ts';
+import { PRINCIPAL } from '../rig/seed.ts';
 
 const CONTROLLER_COUNT = 3;
 const CALLER_COUNT = 32;

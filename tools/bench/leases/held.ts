@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { createLeasehold, type Lease } from '@leasehold/client';
 import { invariant } from '@leasehold/keys-core';
-import { startControllers } from './controllers.ts';
-import type { Figure } from './rig/figures.ts';
-import { atMost, bytes } from './rig/quantities.ts';
-import type { Rig } from './rig/rig.ts';
+import { startControllers } from '../controllers.ts';
+import type { Figure } from '../rig/figures.ts';
+import { atMost, bytes } from '../rig/quantities.ts';
+import type { Rig } from '../rig/rig.ts';
 
 /** So long that no renewal falls into the measurement. */
 const TTL_MS = 3_600_000;

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { invariant } from '@leasehold/keys-core';
 import type pg from 'pg';
-import { startControllers } from './controllers.ts';
-import type { Figure } from './rig/figures.ts';
-import { atLeast, atMost, count, milliseconds } from './rig/quantities.ts';
-import { connectLeasehold, type LeaseholdService } from './services/leasehold-service.ts';
-import type { BenchDatabase, Rig } from './rig/rig.ts';
-import { quantile } from './rig/rounds.ts';
+import { startControllers } from '../controllers.ts';
+import type { Figure } from '../rig/figures.ts';
+import { atLeast, atMost, count, milliseconds } from '../rig/quantities.ts';
+import { connectLeasehold, type LeaseholdService } from '../services/leasehold-service.ts';
+import type { BenchDatabase, Rig } from '../rig/rig.ts';
+import { quantile } from '../rig/rounds.ts';
 
 const CONTROLLER_COUNT = 3;
 const QUEUED_MS_MAX = 30_000;
