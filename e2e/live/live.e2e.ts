@@ -2,6 +2,7 @@ import type { Page } from '@playwright/test';
 import { connectRoom, openRoom, tableOf, timesOn, untilLive } from '../fixtures/grants.ts';
 import { openPage } from '../fixtures/open-page.ts';
 import { expect, test } from '../fixtures/test.ts';
+import type { Stack } from '../fixtures/stack.ts';
 import { PAGES, type ConsolePage } from '../pages.ts';
 
 /** What the specification promises between an event and its row. */
@@ -64,6 +65,8 @@ test.describe('live', () => {
     await page.goto('/keys?q=namespace:e2e.rooms');
     await untilLive(page);
 
+    const sessionBefore = (await droneOf(stack))?.session ?? 0;
+
     await stack.killController();
     await expect(page.getByRole('status').filter({ hasText: 'Not live' })).toBeVisible();
     await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toBeVisible();
@@ -72,10 +75,13 @@ test.describe('live', () => {
     await stack.startController();
     await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
     await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toHaveCount(0);
-    // The drone reconnects after a delay of its own.
+    // The drone reconnects after a delay of its own. Until then its row may look as before the kill.
     await expect
-      .poll(async () => (await stack.api('viewer').drones.list.query({})).items[0]?.isConnected)
-      .toBe(true);
+      .poll(async () => {
+        const drone = await droneOf(stack);
+        return drone !== undefined && drone.session > sessionBefore ? drone.status : 'not back';
+      })
+      .toBe('ready');
     const room = await connectRoom(stack, `after-the-restart-${String(Date.now())}`);
     await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
   });
@@ -148,4 +154,9 @@ async function checkStale(page: Page): Promise<void> {
     await expect(stale).not.toHaveText(age);
     expect(await timesOn(page)).toEqual(times);
   }).toPass({ timeout: STILL_WITHIN_MS });
+}
+
+/** The row of the stack's one drone. */
+async function droneOf(stack: Pick<Stack, 'api'>) {
+  return (await stack.api('viewer').drones.list.query({})).items[0];
 }

@@ -68,28 +68,18 @@ describe('the line under faults', () => {
   test('a replay that joins while its ticket is being granted finds the grant, and blocks nobody', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
-    const held = await acquired(one);
     const idempotencyKey = randomUUID();
-    const gone = new AbortController();
-    const first = acquire(
-      one,
-      { holder: 'bob', idempotencyKey, waitMs: 30_000 },
-      { life: { ...ALIVE, signal: gone.signal } },
-    );
-    await waitUntil(async () => (await lineOf(one)).length === 1);
-    const [ticket] = await one.store.general.$queryRaw<{ id: string }[]>`
-      select ticket_id as id from lease_waiter`;
-    gone.abort(new Error('gone'));
-    await first.catch(() => undefined);
-    await released(one, held);
+    const request = aRequest({
+      ...{ namespace: 'user.update', name: '42', holder: 'bob', principal: SERVICE.principal },
+      ...{ leaseId: randomUUID(), idempotencyKey, isQueued: true },
+    });
+    // Joined without a waiting room: its looks would be a second attempt to grant the ticket.
+    const { leaseId: ticketId, holder: waiter } = request;
+    await joinLine(one.store.general, [{ ...request, ticketId, waiter, idempotencyKey }]);
     const end = aGate();
     const begun = aGate();
     const guard = await aGuard(one.store);
     const granting = one.store.general.$transaction(async (tx) => {
-      const request = aRequest({
-        ...{ namespace: 'user.update', name: '42', holder: 'bob', principal: SERVICE.principal },
-        ...{ leaseId: ticket?.id ?? '', idempotencyKey, isQueued: true },
-      });
       await grant(tx, [request], { guard, onLocked: 'wait' });
       begun.open();
       await end.opened;
@@ -102,7 +92,7 @@ describe('the line under faults', () => {
 
     const answer = await replay;
 
-    expect(answer).toMatchObject({ outcome: 'granted', lease: { leaseId: ticket?.id } });
+    expect(answer).toMatchObject({ outcome: 'granted', lease: { leaseId: ticketId } });
     expect(await lineOf(one)).toEqual([]);
   });
 
