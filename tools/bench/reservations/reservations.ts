@@ -1,12 +1,11 @@
 import type { Figure } from '../rig/figures.ts';
+import { ETCD } from '../services/etcd-service.ts';
 import { provide } from '../services/peer-server.ts';
 import { measureRoundTrips } from './reservations-across.ts';
 import { measureCachedHomes } from './reservations-cache.ts';
 import { measureRemoteConnects } from './reservations-connects.ts';
 import { measureReservationStores } from './reservations-stores.ts';
 import type { Rig } from '../rig/rig.ts';
-
-const ETCD = { command: 'etcd', debianPackage: 'etcd-server', service: 'etcd' };
 
 /** Where keys live: how fast that is found and decided, from how far, and what remembering it takes. */
 export async function measureReservations(rig: Rig): Promise<Figure[]> {

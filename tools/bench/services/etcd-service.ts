@@ -5,7 +5,8 @@ import { HOLD_TTL_MS, type LockService } from './lock-service.ts';
 import { freePort, provide, startPeerServer } from './peer-server.ts';
 import type { Rig } from '../rig/rig.ts';
 
-const ETCD = { command: 'etcd', debianPackage: 'etcd-server', service: 'etcd' };
+/** The server, and the package that has it. */
+export const ETCD = { command: 'etcd', debianPackage: 'etcd-server', service: 'etcd' };
 const TTL_S = HOLD_TTL_MS / 1_000;
 
 /**

@@ -2,6 +2,8 @@ import { LeaseError } from '@leasehold/keys-core';
 
 /** How soon a caller may try again when nothing says more exactly when. */
 const RETRY_AFTER_MS = 1_000;
+/** The same for a controller that is asked for too many grants. */
+const OVERLOAD_RETRY_AFTER_MS = 100;
 
 /** A refusal that time cures. `max` is the limit in its own unit. */
 export function rateLimited(limit: string, max: number, retryAfterMs = RETRY_AFTER_MS): LeaseError {
@@ -12,6 +14,13 @@ export function rateLimited(limit: string, max: number, retryAfterMs = RETRY_AFT
       details: { limit, max, retryAfterMs },
     },
   );
+}
+
+/** The refusal of a grant because too many wait for the database. */
+export function overloaded(): LeaseError {
+  return new LeaseError('controller.overloaded', undefined, {
+    details: { retryAfterMs: OVERLOAD_RETRY_AFTER_MS },
+  });
 }
 
 /** A refusal that time alone does not cure. */

@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import type { LeaseError } from '@leasehold/keys-core';
-import { createGrantingGate, type GrantingGate } from './granting-gate.ts';
-import type { ScheduledConnection, WireCall } from './inbox.ts';
+import { createGrantingGate, type GatedConnection, type GrantingGate } from './granting-gate.ts';
+import type { WireCall } from './inbox.ts';
 
 interface Stage {
   readonly gate: GrantingGate;
   readonly begun: string[];
   readonly refused: string[];
   isPressed: boolean;
-  connection(principal: string): ScheduledConnection;
+  connection(principal: string): GatedConnection;
   /** Lets time pass, and the gate look after what it keeps. */
   passes(ms: number): void;
 }
@@ -26,13 +25,12 @@ function openStage(): Stage {
       after: (_ms, look) => looks.push(look),
       onRefusal: () => undefined,
     }),
-    connection: (principal) =>
-      ({
-        use: { principal },
-        begin: (call: WireCall) => stage.begun.push(String(call.id)),
-        refuse: (call: WireCall | undefined, error: LeaseError) =>
-          stage.refused.push(`${String(call?.id)} ${error.code} ${String(error.retryable)}`),
-      }) as unknown as ScheduledConnection,
+    connection: (principal) => ({
+      use: { principal, role: 'client' },
+      begin: (call) => stage.begun.push(String(call.id)),
+      refuse: (call, error) =>
+        stage.refused.push(`${String(call?.id)} ${error.code} ${String(error.retryable)}`),
+    }),
     passes(ms) {
       nowMs += ms;
       const due = looks;

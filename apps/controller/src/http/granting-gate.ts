@@ -6,8 +6,9 @@
  * A queue that is bounded in time, and not in length, is from "Fail at Scale" (Ben Maurer, ACM Queue 13.8).
  */
 import { isGrantingCall } from '@leasehold/api';
-import { LeaseError } from '@leasehold/keys-core';
 import { FairQueue } from '../fair-use/fair-queue.ts';
+import type { PrincipalUse } from '../fair-use/fair-use.ts';
+import { overloaded } from '../fair-use/refusals.ts';
 import type { ScheduledConnection, WireCall } from './inbox.ts';
 
 /** A call that was kept back for this long is refused. */
@@ -16,19 +17,23 @@ const KEPT_MS_MAX = 20;
 const LOOK_MS = 2;
 /** So many grants are let through at once: whether the database keeps up shows a moment later. */
 const ITEMS_AT_ONCE = 500;
-const RETRY_AFTER_MS = 100;
+
+/** What the gate needs of a connection. */
+export type GatedConnection = Pick<ScheduledConnection, 'begin' | 'refuse'> & {
+  readonly use: Pick<PrincipalUse, 'principal' | 'role'>;
+};
 
 interface KeptCall {
-  readonly connection: ScheduledConnection;
+  readonly connection: GatedConnection;
   readonly call: WireCall;
   readonly atMs: number;
 }
 
 export interface GrantingGate {
   /** Begins a call that has arrived at `atMs`, now or later, or refuses it. */
-  begin(connection: ScheduledConnection, call: WireCall, atMs: number): void;
+  begin(connection: GatedConnection, call: WireCall, atMs: number): void;
   /** Forgets the calls of a connection that is closed. */
-  forget(connection: ScheduledConnection): void;
+  forget(connection: GatedConnection): void;
 }
 
 export interface GrantingGateDeps {
@@ -39,7 +44,7 @@ export interface GrantingGateDeps {
   /** Calls `look` once, after some milliseconds. */
   readonly after: (ms: number, look: () => void) => void;
   /** Called for each refusal, for metrics. */
-  readonly onRefusal: (connection: ScheduledConnection) => void;
+  readonly onRefusal: (connection: GatedConnection) => void;
 }
 
 export function createGrantingGate(deps: GrantingGateDeps): GrantingGate {
@@ -55,7 +60,7 @@ class Gate implements GrantingGate {
     this.#deps = deps;
   }
 
-  begin(connection: ScheduledConnection, call: WireCall, atMs: number): void {
+  begin(connection: GatedConnection, call: WireCall, atMs: number): void {
     const { path } = call.params ?? {};
     const isKept =
       typeof path === 'string' &&
@@ -69,7 +74,7 @@ class Gate implements GrantingGate {
     this.#watch();
   }
 
-  forget(connection: ScheduledConnection): void {
+  forget(connection: GatedConnection): void {
     this.#kept.drop((kept) => kept.connection === connection);
   }
 
@@ -96,12 +101,7 @@ class Gate implements GrantingGate {
 
   #refuse({ connection, call }: KeptCall): void {
     this.#deps.onRefusal(connection);
-    connection.refuse(
-      call,
-      new LeaseError('controller.overloaded', undefined, {
-        details: { retryAfterMs: RETRY_AFTER_MS },
-      }),
-    );
+    connection.refuse(call, overloaded());
   }
 }
 

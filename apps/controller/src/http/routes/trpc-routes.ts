@@ -1,9 +1,9 @@
 import { appRouter, describeError, isGrantingCall } from '@leasehold/api';
-import { LeaseError } from '@leasehold/keys-core';
 import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
 import type { FastifyInstance } from 'fastify';
 import type { ServerResponse } from 'node:http';
 import { callerOf, requireCaller } from './authenticated-routes.ts';
+import { overloaded } from '../../fair-use/refusals.ts';
 import { followAccess, followLater } from '../sockets/followed-connections.ts';
 import { contextOf, httpCaller } from '../request-context.ts';
 import { acceptSockets, mountSockets, type SocketRoutesDeps } from '../sockets/socket-routes.ts';
@@ -27,9 +27,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
       const caller = callerOf(req.raw);
       if (info.calls.some(({ path }) => isGrantingCall(path)) && deps.isPressed()) {
         deps.onOverload(caller.access.role);
-        throw new LeaseError('controller.overloaded', undefined, {
-          details: { retryAfterMs: 100 },
-        });
+        throw overloaded();
       }
       const isStream = info.calls.some((call) => call.procedure?._def.type === 'subscription');
       // A subscription over HTTP lives as long as a connection does.
