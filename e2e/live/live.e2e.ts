@@ -2,7 +2,7 @@ import type { Page } from '@playwright/test';
 import { connectRoom, openRoom, tableOf, timesOn, untilLive } from '../fixtures/grants.ts';
 import { openPage } from '../fixtures/open-page.ts';
 import { expect, test } from '../fixtures/test.ts';
-import type { Stack } from '../fixtures/stack.ts';
+import { DRONE_ID, type Stack } from '../fixtures/stack.ts';
 import { PAGES, type ConsolePage } from '../pages.ts';
 
 /** What the specification promises between an event and its row. */
@@ -156,7 +156,8 @@ async function checkStale(page: Page): Promise<void> {
   }).toPass({ timeout: STILL_WITHIN_MS });
 }
 
-/** The row of the stack's one drone. */
+/** The row of the stack's real drone. */
 async function droneOf(stack: Pick<Stack, 'api'>) {
-  return (await stack.api('viewer').drones.list.query({})).items[0];
+  const { items } = await stack.api('viewer').drones.list.query({});
+  return items.find(({ droneId }) => droneId === DRONE_ID);
 }
