@@ -13,7 +13,14 @@ describe('a deadline of the warden', () => {
     const offered = { leaseId: 'one', softAtMs: 70_000, hardAtMs: 80_000 };
 
     expect(extensionProblem(held, offered, 30_000)).toBeUndefined();
-    expect(extensionProblem(held, offered, 29_999)).toBe('too_far_ahead');
+    expect(extensionProblem(held, offered, 29_900)).toBe('too_far_ahead');
+  });
+
+  test('moves also when the agent’s reading of the clock is ahead by one of its steps', () => {
+    const offered = { leaseId: 'one', softAtMs: 70_000, hardAtMs: 80_000 };
+
+    expect(extensionProblem(held, offered, 29_990)).toBeUndefined();
+    expect(startProblem({ ...held, ...offered }, 29_990)).toBeUndefined();
   });
 
   test('is not moved for another lease', () => {

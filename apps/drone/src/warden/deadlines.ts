@@ -3,6 +3,8 @@
  * may move them. The agent may have been paused between receiving an answer and passing it on, may
  * have been restarted, or may be one of two: so its deadlines are accepted only by these rules.
  */
+import { BOOT_READINGS_APART_MS } from '@leasehold/service-kit/boot-clock';
+
 export interface OfferedDeadlines {
   readonly leaseId: string;
   readonly softAtMs: number;
@@ -10,7 +12,7 @@ export interface OfferedDeadlines {
 }
 
 export interface HeldDeadlines extends OfferedDeadlines {
-  /** The ladder's length from grant to hard: no deadline may be further ahead of now. */
+  /** The ladder's length from grant to hard: no deadline may be further ahead of the agent's now. */
   readonly hardAfterMs: number;
 }
 
@@ -27,7 +29,9 @@ export type DeadlineProblem =
 export function startProblem(offered: HeldDeadlines, nowMs: number): DeadlineProblem | undefined {
   if (offered.softAtMs >= offered.hardAtMs) return 'out_of_order';
   if (offered.softAtMs <= nowMs) return 'too_late';
-  return offered.hardAtMs - nowMs > offered.hardAfterMs ? 'too_far_ahead' : undefined;
+  // The agent has read the clock in a process of its own, whose readings may be ahead of these.
+  const aheadMsMax = offered.hardAfterMs + BOOT_READINGS_APART_MS;
+  return offered.hardAtMs - nowMs > aheadMsMax ? 'too_far_ahead' : undefined;
 }
 
 /**

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Appointments } from './appointments.ts';
 import { createBootReader } from './boot-reader.ts';
 
+export { BOOT_READINGS_APART_MS } from './boot-reader.ts';
+
 /**
  * The longest time between two readings of the clock. Timers of the runtime stop while the machine
  * sleeps. A tick that reads a clock that does not stop is late by at most one tick.

@@ -29,6 +29,15 @@ const APART_MS = 5;
 /** If the wall clock was set back by as much as the machine slept, the suspend is seen this much later. */
 const FRESH_MS = 1_000;
 
+/** A process that is interrupted during a reading of the file gets one that is too small: so it reads thrice. */
+const READS_AT_ONCE = 3;
+
+/**
+ * The readings of two processes of a machine differ by less than this: the file goes in steps of 10 ms.
+ * One of them may therefore be behind a reading that the other has sent to it.
+ */
+export const BOOT_READINGS_APART_MS = 20;
+
 const MACHINE_CLOCKS: MachineClocks = {
   bootMs: () => os.uptime() * 1_000,
   monotonicMs: () => performance.now(),
@@ -47,7 +56,9 @@ export function createBootReader(clocks: MachineClocks = MACHINE_CLOCKS): () => 
     const isAsBefore = Math.abs(aheadMs - wallAheadMs) <= APART_MS;
     if (!isAsBefore || monotonicMs - freshAtMs > FRESH_MS) {
       // Each reading of the file is exact or too small, so the greatest is the best of them.
-      sleptMs = Math.max(sleptMs, clocks.bootMs() - clocks.monotonicMs());
+      for (let count = 0; count < READS_AT_ONCE; count += 1) {
+        sleptMs = Math.max(sleptMs, clocks.bootMs() - clocks.monotonicMs());
+      }
       freshAtMs = monotonicMs;
       wallAheadMs = aheadMs;
     }
