@@ -128,7 +128,7 @@ class OneConnect {
         await this.#wait(decision, state);
         return undefined;
       case 'spawn':
-        return this.#spawn();
+        return this.#spawn(state);
       default:
         return assertNever(decision);
     }
@@ -157,13 +157,14 @@ class OneConnect {
     await dropTicket(this.#store.general, this.#ticketId).catch(() => undefined);
   }
 
-  async #spawn(): Promise<ConnectResult | undefined> {
+  async #spawn(state: KeyState | undefined): Promise<ConnectResult | undefined> {
     const { spawning } = this.#shared;
     // Others in this process have read the same: only one tries, the rest look again.
     if (spawning.has(this.#topic)) return undefined;
+    const isPlain = state === undefined || state.lease.endReason === 'released';
     const waitingSinceMs = this.#ticketId === undefined ? undefined : this.#startedAtMs;
     const made = await spawning.run(this.#topic, () =>
-      startBackend(this.#shared, { ...this.#wanted, waitingSinceMs }),
+      startBackend(this.#shared, { ...this.#wanted, waitingSinceMs, isPlain }),
     );
     if (made === undefined) await this.#pauseAfterLostSpawn();
     return made;

@@ -4,7 +4,8 @@ import { databaseFailureOf } from '../../postgres/errors/database-errors.ts';
 import { type KeyedRequest, observeHandover, readRequest } from '../../grants/index.ts';
 import { timed } from '../../postgres/statements/timed.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { spawn, type SpawnOutcome, type SpawnPlan } from '../sql/spawn.ts';
+import { spawn, type SpawnOutcome } from '../sql/spawn.ts';
+import type { SpawnPlan } from '../sql/spawn-rows.ts';
 import type { Caller } from '../../kernel/face-types.ts';
 import type { ConnectResult, NamedConnect, SpawnRequest } from '../key-types.ts';
 
@@ -40,6 +41,8 @@ export interface Wanted {
   readonly idempotent: KeyedRequest | undefined;
   /** Since when it has waited for the key, by the controller's clock; undefined when it has not. */
   readonly waitingSinceMs?: number | undefined;
+  /** Whether the key seemed never to have been held, or released by its last holder. */
+  readonly isPlain?: boolean;
 }
 
 /** How many drones a connect chooses, one after the other, if each was drained meanwhile. */
@@ -140,6 +143,7 @@ function planOf(
       actor: caller.actor,
       homeReservation: input.homeReservation,
     },
+    datacenter: deps.store.datacenter,
     droneId: asked.droneId,
     backendId: `bk-${ids.alphanumeric(RANDOM_ID_LENGTH)}`,
     program: asked.program,
@@ -147,5 +151,6 @@ function planOf(
     env: asked.env,
     lifetimeLimitSeconds: asked.lifetimeLimitSeconds ?? null,
     idempotent: wanted.idempotent ?? null,
+    isPlain: wanted.isPlain === true,
   };
 }

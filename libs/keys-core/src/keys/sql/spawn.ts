@@ -1,32 +1,11 @@
-import type { Deadlines, Ladder } from '../../kernel/lease/ladder.ts';
-import { deadlinesFrom } from '../../kernel/lease/ladder.ts';
 import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { recordedResource } from '../../kernel/lease/recorded-request.ts';
-import { recordLostBackends } from './lost-backends.ts';
-import {
-  type KeyedRequest,
-  assertNoHoldOff,
-  assertReadBack,
-  grant,
-  guardNow,
-  isAtHome,
-} from '../../grants/index.ts';
+import { assertNoHoldOff, assertReadBack, grant, guardNow, isAtHome } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { Seen } from '../../postgres/witness/witness-stamp.ts';
-
-/** What the connect transaction writes besides the grant. */
-export interface SpawnPlan {
-  readonly request: GrantRequest;
-  readonly droneId: string;
-  readonly backendId: string;
-  readonly program: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly lifetimeLimitSeconds: number | null;
-  /** Written with the grant, so that a replay of the same request finds this one's answer. */
-  readonly idempotent: KeyedRequest | null;
-}
+import { recordLostBackends } from './lost-backends.ts';
+import { spawnPlain } from './spawn-plain.ts';
+import { spawnRows, type SpawnPlan } from './spawn-rows.ts';
 
 export type SpawnOutcome =
   | {
@@ -48,17 +27,17 @@ interface DroneClock {
 }
 
 /**
- * The one transaction of a connect that starts a backend: grant, backend, spawn action.
+ * Grants a key and records its backend and the spawn action, at once: by one statement if that is
+ * enough, see {@link spawnPlain}, and otherwise in one transaction.
  *
  * The drone's row is locked `for key share`: its heartbeats go on, and a drain, which locks it
  * `for update`, waits for this transaction and then sees its backend. An expired key that is taken
  * over has its former backend recorded as lost here too.
- *
- * The action's deadlines are in the drone's clock as of its newest heartbeat, which was received
- * after it was sent: they are early and never late. No process is started on them alone.
  */
 export async function spawn(store: Store, plan: SpawnPlan): Promise<SpawnOutcome> {
   await store.witness.ready();
+  const plain = plan.isPlain ? await spawnPlain(store, plan) : undefined;
+  if (plain !== undefined) return { outcome: 'spawned', grant: plain, lostBackendIds: [] };
   const { outcome, seen } = await store.transitions.$transaction((tx) =>
     spawnWithin(store, tx, plan),
   );
@@ -86,7 +65,7 @@ async function spawnWithin(
   store.clockWatch.observe(own.asOf, sentAtMs, store.clock.nowMs());
   const lostBackendIds =
     own.previous === null ? [] : await recordLostBackends(tx, [own.previous.leaseId]);
-  await insertBackend(tx, store, plan, { grant: own, clock });
+  await insertBackend(tx, plan, { grant: own, clock });
   return { outcome: { outcome: 'spawned', grant: own, lostBackendIds }, seen };
 }
 
@@ -115,59 +94,20 @@ async function lockDrone(store: Store, tx: Sql<'transitions'>, droneId: string) 
   return row;
 }
 
-/** The deadlines of a grant that its holder did not ask for, from the holder's newest heartbeat. */
-function firstDeadlines(ladder: Ladder, clock: DroneClock, own: Grant): Deadlines {
-  return deadlinesFrom(ladder, clock.localTimeMs + (own.asOf - clock.heartbeatAt), own.remainingMs);
-}
-
+/** The backend and what comes with it, for a grant that this transaction has made. */
 async function insertBackend(
   tx: Sql<'transitions'>,
-  store: Store,
   plan: SpawnPlan,
-  made: { grant: Grant; clock: DroneClock },
+  { grant: own, clock }: { readonly grant: Grant; readonly clock: DroneClock },
 ): Promise<void> {
-  const { grant: own, clock } = made;
-  const { idempotent } = plan;
-  const action = {
-    kind: 'spawn',
-    clockId: clock.clockId,
-    backendId: plan.backendId,
-    program: plan.program,
-    args: plan.args,
-    env: plan.env,
-    key: { name: own.name, namespace: own.namespace, tag: plan.request.tag },
-    leaseId: own.leaseId,
-    fencingToken: own.fencingToken,
-    deadlines: firstDeadlines(own.ladder, clock, own),
-    ladder: own.ladder,
-    lifetimeLimitSeconds: plan.lifetimeLimitSeconds,
-  };
+  const usedMs = own.ladder.ttlMs - Math.min(own.remainingMs, own.ladder.ttlMs);
+  const localMs = clock.localTimeMs + (own.asOf - clock.heartbeatAt) - usedMs;
   await tx.$queryRaw`
-    with made as (
-      insert into backend (
-        id, drone_id, datacenter, clock_id, program, args, env, lifetime_limit_seconds,
-        namespace, name, tag, lease_id, fencing_token, status, status_rank
-      )
-      values (
-        ${plan.backendId}, ${plan.droneId}, ${store.datacenter}, ${clock.clockId}::uuid, ${plan.program},
-        ${JSON.stringify(plan.args)}::jsonb, ${JSON.stringify(plan.env)}::jsonb,
-        ${plan.lifetimeLimitSeconds}::int, ${own.namespace}, ${own.name}, ${plan.request.tag},
-        ${own.leaseId}::uuid, ${own.fencingToken}::bigint, 'scheduled', 0
-      )
-      returning id
+    with granted_here as materialized (
+      select ${own.namespace} as namespace, ${own.name} as name, ${plan.request.tag} as tag,
+        ${own.leaseId}::uuid as lease_id, ${own.fencingToken}::bigint as fencing_token,
+        ${clock.clockId}::uuid as clock_id, ${localMs}::float8 as local_ms
     ),
-    state as (
-      insert into backend_state (backend_id, status) select id, 'scheduled' from made
-    ),
-    request as (
-      insert into lease_request (principal, idempotency_key, lease_id, answer, resource, fingerprint)
-      select ${idempotent?.principal ?? null}, ${idempotent?.idempotencyKey ?? null},
-        ${own.leaseId}::uuid, ${JSON.stringify({ backendId: plan.backendId, spawned: true })}::jsonb,
-        ${idempotent === null ? null : recordedResource(idempotent)},
-        ${idempotent?.fingerprint ?? null}
-      where ${idempotent !== null}
-    )
-    insert into backend_action (backend_id, drone_id, kind, payload)
-    values (${plan.backendId}, ${plan.droneId}, 'spawn', ${JSON.stringify(action)}::jsonb)
-    returning id::text`;
+    ${spawnRows(plan)}
+    select from granted_here`;
 }

@@ -1,0 +1,49 @@
+/** The part of a statement that grants one key, for a statement that also writes what comes with it. */
+import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
+import type { GrantGuard } from '../../postgres/clock/expiry.ts';
+import { type Fragment, fragment } from '../../postgres/sql.ts';
+import { IS_ACTIVE_HOME, NOT_READ_BACK } from './at-home.ts';
+import { GRANT_EVENTS } from './parts/grant-facts.ts';
+import { upsertGrants } from './parts/upsert-grants.ts';
+import { wantedRows } from './parts/wanted-rows.ts';
+
+const IS_RELEASED = fragment`(l.end_reason = 'released' and l.stops_by is null)`;
+
+/**
+ * Grants a key that nobody ever held, or whose last holder released it, as the rows `granted`, with its
+ * event. `ended_at` of `candidate` is when it was released. No row: {@link grant} of `grant.ts` says more.
+ *
+ * - **Locks**: the key's row, and only if it takes it. It passes over a locked one.
+ * - **Atomic because** {@link upsertGrants} judges after the row lock.
+ * - **Index**: the primary keys.
+ *
+ * @param after the name of a query that the grant comes after: without a row there, nothing is granted.
+ */
+export function grantReleasedKey(
+  request: GrantRequest,
+  mark: GrantGuard['mark'],
+  after: Fragment,
+): Fragment {
+  return fragment`
+    wanted as materialized (
+      select w.* from (${wantedRows([request], mark)}) w cross join ${after}
+    ),
+    candidate as materialized (
+      select w.*, k.ended_at
+      from wanted w
+      left join lateral (
+        select l.released_at as ended_at, ${IS_RELEASED} and coalesce((
+            select true from lease t
+            where t.face = l.face and t.namespace = l.namespace and t.name = l.name
+            for update skip locked
+          ), false) as is_free
+        from lease l
+        where l.face = w.face and l.namespace = w.namespace and l.name = w.name
+        limit 1
+      ) k on true
+      where k.is_free is distinct from false
+        and (w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))
+    ),
+    ${upsertGrants(IS_RELEASED)},
+    ${GRANT_EVENTS}`;
+}
