@@ -33,7 +33,7 @@ export { observeHeld, releaseAlone, wakeWaiters } from './transitions/releasing.
 export { type AcquiredOrRenewed, acquireOrRenew } from './sql/acquire-or-renew.ts';
 export { boundTransaction, closeBefore } from './sql/assert-held.ts';
 export { grant } from './sql/grant.ts';
-export { grantReleasedKey } from './sql/grant-key.ts';
+export { grantReleasedKey } from './sql/parts/grant-key.ts';
 export { grantedColumns, type GrantedRow, grantsOf } from './sql/parts/granted-rows.ts';
 export { assertReadBack, isAtHome } from './sql/at-home.ts';
 export { assertNoHoldOff, guardNow, readClock } from './sql/guard.ts';

@@ -8,7 +8,11 @@ import type { ConnectResult } from '../key-types.ts';
 /** A controller, during whose first choice of a drone another one does something to the same key. */
 async function openBoth(meanwhile: (other: Keys) => Promise<unknown>) {
   const todo: (() => Promise<unknown>)[] = [];
-  const on = await openKeys({ afterChoice: async () => void (await todo.pop()?.()) });
+  const on = await openKeys({
+    afterChoice: async () => {
+      await todo.pop()?.();
+    },
+  });
   const drone = await aDrone(on.store.general);
   const other = await openKeys({ databaseUrl: on.databaseUrl });
   todo.push(() => meanwhile(other));

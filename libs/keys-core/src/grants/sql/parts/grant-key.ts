@@ -1,11 +1,11 @@
 /** The part of a statement that grants one key, for a statement that also writes what comes with it. */
-import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
-import type { GrantGuard } from '../../postgres/clock/expiry.ts';
-import { type Fragment, fragment } from '../../postgres/sql.ts';
-import { IS_ACTIVE_HOME, NOT_READ_BACK } from './at-home.ts';
-import { GRANT_EVENTS } from './parts/grant-facts.ts';
-import { upsertGrants } from './parts/upsert-grants.ts';
-import { wantedRows } from './parts/wanted-rows.ts';
+import type { GrantRequest } from '../../../kernel/lease/outcomes.ts';
+import type { GrantGuard } from '../../../postgres/clock/expiry.ts';
+import { type Fragment, fragment } from '../../../postgres/sql.ts';
+import { IS_ACTIVE_HOME, NOT_READ_BACK } from '../at-home.ts';
+import { GRANT_EVENTS } from './grant-facts.ts';
+import { upsertGrants } from './upsert-grants.ts';
+import { wantedRows } from './wanted-rows.ts';
 
 const IS_RELEASED = fragment`(l.end_reason = 'released' and l.stops_by is null)`;
 
