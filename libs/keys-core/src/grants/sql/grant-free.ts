@@ -3,7 +3,7 @@ import { IS_ENDED_BY_WORD, type GrantGuard } from '../../postgres/clock/expiry.t
 import { fragment, type Sql } from '../../postgres/sql.ts';
 import { grantDetail } from './parts/grant-facts.ts';
 import { type Granted, grantedColumns, type GrantedRow, grantsOf } from './parts/granted-rows.ts';
-import { upsertGrants } from './parts/upsert-grants.ts';
+import { freeCandidates, upsertGrants } from './parts/upsert-grants.ts';
 import { IS_AWAITED, IS_USED, wantedRows } from './parts/wanted-rows.ts';
 
 /** Whether {@link grantFree} can grant a request: it does not wait in line, and names no reservation. */
@@ -35,24 +35,11 @@ export async function grantFree(
     with wanted as materialized (
       select w.* from (${wantedRows(requests, mark)}) w order by w.face, w.namespace, w.name
     ),
-    -- Row by row in that order. A row that is not there is inserted, one that is locked is passed over.
-    candidate as materialized (
-      select w.*, k.ended_at
-      from wanted w
-      left join lateral (
-        select l.released_at as ended_at, ${IS_ENDED_BY_WORD} and coalesce((
-            select true from lease t
-            where t.face = l.face and t.namespace = l.namespace and t.name = l.name
-            for update skip locked
-          ), false) as is_free
-        from lease l
-        where l.face = w.face and l.namespace = w.namespace and l.name = w.name
-        limit 1
-      ) k on true
-      where k.is_free is distinct from false
-        and (w.face <> 'lease' or not ${IS_AWAITED})
-        and (w.idempotency_key is null or not ${IS_USED})
-    ),
+    ${freeCandidates(
+      IS_ENDED_BY_WORD,
+      fragment`(w.face <> 'lease' or not ${IS_AWAITED})
+        and (w.idempotency_key is null or not ${IS_USED})`,
+    )},
     ${upsertGrants(IS_ENDED_BY_WORD)},
     -- What a row of the table does not have, by its place: PostgreSQL expects ten rows, and would join
     -- a hundred with a hundred by comparing all of them.

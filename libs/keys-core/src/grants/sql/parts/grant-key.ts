@@ -4,7 +4,7 @@ import type { GrantGuard } from '../../../postgres/clock/expiry.ts';
 import { type Fragment, fragment } from '../../../postgres/sql.ts';
 import { IS_ACTIVE_HOME, NOT_READ_BACK } from '../at-home.ts';
 import { GRANT_EVENTS } from './grant-facts.ts';
-import { upsertGrants } from './upsert-grants.ts';
+import { freeCandidates, upsertGrants } from './upsert-grants.ts';
 import { wantedRows } from './wanted-rows.ts';
 
 const IS_RELEASED = fragment`(l.end_reason = 'released' and l.stops_by is null)`;
@@ -28,22 +28,10 @@ export function grantReleasedKey(
     wanted as materialized (
       select w.* from (${wantedRows([request], mark)}) w cross join ${after}
     ),
-    candidate as materialized (
-      select w.*, k.ended_at
-      from wanted w
-      left join lateral (
-        select l.released_at as ended_at, ${IS_RELEASED} and coalesce((
-            select true from lease t
-            where t.face = l.face and t.namespace = l.namespace and t.name = l.name
-            for update skip locked
-          ), false) as is_free
-        from lease l
-        where l.face = w.face and l.namespace = w.namespace and l.name = w.name
-        limit 1
-      ) k on true
-      where k.is_free is distinct from false
-        and (w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))
-    ),
+    ${freeCandidates(
+      IS_RELEASED,
+      fragment`(w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))`,
+    )},
     ${upsertGrants(IS_RELEASED)},
     ${GRANT_EVENTS}`;
 }

@@ -10,6 +10,31 @@ const FIRST_MS = fragment`
   end`;
 
 /**
+ * The rows of the statement's `wanted`, in its order, whose resource has no row or one that is free by
+ * `isFree` and could be locked; one that is locked is passed over. `where` is what else a request `w`
+ * must fulfil. `ended_at` is when the last grant was released.
+ */
+export function freeCandidates(isFree: Fragment, where: Fragment): Fragment {
+  return fragment`
+    candidate as materialized (
+      select w.*, k.ended_at
+      from wanted w
+      left join lateral (
+        select l.released_at as ended_at, ${isFree} and coalesce((
+            select true from lease t
+            where t.face = l.face and t.namespace = l.namespace and t.name = l.name
+            for update skip locked
+          ), false) as is_free
+        from lease l
+        where l.face = w.face and l.namespace = w.namespace and l.name = w.name
+        limit 1
+      ) k on true
+      where k.is_free is distinct from false
+        and ${where}
+    )`;
+}
+
+/**
  * Grants the rows of the statement's `candidate`, as its `granted`. `isFree` judges a row `l` that exists.
  *
  * - **Atomic because** `on conflict … do update … where` is the judge: its WHERE and its SET run
