@@ -26,8 +26,8 @@ async function openAlone(databaseUrl?: string): Promise<Alone> {
   return { ...keys, service, drone };
 }
 
-/** No call sends these by itself: hints, and the check against a restore, which runs once in a while. */
-const IN_BACKGROUND = ['pg_notify', 'database_is_behind'];
+/** What runs once in a while, not for each call: hints to others, and the beat of the witness. */
+const IN_BACKGROUND = ['pg_notify', 'update database_witness'];
 
 /** How many statements a call sends, each of which is a round trip. */
 async function tripsOf(call: () => Promise<unknown>): Promise<number> {
