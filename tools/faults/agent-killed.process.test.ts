@@ -40,7 +40,7 @@ describe.concurrent('an agent that is killed', () => {
     expectSuccession(stage, { fault, atMs, former: gentle, next: afterGentle });
     expectSuccession(stage, { fault, atMs, former: stubborn, next: afterStubborn });
     expect(afterStubborn.answer.droneId).toBe('kill-2');
-    expectSound(stage, gentle, stubborn, afterGentle.answer, afterStubborn.answer);
+    await expectSound(stage, gentle, stubborn, afterGentle.answer, afterStubborn.answer);
     const askedBeforeExpiryMs = stage.expiryOf(gentle) - (stage.life(gentle)?.askedToStopAtMs ?? 0);
     expect(Math.abs(askedBeforeExpiryMs - SOFT_REMAINING_MS), 'asked at soft').toBeLessThan(
       STOP_MS_MAX,
@@ -61,7 +61,7 @@ describe.concurrent('an agent that is killed', () => {
     await stage.untilRenewed(before, 2);
 
     await expectUnharmed(stage, { before, program: 'adopt', pids });
-    expectSound(stage, before);
+    await expectSound(stage, before);
   });
 
   test('F4b an agent that leaves just before a renewal is due renews first, for the next agent', async () => {
@@ -81,7 +81,7 @@ describe.concurrent('an agent that is killed', () => {
     await stage.untilRenewed(before, 2);
 
     await expectUnharmed(stage, { before, program: 'leave', pids });
-    expectSound(stage, before);
+    await expectSound(stage, before);
   });
 
   test('F4b and started again too late reports what the warden stopped, and takes the key again', async () => {
@@ -102,6 +102,6 @@ describe.concurrent('an agent that is killed', () => {
       former,
       next,
     });
-    expectSound(stage, former, next.answer);
+    await expectSound(stage, former, next.answer);
   });
 });

@@ -41,7 +41,7 @@ describe.concurrent('an agent that is stopped and continued', () => {
       status: 'terminated',
       reason: 'drone_lost',
     });
-    expectSound(stage, former, next.answer, after);
+    await expectSound(stage, former, next.answer, after);
   });
 
   test('F1 before soft loses nothing: the same process, the same token, the key renewed', async () => {
@@ -57,6 +57,6 @@ describe.concurrent('an agent that is stopped and continued', () => {
     await stage.untilRenewed(before, 2);
 
     await expectUnharmed(stage, { before, program: 'nap', pids });
-    expectSound(stage, before);
+    await expectSound(stage, before);
   });
 });

@@ -51,7 +51,7 @@ describe.concurrent('a drone whose clocks are wrong', () => {
 
       expectSuccession(stage, { fault: `agent killed, clocks ${clocks}`, atMs, former, next });
       expect(next.answer.droneId).toBe(`${name}-2`);
-      expectSound(stage, former, next.answer);
+      await expectSound(stage, former, next.answer);
     });
   }
 });

@@ -54,7 +54,7 @@ describe('a controller that is killed', () => {
       expect(again).toMatchObject({ backendId, leaseId, fencingToken, spawned: false });
     }
     await expectUnharmed(stage, { before, program: 'restart', pids });
-    expectSound(stage, before, fresh, ...answered);
+    await expectSound(stage, before, fresh, ...answered);
   });
 
   test('F3 just before a renewal is due is replaced by another one of the same database in time', async () => {
@@ -76,6 +76,6 @@ describe('a controller that is killed', () => {
 
     await expectUnharmed(stage, { before, program: 'failover', pids });
     expect(drone.agent.log()).toContain('session opened');
-    expectSound(stage, before);
+    await expectSound(stage, before);
   });
 });

@@ -62,7 +62,7 @@ describe('a database that is killed', () => {
       expect(again).toMatchObject({ backendId, leaseId, fencingToken, spawned: false });
     }
     await expectUnharmed(stage, { before, program: 'short', pids });
-    expectSound(stage, before, fresh, ...answered);
+    await expectSound(stage, before, fresh, ...answered);
   });
 
   test('F12 for longer than hard: the backend stops by its deadline, and the key passes on with a greater token', async () => {
@@ -86,6 +86,6 @@ describe('a database that is killed', () => {
     expect(next.atMs - possibleAtMs).toBeLessThan(SUCCESSION_MS_MAX);
     expect(next.answer.spawned).toBe(true);
     expect(BigInt(next.answer.fencingToken)).toBeGreaterThan(BigInt(former.fencingToken));
-    expectSound(stage, former, next.answer);
+    await expectSound(stage, former, next.answer);
   });
 });

@@ -96,7 +96,7 @@ describe('H-restore a copy of the data folder that is put back while a backend l
     await stage.untilHeard(next.answer);
 
     expect(BigInt(next.answer.fencingToken)).toBeGreaterThan(BigInt(former.fencingToken));
-    expectSound(stage, former, next.answer);
+    await expectSound(stage, former, next.answer);
   });
 
   test('under a controller that has lost its memory: the drone reports the restore, and there are never two', async () => {
@@ -113,6 +113,6 @@ describe('H-restore a copy of the data folder that is put back while a backend l
     await stage.untilHeard(next.answer);
 
     expect(BigInt(next.answer.fencingToken)).toBeGreaterThan(BigInt(former.fencingToken));
-    expectSound(stage, former, next.answer);
+    await expectSound(stage, former, next.answer);
   });
 });

@@ -49,7 +49,7 @@ describe.concurrent('messages that come late', () => {
     await stage.untilRenewed(before);
 
     await expectUnharmed(stage, { before, program: 'twice', pids });
-    expectSound(stage, before);
+    await expectSound(stage, before);
   });
 
   test('C49 a duplicate of a spawn whose backend has ended starts nothing, also after the agent was killed', async () => {
@@ -68,7 +68,7 @@ describe.concurrent('messages that come late', () => {
 
     expect(next).toMatchObject({ spawned: true });
     expect([...(stage.life(before)?.pids ?? [])]).toEqual([...pids]);
-    expectSound(stage, before, next);
+    await expectSound(stage, before, next);
   });
 
   for (const { key, how, revoke } of [
@@ -113,7 +113,7 @@ describe.concurrent('messages that come late', () => {
       expect(granted.spawned).toBe(true);
       expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(granted.fencingToken));
       expect(stage.lives(key).map((life) => life.backend)).toEqual([next.backendId]);
-      expectSound(stage, next);
+      await expectSound(stage, next);
     });
   }
 
@@ -138,7 +138,7 @@ describe.concurrent('messages that come late', () => {
       `force revoke: the backend ended after ${String(Math.round((life?.lastAtMs ?? 0) - atMs))} ms, the next connect succeeded after ${String(Math.round(next.atMs - atMs))} ms`,
     );
     expect((life?.lastAtMs ?? Infinity) - atMs).toBeLessThan(REVOKE_MS_MAX);
-    expectSound(stage, former, next.answer);
+    await expectSound(stage, former, next.answer);
   });
 
   test('I15 a force revoke of a cut-off holder frees the key at stopsBy, when its warden has stopped the backend', async () => {
@@ -160,6 +160,6 @@ describe.concurrent('messages that come late', () => {
     expect(stopsBy).not.toBeNull();
     expect(next.atMs).toBeGreaterThan(stage.expiryOf(former) - 50);
     expect(next.atMs - stage.expiryOf(former)).toBeLessThan(SUCCESSION_MS_MAX);
-    expectSound(stage, former, next.answer);
+    await expectSound(stage, former, next.answer);
   });
 });

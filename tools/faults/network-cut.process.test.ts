@@ -47,7 +47,7 @@ describe.concurrent('a network between agent and controller that drops packets s
       expect(back.droneId).toBe(droneId);
       await stage.untilRenewed(next.answer);
       await expectUnharmed(stage, { before: next.answer, program, pids });
-      expectSound(stage, former, next.answer, back);
+      await expectSound(stage, former, next.answer, back);
     });
   }
 
@@ -66,6 +66,6 @@ describe.concurrent('a network between agent and controller that drops packets s
     await stage.untilRenewed(before, 2);
 
     await expectUnharmed(stage, { before, program: 'brief', pids });
-    expectSound(stage, before);
+    await expectSound(stage, before);
   });
 });

@@ -34,7 +34,7 @@ describe('a warden that is killed', () => {
       stage.expiryOf(former),
     );
     expectSuccession(stage, { fault: 'warden killed', atMs, former, next });
-    expectSound(stage, former, next.answer);
+    await expectSound(stage, former, next.answer);
     const heir = drone.warden();
     expect(heir.clockId).not.toBe(dead.clockId);
     expect(heir.pid).not.toBe(dead.pid);

@@ -32,7 +32,7 @@ async function expectNextInTime(key: string, former: Answer, atMs: number): Prom
   const next = await stage.successorOf(former, key);
   await stage.untilHeard(next.answer);
   expectSuccession(stage, { fault: `warden stopped, ${key}`, atMs, former, next });
-  expectSound(stage, former, next.answer);
+  await expectSound(stage, former, next.answer);
 }
 
 describe.concurrent('a warden that is stopped', () => {
@@ -79,7 +79,7 @@ describe.concurrent('a warden that is stopped', () => {
     expect(lives.at(-1)?.backend).toBe(next.answer.backendId);
     const lastWordMs = lives.length > 1 ? (stage.life(granted)?.lastAtMs ?? Infinity) : 0;
     expect(lastWordMs).toBeLessThan(stage.expiryOf(granted));
-    expectSound(stage, next.answer);
+    await expectSound(stage, next.answer);
   });
 
   test('H-frozen-warden together with its agent: its leash ends it at hard, and the continued agent goes on with another', async () => {

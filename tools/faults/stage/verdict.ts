@@ -1,3 +1,4 @@
+import { waitUntil } from '@leasehold/testing';
 import { expect } from 'vitest';
 import { machineMs } from './machine-time.ts';
 import type { Answer, Stage, Succession } from './stage.ts';
@@ -12,7 +13,8 @@ export const SUCCESSION_MS_MAX = 1_000;
  * Judges a key by what its backends wrote: no two of them lived at once, tokens grew, nobody wrote
  * after the expiry of its own grant, and nobody was called alive without one.
  */
-export function expectSound(stage: Stage, ...answers: readonly Answer[]): void {
+export async function expectSound(stage: Stage, ...answers: readonly Answer[]): Promise<void> {
+  for (const answer of answers) await untilSeen(stage, answer);
   const names = new Set(answers.map((answer) => answer.key.name));
   for (const name of names) {
     const lives = stage.lives(name);
@@ -29,6 +31,14 @@ export function expectSound(stage: Stage, ...answers: readonly Answer[]): void {
       expect(withoutMs, `${name}: I16`).toBeLessThan(RECORDING_MS_MAX);
     }
   }
+}
+
+/** The newest backend may have been granted a moment ago: waits for its first word and for the recorder. */
+async function untilSeen(stage: Stage, answer: Answer): Promise<void> {
+  await waitUntil(
+    () => stage.life(answer) !== undefined && stage.recorder.grant(answer.leaseId) !== undefined,
+    { what: `the first word of ${answer.key.name}, and its grant in the record` },
+  );
 }
 
 /** How much too late an expiry may seem, because reading it takes time. */
