@@ -6,8 +6,10 @@ import type { Store, StoreObserver } from '@leasehold/keys-core/postgres';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { instrumentsOf } from './instruments.ts';
 
-const MS_BUCKETS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
-const WAIT_MS_BUCKETS = [10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 120_000];
+const MS_BUCKETS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
+const WAIT_MS_BUCKETS = [
+  1, 2, 5, 10, 20, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 120_000,
+];
 const HELD_MS_BUCKETS = [
   10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 1_800_000, 7_200_000, 86_400_000,
 ];
