@@ -14,7 +14,7 @@ test.describe('sign-in', () => {
     await expect(page.getByRole('heading', { level: 1, name: 'Keys' })).toBeVisible();
     await expect(page).toHaveURL(/\/keys\?q=standup$/);
 
-    // Signing in loads the page anew: a click before its code runs does nothing.
+    // Signing in loads the whole page: a click before its code runs does nothing.
     await untilLive(page);
     await page.getByRole('button', { name: /^Account of/ }).click();
     await page.getByRole('menuitem', { name: 'Sign out', exact: true }).click();
