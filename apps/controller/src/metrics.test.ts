@@ -15,7 +15,7 @@ describe('metrics', () => {
     ]);
   });
 
-  test('durations that differ by half are told apart: statements from 0.1 ms on, handovers from 1 ms on', async () => {
+  test('a duration and its double are told apart: statements from 0.1 ms on, handovers from 1 ms on', async () => {
     const { observer, registry } = createMetrics();
     for (const durationMs of [0.15, 0.3]) observer.statement('grant', durationMs);
     for (const durationMs of [3, 6]) observer.handedOver('lease', durationMs);
