@@ -44,24 +44,14 @@ export default tseslint.config(
   js.configs.recommended,
   {
     files: ['**/*.ts', '**/*.tsx'],
-    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
-    languageOptions: {
-      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
-    },
+    // Without types: the rules that need them are in .oxlintrc.json.
+    extends: [tseslint.configs.strict, tseslint.configs.stylistic],
     rules: {
       '@nx/enforce-module-boundaries': boundaries({ forTests: false }),
       ...noImportsOf([TRPC_ERROR], [DRIVERS, TESTING]),
       'no-restricted-syntax': ['error', PROCESS_ENV, UNSAFE_SQL, DEFAULT_EXPORT],
       '@typescript-eslint/consistent-type-imports': 'error',
-      '@typescript-eslint/switch-exhaustiveness-check': 'error',
-      // Values of `Record<string, …>` are read with brackets, as the compiler asks.
-      '@typescript-eslint/dot-notation': ['error', { allowIndexSignaturePropertyAccess: true }],
-      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       '@typescript-eslint/no-invalid-void-type': ['error', { allowAsThisParameter: true }],
-      // It asks for what no-non-null-assertion forbids.
-      '@typescript-eslint/non-nullable-type-assertion-style': 'off',
-      // Two packages bring the types of one class, and the rule takes them for two classes.
-      '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       curly: ['error', 'multi-line'],
       eqeqeq: ['error', 'always', { null: 'ignore' }],
@@ -140,7 +130,6 @@ export default tseslint.config(
   },
   {
     files: ['**/*.mjs'],
-    extends: [tseslint.configs.disableTypeChecked],
     languageOptions: { globals: NODE_GLOBALS },
   },
 );

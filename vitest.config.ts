@@ -58,17 +58,17 @@ const oldest = {
   },
 };
 
-/** Tests of real processes with deadlines that several tests beside them could make them miss. */
-const alone = [
+/** Tests that break real processes and mostly wait for deadlines; many beside them could make them miss. */
+const faults = [
   'tools/faults/!(leases-*).process.test.ts',
-  'tools/datacenters/cut-off.process.test.ts',
-  'tools/attack/attack.process.test.ts',
   'libs/keys-core/src/leases/acquire/line.process.test.ts',
 ];
+/** Tests that take the processor for themselves, or three datacenters. */
+const alone = ['tools/datacenters/cut-off.process.test.ts', 'tools/attack/attack.process.test.ts'];
 
 const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };
 
-/** `unit` needs nothing, `pg` a PostgreSQL, `process` and `alone` real processes too. */
+/** `unit` needs nothing, `pg` a PostgreSQL, `process`, `faults` and `alone` real processes too. */
 export default defineConfig({
   root,
   resolve,
@@ -109,7 +109,18 @@ export default defineConfig({
           ...later,
           name: 'process',
           include: testsNamed('.process'),
-          exclude: [...everywhere.exclude, ...alone],
+          exclude: [...everywhere.exclude, ...faults, ...alone],
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          ...everywhere,
+          ...process,
+          name: 'faults',
+          include: faults,
+          sequence: { groupOrder: 2 },
         },
       },
       {
@@ -121,7 +132,7 @@ export default defineConfig({
           name: 'alone',
           include: alone,
           fileParallelism: false,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
       ...(findOldestPostgres() === undefined ? [] : [oldest]),

@@ -9,6 +9,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { ensureEtcd } from './install/etcd.mjs';
+import { findProjects, linters } from './suite/linters.mjs';
 import { generate, install, NX_ENVIRONMENT, root, runInstalled, runNx } from './workspace.mjs';
 
 const capture = promisify(execFile);
@@ -22,9 +23,8 @@ if (folders.length === 0) {
   process.exit(0);
 }
 console.log(`Since ${base.slice(0, 12)}: ${folders.join(', ')}`);
-await must('lint, types', () =>
-  runNx(['affected', '-t', 'lint', 'typecheck', `--base=${base}`, '--outputStyle=static']),
-);
+await must('project graph', findProjects);
+for (const { name, run } of linters(folders)) await must(name, run);
 // Tests of processes run the bundles of all apps.
 await must('build', () => runNx(['run-many', '-t', 'build', '--outputStyle=static']));
 await ensureEtcd();

@@ -8,9 +8,10 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { runBrowserTests } from './suite/browser-tests.mjs';
+import { ensureChromium } from './install/chromium.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
+import { findProjects, linters } from './suite/linters.mjs';
 import { printFailures, printSlowest, readReport } from './suite/vitest-report.mjs';
-import { FOLDERS, WHOLE, writeWhole } from './suite/whole.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
 
 const results = path.join(root, '.test-results');
@@ -22,55 +23,56 @@ const TEST_ENVIRONMENT = long ? { LEASEHOLD_TEST_LONG: '1' } : {};
 const PREPARATIONS = [
   { name: 'install', work: () => install('ci') },
   { name: 'generate', work: generate },
-  // The check of project boundaries needs the project graph; without it, it silently checks nothing.
-  { name: 'project graph', work: () => runNx(['show', 'projects'], { quiet: true }) },
+  { name: 'project graph', work: findProjects },
 ];
 
+// Packages of the machine are installed beside other things: first etcd, then the browser.
+const etcd = ensureEtcd();
 for (const { name, work } of PREPARATIONS) {
   if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);
 }
 await rm(results, { recursive: true, force: true });
 await mkdir(results, { recursive: true });
-const own = await writeWhole();
+await etcd;
 
-// Two chains beside each other, each one process at a time. They take about equally long.
-console.log('\nlint, beside types, build and the tests that need nothing else …');
-const checks = await Promise.all([
-  inTurn([
-    () =>
-      lint('projects', ['-c', 'tools/suite/eslint.whole.mjs', ...notIn(own), ...foldersBut(own)]),
-    // Not in the same process: it would keep the compiler's view of everything at once.
-    ...own.map((project) => () => lint(project, [project])),
-  ]),
-  inTurn([
-    ...[WHOLE, ...own].map(
-      (project) => () => check(`types of ${project}`, ['tsc', '--noEmit', '-p', project]),
+// What waits for nothing takes the moments in which the tests wait.
+const outcomes = await Promise.all([
+  inTurn(
+    linters().map(
+      ({ name, run }) =>
+        () =>
+          check(name, run),
     ),
-    build,
-    ...(wanted.length === 0 ? [() => vitest('unit', ['--project=unit'], { atOnce: true })] : []),
-  ]),
+  ),
+  wanted.length === 0 ? allTests() : wantedTests(),
 ]);
-
-await ensureEtcd();
-console.log('\ntests …');
-const tests = wanted.length === 0 ? await allTests() : [await vitest('wanted', wanted)];
-end([...checks.flat(), ...tests]);
+end(outcomes.flat());
 
 /**
- * Two at a time, one of which works while the other waits: tests of statements beside tests of processes,
- * then the browser, on one core, beside the tests that wait for deadlines.
+ * Two lanes beside each other, which take about equally long. Tests of processes and of the console run
+ * what is built; the others run sources.
  */
 async function allTests() {
-  const first = await Promise.all([
-    vitest('statements', ['--project=pg', '--project=pg-oldest'], { atOnce: true }),
-    vitest('processes', ['--project=process']),
+  const built = build();
+  const browser = ensureChromium();
+  const lanes = await Promise.all([
+    inTurn([
+      () => built,
+      () => vitest('processes', ['--project=process']),
+      () => vitest('faults', ['--project=faults']),
+      () => vitest('alone', ['--project=alone']),
+    ]),
+    inTurn([
+      () => vitest('unit', ['--project=unit']),
+      () => vitest('statements', ['--project=pg', '--project=pg-oldest']),
+      () => Promise.all([built, browser]).then(() => runBrowserTests(['--workers=1'])),
+    ]),
   ]);
-  console.log('\ntests of faults, and in a browser …');
-  const second = await Promise.all([
-    vitest('faults', ['--project=alone'], { atOnce: true }),
-    runBrowserTests(['--workers=1']),
-  ]);
-  return [...first, ...second];
+  return lanes.flat();
+}
+
+async function wantedTests() {
+  return [await build(), await vitest('wanted', wanted)];
 }
 
 function parsed(args) {
@@ -83,21 +85,8 @@ async function inTurn(steps) {
   return outcomes;
 }
 
-function lint(what, args) {
-  return check(`lint of ${what}`, ['eslint', '--max-warnings=0', ...args]);
-}
-
-/** A folder that is a project of its own is linted as one; the linter would fail on it with no file left. */
-function foldersBut(projects) {
-  return FOLDERS.filter((folder) => !projects.includes(folder));
-}
-
-function notIn(folders) {
-  return folders.flatMap((folder) => ['--ignore-pattern', `${folder}/**`]);
-}
-
-async function check(name, [program, ...args]) {
-  return outcomeOf(name, await runInstalled(`.bin/${program}`, args, { atOnce: true }));
+async function check(name, run) {
+  return outcomeOf(name, await run({ atOnce: true, idle: true }));
 }
 
 async function build() {

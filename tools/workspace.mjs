@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
+import { constants, setPriority } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -16,15 +17,18 @@ export const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD
 
 /**
  * Runs a command to its end, its output shown: as it comes, or, for what runs beside something else,
- * `atOnce` when it has ended. @returns its exit code; a signal counts as 1.
+ * `atOnce` when it has ended. What is `idle` gets the processor when nothing else wants it.
+ * @returns its exit code; a signal counts as 1.
  */
-export async function run(command, args, { env = {}, quiet = false, atOnce = false } = {}) {
+export async function run(command, args, options = {}) {
+  const { env = {}, quiet = false, atOnce = false, idle = false } = options;
   const output = atOnce ? 'pipe' : 'inherit';
   const child = spawn(command, args, {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ['ignore', quiet ? 'ignore' : output, output],
   });
+  if (idle && child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
   const said = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => said.push(data));
   const [code] = await once(child, 'close');

@@ -28,8 +28,6 @@ beforeAll(async () => {
   });
   eslint = new ESLint({
     cwd: ROOT,
-    // No rule that is judged here needs types, and finding them takes most of the time.
-    overrideConfig: { languageOptions: { parserOptions: { projectService: false } } },
     ruleFilter: ({ ruleId }) => JUDGED.has(ruleId),
   });
 }, TIMEOUT_MS);

@@ -31,7 +31,7 @@ interface OutgoingRequest {
  */
 export function sendPromptly(client: TRPCWebSocketClient): void {
   const inside = client as unknown as Internals;
-  // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its object below
+  // oxlint-disable-next-line typescript/unbound-method -- called with its object below
   const { flushOutgoing } = inside;
   if (typeof flushOutgoing !== 'function') return;
   inside.flushOutgoing = (message, callbacks) => {

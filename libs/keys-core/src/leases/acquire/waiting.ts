@@ -141,7 +141,7 @@ class Room implements WaitingRoom {
       const waiter: Waiter = { ...wait, ticket, resolve, reject };
       abort = (): void => {
         line.remove(waiter);
-        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is the signal's
+        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- it is the signal's
         reject(signal.reason);
       };
       signal.addEventListener('abort', abort);
