@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { invariant, KEY_LADDERS, type GrantRequest } from '@leasehold/keys-core';
+import { createBootClock, systemIds } from '@leasehold/service-kit';
+import { newLeaseId } from '../../libs/keys-core/src/kernel/lease/lease-id.ts';
 import { guardNow } from '../../libs/keys-core/src/grants/sql/guard.ts';
 import { grant } from '../../libs/keys-core/src/grants/sql/grant.ts';
 import type { Figure } from './rig/figures.ts';
@@ -10,6 +12,7 @@ import { PRINCIPAL } from './rig/seed.ts';
 
 const CALLER_COUNT = 64;
 const REQUIRED_RATIO = 5;
+const MACHINE = { clock: createBootClock(), ids: systemIds() };
 
 /** A request for a key, with a fresh name unless one is given. */
 export function aGrantRequest(name: string = randomUUID()): GrantRequest {
@@ -17,7 +20,7 @@ export function aGrantRequest(name: string = randomUUID()): GrantRequest {
     face: 'key',
     namespace: '',
     name,
-    leaseId: randomUUID(),
+    leaseId: newLeaseId(MACHINE),
     holder: PRINCIPAL,
     principal: PRINCIPAL,
     tag: '',

@@ -53,6 +53,6 @@ export {
 } from './sql/reap-stale.ts';
 export { readLeasePages, reap, type ReapedGrant } from './sql/reap.ts';
 export type { ReleaseRequest } from './sql/parts/release-rows.ts';
-export { renew } from './sql/renew.ts';
+export { renew } from './sql/renewals/renew.ts';
 export { abandon, revoke, type RevokedGrant, type RevokeRequest } from './sql/revoke.ts';
 export { changeRenewable, renewHeld } from './transitions/face-operations.ts';

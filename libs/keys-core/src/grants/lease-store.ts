@@ -16,10 +16,15 @@ import { createCoalescer } from './transitions/coalesce.ts';
 import { createRefusalReader, createSlowLane, grantBatch } from './transitions/granting.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { releaseBatch } from './transitions/releasing.ts';
-import { observeRenewals, renewBatch, type RenewAnswer } from './transitions/renewing.ts';
+import {
+  observeRenewals,
+  renewBatch,
+  type RenewalLane,
+  type RenewAnswer,
+} from './transitions/renewing.ts';
 import { keyText } from './idempotency/sql/requests.ts';
 import type { ReleaseRequest } from './sql/parts/release-rows.ts';
-import type { RenewRequest } from './sql/renew.ts';
+import type { RenewRequest } from './sql/renewals/renewal-rows.ts';
 
 const GRANTS_PER_STATEMENT_MAX = 200;
 const RENEWALS_PER_STATEMENT_MAX = 1_000;
@@ -67,10 +72,11 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
     nowMs: () => store.clock.nowMs(),
     onBatch: counted('grant'),
   });
+  const lane: RenewalLane = { fullUntilMs: 0 };
   const renewals = perFace((face) =>
     createCoalescer<RenewRequest, RenewAnswer>({
       ...common,
-      run: (requests) => renewBatch(store, face, requests),
+      run: (requests) => renewBatch(store, face, requests, lane),
       keysOf: (request) => [request.leaseId],
       batchSizeMax: RENEWALS_PER_STATEMENT_MAX,
       onBatch: counted('renew'),

@@ -6,7 +6,7 @@ import { readEndedGrants } from './sql/parts/ended-grants.ts';
 import { grant } from './sql/grant.ts';
 import { readRefusals } from './sql/parts/refusals.ts';
 import { release } from './sql/release.ts';
-import { renew } from './sql/renew.ts';
+import { renew } from './sql/renewals/renew.ts';
 
 const ROWS = 50_000;
 

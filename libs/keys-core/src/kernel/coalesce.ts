@@ -101,7 +101,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
 
   submit(item: Item, signal?: GivenUp): Promise<Answer> {
     return new Promise((resolve, reject) =>
-      this.#enqueue([{ ...this.#callOf(item, signal), resolve, reject }], reject),
+      this.#enqueue([this.#callOf(item, signal, resolve, reject)], reject),
     );
   }
 
@@ -121,7 +121,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
           missingCount -= 1;
           if (missingCount === 0) resolve(answers);
         };
-        return { ...this.#callOf(item, signal), resolve: take, reject };
+        return this.#callOf(item, signal, take, reject);
       });
       this.#enqueue(calls, reject);
     });
@@ -136,8 +136,11 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
   #callOf(
     item: Item,
     signal: GivenUp | undefined,
-  ): Pick<Call<Item, Answer>, 'item' | 'keys' | 'signal' | 'queuedAtMs'> {
-    return { item, keys: this.#options.keysOf(item), signal, queuedAtMs: this.#nowMs() };
+    resolve: Call<Item, Answer>['resolve'],
+    reject: Call<Item, Answer>['reject'],
+  ): Call<Item, Answer> {
+    const keys = this.#options.keysOf(item);
+    return { item, keys, signal, queuedAtMs: this.#nowMs(), resolve, reject };
   }
 
   #nowMs(): number {

@@ -13,7 +13,7 @@ import { openStore, type Store, type StoreOptions } from '../postgres/open-store
 import type { Pool } from '../postgres/pool.ts';
 import type { GrantGuard } from '../postgres/clock/expiry.ts';
 import type { ReleaseRequest } from '../grants/sql/parts/release-rows.ts';
-import type { RenewRequest } from '../grants/sql/renew.ts';
+import type { RenewRequest } from '../grants/sql/renewals/renewal-rows.ts';
 
 /** The clock of this machine, for tests that wait for real things. */
 export const MACHINE_CLOCK: Clock = {

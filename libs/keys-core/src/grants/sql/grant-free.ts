@@ -41,32 +41,28 @@ export async function grantFree(
         and (w.idempotency_key is null or not ${IS_USED})`,
     )},
     ${upsertGrants(IS_ENDED_BY_WORD)},
-    -- What a row of the table does not have, by its place: PostgreSQL expects ten rows, and would join
-    -- a hundred with a hundred by comparing all of them.
-    asked as materialized (
-      select array_agg(c.lease_id) as lease_ids, array_agg(c.actor) as actors,
-        array_agg(c.idempotency_key) as idempotency_keys, array_agg(c.fingerprint) as fingerprints,
-        array_agg(c.ended_at) as ended_ats
-      from candidate c
-    ),
-    placed as materialized (
-      select g.*, array_position(a.lease_ids, g.lease_id) as place from granted g cross join asked a
+    -- With what only the request has. An inner join of rows that PostgreSQL expects to be ten would compare
+    -- a hundred with a hundred; a full one can only be carried out by hashing or sorting. A condition
+    -- that null could not fulfil would make it an inner one.
+    made as materialized (
+      select g.*, c.actor, c.idempotency_key, c.fingerprint, c.ended_at
+      from granted g
+      full join candidate c on c.lease_id = g.lease_id
+      where coalesce(g.lease_id is not null, false)
     ),
     fact as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
-      select p.face, p.namespace, p.name, p.lease_id, p.fencing_token, 'granted', a.actors[p.place],
-        ${grantDetail(fragment`p`)}
-      from placed p
-      cross join asked a
+      select m.face, m.namespace, m.name, m.lease_id, m.fencing_token, 'granted', m.actor,
+        ${grantDetail(fragment`m`)}
+      from made m
     ),
     request as (
       insert into lease_request (principal, idempotency_key, lease_id, resource, fingerprint)
-      select p.principal, a.idempotency_keys[p.place], p.lease_id,
-        concat_ws(chr(31), p.face, p.namespace, p.name), a.fingerprints[p.place]
-      from placed p
-      cross join asked a
-      where a.idempotency_keys[p.place] is not null
+      select m.principal, m.idempotency_key, m.lease_id,
+        concat_ws(chr(31), m.face, m.namespace, m.name), m.fingerprint
+      from made m
+      where m.idempotency_key is not null
     )
-    select ${grantedColumns(fragment`a.ended_ats[g.place]`)} from placed g cross join asked a`;
+    select ${grantedColumns(fragment`g.ended_at`)} from made g`;
   return grantsOf(rows, requests);
 }

@@ -14,6 +14,8 @@ import {
  *
  * - **Locks first, judges then**, and passes over locked rows.
  * - **A late release changes nothing**: it goes by lease id and token.
+ * - **Finds a locked row by its place** (`ctid`), as `renew.ts` does: one that was changed since the
+ *   statement's snapshot is not found, as if it had been skipped.
  * - **Index**: `lease_lease_id_key`, `lease_waiter_resource_idx`.
  */
 export async function releaseHeld(
@@ -27,7 +29,7 @@ export async function releaseHeld(
       select k.*, a.actor, a.result, a.detail
       from asked a
       cross join lateral (
-        select l.lease_id, l.released_at, l.end_reason, l.expires_at
+        select l.ctid as row_at, l.released_at, l.end_reason, l.expires_at
         from lease l
         where l.lease_id = a.lease_id and l.fencing_token = a.fencing_token
           and l.principal = a.principal and l.face ${isFace(face)} and l.end_reason is null
@@ -38,8 +40,7 @@ export async function releaseHeld(
       update lease l
       set released_at = clock_timestamp(), end_reason = 'released'
       from locked k
-      where l.lease_id = any(array(select k.lease_id from locked k)) and l.lease_id = k.lease_id
-        and lease_unexpired(k.released_at, k.end_reason, k.expires_at)
+      where l.ctid = k.row_at and lease_unexpired(k.released_at, k.end_reason, k.expires_at)
       returning
         l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.tag, l.granted_at,
         k.actor, k.result, k.detail, 'released' as outcome

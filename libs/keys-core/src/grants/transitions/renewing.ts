@@ -3,12 +3,23 @@ import type { Face } from '../../kernel/resource/resource.ts';
 import { databaseFailureOf } from '../../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { readEndedGrants } from '../sql/parts/ended-grants.ts';
-import { renew, type RenewRequest } from '../sql/renew.ts';
+import { renew } from '../sql/renewals/renew.ts';
+import type { RenewRequest } from '../sql/renewals/renewal-rows.ts';
+import { renewInTime } from '../sql/renewals/renew-in-time.ts';
 import { pause, timed } from '../../postgres/statements/timed.ts';
 
 /** How often, and how long apart, a renewal that met a locked row is tried again. */
 const SKIPPED_RENEWAL_TRIES = 3;
 const SKIPPED_RENEWAL_PAUSE_MS = 20;
+
+/** After a short statement has failed, for how long the full one is sent at once: the database is busy. */
+const FULL_ONLY_MS = 1_000;
+
+/** What a store remembers of its renewals. */
+export interface RenewalLane {
+  /** Until when the short statement is not tried, by the store's clock. */
+  fullUntilMs: number;
+}
 
 /** Undefined: the row was locked at every try. */
 export type RenewAnswer = RenewOutcome | undefined;
@@ -18,8 +29,11 @@ export async function renewBatch(
   store: KernelStore,
   face: Face,
   requests: readonly RenewRequest[],
+  lane: RenewalLane,
 ): Promise<(RenewAnswer | Promise<RenewAnswer>)[]> {
-  const answers = await renewOnce(store, face, requests);
+  const answers = await renewPlain(store, face, requests, lane);
+  const others = requests.filter(({ leaseId }) => !answers.has(leaseId));
+  if (others.length > 0) await addOthers(store, face, others, answers);
   const skipped = requests.filter((request) => !answers.has(request.leaseId));
   const later = skipped.length === 0 ? undefined : renewSkipped(store, face, skipped);
   return requests.map(
@@ -27,7 +41,40 @@ export async function renewBatch(
   );
 }
 
-/** The answers of one statement; a request without an answer met a locked row. */
+/** The answers of the short statement: to most requests, or to none. */
+async function renewPlain(
+  store: KernelStore,
+  face: Face,
+  requests: readonly RenewRequest[],
+  lane: RenewalLane,
+): Promise<Map<string, RenewOutcome>> {
+  if (store.clock.nowMs() < lane.fullUntilMs) return new Map();
+  const renewed = await timed(store, 'renew', () => renewInTime(store.renewals, face, requests));
+  if (renewed === undefined) {
+    lane.fullUntilMs = store.clock.nowMs() + FULL_ONLY_MS;
+    return new Map();
+  }
+  if (renewed.place !== undefined) store.witness.saw({ place: renewed.place });
+  return renewed.outcomes;
+}
+
+/** Adds the answers of the full statement. It must not fail where others have been renewed: they have their answers. */
+async function addOthers(
+  store: KernelStore,
+  face: Face,
+  others: readonly RenewRequest[],
+  answers: Map<string, RenewOutcome>,
+): Promise<void> {
+  try {
+    for (const [leaseId, answer] of await renewOnce(store, face, others)) {
+      answers.set(leaseId, answer);
+    }
+  } catch (error) {
+    if (answers.size === 0 || databaseFailureOf(error) === 'other') throw error;
+  }
+}
+
+/** The answers of the full statement; a request without an answer met a locked row. */
 async function renewOnce(store: KernelStore, face: Face, requests: readonly RenewRequest[]) {
   const renewed = await timed(store, 'renew', () => renew(store.renewals, face, requests));
   const { outcomes: answers, place } = renewed;

@@ -4,6 +4,7 @@
  */
 import { invariant, LeaseError } from '../../kernel/errors/index.ts';
 import { serviceLadder } from '../../kernel/lease/ladder.ts';
+import { newLeaseId } from '../../kernel/lease/lease-id.ts';
 import type { GrantOutcome, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
 import {
@@ -96,7 +97,7 @@ class Acquiring {
       face: this.#deps.face,
       namespace: input.namespace,
       name: input.name,
-      leaseId: this.#deps.store.ids.uuid(),
+      leaseId: newLeaseId(this.#deps.store),
       holder: input.holder,
       principal: caller.principal,
       tag: input.action ?? '',

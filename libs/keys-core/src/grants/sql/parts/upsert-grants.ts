@@ -21,9 +21,7 @@ export function freeCandidates(isFree: Fragment, where: Fragment): Fragment {
       from wanted w
       left join lateral (
         select l.released_at as ended_at, ${isFree} and coalesce((
-            select true from lease t
-            where t.face = l.face and t.namespace = l.namespace and t.name = l.name
-            for update skip locked
+            select true from lease t where t.ctid = l.ctid for update skip locked
           ), false) as is_free
         from lease l
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
