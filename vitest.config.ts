@@ -64,7 +64,11 @@ const faults = [
   'libs/keys-core/src/leases/acquire/line.process.test.ts',
 ];
 /** Tests that take the processor for themselves, or three datacenters. */
-const alone = ['tools/datacenters/cut-off.process.test.ts', 'tools/attack/attack.process.test.ts'];
+const alone = [
+  'tools/datacenters/cut-off.process.test.ts',
+  'tools/attack/attack.process.test.ts',
+  'tools/proof/proof.process.test.ts',
+];
 
 const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };
 

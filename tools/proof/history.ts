@@ -4,6 +4,9 @@
  */
 import type { TestimonyLine } from '../faults/stage/testimony.ts';
 
+/** The datacenter of most of a run; those of others are only for keys that several share. */
+export const LOCAL = 'local';
+
 /** A row of `lease_event`. */
 export interface CommittedEvent {
   /** Its place in the order of one database. */
@@ -121,8 +124,6 @@ export interface Promised {
   readonly leaseId: string;
   readonly seenAtMs: number;
   readonly expiresAtMs: number;
-  /** The same expiry, by the database clock. */
-  readonly expiresAtDatabaseMs: number;
 }
 
 /** What an observer read of a ticket. */
@@ -174,6 +175,9 @@ export interface HomeSeen {
 
 /** What a fault disturbs, while it lasts and until everything works again. */
 export type Reach = 'leases' | 'keys' | 'stream' | 'datacenters';
+
+/** The name of times in which the machine had no time for a run. */
+export const BUSY = 'busy';
 
 /** A fault that happened. */
 export interface FaultSeen {

@@ -5,7 +5,7 @@
  */
 import type { Acquire, History, Operation, Release, Renew, Violation } from '../history.ts';
 import { MAPPING_MS } from './exclusion.ts';
-import { grantsOf, groupedBy } from './grants.ts';
+import { grantsOf, groupedBy, type GrantRecord } from './grants.ts';
 
 /** What a lease is at one instant: its newest token, and whether that grant is in force. */
 interface State {
@@ -29,8 +29,10 @@ const TRIES_MAX = 500_000;
 
 export function checkRegisters(history: History): Violation[] {
   const byResource = groupedBy(history.operations, ({ resource }) => resource);
+  const grants = groupedBy(grantsOf(history.events), ({ granted }) => granted.resource);
+  const ends = earliestEnds(history);
   return [...byResource].flatMap(([resource, operations]) => {
-    const steps = stepsOf(operations, history);
+    const steps = stepsOf(operations, grants.get(resource) ?? [], ends);
     const stuck = unexplained(steps);
     if (stuck === undefined) return [];
     const text = `${resource}: no order of the requests explains ${stuck.text}`;
@@ -126,11 +128,11 @@ function successors(mandatory: readonly Step[], optional: readonly Step[], point
 }
 
 /** The steps of one resource: its requests, and the ends of its grants that nobody asked for. */
-function stepsOf(operations: readonly Operation[], history: History): Step[] {
-  const [first] = operations;
-  const grants = grantsOf(history.events).filter(
-    ({ granted }) => granted.resource === first?.resource,
-  );
+function stepsOf(
+  operations: readonly Operation[],
+  grants: readonly GrantRecord[],
+  ends: Ends,
+): Step[] {
   const byHolder = new Map(grants.map(({ granted, token }) => [granted.holder, token]));
   const answered = new Set<string>();
   const steps = sinceFirstCalled(operations)
@@ -143,7 +145,7 @@ function stepsOf(operations: readonly Operation[], history: History): Step[] {
     const untilMs = granted.atMs + COMMIT_MS_MAX;
     steps.push(grantStep({ text: `the grant of ${granted.token}`, fromMs, untilMs }, token));
   }
-  return [...steps, ...grants.map(({ granted, token }) => endOf(granted, token, history))];
+  return [...steps, ...grants.map((grant) => endOf(grant, ends))];
 }
 
 /** A replay is answered with what became of the request when it was first carried out. */
@@ -182,7 +184,7 @@ function must(span: Span, apply: Step['apply']): Step[] {
 }
 
 function acquireSteps(
-  { answer }: Acquire,
+  { answer, waitMs }: Acquire,
   span: Span,
   byHolder: ReadonlyMap<string, bigint>,
   answered: Set<string>,
@@ -196,7 +198,9 @@ function acquireSteps(
     answered.add(answer.token);
     return [grantStep(span, token)];
   }
-  const by = answer.outcome === 'held' ? byHolder.get(answer.by) : undefined;
+  // The refusal of a wait names who stood in the way when its controller last looked, for any waiter.
+  const isFresh = answer.outcome === 'held' && waitMs === 0;
+  const by = isFresh ? byHolder.get(answer.by) : undefined;
   if (by === undefined) return [];
   return must(span, (state) => (isHeldOrAhead(state, by) ? state : undefined));
 }
@@ -239,36 +243,49 @@ function isHeldOrAhead(state: State, token: bigint): boolean {
   return state.token < token || isHeldBy(state, token);
 }
 
-/** A grant may end when its promise is over, and for its holder's peers when an operator ends it. */
-function endOf(
-  granted: History['events'][number],
-  token: bigint,
-  { promises, operations, faults }: History,
-): Step {
-  const expiries = promises
-    .filter(({ leaseId }) => leaseId === granted.leaseId)
-    .map(({ expiresAtMs }) => expiresAtMs - MAPPING_MS);
-  const told = operations.flatMap((operation) => {
-    const { answer } = operation;
-    const isRenewal = operation.kind === 'renew' && operation.leaseId === granted.leaseId;
-    if (isRenewal && answer.outcome === 'renewed') return [answer.loseAtMs];
-    if (answer.outcome !== 'granted' || answer.leaseId !== granted.leaseId) return [];
-    return [answer.loseAtMs];
-  });
-  const byOthers = operations.flatMap((operation) => {
-    const isRevoke = operation.kind === 'revoke' && operation.leaseId === granted.leaseId;
-    if (isRevoke) return [operation.calledAtMs];
-    const isCancel = operation.kind === 'cancel' && operation.holder === granted.holder;
-    return isCancel ? [operation.calledAtMs] : [];
-  });
-  const jumps = faults
-    .filter(({ name, untilMs }) => name === 'F7b' && untilMs > granted.atMs)
-    .map(({ fromMs }) => fromMs);
-  const expiresAtMs = Math.max(granted.atMs - MAPPING_MS, ...expiries, ...told);
+/** From when on a grant may have ended without a release. */
+interface Ends {
+  /** When all promises of a grant are over, by its id. */
+  readonly expiries: ReadonlyMap<string, number>;
+  /** When somebody else was asked to end it, by its id or by its holder. */
+  readonly askedAtMs: ReadonlyMap<string, number>;
+  /** Steps of the database clock, which then calls expired what was not. */
+  readonly jumpsAtMs: readonly (readonly [fromMs: number, untilMs: number])[];
+}
+
+function earliestEnds({ promises, operations, faults }: History): Ends {
+  const expiries = new Map<string, number>();
+  const askedAtMs = new Map<string, number>();
+  const extend = (leaseId: string, untilMs: number): void => {
+    expiries.set(leaseId, Math.max(untilMs, expiries.get(leaseId) ?? -Infinity));
+  };
+  const ask = (name: string, atMs: number): void => {
+    askedAtMs.set(name, Math.min(atMs, askedAtMs.get(name) ?? Infinity));
+  };
+  for (const { leaseId, expiresAtMs } of promises) extend(leaseId, expiresAtMs - MAPPING_MS);
+  for (const operation of operations) {
+    const { answer, kind, calledAtMs } = operation;
+    if (kind === 'renew' && answer.outcome === 'renewed') {
+      extend(operation.leaseId, answer.loseAtMs);
+    }
+    if (answer.outcome === 'granted') extend(answer.leaseId, answer.loseAtMs);
+    if (kind === 'revoke') ask(operation.leaseId, calledAtMs);
+    if (kind === 'cancel') ask(operation.holder, calledAtMs);
+  }
+  const jumpsAtMs = faults
+    .filter(({ name }) => name === 'F7b')
+    .map(({ fromMs, untilMs }) => [fromMs, untilMs] as const);
+  return { expiries, askedAtMs, jumpsAtMs };
+}
+
+function endOf({ granted, token }: GrantRecord, ends: Ends): Step {
+  const { leaseId, holder, atMs } = granted;
+  const jumps = ends.jumpsAtMs.filter(([, untilMs]) => untilMs > atMs).map(([fromMs]) => fromMs);
+  const expiresAtMs = Math.max(atMs - MAPPING_MS, ends.expiries.get(leaseId) ?? -Infinity);
+  const asked = [ends.askedAtMs.get(leaseId), ends.askedAtMs.get(holder)];
   return {
     text: `the end of ${granted.token}`,
-    // After a step of its clock the database calls expired what was not.
-    fromMs: Math.min(expiresAtMs, ...byOthers, ...jumps),
+    fromMs: Math.min(expiresAtMs, ...asked.map((askedMs) => askedMs ?? Infinity), ...jumps),
     untilMs: Infinity,
     isOptional: true,
     apply: (state) => (isHeldBy(state, token) ? { token, isHeld: false } : undefined),

@@ -1,18 +1,20 @@
 /** What renewals and replays may change. */
 import type { Acquire, History, Promised, Violation } from '../history.ts';
+import { isStepped } from './clock-steps.ts';
 import { MAPPING_MS } from './exclusion.ts';
 import { grantsOf, groupedBy } from './grants.ts';
 
 /** I6: an expiry never becomes earlier. Force moves it, which ends the grant. */
-export function checkPromises({ promises, events }: History): Violation[] {
+export function checkPromises({ promises, events, faults }: History): Violation[] {
   const forced = new Set(
     events.filter(({ kind }) => kind === 'revoked').map(({ leaseId }) => leaseId),
   );
   return [...groupedBy(promises, ({ leaseId }) => leaseId)].flatMap(([leaseId, seen]) =>
     seen.slice(1).flatMap((promised, index) => {
       const former = seen[index] as Promised;
-      const shorterMs = former.expiresAtDatabaseMs - promised.expiresAtDatabaseMs;
-      if (shorterMs <= 0 || forced.has(leaseId)) return [];
+      const shorterMs = former.expiresAtMs - promised.expiresAtMs;
+      if (shorterMs <= MAPPING_MS || forced.has(leaseId)) return [];
+      if (isStepped(faults, former.seenAtMs, promised.seenAtMs)) return [];
       const text = `${leaseId} was shortened by ${shorterMs.toFixed(0)} ms`;
       return [{ invariant: 'I6' as const, atMs: promised.seenAtMs, text }];
     }),
@@ -42,7 +44,7 @@ export function checkRenewals({ operations, events }: History): Violation[] {
  * I8: whatever order replies come in, none names a deadline that the database never promised. A promise
  * is judged only if the observer has read it.
  */
-export function checkDeadlines({ operations, promises, beganAtMs }: History): Violation[] {
+export function checkDeadlines({ operations, promises, faults, beganAtMs }: History): Violation[] {
   const byLease = groupedBy(promises, ({ leaseId }) => leaseId);
   return operations.flatMap((operation): Violation[] => {
     const told = deadlineOf(operation);
@@ -52,6 +54,7 @@ export function checkDeadlines({ operations, promises, beganAtMs }: History): Vi
     const latestMs = Math.max(beganAtMs, ...seen.map(({ expiresAtMs }) => expiresAtMs));
     const lateMs = told.loseAtMs - latestMs;
     if (!isRead || lateMs <= MAPPING_MS) return [];
+    if (isStepped(faults, operation.calledAtMs, told.loseAtMs)) return [];
     const text = `${operation.resource}: a reply names a deadline ${lateMs.toFixed(0)} ms after every expiry`;
     return [{ invariant: 'I8', atMs: operation.repliedAtMs, text }];
   });

@@ -1,8 +1,10 @@
-import type { History, StreamRead, Violation } from '../history.ts';
+import { LOCAL, type History, type StreamRead, type Violation } from '../history.ts';
 
 /** I12: each reader gets every event, once, in order, over all its connections. */
 export function checkStreams({ events, streams, endedAtMs }: History): Violation[] {
-  const known = new Set(events.map(({ id }) => id));
+  const known = new Set(
+    events.filter(({ datacenter }) => datacenter === LOCAL).map(({ id }) => id),
+  );
   return streams.flatMap((stream) =>
     problemsOf(stream, known).map((text) => ({
       invariant: 'I12' as const,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { acquired, event, found, hold, released, renewed, RESOURCE } from './fixture.ts';
+import { acquired, event, fault, found, hold, released, renewed, RESOURCE } from './fixture.ts';
 
 const FIRST = [event('granted', '1', 10), event('released', '1', 30)];
 const SECOND = [event('granted', '2', 40), event('released', '2', 50)];
@@ -71,8 +71,8 @@ describe('the judge of grants', () => {
   test('I6 finds an expiry that became earlier, unless it was ended by force', () => {
     const promise = { leaseId: 'lease-1', seenAtMs: 15 };
     const promises = [
-      { ...promise, expiresAtMs: 900, expiresAtDatabaseMs: 900 },
-      { ...promise, seenAtMs: 16, expiresAtMs: 800, expiresAtDatabaseMs: 800 },
+      { ...promise, expiresAtMs: 900 },
+      { ...promise, seenAtMs: 16, expiresAtMs: 800 },
     ];
 
     expect(found({ events: FIRST, promises })).toEqual(['I6']);
@@ -90,7 +90,7 @@ describe('the judge of grants', () => {
   });
 
   test('I8 finds a reply that names a deadline after every expiry', () => {
-    const promise = { leaseId: 'lease-1', expiresAtMs: 500, expiresAtDatabaseMs: 500 };
+    const promise = { leaseId: 'lease-1', expiresAtMs: 500 };
     const promises = [{ ...promise, seenAtMs: 20 }];
 
     expect(found({ events: FIRST, operations: [acquired('1', [5, 12], 600)], promises })).toEqual([
@@ -103,10 +103,12 @@ describe('the judge of grants', () => {
 
   test('I11 finds a grant that was recorded as expired before its expiry', () => {
     const events = [event('granted', '1', 10), event('expired', '1', 300)];
-    const promise = { leaseId: 'lease-1', seenAtMs: 20, expiresAtDatabaseMs: 0 };
+    const promise = { leaseId: 'lease-1', seenAtMs: 20 };
 
     expect(found({ events, promises: [{ ...promise, expiresAtMs: 900 }] })).toEqual(['I11']);
     expect(found({ events, promises: [{ ...promise, expiresAtMs: 290 }] })).toEqual([]);
+    const faults = [fault(200, 7_200, { name: 'F7b' })];
+    expect(found({ events, promises: [{ ...promise, expiresAtMs: 900 }], faults })).toEqual([]);
   });
 
   test('I13 finds two ends of one grant', () => {
