@@ -29,7 +29,9 @@ export function checkEarlySteals({ events, operations, holds }: History): Violat
     promisedMs.set(leaseId, Math.max(untilMs, promisedMs.get(leaseId) ?? -Infinity));
   };
   for (const operation of operations) noteOwn(operation, note);
-  for (const { leaseId, untilMs, end } of holds) if (end === 'lost') note(leaseId, untilMs);
+  for (const { leaseId, untilMs, lateMs, end } of holds) {
+    if (end === 'lost') note(leaseId, untilMs - lateMs);
+  }
   return successionsOf(events).flatMap(({ former, next }) => {
     const isByItself = former.ends.some(({ kind }) => kind !== 'expired' && kind !== 'removed');
     const untilMs = promisedMs.get(former.granted.leaseId) ?? -Infinity;

@@ -53,7 +53,9 @@ describe('the judge of grants', () => {
       event('taken_over', '2', 401),
     ];
 
-    expect(found({ events, holds: [hold('1', 10, 600, { end: 'lost' })] })).toEqual(['I5']);
+    expect(found({ events, holds: [hold('1', 10, 600, {})] })).toEqual(['I5']);
+    const woken = hold('1', 10, 600, { lateMs: 250, stallMs: 500 });
+    expect(found({ events, holds: [woken] })).toEqual([]);
   });
 
   test('I6 finds a renewal after the end of the grant', () => {

@@ -1,8 +1,8 @@
 /** Faults of processes. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { TestProcess } from '@leasehold/testing/stack';
-import { leashOf, processesOf } from '../../../faults/stage/machine-processes.ts';
-import { readTestimony } from '../../../faults/stage/testimony.ts';
+import { leashOf } from '../../../faults/stage/machine-processes.ts';
 import type { StageDrone } from '../../../faults/stage/stage-drone.ts';
 import { WORKERS, type World } from '../../world/world.ts';
 
@@ -58,13 +58,8 @@ export async function killWarden(world: World, target: string): Promise<void> {
 export async function suspendDrone(world: World, target: string, forMs: number): Promise<void> {
   const drone = droneOf(world, target);
   const { pid } = drone.warden();
-  const backends = new Set(readTestimony(world.fleet.testimonyFile).map(({ backend }) => backend));
-  const ofDrone = await world.database.query<{ id: string }>(
-    `select id from leasehold.backend where drone_id = $1 and id = any($2)`,
-    [target, [...backends]],
-  );
-  const programs = ofDrone.flatMap(({ id }) => processesOf(id));
   const leash = leashOf(pid);
+  const programs = descendantsOf(pid).filter((each) => !leash.includes(each));
   const others = [drone.agent.pid, pid, ...leash];
   for (const each of [...others, ...programs]) signal(each, 'SIGSTOP');
   try {
@@ -106,5 +101,28 @@ function signal(pid: number, name: NodeJS.Signals): void {
     process.kill(pid, name);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** The programs of a warden, and what is between it and them. */
+function descendantsOf(wardenPid: number): number[] {
+  const parents = new Map(
+    readdirSync('/proc')
+      .map(Number)
+      .filter((pid) => Number.isInteger(pid))
+      .map((pid) => [pid, parentOf(pid)]),
+  );
+  const isBelow = (pid: number | undefined): boolean =>
+    pid !== undefined && (pid === wardenPid || isBelow(parents.get(pid)));
+  return [...parents].flatMap(([pid, parent]) => (isBelow(parent) ? [pid] : []));
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    const text = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
+    // After the name, which may contain anything.
+    return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return undefined; // it ended while it was read
   }
 }

@@ -35,7 +35,7 @@ export async function runHolder(parts: WorkerParts): Promise<void> {
 async function holdOnce(
   definition: LeaseDefinition,
   key: string,
-  { diary, random, signal, nowMs }: WorkerParts & { readonly nowMs: () => number },
+  { diary, random, settings, signal, nowMs }: WorkerParts & { readonly nowMs: () => number },
 ): Promise<void> {
   let lease: Lease;
   try {
@@ -47,7 +47,7 @@ async function holdOnce(
   const { leaseId, fencingToken: token } = lease;
   const grant = { resource: leaseResource(key), leaseId, token };
   diary.write({ line: 'held', grant, atMs: machineMs() });
-  const watch = watchOf(lease, nowMs);
+  const watch = watchOf(lease, nowMs, settings.clock.rate);
   const holdMs = random.whole(HOLD_MS_MIN, HOLD_MS_MAX);
   const loss = await Promise.race([watch.lost, pause(holdMs, undefined)]);
   if (loss !== undefined) {
@@ -65,8 +65,15 @@ interface Loss {
   readonly atMs: number;
 }
 
-/** Watches for how long the lease allows work, and whether its signal comes in time. */
-function watchOf(lease: Lease, nowMs: () => number): { lost: Promise<Loss>; stop: () => void } {
+/**
+ * Watches for how long the lease allows work, and whether its signal comes in time: by the holder's clock,
+ * which runs at a rate of its own.
+ */
+function watchOf(
+  lease: Lease,
+  nowMs: () => number,
+  rate = 1,
+): { lost: Promise<Loss>; stop: () => void } {
   let mayActUntilMs = -Infinity;
   let lookedAtMs = nowMs();
   const look = (): void => {
@@ -84,8 +91,9 @@ function watchOf(lease: Lease, nowMs: () => number): { lost: Promise<Loss>; stop
   const lost = new Promise<Loss>((resolve) => {
     const tell = (): void => {
       stop();
-      const atMs = nowMs();
-      resolve({ lateMs: atMs - mayActUntilMs, stallMs: atMs - lookedAtMs, atMs: machineMs() });
+      const lateMs = (nowMs() - mayActUntilMs) / rate;
+      const stallMs = (nowMs() - lookedAtMs) / rate;
+      resolve({ lateMs, stallMs, atMs: machineMs() });
     };
     if (lease.signal.aborted) tell();
     else lease.signal.addEventListener('abort', tell, { once: true });
