@@ -50,4 +50,5 @@ async function main(): Promise<number> {
   return 1;
 }
 
-process.exitCode = await main();
+// Everything is closed by now. A connection that a fault has frozen must not keep a run that is over.
+process.exit(await main());

@@ -5,7 +5,7 @@ import { machineMs } from '../../faults/stage/machine-time.ts';
 import { BUSY, type FaultSeen } from '../history.ts';
 import type { Stall } from '../world/monitor.ts';
 import type { World } from '../world/world.ts';
-import type { PlannedFault } from './plan.ts';
+import { excludes, type PlannedFault } from './plan.ts';
 
 /** A fault and its end, as they happened. */
 type Happened = Omit<FaultSeen, 'recoveredAtMs'>;
@@ -27,12 +27,18 @@ export async function carryOut(
   const beganAtMs = machineMs();
   const untilMs = (atMs: number): Promise<unknown> =>
     pause(Math.max(0, beganAtMs + atMs - machineMs()), undefined, { signal: of.signal });
-  const settled = await Promise.allSettled(
-    plan.map(async (planned) => {
+  const begun = new Map<PlannedFault, Promise<Happened>>();
+  for (const planned of plan) {
+    // On a busy machine the end of a fault takes longer than was planned.
+    const before = [...begun].filter(([other]) => excludes(other, planned)).map(([, ends]) => ends);
+    const inTurn = async (): Promise<Happened> => {
       await untilMs(planned.atMs);
+      await Promise.allSettled(before);
       return inflict(world, planned);
-    }),
-  );
+    };
+    begun.set(planned, inTurn());
+  }
+  const settled = await Promise.allSettled(begun.values());
   const failed = settled.find((one) => one.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
   const happened = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));

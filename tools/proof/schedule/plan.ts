@@ -76,8 +76,11 @@ function fits(slot: Slot, others: readonly Slot[]): boolean {
     return slot.atMs < endsAtMs && other.atMs < slot.atMs + slot.forMs + ENDING_MS;
   });
   if (beside.length >= TOGETHER_MAX) return false;
-  return beside.every(({ kind, target }) => {
-    const isSameGroup = kind.group !== undefined && kind.group === slot.kind.group;
-    return target !== slot.target && !isSameGroup;
-  });
+  return !beside.some((other) => excludes(other, slot));
+}
+
+/** Whether two faults may not overlap: they have one target, or are of one group. */
+export function excludes(one: Pick<Slot, 'kind' | 'target'>, other: typeof one): boolean {
+  const isSameGroup = one.kind.group !== undefined && one.kind.group === other.kind.group;
+  return isSameGroup || one.target === other.target;
 }
