@@ -1,7 +1,7 @@
 /** Who held what, by the committed events and the promises that an observer read. */
 import type { FinalRow, History, Operation, Violation } from '../history.ts';
 import { isInDoubt } from './clock-steps.ts';
-import { grantsOf, groupedBy, successionsOf, type GrantRecord } from './grants.ts';
+import { grantsOf, groupedBy, lastExpiries, successionsOf, type GrantRecord } from './grants.ts';
 
 /** What a time of the database may be wrong by, put into the clock of the machine. */
 export const MAPPING_MS = 30;
@@ -52,10 +52,7 @@ function noteOwn(operation: Operation, note: (leaseId: string, untilMs: number) 
 
 /** I11: no live grant is recorded as expired. I13: one event for each change. */
 export function checkEnds({ events, promises, faults }: History): Violation[] {
-  const latest = new Map<string, number>();
-  for (const { leaseId, expiresAtMs } of promises) {
-    latest.set(leaseId, Math.max(expiresAtMs, latest.get(leaseId) ?? -Infinity));
-  }
+  const last = lastExpiries(promises);
   return grantsOf(events).flatMap(({ granted, ends }) => {
     const violations: Violation[] = [];
     const name = `${granted.resource} ${granted.token}`;
@@ -64,7 +61,7 @@ export function checkEnds({ events, promises, faults }: History): Violation[] {
       const text = `${name} ended twice: ${ends.map(({ kind }) => kind).join(', ')}`;
       violations.push({ invariant: 'I13', atMs: another.atMs, text });
     }
-    const earlyMs = (latest.get(granted.leaseId) ?? -Infinity) - (end?.atMs ?? Infinity);
+    const earlyMs = (last.get(granted.leaseId) ?? -Infinity) - (end?.atMs ?? Infinity);
     if (end?.kind === 'expired' && earlyMs > MAPPING_MS && !isInDoubt(faults, end.atMs)) {
       const text = `${name} was recorded as expired ${earlyMs.toFixed(0)} ms before its expiry`;
       violations.push({ invariant: 'I11', atMs: end.atMs, text });

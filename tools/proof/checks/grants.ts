@@ -1,5 +1,5 @@
 /** The grants of a history, from its committed events alone. */
-import type { CommittedEvent } from '../history.ts';
+import type { CommittedEvent, Promised } from '../history.ts';
 
 const GRANT_KINDS: ReadonlySet<string> = new Set(['granted', 'taken_over']);
 const END_KINDS: ReadonlySet<string> = new Set([
@@ -48,4 +48,12 @@ export function successionsOf(
   return [...groups.values()].flatMap((grants) =>
     grants.slice(1).map((next, index) => ({ former: grants[index] as GrantRecord, next })),
   );
+}
+
+/**
+ * The last expiry of each grant: not the latest, because after a step of the database clock a renewal may
+ * name an earlier one.
+ */
+export function lastExpiries(promises: readonly Promised[]): Map<string, number> {
+  return new Map(promises.map(({ leaseId, expiresAtMs }) => [leaseId, expiresAtMs]));
 }

@@ -5,7 +5,7 @@
  */
 import type { Acquire, History, Operation, Release, Renew, Violation } from '../history.ts';
 import { MAPPING_MS } from './exclusion.ts';
-import { grantsOf, groupedBy, type GrantRecord } from './grants.ts';
+import { grantsOf, groupedBy, lastExpiries, type GrantRecord } from './grants.ts';
 
 /** What a lease is at one instant: its newest token, and whether that grant is in force. */
 interface State {
@@ -254,7 +254,7 @@ interface Ends {
 }
 
 function earliestEnds({ promises, operations, faults }: History): Ends {
-  const expiries = new Map<string, number>();
+  const expiries = lastExpiries(promises);
   const askedAtMs = new Map<string, number>();
   const extend = (leaseId: string, untilMs: number): void => {
     expiries.set(leaseId, Math.max(untilMs, expiries.get(leaseId) ?? -Infinity));
@@ -262,7 +262,7 @@ function earliestEnds({ promises, operations, faults }: History): Ends {
   const ask = (name: string, atMs: number): void => {
     askedAtMs.set(name, Math.min(atMs, askedAtMs.get(name) ?? Infinity));
   };
-  for (const { leaseId, expiresAtMs } of promises) extend(leaseId, expiresAtMs - MAPPING_MS);
+  for (const [leaseId, expiresAtMs] of expiries) expiries.set(leaseId, expiresAtMs - MAPPING_MS);
   for (const operation of operations) {
     const { answer, kind, calledAtMs } = operation;
     if (kind === 'renew' && answer.outcome === 'renewed') {

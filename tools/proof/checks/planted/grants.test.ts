@@ -109,6 +109,11 @@ describe('the judge of grants', () => {
 
     expect(found({ events, promises: [{ ...promise, expiresAtMs: 900 }] })).toEqual(['I11']);
     expect(found({ events, promises: [{ ...promise, expiresAtMs: 290 }] })).toEqual([]);
+    const later = { ...promise, seenAtMs: 30, expiresAtMs: 290 };
+    const back = [fault(25, 7_000, { name: 'F7' })];
+    expect(
+      found({ events, promises: [{ ...promise, expiresAtMs: 900 }, later], faults: back }),
+    ).toEqual([]);
     const faults = [fault(200, 7_200, { name: 'F7b' })];
     expect(found({ events, promises: [{ ...promise, expiresAtMs: 900 }], faults })).toEqual([]);
   });
