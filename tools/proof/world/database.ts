@@ -92,8 +92,8 @@ function control(
  * created again from their text.
  */
 async function prepare(pool: pg.Pool): Promise<void> {
-  await pool.query(`create table public.${SINK} (entries text[] not null)`);
-  await pool.query(`insert into public.${SINK} values ('{}')`);
+  await pool.query(`create table ${SINK} (entries text[] not null)`);
+  await pool.query(`insert into ${SINK} values ('{}')`);
   const { rows } = await pool.query<{ text: string }>(
     `select pg_get_functiondef(oid) as text from pg_proc
      where pronamespace = 'leasehold'::regnamespace`,

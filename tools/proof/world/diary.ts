@@ -87,7 +87,8 @@ export class DiaryReader {
 }
 
 function isDone(line: Line): boolean {
-  if (line.line === 'held' || line.line === 'write') return true;
+  if (line.line === 'held') return true;
+  if (line.line === 'write') return line.write.outcome !== 'unknown';
   if (line.line !== 'reply') return false;
   return line.answer.outcome !== 'failed' && line.answer.outcome !== 'unknown';
 }

@@ -39,7 +39,7 @@ export async function harvest(seen: Seen): Promise<History> {
     `select ${RESOURCE} as resource, lease_id::text as "leaseId", fencing_token::text as token,
       end_reason is not null or released_at is not null as "isEnded" from leasehold.lease`,
   );
-  const [sink] = await database.query<{ entries: string[] }>(`select entries from public.${SINK}`);
+  const [sink] = await database.query<{ entries: string[] }>(`select entries from ${SINK}`);
   for (const diary of fleet.diaries) diary.read();
   return {
     beganAtMs: seen.beganAtMs,

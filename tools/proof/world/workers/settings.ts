@@ -15,7 +15,8 @@ export interface WorkerSettings {
 
 export const NAMESPACE = 'proof';
 export const PROGRAM = 'witness';
-export const SINK = 'proof_sink';
+/** With its schema: connections of Leasehold search another one. */
+export const SINK = 'public.proof_sink';
 export const KEYS = ['k0', 'k1', 'k2', 'k3', 'k4', 'k5'] as const;
 
 export function leaseResource(key: string): string {

@@ -29,6 +29,10 @@ export async function runUpdater(parts: WorkerParts): Promise<void> {
   const updating = leasehold.defineLease([NAMESPACE], { ttlMs: TTL_MS, waitMs: WAIT_MS });
   const pool = new pg.Pool({ ...connectionOf(settings.databaseUrl), max: 2 });
   pool.on('error', () => undefined);
+  // A connection that is reset in the middle of a transaction fails its next statement.
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined);
+  });
   const core = createLeaseholdCore({ database: pgDatabase(pool), onError: () => undefined });
 
   async function change(query: Query, entry: string): Promise<void> {
