@@ -147,7 +147,7 @@ function serve(
     return;
   }
   deps.guard.known(request.socket);
-  const face = new SocketFace(socket, use);
+  const face = new SocketFace(socket, request.socket, use);
   const kept = keepSocket(socket, deps.clock);
   const life = (signal: AbortSignal): CallerConnection => ({
     ...kept,
