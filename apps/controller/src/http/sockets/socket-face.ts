@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events';
 import type { Writable } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
-import type { ScheduledConnection, WireCall } from '../inbox.ts';
+import type { ScheduledConnection, WireCall } from '../calls/inbox.ts';
 import { STALL_MS_MAX } from './slow-readers.ts';
 
 const EMPTY = Buffer.alloc(0);
