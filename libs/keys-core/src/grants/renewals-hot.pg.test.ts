@@ -4,9 +4,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { granted, openKernel, renewalOf } from '../testing/kernel-fixture.ts';
 
 const GRANTS = 200;
-const ROUNDS = 8;
+const ROUNDS = 4;
 /** Each call renews one row of so many, as holders do: some on every page, and all in turn. */
-const CALLS_PER_ROUND = 20;
+const CALLS_PER_ROUND = 5;
 
 test('renewals stay HOT at the fillfactor that is shipped: they write no indexed column, and find room on their page', async () => {
   // A cluster of its own: a transaction in any database keeps old versions, and so takes the room.
@@ -38,5 +38,5 @@ test('renewals stay HOT at the fillfactor that is shipped: they write no indexed
   const [{ all, hot, fillfactor }] = rows as [(typeof rows)[number]];
   expect(fillfactor).toContain('fillfactor=70');
   expect(all).toBe(GRANTS * ROUNDS);
-  expect(hot / all).toBeGreaterThanOrEqual(0.9);
+  expect(hot / all).toBeGreaterThanOrEqual(0.99);
 });
