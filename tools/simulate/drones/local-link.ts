@@ -15,9 +15,10 @@ import type {
   StopRequest,
   WardenIdentity,
 } from '../../../apps/drone/src/warden/link/protocol.ts';
+import { StartRefused } from '../../../apps/drone/src/warden/warden.ts';
 import type { Process } from '../engine/process.ts';
 import type { World } from '../engine/world.ts';
-import { StartRefused, type WardenHost } from './warden-host.ts';
+import type { Commander, WardenHost } from './warden-host.ts';
 
 const TRAVEL_MS = 0.3;
 const START_MS_MAX = 60_000;
@@ -33,7 +34,7 @@ export interface LocalLinkOptions {
 /** A warden listens and does not reply. */
 export class WardenSilent extends WardenLost {}
 
-export class LocalLink implements WardenLink {
+export class LocalLink implements WardenLink, Commander {
   readonly identity: WardenIdentity;
   readonly #options: LocalLinkOptions;
   readonly #waiting = new Set<(error: Error) => void>();

@@ -1,5 +1,6 @@
-import { StartRefused, Warden } from '../../../apps/drone/src/warden/warden.ts';
+import { Warden } from '../../../apps/drone/src/warden/warden.ts';
 import type {
+  BackendSnapshot,
   IsolationFacts,
   StartRequest,
   WardenIdentity,
@@ -9,7 +10,6 @@ import { Process, type Machine } from '../engine/process.ts';
 import type { Random } from '../engine/random.ts';
 import type { World } from '../engine/world.ts';
 import { BackendProcess } from './backend-process.ts';
-import type { LocalLink } from './local-link.ts';
 
 const TICK_MS = 50;
 /** Preparing a backend's processes may take this long. */
@@ -27,13 +27,19 @@ export interface WardenHostOptions {
   readonly thawedAtMs: () => number | undefined;
 }
 
+/** The connection of an agent that commands the warden. */
+export interface Commander {
+  changed(backend: BackendSnapshot): void;
+  superseded(): void;
+}
+
 /** A process with the product's warden in it, its leash beside it, and the backends below it. */
 export class WardenHost {
   readonly process: Process;
   readonly identity: WardenIdentity;
   readonly warden: Warden;
   /** The connection of the agent in command. */
-  commander: LocalLink | undefined;
+  commander: Commander | undefined;
   readonly backends: BackendProcess[] = [];
   readonly #options: WardenHostOptions;
   #actByMs: number | undefined;
@@ -102,8 +108,6 @@ export class WardenHost {
     });
   }
 }
-
-export { StartRefused };
 
 const ISOLATION: IsolationFacts = {
   ...{ user: 'shared', pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true },

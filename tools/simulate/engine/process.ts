@@ -1,4 +1,4 @@
-import type { Event, World } from './world.ts';
+import type { Event, Owner, World } from './world.ts';
 
 /** 2026, by every wall clock at the start. */
 export const EPOCH_MS = 1_767_225_600_000;
@@ -28,7 +28,7 @@ export class Machine {
 }
 
 /** A process on a machine: it can be paused, killed and started again. */
-export class Process {
+export class Process implements Owner {
   readonly name: string;
   readonly machine: Machine;
   readonly #world: World;
@@ -36,8 +36,6 @@ export class Process {
   incarnation = 0;
   isUp = true;
   #kept: Event[] | undefined;
-  /** Since when it has run without a break. */
-  runningSinceMs = 0;
 
   constructor(world: World, name: string, machine: Machine) {
     this.#world = world;
@@ -70,7 +68,6 @@ export class Process {
     if (kept === undefined) return;
     this.#world.trace(() => `${this.name} continues`);
     this.#kept = undefined;
-    this.runningSinceMs = this.#world.nowMs;
     for (const event of kept) {
       if (event.isCancelled || event.incarnation !== this.incarnation) continue;
       this.#world.in(0, this, () => {
@@ -90,7 +87,6 @@ export class Process {
   start(): void {
     this.#world.trace(() => `${this.name} starts`);
     this.isUp = true;
-    this.runningSinceMs = this.#world.nowMs;
   }
 
   /** Runs a function of this process after a time by its machine's clock. */

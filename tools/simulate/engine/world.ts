@@ -4,14 +4,24 @@
  */
 import TinyQueue from 'tinyqueue';
 import type { PlantName } from '../plants.ts';
-import type { Process } from './process.ts';
 import type { Random } from './random.ts';
+
+/** What events belong to: a process, which may be paused or end. */
+export interface Owner {
+  /** Grows when it ends. */
+  readonly incarnation: number;
+  readonly isPaused: boolean;
+  /** Keeps an event until it continues. */
+  keep(event: Event): void;
+  /** Has something happen after a time by its own clock. */
+  after(localMs: number, happen: () => void): Event;
+}
 
 /** Something that will happen. It belongs to a process as it is now: one that was restarted forgets it. */
 export interface Event {
   readonly atMs: number;
   readonly order: number;
-  readonly process: Process | undefined;
+  readonly process: Owner | undefined;
   readonly incarnation: number;
   readonly happen: () => void;
   isCancelled: boolean;
@@ -44,7 +54,7 @@ export class World {
   #order = 0;
   #violation: Violation | undefined;
   /** The process that runs: timers that its code sets are its own. */
-  current: Process | undefined;
+  current: Owner | undefined;
   /** How many grants were made, for the figures. */
   grantCount = 0;
   /** Whether any code of this world awaits. */
@@ -78,7 +88,7 @@ export class World {
     this.trace(() => `VIOLATION ${promise}: ${detail}`);
   }
 
-  in(delayMs: number, process: Process | undefined, happen: () => void): Event {
+  in(delayMs: number, process: Owner | undefined, happen: () => void): Event {
     const event: Event = {
       atMs: this.#nowMs + Math.max(0, delayMs),
       order: (this.#order += 1),
@@ -92,7 +102,7 @@ export class World {
   }
 
   /** A promise that this process gets after a while; never, if it ends before. */
-  sleep(delayMs: number, process: Process): Promise<void> {
+  sleep(delayMs: number, process: Owner): Promise<void> {
     return new Promise((resolve) => {
       this.in(delayMs, process, resolve);
     });

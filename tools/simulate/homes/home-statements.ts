@@ -140,7 +140,7 @@ function ofMoves(world: World, database: HomeDatabase): Statement[] {
       text: 'with sealed as (',
       run([toId, leaseId]) {
         const grant = leases.past(leaseId as string);
-        // Without a grant of the move's own: the row of whoever holds the key.
+        // Without a grant of the move's own: the row of the one that holds the key.
         const name = grant?.name ?? 'k';
         rowHomes.set(name, toId as string);
         if (grant === undefined) return [];

@@ -174,7 +174,7 @@ class Stage {
     if (homes.length > 1) this.#world.fail('I14 one home per key', homes.join(' and '));
   }
 
-  /** Whoever holds the key has ended. */
+  /** The holder of the key has ended. */
   #release(): void {
     for (const { database } of this.#datacenters) {
       const row = database.leases.read(KEY);

@@ -173,7 +173,7 @@ class Stage {
     }
   }
 
-  /** In quiet times: whoever waits for a free lease gets it soon. */
+  /** In quiet times: a caller that waits for a free lease gets it soon. */
   #check(): void {
     const { nowMs } = this.#world;
     this.#world.in(CHECK_EVERY_MS, undefined, () => this.#check());
