@@ -1,7 +1,8 @@
 import type { LeaseStore } from '../../../libs/keys-core/src/grants/index.ts';
 import { keyText } from '../../../libs/keys-core/src/grants/idempotency/sql/requests.ts';
+import { wakeWaiters } from '../../../libs/keys-core/src/grants/transitions/releasing.ts';
 import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
-import { leaseTopic, type Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
 import { createLeaseService } from '../../../libs/keys-core/src/leases/lease-service.ts';
 import type { LeaseService } from '../../../libs/keys-core/src/leases/lease-types.ts';
 import { createClockWatch } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
@@ -84,9 +85,11 @@ export class Controller {
       },
       hints: {
         on: (topic: string, fn: () => void) => this.#listen(topic, fn),
-        notify: (topic: string) => {
-          this.deliver(topic);
-          tell(this, topic);
+        notify: (...topics: string[]) => {
+          for (const topic of topics) {
+            this.deliver(topic);
+            tell(this, topic);
+          }
         },
       },
       // The model needs nothing else of a store.
@@ -110,15 +113,15 @@ export class Controller {
     const { database } = this.#options;
     const { leases } = database;
     const release: LeaseStore['release'] = async (face, request) => {
-      const freed: { topic?: string } = {};
+      const freed: Parameters<typeof wakeWaiters>[1][] = [];
       const outcome = await this.#carry(() => {
         const resource: Resource | undefined = leases.past(request.leaseId);
         const answer = leases.release(face, request);
         const isFreed = answer === 'released' && resource !== undefined;
-        if (isFreed && database.isAwaited(resource)) freed.topic = leaseTopic(resource);
+        if (isFreed) freed.push({ ...resource, nextTicketId: database.nextTicketId(resource) });
         return Promise.resolve(answer);
       });
-      if (freed.topic !== undefined) store.hints.notify(freed.topic);
+      for (const one of freed) wakeWaiters(store, one);
       return outcome;
     };
     return {

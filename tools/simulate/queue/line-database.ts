@@ -77,9 +77,8 @@ export class LineDatabase {
       .sort((a, b) => a.number - b.number);
   }
 
-  isAwaited(resource: Resource): boolean {
-    const key = resourceKey(resource);
-    return [...this.tickets.values()].some((ticket) => resourceKey(ticket) === key);
+  nextTicketId(resource: Resource): string | null {
+    return this.live(resource)[0]?.ticketId ?? null;
   }
 
   grant(request: GrantRequest, requestKey: string, belief: ClockBelief): GrantOutcome {

@@ -164,7 +164,7 @@ function ofReleasing(database: LineDatabase): Statement[] {
   const { leases } = database;
   return [
     {
-      text: 'as "isAwaited" from judged j',
+      text: 'as "nextTicketId" from judged j',
       run(values) {
         const [ids, tokens, principals] = lists(values);
         const [leaseId, fencingToken] = [at_(ids, 0), at_(tokens, 0)];
@@ -172,8 +172,8 @@ function ofReleasing(database: LineDatabase): Statement[] {
         if (grant === undefined || leases.newestId(grant) !== leaseId) return [];
         const principal = at_(principals, 0);
         const outcome = leases.release('lease', { leaseId, fencingToken, principal });
-        const isAwaited = outcome === 'released' && database.isAwaited(grant);
-        return [{ ...grant, outcome, tag: '', heldMs: 0, isAwaited }];
+        const nextTicketId = outcome === 'released' ? database.nextTicketId(grant) : null;
+        return [{ ...grant, outcome, tag: '', heldMs: 0, nextTicketId }];
       },
     },
     { text: "else coalesce(e.end, 'superseded')", run: () => [] },

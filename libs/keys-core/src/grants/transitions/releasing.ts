@@ -98,7 +98,10 @@ export async function releaseAlone(
  * Wakes the first in line for a released lease. The others are told, too, because its caller may be dead;
  * they look a little later. Sends nothing if nobody waits.
  */
-export function wakeWaiters(store: Pick<KernelStore, 'hints'>, released: Released): void {
+export function wakeWaiters(
+  store: Pick<KernelStore, 'hints'>,
+  released: Pick<Released, 'namespace' | 'name' | 'nextTicketId'>,
+): void {
   if (released.nextTicketId === null) return;
   store.hints.notify(turnTopic(released.nextTicketId), othersTurnTopic(released));
 }
