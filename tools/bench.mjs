@@ -52,7 +52,6 @@ await build({
     'etcd3',
   ],
   banner: { js: BANNER },
-  keepNames: true,
   logLevel: 'warning',
 });
 

@@ -56,7 +56,6 @@ const { outputFiles } = await build({
   // Stack traces name the source; its text is in the repository.
   sourcemap: 'linked',
   sourcesContent: false,
-  keepNames: true,
   legalComments: 'none',
   logLevel: 'warning',
 });

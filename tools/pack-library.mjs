@@ -54,7 +54,6 @@ async function packLibrary(folder, madeOf) {
     conditions: [CONDITION, 'module'],
     external: [...Object.keys(dependencies), ...Object.keys(peers)],
     sourcemap: 'linked',
-    keepNames: true,
     legalComments: 'none',
     logLevel: 'warning',
   });

@@ -52,20 +52,20 @@ test.describe('a hundred thousand keys', () => {
     await context.close();
   });
 
-  /** The best of several times: other work of the machine only makes a time longer. */
+  /** The median of several times: the best of them would hide a page that is slow more often than not. */
   async function measure(
     page: Page,
     keysCount: number,
   ): Promise<Record<'listMs' | 'usableMs' | 'pageMs', number>> {
-    const best = (what: string, times: readonly number[]): number => {
+    const median = (what: string, times: readonly number[]): number => {
       console.log(`${what} at ${String(keysCount)}: ${times.join(', ')} ms`);
-      return Math.min(...times);
+      return [...times].sort((a, b) => a - b)[times.length >> 1] ?? Infinity;
     };
     const lists: Record<string, number> = {};
     for (const sort of ['name', 'grantedAt', 'expiresAt'] as const) {
       const asked = { sort, direction: 'asc', limit: 100 } as const;
       const took = await timesOf(() => large.api('viewer').keys.list.query(asked));
-      lists[sort] = best(`keys.list by ${sort}`, took);
+      lists[sort] = median(`keys.list by ${sort}`, took);
     }
     const usable = await timesOf(async () => {
       await page.goto('/keys', { waitUntil: 'commit' });
@@ -84,8 +84,8 @@ test.describe('a hundred thousand keys', () => {
     expect(seen.size).toBe(ROUNDS);
     return {
       listMs: lists['name'] ?? Infinity,
-      usableMs: best('keys usable', usable),
-      pageMs: best('next pages', pages),
+      usableMs: median('keys usable', usable),
+      pageMs: median('next pages', pages),
     };
   }
 });

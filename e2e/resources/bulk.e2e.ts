@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { holdLease, tableOf, untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
 
+/** A bulk action carries out four acts at a time. */
+const TWICE_THE_LANES = 8;
+
 test.describe('bulk actions', () => {
   test('show and count what was selected, are followed to their end, and name what failed', async ({
     pageAs,
@@ -48,5 +51,50 @@ test.describe('bulk actions', () => {
         .leases.get.query({ namespace: ['e2e', 'jobs'], key: name });
       expect(found?.phase).not.toBe('held');
     }
+  });
+
+  test('one that is aborted begins no further act, and what it had not begun stays held', async ({
+    pageAs,
+    stack,
+  }) => {
+    const stem = `aborted-${randomUUID().slice(0, 6)}`;
+    const keys = Array.from({ length: TWICE_THE_LANES }, (_, index) => `${stem}-${String(index)}`);
+    for (const key of keys) await holdLease(stack, { key, holder: 'batch-worker' });
+    const page = await pageAs('operator');
+    await page.goto(`/leases?q=namespace:e2e.jobs ${stem}`);
+    await untilLive(page);
+    const { row } = tableOf(page, 'leases');
+    for (const key of keys) await row(key).getByRole('checkbox').check();
+    const selection = page.getByRole('region', { name: 'Selection' });
+    await selection.getByRole('button', { name: 'Revoke', exact: true }).click();
+    const title = `Revoke ${String(keys.length)} leases`;
+    const dialog = page.getByRole('dialog', { name: title });
+    await dialog.getByText('Force: end them now').click();
+    await dialog.getByLabel(/^Reason/).fill('The wrong batch');
+    await dialog.getByLabel(/^To continue, type/).fill(String(keys.length));
+
+    // The acts that are under way wait for their rows: none can end before the abort.
+    const locked = await stack.sql.connect();
+    const panel = page.getByRole('region', { name: 'Bulk action' });
+    try {
+      await locked.query('begin');
+      const rows = 'select from leasehold.lease where starts_with(name, $1) for no key update';
+      await locked.query(rows, [stem]);
+      await dialog.getByRole('button', { name: title }).click();
+      await panel.getByRole('button', { name: 'Abort' }).click();
+      const aborted = `select from leasehold.bulk where reason = $1 and state = 'aborted'`;
+      await expect
+        .poll(async () => (await stack.sql.query(aborted, ['The wrong batch'])).rowCount)
+        .toBe(1);
+    } finally {
+      await locked.query('rollback');
+      locked.release();
+    }
+
+    await expect(panel.getByRole('status')).toHaveText(/^aborted, \d+ of 8 revoked/);
+    const { items } = await stack
+      .api('viewer')
+      .leases.list.query({ namespace: ['e2e', 'jobs'], prefix: stem, phase: 'held' });
+    expect(items.length).toBeGreaterThanOrEqual(keys.length / 2);
   });
 });

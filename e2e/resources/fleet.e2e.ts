@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { DRONE_ID } from '../fixtures/stack.ts';
 import { actWithReason, openRoom, tableOf, untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
@@ -22,6 +23,37 @@ test.describe('drones and backends', () => {
     // Backends of the drone are "Ready" too: what ends is "Draining".
     await expect(page.getByText('Draining', { exact: true })).toHaveCount(0);
     await openRoom(stack, 'somewhere');
+  });
+
+  test('a drone is marked as lost once its id was typed, and gets nothing from then on', async ({
+    pageAs,
+    stack,
+  }) => {
+    const droneId = `drone-gone-${randomUUID().slice(0, 6)}`;
+    await stack.sql.query(
+      `insert into leasehold.drone
+       select r.* from leasehold.drone d, jsonb_populate_record(d, jsonb_build_object('id', $1::text)) r
+       where d.id = $2`,
+      [droneId, DRONE_ID],
+    );
+    const page = await pageAs('operator');
+    await page.goto(`/drones/detail?id=${droneId}`);
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Mark lost', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: `Mark lost: ${droneId}` });
+    await dialog.getByLabel(/^Reason/).fill('Burnt down');
+    const act = dialog.getByRole('button', { name: 'Mark lost' });
+    await expect(act).toBeDisabled();
+    await dialog.getByLabel(/^To continue, type/).fill(droneId);
+    await act.click();
+
+    await expect(page.getByText('Lost', { exact: true }).first()).toBeVisible();
+    const drone = await stack.api('viewer').drones.get.query({ droneId });
+    expect(drone.status).toBe('lost');
+    const { items } = await stack
+      .api('operator')
+      .audit.list.query({ resource: `drone:${droneId}` });
+    expect(items).toMatchObject([{ action: 'drones.markLost', reason: 'Burnt down' }]);
   });
 
   test('a backend shows the states that it has been in', async ({ pageAs, stack }) => {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Locator, Page } from '@playwright/test';
 import {
   actWithReason,
@@ -19,6 +20,14 @@ async function openPage(page: Page, room: Room): Promise<void> {
   await page.goto(room.path);
   await page.getByRole('heading', { level: 1, name: room.name }).waitFor();
   await untilLive(page);
+}
+
+/** The file that the menu of exports makes the browser load. */
+async function exported(page: Page, format: 'CSV' | 'JSON'): Promise<string> {
+  await page.getByRole('button', { name: 'Export', exact: true }).click();
+  const loading = page.waitForEvent('download');
+  await page.getByRole('menuitem', { name: format }).click();
+  return readFile(await (await loading).path(), 'utf8');
 }
 
 // Dialogs and the ladder also work while they move, as most people see them.
@@ -98,6 +107,50 @@ test.describe('keys', () => {
     const next = await connectRoom(stack, room.name);
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(room.fencingToken));
     await expect(page.getByText(next.fencingToken).first()).toBeVisible();
+  });
+
+  test('an abandoned key is free before its backend is gone, after a warning', async ({
+    pageAs,
+    stack,
+  }) => {
+    const room = await openRoom(stack, 'abandoned');
+    const page = await pageAs('operator');
+    await openPage(page, room);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Force: end it now').click();
+    await dialog.getByLabel(/^Abandon the backend/).check();
+    await expect(dialog).toContainText('Two backends may run for this key at once.');
+
+    // A drone that does not answer: its backend lives on.
+    stack.drone.signal('SIGSTOP');
+    try {
+      const input = { reason: 'The machine is gone', typed: room.name };
+      await actWithReason(page, { ...input, label: 'Revoke by force' });
+      await expect(dialog).toBeHidden();
+      const { name, namespace } = room;
+      const key = await stack.api('viewer').keys.get.query({ name, namespace });
+      expect(key?.phase).toBe('free');
+      expect(await isAnswering(room)).toBe(true);
+    } finally {
+      stack.drone.signal('SIGCONT');
+    }
+    await expect.poll(() => isAnswering(room)).toBe(false);
+  });
+
+  test('a search is exported, and nothing beside it', async ({ pageAs, stack }) => {
+    const room = await openRoom(stack, 'exported');
+    await openRoom(stack, 'left-out');
+    const page = await pageAs('viewer');
+    await page.goto(`/keys?q=namespace:e2e.rooms ${room.name}`);
+    await untilLive(page);
+
+    const csv = await exported(page, 'CSV');
+    const json = JSON.parse(await exported(page, 'JSON')) as { name: string }[];
+
+    expect(csv.trim().split(/\r?\n/)).toHaveLength(2);
+    expect(csv).toContain(`,${room.fencingToken}`);
+    expect(json).toMatchObject([{ name: room.name, fencingToken: room.fencingToken }]);
   });
 
   test('an action is in the audit, with its reason', async ({ pageAs, stack }) => {

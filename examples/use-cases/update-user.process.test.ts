@@ -5,20 +5,27 @@ import { createLeasehold, LeaseRevoked, type Leasehold } from '@leasehold/client
 import {
   createTestDatabase,
   startControllerProcess,
+  startProcess,
   waitUntil,
   type ControllerProcess,
+  type TestProcess,
 } from '@leasehold/testing';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { Fenced, FencedAccount } from './fencing/fenced-account.ts';
 import { aGate } from './testing/service.ts';
+import { usersTable } from './testing/users-table.ts';
 import { createUserModule, type Users } from './update-user.ts';
+
+const UPDATING = ['module', 'user', 'update'];
+const VISITOR = path.join(import.meta.dirname, 'testing', 'visitor.ts');
 
 let home: string;
 let controller: ControllerProcess;
 let token: string;
 let adminToken: string;
+let usersUrl: string;
 let users: pg.Pool;
+let table: Users;
 const endings: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
@@ -30,7 +37,9 @@ beforeAll(async () => {
   ) as Record<string, string>;
   token = credentials['client'] ?? '';
   adminToken = credentials['admin'] ?? '';
-  users = new pg.Pool({ connectionString: (await createTestDatabase()).url });
+  usersUrl = (await createTestDatabase()).url;
+  users = new pg.Pool({ connectionString: usersUrl });
+  table = usersTable(users);
   await users.query(
     await readFile(path.join(import.meta.dirname, 'fencing', 'fenced-account.sql'), 'utf8'),
   );
@@ -46,32 +55,23 @@ afterAll(async () => {
   for (const end of endings) await end();
 });
 
-/** A process of the service: a client of its own. */
+/** A process of the service, from its source. */
+async function startVisitor(name: string, args: readonly string[]): Promise<TestProcess> {
+  const visitor = await startProcess({
+    name,
+    args: ['--conditions=@leasehold/source', '--import', 'tsx', VISITOR, ...args],
+    env: {},
+  });
+  onTestFinished(() => visitor.kill());
+  return visitor;
+}
+
+/** Another client in this process. */
 function connect(clientName: string, as = token): Leasehold {
   const leasehold = createLeasehold({ url: controller.url, token: as, clientName });
   onTestFinished(() => leasehold.close());
   return leasehold;
 }
-
-/** Users in a database of the service's own, fenced. */
-const table: Users = {
-  async read(userId) {
-    const { rows } = await users.query<{ balance: string }>(
-      'select balance from account where id = $1',
-      [userId],
-    );
-    return { visits: Number(rows[0]?.balance) };
-  },
-  async write(userId, { visits }, fencingToken) {
-    try {
-      await new FencedAccount(users, userId, fencingToken).write(BigInt(visits));
-      return true;
-    } catch (error) {
-      if (error instanceof Fenced) return false;
-      throw error;
-    }
-  },
-};
 
 async function aUser(userId: string): Promise<void> {
   await users.query('insert into account values ($1, 0)', [userId]);
@@ -80,14 +80,24 @@ async function aUser(userId: string): Promise<void> {
 describe('a module', () => {
   test('C1 I9 updates of one user in two processes happen one after the other: none is lost', async () => {
     await aUser('u1');
-    const one = createUserModule(connect('one'), table);
-    const two = createUserModule(connect('two'), table);
-
-    const visits = await Promise.all(
-      Array.from({ length: 12 }, (_, index) => (index % 2 === 0 ? one : two).visit('u1')),
+    const args = [controller.url, token, usersUrl, 'u1', '6'];
+    const processes = await Promise.all(['one', 'two'].map((name) => startVisitor(name, args)));
+    const gate = await connect('gate').defineLease(UPDATING).acquire('u1');
+    for (const each of processes) each.signal('SIGUSR2');
+    // All updates are under way in both before the first can happen.
+    const operator = connect('operator', adminToken);
+    const scope = { namespace: UPDATING, key: 'u1' };
+    await waitUntil(
+      async () => (await operator.api.leases.waiters.query(scope)).items.length === 12,
     );
 
-    expect(visits.sort((a, b) => a - b)).toEqual(
+    await gate.release();
+    const codes = await Promise.all(processes.map(({ exited }) => exited));
+
+    const visits = processes.map((each) => JSON.parse(each.log()) as number[]);
+    expect(codes).toEqual([0, 0]);
+    expect(visits.map(({ length }) => length)).toEqual([6, 6]);
+    expect(visits.flat().sort((a, b) => a - b)).toEqual(
       Array.from({ length: 12 }, (_, index) => index + 1),
     );
   });
@@ -104,10 +114,9 @@ describe('a module', () => {
       const { items } = await operator.api.leases.declared.query({});
       return items.some(({ namespace }) => namespace === 'module.user.update');
     });
-    expect(
-      (await operator.api.leases.get.query({ namespace: ['module', 'user', 'update'], key: 'u2' }))
-        ?.phase,
-    ).toBe('free');
+    expect((await operator.api.leases.get.query({ namespace: UPDATING, key: 'u2' }))?.phase).toBe(
+      'free',
+    );
   });
 
   test('I15 a verb whose lease is revoked is cancelled and writes nothing', async () => {
@@ -127,7 +136,7 @@ describe('a module', () => {
     verb.catch(() => undefined);
     await reading.opened;
     const operator = connect('operator', adminToken);
-    const scope = { namespace: ['module', 'user', 'update'], key: 'u3' };
+    const scope = { namespace: UPDATING, key: 'u3' };
     const held = await operator.api.leases.get.query(scope);
 
     await operator.api.leases.revoke.mutate({

@@ -70,7 +70,7 @@ async function firstWord(name: string, program: string): Promise<string | undefi
   );
 }
 
-describe('H-restore a copy of the data folder that is put back while a backend lives', () => {
+describe('C17 H-restore a copy of the data folder that is put back while a backend lives', () => {
   let former: Answer;
   const programs = ['one', 'two'] as const;
   let program: (typeof programs)[number];

@@ -33,6 +33,12 @@ describe('configuration', () => {
     });
   });
 
+  test('an environment is leased for the time that is configured', () => {
+    const config = readConfig({ LEASEHOLD_ENVIRONMENT_LEASE_MS: '45000' });
+
+    expect(config.environmentLeaseMs).toBe(45_000);
+  });
+
   test('a variable that is set to nothing counts as not set', () => {
     expect(readConfig({ LEASEHOLD_PORT: '', DATABASE_URL: '' })).toEqual(readConfig({}));
   });

@@ -11,6 +11,40 @@ export function sharedController(): AbortController {
   return controller;
 }
 
+type Follower = (reason: unknown) => void;
+
+/** Those that follow a signal through its one listener. */
+const followersOf = new WeakMap<AbortSignal, Set<Follower>>();
+
+/**
+ * Calls `fn` with the reason when the signal aborts, or at once. Any number of calls may follow a signal:
+ * it has one listener for all of them, because a signal compares a new listener with all that it has.
+ * @returns a function that ends it.
+ */
+export function onAbort(signal: AbortSignal, fn: Follower): () => void {
+  if (signal.aborted) {
+    fn(signal.reason);
+    return () => undefined;
+  }
+  let followers = followersOf.get(signal);
+  if (followers === undefined) {
+    followers = new Set();
+    followersOf.set(signal, followers);
+    // Others may listen to it as well.
+    setMaxListeners(0, signal);
+  }
+  const all = followers;
+  if (all.size === 0) signal.addEventListener('abort', abortFollowers);
+  all.add(fn);
+  return () => {
+    if (all.delete(fn) && all.size === 0) signal.removeEventListener('abort', abortFollowers);
+  };
+}
+
+function abortFollowers(this: AbortSignal): void {
+  for (const follower of followersOf.get(this) ?? []) follower(this.reason);
+}
+
 export interface LinkedSignal extends Disposable {
   /** Undefined where none was given. */
   readonly signal: AbortSignal | undefined;

@@ -16,6 +16,7 @@ export {
   type DroneProcess,
   type DroneProcessOptions,
 } from './leasehold-processes.ts';
+export { quickestMs } from './quickest.ts';
 export { repetitions } from './repetitions.ts';
 export { createSmallDisk, type SmallDisk } from './postgres/small-disk.ts';
 export type { TestDatabase } from './postgres/template-copy.ts';

@@ -35,10 +35,16 @@ export interface CliController {
 }
 
 /** Starts a controller on a database of its own. The caller that starts it closes it. */
-export async function startCliController(): Promise<CliController> {
+export async function startCliController(
+  controllerEnv: Readonly<Record<string, string>> = {},
+): Promise<CliController> {
   const home = await mkdtemp(join(tmpdir(), 'leasehold-cli-'));
   const database = await createTestDatabase();
-  const controller = await startControllerProcess({ databaseUrl: database.url, home });
+  const controller = await startControllerProcess({
+    databaseUrl: database.url,
+    home,
+    env: controllerEnv,
+  });
   const proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
   const credentials = JSON.parse(await readFile(join(home, 'credentials.json'), 'utf8')) as {
     admin: string;

@@ -22,11 +22,15 @@ export class FairQueue<Item> {
     this.#size += 1;
   }
 
-  /** The next item, of the first principal in turn that may be served; undefined if no such one waits. */
-  shift(mayServe: (principal: string) => boolean = () => true): Item | undefined {
+  /**
+   * The next item, of the first principal in turn whose first item may be served; undefined if no such one
+   * waits.
+   */
+  shift(mayServe?: (principal: string, item: Item) => boolean): Item | undefined {
     for (const [principal, waiting] of this.#byPrincipal) {
-      if (!mayServe(principal)) continue;
-      const item = waiting.shift();
+      const [item] = waiting;
+      if (item === undefined || mayServe?.(principal, item) === false) continue;
+      waiting.shift();
       // To the end of the order, or out of it.
       this.#byPrincipal.delete(principal);
       if (waiting.length > 0) this.#byPrincipal.set(principal, waiting);

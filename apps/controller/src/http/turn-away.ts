@@ -1,7 +1,7 @@
 import { describeError } from '@leasehold/api';
 import { jsonOf } from '@leasehold/service-kit';
 import type { RawData, WebSocket } from 'ws';
-import type { WireCall } from './inbox.ts';
+import type { WireCall } from './calls/inbox.ts';
 import { textOf } from './sockets/socket-door.ts';
 import { SocketFace } from './sockets/socket-face.ts';
 import { endSocket, TOKEN_ENDED } from './sockets/socket-keeper.ts';

@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  ENVIRONMENT_LEASE_MS,
+  openTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 import { mutate, query } from '../testing/wire.ts';
 import { ageLease, refOf, type WireLease } from '../testing/wire-leases.ts';
 
@@ -36,12 +40,17 @@ describe('environments on the wire', () => {
       lease: {
         namespace: ['team'],
         key: name,
-        deadlines: { loseAtMs: expect.closeTo(1_050_000, -3) as number },
+        deadlines: { loseAtMs: expect.closeTo(1_075_000, -3) as number },
       },
     });
     expect(
       await query(on, 'environments.get', { secret, input: { environment: ['team', name] } }),
-    ).toMatchObject({ phase: 'held', action: 'deploy', holder: 'host-1', ttlMs: 60_000 });
+    ).toMatchObject({
+      phase: 'held',
+      action: 'deploy',
+      holder: 'host-1',
+      ttlMs: ENVIRONMENT_LEASE_MS,
+    });
   });
 
   test('C30 a held one is refused with who holds it, since when, what for and why', async () => {
@@ -106,7 +115,7 @@ describe('environments on the wire', () => {
 
     expect(renewed).toMatchObject({
       results: [
-        { outcome: 'renewed', deadlines: { loseAtMs: expect.closeTo(2_050_000, -3) as number } },
+        { outcome: 'renewed', deadlines: { loseAtMs: expect.closeTo(2_075_000, -3) as number } },
       ],
     });
     expect(undone).toEqual({ outcome: 'released' });

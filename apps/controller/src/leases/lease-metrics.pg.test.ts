@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { metric } from '../testing/metric.ts';
-import { startTestController } from '../testing/test-controller.ts';
+import { ENVIRONMENT_LEASE_MS, startTestController } from '../testing/test-controller.ts';
 import { mutate } from '../testing/wire.ts';
 import {
   acquireLease,
@@ -44,7 +44,7 @@ describe('metrics of leases', () => {
     await ageLease(on, lease.leaseId, 20_000);
     await mutate(on, 'environments.release', { secret, input: refOf(lease) });
     const last = (await tryAcquire('deploy')) as { lease: WireLease };
-    await ageLease(on, last.lease.leaseId, 60_000);
+    await ageLease(on, last.lease.leaseId, ENVIRONMENT_LEASE_MS);
     await tryAcquire('verify');
 
     const of = (outcome: string, status: string, action: string): Promise<number> =>

@@ -41,6 +41,9 @@ interface TestControllerOptions {
   readonly fairUse?: FairUseConfig;
 }
 
+/** Not the default, so that it shows where the configured time counts. */
+export const ENVIRONMENT_LEASE_MS = 90_000;
+
 /** The closing controllers of tests that are over. */
 const closing: Promise<unknown>[] = [];
 
@@ -82,7 +85,7 @@ export async function openTestController(
       datacenters: options.datacenters,
       ladder: KEY_LADDERS.fast,
       heartbeatMs: HEARTBEAT_MS.fast,
-      environmentLeaseMs: 60_000,
+      environmentLeaseMs: ENVIRONMENT_LEASE_MS,
       retentionDays: 30,
       logLevel: 'silent',
       signIn: { ...SIGN_IN_DEFAULTS, ...options.signIn },

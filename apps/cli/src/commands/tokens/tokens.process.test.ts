@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCommand, type Ended } from '../../testing/command-line.ts';
 import { startCliController, type CliController } from '../../testing/cli-controller.ts';
 
 let cli: CliController;
@@ -29,4 +30,27 @@ test('tokens create names the limits that exist when one is unknown', async () =
 
   expect(exitCode).toBe(2);
   expect(stderr).toContain('callsPerSecond');
+});
+
+test('tokens create prints a secret that works, ls lists its token without it, and revoke ends it', async () => {
+  const created = await cli.run(
+    ...['tokens', 'create', 'reader', '--role', 'viewer', '--expires', '2099-01-01T00:00:00Z'],
+  );
+  const [, secret = '', tokenId = ''] =
+    /^(lh_\S+)\n[^]*`leasehold tokens revoke (\S+)` ends it/u.exec(created.stdout) ?? [];
+  const listAs = (): Promise<Ended> =>
+    runCommand(['keys', 'ls', '--all'], { ...cli.env, LEASEHOLD_TOKEN: secret });
+
+  const before = await listAs();
+  const list = await cli.run('tokens', 'ls');
+  const revoked = await cli.run('tokens', 'revoke', tokenId, '--reason', 'leaked');
+  const again = await cli.run('tokens', 'revoke', tokenId);
+  const after = await listAs();
+
+  expect(before).toMatchObject({ exitCode: 0, stdout: 'No keys.\n' });
+  expect(list.stdout).toMatch(new RegExp(`^${tokenId} +reader +viewer .*2099-01-01`, 'mu'));
+  expect(list.stdout).not.toContain(secret);
+  expect(revoked.stdout).toBe(`${tokenId} is revoked.\n`);
+  expect(again.stdout).toBe(`Nothing changed: ${tokenId} was not valid.\n`);
+  expect(after.exitCode).toBe(1);
 });

@@ -1,9 +1,10 @@
 import { describeError, errorShape } from '@leasehold/api';
 import type { LeaseError } from '@leasehold/keys-core';
 import { EventEmitter } from 'node:events';
+import type { Writable } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
-import type { ScheduledConnection, WireCall } from '../inbox.ts';
+import type { ScheduledConnection, WireCall } from '../calls/inbox.ts';
 import { STALL_MS_MAX } from './slow-readers.ts';
 
 const EMPTY = Buffer.alloc(0);
@@ -17,14 +18,18 @@ const LOOK_EVERY_MS = 5_000;
 export class SocketFace extends EventEmitter implements ScheduledConnection {
   readonly use: PrincipalUse;
   readonly #socket: WebSocket;
+  readonly #network: Pick<Writable, 'cork' | 'uncork'>;
+  #isGathering = false;
   #unread = new Set<() => void>();
   /** How many answers have been taken since the last check. */
   #takenCount = 0;
 
-  constructor(socket: WebSocket, use: PrincipalUse) {
+  /** @param network what the socket writes to. */
+  constructor(socket: WebSocket, network: Pick<Writable, 'cork' | 'uncork'>, use: PrincipalUse) {
     super();
     this.use = use;
     this.#socket = socket;
+    this.#network = network;
     const stall = setInterval(() => this.#endIfStalled(), LOOK_EVERY_MS);
     stall.unref();
     socket.once('close', () => {
@@ -48,9 +53,24 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   send(data: string): void {
     const read = this.use.sent(data.length);
     this.#unread.add(read);
+    this.#gather();
     this.#socket.send(data, () => {
       this.#takenCount += 1;
       if (this.#unread.delete(read)) read();
+    });
+  }
+
+  /**
+   * The answers that one statement brings, or one turn of the scheduler refuses, leave with one call of the
+   * system, which costs as much as all else that an answer takes.
+   */
+  #gather(): void {
+    if (this.#isGathering) return;
+    this.#isGathering = true;
+    this.#network.cork();
+    process.nextTick(() => {
+      this.#isGathering = false;
+      this.#network.uncork();
     });
   }
 

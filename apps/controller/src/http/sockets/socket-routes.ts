@@ -8,9 +8,9 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import type { StreamPacer } from '../../fair-use/stream-pacer.ts';
-import { createCallScheduler, type CallScheduler } from '../call-scheduler.ts';
+import { createCallScheduler, type CallScheduler } from '../calls/call-scheduler.ts';
 import type { ConnectionGuard } from './connection-guard.ts';
-import { createGrantingGate } from '../granting-gate.ts';
+import { createGrantingGate } from '../calls/granting-gate.ts';
 import type { FailureLog } from '../error-replies.ts';
 import { followAccess, type FollowedConnections } from './followed-connections.ts';
 import {
@@ -60,7 +60,7 @@ export function mountSockets(
   const gate = createGrantingGate({
     nowMs: deps.nowMs,
     isPressed: deps.isPressed,
-    after: (ms, look) => setTimeout(look, ms).unref(),
+    after: (ms, look) => (ms === 0 ? setImmediate(look) : setTimeout(look, ms).unref()),
     onRefusal: ({ use }) => deps.onOverload(use.role),
   });
   const scheduler = createCallScheduler(deps.nowMs, gate);
@@ -147,7 +147,7 @@ function serve(
     return;
   }
   deps.guard.known(request.socket);
-  const face = new SocketFace(socket, use);
+  const face = new SocketFace(socket, request.socket, use);
   const kept = keepSocket(socket, deps.clock);
   const life = (signal: AbortSignal): CallerConnection => ({
     ...kept,

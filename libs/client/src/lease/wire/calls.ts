@@ -1,5 +1,4 @@
 /** How calls are limited in time, and retried. */
-import { setMaxListeners } from 'node:events';
 import { backoffMs } from '@leasehold/keys-core';
 import {
   callErrorOf,
@@ -8,7 +7,7 @@ import {
   OutcomeUnknownError,
 } from '../../transport/call-errors.ts';
 import { pause, type Machine } from '../../machine.ts';
-import { Ending } from '../../signals.ts';
+import { Ending, onAbort } from '../../signals.ts';
 
 const RETRY_FIRST_MS = 50;
 const RETRY_MS_MAX = 2_000;
@@ -49,11 +48,7 @@ export async function callWithin<T>(
 ): Promise<T> {
   const { signal } = bounds;
   const ending = new Ending();
-  const follow = (): void => ending.end(signal?.reason);
-  if (signal?.aborted === true) follow();
-  // A signal may be given to any number of calls.
-  if (signal !== undefined) setMaxListeners(0, signal);
-  signal?.addEventListener('abort', follow, { once: true });
+  const unfollow = signal && onAbort(signal, (reason) => ending.end(reason));
   const cancel = clock.at(clock.nowMs() + bounds.ms, () => ending.end(new OutcomeUnknownError()));
   try {
     return await new Promise<T>((resolve, reject) => {
@@ -64,7 +59,7 @@ export async function callWithin<T>(
     throw callErrorOf(error);
   } finally {
     cancel();
-    signal?.removeEventListener('abort', follow);
+    unfollow?.();
   }
 }
 

@@ -25,6 +25,32 @@ describe('outbox', () => {
     expect(after?.actions[0]).toMatchObject({ kind: 'terminate', backendId: 'a' });
   });
 
+  test('P-14 what one read cannot hold is not lost: the rest follows as the first are acknowledged', async () => {
+    const { store } = await openKernel();
+    const drone = await aDrone(store.general);
+    const BACKENDS = 600;
+    await store.general.$queryRaw`
+      insert into backend_action (backend_id, drone_id, kind, payload)
+      select 'bk-' || n, ${drone.droneId}, 'terminate', '{}'::jsonb
+      from generate_series(1, ${BACKENDS}::int) n order by n returning id`;
+
+    const reads: string[][] = [];
+    for (;;) {
+      const [outbox] = await readOutboxes(store.general, [drone.droneId]);
+      const actions = outbox?.actions ?? [];
+      if (actions.length === 0) break;
+      reads.push(actions.map(({ backendId }) => backendId));
+      for (const { actionId } of actions) {
+        await acknowledgeAction(store.general, { ...drone, actionId });
+      }
+    }
+
+    expect(reads.length).toBeGreaterThan(1);
+    expect(reads.flat()).toEqual(
+      Array.from({ length: BACKENDS }, (_, index) => `bk-${String(index + 1)}`),
+    );
+  });
+
   test('returns every registered drone with its newest session, and no other', async () => {
     const { store } = await openKernel();
     const one = await aDrone(store.general);

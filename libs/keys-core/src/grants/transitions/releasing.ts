@@ -1,6 +1,6 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
-import { type Face, leaseTopic } from '../../kernel/resource/resource.ts';
+import { type Face, othersTurnTopic, turnTopic } from '../../kernel/resource/resource.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { readEndedGrants, type PastEnd } from '../sql/parts/ended-grants.ts';
@@ -94,9 +94,16 @@ export async function releaseAlone(
   return { outcome: pastRelease(end), released: undefined };
 }
 
-/** Notifies the callers in line that their lease was released. Sends nothing if nobody waits. */
-export function wakeWaiters(store: Pick<KernelStore, 'hints'>, released: Released): void {
-  if (released.isAwaited) store.hints.notify(leaseTopic(released));
+/**
+ * Wakes the first in line for a released lease. The others are told, too, because its caller may be dead;
+ * they look a little later. Sends nothing if nobody waits.
+ */
+export function wakeWaiters(
+  store: Pick<KernelStore, 'hints'>,
+  released: Pick<Released, 'namespace' | 'name' | 'nextTicketId'>,
+): void {
+  if (released.nextTicketId === null) return;
+  store.hints.notify(turnTopic(released.nextTicketId), othersTurnTopic(released));
 }
 
 /** Counts for how long a grant was held, once its release is committed. */

@@ -93,3 +93,13 @@ export function keyTopic(key: Named): string {
 export function leaseTopic(lease: Named): string {
   return `lease:${lease.namespace}/${lease.name}`;
 }
+
+/** The topic of hints that a lease was released while this ticket was the first in its line. */
+export function turnTopic(ticketId: string): string {
+  return `turn:${ticketId}`;
+}
+
+/** The topic of hints to all others in that line. */
+export function othersTurnTopic(lease: Named): string {
+  return `others:${lease.namespace}/${lease.name}`;
+}

@@ -39,8 +39,8 @@ type KeyStateRead = Omit<KeyStateRow, 'doubtMs'>;
 
 /** How many keys one statement reads at most. */
 const KEYS_PER_STATEMENT_MAX = 200;
-/** One: the next statement takes all reads that came meanwhile, and a read waits for no lock. */
-const STATEMENTS_IN_FLIGHT_MAX = 1;
+/** While one is answered the next one is in the database; with more, each of them carries too little. */
+const STATEMENTS_IN_FLIGHT_MAX = 3;
 const QUEUE_MAX = 50_000;
 
 /**

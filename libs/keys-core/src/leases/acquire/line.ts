@@ -11,6 +11,8 @@ import type { CallerLife, HeldAnswer } from '../lease-types.ts';
 const LOOK_EVERY_MS = 400;
 /** The second look of a new waiter: for a release that committed while it joined, and sent no hint. */
 const SECOND_LOOK_MS = 25;
+/** When it is another waiter's turn: by then the lease is mostly held again. */
+const OTHERS_LOOK_MS = 100;
 /** A look that failed is tried again this much later. */
 const FAILED_LOOK_MS = 100;
 /** How soon to look again at an expired lease whose row fenced work keeps locked. */
@@ -106,6 +108,14 @@ export class Line {
   look(): void {
     if (this.#isLooking) this.#isLookWanted = true;
     else void this.#lookOnce();
+  }
+
+  /**
+   * The lease was released while another waiter was the first. If that one is dead, this look finds it
+   * ahead, and learns when its place lapses.
+   */
+  lookLater(): void {
+    this.#lookBy(this.#nowMs() + OTHERS_LOOK_MS);
   }
 
   async #lookOnce(): Promise<void> {

@@ -196,28 +196,6 @@ describe('waiting in line', () => {
     await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
   });
 
-  test('I10 a lease that its holder lets expire goes to the first in line', async () => {
-    const one = await openLeases();
-    const held = await acquired(one, { ttlMs: 1_000 });
-    const { answer } = await inLine(one, 'next');
-    await age(one, held.leaseId, 1_000);
-
-    await expect(answer).resolves.toMatchObject({ outcome: 'granted' });
-    const kinds = (await eventsOf(one, '42')).map((line) => line.split(' ')[0]);
-    expect(kinds).toEqual(['granted', 'expired', 'taken_over']);
-  });
-
-  test('F14 without notifications a waiter at another controller is still granted', async () => {
-    const one = await openLeases();
-    const two = await openLeases({ databaseUrl: one.databaseUrl });
-    two.store.hints.close();
-    const held = await acquired(one);
-    const { answer } = await inLine(two, 'deaf');
-    await released(one, held);
-
-    await expect(answer).resolves.toMatchObject({ outcome: 'granted' });
-  });
-
   test('a caller whose wait is over is told the holder, and its request is never granted', async () => {
     const one = await openLeases();
     const held = await acquired(one, { comment: 'importing' });

@@ -9,7 +9,13 @@
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { resourceKey, type Resource, leaseTopic } from '../../kernel/resource/resource.ts';
+import {
+  leaseTopic,
+  othersTurnTopic,
+  type Resource,
+  resourceKey,
+  turnTopic,
+} from '../../kernel/resource/resource.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
 import {
   type Ticket,
@@ -67,7 +73,7 @@ interface LineMember {
 /** A line, while somebody is in it or about to join it. */
 interface OpenLine {
   readonly line: Line;
-  readonly closeHint: () => void;
+  readonly closeHints: () => void;
   userCount: number;
 }
 
@@ -136,6 +142,7 @@ class Room implements WaitingRoom {
 
   #waitInLine(line: Line, wait: Wait, ticket: Ticket): Promise<WaitOutcome> {
     const { signal } = wait.life;
+    const closeHint = this.#store.hints.on(turnTopic(ticket.ticketId), () => line.look());
     let abort: (() => void) | undefined;
     const outcome = new Promise<WaitOutcome>((resolve, reject) => {
       const waiter: Waiter = { ...wait, ticket, resolve, reject };
@@ -150,6 +157,7 @@ class Room implements WaitingRoom {
     });
     this.#startTicking();
     return outcome.finally(() => {
+      closeHint();
       if (abort !== undefined) signal.removeEventListener('abort', abort);
     });
   }
@@ -158,9 +166,13 @@ class Room implements WaitingRoom {
     const key = resourceKey(request);
     let open = this.#lines.get(key);
     if (open === undefined) {
-      const line = new Line(() => this.#store.clock.nowMs());
-      const closeHint = this.#store.hints.on(leaseTopic(request), () => line.look());
-      open = { line, closeHint, userCount: 0 };
+      const { hints, clock } = this.#store;
+      const line = new Line(() => clock.nowMs());
+      const closings = [
+        hints.on(leaseTopic(request), () => line.look()),
+        hints.on(othersTurnTopic(request), () => line.lookLater()),
+      ];
+      open = { line, closeHints: () => closings.forEach((close) => close()), userCount: 0 };
       this.#lines.set(key, open);
     }
     open.userCount += 1;
@@ -175,7 +187,7 @@ class Room implements WaitingRoom {
     open.userCount -= 1;
     this.#waiterCount -= 1;
     if (open.userCount > 0) return;
-    open.closeHint();
+    open.closeHints();
     this.#lines.delete(key);
   }
 

@@ -20,7 +20,7 @@ export function hintChannelOf(schema: string): string {
 
 export interface Hints {
   /** Notifies every controller, this one at once. Never throws, never waits. */
-  notify(topic: string): void;
+  notify(...topics: readonly string[]): void;
   /** Calls `fn` for each hint. @returns a function that ends it. */
   on(topic: string, fn: () => void): () => void;
   /**
@@ -62,9 +62,11 @@ class DatabaseHints implements HeardHints {
     this.#options = options;
   }
 
-  notify(topic: string): void {
-    this.deliver(topic);
-    this.#pending.add(topic);
+  notify(...topics: readonly string[]): void {
+    for (const topic of topics) {
+      this.deliver(topic);
+      this.#pending.add(topic);
+    }
     void this.#send();
   }
 

@@ -1,7 +1,7 @@
 /** What a release asks for, and what a statement that releases returns. */
 import type { GrantRef, ReleaseOutcome } from '../../../kernel/lease/outcomes.ts';
 import type { Resource } from '../../../kernel/resource/resource.ts';
-import { type Fragment, fragment, isFound } from '../../../postgres/sql.ts';
+import { type Fragment, fragment } from '../../../postgres/sql.ts';
 
 /** A release that a holder asks for. */
 export interface ReleaseRequest extends GrantRef {
@@ -19,8 +19,8 @@ export interface Released extends Resource {
   readonly tag: string;
   /** How long it was held until now, in milliseconds. */
   readonly heldMs: number;
-  /** Whether somebody waits in line for the released resource. */
-  readonly isAwaited: boolean;
+  /** The first ticket in the line for the released resource; null if nobody waits. */
+  readonly nextTicketId: string | null;
 }
 
 /** The requests as rows. */
@@ -42,7 +42,11 @@ export function releasedColumns(j: Fragment): Fragment {
   return fragment`
       ${j}.lease_id as "leaseId", ${j}.outcome, ${j}.face, ${j}.namespace, ${j}.name, ${j}.tag,
       extract(epoch from clock_timestamp() - ${j}.granted_at)::float8 * 1000 as "heldMs",
-      ${j}.face = 'lease' and ${j}.outcome = 'released' and ${isFound(fragment`
-        select true from lease_waiter w
-        where w.face = ${j}.face and w.namespace = ${j}.namespace and w.name = ${j}.name`)} as "isAwaited"`;
+      case when ${j}.face = 'lease' and ${j}.outcome = 'released' then (
+        select w.ticket_id from lease_waiter w
+        where w.face = ${j}.face and w.namespace = ${j}.namespace and w.name = ${j}.name
+          and w.valid_until > clock_timestamp()
+        order by w.id
+        limit 1
+      ) end as "nextTicketId"`;
 }

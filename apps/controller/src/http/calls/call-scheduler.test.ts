@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LeaseError } from '@leasehold/keys-core';
-import type { PrincipalUse } from '../fair-use/fair-use.ts';
+import type { PrincipalUse } from '../../fair-use/fair-use.ts';
 import { createCallScheduler, type CallScheduler } from './call-scheduler.ts';
 import type { WireCall } from './inbox.ts';
 
@@ -22,6 +22,9 @@ interface Stage {
   readonly order: string[];
   /** How long it takes to begin a call. */
   costMs: number;
+  /** What the gate keeps back. */
+  isKept: (call: WireCall) => boolean;
+  readonly kept: WireCall[];
   add(name: string, use?: Partial<PrincipalUse>): TestConnection;
   /** Lets the calls that were begun run this long in the same turn. */
   passes(ms: number): void;
@@ -33,8 +36,19 @@ function openStage(): Stage {
   const stage: Stage = {
     order,
     costMs: 0.1,
+    isKept: () => false,
+    kept: [],
     scheduler: createCallScheduler(() => nowMs, {
-      begin: (connection, call) => connection.begin(call),
+      begin: (connection, call) => {
+        if (stage.isKept(call)) {
+          stage.kept.push(call);
+          return false;
+        }
+        connection.begin(call);
+        return true;
+      },
+      wouldKeep: (call) => stage.isKept(call),
+      beginTurn: () => undefined,
       forget: () => undefined,
     }),
     passes(ms) {
@@ -74,6 +88,12 @@ function openStage(): Stage {
 function message(...paths: string[]): string {
   const calls: WireCall[] = paths.map((path, id) => ({ id, method: 'query', params: { path } }));
   return JSON.stringify(calls.length === 1 ? calls[0] : calls);
+}
+
+/** As tRPC's client writes it. */
+function acquireOf(id: number): string {
+  const params = { input: { localTimeMs: 1, items: [] }, path: 'leases.acquireMany' };
+  return JSON.stringify({ id, method: 'mutation', params });
 }
 
 const many = (count: number): string => message(...new Array<string>(count).fill('keys.get'));
@@ -138,6 +158,46 @@ describe('call scheduler', () => {
     await turn();
 
     expect(modest.begun).toHaveLength(4);
+  });
+
+  test('calls that the gate keeps back reach it in one turn, however few calls a turn begins', async () => {
+    const stage = openStage();
+    stage.costMs = 1;
+    stage.isKept = (call) => call.params?.path === 'leases.acquireMany';
+    const connection = stage.add('a');
+    for (let nth = 0; nth < 20; nth += 1) connection.receive(many(20));
+    for (let id = 0; id < 300; id += 1) stage.add('b').receive(acquireOf(id));
+
+    await turn();
+
+    expect(stage.kept).toHaveLength(300);
+    expect(connection.begun.length).toBeLessThan(20);
+  });
+
+  test('a call that the gate keeps back is not parsed', async () => {
+    const stage = openStage();
+    stage.isKept = (call) => call.params?.path === 'leases.acquireMany';
+    const text = acquireOf(7);
+
+    stage.add('a').receive(text);
+    await turn();
+
+    expect(stage.kept).toEqual([
+      { id: 7, method: 'mutation', params: { path: 'leases.acquireMany' }, unread: text },
+    ]);
+  });
+
+  test('a call that asks for grants reaches the gate before the message behind it is read', async () => {
+    const stage = openStage();
+    stage.costMs = 100;
+    const connection = stage.add('a');
+    connection.receive(acquireOf(1));
+    connection.receive('not a call');
+
+    while (connection.begun.length === 0) await Promise.resolve();
+
+    expect(connection.refused).toEqual([]);
+    while (connection.refused.length === 0) await turn();
   });
 
   test('a drone is served in the next turn, however much others have sent', async () => {

@@ -102,7 +102,47 @@ describe('granting gate', () => {
     stage.isPressed = false;
     stage.passes(1);
 
-    expect(stage.begun).toEqual(['0', '1', '2']);
+    expect(stage.begun).toEqual(['0']);
+  });
+
+  test('a burst that is too large for one turn begins in the next ones, however slow they are', () => {
+    const stage = openStage();
+    for (let id = 0; id < 8; id += 1) {
+      stage.gate.begin(stage.connection('a'), call(String(id), 'leases.acquireMany', 200), 0);
+    }
+    const first = [...stage.begun];
+
+    for (let turn = 0; turn < 7; turn += 1) stage.passes(100);
+
+    expect(first).toEqual(['0']);
+    expect(stage.begun).toEqual(['0', '1', '2', '3', '4', '5', '6', '7']);
+    expect(stage.refused).toEqual([]);
+  });
+
+  test('more than a burst is refused in time, even if the database keeps up', () => {
+    const stage = openStage();
+    for (let id = 0; id < 20; id += 1) {
+      stage.gate.begin(stage.connection('a'), call(String(id), 'leases.acquireMany', 200), 0);
+    }
+
+    stage.passes(25);
+
+    expect(stage.begun).toEqual(['0']);
+    expect(stage.refused).toHaveLength(19);
+  });
+
+  test('a call that was not parsed is parsed when it begins, and refused if it cannot be', () => {
+    const stage = openStage();
+    stage.isPressed = true;
+    const whole = JSON.stringify(call('7'));
+    stage.gate.begin(stage.connection('a'), { ...call('7'), unread: whole }, 0);
+    stage.gate.begin(stage.connection('a'), { ...call('8'), unread: whole.slice(1) }, 0);
+
+    stage.isPressed = false;
+    stage.passes(1);
+
+    expect(stage.begun).toEqual(['7']);
+    expect(stage.refused).toEqual(['undefined request.invalid false']);
   });
 
   test('while calls are kept, a later one does not overtake them', () => {

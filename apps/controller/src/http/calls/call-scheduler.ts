@@ -6,7 +6,8 @@
  *
  * What a call does after it was begun is not seen here, but it makes the turn longer. So the number of
  * calls that a turn begins is halved after a long turn, and grows after a short one. A few calls of each
- * principal are begun in any case: nobody pays for the long turns of another.
+ * principal are begun in any case: nobody pays for the long turns of another. Reading a message, and handing
+ * the gate a call that it keeps back, begin nothing: what is to be refused must not wait for a turn.
  *
  * - Connections of drones come first. Within a connection, renewals, heartbeats and releases do.
  * - Principals take turns, whatever each of them has sent over however many connections.
@@ -15,13 +16,15 @@
  */
 import { isUrgentCall } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
-import { FairQueue } from '../fair-use/fair-queue.ts';
-import type { PrincipalUse } from '../fair-use/fair-use.ts';
-import type { GrantingGate } from './granting-gate.ts';
-import { Inbox, type ScheduledConnection, type WireCall } from './inbox.ts';
+import { FairQueue } from '../../fair-use/fair-queue.ts';
+import type { PrincipalUse } from '../../fair-use/fair-use.ts';
+import { isGranting, type GrantingGate } from './granting-gate.ts';
+import { callsIn, Inbox, peekedCall, type ScheduledConnection, type WireCall } from './inbox.ts';
 
 /** How long one turn of the event loop begins calls for. */
 const SLICE_MS = 4;
+/** For how much longer it hands the gate calls that it keeps back: they would be refused too late. */
+const KEEPING_MS = 12;
 /** In this part of it, drones are served before all others. */
 const URGENT_SLICE_MS = 2;
 /** A turn that took longer began too many calls: what arrives meanwhile waits for its end. */
@@ -108,6 +111,7 @@ class Scheduler implements CallScheduler {
     this.#sliceEndMs = beganAtMs + SLICE_MS;
     this.#begunCount = 0;
     this.#begunBy.clear();
+    this.#gate.beginTurn();
     setImmediate(() => {
       this.#adapt(this.#nowMs() - beganAtMs);
       this.#sliceEndMs = undefined;
@@ -134,9 +138,9 @@ class Scheduler implements CallScheduler {
     const urgentEndMs = endMs - SLICE_MS + URGENT_SLICE_MS;
     while (this.waitingCount > 0) {
       const atMs = this.#nowMs();
-      if (atMs >= endMs) return;
-      const isForUrgent = atMs < urgentEndMs || this.#ordinary.size === 0;
-      const inbox = (isForUrgent ? this.#urgent.shift() : undefined) ?? this.#next();
+      if (atMs >= endMs + KEEPING_MS) return;
+      const isForUrgent = atMs < urgentEndMs || (atMs < endMs && this.#ordinary.size === 0);
+      const inbox = (isForUrgent ? this.#urgent.shift() : undefined) ?? this.#next(atMs < endMs);
       if (inbox === undefined) return;
       inbox.isScheduled = false;
       this.#step(inbox);
@@ -145,10 +149,23 @@ class Scheduler implements CallScheduler {
     }
   }
 
-  #next(): Inbox | undefined {
-    const mayServe = (principal: string): boolean =>
-      this.#begunCount < this.#begunMax || (this.#begunBy.get(principal) ?? 0) < BEGUN_OF_EACH_MIN;
+  #next(isBeginning: boolean): Inbox | undefined {
+    if (!isBeginning) return this.#ordinary.shift((_principal, inbox) => this.#isKept(inbox));
+    const mayServe = (principal: string, inbox: Inbox): boolean =>
+      this.#mayBegin(principal) || inbox.mayRead || this.#isKept(inbox);
     return this.#ordinary.shift(mayServe) ?? this.#urgent.shift();
+  }
+
+  /** Whether the next step for a connection only hands the gate a call that it keeps back. */
+  #isKept({ mayRead, messages: [message], calls: [next] }: Inbox): boolean {
+    const call = next?.call ?? (mayRead && message ? peekedCall(message.text) : undefined);
+    return call !== undefined && this.#gate.wouldKeep(call);
+  }
+
+  #mayBegin(principal: string): boolean {
+    return (
+      this.#begunCount < this.#begunMax || (this.#begunBy.get(principal) ?? 0) < BEGUN_OF_EACH_MIN
+    );
   }
 
   /** Begins one call of a connection, or reads one of its messages. */
@@ -160,7 +177,7 @@ class Scheduler implements CallScheduler {
       connection.begin(urgent);
       return;
     }
-    const message = inbox.mayRead ? inbox.messages.shift() : undefined;
+    const message = inbox.mayRead && !this.#comesFirst(inbox) ? inbox.messages.shift() : undefined;
     if (message !== undefined) {
       inbox.queuedBytes -= message.text.length;
       this.#read(inbox, message);
@@ -172,21 +189,33 @@ class Scheduler implements CallScheduler {
     }
     const next = inbox.calls.shift();
     if (next === undefined) return;
+    if (!this.#gate.begin(connection, next.call, next.atMs)) return;
     const { principal } = connection.use;
     this.#begunCount += 1;
     this.#begunBy.set(principal, (this.#begunBy.get(principal) ?? 0) + 1);
-    this.#gate.begin(connection, next.call, next.atMs);
+  }
+
+  /**
+   * A call that asks for grants is handed over before another message is read: the gate has to see it, so
+   * that it is refused in time, and that what is behind it is not parsed if it is to be refused as well.
+   */
+  #comesFirst({ calls: [next], connection }: Inbox): boolean {
+    if (next === undefined || !isGranting(next.call)) return false;
+    return this.#gate.wouldKeep(next.call) || this.#mayBegin(connection.use.principal);
   }
 
   #read(inbox: Inbox, { text, atMs }: Inbox['messages'][number]): void {
     const { connection } = inbox;
+    const peeked = peekedCall(text);
+    if (peeked !== undefined && this.#gate.wouldKeep(peeked)) {
+      void this.#admit(inbox, [peeked], atMs);
+      return;
+    }
     let calls: WireCall[];
     try {
-      const parsed: unknown = JSON.parse(text);
-      calls = (Array.isArray(parsed) ? parsed : [parsed]).filter(isCall);
-      if (calls.length === 0) throw new LeaseError('request.invalid');
-    } catch (cause) {
-      connection.refuse(undefined, new LeaseError('request.invalid', undefined, { cause }));
+      calls = callsIn(text);
+    } catch (error) {
+      connection.refuse(undefined, error as LeaseError);
       return;
     }
     const isUrgent = ({ params }: WireCall): boolean =>
@@ -231,10 +260,6 @@ class Scheduler implements CallScheduler {
     }, ms);
     timer.unref();
   }
-}
-
-function isCall(value: unknown): value is WireCall {
-  return typeof value === 'object' && value !== null;
 }
 
 /** Counts calls that came together. @returns why they are refused; undefined when they are not. */

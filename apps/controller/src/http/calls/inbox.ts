@@ -1,6 +1,6 @@
 /** The input of a connection that the scheduler has not begun yet. */
-import type { LeaseError } from '@leasehold/keys-core';
-import type { PrincipalUse } from '../fair-use/fair-use.ts';
+import { LeaseError } from '@leasehold/keys-core';
+import type { PrincipalUse } from '../../fair-use/fair-use.ts';
 
 /** A connection with this much unread input is paused, and read again when half of it is gone. */
 const QUEUED_BYTES_MAX = 512 * 1_024;
@@ -11,6 +11,40 @@ export interface WireCall {
   readonly id?: unknown;
   readonly method?: unknown;
   readonly params?: { readonly path?: unknown; readonly input?: unknown };
+  /** Its message, if that has not been parsed: its input is unknown. */
+  readonly unread?: string | undefined;
+}
+
+/** @throws {LeaseError} `request.invalid`. */
+export function callsIn(text: string): WireCall[] {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    const calls = (Array.isArray(parsed) ? parsed : [parsed]).filter(isCall);
+    if (calls.length > 0) return calls;
+  } catch (cause) {
+    throw new LeaseError('request.invalid', undefined, { cause });
+  }
+  throw new LeaseError('request.invalid');
+}
+
+function isCall(value: unknown): value is WireCall {
+  return typeof value === 'object' && value !== null;
+}
+
+/** How our clients write a call that is alone in its message: its input is between these. */
+const CALL_BEGINS = /^\{"id":(\d{1,15}),"method":"mutation","params":\{"input":\{/u;
+const CALL_ENDS = /\},"path":"([A-Za-z.]{1,50})"\}\}$/u;
+const END_LENGTH = 64;
+
+/**
+ * The call in a message, by both ends of it: enough to refuse it. To parse the input of a call that is
+ * refused costs more than all else of it. Undefined for what is written in another way.
+ */
+export function peekedCall(text: string): WireCall | undefined {
+  const id = CALL_BEGINS.exec(text)?.[1];
+  const path = CALL_ENDS.exec(text.slice(-END_LENGTH))?.[1];
+  if (id === undefined || path === undefined) return undefined;
+  return { id: Number(id), method: 'mutation', params: { path }, unread: text };
 }
 
 /** The connection whose calls are scheduled. */

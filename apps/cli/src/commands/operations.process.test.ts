@@ -1,0 +1,174 @@
+import { fileURLToPath } from 'node:url';
+import type { ConnectResult } from '@leasehold/keys-core/keys';
+import { startDroneProcess, waitUntil, type DroneProcess } from '@leasehold/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startCliController, type CliController } from '../testing/cli-controller.ts';
+
+const ROOM = fileURLToPath(new URL('../../../../examples/room-server/server.mjs', import.meta.url));
+
+let cli: CliController;
+let drone: DroneProcess;
+
+/** With the ladder `standard`: nothing here may depend on how fast a command is. */
+beforeAll(async () => {
+  cli = await startCliController({ LEASEHOLD_PRESET: 'standard' });
+  const { secret } = await cli.answer<{ secret: string }>(
+    ...['tokens', 'create', 'd1', '--role', 'drone', '--drone', 'd1', '--program', 'room'],
+    ...['--capacity', '100', '--address', '127.0.0.0/8'],
+  );
+  drone = await startDroneProcess({
+    droneId: 'd1',
+    home: cli.env['LEASEHOLD_HOME'] ?? '',
+    controllerUrls: [cli.controller.url],
+    token: secret,
+    programs: {
+      room: {
+        ...{ command: process.execPath, args: [ROOM], env: { ROOM_STORE: 'rooms' } },
+        ...{ port: 'auto', readiness: { type: 'tcp' } },
+      },
+    },
+  });
+  await waitUntil(async () => (await cli.run('drones', 'ls')).stdout.includes('d1'));
+}, 60_000);
+
+afterAll(async () => {
+  await drone.stop();
+  await cli.close();
+});
+
+/** A backend of this key that answers. */
+async function ready(name: string): Promise<ConnectResult> {
+  return cli.api.keys.connect.mutate({
+    key: { name },
+    spawn: { program: 'room' },
+    waitFor: 'ready',
+    waitMs: 30_000,
+  });
+}
+
+async function phaseOf(name: string): Promise<string | undefined> {
+  return (await cli.api.keys.get.query({ name }))?.phase;
+}
+
+describe('leasehold keys', () => {
+  test('revoke tells the backend to stop, and the key is free when it has ended', async () => {
+    await ready('graceful');
+
+    const revoked = await cli.run('keys', 'revoke', 'graceful', '--reason', 'move it');
+
+    await waitUntil(async () => (await phaseOf('graceful')) === 'free');
+    const history = await cli.run('keys', 'history', 'graceful');
+    expect(revoked.stdout).toMatch(
+      /^graceful is being revoked: its backend was told to stop, and is gone by 20\d\d-.*Z\.$/mu,
+    );
+    expect(history.stdout).toMatch(/released [^]*move it [^]*granted/u);
+  });
+
+  test('revoke --force ends the grant at once, and the next one has a larger token', async () => {
+    const first = await ready('forced');
+
+    const revoked = await cli.run('keys', 'revoke', 'forced', '--force', '--reason', 'stuck');
+
+    const next = await ready('forced');
+    expect(revoked.stdout).toMatch(
+      /^forced was revoked. It can be granted again when its backend is gone, by 20\d\d-.*Z at the latest\.$/mu,
+    );
+    expect(next.spawned).toBe(true);
+    expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(first.fencingToken));
+  });
+
+  test('revoke --force --abandon frees the key without waiting for its backend', async () => {
+    await ready('abandoned');
+    drone.signal('SIGSTOP');
+
+    const revoked = await cli.run(
+      ...['keys', 'revoke', 'abandoned', '--force', '--abandon', '--reason', 'machine is gone'],
+    );
+    const phase = await phaseOf('abandoned');
+    drone.signal('SIGCONT');
+
+    expect(revoked.stdout).toMatch(
+      /^abandoned was revoked and is free. Its backend may run until 20\d\d-.*Z, beside a new one\.$/mu,
+    );
+    expect(phase).toBe('free');
+  });
+
+  test('block-renewal keeps callers waiting, who are in waiters, until allow-renewal undoes it', async () => {
+    const first = await ready('blocked');
+
+    const blocked = await cli.run('keys', 'block-renewal', 'blocked', '--reason', 'drain it');
+    const again = await cli.run('keys', 'block-renewal', 'blocked');
+    const shown = await cli.run('keys', 'show', 'blocked');
+    const waiting = ready('blocked');
+    await waitUntil(async () => {
+      const { stdout } = await cli.run('keys', 'waiters', 'blocked');
+      return /^WAITER .*\nbootstrap admin +\d/u.test(stdout);
+    });
+    const allowed = await cli.run('keys', 'allow-renewal', 'blocked');
+
+    expect(blocked.stdout).toBe('blocked is not renewed any more, and will expire.\n');
+    expect(again.stdout).toContain('Nothing changed');
+    expect(shown.stdout).toMatch(/^renewal +blocked$/mu);
+    expect(allowed.stdout).toBe('blocked may be renewed again.\n');
+    expect(await waiting).toMatchObject({ spawned: false, backendId: first.backendId });
+  });
+});
+
+describe('leasehold backends', () => {
+  test('ls and show describe a backend, and terminate --hard kills it', async () => {
+    const { backendId, address } = await ready('killed');
+
+    const list = await cli.run('backends', 'ls', '--live', '--key', 'killed');
+    const shown = await cli.run('backends', 'show', backendId);
+    const killed = await cli.run('backends', 'terminate', backendId, '--hard', '--reason', 'stuck');
+
+    const ended = await cli.run('backends', 'watch', backendId);
+    expect(list.stdout).toMatch(new RegExp(`^${backendId} +ready .*killed .*room .*d1 `, 'mu'));
+    expect(shown.stdout).toMatch(new RegExp(`^address +${String(address)}$`, 'mu'));
+    expect(killed.stdout).toContain(`${backendId} is being killed.`);
+    expect(ended.stdout).toMatch(/ terminated, external/u);
+  });
+});
+
+describe('leasehold drones', () => {
+  test('drain names the backends that go on and lets none start, until undrain', async () => {
+    const { backendId } = await ready('stays');
+
+    const drained = await cli.run('drones', 'drain', 'd1', '--reason', 'new kernel');
+    const shown = await cli.run('drones', 'show', 'd1');
+    const refused = await cli.refused('connect', 'fresh', '--program', 'room');
+    const undrained = await cli.run('drones', 'undrain', 'd1');
+    const started = await cli.run('connect', 'fresh', '--program', 'room');
+    const audit = await cli.run('audit', 'ls', '--resource', 'drone:d1');
+
+    expect(drained.stdout).toMatch(/^d1 takes no new backends\. It still runs these/u);
+    expect(drained.stdout).toContain(`\n  ${backendId}`);
+    expect(shown.stdout).toMatch(/^draining +yes$/mu);
+    expect(refused).toEqual({ exitCode: 1, code: 'spawn.no_drone' });
+    expect(undrained.stdout).toBe('d1 takes new backends.\n');
+    expect(started).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(audit.stdout).toMatch(/drones\.undrain [^]*drones\.drain .* new kernel$/mu);
+  });
+
+  test('mark-lost declares a drone lost: it is sent nothing more, and its keys expire', async () => {
+    await ready('left');
+
+    const lost = await cli.run('drones', 'mark-lost', 'd1', '--reason', 'burnt down');
+
+    const list = await cli.run('drones', 'ls', '--status', 'lost');
+    expect(lost.stdout).toBe('d1 is marked as lost. Its keys expire.\n');
+    expect(list.stdout).toMatch(/^d1 +lost /mu);
+    expect(await cli.refused('connect', 'another', '--program', 'room')).toEqual({
+      exitCode: 1,
+      code: 'spawn.no_drone',
+    });
+  });
+});
+
+test('hold-off show and end say that new grants are allowed', async () => {
+  const shown = await cli.run('hold-off', 'show');
+  const ended = await cli.run('hold-off', 'end', '--reason', 'nobody is left');
+
+  expect(shown.stdout).toBe('New grants are not held off.\n');
+  expect(ended.stdout).toBe('New grants are not held off: there is nothing to end.\n');
+});

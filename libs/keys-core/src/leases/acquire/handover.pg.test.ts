@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import { quickestMs, waitUntil } from '@leasehold/testing';
+import { SILENT_OBSERVER, type StoreObserver } from '../../postgres/observer.ts';
+import { eventsOf, TRUSTING_WATCH } from '../../testing/kernel-fixture.ts';
+import {
+  acquired,
+  inLine,
+  openLeases,
+  released,
+  type Leases,
+} from '../../testing/lease-fixture.ts';
+import { passingTime, type PassingTime } from '../../testing/passing-time.ts';
+import type { StoreOptions } from '../../postgres/open-store.ts';
+
+/** How often a waiter looks that receives no notification. */
+const LOOK_EVERY_MS = 400;
+
+/** Two controllers whose time stands still except for what the test lets pass. */
+async function twoInStillTime(
+  options: Partial<StoreOptions> = {},
+): Promise<{ time: PassingTime; one: Leases; two: Leases }> {
+  const time = await passingTime();
+  const { databaseUrl, clock } = time;
+  const shared = { databaseUrl, clock, clockWatch: TRUSTING_WATCH };
+  const one = await openLeases(shared);
+  const two = await openLeases({ ...shared, ...options });
+  await Promise.all([one.store.witness.look(), two.store.witness.look()]);
+  return { time, one, two };
+}
+
+describe('a handover', () => {
+  test('I10 F14 without notifications a waiter is granted what was released once 400 ms have passed', async () => {
+    let asked = 0;
+    const observer: StoreObserver = {
+      ...SILENT_OBSERVER,
+      statement: (kind) => {
+        if (kind === 'grant') asked += 1;
+      },
+    };
+    const { time, one, two } = await twoInStillTime({ observer });
+    two.store.hints.close();
+    const held = await acquired(one);
+    const { answer } = await inLine(two, 'deaf');
+    let outcome: string | undefined;
+    void answer.then((known) => (outcome = known.outcome));
+    // It looks when it joins and a moment later; from then on it only looks by the clock.
+    for (let looks = 0; looks < 3; looks += 1) {
+      const before = asked;
+      await time.pass(LOOK_EVERY_MS);
+      await waitUntil(() => asked > before, { timeoutMs: 5_000, what: 'a look within 400 ms' });
+    }
+
+    await released(one, held);
+    await time.pass(LOOK_EVERY_MS);
+
+    await waitUntil(() => outcome, { timeoutMs: 5_000, what: 'a grant within 400 ms' });
+    expect(outcome).toBe('granted');
+  });
+
+  test('I10 a release wakes the first in line at another controller, within 50 ms and without any time that passes', async () => {
+    const { one, two } = await twoInStillTime();
+    let held = await acquired(one);
+    let [from, to] = [one, two];
+
+    const tookMs = await quickestMs(async () => {
+      const { answer } = await inLine(to, 'next');
+      await released(from, held);
+      const next = await answer;
+      if (next.outcome !== 'granted') throw new Error(next.outcome);
+      held = next.lease;
+      [from, to] = [to, from];
+    });
+
+    expect(tookMs).toBeLessThan(50);
+  });
+
+  test('I5 I10 what its holder lets expire goes to the first in line within a second, and not before the expiry', async () => {
+    const on = await openLeases();
+    const names = ['a', 'b', 'c'];
+    for (const name of names) await acquired(on, { name, ttlMs: 1_000 });
+    const before = await rowsOf(on);
+    const waiting = await Promise.all(names.map((name) => inLine(on, 'next', { name })));
+
+    const answers = await Promise.all(waiting.map(({ answer }) => answer));
+
+    const after = await rowsOf(on);
+    const vacantMs = after.map(
+      ({ grantedAt }, place) => grantedAt - (before[place]?.expiresAt ?? 0),
+    );
+    expect(answers.map(({ outcome }) => outcome)).toEqual(names.map(() => 'granted'));
+    expect(Math.min(...vacantMs)).toBeGreaterThanOrEqual(0);
+    // The quickest of three: what else the machine does only makes a grant later.
+    expect(Math.min(...vacantMs)).toBeLessThan(1_000);
+    const kinds = (await eventsOf(on, 'a')).map((line) => line.split(' ')[0]);
+    expect(kinds).toEqual(['granted', 'expired', 'taken_over']);
+  });
+});
+
+/** When each lease was granted and when it expires, by the clock of the database. */
+function rowsOf({ store }: Leases): Promise<{ grantedAt: number; expiresAt: number }[]> {
+  return store.general.$queryRaw`
+    select date_part('epoch', granted_at) * 1000 as "grantedAt",
+      date_part('epoch', expires_at) * 1000 as "expiresAt"
+    from lease order by name`;
+}
