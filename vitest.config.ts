@@ -65,6 +65,9 @@ const faults = [
 ];
 /** Tests that take the processor for themselves, or three datacenters. */
 const alone = ['tools/datacenters/cut-off.process.test.ts', 'tools/attack/attack.process.test.ts'];
+/** Runs of minutes, only in `npm run test:long`. */
+const long = ['tools/proof/proof.process.test.ts'];
+const isLong = globalThis.process.env['LEASEHOLD_TEST_LONG'] === '1';
 
 const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };
 
@@ -109,7 +112,7 @@ export default defineConfig({
           ...later,
           name: 'process',
           include: testsNamed('.process'),
-          exclude: [...everywhere.exclude, ...faults, ...alone],
+          exclude: [...everywhere.exclude, ...faults, ...alone, ...long],
         },
       },
       {
@@ -130,7 +133,7 @@ export default defineConfig({
           ...everywhere,
           ...process,
           name: 'alone',
-          include: alone,
+          include: isLong ? [...alone, ...long] : alone,
           fileParallelism: false,
           sequence: { groupOrder: 3 },
         },

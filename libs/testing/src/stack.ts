@@ -12,7 +12,9 @@ export {
   startDroneProcess,
   type ControllerProcess,
   type DroneProcess,
+  type DroneProcessOptions,
 } from './leasehold-processes.ts';
 export { copyTemplate, type TestDatabase } from './postgres/template-copy.ts';
 export { startTestCluster, type TestCluster } from './postgres/test-cluster.ts';
+export { startProcess, type TestProcess } from './test-process.ts';
 export { waitUntil } from './wait-until.ts';

@@ -18,13 +18,14 @@ export interface ClockFault {
 }
 
 /**
- * An entry of an app whose clocks are wrong, in a folder; the app is the one that ships. A drone's
+ * An entry of an app whose clocks are wrong, in a folder; the app is the one that ships, or `bundle`. A drone's
  * warden is started from the same entry, so that the whole machine has one wrong clock.
  */
 export async function skewedEntry(
   folder: string,
   app: 'controller' | 'drone',
   fault: ClockFault,
+  bundle: string = bundleFile(app),
 ): Promise<string> {
   const { bootRate = 1, bootAheadMs = 0, wallAheadMs = 0, wallStepsBackEveryMs = 0 } = fault;
   const file = path.join(
@@ -55,7 +56,7 @@ globalThis.Date = class extends RealDate {
     return wallMs();
   }
 };
-await import(${JSON.stringify(pathToFileURL(bundleFile(app)).href)});
+await import(${JSON.stringify(pathToFileURL(bundle).href)});
 `,
   );
   return file;

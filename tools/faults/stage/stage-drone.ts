@@ -5,7 +5,7 @@ import {
   waitUntil,
   type DroneProcess,
   type DroneProcessOptions,
-} from '@leasehold/testing';
+} from '@leasehold/testing/stack';
 
 /** What a warden has written down about itself. */
 export interface WardenRecord {

@@ -17,6 +17,12 @@ import type { DatabaseOf } from './databases.ts';
 /** Whose token a caller has. */
 export type DatacenterRole = 'admin' | 'operator' | 'client' | 'viewer';
 
+/** The programs of a datacenter, where they are not the apps' own files. */
+export interface DatacenterEntries {
+  readonly controller: string;
+  readonly drone: string;
+}
+
 /** How to start one datacenter. */
 export interface DatacenterPlan {
   readonly name: string;
@@ -28,6 +34,7 @@ export interface DatacenterPlan {
   readonly databaseOf: DatabaseOf;
   /** Settings of its controller, such as its peers and its etcd. */
   readonly env: Readonly<Record<string, string>>;
+  readonly entries?: DatacenterEntries | undefined;
   /** What its drone offers, as in a drone's config file; undefined: no drone. */
   readonly programs: Readonly<Record<string, unknown>> | undefined;
 }
@@ -89,6 +96,7 @@ async function put(
       databaseUrl: database.url,
       home: folder,
       port,
+      entry: plan.entries?.controller,
       env: { LEASEHOLD_LOG_LEVEL: 'warn', ...plan.env, LEASEHOLD_DATACENTER: name },
     });
   let controller = await launch();
@@ -142,7 +150,7 @@ async function credentialsIn(
 }
 
 function startDrone(
-  { name, folder, programs, backendPorts }: DatacenterPlan,
+  { name, folder, programs, backendPorts, entries }: DatacenterPlan,
   of: { readonly droneId: string; readonly url: string; readonly token: string },
 ): Promise<DroneProcess> {
   return startDroneProcess({
@@ -152,6 +160,7 @@ function startDrone(
     token: of.token,
     env: { LEASEHOLD_DATACENTER: name },
     ports: backendPorts,
+    entry: entries?.drone,
     programs: programs ?? {},
   });
 }

@@ -7,7 +7,7 @@ import { freePort } from '../network/free-port.ts';
 import { waitUntil } from '../wait-until.ts';
 import { clustersIn, type DatabaseOf } from './databases.ts';
 import { startEtcdAcross } from './etcd-across.ts';
-import { startDatacenter, type Datacenter } from './datacenter.ts';
+import { startDatacenter, type Datacenter, type DatacenterEntries } from './datacenter.ts';
 import { createWideArea, urlOf, type Cut, type WideArea } from './wide-area.ts';
 
 /** Which datacenters to start. */
@@ -20,6 +20,8 @@ export interface DatacentersOptions {
   readonly databaseOf?: DatabaseOf | undefined;
   /** What each drone offers, by default {@link DEMO_PROGRAMS}; null: no drones. */
   readonly programs?: Readonly<Record<string, unknown>> | null | undefined;
+  /** Run in place of the apps' own files. */
+  readonly entries?: DatacenterEntries | undefined;
   /** More environment for the controller of a datacenter. */
   readonly envOf?: ((name: string) => Readonly<Record<string, string>>) | undefined;
 }
@@ -87,6 +89,7 @@ export async function startDatacenters(options: DatacentersOptions = {}): Promis
           backendPorts: { from, to: from + BACKEND_PORTS_PER_DATACENTER - 1 },
           databaseOf: options.databaseOf ?? clustersIn(folder),
           env: { ...wiring.envOf(name), ...options.envOf?.(name) },
+          entries: options.entries,
           programs: options.programs === null ? undefined : (options.programs ?? DEMO_PROGRAMS),
         });
       }),

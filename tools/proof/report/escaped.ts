@@ -1,0 +1,3 @@
+export function escaped(text: string): string {
+  return text.replace(/[&<>"]/gu, (sign) => `&#${String(sign.charCodeAt(0))};`);
+}

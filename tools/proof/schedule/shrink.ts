@@ -1,0 +1,30 @@
+/** More runs than this are not tried: each takes as long as the run that failed. */
+const RUNS_MAX = 16;
+
+/**
+ * The fewest faults that are found to fail still, by leaving out halves, then quarters, and so on. Chance
+ * may hide a failure, so the result is a small failing schedule, and not always the smallest.
+ */
+export async function shrink(
+  ids: readonly string[],
+  fails: (ids: readonly string[]) => Promise<boolean>,
+): Promise<readonly string[]> {
+  let smallest = ids;
+  let runsCount = 0;
+  for (let parts = 2; parts <= 2 * smallest.length && smallest.length > 1;) {
+    const size = Math.ceil(smallest.length / parts);
+    let isSmaller = false;
+    for (let from = 0; from < smallest.length && !isSmaller; from += size) {
+      const rest = smallest.filter((_id, index) => index < from || index >= from + size);
+      if (rest.length === 0) continue;
+      if (runsCount === RUNS_MAX) return smallest;
+      runsCount += 1;
+      if (!(await fails(rest))) continue;
+      smallest = rest;
+      isSmaller = true;
+    }
+    if (!isSmaller && size === 1) return smallest;
+    if (!isSmaller) parts *= 2;
+  }
+  return smallest;
+}
