@@ -65,7 +65,7 @@ async function allTests() {
     inTurn([
       () => vitest('unit', ['--project=unit']),
       () => vitest('statements', ['--project=pg', '--project=pg-oldest']),
-      () => Promise.all([built, browser]).then(() => runBrowserTests(['--workers=1'])),
+      () => Promise.all([built, browser]).then(() => runBrowserTests()),
     ]),
   ]);
   return lanes.flat();
