@@ -61,10 +61,11 @@ const oldest = {
 /** Tests that break real processes and mostly wait for deadlines; many beside them could make them miss. */
 const faults = [
   'tools/faults/!(leases-*).process.test.ts',
+  'tools/datacenters/cut-off.process.test.ts',
   'libs/keys-core/src/leases/acquire/line.process.test.ts',
 ];
-/** Tests that take the processor for themselves, or three datacenters. */
-const alone = ['tools/datacenters/cut-off.process.test.ts', 'tools/attack/attack.process.test.ts'];
+/** Takes the processor for itself. */
+const alone = ['tools/attack/attack.process.test.ts'];
 /** Runs of minutes, only in `npm run test:long`. */
 const long = ['tools/proof/proof.process.test.ts'];
 const isLong = globalThis.process.env['LEASEHOLD_TEST_LONG'] === '1';

@@ -35,44 +35,30 @@ await rm(results, { recursive: true, force: true });
 await mkdir(results, { recursive: true });
 await etcd;
 
-// What waits for nothing takes the moments in which the tests wait.
 const outcomes = await Promise.all([
-  inTurn(
-    linters().map(
-      ({ name, run }) =>
-        () =>
-          check(name, run),
-    ),
-  ),
+  inTurn(linters().map((linter) => () => check(linter))),
   wanted.length === 0 ? allTests() : wantedTests(),
 ]);
 end(outcomes.flat());
 
 /**
- * Two lanes beside each other, which take about equally long. Tests of processes and of the console run
- * what is built; the others run sources.
+ * Three lanes beside each other. The one with the longest waits comes first at the processor, so that what
+ * waits for nothing fills its pauses: tests of sources, the browser, and last the linters.
  */
 async function allTests() {
   const built = build();
   const browser = ensureChromium();
+  const behind = { atOnce: true, niceness: 5 };
   const lanes = await Promise.all([
-    inTurn([
-      () => built,
-      () => vitest('processes', ['--project=process']),
-      () => vitest('faults', ['--project=faults']),
-      () => vitest('alone', ['--project=alone']),
-    ]),
-    inTurn([
-      () => vitest('unit', ['--project=unit']),
-      () => vitest('statements', ['--project=pg', '--project=pg-oldest']),
-      () => Promise.all([built, browser]).then(() => runBrowserTests()),
-    ]),
+    inTurn([() => built, () => vitest('processes', ['process', 'faults', 'alone'])]),
+    vitest('sources', ['unit', 'pg', 'pg-oldest'], behind),
+    Promise.all([built, browser]).then(() => runBrowserTests(['--workers=1'], behind)),
   ]);
   return lanes.flat();
 }
 
 async function wantedTests() {
-  return [await build(), await vitest('wanted', wanted)];
+  return [await build(), await runVitest('wanted', wanted)];
 }
 
 function parsed(args) {
@@ -85,8 +71,8 @@ async function inTurn(steps) {
   return outcomes;
 }
 
-async function check(name, run) {
-  return outcomeOf(name, await run({ atOnce: true, idle: true }));
+async function check({ name, run }) {
+  return outcomeOf(name, await run({ atOnce: true, niceness: 19 }));
 }
 
 async function build() {
@@ -98,7 +84,15 @@ function outcomeOf(name, exitCode) {
   return exitCode === 0 ? { passed: 0, failed: 0 } : { passed: 0, failed: 1, reason: name };
 }
 
-async function vitest(name, args, options = {}) {
+function vitest(name, projects, options) {
+  return runVitest(
+    name,
+    projects.map((project) => `--project=${project}`),
+    options,
+  );
+}
+
+async function runVitest(name, args, options = {}) {
   const file = path.join(results, `vitest-${name}.json`);
   const exitCode = await runInstalled(
     '.bin/vitest',

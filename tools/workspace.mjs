@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
-import { constants, setPriority } from 'node:os';
+import { setPriority } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -17,18 +17,18 @@ export const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD
 
 /**
  * Runs a command to its end, its output shown: as it comes, or, for what runs beside something else,
- * `atOnce` when it has ended. What is `idle` gets the processor when nothing else wants it.
+ * `atOnce` when it has ended. `niceness`, up to 19, is how far it stands back where others want the processor.
  * @returns its exit code; a signal counts as 1.
  */
 export async function run(command, args, options = {}) {
-  const { env = {}, quiet = false, atOnce = false, idle = false } = options;
+  const { env = {}, quiet = false, atOnce = false, niceness = 0 } = options;
   const output = atOnce ? 'pipe' : 'inherit';
   const child = spawn(command, args, {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ['ignore', quiet ? 'ignore' : output, output],
   });
-  if (idle && child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+  if (niceness > 0 && child.pid !== undefined) setPriority(child.pid, niceness);
   const said = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => said.push(data));
   const [code] = await once(child, 'close');

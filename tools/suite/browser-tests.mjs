@@ -7,14 +7,14 @@ import { root, runInstalled } from '../workspace.mjs';
 const results = path.join(root, '.test-results', 'e2e.json');
 
 /** @returns how many passed and failed; a run that could not be made counts as one that failed. */
-export async function runBrowserTests(args = []) {
+export async function runBrowserTests(args = [], options = {}) {
   await rm(results, { force: true });
   const chromium = await ensureChromium();
   if (chromium === undefined) return { passed: 0, failed: 1, reason: 'no browser' };
   const exitCode = await runInstalled(
     '.bin/playwright',
     ['test', '-c', 'e2e/playwright.config.ts', ...args],
-    { env: { CHROMIUM_PATH: chromium } },
+    { ...options, env: { CHROMIUM_PATH: chromium } },
   );
   const { passed, failed } = await counted();
   if (exitCode === 0 || failed > 0) return { passed, failed };
