@@ -67,7 +67,7 @@ const faults = [
 /** Takes the processor for itself. */
 const alone = ['tools/attack/attack.process.test.ts'];
 /** Runs of minutes, only in `npm run test:long`. */
-const long = ['tools/proof/proof.process.test.ts'];
+const long = ['tools/faults/random/random.process.test.ts'];
 const isLong = globalThis.process.env['LEASEHOLD_TEST_LONG'] === '1';
 
 const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };

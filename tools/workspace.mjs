@@ -70,7 +70,7 @@ async function isInstalled() {
 
 /** Makes the Prisma client of the tests. @returns the exit code. */
 export function generate() {
-  return run(process.execPath, [path.join(root, 'tools', 'prisma-generate.mjs')]);
+  return run(process.execPath, [path.join(root, 'tools', 'build', 'prisma-generate.mjs')]);
 }
 
 /**

@@ -11,8 +11,8 @@ const tools = path.join(folder, '..', '..', 'tools');
 
 const STEPS = [
   [createRequire(import.meta.url).resolve('next/dist/bin/next'), 'build'],
-  [path.join(tools, 'bundle.mjs'), 'console'],
-  [path.join(tools, 'first-load.mjs')],
+  [path.join(tools, 'build', 'bundle.mjs'), 'console'],
+  [path.join(tools, 'build', 'first-load.mjs')],
 ];
 
 for (const step of STEPS) {

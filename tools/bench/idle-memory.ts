@@ -20,7 +20,7 @@ const START_MS_MAX = 60_000;
 /** What an installation takes while nobody uses it: `leasehold up`, with its controller and drone. */
 export async function measureIdleMemory(rig: Rig): Promise<Figure[]> {
   for (const app of APPS) {
-    await promisify(execFile)(process.execPath, [path.join('tools', 'bundle.mjs'), app]);
+    await promisify(execFile)(process.execPath, [path.join('tools', 'build', 'bundle.mjs'), app]);
   }
   const { url } = await rig.database('bench_idle');
   const startedAtMs = performance.now();

@@ -27,7 +27,7 @@ export async function copyOfDrone(folder: string): Promise<string> {
 
 async function build(app: 'controller' | 'drone'): Promise<void> {
   if ((await changedAt(bundleFile(app))) > (await sourcesChangedAt(app))) return;
-  const bundler = path.join(REPOSITORY, 'tools', 'bundle.mjs');
+  const bundler = path.join(REPOSITORY, 'tools', 'build', 'bundle.mjs');
   await promisify(execFile)(process.execPath, [bundler, app]);
 }
 

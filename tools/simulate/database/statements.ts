@@ -2,13 +2,10 @@
  * A pool of connections for product code that sends SQL: each statement is recognised by its text, and
  * carried out on the model. A statement that nobody expects fails the run.
  */
-import {
-  statementOf,
-  type Fragment,
-  type PoolName,
-  type SqlPool,
-} from '../../../libs/keys-core/src/postgres/sql.ts';
+import type { Pool } from '../../../libs/keys-core/src/postgres/pool.ts';
+import { statementOf, type Fragment } from '../../../libs/keys-core/src/postgres/sql.ts';
 import type { World } from '../engine/world.ts';
+import { unused } from './model-store.ts';
 
 /** Carries out one statement with its parameters; the rows that it returns. */
 export interface Statement {
@@ -32,7 +29,7 @@ export class Statements {
   }
 
   /** A pool whose statements travel with the courier; those of a transaction travel together. */
-  pool(courier: Courier): SqlPool<PoolName> {
+  pool(courier: Courier): Pool<never> {
     const carryOut = (query: TemplateStringsArray | Fragment, values: unknown[]): unknown => {
       const statement = statementOf(query, values);
       return this.#find(query, statement).run(statement.values);
@@ -40,11 +37,17 @@ export class Statements {
     const inside = {
       $queryRaw: <Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) =>
         Promise.resolve(carryOut(query, values) as Rows),
+      $executeRaw: unused,
     };
     return {
       $queryRaw: <Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) =>
         courier(() => Promise.resolve(carryOut(query, values) as Rows)),
+      $executeRaw: unused,
       $transaction: (work) => courier(() => work(inside)),
+      get connections() {
+        return unused();
+      },
+      close: () => Promise.resolve(),
     };
   }
 

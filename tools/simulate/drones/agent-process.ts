@@ -7,7 +7,7 @@ import type {
   TerminateAction,
 } from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
 import { createBootClock } from '../../../libs/service-kit/src/clock/boot-clock.ts';
-import type { DroneConfig } from '../../../apps/drone/src/config.ts';
+import type { DroneConfig, ProgramConfig } from '../../../apps/drone/src/config.ts';
 import type { Ports } from '../../../apps/drone/src/agent/backend/ports.ts';
 import { RunBook } from '../../../apps/drone/src/agent/backend/run-book.ts';
 import type {
@@ -178,15 +178,17 @@ function nothing(): void {
   // What a machine would do here changes nothing for keys.
 }
 
-const ROOM = {
+const ROOM: ProgramConfig = {
   ...{ command: '/bin/room', args: [], env: {}, cwd: '/', user: { uid: 1, gid: 1 } },
   ...{ isUserNamed: false, port: 'auto', stopSignal: 'SIGTERM', stopGraceMs: 1_000 },
   readiness: { type: 'none', timeoutMs: 300_000, intervalMs: 100 },
   ...{ allowArgs: false, allowEnv: [] },
-} as const;
+};
 const PLACE = {
   ...{ user: null, cwd: '/', command: '/bin/room', refusal: undefined, problems: [] },
   places: { hidden: [], blocked: [], reads: [], fixed: [] },
 };
-// Nothing else of a drone's configuration is read here.
-const CONFIG = { capacity: 9, programs: { room: ROOM } } as unknown as DroneConfig;
+const CONFIG: Pick<DroneConfig, 'capacity' | 'programs'> = {
+  capacity: 9,
+  programs: { room: ROOM },
+};

@@ -37,6 +37,15 @@ export class Random {
     return list[this.whole(0, list.length - 1)] as T;
   }
 
+  shuffled<T>(list: readonly T[]): T[] {
+    const result = [...list];
+    for (let last = result.length - 1; last > 0; last -= 1) {
+      const other = this.whole(0, last);
+      [result[last], result[other]] = [result[other] as T, result[last] as T];
+    }
+    return result;
+  }
+
   uuid(): string {
     const digits = Array.from({ length: 4 }, () => this.#word().toString(16).padStart(8, '0'));
     const text = digits.join('');

@@ -4,12 +4,11 @@ import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resou
 import { NotAtHome } from '../../../libs/keys-core/src/keys/index.ts';
 import type { ConnectResult, NamedConnect } from '../../../libs/keys-core/src/keys/key-types.ts';
 import { createClockWatch } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
-import { SILENT_OBSERVER } from '../../../libs/keys-core/src/postgres/observer.ts';
-import type { Store } from '../../../libs/keys-core/src/postgres/open-store.ts';
 import type { Peer, Peers } from '../../../libs/keys-core/src/reservations/peers.ts';
 import { createReservationService } from '../../../libs/keys-core/src/reservations/reservation-service.ts';
 import type { ReservationService } from '../../../libs/keys-core/src/reservations/reservation-types.ts';
 import { createRememberingStore } from '../../../libs/keys-core/src/reservations/store/remembering-store.ts';
+import { createModelStore, unused } from '../database/model-store.ts';
 import type { Network } from '../engine/network.ts';
 import type { Process } from '../engine/process.ts';
 import type { Random } from '../engine/random.ts';
@@ -108,16 +107,12 @@ export class Datacenter {
       await world.sleep(random.next(), this.process);
       return answer;
     });
-    const store = {
-      ...{ datacenter: this.name, general: pool, transitions: pool, reads: pool },
-      clock: { nowMs: () => this.process.machine.nowMs() },
-      clockWatch: createClockWatch({ onJump: () => undefined }),
-      observer: SILENT_OBSERVER,
-      hints: { notify: () => undefined },
-      ids: { uuid: () => random.uuid() },
-      witness: { ready: () => Promise.resolve(), mark: MARK, look: () => Promise.resolve() },
-      // The model needs nothing else of a store.
-    } as unknown as Store;
+    const store = createModelStore({
+      ...{ pool, datacenter: this.name, clockWatch: createClockWatch({ onJump: () => undefined }) },
+      clock: { nowMs: () => this.process.machine.nowMs(), at: unused },
+      ids: { uuid: () => random.uuid(), alphanumeric: unused, random: unused },
+      hints: { notify: () => undefined, on: unused, next: unused, close: unused },
+    });
     return createReservationService({
       store,
       peers: this.#peers(),
@@ -200,5 +195,3 @@ export class Datacenter {
     return Promise.race([answer, late]);
   }
 }
-
-const MARK = { witnessId: '', beat: '0', at: 0, run: '1', position: '0/0' };

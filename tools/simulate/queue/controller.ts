@@ -6,9 +6,9 @@ import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resou
 import { createLeaseService } from '../../../libs/keys-core/src/leases/lease-service.ts';
 import type { LeaseService } from '../../../libs/keys-core/src/leases/lease-types.ts';
 import { createClockWatch } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
-import { SILENT_OBSERVER } from '../../../libs/keys-core/src/postgres/observer.ts';
 import type { Store } from '../../../libs/keys-core/src/postgres/open-store.ts';
 import { createBootClock } from '../../../libs/service-kit/src/clock/boot-clock.ts';
+import { createModelStore, unused } from '../database/model-store.ts';
 import type { Statements } from '../database/statements.ts';
 import type { Network } from '../engine/network.ts';
 import type { Process } from '../engine/process.ts';
@@ -74,26 +74,25 @@ export class Controller {
     const clockWatch = createClockWatch({ onJump: () => undefined });
     const pool = statements.pool((work) => this.#carry(work));
     const random = this.#random;
-    const store = {
-      ...{ general: pool, transitions: pool, renewals: pool, slowLane: pool, clock, clockWatch },
-      datacenter: 'local',
-      observer: SILENT_OBSERVER,
+    const store = createModelStore({
+      ...{ pool, clock, clockWatch, datacenter: 'local' },
       ids: {
         uuid: () => random.uuid(),
-        alphanumeric: (length: number) => 'a'.repeat(length),
+        alphanumeric: (length) => 'a'.repeat(length),
         random: () => random.next(),
       },
       hints: {
-        on: (topic: string, fn: () => void) => this.#listen(topic, fn),
-        notify: (...topics: string[]) => {
+        on: (topic, fn) => this.#listen(topic, fn),
+        notify: (...topics) => {
           for (const topic of topics) {
             this.deliver(topic);
             tell(this, topic);
           }
         },
+        next: unused,
+        close: unused,
       },
-      // The model needs nothing else of a store.
-    } as unknown as Store;
+    });
     const look = (): void => {
       void this.#readClock(store);
       this.process.after(LOOK_EVERY_MS, look);

@@ -1,8 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Access } from '@leasehold/api';
-import { FAIR_USE_DEFAULTS, type FairUseOverrides, type Role } from '@leasehold/keys-core';
-import { createLogger } from '@leasehold/service-kit';
-import { createFairUse, type FairUse, type PrincipalUse } from './fair-use.ts';
+import { accessOf, openUse } from '../testing/test-fair-use.ts';
+import type { FairUse, PrincipalUse } from './fair-use.ts';
 import { createRates } from './rates.ts';
 
 beforeEach(() => {
@@ -11,35 +9,6 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
 });
-
-function accessOf(role: Role, limits: FairUseOverrides = {}, principal = 'token-a'): Access {
-  return { principal, name: 'a token', role, namespaces: null, droneId: null, limits };
-}
-
-/** Fair use on a clock that the test moves; `held` is what the database counts. */
-function openUse(held: () => Map<string, number> = () => new Map<string, number>()): {
-  fairUse: FairUse;
-  use: (limits: FairUseOverrides, role?: Role) => PrincipalUse;
-  refusals: string[];
-} {
-  const refusals: string[] = [];
-  const rows = (): Promise<unknown> =>
-    Promise.resolve([...held()].map(([principal, count]) => ({ principal, held: count })));
-  const fairUse = createFairUse({
-    store: { guests: { $queryRaw: rows } as never, clock: { nowMs: () => Date.now() } as never },
-    limits: FAIR_USE_DEFAULTS,
-    rates: createRates({
-      ...{ anonymousPerSecondMax: 5, newSecretsPerSecondMax: 5 },
-      onRefusal: () => undefined,
-    }),
-    nowMs: () => Date.now(),
-    log: createLogger({ name: 'test', level: 'silent' }),
-    onRefusal: (limit, role) => refusals.push(`${limit} ${role}`),
-  });
-  const use = (limits: FairUseOverrides, role: Role = 'client'): PrincipalUse =>
-    fairUse.of(accessOf(role, limits));
-  return { fairUse, use, refusals };
-}
 
 describe('calls per second', () => {
   test('more than the limit are refused until the window is over, and the refusal says when that is', async () => {

@@ -2,11 +2,8 @@ import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import type { PrincipalUse } from '../../fair-use/fair-use.ts';
+import { openUse } from '../../testing/test-fair-use.ts';
 import { SocketFace } from './socket-face.ts';
-
-/** Nothing is counted here. */
-const USE = { sent: () => () => undefined } as unknown as PrincipalUse;
 
 async function openFace(): Promise<{ face: SocketFace; network: Socket; client: WebSocket }> {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0, perMessageDeflate: false });
@@ -24,7 +21,7 @@ async function openFace(): Promise<{ face: SocketFace; network: Socket; client: 
     socket.terminate();
   });
   const network = request.socket;
-  return { face: new SocketFace(socket, network, USE), network, client };
+  return { face: new SocketFace(socket, network, openUse().use({})), network, client };
 }
 
 function received(client: WebSocket, count: number): Promise<string[]> {

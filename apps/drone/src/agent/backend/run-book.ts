@@ -18,7 +18,7 @@ import type { BackendMark, SeenBackends } from './seen-backends.ts';
 import type { WardenLink } from '../warden-link/warden-link.ts';
 
 export interface RunBookOptions {
-  readonly config: DroneConfig;
+  readonly config: Pick<DroneConfig, 'capacity' | 'programs'>;
   readonly seen: SeenBackends;
   readonly runContext: Omit<RunContext, 'onFinished'>;
   readonly reportContext: Omit<ReportContext, 'onKill'>;

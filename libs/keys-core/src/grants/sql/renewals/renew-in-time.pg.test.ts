@@ -12,12 +12,12 @@ import {
 import { setRenewable } from '../set-renewable.ts';
 import { renewInTime } from './renew-in-time.ts';
 
-/** From now on, each change of a lease takes so long between its judgement and its end. */
-async function holdUpChanges(kernel: Kernel, ms: number): Promise<void> {
+/** From now on, a change of a lease that was judged in time is held up until the lease has expired. */
+async function holdUpChanges(kernel: Kernel): Promise<void> {
   const session = await openSession(kernel);
   await session.query(
     `create function hold_up() returns trigger language plpgsql as
-     $$ begin perform pg_sleep(${String(ms / 1_000)}); return new; end $$`,
+     $$ begin perform pg_sleep_until(old.expires_at); return new; end $$`,
   );
   await session.query(
     'create trigger hold_up before update on lease for each row execute function hold_up()',
@@ -62,7 +62,7 @@ describe('renewInTime', () => {
   test('C52 one that was held up until after the expiry renews nothing, and the expiry is final', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
-    await holdUpChanges(kernel, 1_200);
+    await holdUpChanges(kernel);
 
     expect(await renewIn(kernel, [renewalOf(grant)])).toBeUndefined();
     expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({

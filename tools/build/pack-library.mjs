@@ -1,0 +1,137 @@
+/**
+ * Builds a library as it is published, into its `dist`:
+ *
+ *   node tools/build/pack-library.mjs client --with api --with keys-core --with service-kit
+ *
+ * `--with` names a library of ours that is a part of it.
+ *
+ * In this repository a library is read from its sources, with those of the libraries it is made of.
+ * Published, it is one file of code and one of types: what is ours is inside, what others maintain
+ * stays a dependency.
+ */
+import { readFileSync } from 'node:fs';
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { build } from 'esbuild';
+import { rollup } from 'rollup';
+import { dts } from 'rollup-plugin-dts';
+import ts from 'typescript';
+
+const CONDITION = '@leasehold/source';
+const root = path.join(import.meta.dirname, '..', '..');
+const FORMAT = {
+  getCanonicalFileName: (file) => file,
+  getCurrentDirectory: () => root,
+  getNewLine: () => '\n',
+};
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    with: { type: 'string', multiple: true, default: [] },
+  },
+});
+await packLibrary(path.join(root, 'libs', positionals[0]), values.with);
+
+async function packLibrary(folder, madeOf) {
+  const dist = path.join(folder, 'dist');
+  const entry = path.join(folder, 'src', 'index.ts');
+  const source = JSON.parse(await readFile(path.join(folder, 'package.json'), 'utf8'));
+  const dependencies = notOurs(source.dependencies);
+  const peers = notOurs(source.peerDependencies);
+  await rm(dist, { recursive: true, force: true });
+  await mkdir(dist, { recursive: true });
+
+  await build({
+    entryPoints: [entry],
+    outfile: path.join(dist, 'index.js'),
+    absWorkingDir: root,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    conditions: [CONDITION, 'module'],
+    external: [...Object.keys(dependencies), ...Object.keys(peers)],
+    sourcemap: 'linked',
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
+  await writeTypes({ dist, entry, madeOf });
+
+  const { name, version, description, license, type, engines, peerDependenciesMeta } = source;
+  const manifest = {
+    ...{ name, version, description, license, type, engines },
+    sideEffects: false,
+    exports: {
+      '.': { types: './index.d.ts', default: './index.js' },
+      './package.json': './package.json',
+    },
+    files: ['index.js', 'index.js.map', 'index.d.ts'],
+    ...(Object.keys(dependencies).length === 0 ? {} : { dependencies }),
+    ...(Object.keys(peers).length === 0 ? {} : { peerDependencies: peers, peerDependenciesMeta }),
+  };
+  await writeFile(path.join(dist, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  await copyFile(path.join(folder, 'README.md'), path.join(dist, 'README.md'));
+  await copyFile(path.join(root, 'LICENSE'), path.join(dist, 'LICENSE'));
+}
+
+function notOurs(dependencies = {}) {
+  return Object.fromEntries(
+    Object.entries(dependencies).filter(([name]) => !name.startsWith('@leasehold/')),
+  );
+}
+
+/** First every declaration by itself, from one program; then one file of those that are reached. */
+async function writeTypes({ dist, entry, madeOf }) {
+  const entries = entriesOf(madeOf);
+  const drafts = path.join(dist, 'drafts');
+  emitDeclarations([entry, ...entries.values()], drafts);
+  const draftOf = (file) => path.join(drafts, path.relative(root, file)).replace(/\.ts$/u, '.d.ts');
+  /** What is ours is included; what others maintain, and what Prisma has generated, is not. */
+  const resolveId = (id, importer) => {
+    const ours = entries.get(id);
+    if (ours !== undefined) return draftOf(ours);
+    if (path.isAbsolute(id)) return id;
+    if (!id.startsWith('.') || id.includes('/generated/')) return { id, external: true };
+    return path.resolve(path.dirname(importer), id).replace(/\.[jt]s$/u, '.d.ts');
+  };
+  const types = await rollup({
+    input: draftOf(entry),
+    plugins: [{ name: 'ours', resolveId }, dts({ respectExternal: true })],
+    // Imported values that no type uses.
+    onLog: (level, log, report) => {
+      if (log.code !== 'UNUSED_EXTERNAL_IMPORT') report(level, log);
+    },
+  });
+  await types.write({ file: path.join(dist, 'index.d.ts'), format: 'es' });
+  await rm(drafts, { recursive: true });
+}
+
+/** The entry sources of our own libraries, by the name of each import. */
+function entriesOf(libraries) {
+  const entries = new Map();
+  for (const library of libraries) {
+    const { exports: all } = JSON.parse(
+      readFileSync(path.join(root, 'libs', library, 'package.json'), 'utf8'),
+    );
+    for (const [subpath, conditions] of Object.entries(all)) {
+      const id = path.posix.join('@leasehold', library, subpath);
+      entries.set(id, path.join(root, 'libs', library, conditions[CONDITION]));
+    }
+  }
+  return entries;
+}
+
+function emitDeclarations(entries, outDir) {
+  const { config } = ts.readConfigFile(path.join(root, 'tsconfig.base.json'), ts.sys.readFile);
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root);
+  const program = ts.createProgram(entries, {
+    ...options,
+    ...{ noEmit: false, declaration: true, emitDeclarationOnly: true, noCheck: true },
+    ...{ rootDir: root, outDir, rewriteRelativeImportExtensions: true },
+  });
+  const { diagnostics } = program.emit();
+  // A type that a public one needs, and that its library does not export, for example.
+  if (diagnostics.length > 0) throw new Error(ts.formatDiagnostics(diagnostics, FORMAT));
+}

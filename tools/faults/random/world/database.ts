@@ -1,0 +1,111 @@
+/** The database of a run: it can be killed, locked, and its clock can be stepped. */
+import { createDatabase, findMigrationsDir, migrate } from '@leasehold/keys-core/postgres';
+import { connectionOf } from '@leasehold/service-kit';
+import pg from 'pg';
+import { startKillableDatabase } from '../../stage/killable-database.ts';
+import { SINK } from './workers/settings.ts';
+
+export interface WorldDatabase {
+  readonly url: string;
+  /** One statement, on a connection that no fault of the network reaches. */
+  query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  /** Steps the clock from now on, against what it was. */
+  stepClock(ms: number): Promise<void>;
+  /** Keeps every statement from reading or writing grants, for so long. */
+  lockLeases(ms: number): Promise<void>;
+  /** Ends the sessions that listen for notifications: what is sent meanwhile is lost. */
+  endListeners(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The sessions of an observer and of faults. */
+const SESSIONS_MAX = 6;
+const QUERY_MS_MAX = 5_000;
+
+export async function openDatabase(): Promise<WorldDatabase> {
+  const postgres = await startKillableDatabase();
+  const url = postgres.url('leasehold');
+  try {
+    await createDatabase(url);
+    await migrate(url, findMigrationsDir());
+    const pool = new pg.Pool({
+      ...connectionOf(url),
+      ...{ max: SESSIONS_MAX, query_timeout: QUERY_MS_MAX, connectionTimeoutMillis: QUERY_MS_MAX },
+    });
+    pool.on('error', () => undefined);
+    await prepare(pool);
+    return control(url, postgres, pool);
+  } catch (error) {
+    await postgres.close();
+    throw error;
+  }
+}
+
+function control(
+  url: string,
+  postgres: Awaited<ReturnType<typeof startKillableDatabase>>,
+  pool: pg.Pool,
+): WorldDatabase {
+  const query: WorldDatabase['query'] = async <Row extends pg.QueryResultRow>(
+    text: string,
+    values: readonly unknown[] = [],
+  ) => (await pool.query<Row>(text, [...values])).rows;
+  return {
+    url,
+    query,
+    kill: () => postgres.kill(),
+    restart: () => postgres.restart(),
+    async stepClock(ms) {
+      await query('update shifted.clock set value = value + $1', [ms]);
+    },
+    async lockLeases(ms) {
+      const client = await pool.connect();
+      try {
+        await client.query(
+          `begin; set local lock_timeout = '2s'; lock table leasehold.lease in access exclusive mode;
+           select pg_sleep(${String(ms / 1_000)}); rollback`,
+        );
+        client.release();
+      } catch (error) {
+        client.release(true);
+        throw error;
+      }
+    },
+    async endListeners() {
+      await query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and query ilike 'listen%'`,
+      );
+    },
+    async close() {
+      await pool.end();
+      await postgres.close();
+    },
+  };
+}
+
+/**
+ * The table that fenced workers write, and a clock that can be stepped: another `clock_timestamp` in the
+ * place of PostgreSQL's own. Bodies of functions hold the function itself and not its name, so they are
+ * created again from their text.
+ */
+async function prepare(pool: pg.Pool): Promise<void> {
+  await pool.query(`create table ${SINK} (entries text[] not null)`);
+  await pool.query(`insert into ${SINK} values ('{}')`);
+  const { rows } = await pool.query<{ text: string }>(
+    `select pg_get_functiondef(oid) as text from pg_proc
+     where pronamespace = 'leasehold'::regnamespace`,
+  );
+  const judging = rows.filter(({ text }) => text.includes('clock_timestamp()'));
+  await pool.query(`
+    create schema shifted;
+    create table shifted.clock (value float8 not null);
+    insert into shifted.clock values (0);
+    alter function pg_catalog.clock_timestamp() rename to real_clock_timestamp;
+    create function pg_catalog.clock_timestamp() returns timestamptz language sql volatile as
+      $$select real_clock_timestamp() + value * interval '1 millisecond' from shifted.clock$$;
+    alter table leasehold.lease_event alter column at set default clock_timestamp();
+    ${judging.map(({ text }) => `${text};`).join('\n')}`);
+}

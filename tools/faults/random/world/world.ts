@@ -1,0 +1,190 @@
+/** Everything that a run consists of, and how it is opened and closed. */
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { waitUntil } from '@leasehold/testing/stack';
+import type { HolderClock } from '../../leases/stage/program.ts';
+import { machineMs } from '../../stage/machine-time.ts';
+import type { FaultSeen, History, Revoke } from '../history.ts';
+import { openDatabase, type WorldDatabase } from './database.ts';
+import { SharedDatacenters } from './datacenters.ts';
+import { Fleet, type Worker } from './fleet.ts';
+import { harvest } from './harvest.ts';
+import { Monitor } from './monitor.ts';
+import { createNetwork, type Network } from './network.ts';
+import { Observer } from './observer.ts';
+import { Random } from '../../../simulate/engine/random.ts';
+import { StreamReader } from './streams.ts';
+
+/** The workers of a run. Some have clocks that are wrong all the time: F5, F6. */
+export const WORKERS: readonly {
+  readonly name: string;
+  readonly role: Worker['role'];
+  readonly clock: HolderClock;
+}[] = [
+  { name: 'caller-0', role: 'caller', clock: {} },
+  { name: 'caller-1', role: 'caller', clock: { rate: 1.1, aheadMs: 3_600_000 } },
+  { name: 'holder-0', role: 'holder', clock: { wallStepsBackEveryMs: 300 } },
+  { name: 'holder-1', role: 'holder', clock: { rate: 0.9 } },
+  { name: 'updater-0', role: 'updater', clock: {} },
+  { name: 'updater-1', role: 'updater', clock: { rate: 1.1 } },
+];
+
+const REVOKE_EVERY_MS = 3_000;
+const SETTLED_MS_MAX = 30_000;
+
+export class World {
+  readonly database: WorldDatabase;
+  readonly network: Network;
+  readonly fleet: Fleet;
+  readonly folder: string;
+  readonly faults: FaultSeen[] = [];
+  readonly monitor: Monitor;
+  /** Only where a run needs several datacenters. */
+  readonly shared: SharedDatacenters | undefined;
+  readonly beganAtMs = machineMs();
+  readonly #observer: Observer;
+  readonly #readers: readonly StreamReader[];
+  readonly #random: Random;
+  readonly #revokes: Revoke[] = [];
+  readonly #ending = new AbortController();
+  readonly #revoking: Promise<void>;
+
+  private constructor(parts: Opened, seed: number) {
+    this.database = parts.database;
+    this.network = parts.network;
+    this.fleet = parts.fleet;
+    this.folder = parts.folder;
+    this.shared = parts.shared;
+    this.#random = new Random(seed);
+    this.#observer = new Observer(this.database);
+    this.#readers = this.fleet.controllers.map(
+      ({ url }, index) => new StreamReader(`reader of c${String(index)}`, url, this.fleet.token),
+    );
+    this.monitor = new Monitor(this.fleet, this.#readers, this.shared);
+    this.#revoking = this.#revoke();
+  }
+
+  /** Starts everything, and returns when it works. */
+  static async open(seed: number, of: { readonly hasDatacenters: boolean }): Promise<World> {
+    const parts = await open(seed, of);
+    const world = new World(parts, seed);
+    try {
+      const beganAtMs = machineMs();
+      await waitUntil(
+        () => world.monitor.recoveredAtMs(['leases', 'keys', 'stream'], beganAtMs) < Infinity,
+        { what: 'that everything works', timeoutMs: SETTLED_MS_MAX },
+      );
+      return world;
+    } catch (error) {
+      await world.close();
+      throw error;
+    }
+  }
+
+  /** An operator who revokes what happens to be held, by force or not. */
+  async #revoke(): Promise<void> {
+    while (!this.#ending.signal.aborted) {
+      await pause(REVOKE_EVERY_MS, undefined, { signal: this.#ending.signal }).catch(
+        () => undefined,
+      );
+      const { held } = this.#observer;
+      if (held.length === 0) continue;
+      const leaseId = this.#random.pick(held);
+      const isForced = this.#random.chance(0.7);
+      const revoke = { leaseId, mode: isForced ? 'force' : 'graceful', reason: 'a run' } as const;
+      const call = { id: randomUUID(), process: 'operator', resource: '', kind: 'revoke' } as const;
+      const calledAtMs = machineMs();
+      const answer = await this.fleet
+        .api(this.#random.whole(0, this.fleet.controllers.length - 1))
+        .leases.revoke.mutate(revoke)
+        .then(
+          ({ outcome }) => ({ outcome: 'answered' as const, report: outcome }),
+          () => ({ outcome: 'unknown' as const }),
+        );
+      if (!isForced) continue;
+      const repliedAtMs = answer.outcome === 'unknown' ? Infinity : machineMs();
+      this.#revokes.push({ ...call, leaseId, calledAtMs, repliedAtMs, answer });
+    }
+  }
+
+  /** Lets everything come to rest. @returns what was seen. */
+  async finish(): Promise<History> {
+    this.#ending.abort();
+    await this.#revoking;
+    await this.fleet.stopWorkers();
+    await this.monitor.close();
+    const endedAtMs = machineMs();
+    await this.#untilRead();
+    await this.#observer.close();
+    const { database, fleet, faults, beganAtMs } = this;
+    const seen = { database, fleet, faults, beganAtMs, endedAtMs };
+    const shared = await this.shared?.finish();
+    const own = { revokes: this.#revokes, observer: this.#observer, readers: this.#readers };
+    return harvest({ ...seen, ...own, shared });
+  }
+
+  /** Until each reader has received what was written so far. */
+  async #untilRead(): Promise<void> {
+    const sql = 'select coalesce(max(id), 0)::int as id from leasehold.lease_event';
+    const [last] = await this.database.query<{ id: number }>(sql);
+    await waitUntil(() => this.#readers.every(({ ids }) => (ids.at(-1) ?? 0) >= (last?.id ?? 0)), {
+      what: 'the last event',
+      timeoutMs: SETTLED_MS_MAX,
+    }).catch(() => undefined);
+  }
+
+  /** Ends everything, whatever state it is in. */
+  async close(): Promise<void> {
+    this.#ending.abort();
+    const steps = [
+      () => this.#revoking,
+      () => this.monitor.close(),
+      async () => this.shared?.close(),
+      () => Promise.all(this.#readers.map((reader) => reader.close())),
+      () => this.fleet.close(),
+      () => this.#observer.close(),
+      () => this.fleet.writeLogs(),
+      () => this.network.close(),
+      () => this.database.close(),
+    ];
+    for (const step of steps) {
+      await step().catch((error: unknown) => {
+        console.error('closing the world', error);
+      });
+    }
+  }
+
+  async removeFolder(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+interface Opened {
+  readonly folder: string;
+  readonly database: WorldDatabase;
+  readonly network: Network;
+  readonly fleet: Fleet;
+  readonly shared: SharedDatacenters | undefined;
+}
+
+async function open(seed: number, of: { readonly hasDatacenters: boolean }): Promise<Opened> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-proof-'));
+  const database = await openDatabase();
+  const network = createNetwork();
+  const fleet = new Fleet({ folder, databaseUrl: database.url, network, seed });
+  try {
+    await fleet.startControllers();
+    await fleet.startDrones();
+    for (const { name, role, clock } of WORKERS) await fleet.startWorker(name, role, clock);
+    const shared = of.hasDatacenters ? await SharedDatacenters.open(seed) : undefined;
+    return { folder, database, network, fleet, shared };
+  } catch (error) {
+    await fleet.close();
+    await network.close();
+    await database.close();
+    throw error;
+  }
+}

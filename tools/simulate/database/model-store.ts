@@ -1,0 +1,42 @@
+import { SILENT_OBSERVER } from '../../../libs/keys-core/src/postgres/observer.ts';
+import type { Store } from '../../../libs/keys-core/src/postgres/open-store.ts';
+import type { Pool } from '../../../libs/keys-core/src/postgres/pool.ts';
+
+/** What the worlds give the product of a store. */
+export type ModelStoreParts = Pick<
+  Store,
+  'datacenter' | 'clock' | 'clockWatch' | 'hints' | 'ids'
+> & {
+  readonly pool: Pool<never>;
+};
+
+const STATEMENT_TIMEOUT_MS = 2_000;
+/** The database of a model is never restored. */
+const MARK = { witnessId: '', beat: 0, at: 0, run: '1', position: '0/0' };
+
+/** A store whose pools all send their statements to one model. */
+export function createModelStore({ pool, ...parts }: ModelStoreParts): Store {
+  return {
+    ...parts,
+    ...{ general: pool, transitions: pool, renewals: pool, vital: pool },
+    ...{ slowLane: pool, reads: pool, guests: pool },
+    guestDatabase: { transaction: unused },
+    observer: SILENT_OBSERVER,
+    witness: {
+      mark: MARK,
+      ready: () => Promise.resolve(),
+      look: () => Promise.resolve(),
+      consider: () => Promise.resolve(),
+      saw: () => undefined,
+      stamp: () => undefined,
+    },
+    longestTtl: { ms: Infinity, note: () => Promise.resolve() },
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    close: () => Promise.resolve(),
+  };
+}
+
+/** For a part that no model has. */
+export function unused(): never {
+  throw new Error('the model of a store has no such part');
+}
