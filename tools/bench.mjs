@@ -16,6 +16,7 @@ import { runBundled } from './build/run-bundled.mjs';
 await runBundled('tools/bench', {
   main: 'tools/bench/main.ts',
   'bench-controller': 'tools/bench/rig/bench-controller.ts',
+  'insert-server': 'tools/bench/rig/insert-server.ts',
   'soak-client': 'tools/bench/rig/soak-client.ts',
   'load-client': 'tools/bench/rig/load-client.ts',
   'simulated-drone': 'apps/drone/src/testing/simulated-main.ts',

@@ -4,6 +4,7 @@ import { readProcessorTime, type ProcessorTime } from '../rig/processor-time.ts'
 import type { Rig } from '../rig/rig.ts';
 import { compareRates, median, rateOf, takeTurns } from '../rig/rounds.ts';
 import type { LockService } from '../services/lock-service.ts';
+import { openInsertCalls } from '../services/insert-calls.ts';
 import { openLockServices } from '../services/lock-services.ts';
 
 const CALLER_COUNTS = [1, 32, 256] as const;
@@ -24,10 +25,10 @@ const CORES_REQUIRED = 1.8;
 
 /** Acquire and release of leases through the client, each caller with a key of its own. */
 export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
-  const services = await openLockServices(rig, 'bench_lease_rates');
+  const { ours, controllerPids, peers: locks } = await openLockServices(rig, 'bench_lease_rates');
+  const peers = [...locks, await openInsertCalls(rig)];
   const figures: Figure[] = [];
   for (const callerCount of CALLER_COUNTS) {
-    const { ours, controllerPids, peers } = services;
     const meter = new Meter(() =>
       readProcessorTime({ controllerPids, postgresFolder: rig.folder }),
     );
@@ -53,7 +54,7 @@ export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
   return figures;
 }
 
-function rateOfPairs(service: LockService, callerCount: number, durationMs: number) {
+function rateOfPairs(service: Pick<LockService, 'take'>, callerCount: number, durationMs: number) {
   return rateOf(callerCount, durationMs, async (caller) => {
     const held = await service.take(`pair-${String(caller)}`);
     await held.release();
