@@ -140,6 +140,7 @@ class Acquiring {
       outcome = await room.wait({
         request,
         isReplay,
+        startedAtMs,
         giveUpAtMs: startedAtMs + input.waitMs,
         life,
         attempt: async (turn) => {
