@@ -184,7 +184,7 @@ function must(span: Span, apply: Step['apply']): Step[] {
 }
 
 function acquireSteps(
-  { answer, waitMs }: Acquire,
+  { answer }: Acquire,
   span: Span,
   byHolder: ReadonlyMap<string, bigint>,
   answered: Set<string>,
@@ -198,9 +198,7 @@ function acquireSteps(
     answered.add(answer.token);
     return [grantStep(span, token)];
   }
-  // The refusal of a wait names who stood in the way when its controller last looked, for any waiter.
-  const isFresh = answer.outcome === 'held' && waitMs === 0;
-  const by = isFresh ? byHolder.get(answer.by) : undefined;
+  const by = answer.outcome === 'held' ? byHolder.get(answer.by) : undefined;
   if (by === undefined) return [];
   return must(span, (state) => (isHeldOrAhead(state, by) ? state : undefined));
 }

@@ -106,9 +106,7 @@ export class Line {
 
   /** Whether a waiter whose time is over may leave: it knows why, or has waited for a last look. */
   mayGiveUp(waiter: Waiter, nowMs: number): boolean {
-    return (
-      this.refusalOf(waiter) !== undefined || nowMs >= waiter.giveUpAtMs + LAST_LOOK_MS_MAX
-    );
+    return this.refusalOf(waiter) !== undefined || nowMs >= waiter.giveUpAtMs + LAST_LOOK_MS_MAX;
   }
 
   /** Looks for a waiter whose time is over, unless a look that will do is under way. */

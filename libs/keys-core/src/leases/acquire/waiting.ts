@@ -44,7 +44,10 @@ const JOINS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
 /** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
-export type Wait = Pick<Waiter, 'request' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'attempt' | 'answerOf'> & {
+export type Wait = Pick<
+  Waiter,
+  'request' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'attempt' | 'answerOf'
+> & {
   /** Whether the request was sent earlier and got its ticket's id then. */
   readonly isReplay?: boolean | undefined;
 };

@@ -59,10 +59,10 @@ export function acquired(token: string, [from, until]: Times, loseAtMs = until +
   };
 }
 
-export function refused(by: string, [from, until]: Times): Acquire {
+export function refused(by: string, [from, until]: Times, waitMs = 0): Acquire {
   const holder = `refused-${String(from)}`;
   const answer = { outcome: 'held', by: `holder-${by}` } as const;
-  return { ...called('acquire', from, until), kind: 'acquire', holder, waitMs: 0, answer };
+  return { ...called('acquire', from, until), kind: 'acquire', holder, waitMs, answer };
 }
 
 export function renewed(token: string, [from, until]: Times, loseAtMs = until + 1_000): Operation {
