@@ -14,6 +14,7 @@ export const RESOURCE = 'lease ns/a';
 export const EMPTY: History = {
   beganAtMs: 0,
   endedAtMs: 100_000,
+  lost: [],
   events: [],
   operations: [],
   holds: [],
