@@ -6,6 +6,12 @@
 import type { CommittedEvent, History, Operation, SinkWrite } from '../history.ts';
 import { LOCAL } from '../history.ts';
 
+/** What is known of one database. */
+export interface EraHistory extends History {
+  /** Its grants of before were in the backup, and requests of before are left out; -Infinity for none. */
+  readonly sinceMs: number;
+}
+
 /** When a database was there. A reply that came before `endsFromMs` is of it or of an earlier one. */
 interface Era {
   readonly events: readonly CommittedEvent[];
@@ -20,9 +26,9 @@ interface Span {
 }
 
 /** The history of each database, in their order; the history itself if there was only one. */
-export function erasOf(history: History): History[] {
+export function erasOf(history: History): EraHistory[] {
   const { lost } = history;
-  if (lost.length === 0) return [history];
+  if (lost.length === 0) return [{ ...history, sinceMs: -Infinity }];
   const elsewhere = history.events.filter(({ datacenter }) => datacenter !== LOCAL);
   const firstCalledAtMs = firstCalls(history.operations);
   const eras = [...lost, undefined].map((one, place): Era => ({
@@ -31,12 +37,13 @@ export function erasOf(history: History): History[] {
     endsFromMs: one?.endsFromMs ?? Infinity,
     untilMs: one?.endedAtMs ?? Infinity,
   }));
-  return eras.map((era, place): History => {
+  return eras.map((era, place): EraHistory => {
     const { events, fromMs, untilMs } = era;
     const isSeen = (atMs: number): boolean => atMs >= fromMs && atMs < untilMs;
     const isLast = place === lost.length;
     return {
       ...history,
+      sinceMs: fromMs,
       lost: [],
       events,
       sink: lost[place]?.sink ?? history.sink,

@@ -5,6 +5,7 @@ import type {
   History,
   Hold,
   Operation,
+  Renew,
   Violation,
 } from '../../history.ts';
 import { check } from '../check.ts';
@@ -66,7 +67,7 @@ export function refused(by: string, [from, until]: Times, waitMs = 0): Acquire {
   return { ...called('acquire', from, until), kind: 'acquire', holder, waitMs, answer };
 }
 
-export function renewed(token: string, [from, until]: Times, loseAtMs = until + 1_000): Operation {
+export function renewed(token: string, [from, until]: Times, loseAtMs = until + 1_000): Renew {
   const answer = { outcome: 'renewed', loseAtMs } as const;
   return {
     ...called('renew', from, until),
@@ -75,6 +76,10 @@ export function renewed(token: string, [from, until]: Times, loseAtMs = until + 
     token,
     answer,
   };
+}
+
+export function notRenewed(token: string, times: Times): Renew {
+  return { ...renewed(token, times), answer: { outcome: 'refused', reason: 'not_found' } };
 }
 
 export function released(token: string, [from, until]: Times, report = 'released'): Operation {
