@@ -14,6 +14,7 @@ export {
   type DroneProcess,
   type DroneProcessOptions,
 } from './leasehold-processes.ts';
+export { startPgBouncer, type TestPgBouncer } from './postgres/pgbouncer.ts';
 export { copyTemplate, type TestDatabase } from './postgres/template-copy.ts';
 export { startTestCluster, type TestCluster } from './postgres/test-cluster.ts';
 export { startProcess, type TestProcess } from './test-process.ts';

@@ -2,6 +2,7 @@
 import { createDatabase, findMigrationsDir, migrate } from '@leasehold/keys-core/postgres';
 import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
+import type { Backup } from '../../stage/database-backup.ts';
 import { startKillableDatabase } from '../../stage/killable-database.ts';
 import { SINK } from './workers/settings.ts';
 
@@ -11,6 +12,10 @@ export interface WorldDatabase {
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   kill(): Promise<void>;
   restart(): Promise<void>;
+  /** Copies it while it works. */
+  backUp(kind: Backup['kind']): Promise<Backup>;
+  /** Starts a backup in the place of what was killed. @returns the folder of what was killed. */
+  putBack(backup: Backup): Promise<string>;
   /** Steps the clock from now on, against what it was. */
   stepClock(ms: number): Promise<void>;
   /** Keeps every statement from reading or writing grants, for so long. */
@@ -19,6 +24,9 @@ export interface WorldDatabase {
   endListeners(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** Its sessions have the settings that a pooler drops; its password is its name. */
+export const POOLED_ROLE = 'pooled';
 
 /** The sessions of an observer and of faults. */
 const SESSIONS_MAX = 6;
@@ -57,6 +65,17 @@ function control(
     query,
     kill: () => postgres.kill(),
     restart: () => postgres.restart(),
+    async backUp(kind) {
+      const client = new pg.Client(connectionOf(url));
+      client.on('error', () => undefined);
+      await client.connect();
+      try {
+        return await postgres.backUp(client, kind);
+      } finally {
+        await client.end();
+      }
+    },
+    putBack: (backup) => postgres.putBack(backup),
     async stepClock(ms) {
       await query('update shifted.clock set value = value + $1', [ms]);
     },
@@ -107,5 +126,10 @@ async function prepare(pool: pg.Pool): Promise<void> {
     create function pg_catalog.clock_timestamp() returns timestamptz language sql volatile as
       $$select real_clock_timestamp() + value * interval '1 millisecond' from shifted.clock$$;
     alter table leasehold.lease_event alter column at set default clock_timestamp();
+    create role ${POOLED_ROLE} superuser login password '${POOLED_ROLE}';
+    alter role ${POOLED_ROLE} set search_path = leasehold, pg_temp;
+    alter role ${POOLED_ROLE} set statement_timeout = '2s';
+    alter role ${POOLED_ROLE} set idle_in_transaction_session_timeout = '5s';
+    alter role ${POOLED_ROLE} set jit = off;
     ${judging.map(({ text }) => `${text};`).join('\n')}`);
 }
