@@ -1,5 +1,6 @@
 /** What tests share: a real PostgreSQL, a database for each file, processes, faults. */
 export { startEtcd, type EtcdOptions, type EtcdTls, type TestEtcd } from './etcd.ts';
+export { failCallback } from './failing-callback.ts';
 export {
   startFaultProxy,
   startUrlProxy,

@@ -4,6 +4,7 @@
  */
 export { consoleOrigin, startConsoleProcess, type ConsoleProcess } from './console-process.ts';
 export { startEtcd, type EtcdOptions, type TestEtcd } from './etcd.ts';
+export { failCallback } from './failing-callback.ts';
 export { startFaultProxy, type FaultProxy } from './network/fault-proxy.ts';
 export { freePort } from './network/free-port.ts';
 export {

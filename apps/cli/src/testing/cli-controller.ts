@@ -16,6 +16,8 @@ import { runCommand, startCommand, type Ended, type Started } from './command-li
 /** A controller as it ships, and the command line that talks to it. */
 export interface CliController {
   readonly controller: ControllerProcess;
+  /** The controller's database. */
+  readonly databaseUrl: string;
   /** Between the command line and the controller. */
   readonly proxy: FaultProxy;
   /** What a command is started with. */
@@ -58,6 +60,7 @@ export async function startCliController(
   };
   return {
     controller,
+    databaseUrl: database.url,
     proxy,
     env,
     api: client.api,

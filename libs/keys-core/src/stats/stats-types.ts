@@ -1,4 +1,5 @@
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
+import type { EventLag } from '../events/index.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 import type { HoldOffView } from '../postgres/witness/witness-types.ts';
 
@@ -70,6 +71,10 @@ export interface StatsOverview {
   readonly backends: Partial<Record<BackendStatus, number>>;
   /** How late the reaper is: the age of the oldest expiry that it has not recorded, or 0. */
   readonly reaperLagMs: number;
+  /** How far the event stream is behind, and the transaction that it waits for. */
+  readonly eventLag: EventLag;
+  /** Callbacks of expired leases that have failed and are tried again; 10,000 stands for more. */
+  readonly failingCallbacks: number;
   /** One point for each step of the window, oldest first, empty steps included. */
   readonly series: StatsPoint[];
   /** The totals of the window. */
