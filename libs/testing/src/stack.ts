@@ -14,6 +14,8 @@ export {
   type DroneProcess,
   type DroneProcessOptions,
 } from './leasehold-processes.ts';
+export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';
+export { replaceClock, SHIFTED_CLOCK, type ReplacedClock } from './postgres/replaced-clock.ts';
 export { copyTemplate, type TestDatabase } from './postgres/template-copy.ts';
 export { startTestCluster, type TestCluster } from './postgres/test-cluster.ts';
 export { startProcess, type TestProcess } from './test-process.ts';

@@ -9,6 +9,7 @@ import {
   type ResourceCounts,
 } from './sql/resource-counts.ts';
 import { readSeries } from './sql/stats-buckets.ts';
+import { readClockJump } from '../postgres/clock/clock-jumps.ts';
 import { readHoldOff } from '../postgres/witness/epoch.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -28,7 +29,14 @@ export interface StatsDeps {
 
 type Counts = Pick<
   StatsOverview,
-  'countedAt' | 'faces' | 'drones' | 'backends' | 'reaperLagMs' | 'contended' | 'holdOff'
+  | 'countedAt'
+  | 'faces'
+  | 'drones'
+  | 'backends'
+  | 'reaperLagMs'
+  | 'contended'
+  | 'holdOff'
+  | 'clockJump'
 >;
 type Past = Pick<StatsOverview, 'asOf' | 'stepMs' | 'series' | 'totals'>;
 
@@ -59,12 +67,13 @@ export function createStatsService(deps: StatsDeps): StatsService {
 async function countsOf({ store, heartbeatMs }: StatsDeps): Promise<Counts> {
   // Before the counts, so that it is never later than they are.
   const countedAt = await readNow(store.guests);
-  const [resources, contended, drones, backends, holdOff] = await Promise.all([
+  const [resources, contended, drones, backends, holdOff, clockJump] = await Promise.all([
     countResources(store.guests),
     readMostWaitedFor(store.guests, CONTENDED_MAX),
     countDrones(store.guests, heartbeatMs),
     countLiveBackends(store.guests),
     readHoldOff(store.guests),
+    readClockJump(store.guests),
   ]);
   const { ready, draining, unreachable, lost } = drones;
   const lagsMs = Object.values(resources).map(({ oldestOverdueMs }) => oldestOverdueMs);
@@ -82,6 +91,7 @@ async function countsOf({ store, heartbeatMs }: StatsDeps): Promise<Counts> {
     reaperLagMs: Math.round(Math.max(0, ...lagsMs)),
     contended: contended.map((one) => ({ ...one, longestWaitMs: Math.round(one.longestWaitMs) })),
     holdOff: viewOf(holdOff),
+    clockJump,
   };
 }
 
