@@ -19,4 +19,10 @@ export { removeOldWitnesses } from './witness/beat.ts';
 export { checkEpoch, readHoldOff } from './witness/epoch.ts';
 export type { WitnessNotice } from './witness/own-witness.ts';
 export type { StoreMemory } from './witness/store-memory.ts';
-export type { HoldOffService, HoldOffView, WitnessService } from './witness/witness-types.ts';
+export type {
+  EndedHoldOff,
+  EndHoldOffInput,
+  HoldOffService,
+  HoldOffView,
+  WitnessService,
+} from './witness/witness-types.ts';
