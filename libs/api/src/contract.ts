@@ -16,6 +16,6 @@ export { keyListInputSchema, keyRenewInputSchema } from './contract/keys.ts';
 export { leaseListInputSchema } from './contract/leases.ts';
 export { reservationListInputSchema } from './contract/reservations.ts';
 export type { EventLag } from '@leasehold/keys-core/events';
-export type { HoldOffView } from '@leasehold/keys-core/postgres';
+export type { ClockJumpView, HoldOffView } from '@leasehold/keys-core/postgres';
 export type { ContendedResource, StatsOverview, StatsPoint } from '@leasehold/keys-core/stats';
 export type { SessionView } from './access/access.ts';

@@ -36,12 +36,17 @@ export interface CliController {
   readonly close: () => Promise<void>;
 }
 
-/** Starts a controller on a database of its own. The caller that starts it closes it. */
+/**
+ * Starts a controller on a database of its own, after `prepare` was done to it. The caller that starts it
+ * closes it.
+ */
 export async function startCliController(
   controllerEnv: Readonly<Record<string, string>> = {},
+  prepare?: (databaseUrl: string) => Promise<void>,
 ): Promise<CliController> {
   const home = await mkdtemp(join(tmpdir(), 'leasehold-cli-'));
   const database = await createTestDatabase();
+  await prepare?.(database.url);
   const controller = await startControllerProcess({
     databaseUrl: database.url,
     home,

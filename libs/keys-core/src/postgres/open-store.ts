@@ -1,5 +1,6 @@
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import type { Clock, IdSource } from '../kernel/clock.ts';
+import { createClockJumpNotes } from './clock/clock-jumps.ts';
 import { HintListener } from './hints/hint-listener.ts';
 import { openHints } from './hints/hints.ts';
 import type { GuestDatabase } from './service/guest-transaction.ts';
@@ -97,6 +98,7 @@ export function openStore(options: StoreOptions): Store {
   };
   const { databaseUrl, clock, ids } = options;
   const onJump = (jumpMs: number): void => observer.clockJump(jumpMs);
+  const jumpNotes = createClockJumpNotes(pools.general);
   const { schema } = connectionOf(databaseUrl);
   const hints = openHints({ schema, sql: pools.general, clock, onError });
   const listener = new HintListener({ databaseUrl, hints, clock, onError });
@@ -107,7 +109,7 @@ export function openStore(options: StoreOptions): Store {
         pools.guests.$transaction((tx) => work({ sql: tx, call: async (code) => code(tx) })),
     },
     hints,
-    ...openMemory(options, { sql: pools.renewals, clock, ids, onJump, onError }),
+    ...openMemory(options, { sql: pools.renewals, clock, ids, onJump, jumpNotes, onError }),
     clock,
     ids,
     datacenter: options.datacenter,

@@ -11,6 +11,7 @@ import {
   type ResourceCounts,
 } from './sql/resource-counts.ts';
 import { readSeries } from './sql/stats-buckets.ts';
+import { readClockJump } from '../postgres/clock/clock-jumps.ts';
 import { readHoldOff } from '../postgres/witness/epoch.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -40,6 +41,7 @@ type Counts = Pick<
   | 'failingCallbacks'
   | 'contended'
   | 'holdOff'
+  | 'clockJump'
 >;
 type Past = Pick<StatsOverview, 'asOf' | 'stepMs' | 'series' | 'totals'>;
 
@@ -70,16 +72,25 @@ export function createStatsService(deps: StatsDeps): StatsService {
 async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Counts> {
   // Before the counts, so that it is never later than they are.
   const countedAt = await readNow(store.guests);
-  const [resources, contended, drones, backends, holdOff, eventLag, failingCallbacks] =
-    await Promise.all([
-      countResources(store.guests),
-      readMostWaitedFor(store.guests, CONTENDED_MAX),
-      countDrones(store.guests, heartbeatMs),
-      countLiveBackends(store.guests),
-      readHoldOff(store.guests),
-      events.lag(),
-      countFailingCallbacks(store.guests),
-    ]);
+  const [
+    resources,
+    contended,
+    drones,
+    backends,
+    holdOff,
+    clockJump,
+    eventLag,
+    failingCallbacks,
+  ] = await Promise.all([
+    countResources(store.guests),
+    readMostWaitedFor(store.guests, CONTENDED_MAX),
+    countDrones(store.guests, heartbeatMs),
+    countLiveBackends(store.guests),
+    readHoldOff(store.guests),
+    readClockJump(store.guests),
+    events.lag(),
+    countFailingCallbacks(store.guests),
+  ]);
   const { ready, draining, unreachable, lost } = drones;
   const lagsMs = Object.values(resources).map(({ oldestOverdueMs }) => oldestOverdueMs);
   return {
@@ -98,6 +109,7 @@ async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Coun
     failingCallbacks,
     contended: contended.map((one) => ({ ...one, longestWaitMs: Math.round(one.longestWaitMs) })),
     holdOff: viewOf(holdOff),
+    clockJump,
   };
 }
 

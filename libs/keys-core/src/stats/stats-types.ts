@@ -1,6 +1,7 @@
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
 import type { EventLag } from '../events/index.ts';
 import type { Face } from '../kernel/resource/resource.ts';
+import type { ClockJumpView } from '../postgres/clock/clock-jumps.ts';
 import type { HoldOffView } from '../postgres/witness/witness-types.ts';
 
 /** How many resources of a face are in which state. The first three are disjoint, as phases are. */
@@ -83,6 +84,8 @@ export interface StatsOverview {
   readonly contended: ContendedResource[];
   /** The hold-off of a restored database, which grants nothing. Null while grants are made. */
   readonly holdOff: HoldOffView | null;
+  /** The latest step of the database's clock within a day; null without one. */
+  readonly clockJump: ClockJumpView | null;
 }
 
 export interface StatsService {

@@ -12,6 +12,7 @@ function overview(change: {
   holdOff?: Partial<StatsOverview['holdOff']>;
   eventLagMs?: number;
   failingCallbacks?: number;
+  clockJump?: Partial<StatsOverview['clockJump']>;
 }): StatsOverview {
   return {
     faces: { key: { ...NONE, expiring: change.expiring ?? 0 }, lease: NONE, environment: NONE },
@@ -21,6 +22,7 @@ function overview(change: {
     holdOff: change.holdOff ?? null,
     eventLag: { lagMs: change.eventLagMs ?? 0, culprit: null },
     failingCallbacks: change.failingCallbacks ?? 0,
+    clockJump: change.clockJump ?? null,
   } as StatsOverview;
 }
 
@@ -41,6 +43,15 @@ describe('concernsOf', () => {
     [{ failingCallbacks: 2 }, '2 callbacks of expired leases failing'],
     [{ refusedRenewals: 1_200 }, '1,200 renewals refused'],
     [{ expiring: 3 }, '3 grants running out'],
+    [
+      { clockJump: { jumpMs: 90_000, remainingMs: 1 } },
+      'the database’s clock stepped forward by 1 min 30 s',
+    ],
+    [
+      { clockJump: { jumpMs: -3_600_000, remainingMs: 1 } },
+      'the database’s clock stepped back by 1 h',
+    ],
+    [{ clockJump: { jumpMs: 90_000, remainingMs: 0 } }, 'the database’s clock has stepped lately'],
     [{ holdOff: { remainingMs: 42_000 } }, 'the database was restored: no new grants for 42 s'],
   ])('names %j', (change, text) => {
     expect(texts(overview(change))).toEqual([text]);

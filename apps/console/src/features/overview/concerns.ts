@@ -16,7 +16,8 @@ const REAPER_LATE_MS = 5_000;
 
 /** What an operator should look at, according to the statistics. */
 export function concernsOf(stats: StatsOverview): Concern[] {
-  const { drones, totals, faces, holdOff, reaperLagMs, eventLag, failingCallbacks } = stats;
+  const { drones, totals, faces, holdOff, clockJump, reaperLagMs, eventLag, failingCallbacks } =
+    stats;
   const { refusedRenewals } = totals;
   const expiring = faces.key.expiring + faces.lease.expiring + faces.environment.expiring;
   const concerns = [
@@ -24,6 +25,12 @@ export function concernsOf(stats: StatsOverview): Concern[] {
       bad(
         `the database was restored: no new grants for ${duration(holdOff.remainingMs)}`,
         routes.events(),
+      ),
+    clockJump != null &&
+      clockJump.remainingMs > 0 &&
+      bad(
+        `the database’s clock stepped ${clockJump.jumpMs > 0 ? 'forward' : 'back'} by ${duration(Math.abs(clockJump.jumpMs))}`,
+        routes.events({ kinds: 'expired' }),
       ),
     drones.total > 0 &&
       drones.ready === 0 &&
@@ -44,6 +51,8 @@ export function concernsOf(stats: StatsOverview): Concern[] {
         `${counted(refusedRenewals, 'renewal')} refused`,
         routes.events({ kinds: 'renewal_blocked,revoked,expired' }),
       ),
+    clockJump?.remainingMs === 0 &&
+      warn('the database’s clock has stepped lately', routes.events({ kinds: 'expired' })),
     expiring > 0 && warn(`${counted(expiring, 'grant')} running out`, expiringHref(faces)),
     drones.lost > 0 &&
       warn(`${counted(drones.lost, 'drone')} lost`, routes.drones({ status: 'lost' })),

@@ -7,6 +7,7 @@ import { DataAge } from '~/ui/states/data-age.tsx';
 import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { Alarms } from './alarms/alarms.tsx';
 import { ChartPanels } from './charts/chart-panels.tsx';
 import { RecentActs } from './recent-acts.tsx';
 import { EventLagPanel } from './event-lag-panel.tsx';
@@ -60,6 +61,7 @@ export function OverviewPage() {
       ) : (
         <StaleScope read={read}>
           <Verdict stats={read.data} />
+          <Alarms stats={read.data} />
           <EventLagPanel lag={read.data.eventLag} />
           <Tiles stats={read.data} />
           <ChartPanels stats={read.data} />
