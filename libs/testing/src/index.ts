@@ -18,6 +18,7 @@ export {
 } from './leasehold-processes.ts';
 export { quickestMs } from './quickest.ts';
 export { repetitions } from './repetitions.ts';
+export { startPgBouncer, type PgBouncerOptions, type TestPgBouncer } from './postgres/pgbouncer.ts';
 export { createSmallDisk, type SmallDisk } from './postgres/small-disk.ts';
 export type { TestDatabase } from './postgres/template-copy.ts';
 export { createTestDatabase } from './postgres/test-database.ts';
