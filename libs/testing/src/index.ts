@@ -19,6 +19,7 @@ export {
 } from './leasehold-processes.ts';
 export { quickestMs } from './quickest.ts';
 export { repetitions } from './repetitions.ts';
+export { startPgBouncer, type PgBouncerOptions, type TestPgBouncer } from './postgres/pgbouncer.ts';
 export { createSmallDisk, type SmallDisk } from './postgres/small-disk.ts';
 export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';
 export { replaceClock, SHIFTED_CLOCK, type ReplacedClock } from './postgres/replaced-clock.ts';

@@ -8,12 +8,13 @@ export {
   readNow,
 } from './database-settings.ts';
 export { type ClockJumpView, readClockJump, removeOldClockJumps } from './clock/clock-jumps.ts';
-export { isDiskFull, onceThereIsSpace } from './errors/disk-full.ts';
+export { isDiskFull, isOutOfConnections, onceThereIsSpace } from './errors/disk-full.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded-postgres.ts';
 export { supervisePostgres } from './embedded/supervised-postgres.ts';
 export { createDatabase, findMigrationsDir, migrate, migrationStatus } from './migrate/migrate.ts';
 export { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 export { openStore, type Store } from './open-store.ts';
+export { poolerProblem } from './statements/pooler-check.ts';
 export { pause } from './statements/timed.ts';
 export { removeOldWitnesses } from './witness/beat.ts';
 export { checkEpoch, readHoldOff } from './witness/epoch.ts';
