@@ -9,6 +9,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { ensureEtcd } from './install/etcd.mjs';
+import { ensurePatroni } from './install/patroni.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { generate, install, NX_ENVIRONMENT, root, runInstalled, runNx } from './workspace.mjs';
 
@@ -28,6 +29,7 @@ for (const { name, run } of linters(folders)) await must(name, run);
 // Tests of processes run the bundles of all apps.
 await must('build', () => runNx(['run-many', '-t', 'build', '--outputStyle=static']));
 await ensureEtcd();
+await ensurePatroni();
 await must('tests', () =>
   runInstalled('.bin/vitest', ['run', '--passWithNoTests', ...folders.map((one) => `${one}/`)]),
 );

@@ -10,6 +10,7 @@ import path from 'node:path';
 import { runBrowserTests } from './suite/browser-tests.mjs';
 import { ensureChromium } from './install/chromium.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
+import { ensurePatroni } from './install/patroni.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { printFailures, printSlowest, readReport } from './suite/vitest-report.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
@@ -26,14 +27,14 @@ const PREPARATIONS = [
   { name: 'project graph', work: findProjects },
 ];
 
-// Packages of the machine are installed beside other things: first etcd, then the browser.
-const etcd = ensureEtcd();
+// Packages of the machine are installed beside other things: first those of servers, then the browser.
+const servers = ensureEtcd().then(ensurePatroni);
 for (const { name, work } of PREPARATIONS) {
   if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);
 }
 await rm(results, { recursive: true, force: true });
 await mkdir(results, { recursive: true });
-await etcd;
+await servers;
 
 const outcomes = await Promise.all([
   inTurn(linters().map((linter) => () => check(linter))),
