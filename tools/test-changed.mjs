@@ -10,6 +10,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
+import { ensurePatroni } from './install/patroni.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { generate, install, NX_ENVIRONMENT, root, runInstalled, runNx } from './workspace.mjs';
 
@@ -30,6 +31,7 @@ for (const { name, run } of linters(folders)) await must(name, run);
 await must('build', () => runNx(['run-many', '-t', 'build', '--outputStyle=static']));
 await ensureEtcd();
 await ensureDatabases();
+await ensurePatroni();
 await must('tests', () =>
   runInstalled('.bin/vitest', ['run', '--passWithNoTests', ...folders.map((one) => `${one}/`)]),
 );

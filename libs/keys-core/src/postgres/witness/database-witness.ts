@@ -129,6 +129,10 @@ class Witness implements DatabaseWitness {
       await this.#own.beginEpoch(cause, epoch.token, stamp.epoch);
     } else if (stamp.epochToken === epoch.token && stamp.witnessId !== mark.witnessId) {
       await this.#compare(stamp, cause);
+    } else if (stamp.epochToken !== epoch.token) {
+      // Of a former epoch: what it shows beside its token is known to be lost.
+      const { fencingToken } = stamp;
+      await this.#judging.share(`exceed ${fencingToken}`, () => this.#own.exceed(fencingToken));
     }
   }
 

@@ -1,5 +1,4 @@
 import type { HoldOffCause } from '../../kernel/hold-off.ts';
-import { noteLongestTtl } from '../clock/longest-ttl.ts';
 import { onlyRow, type Sql } from '../sql.ts';
 
 /** The current epoch of the database. */
@@ -33,7 +32,7 @@ export interface EpochCheck {
  * the change, and the others see that it was noted.
  */
 export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Promise<EpochCheck> {
-  await noteLongestTtl(sql, longestTtlMs);
+  await noteKnownTtl(sql, longestTtlMs);
   const rows = await sql.$queryRaw<EpochRow[]>`
     with here as materialized (
       select
@@ -86,6 +85,33 @@ export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Pr
     return checkEpoch(sql, longestTtlMs);
   }
   return { ...here, token, secret };
+}
+
+/**
+ * Notes a TTL that this process knows from before. A process notes a TTL in the database before it knows it
+ * itself, so a database that has only shorter ones has lost it. If another process, which did not know
+ * it, has begun a hold-off, that hold-off lasts longer.
+ */
+async function noteKnownTtl(sql: Sql<'renewals'>, ttlMs: number): Promise<void> {
+  await sql.$queryRaw`
+    update database_epoch e
+    set longest_ttl_ms = ${ttlMs}::int,
+        hold_off_until = case
+          when e.hold_off_until > clock_timestamp()
+          then greatest(e.hold_off_until, clock_timestamp() + ${ttlMs}::int * interval '1 millisecond')
+          else e.hold_off_until
+        end
+    where e.longest_ttl_ms < ${ttlMs}::int
+    returning e.epoch`;
+}
+
+/** From now on every grant has a larger fencing token than this one. */
+export async function raiseTokenFloor(sql: Sql<'renewals'>, fencingToken: string): Promise<void> {
+  await sql.$queryRaw`
+    update lease_token_floor t
+    set floor = ${fencingToken}::bigint
+    where t.floor < ${fencingToken}::bigint
+    returning t.floor`;
 }
 
 /** An epoch as one statement shows it: without a row when another process has just inserted it. */
