@@ -20,6 +20,7 @@ export type ReservationView = ItemOf<ControllerApi['reservations']['list']['quer
 export type PendingMove = NonNullable<
   Awaited<ReturnType<ControllerApi['reservations']['pendingMove']['query']>>
 >;
+export type DatacentersView = Awaited<ReturnType<ControllerApi['datacenters']['list']['query']>>;
 export type DatacenterView = ItemOf<ControllerApi['datacenters']['list']['query']>;
 export type AuditView = ItemOf<ControllerApi['audit']['list']['query']>;
 export type TokenView = ItemOf<ControllerApi['tokens']['list']['query']>;

@@ -40,7 +40,7 @@ async function main(): Promise<void> {
     );
     shutdown.add('controller', () => controller.close());
     if (!shutdown.begun) process.send?.({ type: 'ready', url: controller.url });
-    await Promise.race([database.failed, aborted(shutdown.signal)]);
+    await Promise.race([database.failed, controller.failed, aborted(shutdown.signal)]);
   } catch (error) {
     await shutdown.run('a failure');
     throw error;

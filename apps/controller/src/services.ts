@@ -85,6 +85,7 @@ export function createParts(serving: Serving) {
     holdOff: createHoldOffService(store),
     datacenter,
     datacenters: datacenters.service,
+    giveUp: datacenters.giveUp,
     now: () => readNow(store.reads),
     reportFailure: failureReporter(log),
   };

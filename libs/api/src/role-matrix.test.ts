@@ -88,6 +88,8 @@ const CONTRACT: Record<string, Role> = {
   'reservations.pendingMove': 'viewer',
   'reservations.list': 'viewer',
   'datacenters.list': 'viewer',
+  'datacenters.giveUp': 'admin',
+  'datacenters.takeBack': 'admin',
   'peer.ping': 'peer',
   'peer.connect': 'peer',
   'peer.resolve': 'peer',
@@ -152,7 +154,11 @@ const OUT_OF_REACH = new Proxy(
 /** A datacenter without others. */
 const ALONE: ApiServices['datacenters'] = {
   peers: [],
-  list: () => ({ items: [], store: { kind: 'postgres', isReachable: true, since: null } }),
+  list: () => ({
+    items: [],
+    store: { kind: 'postgres', isReachable: true, since: null },
+    givenUp: [],
+  }),
   away: () => undefined,
   call: () => Promise.reject(new LeaseError('store.unavailable')),
 };

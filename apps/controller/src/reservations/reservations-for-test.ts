@@ -73,7 +73,10 @@ export interface StartOptions {
 export async function startReservations(options: StartOptions): Promise<OpenReservations> {
   const { store, datacenter, peers = ['dc9'], endpoints } = options;
   const opened = await openReservations(
-    { datacenter, peers, etcd: endpoints === null ? null : { endpoints } },
+    {
+      ...{ datacenter, peers, keyTtlMs: TTL_MS, startAloneMs: 60_000 },
+      etcd: endpoints === null ? null : { endpoints },
+    },
     { store, log: createLogger({ name: 'controller', level: 'silent' }) },
   );
   onTestFinished(() => opened.close());

@@ -166,6 +166,8 @@ export function rightInputs(session: object, backendId: string): Record<string, 
     'reservations.pendingMove': { key: ['odd', 'k'], reservationId: `local.${randomUUID()}` },
     'reservations.list': { namespace: 'odd', prefix: 'k', state: 'active', ...PAGE },
     'datacenters.list': {},
+    'datacenters.giveUp': { datacenter: 'dc9', reason: 'why' },
+    'datacenters.takeBack': { datacenter: 'dc9', reason: 'why' },
     'peer.ping': {},
     'peer.connect': {
       input: { key: KEY, ...CONNECT, homeReservation: RESERVATION_ID },

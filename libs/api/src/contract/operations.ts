@@ -1,7 +1,13 @@
 /** Bulk actions, hold-offs and statistics. */
 import { z } from 'zod';
 import { BULK_ACTIONS, LIMITS } from '@leasehold/keys-core';
-import { grantRefSchema, placedFields, reasonSchema, uuidSchema } from './common.ts';
+import {
+  datacenterSchema,
+  grantRefSchema,
+  placedFields,
+  reasonSchema,
+  uuidSchema,
+} from './common.ts';
 
 export const bulkStartInputSchema = z
   .strictObject({
@@ -33,6 +39,16 @@ export const holdOffEndInputSchema = z.strictObject({
   /** Of the hold-off that the caller has seen: another one goes on. */
   epoch: z.number().int().positive().optional(),
   ...placedFields,
+});
+
+export const takeBackInputSchema = z.strictObject({
+  datacenter: datacenterSchema,
+  reason: reasonSchema,
+});
+
+export const giveUpInputSchema = takeBackInputSchema.extend({
+  /** Nothing runs there, and the caller answers for it: nobody waits. */
+  abandon: z.boolean().default(false),
 });
 
 /** A day: the time for which the buckets are kept. */

@@ -20,7 +20,7 @@ import type {
   ReservationService,
 } from './reservation-types.ts';
 
-interface ConnectingDeps extends HomesDeps {
+interface ConnectingDeps extends Pick<HomesDeps, 'resolver' | 'local' | 'peers'> {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
   readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
   readonly homes: Homes;
@@ -89,7 +89,12 @@ export function createConnecting(
           const again = await keys.connectAgain(named, caller, signal);
           if (again !== undefined) return again;
         }
-        if (home === undefined) {
+        const isLost = home !== undefined && homes.isGivenUp(home.datacenter);
+        if (isLost && input.spawn !== undefined) {
+          await homes.adopt(home, key, fresh.datacenter ?? store.datacenter);
+          continue;
+        }
+        if (home === undefined || isLost) {
           store.observer.grant('key', 'denied', 'free');
           throw new LeaseError('key.unheld');
         }

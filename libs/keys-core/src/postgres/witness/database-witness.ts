@@ -31,6 +31,8 @@ const OTHERS_MAX = 10_000;
 export interface DatabaseWitness {
   /** How far the database was seen; available after {@link ready}. */
   readonly mark: WitnessMark;
+  /** The largest fencing token that this process has given or was told of. */
+  readonly fencingToken: string;
   /** Checks the database unless it was checked a moment ago. Called before anything is granted. */
   ready(): Promise<void>;
   /** Checks the database now. Calls at the same time share one check. */
@@ -71,6 +73,10 @@ class Witness implements DatabaseWitness {
 
   get mark(): WitnessMark {
     return this.#own.present.mark;
+  }
+
+  get fencingToken(): string {
+    return this.#own.row?.fencingToken ?? '0';
   }
 
   async ready(): Promise<void> {

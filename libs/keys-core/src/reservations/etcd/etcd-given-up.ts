@@ -40,7 +40,7 @@ export interface EtcdGivenUp {
 const ROWS_MAX = 1_000;
 
 export function createEtcdGivenUp(calls: EtcdCalls): EtcdGivenUp {
-  const read = async (rows: EtcdRows<string, unknown>, name: string) =>
+  const read = async (rows: Places, name: string) =>
     (await calls.range({ key: Buffer.from(rows.keyOf(name)), limit: 1 })).kvs[0];
 
   return {
@@ -122,7 +122,10 @@ export function createEtcdGivenUp(calls: EtcdCalls): EtcdGivenUp {
   };
 }
 
-function isAbsent(rows: EtcdRows<string, never>, name: string): ICompare {
+/** Where rows of a kind are. */
+type Places = Pick<EtcdRows<string, never>, 'keyOf'>;
+
+function isAbsent(rows: Places, name: string): ICompare {
   const key = Buffer.from(rows.keyOf(name));
   return { key, target: 'Create', result: 'Equal', create_revision: 0 };
 }
@@ -131,7 +134,7 @@ function isUnchanged(name: string, revision: string): ICompare {
   return revisionIs(GIVEN_UP_ROWS, name, revision);
 }
 
-function revisionIs(rows: EtcdRows<string, never>, name: string, revision: string): ICompare {
+function revisionIs(rows: Places, name: string, revision: string): ICompare {
   return {
     key: Buffer.from(rows.keyOf(name)),
     target: 'Mod',
@@ -150,6 +153,6 @@ function putOf<Value>(
   return { request_put: { key, value: Buffer.from(rows.write(value)), lease } };
 }
 
-function deleteOf(rows: EtcdRows<string, never>, name: string): IRequestOp {
+function deleteOf(rows: Places, name: string): IRequestOp {
   return { request_delete_range: { key: Buffer.from(rows.keyOf(name)) } };
 }

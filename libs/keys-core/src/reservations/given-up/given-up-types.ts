@@ -29,7 +29,7 @@ export interface Standing {
   readonly token: string;
   /** The longest time for which a key is granted there. */
   readonly keyTtlMs: number;
-  /** For how long after its last contact with the store a controller may start there without it. */
+  /** For how long after its last contact with the store a controller that starts there runs without it. */
   readonly startAloneMs: number;
 }
 
