@@ -130,8 +130,9 @@ describe('F13 controllers behind a pooler in transaction mode', () => {
     await expectSound(lease.stage, answer);
     const [last] = await lease.query<{ id: number }>('select max(id)::int as id from lease_event');
     for (const reader of readers) {
-      await waitUntil(() => reader.ids.at(-1) === last?.id, { what: 'the last event' });
-      expect(reader.ids).toEqual([...reader.ids].sort((a, b) => a - b));
+      await waitUntil(() => reader.received.at(-1)?.id === last?.id, { what: 'the last event' });
+      const ids = reader.received.map(({ id }) => id);
+      expect(ids).toEqual(ids.toSorted((a, b) => a - b));
     }
     const [sessions] = await lease.query<{ count: number }>(
       `select count(*)::int from pg_stat_activity

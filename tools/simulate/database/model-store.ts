@@ -33,6 +33,7 @@ export function createModelStore({ pool, ...parts }: ModelStoreParts): Store {
     },
     longestTtl: { ms: Infinity, note: () => Promise.resolve() },
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    reserve: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
 }

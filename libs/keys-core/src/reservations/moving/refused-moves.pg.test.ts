@@ -38,8 +38,7 @@ test('a key moves 64 times, is found by its first reservation, and moves no furt
   await aFreeKey(world);
 
   for (let moves = 0; moves < LIMITS.reservationChainMax; moves += 1) {
-    const [from, to] = moves % 2 === 0 ? ['dc1', 'dc2'] : ['dc2', 'dc1'];
-    await moveTo(world, from ?? '', to ?? '');
+    await (moves % 2 === 0 ? moveTo(world, 'dc1', 'dc2') : moveTo(world, 'dc2', 'dc1'));
   }
 
   await expect(moveTo(world, 'dc1', 'dc2')).rejects.toMatchObject({
