@@ -12,6 +12,7 @@ const ROOT = '/leasehold/v1';
 const RESERVATIONS = `${ROOT}/reservation/`;
 const POINTERS = `${ROOT}/pointer/`;
 const DATACENTERS = `${ROOT}/datacenter/`;
+const WITNESSES = `${ROOT}/witness/`;
 
 const TOKEN = /^\d{1,19}$/u;
 const CLUSTER_ID = /^[0-9a-f-]{36}$/u;
@@ -57,6 +58,11 @@ export const DATACENTER_ROWS: EtcdRows<string, string> = {
   write: (clusterId) => clusterId,
   read: (text) => (CLUSTER_ID.test(text) ? text : foreign('name of a datacenter')),
 };
+
+/** The row of a process, by which it notices that etcd was put back to an earlier state. */
+export function witnessKeyOf(name: string): string {
+  return WITNESSES + name;
+}
 
 function objectOf(text: string): Record<string, unknown> {
   try {
