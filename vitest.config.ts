@@ -62,7 +62,7 @@ const oldest = {
 const faults = [
   'tools/faults/!(leases-*).process.test.ts',
   'tools/faults/databases/*.process.test.ts',
-  'tools/datacenters/cut-off.process.test.ts',
+  'tools/datacenters/{cut-off,etcd-lost}.process.test.ts',
   'libs/keys-core/src/leases/acquire/line.process.test.ts',
 ];
 /** Takes the processor for itself. */
