@@ -9,6 +9,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { runBrowserTests } from './suite/browser-tests.mjs';
 import { ensureChromium } from './install/chromium.mjs';
+import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
 import { ensurePatroni } from './install/patroni.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
@@ -28,7 +29,7 @@ const PREPARATIONS = [
 ];
 
 // Packages of the machine are installed beside other things: first those of servers, then the browser.
-const servers = ensureEtcd().then(ensurePatroni);
+const servers = ensureEtcd().then(ensureDatabases).then(ensurePatroni);
 for (const { name, work } of PREPARATIONS) {
   if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);
 }

@@ -13,6 +13,7 @@ export type EventView = ItemOf<ControllerApi['keys']['history']['query']>;
 export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
 export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;
 export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']>;
+export type FailingCallback = ItemOf<ControllerApi['leases']['failingCallbacks']['query']>;
 export type DroneView = ItemOf<ControllerApi['drones']['list']['query']>;
 export type BackendView = ItemOf<ControllerApi['backends']['list']['query']>;
 export type ReservationView = ItemOf<ControllerApi['reservations']['list']['query']>;

@@ -77,7 +77,7 @@ export function createParts(serving: Serving) {
     events: createEventService(events, store),
     bulk: bulk.service,
     people: createPeopleService(store),
-    stats: createStatsService({ store, datacenter, heartbeatMs }),
+    stats: createStatsService({ store, datacenter, heartbeatMs, events }),
     witness: {
       told: () => store.witness.stamp(),
       consider: (told) => store.witness.consider(told),

@@ -32,6 +32,7 @@ const CONTRACT: Record<string, Role> = {
   'leases.tree': 'viewer',
   'leases.waiters': 'viewer',
   'leases.contention': 'viewer',
+  'leases.failingCallbacks': 'viewer',
   'leases.history': 'viewer',
   'leases.blockRenewal': 'operator',
   'leases.allowRenewal': 'operator',

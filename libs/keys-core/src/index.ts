@@ -1,5 +1,6 @@
 /** The pure part of Leasehold: it runs anywhere, reads no clock and opens nothing. */
 export type { Clock, IdSource } from './kernel/clock.ts';
+export { newTimedId } from './kernel/lease/timed-id.ts';
 export { type BatchFailure, type Coalescer, createCoalescer } from './kernel/coalesce.ts';
 export { BULK_ACTIONS, BULK_STATES, type BulkAction, type BulkState } from './kernel/bulk.ts';
 export type {
@@ -18,6 +19,7 @@ export {
   invariant,
 } from './kernel/errors/index.ts';
 export { EVENT_KINDS, type EventKind } from './kernel/events.ts';
+export { HOLD_OFF_CAUSES, type HoldOffCause } from './kernel/hold-off.ts';
 export { isFencingToken } from './kernel/lease/fencing-token.ts';
 export { keyIdOf } from './kernel/resource/key-id.ts';
 export {

@@ -117,6 +117,9 @@ export interface SinkWrite {
   readonly entry: string;
   readonly token: string;
   readonly outcome: 'accepted' | 'refused' | 'unknown';
+  readonly begunAtMs: number;
+  /** When its writer knew the outcome. */
+  readonly knownAtMs: number;
 }
 
 /** What an observer read of a grant: a new promise each time that its expiry had changed. */
@@ -193,9 +196,27 @@ export interface FaultSeen {
   readonly recoveryMsMax: number;
 }
 
+/**
+ * A database that was killed and replaced by an older backup of itself, as it was read afterwards. What
+ * it had recorded after the backup is lost.
+ */
+export interface LostDatabase {
+  readonly events: readonly CommittedEvent[];
+  readonly sink: readonly string[];
+  readonly streams: readonly StreamRead[];
+  /** What was acknowledged before this is in the backup. */
+  readonly backupFromMs: number;
+  /** It was killed between these two. */
+  readonly endsFromMs: number;
+  readonly endedAtMs: number;
+}
+
+/** `events`, `sink`, `streams` and `rows` are of the database as it is at the end. */
 export interface History {
   readonly beganAtMs: number;
   readonly endedAtMs: number;
+  /** The databases before that one, the first one first. */
+  readonly lost: readonly LostDatabase[];
   readonly events: readonly CommittedEvent[];
   readonly operations: readonly Operation[];
   readonly holds: readonly Hold[];

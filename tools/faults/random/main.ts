@@ -16,6 +16,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 
 /** @returns whether no promise was broken. */
 async function runOnce(options: RunOptions): Promise<boolean> {
+  for (const { id, atMs, kind, target } of plannedFor(options)) {
+    console.log(`${id} at ${(atMs / 1_000).toFixed(1)} s: ${kind.name} ${target}, ${kind.what}`);
+  }
   const result = await run(options, interrupted.signal);
   const { history, violations } = result;
   const report = await writeReport(options, result);

@@ -28,7 +28,12 @@ export const bulkIdInputSchema = z.strictObject({ bulkId: uuidSchema });
 
 export const holdOffInputSchema = z.strictObject(placedFields).prefault({});
 
-export const holdOffEndInputSchema = z.strictObject({ reason: reasonSchema, ...placedFields });
+export const holdOffEndInputSchema = z.strictObject({
+  reason: reasonSchema,
+  /** Of the hold-off that the caller has seen: another one goes on. */
+  epoch: z.number().int().positive().optional(),
+  ...placedFields,
+});
 
 /** A day: the time for which the buckets are kept. */
 const STATS_WINDOW_MINUTES_MAX = 1_440;

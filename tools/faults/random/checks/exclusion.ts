@@ -23,7 +23,20 @@ export function checkExclusion({ events }: History): Violation[] {
 }
 
 /** I5: nobody is granted what its holder was promised, unless the holder or an operator ended it. */
-export function checkEarlySteals({ events, operations, holds }: History): Violation[] {
+export function checkEarlySteals(history: History): Violation[] {
+  const promisedMs = promisedUntil(history);
+  return successionsOf(history.events).flatMap(({ former, next }) => {
+    const isByItself = former.ends.some(({ kind }) => kind !== 'expired' && kind !== 'removed');
+    const untilMs = promisedMs.get(former.granted.leaseId) ?? -Infinity;
+    const earlyMs = untilMs - next.granted.atMs;
+    if (isByItself || earlyMs <= MAPPING_MS) return [];
+    const text = `${next.granted.resource}: ${next.granted.token} was granted ${earlyMs.toFixed(0)} ms before the end of ${former.granted.token}`;
+    return [{ invariant: 'I5', atMs: next.granted.atMs, text }];
+  });
+}
+
+/** Until when each holder was told that it may act, by the id of its grant. */
+export function promisedUntil({ operations, holds }: History): Map<string, number> {
   const promisedMs = new Map<string, number>();
   const note = (leaseId: string, untilMs: number): void => {
     promisedMs.set(leaseId, Math.max(untilMs, promisedMs.get(leaseId) ?? -Infinity));
@@ -32,14 +45,7 @@ export function checkEarlySteals({ events, operations, holds }: History): Violat
   for (const { leaseId, untilMs, lateMs, end } of holds) {
     if (end === 'lost') note(leaseId, untilMs - lateMs);
   }
-  return successionsOf(events).flatMap(({ former, next }) => {
-    const isByItself = former.ends.some(({ kind }) => kind !== 'expired' && kind !== 'removed');
-    const untilMs = promisedMs.get(former.granted.leaseId) ?? -Infinity;
-    const earlyMs = untilMs - next.granted.atMs;
-    if (isByItself || earlyMs <= MAPPING_MS) return [];
-    const text = `${next.granted.resource}: ${next.granted.token} was granted ${earlyMs.toFixed(0)} ms before the end of ${former.granted.token}`;
-    return [{ invariant: 'I5', atMs: next.granted.atMs, text }];
-  });
+  return promisedMs;
 }
 
 function noteOwn(operation: Operation, note: (leaseId: string, untilMs: number) => void): void {
@@ -98,7 +104,10 @@ function toldOf(grant: GrantRecord | undefined): string {
 }
 
 /** Whether an answer says that something was done of which there is no event. */
-function unrecorded(operation: Operation, known: ReadonlyMap<string, GrantRecord>): Violation[] {
+export function unrecorded(
+  operation: Operation,
+  known: ReadonlyMap<string, GrantRecord>,
+): Violation[] {
   const { answer, repliedAtMs: atMs } = operation;
   const lacks = (what: string): Violation[] => [
     { invariant: 'I13', atMs, text: `${operation.resource}: ${what} (${operation.id})` },

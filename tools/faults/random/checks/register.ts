@@ -4,6 +4,7 @@
  * set of states that were tried makes it short, and the tokens do the rest.
  */
 import type { Acquire, History, Operation, Release, Renew, Violation } from '../history.ts';
+import type { EraHistory } from './eras.ts';
 import { MAPPING_MS } from './exclusion.ts';
 import { grantsOf, groupedBy, lastExpiries, type GrantRecord } from './grants.ts';
 
@@ -12,6 +13,8 @@ interface State {
   readonly token: bigint;
   readonly isHeld: boolean;
 }
+
+const NOTHING: State = { token: 0n, isHeld: false };
 
 /** A request, or an end that nobody asked for, as something that happens at one instant. */
 export interface Step {
@@ -27,13 +30,17 @@ export interface Step {
 /** More than any history of a run needs. */
 const TRIES_MAX = 500_000;
 
-export function checkRegisters(history: History): Violation[] {
+export function checkRegisters(history: EraHistory): Violation[] {
   const byResource = groupedBy(history.operations, ({ resource }) => resource);
   const grants = groupedBy(grantsOf(history.events), ({ granted }) => granted.resource);
   const ends = earliestEnds(history);
   return [...byResource].flatMap(([resource, operations]) => {
-    const steps = stepsOf(operations, grants.get(resource) ?? [], ends);
-    const stuck = unexplained(steps);
+    const all = grants.get(resource) ?? [];
+    const own = all.filter(({ granted }) => granted.atMs >= history.sinceMs);
+    const steps = stepsOf(operations, all, own, ends);
+    // A grant that was in a backup may have ended by the time at which the database was put back.
+    const kept = all[all.length - own.length - 1];
+    const stuck = unexplained(steps, kept && { token: kept.token, isHeld: true });
     if (stuck === undefined) return [];
     const text = `${resource}: no order of the requests explains ${stuck.text}`;
     return [{ invariant: 'linear' as const, atMs: stuck.untilMs, text }];
@@ -41,11 +48,11 @@ export function checkRegisters(history: History): Violation[] {
 }
 
 /** The step that no order explains; undefined when there is an order that explains all. */
-export function unexplained(steps: readonly Step[]): Step | undefined {
+export function unexplained(steps: readonly Step[], beginning = NOTHING): Step | undefined {
   const mandatory = steps.filter((step) => !step.isOptional).sort((a, b) => a.fromMs - b.fromMs);
   const optional = steps.filter((step) => step.isOptional).sort((a, b) => a.fromMs - b.fromMs);
   const seen = new Set<string>();
-  const pending: Point[] = [{ state: { token: 0n, isHeld: false }, first: 0, done: new Set() }];
+  const pending: Point[] = [{ state: beginning, first: 0, done: new Set() }];
   let furthest = 0;
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const point = pending.pop();
@@ -130,10 +137,11 @@ function successors(mandatory: readonly Step[], optional: readonly Step[], point
 /** The steps of one resource: its requests, and the ends of its grants that nobody asked for. */
 function stepsOf(
   operations: readonly Operation[],
+  all: readonly GrantRecord[],
   grants: readonly GrantRecord[],
   ends: Ends,
 ): Step[] {
-  const byHolder = new Map(grants.map(({ granted, token }) => [granted.holder, token]));
+  const byHolder = new Map(all.map(({ granted, token }) => [granted.holder, token]));
   const answered = new Set<string>();
   const steps = sinceFirstCalled(operations)
     .sort((a, b) => a.repliedAtMs - b.repliedAtMs)
@@ -145,7 +153,7 @@ function stepsOf(
     const untilMs = granted.atMs + COMMIT_MS_MAX;
     steps.push(grantStep({ text: `the grant of ${granted.token}`, fromMs, untilMs }, token));
   }
-  return [...steps, ...grants.map((grant) => endOf(grant, ends))];
+  return [...steps, ...all.map((grant) => endOf(grant, ends))];
 }
 
 /** A replay is answered with what became of the request when it was first carried out. */
@@ -184,7 +192,7 @@ function must(span: Span, apply: Step['apply']): Step[] {
 }
 
 function acquireSteps(
-  { answer, waitMs }: Acquire,
+  { answer }: Acquire,
   span: Span,
   byHolder: ReadonlyMap<string, bigint>,
   answered: Set<string>,
@@ -198,9 +206,7 @@ function acquireSteps(
     answered.add(answer.token);
     return [grantStep(span, token)];
   }
-  // The refusal of a wait names who stood in the way when its controller last looked, for any waiter.
-  const isFresh = answer.outcome === 'held' && waitMs === 0;
-  const by = isFresh ? byHolder.get(answer.by) : undefined;
+  const by = answer.outcome === 'held' ? byHolder.get(answer.by) : undefined;
   if (by === undefined) return [];
   return must(span, (state) => (isHeldOrAhead(state, by) ? state : undefined));
 }

@@ -1,4 +1,5 @@
 /** What a run comes to, small enough to be kept. */
+import { everRecorded } from '../checks/eras.ts';
 import { aloneRecoveryMs } from '../checks/recovery.ts';
 import { BUSY, type FaultSeen, type History, type Invariant, type Violation } from '../history.ts';
 import { commandOf, type RunOptions } from '../options.ts';
@@ -53,7 +54,7 @@ export function figuresOf(history: History, violations: readonly Violation[]): R
     lengthS,
     operationsCount: operations.length + holds.length + writes.length,
     unknownCount: operations.filter(({ answer }) => answer.outcome === 'unknown').length,
-    eventsCount: history.events.length,
+    eventsCount: everRecorded(history).length,
     busyMs: stalls.reduce((sum, { fromMs, untilMs }) => sum + untilMs - fromMs, 0),
     judged: judgedBetween(-Infinity, Infinity),
     faults: own.map((fault) => ({

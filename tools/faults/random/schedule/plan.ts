@@ -81,6 +81,7 @@ function fits(slot: Slot, others: readonly Slot[]): boolean {
 
 /** Whether two faults may not overlap: they have one target, or are of one group. */
 export function excludes(one: Pick<Slot, 'kind' | 'target'>, other: typeof one): boolean {
-  const isSameGroup = one.kind.group !== undefined && one.kind.group === other.kind.group;
+  const { groups = [] } = other.kind;
+  const isSameGroup = one.kind.groups?.some((group) => groups.includes(group)) === true;
   return isSameGroup || one.target === other.target;
 }

@@ -33,7 +33,8 @@ describe('the plan of a run', () => {
     expect(pairs.length).toBeGreaterThan(plans.length);
     for (const [one, other] of pairs) {
       expect(one.target).not.toBe(other.target);
-      if (one.kind.group !== undefined) expect(one.kind.group).not.toBe(other.kind.group);
+      for (const group of one.kind.groups ?? [])
+        expect(other.kind.groups ?? []).not.toContain(group);
     }
   });
 

@@ -39,6 +39,10 @@ export interface EtcdCalls {
   readonly range: (request: IRangeRequest) => Promise<IRangeResponse>;
   /** Only for what may be carried out twice: when an answer is lost it is sent again. */
   readonly txn: (request: ITxnRequest) => Promise<ITxnResponse>;
+  /** A lease of etcd, which ends after this many seconds at the earliest. @returns its id. */
+  readonly grantLease: (seconds: number) => Promise<string>;
+  /** How long a lease takes still, in milliseconds; 0 when it has ended. */
+  readonly leaseMs: (id: string) => Promise<number>;
   /** From now on an answer of any other etcd is not accepted. */
   readonly expectCluster: (clusterId: string) => void;
   close(): void;
@@ -121,6 +125,19 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
           write.assertProven(answer);
         },
       );
+    },
+    // The member that answers may not have seen the newest write: its revision shows nothing here.
+    async grantLease(seconds) {
+      const { ID } = await inTurn(anywhere, LINEARIZABLE_MS, (client, within) =>
+        client.leaseClient.leaseGrant({ TTL: seconds }, within),
+      );
+      return ID;
+    },
+    async leaseMs(id) {
+      const { TTL } = await inTurn(anywhere, LINEARIZABLE_MS, (client, within) =>
+        client.leaseClient.leaseTimeToLive({ ID: id }, within),
+      );
+      return Math.max(0, Number(TTL)) * 1_000;
     },
     expectCluster(clusterId) {
       expected = clusterId;

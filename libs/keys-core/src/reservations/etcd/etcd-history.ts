@@ -11,8 +11,9 @@
  * publishes those of this datacenter again.
  */
 import type { ICompare, IRequestOp, IResponseHeader, ITxnRequest, ITxnResponse } from 'etcd3';
+import { isLastingKey } from './etcd-rows.ts';
 
-/** A row that this process has written, and the revision of that write. */
+/** A row that stays and that this process has written, and the revision of that write. */
 interface Proof {
   readonly key: Buffer;
   readonly revision: bigint;
@@ -95,5 +96,6 @@ function requiring({ key, revision }: Proof, request: ITxnRequest): ITxnRequest 
 }
 
 function keyWrittenBy({ success }: ITxnRequest): Buffer | undefined {
-  return success?.[0]?.request_put?.key;
+  const key = success?.[0]?.request_put?.key;
+  return key !== undefined && isLastingKey(key.toString()) ? key : undefined;
 }

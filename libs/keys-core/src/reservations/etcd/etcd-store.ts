@@ -2,6 +2,7 @@ import type { IKeyValue } from 'etcd3';
 import { invariant } from '../../kernel/errors/index.ts';
 import type { ReservationKey, ReservationPointer } from '../../kernel/resource/reservation.ts';
 import { createEtcdCalls, type EtcdCalls, type EtcdCallsOptions } from './etcd-calls.ts';
+import { createEtcdGivenUp, type EtcdGivenUp } from './etcd-given-up.ts';
 import {
   DATACENTER_ROWS,
   POINTER_ROWS,
@@ -25,6 +26,8 @@ export interface EtcdReservationStore extends ReservationStore {
   beat(name: string): Promise<void>;
   /** Registers a datacenter's name, unless it is registered. @returns the cluster that has it. */
   register(datacenter: string, clusterId: string): Promise<string>;
+  /** The datacenters that were given up. */
+  readonly givenUp: EtcdGivenUp;
   /** Every key that is reserved, in pages, with its first reservation. */
   reservations(): AsyncIterable<readonly { key: ReservationKey; reservationId: string }[]>;
   /** Every pointer, in pages. */
@@ -87,6 +90,7 @@ export function createEtcdReservationStore(options: EtcdCallsOptions): EtcdReser
       await calls.txn({ success: [{ request_put: { key, value: Buffer.from(name) } }] });
       beatAtMs = nowMs;
     },
+    givenUp: createEtcdGivenUp(calls),
     expectCluster: calls.expectCluster,
     register: (datacenter, clusterId) => putAbsent(calls, DATACENTER_ROWS, datacenter, clusterId),
     async *reservations() {

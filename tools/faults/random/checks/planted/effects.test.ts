@@ -4,7 +4,8 @@ import type { TestimonyLine } from '../../../stage/testimony.ts';
 import { cancelled, event, fault, found, hold, RESOURCE, revoked } from './fixture.ts';
 
 describe('the judge of a fenced sink', () => {
-  const write = { entry: '2:x', token: '2', outcome: 'accepted' } as const;
+  const times = { begunAtMs: 10, knownAtMs: 20 };
+  const write = { entry: '2:x', token: '2', outcome: 'accepted', ...times } as const;
 
   test('I3 finds a smaller token that was accepted later', () => {
     expect(found({ sink: ['1:a', '3:b', '2:c'] })).toEqual(['I3']);

@@ -23,6 +23,13 @@ describe('the judge of what clients observed', () => {
     ]);
   });
 
+  test('linear finds a refusal after a wait that names whose release was acknowledged before it began', () => {
+    const waited = (from: number) => refused('1', [from, from + 500], 500);
+
+    expect(found({ events: FIRST, operations: [...HELD, waited(100)] })).toEqual([]);
+    expect(found({ events: FIRST, operations: [...HELD, waited(140)] })).toEqual(['linear']);
+  });
+
   test('linear finds a release that reports an end before there was one', () => {
     const early = released('1', [60, 70], 'expired');
 
