@@ -73,7 +73,7 @@ const oldest = {
 /** Tests that break real processes and mostly wait for deadlines; many beside them could make them miss. */
 const faults = [
   'tools/faults/!(leases-*).process.test.ts',
-  'tools/datacenters/cut-off.process.test.ts',
+  'tools/datacenters/{cut-off,etcd-lost}.process.test.ts',
   'tools/faults/databases/!(agents-return).process.test.ts',
   'libs/keys-core/src/leases/acquire/line.process.test.ts',
 ];

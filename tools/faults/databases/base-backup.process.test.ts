@@ -55,9 +55,9 @@ async function takeBackup(): Promise<void> {
   await giveToPostgres(backupDir());
   const program = path.join(postgresFolder(), 'bin', 'pg_basebackup');
   const args = ['-D', backupDir(), '-d', postgres.url('postgres'), '-X', 'stream', '-c', 'fast'];
-  const { child, printed } = await spawnAsPostgres([program, ...args], 'KILL');
-  const [code] = (await once(child, 'close')) as [number | null];
-  if (code !== 0) throw new Error(`pg_basebackup ended with ${String(code)}: ${printed()}`);
+  const copying = await spawnAsPostgres([program, ...args], 'KILL');
+  const [code] = (await once(copying.child, 'close')) as [number | null];
+  if (code !== 0) throw new Error(`pg_basebackup ended with ${String(code)}: ${copying.printed()}`);
 }
 
 /** Kills the database, puts the backup in its place and starts it, as an administrator would. */
@@ -90,9 +90,9 @@ async function tokensOf(keys: readonly string[]): Promise<bigint[]> {
 
 /** Who has seen how far the database was. Each begins, and says when it has seen these tokens. */
 const WITNESSES = {
-  'the home of a controller': async () => {
+  'the home of a controller': () => {
     const file = path.join(lease.stage.folder, 'home', 'witness.json');
-    return {
+    return Promise.resolve({
       cause: 'controller',
       async untilSeen(token: bigint) {
         await waitUntil(async () => tokenIn(await readFile(file, 'utf8')) >= token, {
@@ -100,7 +100,7 @@ const WITNESSES = {
         });
       },
       close: () => Promise.resolve(),
-    };
+    });
   },
   'a client': async () => {
     const url = lease.controller().url;
@@ -160,9 +160,10 @@ describe('C17 H-restore a base backup of the running database that is put back',
       const older = await tokensOf(KEYS);
       await takeBackup();
       // The clock of the database that is lost was ahead, as far as tokens show it.
-      await lease.query('update lease_token_floor set floor = greatest(floor, $1::bigint) + 7200000', [
-        String(Date.now()),
-      ]);
+      await lease.query(
+        'update lease_token_floor set floor = greatest(floor, $1::bigint) + 7200000',
+        [String(Date.now())],
+      );
       const before = await tokensOf([...KEYS, 'new']);
       const largest = before.at(-1) ?? 0n;
       await witness.untilSeen(largest);

@@ -93,7 +93,11 @@ describe('a primary that is killed, and Patroni', () => {
       const on = await openStage('synchronous', PATIENT_LADDER);
       const { stage } = on;
       const urls = stage.controllers.map(({ url }) => url);
-      await stage.startDrone({ droneId: 'd-1', programs: { one: 'stubborn' }, controllerUrls: urls });
+      await stage.startDrone({
+        droneId: 'd-1',
+        programs: { one: 'stubborn' },
+        controllerUrls: urls,
+      });
       const backend = await stage.connect('room', 'one');
       const { pids } = await stage.untilHeard(backend);
       await stage.untilRenewed(backend);
@@ -155,7 +159,11 @@ describe('a primary that is killed, and Patroni', () => {
       const on = await openStage('asynchronous', {});
       const { stage } = on;
       const urls = stage.controllers.map(({ url }) => url);
-      await stage.startDrone({ droneId: 'd-2', programs: { two: 'stubborn' }, controllerUrls: urls });
+      await stage.startDrone({
+        droneId: 'd-2',
+        programs: { two: 'stubborn' },
+        controllerUrls: urls,
+      });
       const front = await on.front(0);
       const kept = await startHolder(on, { name: 'kept', url: urls[1] ?? '', keys: ['kept'] });
       const former = await cluster.primary();
@@ -183,7 +191,9 @@ describe('a primary that is killed, and Patroni', () => {
       const [lost] = allWords([losing], 'lost');
       expect(lease.refusals).toContain('grant.hold_off');
       expect(lost?.atMs).toBeLessThan(lease.atMs);
-      expect(overlapsOf([...holdsOf([losing]), { ...lease, fromMs: lease.atMs, untilMs: Infinity }])).toEqual([]);
+      expect(
+        overlapsOf([...holdsOf([losing]), { ...lease, fromMs: lease.atMs, untilMs: Infinity }]),
+      ).toEqual([]);
       expect(BigInt(lease.token)).toBeGreaterThan(BigInt(lost?.token ?? 0));
       expect(BigInt(key.answer.fencingToken)).toBeGreaterThan(BigInt(backend.fencingToken));
       await expectSound(stage, backend, key.answer);

@@ -55,9 +55,12 @@ export function nodeSettings(node: NodePlace, cluster: ClusterSettings): string 
         ...sharedSettings(cluster.isSynchronous),
         postgresql: { use_pg_rewind: true, parameters: { max_connections: 200 } },
       },
-      initdb: ['auth-host=scram-sha-256', 'auth-local=scram-sha-256', 'encoding=UTF8', 'locale=C'].map(
-        (line) => Object.fromEntries([line.split('=')]) as Record<string, string>,
-      ),
+      initdb: [
+        'auth-host=scram-sha-256',
+        'auth-local=scram-sha-256',
+        'encoding=UTF8',
+        'locale=C',
+      ].map((line) => Object.fromEntries([line.split('=')]) as Record<string, string>),
     },
     postgresql: {
       ...at(node.port),

@@ -108,7 +108,9 @@ function control(parts: {
     `postgresql://${SUPERUSER}:${password}@${HOST}:${String(port)}/${database}`;
 
   async function query<Row extends pg.QueryResultRow>(index: number, text: string): Promise<Row[]> {
-    const client = new pg.Client({ connectionString: urlAt(nodeAt(nodes, index).port, 'postgres') });
+    const client = new pg.Client({
+      connectionString: urlAt(nodeAt(nodes, index).port, 'postgres'),
+    });
     client.on('error', () => undefined);
     await client.connect();
     try {
@@ -136,7 +138,10 @@ function control(parts: {
       'select state, sync_state as sync from pg_stat_replication',
     );
     const wanted = isSynchronous ? 'sync' : 'async';
-    return rows.length === nodes.length - 1 && rows.every((row) => row.state === 'streaming' && row.sync === wanted);
+    return (
+      rows.length === nodes.length - 1 &&
+      rows.every((row) => row.state === 'streaming' && row.sync === wanted)
+    );
   }
 
   return {
@@ -168,14 +173,15 @@ function control(parts: {
     async untilSent(index) {
       const [now] = await query<{ lsn: string }>(index, 'select pg_current_wal_lsn()::text as lsn');
       const text = `select from pg_stat_replication where flush_lsn >= '${now?.lsn ?? '0/0'}'`;
-      await waitUntil(async () => (await query(index, text)).length > 0, { what: 'a standby in step' });
+      await waitUntil(async () => (await query(index, text)).length > 0, {
+        what: 'a standby in step',
+      });
     },
     async stopSending(index) {
       const rows = await query<{ pid: number }>(index, 'select pid from pg_stat_replication');
       for (const { pid } of rows) process.kill(pid, 'SIGSTOP');
     },
-    log: () =>
-      [...running].map(([name, one]) => `--- ${name}\n${one.printed()}`).join('\n'),
+    log: () => [...running].map(([name, one]) => `--- ${name}\n${one.printed()}`).join('\n'),
   };
 }
 

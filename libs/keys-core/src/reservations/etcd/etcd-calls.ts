@@ -11,6 +11,7 @@ import { Etcd3, type IRangeRequest, type IRangeResponse, type IResponseHeader } 
 import type { ITxnRequest, ITxnResponse } from 'etcd3';
 import type { Clock } from '../../kernel/clock.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
+import { createEtcdHistory } from './etcd-history.ts';
 
 /** How to reach etcd. Nothing of it is ever part of an error. */
 export interface EtcdOptions {
@@ -63,7 +64,7 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
   const nearby = createOrder(clients, clock);
   const anywhere = createOrder(clients, clock);
   let expected: string | undefined;
-  const history = createHistory();
+  const history = createEtcdHistory();
 
   async function inTurn<T extends { header: IResponseHeader }>(
     order: Order,
@@ -88,12 +89,12 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
 
   async function linearizable<T extends { header: IResponseHeader }>(
     call: (client: Etcd3, options: { deadline: number }) => Promise<T>,
-    hasWritten: (answer: T) => boolean = () => false,
+    judge: (answer: T, knownRevision: bigint) => void,
   ): Promise<T> {
     const knownRevision = history.revision();
     try {
       const answer = await inTurn(anywhere, LINEARIZABLE_MS, call);
-      history.assertContinued(answer.header, knownRevision, hasWritten(answer));
+      judge(answer, knownRevision);
       onAsked?.(undefined);
       return answer;
     } catch (cause) {
@@ -108,12 +109,23 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
       inTurn(nearby, NEARBY_MS, (client, within) =>
         client.kv.range({ ...request, serializable: true }, within),
       ),
-    range: (request) => linearizable((client, within) => client.kv.range(request, within)),
-    txn: (request) =>
+    range: (request) =>
       linearizable(
-        (client, within) => client.kv.txn(request, within),
-        ({ succeeded }) => succeeded,
+        (client, within) => client.kv.range(request, within),
+        ({ header }, known) => {
+          history.assertContinued(header, known, false);
+        },
       ),
+    txn(request) {
+      const write = history.proven(request);
+      return linearizable(
+        (client, within) => client.kv.txn(write.request, within),
+        (answer, known) => {
+          history.assertContinued(answer.header, known, answer.succeeded);
+          write.assertProven(answer);
+        },
+      );
+    },
     // The member that answers may not have seen the newest write: its revision shows nothing here.
     async grantLease(seconds) {
       const { ID } = await inTurn(anywhere, LINEARIZABLE_MS, (client, within) =>
@@ -192,24 +204,4 @@ function createOrder(clients: readonly Etcd3[], clock: Clock) {
 function assertCluster(header: IResponseHeader, expected: string | undefined): void {
   if (expected === undefined || header.cluster_id === expected) return;
   throw new Error(`etcd is another cluster than before: ${header.cluster_id}, not ${expected}`);
-}
-
-/**
- * Detects that etcd was restored from a backup, which may keep the cluster's id: it is at a
- * revision that it had passed. Then nothing is believed any more: reservations may be lost, and the
- * next start publishes those of this datacenter again.
- */
-function createHistory() {
-  let newest = 0n;
-  let isBroken = false;
-  return {
-    revision: () => newest,
-    assertContinued(header: IResponseHeader, known: bigint, hasWritten: boolean): void {
-      const revision = BigInt(header.revision);
-      // An answer is not older than what was known when the call was sent; a write has a newer revision.
-      isBroken ||= hasWritten ? revision <= known : revision < known;
-      if (isBroken) throw new Error('etcd was restored from a backup: start this controller again');
-      if (revision > newest) newest = revision;
-    },
-  };
 }

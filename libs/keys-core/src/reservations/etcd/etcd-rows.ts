@@ -12,6 +12,7 @@ export const ROOT = '/leasehold/v1';
 const RESERVATIONS = `${ROOT}/reservation/`;
 const POINTERS = `${ROOT}/pointer/`;
 const DATACENTERS = `${ROOT}/datacenter/`;
+const WITNESSES = `${ROOT}/witness/`;
 
 export const TOKEN = /^\d{1,19}$/u;
 const CLUSTER_ID = /^[0-9a-f-]{36}$/u;
@@ -57,6 +58,16 @@ export const DATACENTER_ROWS: EtcdRows<string, string> = {
   write: (clusterId) => clusterId,
   read: (text) => (CLUSTER_ID.test(text) ? text : foreign('name of a datacenter')),
 };
+
+/** The row of a process, by which it notices that etcd was put back to an earlier state. */
+export function witnessKeyOf(name: string): string {
+  return WITNESSES + name;
+}
+
+/** Whether a row stays, once it was written: nobody deletes it, and what replaces it is newer. */
+export function isLastingKey(key: string): boolean {
+  return [RESERVATIONS, POINTERS, WITNESSES].some((prefix) => key.startsWith(prefix));
+}
 
 export function objectOf(text: string): Record<string, unknown> {
   try {
