@@ -103,7 +103,7 @@ async function startAnother(): Promise<{ log: string; atMs: number }> {
   return { log: another.log(), atMs: machineMs() };
 }
 
-test('all connections are taken by others: renewals go on and nothing is lost, refusals may be repeated, and a controller that starts meanwhile says so and waits', async () => {
+test('all connections are taken by others: renewals go on and nothing is lost, refusals may be repeated, and a controller that starts meanwhile reports it and waits', async () => {
   await lease.stage.startDrone({ droneId: 'crowded', programs: { room: 'gentle' } });
   const before = await lease.stage.connect('lobby', 'room');
   const { pids } = await lease.stage.untilHeard(before);

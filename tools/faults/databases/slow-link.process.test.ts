@@ -18,7 +18,7 @@ import { PromiseWatch } from './stage/promise-watch.ts';
 const TTL_MS = 3_000;
 const LEASE_COUNT = 10;
 const SLOW_MS = 12_000;
-/** One way, between clients and the controller; drawn anew all the time, for each direction. */
+/** One way, between clients and the controller; drawn again all the time, for each direction. */
 const DELAY_MS_MAX = 220;
 const CHANGE_MS = 40;
 /** One way, between the controller and the database; each connection has its own. */

@@ -114,7 +114,7 @@ export function openStore(options: StoreOptions): Store {
   const jumpNotes = createClockJumpNotes(pools.general);
   const { schema, isPooled } = connectionOf(databaseUrl);
   const hints = openHints({ schema, sql: pools.general, clock, onError });
-  // LISTEN needs a session that stays. Without one, whoever waits checks by itself.
+  // LISTEN needs a session that stays. Without one, each waiter checks by itself.
   const listener = isPooled ? undefined : new HintListener({ databaseUrl, hints, clock, onError });
   return {
     ...pools,

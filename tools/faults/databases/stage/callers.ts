@@ -9,7 +9,7 @@ export interface CallAnswer {
   /** `granted`, `held`, or the code of the error. */
   readonly what: string;
   readonly token: string | undefined;
-  /** Why, if the error says so. */
+  /** Why, if the error names a reason. */
   readonly reason: string | undefined;
   /** Whether the same request may succeed later. */
   readonly isRetryable: boolean;

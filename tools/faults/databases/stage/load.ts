@@ -13,7 +13,7 @@ const LANES_COUNT = 6;
 const SHORT_TTL_MS = 1_000;
 const AFTER_FAILURE_MS = 50;
 
-/** A word of the database about a grant that a caller has heard. */
+/** A word of the database about a grant that a caller has received. */
 export interface Acknowledged extends Grant {
   readonly atMs: number;
 }

@@ -23,7 +23,7 @@ export const SUPERUSER = 'leasehold';
 /** A primary that is gone is replaced after this long at the earliest, in seconds. */
 export const TTL_S = 6;
 export const LOOP_WAIT_S = 1;
-/** More than tests write: whoever is left is promoted, however far it is behind. */
+/** More than tests write: the standby that is left is promoted, however far it is behind. */
 const LAG_BYTES_MAX = 1024 ** 3;
 
 /** What Patroni keeps in etcd, for all nodes. */

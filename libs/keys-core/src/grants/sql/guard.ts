@@ -60,7 +60,7 @@ export const LOCK_NOT_AVAILABLE = '55P03';
 /**
  * Throws if somebody keeps everybody from the table of leases, as `lock table` and `alter table` do: nothing can
  * be granted then, whichever resource is asked for, and trying each one alone takes a second for each.
- * @throws {LeaseError} `store.unavailable`, which says so.
+ * @throws {LeaseError} `store.unavailable`, with this reason.
  */
 export async function assertTableIsOpen(
   { slowLane }: Pick<KernelStore, 'slowLane'>,

@@ -95,7 +95,7 @@ export class Line {
   }
 
   /**
-   * Why a waiter was refused, by a look that began since its call; undefined while there was none. One look
+   * Why a waiter was refused, by a look that began since its call; undefined before the first such look. One look
    * answers all whose calls came before it.
    */
   refusalOf({ startedAtMs }: Waiter): Refused | undefined {

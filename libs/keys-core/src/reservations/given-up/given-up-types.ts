@@ -55,12 +55,12 @@ export interface GiveUpInput {
   readonly abandon: boolean;
 }
 
-/** Giving up a datacenter that is gone for good. */
+/** Giving up a datacenter that is lost permanently. */
 export interface GiveUpService {
   list(): GivenUpView[];
   /**
    * The first time it declares the datacenter lost: from then on it no longer starts, and stops when it learns
-   * of it. Again, after the wait, or with `abandon`, it lets its keys be given other homes, for good.
+   * of it. Again, after the wait, or with `abandon`, it lets its keys be given other homes, permanently.
    * @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.datacenter_reachable`,
    * `reservation.give_up_early` with `details.remainingMs`, `reservation.store_unreachable`.
    */

@@ -30,7 +30,7 @@ const lost = [DATABASE];
 const BEFORE = [acquired('1', [5, 12]), released('1', [45, 60])];
 
 describe('the judge of a run whose database was put back to an earlier state', () => {
-  test('accepts that what was acknowledged after the backup is lost, and begins anew after a hold-off', () => {
+  test('accepts that what was acknowledged after the backup is lost, and starts over after a hold-off', () => {
     const operations = [
       ...BEFORE,
       acquired('2', [115, 130], 1_200),
