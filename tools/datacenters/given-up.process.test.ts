@@ -144,7 +144,7 @@ test('C61 I14 the keys of a datacenter that is gone get other homes after the wa
   expect(opened.stdout).toContain('its keys get other homes');
   expect(await statesOf('dc2', 'lost')).toEqual(['dc3 given_up']);
 
-  // One home, whoever asks first.
+  // One home, although two ask at once.
   const [one, other] = await Promise.all([connect('dc1', 'lost'), connect('dc2', 'lost')]);
   expect(one.backendId).toBe(other.backendId);
   expect(['dc1', 'dc2']).toContain(one.datacenter);
@@ -187,8 +187,17 @@ test('a datacenter that was given up and comes back refuses to serve, with and w
   );
 });
 
-test('a controller that runs in a datacenter that is given up ends itself as soon as it learns of it', async () => {
+test('a controller that has asked etcd since its start goes on without it, and ends itself when it learns that its datacenter was given up', async () => {
+  await connect('dc2', 'goes on', 'dc2');
   world.cut('dc2');
+  // Longer than a controller that was started without etcd may run.
+  const first = await renewedAt('dc2', 'goes on');
+  const second = await waitUntil(async () => {
+    const atMs = await renewedAt('dc2', 'goes on');
+    return atMs > first + START_ALONE_MS ? atMs : undefined;
+  });
+  expect(await waitUntil(async () => (await renewedAt('dc2', 'goes on')) > second)).toBe(true);
+
   const abandoned = await waitUntil(async () => {
     const ended = await giveUp('dc1', 'dc2', '--yes', '--abandon');
     return ended.exitCode === 0 ? ended : undefined;
@@ -200,6 +209,15 @@ test('a controller that runs in a datacenter that is given up ends itself as soo
   expect(abandoned.stdout).toContain('without a wait, its keys get other homes');
   expect(controller.log()).toContain('The datacenter "dc2" was given up by bootstrap admin');
 });
+
+async function renewedAt(at: string, name: string): Promise<number> {
+  const [row] = await world.dc(at).query<{ atMs: number }>(
+    `select extract(epoch from renewed_at)::float8 * 1000 as "atMs"
+     from lease where face = 'key' and name = $1`,
+    [name],
+  );
+  return row?.atMs ?? 0;
+}
 
 /** A key that was granted in dc1, has moved, and was granted there. */
 async function travelTo(datacenter: string, name: string) {

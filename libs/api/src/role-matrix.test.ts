@@ -119,6 +119,8 @@ const UNLIMITED_ONLY = [
   'people.resetPassword',
   'people.signOutEverywhere',
   'holdOff.end',
+  'datacenters.giveUp',
+  'datacenters.takeBack',
   'stats.overview',
   'tokens.create',
   'tokens.list',

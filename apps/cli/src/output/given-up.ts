@@ -12,7 +12,7 @@ From the declaration on, ${name} does not start again, and a controller of it th
 
 /** What can go wrong when nobody waits. */
 export function abandonRiskText(name: string): string {
-  return `With --abandon the keys of ${name} get other homes at once, for good. If a backend, a controller or the PostgreSQL of ${name} still runs, or is started within the wait that you leave out, two backends act for one key. Do it only if its machines are off and stay off.`;
+  return `With --abandon the keys of ${name} get other homes at once, permanently. If a backend, a controller or the PostgreSQL of ${name} still runs, or is started within the wait that you leave out, two backends act for one key. Do it only if its machines are off and stay off.`;
 }
 
 export function givenUpText(givenUp: GivenUpView): string {

@@ -39,6 +39,7 @@ import {
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { runInBackground } from '../background/background.ts';
+import { createLeaving, NOT_CONFIRMED, unlessAway } from './leaving.ts';
 
 export interface ReservationsConfig {
   readonly datacenter: string;
@@ -233,54 +234,6 @@ function withoutPutsUntil(isMet: () => boolean, store: ReservationStore): Reserv
 const NOT_TOLD = 'this datacenter has not copied its reservations to it yet';
 const NOT_READ_BACK =
   'this database was restored, and only etcd knows which keys have left it since';
-
-const NOT_CONFIRMED =
-  'this datacenter was last in touch with it so long ago (LEASEHOLD_START_WITHOUT_ETCD_MS) that it may have been given up since';
-
-/** Asks whether this datacenter was given up, and ends the controller when it was, or may have been. */
-function createLeaving(
-  standing: OwnStanding,
-  { clock }: Pick<Store, 'clock'>,
-  aloneForMs: number,
-): { readonly failed: Promise<never>; look(): Promise<void> } {
-  let aloneUntilMs = clock.nowMs() + aloneForMs;
-  let fail: (error: unknown) => void = () => undefined;
-  const failed = new Promise<never>((_resolve, reject) => {
-    fail = reject;
-  });
-  // Whoever waits for it learns of it; nobody has to.
-  failed.catch(() => undefined);
-  return {
-    failed,
-    async look() {
-      try {
-        await standing.confirm();
-        // From now on it has seen for itself that it was not: it goes on while etcd is away.
-        aloneUntilMs = Infinity;
-      } catch (error) {
-        const isOver = clock.nowMs() >= aloneUntilMs;
-        const isGivenUp =
-          error instanceof LeaseError && error.code === 'reservation.datacenter_given_up';
-        if (isGivenUp) fail(error);
-        else if (isOver) fail(cannotGoOn(error));
-        else unlessAway(error);
-      }
-    },
-  };
-}
-
-function cannotGoOn(cause: unknown): LeaseError {
-  return new LeaseError(
-    'reservation.store_unreachable',
-    `etcd (LEASEHOLD_ETCD) has not answered since this controller was started, and ${NOT_CONFIRMED}.`,
-    { cause },
-  );
-}
-
-function unlessAway(error: unknown): void {
-  if (error instanceof LeaseError && error.code === 'reservation.store_unreachable') return;
-  throw error;
-}
 
 function cannotStart(why: string, cause: unknown): LeaseError {
   return new LeaseError(

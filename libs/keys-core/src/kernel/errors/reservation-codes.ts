@@ -59,7 +59,7 @@ export const RESERVATION_CODES = {
   'reservation.datacenter_reachable': {
     http: 409,
     text: 'The datacenter answers: it is not lost.',
-    doc: 'Only a datacenter that is lost permanently can be given up. Move its keys instead.',
+    doc: 'Only a datacenter that never comes back can be given up. Move its keys instead.',
   },
   'reservation.give_up_early': {
     http: 409,

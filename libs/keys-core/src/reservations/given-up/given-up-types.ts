@@ -55,7 +55,7 @@ export interface GiveUpInput {
   readonly abandon: boolean;
 }
 
-/** Giving up a datacenter that is lost permanently. */
+/** Giving up a datacenter that is permanently lost. */
 export interface GiveUpService {
   list(): GivenUpView[];
   /**

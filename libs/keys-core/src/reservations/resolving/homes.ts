@@ -44,7 +44,7 @@ export interface Homes {
    * @returns false when its datacenter was not, or its keys wait still.
    */
   adopt(home: Home, key: ReservationKey, toDatacenter: string): Promise<boolean>;
-  /** Whether nobody lives there any more, for good. */
+  /** Whether nobody lives there any more, and never will. */
   isGivenUp(datacenter: string): boolean;
   /** The home, followed as far as the datacenters themselves know. */
   fresh(key: ReservationKey): Promise<Home | undefined>;
