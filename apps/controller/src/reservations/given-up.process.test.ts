@@ -6,7 +6,7 @@ import { newDatabase, openDatabase, startReservations } from './reservations-for
 
 const ACTOR = { actor: 'alice', principal: 'p', source: null };
 const NOBODY: Peers = { names: [], get: () => undefined };
-/** Long enough for a start that asks etcd in vain, and so short that a test can wait for its end. */
+/** Long enough for a start that etcd does not answer, and so short that a test can wait for its end. */
 const START_ALONE_MS = 8_000;
 
 async function anEtcd(): Promise<TestEtcd> {

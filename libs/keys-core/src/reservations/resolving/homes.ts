@@ -88,10 +88,12 @@ class KnownHomes implements Homes {
   }
 
   async adopt(home: Home, key: ReservationKey, toDatacenter: string): Promise<boolean> {
-    const { store, resolver, reservations, givenUp } = this.#deps;
+    const { store, resolver, reservations, givenUp, peers } = this.#deps;
     const opened = givenUp.find(home.datacenter)?.opened ?? null;
     if (opened === null) return false;
     this.assertKnown(toDatacenter);
+    // The pointer is final: a key must not get a home where nobody can be asked.
+    peers.get(toDatacenter)?.assertReachable();
     await adopt(
       {
         store: reservations,
