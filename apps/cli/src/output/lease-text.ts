@@ -78,7 +78,7 @@ export function failingCallbackColumns(
   asOf: string,
   datacenter: string | undefined,
 ): readonly Column<FailingCallback>[] {
-  return placed(
+  return placed<FailingCallback>(
     [
       { head: 'lease', text: scopeText },
       { head: 'service', text: ({ service }) => printableOr(service) },
