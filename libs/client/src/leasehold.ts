@@ -1,5 +1,6 @@
 /** The entry point of the client library: one connection, its leases, and other calls. */
 import os from 'node:os';
+import { newTimedId } from '@leasehold/keys-core';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { controllerUrlsOf } from '@leasehold/service-kit/controllers';
 import { systemIds } from '@leasehold/service-kit/system-ids';
@@ -116,7 +117,9 @@ const HOLDER_LENGTH_MAX = 200;
  * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses.
  */
 export function createLeasehold(options: LeaseholdOptions): Leasehold {
-  const machine: Machine = { clock: options.clock ?? createBootClock(), ...systemIds() };
+  const clock = options.clock ?? createBootClock();
+  const ids = systemIds();
+  const machine: Machine = { clock, ...ids, uuid: () => newTimedId({ clock, ids }) };
   const { url, transport = 'ws', answerMs = ANSWER_MS, clientName = 'client' } = options;
   const holder =
     options.holder ??

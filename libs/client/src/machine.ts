@@ -4,6 +4,7 @@ import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 export interface Machine {
   /** Monotonic, and goes on in suspend. */
   readonly clock: TickingClock;
+  /** Never the same twice. Those of one process begin with the time, so that they are neighbours in an index. */
   uuid(): string;
   /** A number in `[0, 1)`. */
   random(): number;

@@ -1,5 +1,6 @@
 /** The pure part of Leasehold: it runs anywhere, reads no clock and opens nothing. */
 export type { Clock, IdSource } from './kernel/clock.ts';
+export { newTimedId } from './kernel/lease/timed-id.ts';
 export { type BatchFailure, type Coalescer, createCoalescer } from './kernel/coalesce.ts';
 export { BULK_ACTIONS, BULK_STATES, type BulkAction, type BulkState } from './kernel/bulk.ts';
 export type {

@@ -4,7 +4,7 @@ import { readProcessorTime, type ProcessorTime } from '../rig/processor-time.ts'
 import type { Rig } from '../rig/rig.ts';
 import { compareRates, median, rateOf, takeTurns } from '../rig/rounds.ts';
 import type { LockService } from '../services/lock-service.ts';
-import { openInsertCalls } from '../services/insert-calls.ts';
+import { openInsertCalls, openInserts } from '../services/insert-calls.ts';
 import { openLockServices } from '../services/lock-services.ts';
 
 const CALLER_COUNTS = [1, 32, 256] as const;
@@ -26,7 +26,7 @@ const CORES_REQUIRED = 1.8;
 /** Acquire and release of leases through the client, each caller with a key of its own. */
 export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
   const { ours, controllerPids, peers: locks } = await openLockServices(rig, 'bench_lease_rates');
-  const peers = [...locks, await openInsertCalls(rig)];
+  const peers = [...locks, await openInserts(rig), await openInsertCalls(rig)];
   const figures: Figure[] = [];
   for (const callerCount of CALLER_COUNTS) {
     const meter = new Meter(() =>

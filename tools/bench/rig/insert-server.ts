@@ -15,7 +15,11 @@ const CONNECTIONS_MAX = 10;
 const [databaseUrl] = process.argv.slice(2);
 if (databaseUrl === undefined) throw new Error('usage: DATABASE_URL');
 process.once('disconnect', () => process.exit(0));
-const pool = new pg.Pool({ ...connectionOf(databaseUrl), max: CONNECTIONS_MAX });
+const pool = new pg.Pool({
+  ...connectionOf(databaseUrl),
+  max: CONNECTIONS_MAX,
+  idleTimeoutMillis: 0,
+});
 await pool.query('create table inserted (id bigint generated always as identity primary key)');
 
 const t = initTRPC.create();

@@ -14,7 +14,7 @@ const LOOK_MS = 5;
  */
 export async function openAdvisoryLocks(rig: Rig): Promise<LockService> {
   const { url } = await rig.database('bench_advisory_locks');
-  const pool = new pg.Pool({ ...connectionOf(url), max: CONNECTIONS_MAX });
+  const pool = new pg.Pool({ ...connectionOf(url), max: CONNECTIONS_MAX, idleTimeoutMillis: 0 });
   pool.on('error', () => undefined);
   rig.onClose(() => pool.end());
   const ask = async (client: pg.PoolClient, key: string): Promise<boolean> => {

@@ -4,7 +4,7 @@
  */
 import { LeaseError } from '../kernel/errors/index.ts';
 import { serviceLadder } from '../kernel/lease/ladder.ts';
-import { newLeaseId } from '../kernel/lease/lease-id.ts';
+import { newTimedId } from '../kernel/lease/timed-id.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type {
   GrantOutcome,
@@ -184,7 +184,7 @@ async function grantEnvironment(
   assertText('comment', request.comment ?? '', { bytesMax: LIMITS.commentBytesMax });
   const grantRequest: GrantRequest = {
     ...environmentResource(environment),
-    leaseId: newLeaseId(store),
+    leaseId: newTimedId(store),
     holder: request.holder,
     principal,
     tag: request.action,

@@ -1,6 +1,6 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { Ladder } from '../../kernel/lease/ladder.ts';
-import { newLeaseId } from '../../kernel/lease/lease-id.ts';
+import { newTimedId } from '../../kernel/lease/timed-id.ts';
 import { databaseFailureOf } from '../../postgres/errors/database-errors.ts';
 import { type KeyedRequest, observeHandover, readRequest } from '../../grants/index.ts';
 import { timed } from '../../postgres/statements/timed.ts';
@@ -134,7 +134,7 @@ function planOf(
       face: 'key',
       namespace: input.key.namespace,
       name: input.key.name,
-      leaseId: newLeaseId(deps.store),
+      leaseId: newTimedId(deps.store),
       holder: asked.droneId,
       principal: asked.droneId,
       tag: input.key.tag,

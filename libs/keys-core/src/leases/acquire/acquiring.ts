@@ -4,7 +4,7 @@
  */
 import { invariant, LeaseError } from '../../kernel/errors/index.ts';
 import { serviceLadder } from '../../kernel/lease/ladder.ts';
-import { newLeaseId } from '../../kernel/lease/lease-id.ts';
+import { newTimedId } from '../../kernel/lease/timed-id.ts';
 import type { GrantOutcome, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
 import {
@@ -97,7 +97,7 @@ class Acquiring {
       face: this.#deps.face,
       namespace: input.namespace,
       name: input.name,
-      leaseId: newLeaseId(this.#deps.store),
+      leaseId: newTimedId(this.#deps.store),
       holder: input.holder,
       principal: caller.principal,
       tag: input.action ?? '',

@@ -6,12 +6,12 @@ const TIME_DIGITS = 12;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u;
 
 /**
- * An id for a grant that may be made: a UUID of version 8 with 74 random bits, which begins with a reading
- * of this machine's clock. The newest ids of a process are then neighbours in every index, in the few
+ * An id for a grant that may be made, or for a request: a UUID of version 8 with 74 random bits, which begins
+ * with a reading of this machine's clock. The newest ids of a process are then neighbours in every index, in the few
  * pages that are at hand; random ones change a page of their own each, and write the whole of it to
  * the log after every checkpoint. The reading orders nothing else, and nobody may read it.
  */
-export function newLeaseId(from: {
+export function newTimedId(from: {
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly ids: Pick<IdSource, 'uuid'>;
 }): string {

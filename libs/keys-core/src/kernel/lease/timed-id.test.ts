@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { newLeaseId } from './lease-id.ts';
+import { newTimedId } from './timed-id.ts';
 
 const RANDOM = 'ffffffff-ffff-4abc-9def-0123456789ab';
 
 function idAt(nowMs: number): string {
-  return newLeaseId({ clock: { nowMs: () => nowMs }, ids: { uuid: () => RANDOM } });
+  return newTimedId({ clock: { nowMs: () => nowMs }, ids: { uuid: () => RANDOM } });
 }
 
 test('ids of one machine grow with its time, whatever is random in them', () => {
