@@ -135,7 +135,9 @@ export interface TicketSeen {
   /** Its place in the queue. */
   readonly id: number;
   readonly ticketId: string;
+  /** It was read between these two. */
   readonly seenAtMs: number;
+  readonly seenByMs: number;
   readonly validUntilMs: number;
 }
 

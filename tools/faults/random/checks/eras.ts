@@ -66,8 +66,8 @@ export function everRecorded({ lost, events }: History): CommittedEvent[] {
   return [...byPlace.values()];
 }
 
-/** A repeated request may be answered with what became of it when it was sent first. */
-function firstCalls(operations: readonly Operation[]): Map<string, number> {
+/** When each request was sent first: a repeated one may be answered with what became of it then. */
+export function firstCalls(operations: readonly Operation[]): Map<string, number> {
   const first = new Map<string, number>();
   for (const operation of operations) {
     if (operation.kind !== 'acquire') continue;

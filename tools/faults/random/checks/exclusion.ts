@@ -35,6 +35,11 @@ export function checkEarlySteals(history: History): Violation[] {
   });
 }
 
+/** A repeated request may be told of a grant that is over: by a deadline of before it was sent. */
+export function isPromise({ answer, calledAtMs }: Operation): boolean {
+  return answer.outcome === 'granted' && answer.loseAtMs > calledAtMs;
+}
+
 /** Until when each holder was told that it may act, by the id of its grant. */
 export function promisedUntil({ operations, holds }: History): Map<string, number> {
   const promisedMs = new Map<string, number>();
@@ -50,7 +55,7 @@ export function promisedUntil({ operations, holds }: History): Map<string, numbe
 
 function noteOwn(operation: Operation, note: (leaseId: string, untilMs: number) => void): void {
   const { answer } = operation;
-  if (answer.outcome === 'granted') note(answer.leaseId, answer.loseAtMs);
+  if (answer.outcome === 'granted' && isPromise(operation)) note(answer.leaseId, answer.loseAtMs);
   if (operation.kind === 'renew' && answer.outcome === 'renewed') {
     note(operation.leaseId, answer.loseAtMs);
   }

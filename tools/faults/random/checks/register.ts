@@ -4,8 +4,8 @@
  * set of states that were tried makes it short, and the tokens do the rest.
  */
 import type { Acquire, History, Operation, Release, Renew, Violation } from '../history.ts';
-import type { EraHistory } from './eras.ts';
-import { MAPPING_MS } from './exclusion.ts';
+import { firstCalls, type EraHistory } from './eras.ts';
+import { isPromise, MAPPING_MS } from './exclusion.ts';
 import { grantsOf, groupedBy, lastExpiries, type GrantRecord } from './grants.ts';
 
 /** What a lease is at one instant: its newest token, and whether that grant is in force. */
@@ -153,17 +153,12 @@ function stepsOf(
     const untilMs = granted.atMs + COMMIT_MS_MAX;
     steps.push(grantStep({ text: `the grant of ${granted.token}`, fromMs, untilMs }, token));
   }
-  return [...steps, ...all.map((grant) => endOf(grant, ends))];
+  return [...steps, ...all.map((grant) => endOf(grant, ends, answered.has(grant.granted.token)))];
 }
 
 /** A replay is answered with what became of the request when it was first carried out. */
 function sinceFirstCalled(operations: readonly Operation[]): Operation[] {
-  const first = new Map<string, number>();
-  for (const operation of operations) {
-    if (operation.kind !== 'acquire') continue;
-    const { holder, calledAtMs } = operation;
-    first.set(holder, Math.min(calledAtMs, first.get(holder) ?? Infinity));
-  }
+  const first = firstCalls(operations);
   return operations.map((operation) => {
     if (operation.kind !== 'acquire') return operation;
     return { ...operation, calledAtMs: first.get(operation.holder) ?? operation.calledAtMs };
@@ -274,7 +269,9 @@ function earliestEnds({ promises, operations, faults }: History): Ends {
     if (kind === 'renew' && answer.outcome === 'renewed') {
       extend(operation.leaseId, answer.loseAtMs);
     }
-    if (answer.outcome === 'granted') extend(answer.leaseId, answer.loseAtMs);
+    if (answer.outcome === 'granted' && isPromise(operation)) {
+      extend(answer.leaseId, answer.loseAtMs);
+    }
     if (kind === 'revoke') ask(operation.leaseId, calledAtMs);
     if (kind === 'cancel') ask(operation.holder, calledAtMs);
   }
@@ -284,11 +281,14 @@ function earliestEnds({ promises, operations, faults }: History): Ends {
   return { expiries, askedAtMs, jumpsAtMs };
 }
 
-function endOf({ granted, token }: GrantRecord, ends: Ends): Step {
+function endOf({ granted, token, ends: own }: GrantRecord, ends: Ends, isTold: boolean): Step {
   const { leaseId, holder, atMs } = granted;
+  // A controller gives back at once what it granted to a caller that has fallen silent meanwhile.
+  const back = isTold ? undefined : own.find(({ kind }) => kind === 'failed');
+  const backAtMs = back && back.atMs - MAPPING_MS;
   const jumps = ends.jumpsAtMs.filter(([, untilMs]) => untilMs > atMs).map(([fromMs]) => fromMs);
   const expiresAtMs = Math.max(atMs - MAPPING_MS, ends.expiries.get(leaseId) ?? -Infinity);
-  const asked = [ends.askedAtMs.get(leaseId), ends.askedAtMs.get(holder)];
+  const asked = [ends.askedAtMs.get(leaseId), ends.askedAtMs.get(holder), backAtMs];
   return {
     text: `the end of ${granted.token}`,
     fromMs: Math.min(expiresAtMs, ...asked.map((askedMs) => askedMs ?? Infinity), ...jumps),

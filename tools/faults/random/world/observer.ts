@@ -104,7 +104,7 @@ export class Observer {
         const isQuick = answeredAtMs - askedAtMs <= QUICK_MS;
         if (sample !== undefined && isQuick && time === this.#time) {
           time.note({ ...sample, askedAtMs, answeredAtMs });
-          this.#note(sample, askedAtMs);
+          this.#note(sample, askedAtMs, answeredAtMs);
         } else {
           this.#interrupt();
         }
@@ -122,7 +122,7 @@ export class Observer {
     this.#bareSince.clear();
   }
 
-  #note(sample: Sample, atMs: number): void {
+  #note(sample: Sample, atMs: number, seenByMs: number): void {
     this.#held = (sample.leases ?? []).map(({ leaseId }) => leaseId);
     for (const { leaseId, expiresMs } of sample.leases ?? []) {
       if (this.#expiries.get(leaseId) === expiresMs) continue;
@@ -134,6 +134,7 @@ export class Observer {
       this.tickets.push({
         ...ticket,
         seenAtMs: atMs,
+        seenByMs,
         validUntilMs: this.#time.machineTimeNow(validUntilMs),
       });
     }

@@ -38,19 +38,25 @@ describe('the judge of signals', () => {
 describe('the judge of the queue', () => {
   const ticket = (id: number, seenAtMs: number): TicketSeen => {
     const place = { resource: RESOURCE, id, ticketId: `ticket-${String(id)}` };
-    return { ...place, seenAtMs, validUntilMs: seenAtMs + 500 };
+    return { ...place, seenAtMs, seenByMs: seenAtMs + 20, validUntilMs: seenAtMs + 900 };
   };
 
   test('I9 finds a grant over an earlier ticket that was valid all the time', () => {
-    const events = [event('granted', '1', 200)];
-    const tickets = [ticket(1, 100), ticket(1, 300)];
+    const events = [event('granted', '1', 600)];
+    const tickets = [ticket(1, 100), ticket(1, 700)];
 
     expect(found({ events, tickets })).toEqual(['I9']);
     expect(found({ events, tickets: tickets.slice(0, 1) })).toEqual([]);
-    const own = event('granted', '1', 200, { leaseId: 'ticket-1' });
+    const own = event('granted', '1', 600, { leaseId: 'ticket-1' });
     expect(found({ events: [own], tickets })).toEqual([]);
     const lapsed = { ...ticket(1, 100), validUntilMs: 150 };
-    expect(found({ events, tickets: [lapsed, ticket(1, 300)] })).toEqual([]);
+    expect(found({ events, tickets: [lapsed, ticket(1, 700)] })).toEqual([]);
+    const faults = [fault(200, 7_000, { name: 'F7b' })];
+    expect(found({ events, tickets, faults })).toEqual([]);
+    const again = { ...ticket(3, 650), ticketId: 'ticket-0' };
+    const first = { ...ticket(0, 100), ticketId: 'ticket-0' };
+    const turn = event('granted', '1', 600, { leaseId: 'ticket-0' });
+    expect(found({ events: [turn], tickets: [...tickets, first, again] })).toEqual([]);
   });
 
   test('I9 finds a request that was granted after it was given up, and one that was left granted', () => {
@@ -107,10 +113,12 @@ describe('the judge of backends', () => {
   };
 
   test('I1 finds two backends that lived at once, unless the older one has just been woken', () => {
-    const testimony = [line('a', '1', 10), line('b', '2', 20), line('a', '1', 300)];
+    const testimony = [line('a', '1', 10), line('b', '2', 2_000), line('a', '1', 2_900)];
+    const faults = [fault(15, 2_910, { name: 'F8' })];
 
     expect(found({ testimony })).toEqual(['I1']);
-    expect(found({ testimony, faults: [fault(15, 200, { name: 'F8' })] })).toEqual([]);
+    expect(found({ testimony, faults })).toEqual([]);
+    expect(found({ testimony: [...testimony, line('a', '1', 2_100)], faults })).toEqual(['I1']);
   });
 
   test('I16 finds a backend that is called alive without a grant', () => {

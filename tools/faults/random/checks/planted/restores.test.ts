@@ -99,11 +99,14 @@ describe('the judge of a run whose database was put back to an earlier state', (
     const beside = event('granted', '4', 4_100, { id: 130 });
     const stream = { reader: 'r', ids: [10], fromId: 10, throughId: 50 };
     const ticket = { resource: RESOURCE, id: 1, ticketId: 'ticket-1' };
-    const seen = (atMs: number) => ({ ...ticket, seenAtMs: atMs, validUntilMs: atMs + 500 });
+    const seen = (atMs: number) => ({
+      ...{ ...ticket, seenAtMs: atMs, seenByMs: atMs + 20 },
+      validUntilMs: atMs + 500,
+    });
 
     expect(found({ lost, events: [...FIRST, AFTER, beside] })).toEqual(['I1']);
     expect(found({ lost: [{ ...DATABASE, streams: [stream] }], events: FIRST })).toEqual(['I12']);
-    const tickets = [seen(3_900), seen(4_100)];
+    const tickets = [seen(3_600), seen(4_100)];
     expect(found({ lost, events: [...FIRST, AFTER], tickets })).toEqual(['I9']);
     expect(found({ lost, events: [...FIRST, AFTER], tickets: [seen(900), seen(4_100)] })).toEqual(
       [],
