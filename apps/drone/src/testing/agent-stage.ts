@@ -10,7 +10,6 @@ import { ScriptedController } from './scripted-controller.ts';
 import { SimulatedWarden } from './simulated-warden.ts';
 import { until } from './wait.ts';
 
-
 export const room: DroneConfig['programs'][string] = {
   command: '/bin/true',
   args: [],

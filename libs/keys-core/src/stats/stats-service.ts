@@ -72,25 +72,17 @@ export function createStatsService(deps: StatsDeps): StatsService {
 async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Counts> {
   // Before the counts, so that it is never later than they are.
   const countedAt = await readNow(store.guests);
-  const [
-    resources,
-    contended,
-    drones,
-    backends,
-    holdOff,
-    clockJump,
-    eventLag,
-    failingCallbacks,
-  ] = await Promise.all([
-    countResources(store.guests),
-    readMostWaitedFor(store.guests, CONTENDED_MAX),
-    countDrones(store.guests, heartbeatMs),
-    countLiveBackends(store.guests),
-    readHoldOff(store.guests),
-    readClockJump(store.guests),
-    events.lag(),
-    countFailingCallbacks(store.guests),
-  ]);
+  const [resources, contended, drones, backends, holdOff, clockJump, eventLag, failingCallbacks] =
+    await Promise.all([
+      countResources(store.guests),
+      readMostWaitedFor(store.guests, CONTENDED_MAX),
+      countDrones(store.guests, heartbeatMs),
+      countLiveBackends(store.guests),
+      readHoldOff(store.guests),
+      readClockJump(store.guests),
+      events.lag(),
+      countFailingCallbacks(store.guests),
+    ]);
   const { ready, draining, unreachable, lost } = drones;
   const lagsMs = Object.values(resources).map(({ oldestOverdueMs }) => oldestOverdueMs);
   return {
