@@ -8,7 +8,6 @@ import { holdsOf, overlapsOf } from '../leases/stage/holds.ts';
 import { LeaseStage } from '../leases/stage/lease-stage.ts';
 import { allWords, type Grant } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
-import { PATIENT_LADDER } from '../stage/stage.ts';
 import { expectSound, expectUnharmed } from '../stage/verdict.ts';
 import { Load, LOAD, type Acknowledged } from './stage/load.ts';
 import { startPatroni, type PatroniCluster } from './stage/patroni.ts';
@@ -16,6 +15,16 @@ import { LOOP_WAIT_S, TTL_S } from './stage/patroni-settings.ts';
 
 /** Of docs/deployment.md: the TTL and the loop of Patroni, and five seconds. */
 const BACK_MS_MAX = (TTL_S + LOOP_WAIT_S + 5) * 1_000;
+/** Soft comes later than any failover on a busy machine. */
+const LADDER = {
+  LEASEHOLD_KEY_RENEW_MS: '2500',
+  LEASEHOLD_KEY_SOFT_MS: '24000',
+  LEASEHOLD_KEY_HARD_MS: '27000',
+  LEASEHOLD_KEY_EXPIRE_MS: '32000',
+};
+/** A lease that is renewed is lost no sooner than half of this later: longer than a failover takes. */
+const LONG_TTL_MS = 36_000;
+/** Of a lease whose loss is waited for: with the time that a hold-off takes then. */
 const TTL_MS = 20_000;
 const HOUR_MS = 3_600_000;
 const TEST_MS_MAX = 150_000;
@@ -46,10 +55,10 @@ async function openStage(name: string, env: Readonly<Record<string, string>>): P
 /** A process that holds leases with the client library, until it is asked to end. */
 async function startHolder(
   on: LeaseStage,
-  of: { name: string; url: string; keys: readonly string[] },
+  of: { name: string; url: string; keys: readonly string[]; ttlMs: number },
 ): Promise<TestProcess> {
-  const { name, url, keys } = of;
-  const tasks = keys.map((key) => ({ url, key, ttlMs: TTL_MS }));
+  const { name, url, keys, ttlMs } = of;
+  const tasks = keys.map((key) => ({ url, key, ttlMs }));
   const settings = { token: on.token, namespace: 'held', tasks } satisfies HolderSettings;
   const holder = await on.start('holder', settings, name);
   await waitUntil(() => allWords([holder], 'held').length === keys.length, {
@@ -90,7 +99,7 @@ describe('a primary that is killed, and Patroni', () => {
     'F20b C17 promotes a synchronous standby: nothing acknowledged is lost, every holder goes on, and tokens grow',
     async () => {
       await cluster.untilWhole({ isSynchronous: true });
-      const on = await openStage('synchronous', PATIENT_LADDER);
+      const on = await openStage('synchronous', LADDER);
       const { stage } = on;
       const urls = stage.controllers.map(({ url }) => url);
       await stage.startDrone({
@@ -104,12 +113,12 @@ describe('a primary that is killed, and Patroni', () => {
       const holders = await Promise.all(
         urls.map((url, index) => {
           const name = `holder-${String(index)}`;
-          return startHolder(on, { name, url, keys: keysOf(name) });
+          return startHolder(on, { name, url, keys: keysOf(name), ttlMs: LONG_TTL_MS });
         }),
       );
       const load = new Load(
         urls.map((url) => stage.apiAt(url)),
-        TTL_MS,
+        LONG_TTL_MS,
       );
       await waitUntil(() => load.released.length >= GRANTS_MIN, { what: 'a hundred grants' });
 
@@ -165,7 +174,12 @@ describe('a primary that is killed, and Patroni', () => {
         controllerUrls: urls,
       });
       const front = await on.front(0);
-      const kept = await startHolder(on, { name: 'kept', url: urls[1] ?? '', keys: ['kept'] });
+      const kept = await startHolder(on, {
+        name: 'kept',
+        url: urls[1] ?? '',
+        keys: ['kept'],
+        ttlMs: TTL_MS,
+      });
       const former = await cluster.primary();
       await cluster.untilSent(former);
 
@@ -173,7 +187,12 @@ describe('a primary that is killed, and Patroni', () => {
       // The clock of this primary is an hour ahead of the standby's, as far as tokens show it.
       const ahead = String(Date.now() + HOUR_MS);
       await on.query(`update lease_token_floor set floor = $1`, [ahead]);
-      const losing = await startHolder(on, { name: 'losing', url: front.url, keys: ['lost'] });
+      const losing = await startHolder(on, {
+        name: 'losing',
+        url: front.url,
+        keys: ['lost'],
+        ttlMs: TTL_MS,
+      });
       const backend = await stage.connect('lost', 'two');
       await stage.untilHeard(backend);
       front.drop();

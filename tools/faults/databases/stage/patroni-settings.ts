@@ -21,7 +21,7 @@ export interface ClusterSettings {
 export const HOST = '127.0.0.1';
 export const SUPERUSER = 'leasehold';
 /** A primary that is gone is replaced after this long at the earliest, in seconds. */
-export const TTL_S = 6;
+export const TTL_S = 8;
 export const LOOP_WAIT_S = 1;
 /** More than tests write: the standby that is left is promoted, however far it is behind. */
 const LAG_BYTES_MAX = 1024 ** 3;

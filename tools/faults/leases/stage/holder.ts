@@ -28,6 +28,8 @@ export interface HolderSettings {
 }
 
 const SAMPLE_MS = 10;
+/** A refusal comes at once. */
+const AFTER_FAILURE_MS = 50;
 /** Readings of the boot clock are as coarse as this. */
 const CLOCK_STEP_MS = 10;
 
@@ -57,6 +59,7 @@ async function takeOnce(
     lease = await definition.acquire(key, { waitMs, signal: ending.signal });
   } catch (error) {
     if (!ending.signal.aborted) say({ kind: 'not_held', key, code: codeOf(error) });
+    await pause(AFTER_FAILURE_MS);
     return;
   }
   const grant = grantOf(lease);
