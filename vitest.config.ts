@@ -87,7 +87,10 @@ const long = ['tools/faults/random/random.process.test.ts'];
 
 const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };
 
-/** `unit` needs nothing, `pg` a PostgreSQL, `process`, `faults` and `alone` real processes too. */
+/** Every fault once in one run of a whole Leasehold, which starts and bundles all that it needs. */
+const meeting = ['tools/faults/random/every-fault.process.test.ts'];
+
+/** `unit` needs nothing, `pg` a PostgreSQL, `process`, `faults`, `meeting` and `alone` real processes too. */
 export default defineConfig({
   root,
   resolve,
@@ -128,7 +131,7 @@ export default defineConfig({
           ...later,
           name: 'process',
           include: testsNamed('.process'),
-          exclude: [...everywhere.exclude, ...faults, ...alone, ...long],
+          exclude: [...everywhere.exclude, ...faults, ...meeting, ...alone, ...long],
         },
       },
       {
@@ -139,6 +142,16 @@ export default defineConfig({
           ...process,
           name: 'faults',
           include: faults,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          ...everywhere,
+          name: 'meeting',
+          include: meeting,
           sequence: { groupOrder: 2 },
         },
       },

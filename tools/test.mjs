@@ -44,8 +44,9 @@ const outcomes = await Promise.all([
 end(outcomes.flat());
 
 /**
- * Three lanes beside each other. The one with the longest waits comes first at the processor, so that what
- * waits for nothing fills its pauses: tests of sources, the browser, and last the linters.
+ * Lanes beside each other. The one with the longest waits comes first at the processor, so that what
+ * waits for nothing fills its pauses: tests of sources, the browser, and last the linters. The run in which
+ * faults meet has a lane of its own: it waits more than anything, and what is beside it is one more fault.
  */
 async function allTests() {
   const built = build();
@@ -53,6 +54,7 @@ async function allTests() {
   const behind = { atOnce: true, niceness: 5 };
   const lanes = await Promise.all([
     inTurn([() => built, () => vitest('processes', ['process', 'faults', 'alone'])]),
+    inTurn([() => built, () => vitest('meeting', ['meeting'], { atOnce: true })]),
     vitest('sources', ['unit', 'pg', 'pg-oldest'], behind),
     Promise.all([built, browser]).then(() => runBrowserTests(['--workers=1'], behind)),
   ]);

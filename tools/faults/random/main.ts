@@ -3,7 +3,7 @@ import { commandOf, readOptions, type RunOptions } from './options.ts';
 import { figuresOf, lineOf } from './report/figures.ts';
 import { writeReport } from './report/report.ts';
 import { plannedFor, run } from './run.ts';
-import { shrink } from './schedule/shrink.ts';
+import { secondsFor, shrink } from './schedule/shrink.ts';
 
 const SHOWN_MAX = 30;
 
@@ -31,13 +31,25 @@ async function runOnce(options: RunOptions): Promise<boolean> {
   return violations.length === 0;
 }
 
-/** Runs a schedule again and again, with fewer faults each time. */
-async function runSmaller(options: RunOptions, ids: readonly string[]): Promise<void> {
+/** Runs a schedule again and again, with fewer faults each time, and only for as long as they take. */
+async function runSmaller(options: RunOptions): Promise<void> {
+  const plan = plannedFor(options);
+  const shortFor = (only: readonly string[]): RunOptions => ({
+    ...options,
+    seconds: secondsFor(
+      plan.filter(({ id }) => only.includes(id)),
+      options,
+    ),
+    only,
+  });
+  const ids = plan.map(({ id }) => id);
   const smallest = await shrink(ids, async (only) => {
     console.log(`trying ${only.join(',')}`);
-    return !(await runOnce({ ...options, only }));
+    return !(await runOnce(shortFor(only)));
   });
-  console.log(`still fails: ${commandOf({ ...options, only: smallest })}`);
+  // The whole schedule may have failed by something that no part of it shows.
+  const found = smallest.length === ids.length ? options : shortFor(smallest);
+  console.log(`still fails: ${commandOf(found)}`);
 }
 
 async function main(): Promise<number> {
@@ -45,10 +57,7 @@ async function main(): Promise<number> {
   const isSound = await runOnce(options);
   if (isSound) return 0;
   if (options.shrinks) {
-    await runSmaller(
-      options,
-      plannedFor(options).map(({ id }) => id),
-    );
+    await runSmaller(options);
   }
   return 1;
 }
