@@ -36,10 +36,7 @@ async function runSmaller(options: RunOptions): Promise<void> {
   const plan = plannedFor(options);
   const shortFor = (only: readonly string[]): RunOptions => ({
     ...options,
-    seconds: secondsFor(
-      plan.filter(({ id }) => only.includes(id)),
-      options,
-    ),
+    seconds: secondsFor(only, plan, options),
     only,
   });
   const ids = plan.map(({ id }) => id);

@@ -1,4 +1,4 @@
-import type { RunOptions } from '../options.ts';
+import { SECONDS_MIN, type RunOptions } from '../options.ts';
 import { CALM_LAST_MS, type PlannedFault } from './plan.ts';
 
 /**
@@ -15,7 +15,8 @@ export function secondsFor(
   const last = plan.findLastIndex(({ id }) => ids.includes(id));
   const begun = plan.slice(0, last + 1);
   const endsAtMs = Math.max(0, ...begun.map(({ atMs, forMs }) => atMs + forMs));
-  return Math.min(seconds, Math.ceil((endsAtMs + CALM_LAST_MS) / 1_000));
+  const shortest = Math.ceil((endsAtMs + CALM_LAST_MS) / 1_000);
+  return Math.min(seconds, Math.max(SECONDS_MIN, shortest));
 }
 
 /** More runs than this are not tried: each takes as long as the run that failed. */
