@@ -184,6 +184,13 @@ export type Reach = 'leases' | 'keys' | 'stream' | 'datacenters';
 /** The name of times in which the machine had no time for a run. */
 export const BUSY = 'busy';
 
+/** For how long a process of the run wanted the processor meanwhile, and others had it: the one that waited most. */
+export interface Starved {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly waitedMs: number;
+}
+
 /** A fault that happened. */
 export interface FaultSeen {
   readonly id: string;
@@ -233,6 +240,7 @@ export interface History {
   readonly homes: readonly HomeSeen[];
   readonly testimony: readonly TestimonyLine[];
   readonly faults: readonly FaultSeen[];
+  readonly starved: readonly Starved[];
 }
 
 export type Invariant = `I${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16}`;

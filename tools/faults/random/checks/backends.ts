@@ -1,5 +1,6 @@
 /** What backends wrote about themselves, beside what the database calls alive. */
 import type { FaultSeen, History, Violation } from '../history.ts';
+import { starvedMs } from './recovery.ts';
 import { livesOf, type Life, type TestimonyLine } from '../../stage/testimony.ts';
 
 /** What a program that was suspended with its drone may still do when it wakes: promise 7. */
@@ -54,9 +55,10 @@ function isJustAfter(atMs: number, wakingMs: number): boolean {
 }
 
 /** I16: a backend that is called alive has an unexpired grant, or its end is recorded soon. */
-export function checkBare({ bare, faults }: History): Violation[] {
+export function checkBare({ bare, faults, starved }: History): Violation[] {
   return bare.flatMap(({ backendId, sinceMs, untilMs }): Violation[] => {
-    const calmMs = untilMs - Math.max(sinceMs, lastRecovery(faults, sinceMs, untilMs));
+    const fromMs = Math.max(sinceMs, lastRecovery(faults, sinceMs, untilMs));
+    const calmMs = untilMs - fromMs - starvedMs(starved, fromMs, untilMs);
     if (calmMs <= RECORDING_MS_MAX) return [];
     const text = `${backendId} was called alive for ${calmMs.toFixed(0)} ms without a grant`;
     return [{ invariant: 'I16', atMs: untilMs, text }];

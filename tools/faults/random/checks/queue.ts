@@ -3,6 +3,7 @@ import type { Cancel, FaultSeen, History, TicketSeen, Violation } from '../histo
 import { isStepped } from './clock-steps.ts';
 import { MAPPING_MS } from './exclusion.ts';
 import { grantsOf, groupedBy } from './grants.ts';
+import { starvedMs } from './recovery.ts';
 
 /** I10: what is free is granted within a second, and I9: a dead waiter delays others by half of one. */
 const IDLE_MS_MAX = 1_500;
@@ -61,9 +62,10 @@ export function checkGivenUp({ operations, events }: History): Violation[] {
 }
 
 /** I10: nothing is free for long while somebody waits for it and nothing is broken. */
-export function checkIdle({ idle, faults }: History): Violation[] {
+export function checkIdle({ idle, faults, starved }: History): Violation[] {
   return idle.flatMap(({ resource, sinceMs, untilMs }): Violation[] => {
-    const calmMs = untilMs - Math.max(sinceMs, lastDisturbance(faults, sinceMs, untilMs));
+    const fromMs = Math.max(sinceMs, lastDisturbance(faults, sinceMs, untilMs));
+    const calmMs = untilMs - fromMs - starvedMs(starved, fromMs, untilMs);
     if (calmMs <= IDLE_MS_MAX) return [];
     const text = `${resource} was free for ${calmMs.toFixed(0)} ms while somebody waited`;
     return [{ invariant: 'I10', atMs: untilMs, text }];

@@ -79,6 +79,15 @@ export class Fleet {
     return this.#token;
   }
 
+  /** Of all processes, as they are now. */
+  get pids(): readonly number[] {
+    return [
+      ...this.controllers.map(({ pid }) => pid),
+      ...this.drones.map(({ agent }) => agent.pid),
+      ...[...this.workers.values()].map(({ process: one }) => one.pid),
+    ];
+  }
+
   /** A controller's API as an administrator, on a line that no fault reaches. */
   api(index: number): ControllerApi {
     const url = this.controllers[index]?.url ?? '';

@@ -7,6 +7,7 @@ import type {
   History,
   LostDatabase,
   Revoke,
+  Starved,
 } from '../history.ts';
 import type { SharedKeys } from './datacenters.ts';
 import type { WorldDatabase } from './database.ts';
@@ -29,6 +30,7 @@ export interface Seen {
   readonly observer: Observer;
   readonly readers: readonly StreamReader[];
   readonly faults: readonly FaultSeen[];
+  readonly starved: readonly Starved[];
   readonly revokes: readonly Revoke[];
   readonly shared: SharedKeys | undefined;
   readonly restores: readonly Restore[];
@@ -68,6 +70,7 @@ export async function harvest(seen: Seen): Promise<History> {
     homes: shared?.homes ?? [],
     testimony: readTestimony(fleet.testimonyFile),
     faults: seen.faults,
+    starved: seen.starved,
   };
 }
 

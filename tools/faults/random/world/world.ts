@@ -136,7 +136,8 @@ export class World {
     await this.#untilRead();
     await this.#observer.close();
     const { database, fleet, faults, beganAtMs } = this;
-    const seen = { database, fleet, faults, beganAtMs, endedAtMs };
+    const { starved } = this.monitor;
+    const seen = { database, fleet, faults, starved, beganAtMs, endedAtMs };
     const shared = await this.shared?.finish();
     const own = {
       ...{ revokes: this.#revokes, restores: this.#restores },

@@ -134,6 +134,8 @@ describe('the judge of recoveries', () => {
     const slow = fault(1_000, 2_000, { recoveredAtMs: 9_000 });
 
     expect(found({ faults: [slow] })).toEqual(['recovery']);
+    const starved = [{ fromMs: 2_000, untilMs: 6_000, waitedMs: 3_000 }];
+    expect(found({ faults: [slow], starved })).toEqual([]);
     expect(found({ faults: [slow, fault(3_000, 5_000, { recoveredAtMs: 6_000 })] })).toEqual([]);
   });
 });

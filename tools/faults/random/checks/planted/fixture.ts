@@ -30,6 +30,7 @@ export const EMPTY: History = {
   homes: [],
   testimony: [],
   faults: [],
+  starved: [],
 };
 
 /** An event whose id is its time: those of a test are in order. */
