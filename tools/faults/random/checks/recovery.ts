@@ -24,18 +24,18 @@ export function checkRecovery({ faults, starved, endedAtMs }: History): Violatio
   });
 }
 
-/** How long a fault took to recover from, if no other was in the way. */
-export function aloneRecoveryMs(
-  fault: FaultSeen,
-  faults: readonly FaultSeen[],
-): number | undefined {
-  const isAlone = settledAtMs(fault, faults) === fault.untilMs;
-  return isAlone ? Math.max(0, fault.recoveredAtMs - fault.untilMs) : undefined;
+/** How long it took to recover from a fault, from its end or from that of the last one that was in the way. */
+export function recoveryMs(fault: FaultSeen, faults: readonly FaultSeen[]): number {
+  return Math.max(0, fault.recoveredAtMs - settledAtMs(fault, faults));
 }
 
+/** Faults are in the way of each other where they disturb the same. */
 function settledAtMs(fault: FaultSeen, faults: readonly FaultSeen[]): number {
   const others = faults.filter(
-    (other) => other.fromMs < fault.recoveredAtMs && other.recoveredAtMs > fault.untilMs,
+    (other) =>
+      other.fromMs < fault.recoveredAtMs &&
+      other.recoveredAtMs > fault.untilMs &&
+      other.reaches.some((reach) => fault.reaches.includes(reach)),
   );
   return Math.max(fault.untilMs, ...others.map(({ untilMs }) => untilMs));
 }
