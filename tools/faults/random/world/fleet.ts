@@ -34,7 +34,7 @@ const DRONE_CLOCKS: readonly (ClockFault | undefined)[] = [
 export const CONTROLLERS_COUNT = CONTROLLER_CLOCKS.length;
 export const DRONES_COUNT = DRONE_CLOCKS.length;
 
-const READY_MS_MAX = 40_000;
+const READY_MS_MAX = 120_000;
 /** Apart from those of other tests, which may run beside a run. */
 const PORT_FIRST = 27_500;
 const PORTS_PER_DRONE = 40;
