@@ -85,8 +85,7 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
       return answer;
     } catch (cause) {
       onAsked?.(cause);
-      if (cause instanceof LeaseError) throw cause;
-      throw new LeaseError('reservation.store_unreachable', undefined, { cause });
+      throw unreachable(cause);
     }
   }
 
@@ -154,7 +153,12 @@ async function askInTurn<T>(order: Order, totalMs: number, call: Call<T>): Promi
       cause = error;
     }
   }
-  throw new LeaseError('reservation.store_unreachable', undefined, { cause });
+  throw unreachable(cause);
+}
+
+function unreachable(cause: unknown): LeaseError {
+  if (cause instanceof LeaseError) return cause;
+  return new LeaseError('reservation.store_unreachable', undefined, { cause });
 }
 
 function clientOf(endpoint: string, { user, password, ca, cert, key }: EtcdOptions): Etcd3 {
