@@ -42,7 +42,7 @@ export interface PatroniCluster {
 }
 
 const NODES_COUNT = 2;
-const READY_MS_MAX = 60_000;
+const READY_MS_MAX = 120_000;
 const ANSWER_MS_MAX = 1_000;
 
 /** Starts a cluster without databases. @throws when a program is missing, with what to install. */
