@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startProcess, waitUntil, type TestProcess } from '@leasehold/testing';
+import { repetitions, startProcess, waitUntil, type TestProcess } from '@leasehold/testing';
 import type { ManyAgentsSettings } from '../../../apps/drone/src/testing/many-agents-main.ts';
 import { bundleProgram } from '../leases/stage/build-program.ts';
 import { LeaseStage } from '../leases/stage/lease-stage.ts';
 import { machineMs } from '../stage/machine-time.ts';
 import { startCallers, tally, type Callers } from './stage/callers.ts';
 
-const AGENT_COUNT = 1_000;
+/** As many as one machine can simulate beside other tests; a thousand in `npm run test:long`. */
+const AGENT_COUNT = repetitions({ short: 200, long: 1_000 });
 const PROGRAM = 'room';
-/** Backends are asked to stop at soft: within that, every agent is back and has renewed. */
 const LADDER = {
   LEASEHOLD_PRESET: 'standard',
   LEASEHOLD_KEY_RENEW_MS: '10000',
@@ -21,7 +21,10 @@ const LADDER = {
 };
 const EXPIRE_MS = 60_000;
 const SOFT_MS = 40_000;
-const BACK_MS_MAX = 20_000;
+/** From the last moment of a renewal to soft, when backends are asked to stop. */
+const BACK_MS_MAX = 30_000;
+const READY_MS_MAX = 120_000;
+const TEST_MS_MAX = 300_000;
 const MEMORY_MB_MAX = 400;
 const AT_ONCE = 25;
 const CALLER_COUNT = 20;
@@ -78,6 +81,18 @@ async function sessions(): Promise<Map<string, string>> {
   return new Map(rows.map(({ id, session }) => [id, session]));
 }
 
+/** Asks for a key until its backend is ready. */
+async function untilReady(name: string): Promise<void> {
+  await waitUntil(async () => {
+    const { status } = await lease.stage.api.keys.connect.mutate({
+      key: { name },
+      spawn: { program: PROGRAM },
+      waitFor: 'ready',
+    });
+    return status === 'ready';
+  });
+}
+
 interface KeyRow {
   readonly name: string;
   readonly token: string;
@@ -111,66 +126,64 @@ async function databaseNow(): Promise<string> {
   return row?.now ?? '';
 }
 
-test('F15 a thousand agents that lose their controller at once are all back within 20 s with every key, renewals go first, and its memory is bounded', async () => {
-  const names = Array.from({ length: AGENT_COUNT }, (_, index) => String(index));
-  const agents = await startAgents(names.map((name) => `agent-${name}`));
-  await waitUntil(async () => (await sessions()).size === AGENT_COUNT, {
-    what: 'a thousand sessions',
-    timeoutMs: 60_000,
-    pollMs: 200,
-  });
-  await inTurns(names, async (name) => {
-    await lease.stage.api.keys.connect.mutate({
-      key: { name },
-      spawn: { program: PROGRAM },
-      waitFor: 'ready',
+test(
+  `F15 ${String(AGENT_COUNT)} agents that lose their controller at once are all back before a backend would be stopped, with every key, and its memory is bounded`,
+  { timeout: TEST_MS_MAX },
+  async () => {
+    const names = Array.from({ length: AGENT_COUNT }, (_, index) => String(index));
+    const agents = await startAgents(names.map((name) => `agent-${name}`));
+    await waitUntil(async () => (await sessions()).size === AGENT_COUNT, {
+      what: 'a session of each',
+      timeoutMs: READY_MS_MAX,
+      pollMs: 200,
     });
-  });
-  const before = await keys();
-  expect(before.size).toBe(AGENT_COUNT);
-  const formerSessions = await sessions();
-  const former = lease.controller();
-  const memoryBeforeMb = mostMemoryMb(former.pid);
+    await inTurns(names, untilReady);
+    const before = await keys();
+    expect(before.size).toBe(AGENT_COUNT);
+    const formerSessions = await sessions();
+    const former = lease.controller();
+    const memoryBeforeMb = mostMemoryMb(former.pid);
 
-  const killedAt = await databaseNow();
-  const killedAtMs = machineMs();
-  await former.kill();
-  await lease.stage.restartController(former);
-  const restartedAtMs = machineMs();
-  const callers: Callers = startCallers({
-    ...{ apis: [lease.stage.api], namespace: 'fresh', count: CALLER_COUNT },
-  });
-  let leastMs = Infinity;
-  await waitUntil(
-    async () => {
-      leastMs = Math.min(leastMs, await leastRemainingMs());
-      const now = [...(await sessions())];
-      return now.every(([id, session]) => session !== formerSessions.get(id));
-    },
-    { what: 'a thousand sessions again', timeoutMs: 2 * BACK_MS_MAX, pollMs: 100 },
-  );
-  const backAtMs = machineMs();
-  await waitUntil(
-    async () => {
-      leastMs = Math.min(leastMs, await leastRemainingMs());
-      const [row] = await lease.query<{ count: number }>(
-        `select count(*)::int from lease where face = 'key' and renewed_at > $1::timestamptz`,
-        [killedAt],
-      );
-      return row?.count === AGENT_COUNT;
-    },
-    { what: 'a thousand renewals', timeoutMs: EXPIRE_MS, pollMs: 100 },
-  );
-  await callers.stop();
-  const memoryMb = mostMemoryMb(lease.controller().pid);
+    const killedAt = await databaseNow();
+    const killedAtMs = machineMs();
+    await former.kill();
+    await lease.stage.restartController(former);
+    const restartedAtMs = machineMs();
+    const callers: Callers = startCallers({
+      ...{ apis: [lease.stage.api], namespace: 'fresh', count: CALLER_COUNT },
+    });
+    let leastMs = Infinity;
+    await waitUntil(
+      async () => {
+        leastMs = Math.min(leastMs, await leastRemainingMs());
+        const now = [...(await sessions())];
+        return now.every(([id, session]) => session !== formerSessions.get(id));
+      },
+      { what: 'another session of each', timeoutMs: 2 * BACK_MS_MAX, pollMs: 100 },
+    );
+    const backAtMs = machineMs();
+    await waitUntil(
+      async () => {
+        leastMs = Math.min(leastMs, await leastRemainingMs());
+        const [row] = await lease.query<{ count: number }>(
+          `select count(*)::int from lease where face = 'key' and renewed_at > $1::timestamptz`,
+          [killedAt],
+        );
+        return row?.count === AGENT_COUNT;
+      },
+      { what: 'a renewal of each', timeoutMs: EXPIRE_MS, pollMs: 100 },
+    );
+    await callers.stop();
+    const memoryMb = mostMemoryMb(lease.controller().pid);
 
-  console.log(
-    `${String(AGENT_COUNT)} agents: the controller was away for ${String(Math.round(restartedAtMs - killedAtMs))} ms, all were back ${String(Math.round(backAtMs - restartedAtMs))} ms later; the least time left was ${String(Math.round(leastMs))} ms; memory ${String(Math.round(memoryBeforeMb))} MB before, ${String(Math.round(memoryMb))} MB`,
-    tally(callers.answers),
-    agents.log().slice(0, 2_000),
-  );
-  expect(backAtMs - restartedAtMs).toBeLessThan(BACK_MS_MAX);
-  expect(await keys(), 'no key lost').toEqual(before);
-  expect(leastMs, 'no backend came near its soft deadline').toBeGreaterThan(EXPIRE_MS - SOFT_MS);
-  expect(memoryMb).toBeLessThan(MEMORY_MB_MAX);
-});
+    console.log(
+      `${String(AGENT_COUNT)} agents: the controller was away for ${String(Math.round(restartedAtMs - killedAtMs))} ms, all were back ${String(Math.round(backAtMs - restartedAtMs))} ms later; the least time left was ${String(Math.round(leastMs))} ms; memory ${String(Math.round(memoryBeforeMb))} MB before, ${String(Math.round(memoryMb))} MB`,
+      tally(callers.answers),
+      agents.log().slice(0, 2_000),
+    );
+    expect(backAtMs - restartedAtMs).toBeLessThan(BACK_MS_MAX);
+    expect(await keys(), 'no key lost').toEqual(before);
+    expect(leastMs, 'no backend came near its soft deadline').toBeGreaterThan(EXPIRE_MS - SOFT_MS);
+    expect(memoryMb).toBeLessThan(MEMORY_MB_MAX);
+  },
+);

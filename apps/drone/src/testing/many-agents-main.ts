@@ -40,7 +40,7 @@ for (const { droneId, token } of settings.drones) {
   writeFileSync(
     file,
     JSON.stringify({
-      ...{ droneId, stateDir, controllerUrls: settings.controllerUrls, capacity: 1 },
+      ...{ droneId, stateDir, controllerUrls: settings.controllerUrls },
       programs: { [settings.program]: { command: 'on-paper', readiness: { type: 'none' } } },
     }),
   );

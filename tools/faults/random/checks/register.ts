@@ -285,7 +285,7 @@ function endOf({ granted, token, ends: own }: GrantRecord, ends: Ends, isTold: b
   const { leaseId, holder, atMs } = granted;
   // A controller gives back at once what it granted to a caller that has fallen silent meanwhile.
   const back = isTold ? undefined : own.find(({ kind }) => kind === 'failed');
-  const backAtMs = back && back.atMs - MAPPING_MS;
+  const backAtMs = back === undefined ? undefined : back.atMs - MAPPING_MS;
   const jumps = ends.jumpsAtMs.filter(([, untilMs]) => untilMs > atMs).map(([fromMs]) => fromMs);
   const expiresAtMs = Math.max(atMs - MAPPING_MS, ends.expiries.get(leaseId) ?? -Infinity);
   const asked = [ends.askedAtMs.get(leaseId), ends.askedAtMs.get(holder), backAtMs];
