@@ -21,6 +21,7 @@ import { giveToPostgres, spawnAsPostgres } from './stage/machine-user.ts';
 import { postgresFolder } from './stage/programs.ts';
 
 const TTL_MS = 6_000;
+const TEST_MS_MAX = 180_000;
 const KEYS = ['a', 'b', 'c', 'd', 'e'] as const;
 
 let folder: string;
@@ -36,9 +37,9 @@ beforeAll(async () => {
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
   lease = await LeaseStage.open({ databaseUrl });
-});
+}, TEST_MS_MAX);
 afterAll(async ({}, file) => {
-  await lease.close(file);
+  await (lease as LeaseStage | undefined)?.close(file);
   await postgres.stop();
   await rm(folder, { recursive: true, maxRetries: 10 });
 });
@@ -188,5 +189,6 @@ describe('C17 H-restore a base backup of the running database that is put back',
       for (const token of after) expect(token).toBeGreaterThan(largest);
       await witness.close();
     },
+    TEST_MS_MAX,
   );
 });

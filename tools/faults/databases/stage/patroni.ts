@@ -1,4 +1,5 @@
 /** Servers of PostgreSQL that Patroni runs, with one etcd, and HAProxy in front of them: all real. */
+import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
@@ -41,7 +42,7 @@ export interface PatroniCluster {
 }
 
 const NODES_COUNT = 2;
-const READY_MS_MAX = 60_000;
+const READY_MS_MAX = 120_000;
 const ANSWER_MS_MAX = 1_000;
 
 /** Starts a cluster without databases. @throws when a program is missing, with what to install. */
@@ -107,18 +108,8 @@ function control(parts: {
   const urlAt = (port: number, database: string): string =>
     `postgresql://${SUPERUSER}:${password}@${HOST}:${String(port)}/${database}`;
 
-  async function query<Row extends pg.QueryResultRow>(index: number, text: string): Promise<Row[]> {
-    const client = new pg.Client({
-      connectionString: urlAt(nodeAt(nodes, index).port, 'postgres'),
-    });
-    client.on('error', () => undefined);
-    await client.connect();
-    try {
-      return (await client.query<Row>(text)).rows;
-    } finally {
-      await client.end();
-    }
-  }
+  const query = <Row extends pg.QueryResultRow>(index: number, text: string): Promise<Row[]> =>
+    rowsAt<Row>(urlAt(nodeAt(nodes, index).port, 'postgres'), text);
 
   async function primary(): Promise<number> {
     return waitUntil(
@@ -160,14 +151,10 @@ function control(parts: {
     },
     async kill(index) {
       const node = nodeAt(nodes, index);
-      const patroni = running.get(node.name)?.child;
-      const isRunning = patroni?.exitCode === null && patroni.signalCode === null;
       // First, or it would start the server again.
-      patroni?.kill('SIGKILL');
-      if (isRunning) await once(patroni, 'exit');
+      await killed(running.get(node.name)?.child);
       const pid = await postmasterOf(node);
-      if (pid === undefined) return;
-      await killTree(pid);
+      if (pid !== undefined) await killTree(pid);
     },
     restart: startNode,
     async untilSent(index) {
@@ -183,6 +170,23 @@ function control(parts: {
     },
     log: () => [...running].map(([name, one]) => `--- ${name}\n${one.printed()}`).join('\n'),
   };
+}
+
+async function rowsAt<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return (await client.query<Row>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+async function killed(child: ChildProcess | undefined): Promise<void> {
+  if (child?.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGKILL');
+  await once(child, 'exit');
 }
 
 function nodeAt(nodes: readonly NodePlace[], index: number): NodePlace {

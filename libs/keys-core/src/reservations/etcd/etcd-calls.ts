@@ -66,29 +66,15 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
   let expected: string | undefined;
   const history = createEtcdHistory();
 
-  async function inTurn<T extends { header: IResponseHeader }>(
-    order: Order,
-    totalMs: number,
-    call: (client: Etcd3, options: { deadline: number }) => Promise<T>,
-  ): Promise<T> {
-    const tried = order.best().slice(0, ATTEMPTS_MAX);
-    let cause: unknown;
-    for (const client of tried) {
-      try {
-        const answer = await call(client, deadlineIn(totalMs / tried.length));
-        assertCluster(answer.header, expected);
-        order.answered(client);
-        return answer;
-      } catch (error) {
-        order.failed(client);
-        cause = error;
-      }
-    }
-    throw new LeaseError('reservation.store_unreachable', undefined, { cause });
-  }
+  const inTurn = <T extends Answer>(order: Order, totalMs: number, call: Call<T>): Promise<T> =>
+    askInTurn(order, totalMs, async (client, within) => {
+      const answer = await call(client, within);
+      assertCluster(answer.header, expected);
+      return answer;
+    });
 
-  async function linearizable<T extends { header: IResponseHeader }>(
-    call: (client: Etcd3, options: { deadline: number }) => Promise<T>,
+  async function linearizable<T extends Answer>(
+    call: Call<T>,
     judge: (answer: T, knownRevision: bigint) => void,
   ): Promise<T> {
     const knownRevision = history.revision();
@@ -99,8 +85,7 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
       return answer;
     } catch (cause) {
       onAsked?.(cause);
-      if (cause instanceof LeaseError) throw cause;
-      throw new LeaseError('reservation.store_unreachable', undefined, { cause });
+      throw unreachable(cause);
     }
   }
 
@@ -146,6 +131,34 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
       for (const client of clients) client.close();
     },
   };
+}
+
+interface Answer {
+  readonly header: IResponseHeader;
+}
+
+type Call<T> = (client: Etcd3, options: { deadline: number }) => Promise<T>;
+
+/** Asks one member after the other until one answers. */
+async function askInTurn<T>(order: Order, totalMs: number, call: Call<T>): Promise<T> {
+  const tried = order.best().slice(0, ATTEMPTS_MAX);
+  let cause: unknown;
+  for (const client of tried) {
+    try {
+      const answer = await call(client, deadlineIn(totalMs / tried.length));
+      order.answered(client);
+      return answer;
+    } catch (error) {
+      order.failed(client);
+      cause = error;
+    }
+  }
+  throw unreachable(cause);
+}
+
+function unreachable(cause: unknown): LeaseError {
+  if (cause instanceof LeaseError) return cause;
+  return new LeaseError('reservation.store_unreachable', undefined, { cause });
 }
 
 function clientOf(endpoint: string, { user, password, ca, cert, key }: EtcdOptions): Etcd3 {
