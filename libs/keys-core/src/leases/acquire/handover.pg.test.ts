@@ -96,7 +96,7 @@ describe('a handover', () => {
       await prolonged(two, 'living');
     }
 
-    await waitUntil(() => outcome, { timeoutMs: 5_000, what: 'the grant of the living' });
+    await waitUntil(() => outcome, { timeoutMs: 20_000, what: 'the grant of the living' });
     expect(outcome).toBe('granted');
   });
 
@@ -131,7 +131,7 @@ function prolonged({ store }: Leases, waiter: string): Promise<unknown> {
         from lease_waiter where waiter = ${waiter}`;
       return row === undefined || row.leftMs > DEAD_MS_MAX - 50;
     },
-    { timeoutMs: 5_000, what: 'a ticket to be prolonged' },
+    { timeoutMs: 20_000, what: 'a ticket to be prolonged' },
   );
 }
 
