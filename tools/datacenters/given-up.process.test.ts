@@ -152,6 +152,12 @@ test('C61 I14 the keys of a datacenter that is gone get other homes after the wa
   expect(await statesOf('dc1', 'lost')).toEqual(['dc3 moved', `${one.datacenter} active`]);
   const again = await connect('dc2', 'travelled');
   expect(BigInt(again.fencingToken)).toBeGreaterThan(BigInt(travelled.fencingToken));
+  // The controller there remembers that it lives in dc3.
+  const found = await world
+    .dc('dc1')
+    .api('client')
+    .keys.connect.mutate({ key: { name: 'travelled' } });
+  expect(found.backendId).toBe(again.backendId);
   expect((await connect('dc1', 'only reserved', 'dc2')).datacenter).toBe('dc2');
   const moved = await leasehold(
     ...(['dc1', 'reservations', 'move', 'moved', '--to', 'dc2', '--reason', 'chosen'] as const),

@@ -94,6 +94,13 @@ export function createConnecting(
           await homes.adopt(home, key, fresh.datacenter ?? store.datacenter);
           continue;
         }
+        if (isLost) {
+          const status = await homes.statusAt(home.reservationId, key);
+          if (status.standing === 'moved') {
+            resolver.learn(status.pointer);
+            continue;
+          }
+        }
         if (home === undefined || isLost) {
           store.observer.grant('key', 'denied', 'free');
           throw new LeaseError('key.unheld');

@@ -64,8 +64,11 @@ class KnownHomes implements Homes {
 
   async statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus> {
     const datacenter = datacenterOf(reservationId);
-    // Nobody can be asked there, and nothing is granted.
-    if (this.isGivenUp(datacenter)) return { standing: 'pending' };
+    // Nobody there can tell that the key has another home by now: the store can.
+    if (this.isGivenUp(datacenter)) {
+      const pointer = await this.#deps.reservations.readPointer(reservationId);
+      return pointer === undefined ? { standing: 'pending' } : { standing: 'moved', pointer };
+    }
     return datacenter === this.#deps.store.datacenter
       ? this.#deps.local.look(reservationId, key)
       : peerOf(this.#deps.peers, datacenter).reservationStatus(reservationId, key);
