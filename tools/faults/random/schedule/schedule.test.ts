@@ -33,8 +33,9 @@ describe('the plan of a run', () => {
     expect(pairs.length).toBeGreaterThan(plans.length);
     for (const [one, other] of pairs) {
       expect(one.target).not.toBe(other.target);
-      for (const group of one.kind.groups ?? [])
+      for (const group of one.kind.groups ?? []) {
         expect(other.kind.groups ?? []).not.toContain(group);
+      }
     }
   });
 

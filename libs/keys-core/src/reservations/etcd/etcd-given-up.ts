@@ -40,9 +40,6 @@ export interface EtcdGivenUp {
 const ROWS_MAX = 1_000;
 
 export function createEtcdGivenUp(calls: EtcdCalls): EtcdGivenUp {
-  const read = async (rows: Places, name: string) =>
-    (await calls.range({ key: Buffer.from(rows.keyOf(name)), limit: 1 })).kvs[0];
-
   return {
     async list() {
       const key = Buffer.from(GIVEN_UP_ROWS.prefix);
@@ -94,19 +91,26 @@ export function createEtcdGivenUp(calls: EtcdCalls): EtcdGivenUp {
       });
     },
     async remainingMs(datacenter) {
-      const wait = await read(WAIT_ROWS, datacenter);
+      const wait = await readRow(calls, WAIT_ROWS, datacenter);
       if (wait === undefined) return 0;
       return wait.lease === '0' ? null : calls.leaseMs(wait.lease);
     },
-    isRegistered: async (datacenter) => (await read(DATACENTER_ROWS, datacenter)) !== undefined,
+    isRegistered: async (datacenter) =>
+      (await readRow(calls, DATACENTER_ROWS, datacenter)) !== undefined,
+    ...createStandings(calls),
+  };
+}
+
+function createStandings(calls: EtcdCalls): Pick<EtcdGivenUp, 'readStanding' | 'changeStanding'> {
+  return {
     async readStanding(datacenter) {
-      const row = await read(STANDING_ROWS, datacenter);
+      const row = await readRow(calls, STANDING_ROWS, datacenter);
       return row === undefined ? undefined : STANDING_ROWS.read(row.value.toString(), datacenter);
     },
     async changeStanding(datacenter, change) {
       let isWritten = false;
       while (!isWritten) {
-        const row = await read(STANDING_ROWS, datacenter);
+        const row = await readRow(calls, STANDING_ROWS, datacenter);
         const known =
           row === undefined ? undefined : STANDING_ROWS.read(row.value.toString(), datacenter);
         const next = change(known);
@@ -120,6 +124,10 @@ export function createEtcdGivenUp(calls: EtcdCalls): EtcdGivenUp {
       }
     },
   };
+}
+
+async function readRow(calls: EtcdCalls, rows: Places, name: string) {
+  return (await calls.range({ key: Buffer.from(rows.keyOf(name)), limit: 1 })).kvs[0];
 }
 
 /** Where rows of a kind are. */

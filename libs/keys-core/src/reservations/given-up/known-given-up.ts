@@ -1,6 +1,6 @@
 import type { Logger } from '@leasehold/service-kit';
 import type { Store } from '../../postgres/open-store.ts';
-import type { EtcdGivenUp } from '../etcd/etcd-given-up.ts';
+import type { EtcdGivenUp, ReadGivenUp } from '../etcd/etcd-given-up.ts';
 import { readGivenUp, rememberGivenUp } from '../sql/given-up.ts';
 import type { GivenUp, GivenUpDatacenters, GivenUpView } from './given-up-types.ts';
 
@@ -39,7 +39,7 @@ export function createKnownGivenUp(deps: {
     async refresh() {
       const rows = await shared.list();
       const views: GivenUpView[] = [];
-      for (const { revision: _revision, ...row } of rows) {
+      for (const row of rows.map(withoutRevision)) {
         await note(row);
         const remainingMs = row.opened === null ? await shared.remainingMs(row.datacenter) : 0;
         views.push({ ...row, remainingMs });
@@ -47,4 +47,8 @@ export function createKnownGivenUp(deps: {
       known = new Map(views.map((view) => [view.datacenter, view]));
     },
   };
+}
+
+function withoutRevision({ revision: _revision, ...row }: ReadGivenUp): GivenUp {
+  return row;
 }
