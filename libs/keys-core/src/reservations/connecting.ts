@@ -11,6 +11,7 @@ import type { Store } from '../postgres/open-store.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import {
   type ConnectInput,
+  type ConnectResult,
   type KeyService,
   type NamedConnect,
   NotAtHome,
@@ -18,7 +19,7 @@ import {
 } from '../keys/index.ts';
 import type { Homes, HomesDeps } from './resolving/homes.ts';
 import { peerOf } from './peers.ts';
-import type { Home, ReservationService } from './reservation-types.ts';
+import type { FreshKey, Home, ReservationService } from './reservation-types.ts';
 
 interface ConnectingDeps extends Pick<HomesDeps, 'resolver' | 'local' | 'peers'> {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
@@ -54,6 +55,10 @@ export function createConnecting(
     return status.standing === 'moved';
   }
 
+  function connectorAt({ datacenter }: Home): ReservationService['connectHere'] {
+    return datacenter === store.datacenter ? connectHere : peerOf(deps.peers, datacenter).connect;
+  }
+
   return {
     /**
      * Goes to the key's home, and from there to where it is told that the key has moved. Chains have no
@@ -66,14 +71,8 @@ export function createConnecting(
       let isLookedUpAgain = false;
       for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
         signal.throwIfAborted();
-        // A connect that may start a backend reserves the key; one without a program only finds it.
-        const home =
-          input.spawn === undefined
-            ? await resolver.resolve(key)
-            : await homes.reserve(key, { ...fresh, activateFor: caller.actor });
-        const isHere = home?.datacenter === store.datacenter;
-        // Its idempotency key may have been used here: before the key moved, or by another request.
-        const again = isHere ? undefined : await keys.connectAgain(named, caller, signal);
+        const home = await homeOf(deps, key, input, { ...fresh, activateFor: caller.actor });
+        const again = await againHere(deps, home, named, caller, signal);
         if (again !== undefined) return again;
         const isLost = home !== undefined && homes.isGivenUp(home.datacenter);
         if (isLost && (await leaveGivenUp(home, key, input, fresh.datacenter))) continue;
@@ -81,9 +80,8 @@ export function createConnecting(
           store.observer.grant('key', 'denied', 'free');
           throw new LeaseError('key.unheld');
         }
-        const at = isHere ? { connect: connectHere } : peerOf(deps.peers, home.datacenter);
         const sent = { ...named, homeReservation: home.reservationId };
-        const answer = await at.connect(sent, caller, signal);
+        const answer = await connectorAt(home)(sent, caller, signal);
         if (answer.outcome === 'connected') return answer.result;
         if (answer.standing.standing === 'moved') {
           resolver.learn(answer.standing.pointer);
@@ -99,6 +97,28 @@ export function createConnecting(
 
     connectHere,
   };
+}
+
+/** A connect that may start a backend reserves the key; one without a program only finds it. */
+function homeOf(
+  { homes, resolver }: ConnectingDeps,
+  key: ReservationKey,
+  { spawn }: ConnectInput,
+  fresh: FreshKey,
+): Promise<Home | undefined> {
+  return spawn === undefined ? resolver.resolve(key) : homes.reserve(key, fresh);
+}
+
+/** The idempotency key may have been used here: before the key moved, or by another request. */
+async function againHere(
+  { store, keys }: ConnectingDeps,
+  home: Home | undefined,
+  input: NamedConnect,
+  caller: Caller,
+  signal: AbortSignal,
+): Promise<ConnectResult | undefined> {
+  const isHere = home?.datacenter === store.datacenter;
+  return isHere ? undefined : keys.connectAgain(input, caller, signal);
 }
 
 /** Connects to a key that lives here, unless it has moved. */
