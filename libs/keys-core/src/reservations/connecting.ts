@@ -36,7 +36,7 @@ const RANDOM_KEY_PREFIX = 'lk-';
 export function createConnecting(
   deps: ConnectingDeps,
 ): Pick<ReservationService, 'connect' | 'connectHere'> {
-  const { store, keys, resolver, homes } = deps;
+  const { store, resolver, homes } = deps;
   const connectHere = createConnectHere(deps);
 
   /** @returns whether a key of a datacenter that was given up has another home now. */
