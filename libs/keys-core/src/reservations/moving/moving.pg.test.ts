@@ -15,20 +15,29 @@ function move(at: TestDatacenter, toDatacenter: string, name = 'demo'): Promise<
   return at.service.move({ key: ['', name], toDatacenter, reason: 'nearer' }, OPERATOR);
 }
 
-/** A move, and the moment at which it is about to leave. */
-function moveWithStart(world: TestDatacenters, to: string): [Promise<Moved>, Promise<void>] {
-  let isAboutToLeave = (): void => undefined;
+/** How far a move is when connects begin to race it: undefined when they start together. */
+const PLACES = ['question', undefined, 'pointer', undefined] as const;
+
+/** A move, and the moment at which it has asked the new datacenter, or has left and stores its pointer. */
+function moveUpTo(
+  world: TestDatacenters,
+  to: string,
+  place: 'question' | 'pointer',
+): [Promise<Moved>, Promise<void>] {
+  let isThere = (): void => undefined;
   const start = new Promise<void>((resolve) => {
-    isAboutToLeave = resolve;
+    isThere = resolve;
   });
   world.outside = {
-    before: () => undefined,
+    before: ({ what }) => {
+      if (place === 'pointer' && what === 'putPointer') isThere();
+    },
     after: (call) => {
-      if (call.what === 'reservationStatus' && call.to === to) isAboutToLeave();
+      if (place === 'question' && call.what === 'reservationStatus' && call.to === to) isThere();
     },
   };
   const moving = move(world.get('dc2'), to);
-  moving.then(isAboutToLeave, isAboutToLeave);
+  moving.then(isThere, isThere);
   return [moving, start];
 }
 
@@ -283,8 +292,9 @@ describe('moving a key', () => {
     const moves: PromiseSettledResult<unknown>[] = [];
     for (let round = 0; round < 15; round += 1) {
       const to = world.all[round % 3]?.name ?? '';
-      // In every other round the move starts first, up to its question to the new datacenter.
-      const moving = round % 2 === 0 ? moveWithStart(world, to) : [move(world.get('dc2'), to)];
+      const place = PLACES[round % PLACES.length];
+      const moving =
+        place === undefined ? [move(world.get('dc2'), to)] : moveUpTo(world, to, place);
       await moving[1];
 
       const [moved, ...connects] = await Promise.allSettled([
