@@ -165,6 +165,10 @@ export const leaseContentionInputSchema = z
   .strictObject({ ...withinFields, ...pageFields })
   .prefault({});
 
+export const failingCallbacksInputSchema = z
+  .strictObject({ ...withinFields, ...pageFields })
+  .prefault({});
+
 export const leaseRevokeInputSchema = z.strictObject({
   leaseId: leaseIdSchema,
   mode: z.enum(['graceful', 'force']),
