@@ -13,8 +13,9 @@ const PAGES = path.join(root, CONSOLE, '.next');
 
 /** What only builds, develops or changes images: a console in production does none of it. */
 const NOT_LOADED = [
-  /\/next\/dist\/(?:docs|pages|server\/dev|server\/mcp|server\/typescript|compiled\/webpack)\//u,
-  /\/next\/dist\/server\/lib\/route-resolver|\/next-server\/.*\.dev\.js$/u,
+  /\/next\/dist\/(?:docs|pages|server\/typescript|compiled\/webpack)\//u,
+  // A server in production loads these two of the developing one.
+  /\/next\/dist\/server\/dev\/(?!browser-logs\/|hot-reloader-types\.)|\/next-server\/.*\.dev\.js$/u,
   /\.development\.js$|\.d\.[cm]?ts$|\.map$/u,
   /node_modules\/(?:typescript|sharp|semver|detect-libc|@img\/[^/]+|@next\/swc[^/]*)\//u,
 ];

@@ -6,7 +6,7 @@ import { cp, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { copyConsole } from './console-files.mjs';
 import { leaseholdManifest, root } from './manifests.mjs';
-import { noticesOf, packagesOfFiles, packagesOfPages, packagesOfSourceMap } from './notices.mjs';
+import { noticesOf, packagesOfFiles, packagesOfPages, packagesOfBundle } from './notices.mjs';
 
 const BUNDLES = ['cli', 'controller', 'drone', 'console'];
 /** What is copied as it is. Of the example only what runs. */
@@ -27,9 +27,9 @@ export async function layOutLeasehold(target) {
   }
   await cp(path.join(root, 'apps/cli/README.md'), path.join(target, 'README.md'));
   const modules = await copyConsole(target);
-  const maps = BUNDLES.map((app) => path.join(root, 'apps', app, 'dist', 'main.mjs.map'));
+  const bundles = BUNDLES.map((app) => path.join(root, 'apps', app, 'dist'));
   const inside = [
-    ...(await Promise.all(maps.map(packagesOfSourceMap))).flat(),
+    ...(await Promise.all(bundles.map(packagesOfBundle))).flat(),
     ...packagesOfFiles(modules),
     ...(await packagesOfPages()),
   ];

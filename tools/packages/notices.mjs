@@ -4,26 +4,20 @@
  */
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { INSIDE, packageFolderOf } from '../build/inside.mjs';
 import { readManifest, root } from './manifests.mjs';
 
 const LICENSE_FILE = /^(?:licen[cs]e|notice|copying)(?:[.-].*)?$/iu;
 const LINE = '-'.repeat(78);
 
-/** The folder of a package in a path of one of its files: the last, where packages have packages inside. */
-function folderOf(file) {
-  return /^.*node_modules\/(?:@[^/]+\/)?[^/]+/u.exec(file)?.[0];
-}
-
 /** Of files, as paths below the folder of the repository. */
 export function packagesOfFiles(files) {
-  return files.map(folderOf).filter((folder) => folder !== undefined);
+  return files.map(packageFolderOf).filter((folder) => folder !== undefined);
 }
 
-/** Of what a bundler has put into one file. */
-export async function packagesOfSourceMap(file) {
-  const { sources } = JSON.parse(await readFile(file, 'utf8'));
-  const folder = path.dirname(file);
-  return packagesOfFiles(sources.map((source) => path.relative(root, path.resolve(folder, source))));
+/** Of what a bundler has put into one file, by the list in the folder of that file. */
+export async function packagesOfBundle(folder) {
+  return Object.keys(JSON.parse(await readFile(path.join(folder, INSIDE), 'utf8')));
 }
 
 /**

@@ -1,14 +1,19 @@
 /**
  * `npm run pack:all`: the packages of a release, in `out/packages`, checked. It prints what a release would
- * publish, and publishes nothing. Installs and builds what is missing first.
+ * publish, and publishes nothing. Installs and builds what is missing first, unless `--built` tells that nothing is;
+ * `--out FOLDER` is another folder for the packages.
  */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import { prepare } from '../workspace.mjs';
 
-await prepare('npm run pack:all');
+const { values } = parseArgs({
+  options: { built: { type: 'boolean', default: false }, out: { type: 'string' } },
+});
+if (!values.built) await prepare('npm run pack:all');
 // Loaded only now: in a fresh clone they were not installed before.
 const { problemsOf, versionProblems } = await import('./checks.mjs');
 const { layOutLeasehold } = await import('./leasehold-files.mjs');
@@ -16,7 +21,7 @@ const { layOutLibrary } = await import('./library-files.mjs');
 const { LIBRARIES, root } = await import('./manifests.mjs');
 
 const run = promisify(execFile);
-const out = path.join(root, 'out', 'packages');
+const out = path.resolve(values.out ?? path.join(root, 'out', 'packages'));
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
 await rm(out, { recursive: true, force: true, maxRetries: 10 });
@@ -53,10 +58,11 @@ async function pack(folder) {
 async function workspaces() {
   const parents = ['libs', 'apps', 'examples'];
   const found = parents.map(async (parent) => {
-    const entries = await readdir(path.join(root, parent), { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => path.join(parent, name));
+    const names = await readdir(path.join(root, parent));
+    return names.map((name) => path.join(parent, name));
   });
-  return (await Promise.all(found)).flat();
+  const folders = (await Promise.all(found)).flat();
+  return folders.filter((folder) => existsSync(path.join(root, folder, 'package.json')));
 }
 
 function print({ id, filename, size, unpackedSize, entryCount, manifest }) {
@@ -64,7 +70,7 @@ function print({ id, filename, size, unpackedSize, entryCount, manifest }) {
   const list = (field) => Object.entries(manifest[field] ?? {}).map((entry) => entry.join('@'));
   console.log(`
 ${id}, would be published with the tag ${manifest.version.includes('-') ? 'next' : 'latest'}
-  file          out/packages/${filename}
+  file          ${path.relative(process.cwd(), path.join(out, filename))}
   size          ${megabytes(size)}, ${megabytes(unpackedSize)} unpacked, ${String(entryCount)} files
   programs      ${Object.keys(manifest.bin ?? {}).join(', ') || 'none'}
   exports       ${Object.keys(manifest.exports).join(', ')}
