@@ -1,6 +1,6 @@
 import { onTestFinished, expect, test } from 'vitest';
 import { leaseholdErrorOf } from '../transport/client-errors.ts';
-import type { Lease, Leasehold } from '../index.ts';
+import type { Lease, LeaseDefinition, Leasehold } from '../index.ts';
 import { useController } from '../testing/controller-fixture.ts';
 import { createTestLeasehold } from './index.ts';
 
@@ -43,6 +43,15 @@ const codeOf = (call: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => leaseholdErrorOf(error)?.code ?? (error as { code?: string }).code,
   );
 
+/** Who refuses a caller that does not wait, once so many wait. */
+async function refusedBehind(jobs: LeaseDefinition, waiters: number): Promise<string | undefined> {
+  for (;;) {
+    const attempt = await jobs.tryAcquire('weekly');
+    if (attempt.outcome === 'granted') return undefined;
+    if (attempt.waiters === waiters) return attempt.by;
+  }
+}
+
 /** Each tells what a service sees, without ids and times. */
 const SCENARIOS: Record<string, (world: World) => Promise<unknown>> = {
   async 'two callers of one lease'(world) {
@@ -62,23 +71,15 @@ const SCENARIOS: Record<string, (world: World) => Promise<unknown>> = {
     };
   },
   async 'a caller that waits, and one that does not'(world) {
-    const jobs = ['one', 'two', 'three'].map((holder) =>
-      world.client(holder).defineLease(['jobs']),
-    );
-    const lease = await jobs[0]?.acquire('weekly');
-    const waiting = jobs[1]?.acquire('weekly', { waitMs: 20_000 });
-    let refused = await jobs[2]?.tryAcquire('weekly');
-    while (refused?.outcome === 'held' && refused.waiters === 0) {
-      refused = await jobs[2]?.tryAcquire('weekly');
-    }
-    await lease?.release();
+    const jobsOf = (holder: string) => world.client(holder).defineLease(['jobs']);
+    const [jobs, others, thirds] = [jobsOf('one'), jobsOf('other'), jobsOf('third')];
+    const lease = await jobs.acquire('weekly');
+    const waiting = others.acquire('weekly', { waitMs: 20_000 });
+    const refused = await refusedBehind(thirds, 1);
+    await lease.release();
     const next = await waiting;
-    const after = await jobs[2]?.tryAcquire('weekly');
-    return {
-      refused: refused?.outcome === 'held' && [refused.by, refused.waiters],
-      after: after?.outcome === 'held' && [after.by, after.waiters],
-      released: await next?.release(),
-    };
+    const after = await refusedBehind(thirds, 0);
+    return { refused, after, released: await next.release() };
   },
   async 'a lease that is revoked by force'(world) {
     const jobs = world.client('one').defineLease(['jobs']);

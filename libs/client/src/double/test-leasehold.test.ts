@@ -187,7 +187,7 @@ describe('what goes wrong', () => {
     });
   });
 
-  test('what needs a controller says so', () => {
+  test('what needs a controller throws an error', () => {
     const { one } = setUp();
 
     expect(() => one.keys).toThrow('`keys` needs a controller');

@@ -93,8 +93,7 @@ export function createTestLeasehold(): TestLeasehold {
 
   const clientOf = (leasehold: Leasehold): Client => {
     const client = clients.get(leasehold);
-    if (client === undefined)
-      throw new Error('The client is closed, or of another test Leasehold.');
+    if (client === undefined) throw new Error('The client is of another test Leasehold.');
     return client;
   };
 
