@@ -1,89 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { recordHeartbeat } from '../../fleet/sql/drone-sessions.ts';
-import type { ConnectResult } from '../../keys/key-types.ts';
 import {
   connectAt,
   openDatacenters,
   type OutsideCall,
-  type TestDatacenter,
   type TestDatacenters,
 } from '../../testing/datacenters-fixture.ts';
-import { keyNamed, OPERATOR, reportOf, rowCounts } from '../../testing/keys-fixture.ts';
-import type { Moved } from '../reservation-types.ts';
-
-function move(at: TestDatacenter, toDatacenter: string, name = 'demo'): Promise<Moved> {
-  return at.service.move({ key: ['', name], toDatacenter, reason: 'nearer' }, OPERATOR);
-}
-
-/** How far a move is when connects begin to race it: undefined when they start together. */
-const PLACES = ['question', undefined, 'pointer', undefined] as const;
-
-/** A move, and the moment at which it has asked the new datacenter, or has left and stores its pointer. */
-function moveUpTo(
-  world: TestDatacenters,
-  to: string,
-  place: 'question' | 'pointer',
-): [Promise<Moved>, Promise<void>] {
-  let isThere = (): void => undefined;
-  const start = new Promise<void>((resolve) => {
-    isThere = resolve;
-  });
-  world.outside = {
-    before: ({ what }) => {
-      if (place === 'pointer' && what === 'putPointer') isThere();
-    },
-    after: (call) => {
-      if (place === 'question' && call.what === 'reservationStatus' && call.to === to) isThere();
-    },
-  };
-  const moving = move(world.get('dc2'), to);
-  moving.then(isThere, isThere);
-  return [moving, start];
-}
-
-/** Ends the backend, so that its key is free. */
-async function end(
-  world: TestDatacenters,
-  { datacenter, backendId }: ConnectResult,
-): Promise<void> {
-  const home = world.get(datacenter);
-  await home.keys.report(reportOf(home.drone, backendId, 'terminated'));
-}
-
-/** Connects through a datacenter, and ends the backend again. */
-async function visit(
-  world: TestDatacenters,
-  at: TestDatacenter,
-  name = 'demo',
-): Promise<ConnectResult> {
-  const connected = await connectAt(at, { key: keyNamed(name) });
-  await end(world, connected);
-  return connected;
-}
+import { OPERATOR, rowCounts } from '../../testing/keys-fixture.ts';
+import { homesOf, move, visit } from '../../testing/moving/moving-fixture.ts';
 
 /** Keeps the drones reachable, however long the test takes. */
 async function heartbeats(world: TestDatacenters): Promise<void> {
   for (const { store, drone } of world.all) {
     await recordHeartbeat(store.vital, { ...drone, localTimeMs: 1_000, load: {} });
   }
-}
-
-/** The datacenters that would grant the key now, according to their databases. */
-async function homesOf(world: TestDatacenters, name: string): Promise<string[]> {
-  const homes = await Promise.all(
-    world.all.map(async (one) => {
-      const rows = await one.store.general.$queryRaw<{ one: number }[]>`
-        select 1 as one from reservation r
-        where r.state = 'active' and r.name = ${name}
-          and not exists (
-            select from lease l
-            where l.face = 'key' and l.name = r.name and l.namespace = r.namespace
-              and l.home_reservation <> r.reservation_id
-          )`;
-      return rows.length > 0 ? [one.name] : [];
-    }),
-  );
-  return homes.flat();
 }
 
 describe('moving a key', () => {
@@ -283,35 +213,6 @@ describe('moving a key', () => {
     expect(movedCount).toBe(1);
     expect(connected).toMatchObject({ datacenter: 'dc2', spawned: true });
     expect(await rowCounts(dc1)).toMatchObject({ backends: 1 });
-  });
-
-  test('C61 I14 moves racing connects: never two that run, and tokens only grow', async () => {
-    const world = await openDatacenters();
-    await visit(world, world.get('dc1'));
-    const tokens: bigint[] = [];
-    const moves: PromiseSettledResult<unknown>[] = [];
-    for (let round = 0; round < 15; round += 1) {
-      const to = world.all[round % 3]?.name ?? '';
-      const place = PLACES[round % PLACES.length];
-      const moving =
-        place === undefined ? [move(world.get('dc2'), to)] : moveUpTo(world, to, place);
-      await moving[1];
-
-      const [moved, ...connects] = await Promise.allSettled([
-        moving[0],
-        ...world.all.map((at) => connectAt(at)),
-      ]);
-
-      moves.push(moved);
-      const made = connects.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-      expect(made).toHaveLength(3);
-      expect(new Set(made.map(({ backendId }) => backendId)).size).toBe(1);
-      expect((await homesOf(world, 'demo')).length).toBe(1);
-      tokens.push(BigInt(made[0]?.fencingToken ?? 0));
-      if (made[0] !== undefined) await end(world, made[0]);
-    }
-    expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => (a < b ? -1 : 1)));
-    expect(new Set(moves.map(({ status }) => status))).toEqual(new Set(['fulfilled', 'rejected']));
   });
 
   test('a list of strings that names no key moves too', async () => {
