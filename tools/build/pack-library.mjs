@@ -115,7 +115,10 @@ async function writeTypes({ dist, entry, madeOf, inside }) {
 
 /** The file with the types of a package of others. */
 function typesOf(id, importer) {
-  const options = { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext };
+  const options = {
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  };
   const mode = ts.ModuleKind.ESNext;
   const found = ts.resolveModuleName(id, importer, options, ts.sys, undefined, undefined, mode);
   if (found.resolvedModule === undefined) throw new Error(`${id} has no types`);

@@ -35,7 +35,11 @@ export async function commonFields(directory) {
 export async function leaseholdManifest() {
   const { name, description, type } = await readManifest();
   return {
-    ...{ name, description: `Leases and single-instance backends on PostgreSQL. ${description}`, type },
+    ...{
+      name,
+      description: `Leases and single-instance backends on PostgreSQL. ${description}`,
+      type,
+    },
     ...(await commonFields('apps/cli')),
     bin: { leasehold: 'apps/cli/bin/leasehold.mjs' },
     exports: { './package.json': './package.json' },

@@ -36,7 +36,8 @@ beforeAll(async () => {
   tarballs = names.filter((name) => name.endsWith('.tgz')).map((name) => path.join(packed, name));
 }, 120_000);
 afterAll(async () => {
-  for (const made of [folder, packed]) await rm(made, { recursive: true, force: true, maxRetries: 10 });
+  const gone = { recursive: true, force: true, maxRetries: 10 };
+  await Promise.all([folder, packed].map((made) => rm(made, gone)));
 });
 
 function npx(...args: string[]): Promise<{ stdout: string }> {
