@@ -106,6 +106,12 @@ test('pack:all tells what a release would publish, and publishes nothing', () =>
   expect(report).toContain('Every check passed. Nothing was published.');
 });
 
+test('docs/dependencies.md lists every production dependency as it was built', async () => {
+  const tool = path.join(ROOT, 'tools/docs-dependencies.mjs');
+
+  await expect(run(process.execPath, [tool, '--check'])).resolves.toMatchObject({ stderr: '' });
+});
+
 test('from the packages in an empty folder to a first connect in less than a minute', async () => {
   const beganAt = performance.now();
   const flags = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
