@@ -94,10 +94,10 @@ const executable = path.join(
   root,
   `out/drone/leasehold-drone-${packageJson.version}-${globalThis.process.platform}-${globalThis.process.arch}`,
 );
-/** What the executable itself promises, and that it isolates, ends and hands over as the file of Node does. */
+/** What the executable itself promises, and that it runs, isolates and guards backends as the file of Node does. */
 const onExecutable = [
   'apps/drone/src/executable.process.test.ts',
-  'apps/drone/src/agent/{hostile,drone-ends}.process.test.ts',
+  'apps/drone/src/agent/{drone,hostile}.process.test.ts',
   'apps/drone/src/warden/leash.process.test.ts',
 ];
 /** In `npm run test:long`, every test that runs a drone by itself. */

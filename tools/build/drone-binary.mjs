@@ -8,7 +8,17 @@
  * the one that runs this script.
  */
 import { execFile } from 'node:child_process';
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
@@ -101,6 +111,9 @@ async function makeBundle() {
     define: {
       LEASEHOLD_BUILD: JSON.stringify(await commit()),
       'import.meta.url': JSON.stringify('file:///leasehold-drone'),
+      // ws looks for native code, which is not inside, and Node would warn of that.
+      'process.env.WS_NO_BUFFER_UTIL': '"1"',
+      'process.env.WS_NO_UTF_8_VALIDATE': '"1"',
     },
     legalComments: 'none',
     metafile: true,

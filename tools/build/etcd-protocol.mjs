@@ -14,7 +14,8 @@ export const etcdProtocol = {
   setup({ onLoad }) {
     onLoad({ filter: /\/etcd3\/lib\/connection-pool\.js$/ }, async ({ path: file }) => {
       const source = await readFile(file, 'utf8');
-      if (!READS_FILES.test(source)) throw new Error(`${file} does not load its protocol as expected`);
+      if (!READS_FILES.test(source))
+        throw new Error(`${file} does not load its protocol as expected`);
       const protocol = await protocolOf(file);
       return {
         loader: 'js',

@@ -69,7 +69,11 @@ async function starts({ folder, manifest }) {
   const modules = Object.values(manifest.exports)
     .map((target) => (typeof target === 'string' ? target : target.default))
     .filter((file) => file.endsWith('.js'))
-    .map((file) => ['--input-type=module', '-e', `await import(${JSON.stringify(path.join(folder, file))})`]);
+    .map((file) => [
+      '--input-type=module',
+      '-e',
+      `await import(${JSON.stringify(path.join(folder, file))})`,
+    ]);
   const programs = Object.values(manifest.bin ?? {}).map((file) => [
     path.join(folder, file),
     '--version',

@@ -14,7 +14,9 @@ const COPIES = [
   'apps/cli/bin',
   ...['cli', 'controller', 'drone'].map((app) => `apps/${app}/dist/main.mjs`),
   'prisma/migrations',
-  ...['README.md', 'room.mjs', 'server.mjs', 'store.mjs'].map((file) => `examples/room-server/${file}`),
+  ...['README.md', 'room.mjs', 'server.mjs', 'store.mjs'].map(
+    (file) => `examples/room-server/${file}`,
+  ),
   'LICENSE',
   'CHANGELOG.md',
 ];

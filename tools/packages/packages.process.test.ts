@@ -36,7 +36,8 @@ beforeAll(async () => {
   tarballs = names.filter((name) => name.endsWith('.tgz')).map((name) => path.join(packed, name));
 }, 120_000);
 afterAll(async () => {
-  for (const made of [folder, packed]) await rm(made, { recursive: true, force: true, maxRetries: 10 });
+  const gone = { recursive: true, force: true, maxRetries: 10 };
+  await Promise.all([folder, packed].map((made) => rm(made, gone)));
 });
 
 function npx(...args: string[]): Promise<{ stdout: string }> {
@@ -103,6 +104,12 @@ test('pack:all tells what a release would publish, and publishes nothing', () =>
   expect(report).toMatch(/^leasehold@\d+\.\d+\.\d+\S*, would be published with the tag /mu);
   for (const name of LIBRARIES) expect(report).toContain(`\n${name}@`);
   expect(report).toContain('Every check passed. Nothing was published.');
+});
+
+test('docs/dependencies.md lists every production dependency as it was built', async () => {
+  const tool = path.join(ROOT, 'tools/docs-dependencies.mjs');
+
+  await expect(run(process.execPath, [tool, '--check'])).resolves.toMatchObject({ stderr: '' });
 });
 
 test('from the packages in an empty folder to a first connect in less than a minute', async () => {

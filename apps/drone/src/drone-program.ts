@@ -22,7 +22,7 @@ export async function runDroneProgram(
   program: DroneProgram,
   args: readonly string[],
 ): Promise<number> {
-  const [role, ...rest] = args;
+  const [role = 'agent', ...rest] = args;
   switch (role) {
     case '--version':
       process.stdout.write(`${versionText(program)}\n`);

@@ -1,11 +1,13 @@
 /** What the executable itself promises; the tests that name no program run on it too, see `vitest.config.ts`. */
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcessByStdio } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { freePort, quickestMs } from '@leasehold/testing';
+import { freePort } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../package.json' with { type: 'json' };
 import { processesWith } from './testing/processes.ts';
@@ -17,6 +19,9 @@ import { readWardenRecord } from './warden/link/socket-path.ts';
 const run = promisify(execFile);
 const DEPLOY = path.resolve(import.meta.dirname, '../../../deploy/drone');
 const START_MS_MAX = 300;
+/** Linux counts in hundredths of a second. */
+const MS_PER_TICK = 10;
+const TOKEN = `lh_${'a'.repeat(43)}`;
 const isRoot = process.getuid?.() === 0;
 
 let drone: TestedDrone;
@@ -32,7 +37,7 @@ beforeAll(() => {
 afterAll(() => drone[Symbol.dispose]());
 
 interface RunningAgent {
-  readonly child: ChildProcess;
+  readonly child: ChildProcessByStdio<null, Readable, Readable>;
   readonly stateDir: string;
   said(): string;
 }
@@ -46,7 +51,7 @@ async function startAgent(change: Record<string, unknown> = {}): Promise<Running
   writeFileSync(path.join(folder, 'drone.json'), JSON.stringify(config));
   const url = `http://127.0.0.1:${String(await freePort())}`;
   const child = spawn(file, ['--config', path.join(folder, 'drone.json')], {
-    env: { PATH: nowhere, LEASEHOLD_HOME: folder, LEASEHOLD_URL: url, LEASEHOLD_TOKEN: 'lh_test' },
+    env: { PATH: nowhere, LEASEHOLD_HOME: folder, LEASEHOLD_URL: url, LEASEHOLD_TOKEN: TOKEN },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let text = '';
@@ -87,17 +92,33 @@ test('tells how it is used when its arguments are wrong', async () => {
   });
 });
 
-test(`prints its version within ${String(START_MS_MAX)} ms`, async () => {
-  expect(await quickestMs(() => run(file, ['--version']))).toBeLessThan(START_MS_MAX);
+/**
+ * The time of the processor that a process and its threads have used, in milliseconds. On an idle machine a start
+ * takes as long; on a busy one it waits for others too.
+ */
+function processorMs(pid: number): number {
+  const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13);
+  return (Number(user) + Number(system)) * MS_PER_TICK;
+}
+
+test(`prints its version with less than ${String(START_MS_MAX)} ms of the processor`, async () => {
+  const timed = 'TIMEFORMAT="%U %S"; time "$0" --version';
+  const { stderr } = await run('bash', ['-c', timed, file]);
+  const [user, system] = stderr.trim().split(' ').map(Number);
+
+  expect((user ?? Infinity) + (system ?? Infinity)).toBeLessThan(START_MS_MAX / 1_000);
 });
 
-test(`writes its first line of log within ${String(START_MS_MAX)} ms`, async () => {
-  const tookMs = await quickestMs(async () => {
-    const agent = await startAgent();
-    await until('it logs', () => agent.said().includes('\n'));
-  });
+test(`writes its first line of log with less than ${String(START_MS_MAX)} ms of the processor`, async () => {
+  const agent = await startAgent();
+  await once(agent.child.stdout, 'data');
 
-  expect(tookMs).toBeLessThan(START_MS_MAX);
+  expect(processorMs(agent.child.pid ?? 0)).toBeLessThan(START_MS_MAX);
+  expect(agent.said()).toContain('"msg":"the drone starts"');
 });
 
 test('its agent needs no Node: the warden that it starts is the same file', async () => {
@@ -107,7 +128,6 @@ test('its agent needs no Node: the warden that it starts is the same file', asyn
 
   expect(readlinkSync(`/proc/${String(pid)}/exe`)).toBe(file);
   await until('it knows the isolation', () => agent.said().includes('isolation of programs'));
-  expect(agent.said()).toContain('"msg":"the drone starts"');
   expect(agent.child.exitCode).toBe(null);
 });
 
@@ -128,21 +148,25 @@ describe('the unit of systemd', () => {
     expect(settingOf('NoNewPrivileges')).toBe('yes');
     await using warden = await startWarden({ words: [...restricted(), ...drone.words] });
     const { link, ear } = await warden.connect();
+    const all = { pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true };
+    expect(link.identity.isolation).toMatchObject({ user: isRoot ? 'own' : 'shared', ...all });
     const marker = `leasehold-${randomUUID()}`;
     const user = isRoot ? { uid: 2_100_000_007, gid: 2_100_000_007 } : null;
-    const request = startOf(
-      `id -u; (setsid bash -c 'exec -a ${marker} sleep 600' &); exec -a ${marker} sleep 600`,
-      { command: '/bin/bash', user },
-    );
-    const all = { pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true };
-
-    expect(link.identity.isolation).toMatchObject({ user: isRoot ? 'own' : 'shared', ...all });
-    await link.start(request);
-    await until('both processes run', () => processesWith(marker).length >= 2);
+    const script = `id -u; exec -a ${marker} sleep 600`;
+    const request = startOf(script, { command: '/bin/bash', user });
     const { backendId } = request;
-    await link.stop({ backendId, mode: 'hard', reason: 'external', isKeyLost: false });
+
+    await link.start(request);
+    await until('its program runs', () => processesWith(marker).some(isSleep));
+    for (const pid of processesWith(marker).filter(isSleep)) {
+      const namespace = `/proc/${String(pid)}/ns/pid`;
+      const [tool, ...args] = [...restricted(), 'readlink', namespace];
+      expect((await run(tool, args)).stdout.trim()).toBe(readlinkSync(namespace));
+    }
+    await link.stop({ backendId, mode: 'soft', reason: 'external', isKeyLost: false });
     await until('it is gone', () => ear.changes.at(-1)?.state === 'gone');
 
+    expect(ear.changes.at(-1)).toMatchObject({ isKilled: false, stopReason: 'external' });
     expect(processesWith(marker)).toEqual([]);
     const log = path.join(warden.stateDir, `logs/${backendId}.stdout.log`);
     expect(readFileSync(log, 'utf8').trim()).toBe(String(user?.uid ?? process.getuid?.()));
@@ -155,3 +179,8 @@ describe('the unit of systemd', () => {
     expect(settingOf('ExecStart')).toMatch(/^\/usr\/local\/bin\/leasehold-drone --config /u);
   });
 });
+
+/** The program itself, not what has started it. */
+function isSleep(pid: number): boolean {
+  return readFileSync(`/proc/${String(pid)}/comm`, 'utf8').trim() === 'sleep';
+}

@@ -188,7 +188,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       );
       if (user === ORDINARY_USER) chownAll(folder, ORDINARY_USER);
       const log = openSync(path.join(folder, 'drone.log'), 'a');
-      const [program = '', ...args] = [...droneWords, 'agent', '--config', configFile];
+      const [program, ...args] = [...droneWords, 'agent', '--config', configFile];
       const child = spawn(program, args, {
         env: {
           PATH: process.env['PATH'],

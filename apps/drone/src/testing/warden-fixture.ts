@@ -67,7 +67,7 @@ export interface WardenFixture extends AsyncDisposable {
 }
 
 export async function startWarden(
-  { words }: TestedDrone,
+  { words }: Pick<TestedDrone, 'words'>,
   options: { isOrdinaryUser?: boolean } = {},
 ): Promise<WardenFixture> {
   const stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-warden-'));
@@ -76,7 +76,7 @@ export async function startWarden(
     chmodSync(stateDir, 0o700);
     chownSync(stateDir, ORDINARY_USER.uid, ORDINARY_USER.gid);
   }
-  const [file = '', ...args] = [...words, 'warden', stateDir, ''];
+  const [file, ...args] = [...words, 'warden', stateDir, ''];
   const child = spawn(file, args, {
     detached: true,
     stdio: ['ignore', 'ignore', 'inherit'],
