@@ -1,5 +1,5 @@
 /**
- * The licenses of the packages of others that are inside a package of ours: whoever bundles code passes its
+ * The licenses of the packages of others that are inside a package of ours: who bundles code passes its
  * license on.
  */
 import { readFile, readdir } from 'node:fs/promises';
