@@ -2,7 +2,7 @@ import { createTestDatabase } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { runCommand } from '../testing/command-line.ts';
 
-test('migrate --plan prints each migration with its notes, changes nothing, and ends when there is none', async () => {
+test('migrate --plan prints each migration with its notes, changes nothing, and reports a database that is up to date', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const env = { DATABASE_URL: database.url, LEASEHOLD_SCHEMA: 'planned' };
