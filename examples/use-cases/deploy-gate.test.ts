@@ -11,7 +11,7 @@ interface RollOut {
   readonly finish: () => void;
 }
 
-/** Roll-outs that end when the test says so, or with their signal. */
+/** Roll-outs that end when the test ends them, or with their signal. */
 function setUp() {
   const leasehold = createTestLeasehold();
   onTestFinished(() => leasehold.close());
