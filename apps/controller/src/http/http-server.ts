@@ -6,6 +6,7 @@ import { createFailureLog, installErrorReplies, replyWithError } from './error-r
 import type { SignInDeps } from '../sign-in/sign-in-parts.ts';
 import { mountSignIn } from '../sign-in/sign-in-routes.ts';
 import { mountHealth, type HealthRoutesDeps } from './routes/health-routes.ts';
+import { mountOpenApi } from './routes/openapi-route.ts';
 import { mountTrpc, type TrpcRoutesDeps } from './routes/trpc-routes.ts';
 
 /** Batched calls name every procedure in the path. */
@@ -40,6 +41,7 @@ export async function createHttpServer({
   await mountSignIn(server, parts);
   await mountExport(server, parts);
   await mountHealth(server, parts);
+  mountOpenApi(server, parts);
   return server;
 }
 
