@@ -35,7 +35,27 @@ const later = { sequence: { groupOrder: 1 } };
 
 const clusterSetup = ['libs/testing/src/postgres/global-setup.ts'];
 
-/** Every statement of the kernel and of keys once more, on the oldest PostgreSQL that the machine has. */
+const isLong = globalThis.process.env['LEASEHOLD_TEST_LONG'] === '1';
+
+/** Of these, every statement of the kernel and of keys. */
+const onOldest = [
+  'libs/keys-core/src/postgres/witness/epoch.pg.test.ts',
+  'libs/keys-core/src/grants/**/{grant,renew,locks.race,plans,fenced-transaction,kernel.model}.pg.test.ts',
+  'libs/keys-core/src/grants/sql/assert-held.pg.test.ts',
+  'libs/keys-core/src/events/event-stream.pg.test.ts',
+  'libs/keys-core/src/keys/**/{connect,report,key-reads,revoke}.pg.test.ts',
+  'libs/keys-core/src/leases/**/{waiting,acquire-or-renew}.pg.test.ts',
+  'libs/keys-core/src/leases/coordinator/reap-stale.pg.test.ts',
+];
+/** In `npm run test:long`, every test of the database, and those of processes whose database nobody kills. */
+const allOnOldest = [
+  ...testsNamed('.pg'),
+  'tools/faults/leases/*.process.test.ts',
+  'tools/faults/databases/{pooler,release-race,slow-link,table-locked}.process.test.ts',
+  'libs/keys-core/src/leases/acquire/line.process.test.ts',
+];
+
+/** Once more, on the oldest PostgreSQL that the machine has. */
 const oldest = {
   resolve,
   ssr,
@@ -43,17 +63,9 @@ const oldest = {
     ...everywhere,
     ...later,
     name: 'pg-oldest',
-    include: [
-      'libs/keys-core/src/postgres/witness/epoch.pg.test.ts',
-      'libs/keys-core/src/grants/**/{grant,renew,locks.race,plans,fenced-transaction,kernel.model}.pg.test.ts',
-      'libs/keys-core/src/grants/sql/assert-held.pg.test.ts',
-      'libs/keys-core/src/events/event-stream.pg.test.ts',
-      'libs/keys-core/src/keys/**/{connect,report,key-reads,revoke}.pg.test.ts',
-      'libs/keys-core/src/leases/**/{waiting,acquire-or-renew}.pg.test.ts',
-      'libs/keys-core/src/leases/coordinator/reap-stale.pg.test.ts',
-    ],
+    include: isLong ? allOnOldest : onOldest,
     globalSetup: ['libs/testing/src/postgres/global-setup-oldest.ts'],
-    testTimeout: 60_000,
+    testTimeout: 90_000,
     hookTimeout: 60_000,
   },
 };
@@ -61,18 +73,24 @@ const oldest = {
 /** Tests that break real processes and mostly wait for deadlines; many beside them could make them miss. */
 const faults = [
   'tools/faults/!(leases-*).process.test.ts',
-  'tools/datacenters/cut-off.process.test.ts',
+  'tools/datacenters/{cut-off,etcd-lost}.process.test.ts',
+  'tools/faults/databases/!(agents-return).process.test.ts',
   'libs/keys-core/src/leases/acquire/line.process.test.ts',
 ];
-/** Takes the processor for itself. */
-const alone = ['tools/attack/attack.process.test.ts'];
+/** Take the processor for themselves. */
+const alone = [
+  'tools/attack/attack.process.test.ts',
+  'tools/faults/databases/agents-return.process.test.ts',
+];
 /** Runs of minutes, only in `npm run test:long`. */
 const long = ['tools/faults/random/random.process.test.ts'];
-const isLong = globalThis.process.env['LEASEHOLD_TEST_LONG'] === '1';
 
 const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };
 
-/** `unit` needs nothing, `pg` a PostgreSQL, `process`, `faults` and `alone` real processes too. */
+/** Every fault once in one run of a whole Leasehold, which starts and bundles all that it needs. */
+const meeting = ['tools/faults/random/every-fault.process.test.ts'];
+
+/** `unit` needs nothing, `pg` a PostgreSQL, `process`, `faults`, `meeting` and `alone` real processes too. */
 export default defineConfig({
   root,
   resolve,
@@ -113,7 +131,7 @@ export default defineConfig({
           ...later,
           name: 'process',
           include: testsNamed('.process'),
-          exclude: [...everywhere.exclude, ...faults, ...alone, ...long],
+          exclude: [...everywhere.exclude, ...faults, ...meeting, ...alone, ...long],
         },
       },
       {
@@ -124,6 +142,16 @@ export default defineConfig({
           ...process,
           name: 'faults',
           include: faults,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          ...everywhere,
+          name: 'meeting',
+          include: meeting,
           sequence: { groupOrder: 2 },
         },
       },

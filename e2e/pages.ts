@@ -31,6 +31,7 @@ export const PAGES: readonly ConsolePage[] = [
   { name: 'lease-list', heading: 'Leases', path: () => '/leases' },
   { name: 'contention', heading: 'Leases', path: () => '/leases?tab=contention' },
   { name: 'declared', heading: 'Leases', path: () => '/leases?tab=declared' },
+  { name: 'callbacks', heading: 'Leases', path: () => '/leases?tab=callbacks' },
   {
     name: 'lease',
     heading: 'settlement-eu',

@@ -10,6 +10,11 @@
  * Bundles what it runs from the sources, so that it needs no build before it.
  */
 import { runBundled } from './build/run-bundled.mjs';
+import { ensureDatabases } from './install/databases.mjs';
+import { ensureEtcd } from './install/etcd.mjs';
+
+await ensureEtcd();
+await ensureDatabases();
 
 await runBundled('tools/faults/random', {
   main: 'tools/faults/random/main.ts',

@@ -8,7 +8,9 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
+import { ensurePatroni } from './install/patroni.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { generate, install, NX_ENVIRONMENT, root, runInstalled, runNx } from './workspace.mjs';
 
@@ -28,6 +30,8 @@ for (const { name, run } of linters(folders)) await must(name, run);
 // Tests of processes run the bundles of all apps.
 await must('build', () => runNx(['run-many', '-t', 'build', '--outputStyle=static']));
 await ensureEtcd();
+await ensureDatabases();
+await ensurePatroni();
 await must('tests', () =>
   runInstalled('.bin/vitest', ['run', '--passWithNoTests', ...folders.map((one) => `${one}/`)]),
 );

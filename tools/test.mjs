@@ -9,7 +9,9 @@ import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { runBrowserTests } from './suite/browser-tests.mjs';
 import { ensureChromium } from './install/chromium.mjs';
+import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
+import { ensurePatroni } from './install/patroni.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { printFailures, printSlowest, readReport } from './suite/vitest-report.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
@@ -26,14 +28,14 @@ const PREPARATIONS = [
   { name: 'project graph', work: findProjects },
 ];
 
-// Packages of the machine are installed beside other things: first etcd, then the browser.
-const etcd = ensureEtcd();
+// Packages of the machine are installed beside other things: first those of servers, then the browser.
+const servers = ensureEtcd().then(ensureDatabases).then(ensurePatroni);
 for (const { name, work } of PREPARATIONS) {
   if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);
 }
 await rm(results, { recursive: true, force: true });
 await mkdir(results, { recursive: true });
-await etcd;
+await servers;
 
 const outcomes = await Promise.all([
   inTurn(linters().map((linter) => () => check(linter))),
@@ -42,8 +44,9 @@ const outcomes = await Promise.all([
 end(outcomes.flat());
 
 /**
- * Three lanes beside each other. The one with the longest waits comes first at the processor, so that what
- * waits for nothing fills its pauses: tests of sources, the browser, and last the linters.
+ * Lanes beside each other. The one with the longest waits comes first at the processor, so that what
+ * waits for nothing fills its pauses: tests of sources, the browser, and last the linters. The run in which
+ * faults meet has a lane of its own: it waits more than anything, and what is beside it is one more fault.
  */
 async function allTests() {
   const built = build();
@@ -51,6 +54,7 @@ async function allTests() {
   const behind = { atOnce: true, niceness: 5 };
   const lanes = await Promise.all([
     inTurn([() => built, () => vitest('processes', ['process', 'faults', 'alone'])]),
+    inTurn([() => built, () => vitest('meeting', ['meeting'], { atOnce: true })]),
     vitest('sources', ['unit', 'pg', 'pg-oldest'], behind),
     Promise.all([built, browser]).then(() => runBrowserTests(['--workers=1'], behind)),
   ]);

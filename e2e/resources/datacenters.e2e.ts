@@ -183,3 +183,35 @@ test.describe('several datacenters', () => {
     expect(found).toEqual([]);
   });
 });
+
+test.describe('a datacenter that was given up', () => {
+  test('is shown as given up, and its key gets a home with the next connect', async ({
+    operatorPage: page,
+    world,
+  }) => {
+    await connect(world, 'dc3', 'left behind');
+    const admin = world.datacenters.dc(HOME).api('admin');
+    world.datacenters.cut('dc3');
+    const lost = { datacenter: 'dc3', reason: 'The hall has burnt down', abandon: true };
+    await expect(async () => {
+      await admin.datacenters.giveUp.mutate(lost);
+    }).toPass();
+
+    await openReservation(page, 'left behind');
+    await expect(chainOf(page)).toContainText('Given up');
+    await expect(page.getByText(/dc3 was given up\. The next connect/)).toBeVisible();
+    const nav = page.getByRole('navigation', { name: 'Pages' });
+    await expect(nav.getByText('given up')).toBeVisible();
+    await expect(page.getByRole('button', { name: 'Move', exact: true })).toBeDisabled();
+    const found: string[] = [];
+    await checkSchemes(page, 'a datacenter that was given up', found);
+    expect(found).toEqual([]);
+
+    await connect(world, 'dc2', 'left behind');
+    const links = chainOf(page).getByRole('listitem');
+    await expect(links).toHaveCount(2);
+    await expect(links.first()).toContainText('Moved on');
+    await expect(links.first()).toContainText('The hall has burnt down');
+    await expect(links.last()).toContainText('Active');
+  });
+});

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { failCallback } from '@leasehold/testing/stack';
 import { holdLease, tableOf, untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
 
@@ -45,6 +46,29 @@ test.describe('leases and environments', () => {
     await expect(table.getByRole('rowgroup').filter({ hasText: 'settlement-eu' })).toContainText(
       '6 wait',
     );
+  });
+
+  test('a callback that fails is an alarm on the overview, which leads to its lease, its tries and its error', async ({
+    pageAs,
+    stack,
+  }) => {
+    const key = `broken-${randomUUID().slice(0, 6)}`;
+    const error = 'no account <b>4711</b>';
+    await failCallback(stack.databaseUrl, { namespace: ['e2e', 'calls'], key, error });
+    const page = await pageAs('viewer');
+    await page.goto('/');
+    await untilLive(page);
+    await expect(page.locator('main a').filter({ hasText: /^Failing callbacks/ })).toContainText(
+      '1',
+    );
+
+    await page.getByRole('link', { name: '1 callback of expired leases failing' }).click();
+
+    const row = tableOf(page, 'failing callbacks').row(key);
+    await expect(row.getByRole('cell').nth(2)).toHaveText('1');
+    await expect(row).toContainText(error);
+    await row.getByRole('link', { name: key }).click();
+    await expect(page.getByRole('heading', { level: 1, name: key })).toBeVisible();
   });
 
   test('an environment shows who holds it, and why', async ({ pageAs, seeded }) => {

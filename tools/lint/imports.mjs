@@ -21,7 +21,7 @@ export const SLICES = {
   environments: ['grants', 'leases'],
   reservations: ['grants', 'lists', 'keys'],
   bulk: ['grants', 'keys', 'leases'],
-  stats: ['events', 'access', 'fleet'],
+  stats: ['events', 'access', 'fleet', 'leases'],
 };
 export const TESTING = {
   regex: '^@leasehold/(testing|keys-core/testing)',

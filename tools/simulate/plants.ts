@@ -52,6 +52,10 @@ export const PLANTS = {
     where: 'homes',
     text: 'a "nothing" of a replica that is behind is believed',
   },
+  'given-up-at-once': {
+    where: 'homes',
+    text: 'the keys of a lost datacenter get other homes before its grants are over',
+  },
   'token-floor-lost': {
     where: 'homes',
     text: 'the new home does not learn the token floor of the pointer',

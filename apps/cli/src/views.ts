@@ -13,12 +13,14 @@ export type EventView = ItemOf<ControllerApi['keys']['history']['query']>;
 export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
 export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;
 export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']>;
+export type FailingCallback = ItemOf<ControllerApi['leases']['failingCallbacks']['query']>;
 export type DroneView = ItemOf<ControllerApi['drones']['list']['query']>;
 export type BackendView = ItemOf<ControllerApi['backends']['list']['query']>;
 export type ReservationView = ItemOf<ControllerApi['reservations']['list']['query']>;
 export type PendingMove = NonNullable<
   Awaited<ReturnType<ControllerApi['reservations']['pendingMove']['query']>>
 >;
+export type DatacentersView = Awaited<ReturnType<ControllerApi['datacenters']['list']['query']>>;
 export type DatacenterView = ItemOf<ControllerApi['datacenters']['list']['query']>;
 export type AuditView = ItemOf<ControllerApi['audit']['list']['query']>;
 export type TokenView = ItemOf<ControllerApi['tokens']['list']['query']>;

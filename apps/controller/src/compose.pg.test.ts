@@ -4,6 +4,7 @@ import { createTestDatabase, startEtcd, startFaultProxy, waitUntil } from '@leas
 import { metric } from './testing/metric.ts';
 import { openTestController, startTestController } from './testing/test-controller.ts';
 import { startTestDrone } from './testing/test-drone.ts';
+import { ALONE } from './peers/peers-config.ts';
 
 describe('metrics', () => {
   test('C36 grants and refusals are counted by the state of the key before: free, active, expired', async () => {
@@ -120,7 +121,7 @@ describe('starting', () => {
     const starting = openTestController({
       databaseUrl: database.url,
       datacenter: 'dc1',
-      datacenters: { peers: [], etcd: { endpoints: [`http://127.0.0.1:${String(line.port)}`] } },
+      datacenters: { ...ALONE, etcd: { endpoints: [`http://127.0.0.1:${String(line.port)}`] } },
       signIn: { trustedProxies: ['nonsense'] },
     });
 

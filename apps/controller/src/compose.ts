@@ -22,6 +22,8 @@ import { createSignIn, type SignIn } from './sign-in/sign-in.ts';
 export interface Controller {
   readonly url: string;
   readonly store: Store;
+  /** Rejects when it must end, with the reason. */
+  readonly failed: Promise<never>;
   /** Stops accepting, lets calls under way finish for a moment, and closes everything. */
   close(): Promise<void>;
 }
@@ -99,6 +101,7 @@ async function serve(serving: Serving): Promise<Controller> {
   return {
     url,
     store,
+    failed: serving.datacenters.failed,
     async close() {
       isClosing = true;
       await new Promise((resolve) => setTimeout(resolve, FINISH_MS));

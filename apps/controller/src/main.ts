@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { LeaseError } from '@leasehold/keys-core';
-import { onceThereIsSpace } from '@leasehold/keys-core/postgres';
+import { isOutOfConnections, onceThereIsSpace } from '@leasehold/keys-core/postgres';
 import {
   createBootClock,
   createLogger,
@@ -40,14 +40,14 @@ async function main(): Promise<void> {
     );
     shutdown.add('controller', () => controller.close());
     if (!shutdown.begun) process.send?.({ type: 'ready', url: controller.url });
-    await Promise.race([database.failed, aborted(shutdown.signal)]);
+    await Promise.race([database.failed, controller.failed, aborted(shutdown.signal)]);
   } catch (error) {
     await shutdown.run('a failure');
     throw error;
   }
 }
 
-/** Repeats something until no full disk prevents it, and logs that it waits. */
+/** Repeats something until neither a full disk nor a lack of connections prevents it, and logs that it waits. */
 function spaceWait(
   { time, stop }: Supervision,
   log: Logger,
@@ -58,7 +58,13 @@ function spaceWait(
         await time.pause(ms, stop);
         stop.throwIfAborted();
       },
-      onFull: (error) => log.error({ err: error }, 'a disk is full: waiting for space'),
+      onFull: (error) =>
+        log.error(
+          { err: error },
+          isOutOfConnections(error)
+            ? 'others have all connections of the database: waiting for one'
+            : 'a disk is full: waiting for space',
+        ),
     });
 }
 

@@ -1,7 +1,7 @@
 import { FACES } from '@leasehold/keys-core';
 import type { EventStream } from '@leasehold/keys-core/events';
 import { countDrones } from '@leasehold/keys-core/fleet';
-import { countWaiters } from '@leasehold/keys-core/leases';
+import { countFailingCallbacks, countWaiters } from '@leasehold/keys-core/leases';
 import type { Store, StoreObserver } from '@leasehold/keys-core/postgres';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { instrumentsOf } from './instruments.ts';
@@ -83,11 +83,6 @@ function instruments(registry: Registry) {
     renewals: counter('renewals_total', 'Renewals, by outcome.', ['face', 'outcome']),
     releases: counter('releases_total', 'Releases, by outcome.', ['face', 'outcome']),
     expiries: counter('expiries_total', 'Grants that the reaper ended.', ['face']),
-    reapCallbacks: counter(
-      'reap_callbacks_total',
-      'Callbacks of use cases for leases that expired, by outcome.',
-      ['outcome'],
-    ),
     clockJumps: counter('clock_jumps_total', "Jumps of the database's clock.", []),
     overstays: counter(
       'backend_overstays_total',
@@ -142,7 +137,8 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
       to.expiries.inc({ face });
       to.reaperLag.observe({ face }, lagMs);
     },
-    reapCallback: (outcome) => to.reapCallbacks.inc({ outcome }),
+    // Services run them, not controllers: see `reap_callbacks_failing`.
+    reapCallback: () => undefined,
     clockJump: () => to.clockJumps.inc(),
     overstay: () => to.overstays.inc(),
   };
@@ -179,6 +175,11 @@ export function addGauges(
       return Object.fromEntries(FACES.map((face) => [face, counts[face] ?? 0]));
     },
   });
+  gauge(
+    'reap_callbacks_failing',
+    'Callbacks of expired leases that have failed and are tried again, of all services.',
+    () => countFailingCallbacks(read.store.general),
+  );
   gauge(
     'event_stream_lag_ms',
     'How long an older transaction has held events back; 0 if none does.',

@@ -77,7 +77,7 @@ export function createParts(serving: Serving) {
     events: createEventService(events, store),
     bulk: bulk.service,
     people: createPeopleService(store),
-    stats: createStatsService({ store, datacenter, heartbeatMs }),
+    stats: createStatsService({ store, datacenter, heartbeatMs, events }),
     witness: {
       told: () => store.witness.stamp(),
       consider: (told) => store.witness.consider(told),
@@ -85,6 +85,7 @@ export function createParts(serving: Serving) {
     holdOff: createHoldOffService(store),
     datacenter,
     datacenters: datacenters.service,
+    giveUp: datacenters.giveUp,
     now: () => readNow(store.reads),
     reportFailure: failureReporter(log),
   };

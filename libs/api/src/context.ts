@@ -1,6 +1,10 @@
 import type { Actor, EventView, FairUseLimits, Page } from '@leasehold/keys-core';
 import type { KeyService } from '@leasehold/keys-core/keys';
-import type { ReservationService, ReservationUse } from '@leasehold/keys-core/reservations';
+import type {
+  GiveUpService,
+  ReservationService,
+  ReservationUse,
+} from '@leasehold/keys-core/reservations';
 import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
 import type {
   AuditEntry,
@@ -59,6 +63,7 @@ export interface ApiServices {
   readonly stats: StatsService;
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;
+  readonly giveUp: GiveUpService;
   readonly datacenter: string;
   /** The other datacenters, and calls that are carried out there. */
   readonly datacenters: DatacenterService;

@@ -7,7 +7,12 @@ import { randomUUID } from 'node:crypto';
 import { TRPCError } from '@trpc/server';
 import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
-import { databaseFailureOf, isDiskFull, type DatabaseFailure } from '@leasehold/keys-core/postgres';
+import {
+  databaseFailureOf,
+  isDiskFull,
+  isOutOfConnections,
+  type DatabaseFailure,
+} from '@leasehold/keys-core/postgres';
 import { ZodError, type core } from 'zod';
 
 /** What a caller learns about an error. */
@@ -83,7 +88,8 @@ export function describeError(thrown: unknown): ErrorAnswer {
   }
   // A caller that has gone away; nobody reads the answer.
   if (root.name === 'AbortError') return answer('request.deadline', {}, error);
-  if (isDiskFull(root)) return answer('store.unavailable', DISK_FULL, error);
+  const shortage = shortageOf(root);
+  if (shortage !== undefined) return answer('store.unavailable', shortage, error);
   return answer(CODE_OF_DATABASE_FAILURE[databaseFailureOf(root)], {}, error);
 }
 
@@ -93,10 +99,21 @@ const DISK_FULL = {
   details: { reason: 'disk_full' },
 };
 
+/** What a caller is told when others have all connections of the database. */
+const OUT_OF_CONNECTIONS = {
+  message: 'Others have all connections of the database: nothing can be done until one is free.',
+  details: { reason: 'connections_taken' },
+};
+
+/** What the database lacks, if that is why something failed. */
+function shortageOf(error: Error): typeof DISK_FULL | undefined {
+  if (isDiskFull(error)) return DISK_FULL;
+  return isOutOfConnections(error) ? OUT_OF_CONNECTIONS : undefined;
+}
+
 function describeLeaseError(error: LeaseError, thrown: Error): ErrorAnswer {
-  if (error.code === 'store.unavailable' && isDiskFull(error)) {
-    return answer(error.code, DISK_FULL, thrown);
-  }
+  const shortage = error.code === 'store.unavailable' ? shortageOf(error) : undefined;
+  if (shortage !== undefined) return answer(error.code, shortage, thrown);
   const message = isInternal(error.code) ? undefined : error.message;
   return answer(error.code, { message, details: error.details }, thrown);
 }

@@ -32,6 +32,7 @@ const CONTRACT: Record<string, Role> = {
   'leases.tree': 'viewer',
   'leases.waiters': 'viewer',
   'leases.contention': 'viewer',
+  'leases.failingCallbacks': 'viewer',
   'leases.history': 'viewer',
   'leases.blockRenewal': 'operator',
   'leases.allowRenewal': 'operator',
@@ -87,6 +88,8 @@ const CONTRACT: Record<string, Role> = {
   'reservations.pendingMove': 'viewer',
   'reservations.list': 'viewer',
   'datacenters.list': 'viewer',
+  'datacenters.giveUp': 'admin',
+  'datacenters.takeBack': 'admin',
   'peer.ping': 'peer',
   'peer.connect': 'peer',
   'peer.resolve': 'peer',
@@ -116,6 +119,8 @@ const UNLIMITED_ONLY = [
   'people.resetPassword',
   'people.signOutEverywhere',
   'holdOff.end',
+  'datacenters.giveUp',
+  'datacenters.takeBack',
   'stats.overview',
   'tokens.create',
   'tokens.list',
@@ -151,7 +156,11 @@ const OUT_OF_REACH = new Proxy(
 /** A datacenter without others. */
 const ALONE: ApiServices['datacenters'] = {
   peers: [],
-  list: () => ({ items: [], store: { kind: 'postgres', isReachable: true, since: null } }),
+  list: () => ({
+    items: [],
+    store: { kind: 'postgres', isReachable: true, since: null },
+    givenUp: [],
+  }),
   away: () => undefined,
   call: () => Promise.reject(new LeaseError('store.unavailable')),
 };

@@ -19,6 +19,7 @@ export {
   invariant,
 } from './kernel/errors/index.ts';
 export { EVENT_KINDS, type EventKind } from './kernel/events.ts';
+export { HOLD_OFF_CAUSES, type HoldOffCause } from './kernel/hold-off.ts';
 export { isFencingToken } from './kernel/lease/fencing-token.ts';
 export { keyIdOf } from './kernel/resource/key-id.ts';
 export {

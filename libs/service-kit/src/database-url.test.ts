@@ -66,6 +66,18 @@ describe('a connection', () => {
       connectionString: 'postgresql://me:p%40ss@db:5433/app?sslmode=require',
       options: '-c jit=on -c search_path=locks,pg_temp -c jit=off',
       schema: 'locks',
+      isPooled: false,
+    });
+  });
+
+  test('F13 through a pooler in transaction mode has no settings of its own', () => {
+    const url = 'postgresql://db/app?pgbouncer=true&schema=locks&options=-c%20jit%3Don';
+
+    expect(connectionOf(url, ['jit=off'])).toEqual({
+      connectionString: 'postgresql://db/app',
+      options: '',
+      schema: 'locks',
+      isPooled: true,
     });
   });
 });

@@ -58,14 +58,22 @@ export function withSchema(databaseUrl: string, schema: string): string {
 /** How to connect to an address: the parts of pg's configuration that come from it. */
 export interface DatabaseConnection {
   readonly connectionString: string;
-  /** Settings of the session, as the server takes them at the start of a connection. */
+  /** Settings of the session, as the server takes them at the start of a connection; empty if it takes none. */
   readonly options: string;
   readonly schema: string;
+  /** Whether each transaction may have another session. */
+  readonly isPooled: boolean;
 }
+
+/** How an address says that a pooler in transaction mode is in between; the name is Prisma's. */
+const POOLED = 'pgbouncer';
 
 /**
  * How to connect so that unqualified names mean Leasehold's tables, and nothing else. `settings` are
  * further settings of the session, such as `jit=off`; they win over those of the address.
+ *
+ * A pooler in transaction mode (`?pgbouncer=true`) refuses or drops settings of a session, so it is sent
+ * none: they must be set for the role, which a controller checks when it starts.
  * @throws {RangeError} when the name of the schema in the address is not valid.
  */
 export function connectionOf(
@@ -77,13 +85,15 @@ export function connectionOf(
   const problem = schemaProblem(schema);
   if (problem !== undefined) throw new RangeError(`The schema of the database ${problem}.`);
   const own = url.searchParams.get('options');
-  url.searchParams.delete('schema');
-  url.searchParams.delete('options');
+  const isPooled = url.searchParams.get(POOLED) === 'true';
+  for (const name of ['schema', 'options', POOLED]) url.searchParams.delete(name);
+  if (isPooled) return { connectionString: url.href, options: '', schema, isPooled };
   const all = [`search_path=${searchPathOf(schema)}`, ...settings].map((one) => `-c ${one}`);
   return {
     connectionString: url.href,
     options: [...(own === null ? [] : [own]), ...all].join(' '),
     schema,
+    isPooled,
   };
 }
 

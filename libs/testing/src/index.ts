@@ -1,5 +1,6 @@
 /** What tests share: a real PostgreSQL, a database for each file, processes, faults. */
 export { startEtcd, type EtcdOptions, type EtcdTls, type TestEtcd } from './etcd.ts';
+export { failCallback } from './failing-callback.ts';
 export {
   startFaultProxy,
   startUrlProxy,
@@ -18,7 +19,10 @@ export {
 } from './leasehold-processes.ts';
 export { quickestMs } from './quickest.ts';
 export { repetitions } from './repetitions.ts';
+export { startPgBouncer, type PgBouncerOptions, type TestPgBouncer } from './postgres/pgbouncer.ts';
 export { createSmallDisk, type SmallDisk } from './postgres/small-disk.ts';
+export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';
+export { replaceClock, SHIFTED_CLOCK, type ReplacedClock } from './postgres/replaced-clock.ts';
 export type { TestDatabase } from './postgres/template-copy.ts';
 export { createTestDatabase } from './postgres/test-database.ts';
 export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';

@@ -4,6 +4,7 @@
  */
 export { consoleOrigin, startConsoleProcess, type ConsoleProcess } from './console-process.ts';
 export { startEtcd, type EtcdOptions, type TestEtcd } from './etcd.ts';
+export { failCallback } from './failing-callback.ts';
 export { startFaultProxy, type FaultProxy } from './network/fault-proxy.ts';
 export { freePort } from './network/free-port.ts';
 export {
@@ -14,6 +15,9 @@ export {
   type DroneProcess,
   type DroneProcessOptions,
 } from './leasehold-processes.ts';
+export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';
+export { startPgBouncer, type TestPgBouncer } from './postgres/pgbouncer.ts';
+export { replaceClock, SHIFTED_CLOCK, type ReplacedClock } from './postgres/replaced-clock.ts';
 export { copyTemplate, type TestDatabase } from './postgres/template-copy.ts';
 export { startTestCluster, type TestCluster } from './postgres/test-cluster.ts';
 export { startProcess, type TestProcess } from './test-process.ts';

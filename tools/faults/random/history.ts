@@ -117,6 +117,9 @@ export interface SinkWrite {
   readonly entry: string;
   readonly token: string;
   readonly outcome: 'accepted' | 'refused' | 'unknown';
+  readonly begunAtMs: number;
+  /** When its writer knew the outcome. */
+  readonly knownAtMs: number;
 }
 
 /** What an observer read of a grant: a new promise each time that its expiry had changed. */
@@ -132,7 +135,9 @@ export interface TicketSeen {
   /** Its place in the queue. */
   readonly id: number;
   readonly ticketId: string;
+  /** It was read between these two. */
   readonly seenAtMs: number;
+  readonly seenByMs: number;
   readonly validUntilMs: number;
 }
 
@@ -179,6 +184,13 @@ export type Reach = 'leases' | 'keys' | 'stream' | 'datacenters';
 /** The name of times in which the machine had no time for a run. */
 export const BUSY = 'busy';
 
+/** For how long a process of the run wanted the processor meanwhile, and others had it: the one that waited most. */
+export interface Starved {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly waitedMs: number;
+}
+
 /** A fault that happened. */
 export interface FaultSeen {
   readonly id: string;
@@ -193,9 +205,27 @@ export interface FaultSeen {
   readonly recoveryMsMax: number;
 }
 
+/**
+ * A database that was killed and replaced by an older backup of itself, as it was read afterwards. What
+ * it had recorded after the backup is lost.
+ */
+export interface LostDatabase {
+  readonly events: readonly CommittedEvent[];
+  readonly sink: readonly string[];
+  readonly streams: readonly StreamRead[];
+  /** What was acknowledged before this is in the backup. */
+  readonly backupFromMs: number;
+  /** It was killed between these two. */
+  readonly endsFromMs: number;
+  readonly endedAtMs: number;
+}
+
+/** `events`, `sink`, `streams` and `rows` are of the database as it is at the end. */
 export interface History {
   readonly beganAtMs: number;
   readonly endedAtMs: number;
+  /** The databases before that one, the first one first. */
+  readonly lost: readonly LostDatabase[];
   readonly events: readonly CommittedEvent[];
   readonly operations: readonly Operation[];
   readonly holds: readonly Hold[];
@@ -210,6 +240,7 @@ export interface History {
   readonly homes: readonly HomeSeen[];
   readonly testimony: readonly TestimonyLine[];
   readonly faults: readonly FaultSeen[];
+  readonly starved: readonly Starved[];
 }
 
 export type Invariant = `I${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16}`;

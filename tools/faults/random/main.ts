@@ -3,7 +3,7 @@ import { commandOf, readOptions, type RunOptions } from './options.ts';
 import { figuresOf, lineOf } from './report/figures.ts';
 import { writeReport } from './report/report.ts';
 import { plannedFor, run } from './run.ts';
-import { shrink } from './schedule/shrink.ts';
+import { secondsFor, shrink } from './schedule/shrink.ts';
 
 const SHOWN_MAX = 30;
 
@@ -16,6 +16,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 
 /** @returns whether no promise was broken. */
 async function runOnce(options: RunOptions): Promise<boolean> {
+  for (const { id, atMs, kind, target } of plannedFor(options)) {
+    console.log(`${id} at ${(atMs / 1_000).toFixed(1)} s: ${kind.name} ${target}, ${kind.what}`);
+  }
   const result = await run(options, interrupted.signal);
   const { history, violations } = result;
   const report = await writeReport(options, result);
@@ -28,13 +31,22 @@ async function runOnce(options: RunOptions): Promise<boolean> {
   return violations.length === 0;
 }
 
-/** Runs a schedule again and again, with fewer faults each time. */
-async function runSmaller(options: RunOptions, ids: readonly string[]): Promise<void> {
+/** Runs a schedule again and again, with fewer faults each time, and only for as long as they take. */
+async function runSmaller(options: RunOptions): Promise<void> {
+  const plan = plannedFor(options);
+  const shortFor = (only: readonly string[]): RunOptions => ({
+    ...options,
+    seconds: secondsFor(only, plan, options),
+    only,
+  });
+  const ids = plan.map(({ id }) => id);
   const smallest = await shrink(ids, async (only) => {
     console.log(`trying ${only.join(',')}`);
-    return !(await runOnce({ ...options, only }));
+    return !(await runOnce(shortFor(only)));
   });
-  console.log(`still fails: ${commandOf({ ...options, only: smallest })}`);
+  // The whole schedule may have failed by something that no part of it shows.
+  const found = smallest.length === ids.length ? options : shortFor(smallest);
+  console.log(`still fails: ${commandOf(found)}`);
 }
 
 async function main(): Promise<number> {
@@ -42,10 +54,7 @@ async function main(): Promise<number> {
   const isSound = await runOnce(options);
   if (isSound) return 0;
   if (options.shrinks) {
-    await runSmaller(
-      options,
-      plannedFor(options).map(({ id }) => id),
-    );
+    await runSmaller(options);
   }
   return 1;
 }

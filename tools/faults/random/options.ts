@@ -10,7 +10,7 @@ export interface RunOptions {
   readonly shrinks: boolean;
 }
 
-const SECONDS_MIN = 20;
+export const SECONDS_MIN = 20;
 const SECONDS_MAX = 3_600;
 
 /** @throws {Error} that says what is wrong with the command line. */

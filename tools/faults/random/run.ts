@@ -24,7 +24,8 @@ export function plannedFor({ seed, seconds, isEachOnce, only }: RunOptions): Pla
 export async function run(options: RunOptions, signal: AbortSignal): Promise<RunResult> {
   const plan = plannedFor(options);
   const hasDatacenters = plan.some(({ kind }) => kind.reaches.includes('datacenters'));
-  const world = await World.open(options.seed, { hasDatacenters });
+  const hasPooler = plan.some(({ kind }) => kind.needsPooler === true);
+  const world = await World.open(options.seed, { hasDatacenters, hasPooler });
   let isSound = false;
   try {
     const runMs = options.seconds * 1_000;

@@ -2,31 +2,52 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { startEmbeddedPostgres } from '@leasehold/keys-core/postgres';
+import type pg from 'pg';
+import { adopt, backUp, type Backup } from './database-backup.ts';
 
-/** A PostgreSQL that a test kills. */
+/** A PostgreSQL that a test kills, and puts back to an earlier state. */
 export interface KillableDatabase {
   url(name: string): string;
   /** `kill -9`; returns when it is gone. */
   kill(): Promise<void>;
   /** Starts it again, on the same port. */
   restart(): Promise<void>;
+  /** Makes a backup of it while it works, over a session of a superuser. */
+  backUp(session: pg.ClientBase, kind: Backup['kind']): Promise<Backup>;
+  /**
+   * Starts a backup in the place of what was killed, on the same port. @returns the folder of what was
+   * killed: a cluster that can be started to be read.
+   */
+  putBack(backup: Backup): Promise<string>;
   close(): Promise<void>;
 }
 
 /** Starts one with fsync, as an installation has it: what was committed must be there after the kill. */
 export async function startKillableDatabase(): Promise<KillableDatabase> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-database-'));
-  const dataDir = path.join(folder, 'postgres');
+  let dataDir = path.join(folder, 'postgres');
   let postgres = await startEmbeddedPostgres({ dataDir });
   const { port } = postgres;
+  let backupsCount = 0;
+  const restart = async (): Promise<void> => {
+    postgres = await startEmbeddedPostgres({ dataDir, port });
+  };
   return {
     url: (name) => postgres.url(name),
     async kill() {
       postgres.kill();
       await postgres.exited;
     },
-    async restart() {
-      postgres = await startEmbeddedPostgres({ dataDir, port });
+    restart,
+    backUp(session, kind) {
+      backupsCount += 1;
+      return backUp(session, path.join(folder, `backup-${String(backupsCount)}`), kind);
+    },
+    async putBack(backup) {
+      const lost = dataDir;
+      dataDir = await adopt(backup, lost);
+      await restart();
+      return lost;
     },
     async close() {
       await postgres.stop();

@@ -31,6 +31,8 @@ export interface DroneOptions {
 export interface StageOptions {
   /** A new one unless given. */
   readonly databaseUrl?: string;
+  /** How controllers reach it, if not directly. */
+  readonly controllersUrl?: string;
   readonly entry?: string;
   /** Configuration of the controllers, such as a ladder other than that of the preset `fast`. */
   readonly env?: Readonly<Record<string, string>>;
@@ -67,14 +69,16 @@ export class Stage {
   readonly #drones = new Map<string, StageDrone>();
   readonly #steps: (() => Promise<unknown>)[] = [];
   readonly #env: NonNullable<StageOptions['env']>;
+  readonly #controllersUrl: string;
   #token = '';
   #droneFile = '';
   #portGroup = Math.floor(Math.random() * PORT_GROUPS);
 
-  private constructor(databaseUrl: string, folder: string, env: StageOptions['env'] = {}) {
+  private constructor(databaseUrl: string, folder: string, options: StageOptions) {
     this.databaseUrl = databaseUrl;
     this.folder = folder;
-    this.#env = env;
+    this.#env = options.env ?? {};
+    this.#controllersUrl = options.controllersUrl ?? databaseUrl;
     this.recorder = new LeaseRecorder(databaseUrl);
   }
 
@@ -83,7 +87,7 @@ export class Stage {
     await freshBundles();
     const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-fault-'));
     const database = options.databaseUrl === undefined ? await createTestDatabase() : undefined;
-    const stage = new Stage(options.databaseUrl ?? database?.url ?? '', folder, options.env);
+    const stage = new Stage(options.databaseUrl ?? database?.url ?? '', folder, options);
     if (database !== undefined) stage.onClose(() => database.drop());
     // Programs run as users of their own, each of which writes there.
     await mkdir(path.dirname(stage.testimonyFile));
@@ -120,7 +124,7 @@ export class Stage {
   async startController(
     of: { port?: number | undefined; entry?: string | undefined } = {},
   ): Promise<ControllerProcess> {
-    const { databaseUrl } = this;
+    const databaseUrl = this.#controllersUrl;
     const home = path.join(this.folder, 'home');
     await mkdir(home, { recursive: true });
     const controller = await startControllerProcess({ databaseUrl, home, env: this.#env, ...of });

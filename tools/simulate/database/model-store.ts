@@ -24,6 +24,7 @@ export function createModelStore({ pool, ...parts }: ModelStoreParts): Store {
     observer: SILENT_OBSERVER,
     witness: {
       mark: MARK,
+      fencingToken: '0',
       ready: () => Promise.resolve(),
       look: () => Promise.resolve(),
       consider: () => Promise.resolve(),
@@ -32,6 +33,7 @@ export function createModelStore({ pool, ...parts }: ModelStoreParts): Store {
     },
     longestTtl: { ms: Infinity, note: () => Promise.resolve() },
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    reserve: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
 }

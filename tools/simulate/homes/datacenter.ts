@@ -4,6 +4,7 @@ import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resou
 import { NotAtHome } from '../../../libs/keys-core/src/keys/index.ts';
 import type { ConnectResult, NamedConnect } from '../../../libs/keys-core/src/keys/key-types.ts';
 import { createClockWatch } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
+import type { GivenUpDatacenters } from '../../../libs/keys-core/src/reservations/given-up/given-up-types.ts';
 import type { Peer, Peers } from '../../../libs/keys-core/src/reservations/peers.ts';
 import { createReservationService } from '../../../libs/keys-core/src/reservations/reservation-service.ts';
 import type { ReservationService } from '../../../libs/keys-core/src/reservations/reservation-types.ts';
@@ -18,7 +19,7 @@ import { BELIEVED, homeStatements } from './home-statements.ts';
 import type { SharedStore } from './shared-store.ts';
 
 const ANSWER_MS = 2_500;
-const LADDER = { renewAfterMs: 1_000, softAfterMs: 1_500, hardAfterMs: 2_000, ttlMs: 3_000 };
+export const LADDER = { renewAfterMs: 1_000, softAfterMs: 1_500, hardAfterMs: 2_000, ttlMs: 3_000 };
 const CALLER = { principal: 'p', actor: 'somebody', role: 'client', namespaces: null };
 
 export interface DatacenterOptions {
@@ -30,6 +31,7 @@ export interface DatacenterOptions {
   /** How far the replica of the store beside it is behind. */
   readonly lagMs: number;
   readonly others: () => readonly Datacenter[];
+  readonly givenUp: GivenUpDatacenters;
   /** Called with each grant of a key here. */
   readonly onGranted: (key: Resource, leaseId: string) => void;
 }
@@ -43,6 +45,7 @@ export class Datacenter {
   readonly database: HomeDatabase;
   readonly #options: DatacenterOptions;
   readonly #random: Random;
+  #isLost = false;
   #services: readonly ReservationService[];
 
   constructor(options: DatacenterOptions) {
@@ -62,11 +65,21 @@ export class Datacenter {
     return this.#random.pick(this.#services);
   }
 
+  /** Everything in it ends, and does not come back. */
+  lose(): void {
+    this.#isLost = true;
+    this.process.kill();
+  }
+
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
   /** Its controllers begin again, and remember nothing. */
   restart(afterMs: number): void {
     this.process.kill();
     this.#options.world.in(afterMs, undefined, () => {
-      if (this.process.isUp) return;
+      if (this.process.isUp || this.#isLost) return;
       this.process.start();
       this.#services = this.#openAll();
     });
@@ -99,7 +112,7 @@ export class Datacenter {
   }
 
   #open(): ReservationService {
-    const { world, database, shared, lagMs } = this.#options;
+    const { world, database, shared, lagMs, givenUp } = this.#options;
     const random = this.#random;
     const pool = homeStatements(world, database).pool(async (work) => {
       await world.sleep(random.next(), this.process);
@@ -116,6 +129,7 @@ export class Datacenter {
     return createReservationService({
       store,
       peers: this.#peers(),
+      givenUp,
       reservations: createRememberingStore(shared.from(this.process, lagMs), {
         store,
         onForgotten: () => undefined,

@@ -7,13 +7,16 @@ import {
   reservationKeyText,
 } from '../../../libs/keys-core/src/kernel/resource/reservation.ts';
 import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import { laterToken } from '../../../libs/keys-core/src/postgres/witness/witness-stamp.ts';
+import { withMargin } from '../../../libs/keys-core/src/reservations/given-up/adopt.ts';
+import type { GivenUp } from '../../../libs/keys-core/src/reservations/given-up/given-up-types.ts';
 import { LeaseDatabase } from '../database/lease-database.ts';
 import { Ledger } from '../database/ledger.ts';
 import { CALM, Network, STORM } from '../engine/network.ts';
 import { Machine, Process } from '../engine/process.ts';
 import type { World } from '../engine/world.ts';
 import { stepsOver, weighted, type Scenario, type Step } from '../scenario.ts';
-import { Datacenter } from './datacenter.ts';
+import { Datacenter, LADDER } from './datacenter.ts';
 import { HomeDatabase } from './home-database.ts';
 import { SharedStore } from './shared-store.ts';
 
@@ -24,6 +27,8 @@ const NAMES = ['dc0', 'dc1', 'dc2'] as const;
 const STORE = 'etcd';
 const KEY: Resource = { face: 'key', namespace: '', name: 'k' };
 const KEY_TEXT = reservationKeyText(reservationKeyOf(KEY));
+/** Clocks differ by less, as in the wait of the product. */
+const WAIT_RATE = 1.05;
 const WEIGHTS = {
   ...{
     connect: 9,
@@ -35,6 +40,7 @@ const WEIGHTS = {
     cutStore: 2,
     restart: 2,
     back: 1,
+    giveUp: 1,
   },
 };
 
@@ -68,6 +74,8 @@ class Stage {
   readonly #ledger: Ledger;
   readonly #datacenters: Datacenter[];
   readonly #answers: string[] = [];
+  /** The datacenter that is gone, once one is. */
+  #lost: GivenUp | undefined;
   #released = new Set<string>();
 
   constructor(world: World) {
@@ -87,6 +95,10 @@ class Stage {
         process: new Process(world, name, machine),
         database: new HomeDatabase(world, name, leases),
         others: () => this.#datacenters,
+        givenUp: {
+          find: (of) => (of === this.#lost?.datacenter ? this.#lost : undefined),
+          list: () => [],
+        },
         onGranted: (key, leaseId) => this.#granted(name, key, leaseId),
       });
     });
@@ -94,13 +106,15 @@ class Stage {
 
   do({ what, who = 0, whom = 0, ms = 0 }: Step): void {
     const [one, other] = [this.#datacenters[who], this.#datacenters[whom]];
-    if (one !== undefined && other !== undefined) this.#deeds[what]?.(one, other, ms);
+    // Nothing happens any more in a datacenter that is gone.
+    if (one === undefined || other === undefined || one.isLost) return;
+    this.#deeds[what]?.(one, other, ms);
   }
 
   /** When all is well again, everybody gets an answer, and the same one. */
   ask(): void {
     this.#network.weather = CALM;
-    for (const one of this.#datacenters) {
+    for (const one of this.#datacenters.filter(({ isLost }) => !isLost)) {
       this.#world.in(0, one.process, () => {
         const key = reservationKeyOf(KEY);
         void one.service.resolve({ key, isFresh: true }).then(
@@ -112,7 +126,8 @@ class Stage {
   }
 
   checkAnswers(): void {
-    if (this.#answers.length === NAMES.length && new Set(this.#answers).size === 1) return;
+    const asked = this.#datacenters.filter(({ isLost }) => !isLost);
+    if (this.#answers.length === asked.length && new Set(this.#answers).size === 1) return;
     this.#world.fail('I14 one home, found by all', JSON.stringify(this.#answers));
   }
 
@@ -130,10 +145,39 @@ class Stage {
     cut: (one, other, ms) => this.#cut(one.name, other.name, ms),
     cutStore: (one, _other, ms) => this.#cut(one.name, STORE, ms),
     restart: (one, _other, ms) => one.restart(ms / 4),
+    giveUp: (one) => this.#giveUp(one),
     back: (one, _other, ms) => {
       if (!one.database.leases.isHeld(KEY)) one.database.leases.step(-ms);
     },
   };
+
+  /**
+   * A datacenter is gone, and somebody declares so. Its keys wait until its last grant is over by its own
+   * clock, whatever its rate.
+   */
+  #giveUp(one: Datacenter): void {
+    if (this.#lost !== undefined) return;
+    one.lose();
+    const said = { declaredAt: '', declaredBy: 'a', declaredIn: '', reason: 'r' };
+    this.#lost = { datacenter: one.name, ...said, opened: null };
+    this.#world.trace(() => `${one.name} is gone`);
+    const waitMs = this.#world.has('given-up-at-once') ? 0 : LADDER.ttlMs * WAIT_RATE;
+    const tokens = this.#datacenters.map(({ process }) =>
+      String(Math.ceil(process.machine.wallMs())),
+    );
+    this.#world.in(waitMs, undefined, () => {
+      // By its own clock: those of the others have nothing to do with it.
+      const { leases } = one.database;
+      const last = leases.read(KEY);
+      if (last !== undefined && !leases.isHeld(KEY)) {
+        this.#ledger.lapsed(last.leaseId, one.process.machine.wallMs());
+      }
+      const opened = { at: '', by: 'a', reason: 'r', isAbandoned: false };
+      const tokenFloor = withMargin(tokens.reduce(laterToken));
+      this.#lost = { datacenter: one.name, ...said, opened: { ...opened, tokenFloor } };
+      this.#world.trace(() => `the keys of ${one.name} get other homes`);
+    });
+  }
 
   #connect(one: Datacenter, elsewhere: string | undefined): void {
     this.#attempt(one, 'connects', () => one.connect(KEY, true, elsewhere));
@@ -170,7 +214,8 @@ class Stage {
       const isOver = this.#released.has(leaseId) || (leases.past(leaseId)?.remainingMs ?? 0) <= 0;
       return isOver ? undefined : `${datacenter} has it`;
     });
-    const homes = this.#datacenters.flatMap(({ database }) => database.activeOf(KEY_TEXT));
+    const there = this.#datacenters.filter(({ isLost }) => !isLost);
+    const homes = there.flatMap(({ database }) => database.activeOf(KEY_TEXT));
     if (homes.length > 1) this.#world.fail('I14 one home per key', homes.join(' and '));
   }
 

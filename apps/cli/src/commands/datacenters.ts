@@ -1,17 +1,19 @@
-import type { ControllerApi } from '@leasehold/client';
+import { leaseholdErrorOf } from '@leasehold/client';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { agoText } from '../output/duration.ts';
+import { confirmed, withConfirmation, type ConfirmedOptions } from '../confirmation.ts';
+import { refusal } from '../failures/failure.ts';
+import { withReason } from '../options.ts';
+import { agoText, durationText } from '../output/duration.ts';
+import { abandonRiskText, givenUpText, giveUpRiskText } from '../output/given-up.ts';
 import { tableText, type Column } from '../output/table.ts';
-import type { DatacenterView } from '../views.ts';
-
-type Datacenters = Awaited<ReturnType<ControllerApi['datacenters']['list']['query']>>;
+import type { DatacentersView, DatacenterView } from '../views.ts';
 
 /** `leasehold datacenters`. */
 export function addDatacenters(cli: Cli, program: Command): void {
   const parent = program
     .command('datacenters')
-    .description('Show which datacenters can be reached');
+    .description('Show which datacenters can be reached, and give up one that is lost');
   cli
     .leaf(
       parent,
@@ -22,15 +24,69 @@ export function addDatacenters(cli: Cli, program: Command): void {
       const answer = await cli.client().datacenters.list.query({});
       cli.show(answer, () => datacentersText(answer));
     });
+  addGiveUp(cli, parent);
+  addTakeBack(cli, parent);
 }
 
-function datacentersText({ items, store, asOf }: Datacenters): string {
+interface GiveUpOptions extends ConfirmedOptions {
+  readonly reason: string;
+  readonly abandon?: boolean;
+}
+
+function addGiveUp(cli: Cli, parent: Command): void {
+  const command = cli
+    .leaf(parent, 'give-up <name>', 'Declare a datacenter lost, so that its keys get other homes')
+    .option('--abandon', 'do not wait: nothing runs there, and you answer for it');
+  withConfirmation(withReason(command, true)).action(
+    async (datacenter: string, { reason, abandon = false, yes }: GiveUpOptions) => {
+      confirmed({ yes }, abandon ? abandonRiskText(datacenter) : giveUpRiskText(datacenter));
+      const givenUp = await cli
+        .client()
+        .datacenters.giveUp.mutate({ datacenter, reason, abandon })
+        .catch((error: unknown) => {
+          throw withRemaining(error);
+        });
+      cli.show(givenUp, () => givenUpText(givenUp));
+    },
+  );
+}
+
+function addTakeBack(cli: Cli, parent: Command): void {
+  const command = cli.leaf(
+    parent,
+    'take-back <name>',
+    'Undo give-up while the keys of the datacenter wait',
+  );
+  withReason(command, true).action(async (datacenter: string, { reason }: { reason: string }) => {
+    const answer = await cli.client().datacenters.takeBack.mutate({ datacenter, reason });
+    cli.show(answer, () => `${datacenter} is not given up any more: it may be started again.`);
+  });
+}
+
+/** A refusal that came too early names the time that is left. */
+function withRemaining(error: unknown): unknown {
+  const refused = leaseholdErrorOf(error);
+  if (refused?.code !== 'reservation.give_up_early') return error;
+  const { remainingMs } = refused.details;
+  const left =
+    typeof remainingMs === 'number'
+      ? `for ${durationText(remainingMs)} more`
+      : 'and nobody knows for how long, because it never made known how it is set up';
+  return refusal(
+    refused.code,
+    `Something there may still act on its keys, ${left}.`,
+    'Wait and run this again, or add --abandon if you are certain that its machines are off.',
+  );
+}
+
+function datacentersText({ items, store, givenUp, asOf }: DatacentersView): string {
   const kind = store.kind === 'etcd' ? 'etcd' : "this datacenter's PostgreSQL";
   const since = store.since === null ? '' : `, since ${agoText(store.since, asOf)}`;
   const state = store.isReachable
     ? 'can be reached'
     : `cannot be reached${since}: no fresh key gets a home, and no key moves`;
-  return `${tableText(items, columnsAt(asOf))}\n\nReservation store: ${kind}; it ${state}.`;
+  const lost = givenUp.map((one) => `\n${givenUpText(one)}`).join('');
+  return `${tableText(items, columnsAt(asOf))}\n\nReservation store: ${kind}; it ${state}.${lost}`;
 }
 
 const columnsAt = (asOf: string): readonly Column<DatacenterView>[] => [

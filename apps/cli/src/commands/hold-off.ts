@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
+import { confirmed, withConfirmation, type ConfirmedOptions } from '../confirmation.ts';
 import { withDatacenter, withReason, type ActOptions } from '../options.ts';
 import { durationText } from '../output/duration.ts';
-import { holdOffText } from '../output/hold-off.ts';
+import { endRiskText, holdOffText } from '../output/hold-off.ts';
 
 /** `leasehold hold-off`. */
 export function addHoldOff(cli: Cli, program: Command): void {
@@ -17,17 +18,37 @@ export function addHoldOff(cli: Cli, program: Command): void {
       );
     },
   );
+  addEnd(cli, parent);
+}
+
+function addEnd(cli: Cli, parent: Command): void {
   const end = cli.leaf(
     parent,
     'end',
     'Allow new grants at once, because nobody acts on a lost grant any more',
   );
-  withReason(withDatacenter(end), true).action(async (options: ActOptions & { reason: string }) => {
-    const answer = await cli.client().holdOff.end.mutate(options);
-    cli.show(answer, () =>
-      answer.ended === null
-        ? 'New grants are not held off: there is nothing to end.'
-        : `New grants are allowed from now on, ${durationText(answer.ended.remainingMs)} early.`,
-    );
-  });
+  withConfirmation(withReason(withDatacenter(end), true)).action(
+    async ({ reason, datacenter, yes }: ActOptions & ConfirmedOptions & { reason: string }) => {
+      const { holdOff } = cli.client();
+      const seen = await holdOff.get.query({ datacenter });
+      if (seen === null) {
+        const none = { ended: null, remaining: null };
+        cli.show(none, () => 'New grants are not held off: there is nothing to end.');
+        return;
+      }
+      confirmed({ yes }, `${holdOffText(seen)}\n${endRiskText(seen)}`);
+      // Only the one that was confirmed: after another restore there is another one.
+      const { epoch } = seen;
+      const answer = await holdOff.end.mutate({ reason, epoch, datacenter });
+      const { ended, remaining } = answer;
+      cli.show(answer, () => {
+        if (ended !== null) {
+          return `New grants are allowed from now on, ${durationText(ended.remainingMs)} early.`;
+        }
+        return remaining === null
+          ? 'New grants are not held off any more: there was nothing to end.'
+          : `That hold-off has ended, and there is another one. ${holdOffText(remaining)}`;
+      });
+    },
+  );
 }

@@ -2,6 +2,7 @@ import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@l
 import type { Access } from '../cli.ts';
 import { failureOf } from '../failures/failure-of.ts';
 import { durationText } from '../output/duration.ts';
+import { clockJumpText } from '../output/clock-jump.ts';
 import { holdOffText } from '../output/hold-off.ts';
 import { printable } from '../output/printable.ts';
 import type { DroneView } from '../views.ts';
@@ -24,6 +25,7 @@ export async function examineController({ urls, token }: Access): Promise<Findin
     return [
       ...controllers,
       ...(await holdOffFindings(api)),
+      ...(await clockFindings(api)),
       ...drones,
       ...(await peerFindings(api)),
     ];
@@ -63,6 +65,23 @@ async function holdOffFindings(api: ControllerApi): Promise<Finding[]> {
       holdOffText(holdOff),
       'It ends by itself. If nobody still acts on a grant from before the restore: `leasehold hold-off end --reason TEXT`.',
     ),
+  ];
+}
+
+/** Statistics are for readers of every namespace: others are not told of the clock. */
+async function clockFindings(api: ControllerApi): Promise<Finding[]> {
+  const overview = await api.stats.overview.query({}).catch((error: unknown) => {
+    if (leaseholdErrorOf(error)?.code === 'auth.forbidden') return { clockJump: null };
+    throw error;
+  });
+  const { clockJump } = overview;
+  if (clockJump === null) return [];
+  const { remainingMs } = clockJump;
+  const text = clockJumpText(clockJump);
+  const hint =
+    'Find out what stepped the clock, such as a hypervisor or a time service: it must be slewed. See the runbook.';
+  return [
+    remainingMs > 0 ? wrong('database clock', text, hint) : unsure('database clock', text, hint),
   ];
 }
 

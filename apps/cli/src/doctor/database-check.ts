@@ -2,6 +2,7 @@ import { toleratedClockRatio, type Ladder } from '@leasehold/keys-core';
 import {
   connectionProblems,
   migrationStatus,
+  poolerProblem,
   readDatabaseSettings,
   type Store,
 } from '@leasehold/keys-core/postgres';
@@ -21,7 +22,11 @@ const ROUND_TRIPS = 5;
 const ROUND_TRIP_MS_MAX = 250;
 
 /** Checks the database: its version, durability, privileges, migrations, ladders and clock. */
-export function examineDatabase(databaseUrl: string, config: CliConfig): Promise<Finding[]> {
+export async function examineDatabase(databaseUrl: string, config: CliConfig): Promise<Finding[]> {
+  const pooler = await poolerProblem(databaseUrl);
+  if (pooler !== undefined) {
+    return [wrong('database', pooler, 'Correct this. Until then a controller refuses to start.')];
+  }
   return withStore(databaseUrl, config.datacenter, async (store) => [
     ...(await settingsFindings(store, connectionOf(databaseUrl).schema)),
     await migrationFinding(databaseUrl),

@@ -1,5 +1,5 @@
 import { scopeText } from '../arguments/scope.ts';
-import type { EventView, LeaseView, LeaseWaiterView } from '../views.ts';
+import type { EventView, FailingCallback, LeaseView, LeaseWaiterView } from '../views.ts';
 import { agoText, durationText } from './duration.ts';
 import { printable, printableOr } from './printable.ts';
 import { detailsText, placed, type Column } from './table.ts';
@@ -72,6 +72,27 @@ export const WAITER_COLUMNS: readonly Column<LeaseWaiterView>[] = [
   { head: 'waits for', text: (waiter) => durationText(waiter.waitedMs), align: 'right' },
   { head: 'since', text: (waiter) => waiter.since },
 ];
+
+/** Callbacks of expired leases that fail, as they were at `asOf`. */
+export function failingCallbackColumns(
+  asOf: string,
+  datacenter: string | undefined,
+): readonly Column<FailingCallback>[] {
+  return placed<FailingCallback>(
+    [
+      { head: 'lease', text: scopeText },
+      { head: 'service', text: ({ service }) => printableOr(service) },
+      { head: 'tries', text: ({ tries }) => String(tries), align: 'right' },
+      {
+        head: 'next try',
+        text: ({ nextTryAt }) => (nextTryAt <= asOf ? 'now' : agoText(nextTryAt, asOf)),
+      },
+      { head: 'given up', text: ({ droppedAt }) => agoText(droppedAt, asOf) },
+      { head: 'last error', text: ({ lastError }) => printableOr(lastError) },
+    ],
+    datacenter,
+  );
+}
 
 /** What happened, one event per line. */
 export const EVENT_COLUMNS: readonly Column<EventView>[] = [

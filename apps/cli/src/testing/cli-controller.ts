@@ -16,6 +16,8 @@ import { runCommand, startCommand, type Ended, type Started } from './command-li
 /** A controller as it ships, and the command line that talks to it. */
 export interface CliController {
   readonly controller: ControllerProcess;
+  /** The controller's database. */
+  readonly databaseUrl: string;
   /** Between the command line and the controller. */
   readonly proxy: FaultProxy;
   /** What a command is started with. */
@@ -34,12 +36,17 @@ export interface CliController {
   readonly close: () => Promise<void>;
 }
 
-/** Starts a controller on a database of its own. The caller that starts it closes it. */
+/**
+ * Starts a controller on a database of its own, after `prepare` was done to it. The caller that starts it
+ * closes it.
+ */
 export async function startCliController(
   controllerEnv: Readonly<Record<string, string>> = {},
+  prepare?: (databaseUrl: string) => Promise<void>,
 ): Promise<CliController> {
   const home = await mkdtemp(join(tmpdir(), 'leasehold-cli-'));
   const database = await createTestDatabase();
+  await prepare?.(database.url);
   const controller = await startControllerProcess({
     databaseUrl: database.url,
     home,
@@ -58,6 +65,7 @@ export async function startCliController(
   };
   return {
     controller,
+    databaseUrl: database.url,
     proxy,
     env,
     api: client.api,

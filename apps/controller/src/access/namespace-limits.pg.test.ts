@@ -48,6 +48,9 @@ async function fillHidden(on: TestController): Promise<string> {
   await mutate(on, 'environments.tryAcquire', { secret, input: used });
   const declaration = { namespace: [HIDDEN], ttlMs: 1_000, description: 'hidden-declaration' };
   await mutate(on, 'leases.declare', { secret, input: { declarations: [declaration] } });
+  await on.controller.store.general.$executeRaw`
+    insert into lease_reap (lease_id, face, namespace, name, fencing_token, attempts, next_attempt_at, last_error)
+    values (gen_random_uuid(), 'lease', ${HIDDEN}, 'hidden-lease', 1, 1, clock_timestamp(), 'hidden-error')`;
   return connected.backendId;
 }
 
@@ -77,6 +80,7 @@ test('a token that is limited to a namespace learns nothing of another namespace
       ...['keys.get', 'keys.history', 'leases.get', 'leases.waiters', 'leases.history'],
       ...['environments.get', 'environments.history', 'backends.get', 'reservations.get'],
       ...['keys.list', 'leases.list', 'leases.tree', 'leases.contention', 'leases.declared'],
+      'leases.failingCallbacks',
       ...['environments.list', 'backends.list', 'drones.list', 'events.list', 'reservations.list'],
     ]),
   );

@@ -10,7 +10,7 @@ import {
   type SessionAuthority,
   type TokenAuthority,
 } from '@leasehold/keys-core/access';
-import { removeOldWitnesses, type Store } from '@leasehold/keys-core/postgres';
+import { removeOldClockJumps, removeOldWitnesses, type Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { inOneController, type Job } from './background.ts';
 
@@ -75,6 +75,7 @@ async function removeOld(
   await removeOldFleetRows(store.general, retentionDays, pass);
   await removeOldLeaseRows(store.general, retentionDays, pass);
   await removeOldWitnesses(store.general, pass);
+  await removeOldClockJumps(store.general, pass);
   await removeOldBulks(store.general, retentionDays, pass);
   await removeOldBuckets(store.general, pass);
   await removeOldPeopleRows(store.general, pass);

@@ -10,7 +10,9 @@ const GOOD: DatabaseSettings = {
   standbyCount: 0,
   schema: 'leasehold',
   role: 'controller',
-  cancelsLateStatements: true,
+  statementTimeoutMs: 2_000,
+  idleTimeoutMs: 5_000,
+  isolation: 'read committed',
   refused: [],
 };
 
@@ -39,10 +41,19 @@ describe('database checks', () => {
       /"leasehold".*"public".*pooler/u,
     );
     expect(() => checkDatabase({ ...GOOD, schema: null }, 'leasehold')).toThrow(/USAGE/u);
-    expect(() => checkDatabase({ ...GOOD, cancelsLateStatements: false }, 'leasehold')).toThrow(
-      /statement_timeout is off/u,
-    );
   });
+
+  test.each([
+    [{ statementTimeoutMs: 0 }, /statement_timeout is off: a pooler/u],
+    [{ statementTimeoutMs: 2_500 }, /statement_timeout is 2500 ms, and may be 2000 ms at most/u],
+    [{ idleTimeoutMs: 0 }, /idle_in_transaction_session_timeout is off: a pooler/u],
+    [{ isolation: 'repeatable read' }, /default_transaction_isolation is "repeatable read"/u],
+  ])(
+    'F13 settings that a pooler has dropped stop the start, and are named: %j',
+    (other, problem) => {
+      expect(() => checkDatabase({ ...GOOD, ...other }, 'leasehold')).toThrow(problem);
+    },
+  );
 
   test('a role without privileges on a table stops the start, and the problem names the table', () => {
     expect(() => checkDatabase({ ...GOOD, refused: ['lease'] }, 'leasehold')).toThrow(

@@ -17,14 +17,17 @@ export function checkDatabase(settings: DatabaseSettings, schema: string): strin
       `synchronous_commit is "${settings.synchronousCommit}": a crash could take back a grant or a renewal that was answered; set it to on`,
     );
   }
-  if (problems.length > 0) {
-    throw new LeaseError('config.invalid', `The database cannot be used: ${problems.join('; ')}.`, {
-      details: { problems },
-    });
-  }
+  if (problems.length > 0) throw unusable(problems);
   return settings.standbyCount > 0 && settings.synchronousStandbyNames === ''
     ? [
         'a standby exists and synchronous_standby_names is empty: a failover may lose grants and renewals',
       ]
     : [];
+}
+
+/** What is thrown for a database that does not keep our promises. */
+export function unusable(problems: readonly string[]): LeaseError {
+  return new LeaseError('config.invalid', `The database cannot be used: ${problems.join('; ')}.`, {
+    details: { problems },
+  });
 }

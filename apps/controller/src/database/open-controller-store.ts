@@ -5,6 +5,7 @@ import { isSameLadder, type Clock, type IdSource } from '@leasehold/keys-core';
 import { noteKeyLadder, readKeyLadders } from '@leasehold/keys-core/grants';
 import {
   openStore,
+  poolerProblem,
   readDatabaseSettings,
   readHoldOff,
   type Store,
@@ -15,7 +16,7 @@ import { writeFirstCredentials } from '@leasehold/keys-core/access';
 import { connectionOf, readBootId, type Logger } from '@leasehold/service-kit';
 import type { Registry } from 'prom-client';
 import type { ControllerConfig } from '../config.ts';
-import { checkDatabase } from './database-checks.ts';
+import { checkDatabase, unusable } from './database-checks.ts';
 import { instrumentsOf } from '../instruments.ts';
 import { openMemoryFile } from '../memory/memory-file.ts';
 
@@ -86,6 +87,9 @@ function logNotice(notice: WitnessNotice, log: Logger): void {
 
 /** Before a controller serves: checks that the database is fit, and whether it has lost history. */
 export async function examineDatabase(store: Store, config: Config, log: Logger): Promise<void> {
+  const pooler = await poolerProblem(config.databaseUrl);
+  if (pooler !== undefined) throw unusable([pooler]);
+  await store.reserve();
   const settings = await readDatabaseSettings(store.general);
   const { schema } = connectionOf(config.databaseUrl);
   for (const warning of checkDatabase(settings, schema)) log.warn(warning);

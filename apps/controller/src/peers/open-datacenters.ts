@@ -1,5 +1,6 @@
 /** Opens what a controller needs to find out where keys live: the reservation store and its peers. */
 import type { ApiServices } from '@leasehold/api';
+import type { Ladder } from '@leasehold/keys-core';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import { createReservationService } from '@leasehold/keys-core/reservations';
 import type { Store } from '@leasehold/keys-core/postgres';
@@ -15,17 +16,30 @@ export type OpenDatacenters = Awaited<ReturnType<typeof openDatacenters>>;
 
 /** @throws {LeaseError} `config.invalid`, `reservation.store_unreachable`: see `openReservations`. */
 export async function openDatacenters(
-  config: { readonly datacenter: string; readonly datacenters?: DatacentersConfig | undefined },
+  config: {
+    readonly datacenter: string;
+    readonly datacenters?: DatacentersConfig | undefined;
+    readonly ladder: Ladder;
+  },
   deps: { readonly store: Store; readonly metrics: Registry; readonly log: Logger },
 ) {
-  const { datacenter, datacenters: { peers, etcd } = ALONE } = config;
+  const { datacenter, datacenters: { peers, etcd, startAloneMs } = ALONE } = config;
   const { store, log } = deps;
   const names = peers.map(({ name }) => name);
-  const reservations = await openReservations({ datacenter, peers: names, etcd }, { store, log });
+  const reservations = await openReservations(
+    { datacenter, peers: names, etcd, startAloneMs, keyTtlMs: config.ladder.ttlMs },
+    { store, log },
+  );
   const metrics = createPeerMetrics(deps.metrics);
   const opened = openPeers(
     { datacenter, peers },
-    { clock: store.clock, log, metrics, storeStatus: () => reservations.storeStatus() },
+    {
+      clock: store.clock,
+      log,
+      metrics,
+      storeStatus: () => reservations.storeStatus(),
+      givenUp: () => reservations.givenUp.list(),
+    },
   );
   addPeerGauges(deps.metrics, {
     peers: names,
@@ -46,8 +60,11 @@ export async function openDatacenters(
         reservations: reservations.store,
         keys,
         peers: opened.peers,
+        givenUp: reservations.givenUp,
         onResolved: metrics.resolved,
       }),
+    giveUp: reservations.giveUpOf(opened.peers),
+    failed: reservations.failed,
     jobs: opened.jobs,
     async close() {
       await opened.close();

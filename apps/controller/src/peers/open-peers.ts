@@ -1,7 +1,7 @@
 /** The other datacenters of a controller: calls to them, and what is known of them. */
 import type { DatacenterService, ReservationStoreView } from '@leasehold/api';
 import { LeaseError, type Clock } from '@leasehold/keys-core';
-import type { Peers } from '@leasehold/keys-core/reservations';
+import type { GivenUpView, Peers } from '@leasehold/keys-core/reservations';
 import type { Logger } from '@leasehold/service-kit';
 import type { Job } from '../background/background.ts';
 import { createPeerClient } from './peer-client.ts';
@@ -19,6 +19,7 @@ export function openPeers(
     readonly log: Logger;
     readonly metrics: ReturnType<typeof createPeerMetrics>;
     readonly storeStatus: () => ReservationStoreView;
+    readonly givenUp: () => GivenUpView[];
   },
 ) {
   const { datacenter } = config;
@@ -46,6 +47,7 @@ export function openPeers(
         }),
       ],
       store: deps.storeStatus(),
+      givenUp: deps.givenUp(),
     }),
     away(name) {
       const away = byName.get(name)?.reachability.away() ?? null;
@@ -81,7 +83,7 @@ export function openPeers(
 function openPeer(
   peer: PeerConfig,
   from: string,
-  { clock, log, metrics }: Omit<Parameters<typeof openPeers>[1], 'storeStatus'>,
+  { clock, log, metrics }: Omit<Parameters<typeof openPeers>[1], 'storeStatus' | 'givenUp'>,
 ) {
   const { name: datacenter } = peer;
   const reachability = createPeerReachability({

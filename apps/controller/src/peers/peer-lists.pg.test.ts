@@ -94,6 +94,7 @@ describe('a list', () => {
     ['keys.list', { namespace: undefined }],
     ['environments.list', {}],
     ['leases.contention', {}],
+    ['leases.failingCallbacks', {}],
     ['drones.list', { namespace: undefined }],
     ['backends.list', { namespace: undefined }],
     ['events.list', { namespace: undefined }],

@@ -53,7 +53,7 @@ describe('peers', () => {
   });
 
   test('are empty, and there is no etcd, unless configured', () => {
-    expect(readConfig({}).datacenters).toEqual({ peers: [], etcd: null });
+    expect(readConfig({}).datacenters).toMatchObject({ peers: [], etcd: null });
   });
 
   test.each([

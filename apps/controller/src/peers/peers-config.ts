@@ -8,7 +8,7 @@ import {
   peerSecretsProblem,
 } from '@leasehold/keys-core';
 import type { EtcdOptions } from '@leasehold/keys-core/reservations';
-import { checkedText } from '@leasehold/service-kit/variables';
+import { checkedText, wholeNumber } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 
 /** Another datacenter, and how it and this one know each other. */
@@ -26,10 +26,21 @@ export interface DatacentersConfig {
   readonly peers: readonly PeerConfig[];
   /** null: this datacenter's own PostgreSQL, if there is only one datacenter. */
   readonly etcd: EtcdOptions | null;
+  /** For how long after the last contact with etcd a controller that was started since runs without it. */
+  readonly startAloneMs: number;
 }
 
+/** An hour: longer than it takes to bring etcd back, and short enough to wait for when a datacenter is lost. */
+const START_ALONE_MS = 3_600_000;
+/** A month. */
+const START_ALONE_MS_MAX = 2_592_000_000;
+
 /** The configuration of a datacenter that is alone. */
-export const ALONE: DatacentersConfig = { peers: [], etcd: null };
+export const ALONE: DatacentersConfig = {
+  peers: [],
+  etcd: null,
+  startAloneMs: START_ALONE_MS,
+};
 
 const notEmpty = z.string().min(1, 'must not be empty').optional();
 
@@ -38,6 +49,7 @@ export const peersEnvironment = {
   LEASEHOLD_PEERS: checkedText(peersProblem).optional(),
   LEASEHOLD_PEER_TOKEN: checkedText(peerSecretsProblem).optional(),
   LEASEHOLD_ETCD: checkedText(endpointsProblem).optional(),
+  LEASEHOLD_START_WITHOUT_ETCD_MS: wholeNumber(0, START_ALONE_MS_MAX).default(START_ALONE_MS),
   LEASEHOLD_ETCD_USER: notEmpty,
   LEASEHOLD_ETCD_PASSWORD: notEmpty,
   LEASEHOLD_ETCD_CA_FILE: checkedText(fileProblem).optional(),
@@ -67,7 +79,11 @@ export function peersConfig(values: PeersValues): DatacentersConfig {
       secret: isPeerSecret(secrets) ? secrets : (secretOf.get(name) ?? ''),
     }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { peers, etcd: etcdOptions(values) };
+  return {
+    peers,
+    etcd: etcdOptions(values),
+    startAloneMs: values.LEASEHOLD_START_WITHOUT_ETCD_MS,
+  };
 }
 
 function etcdOptions(values: PeersValues): EtcdOptions | null {

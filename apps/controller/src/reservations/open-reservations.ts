@@ -11,11 +11,20 @@ import { LeaseError, invariant } from '@leasehold/keys-core';
 import {
   PUBLISHING,
   createEtcdReservationStore,
+  createGiveUpService,
+  createKnownGivenUp,
+  createNoGiveUpService,
+  createOwnStanding,
   createPostgresReservationStore,
   createRememberingStore,
+  NONE_GIVEN_UP,
   noteMembership,
   readMembership,
   registerHere,
+  type GivenUpDatacenters,
+  type GiveUpService,
+  type OwnStanding,
+  type Peers,
   type EtcdOptions,
   type EtcdReservationStore,
   type Membership,
@@ -30,12 +39,17 @@ import {
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { runInBackground } from '../background/background.ts';
+import { createLeaving, NOT_CONFIRMED, unlessAway } from './leaving.ts';
 
 export interface ReservationsConfig {
   readonly datacenter: string;
   /** The names of the other datacenters. */
   readonly peers: readonly string[];
   readonly etcd: EtcdOptions | null;
+  /** The longest time for which a key is granted here. */
+  readonly keyTtlMs: number;
+  /** For how long after the last contact with etcd a controller that was started since runs without it. */
+  readonly startAloneMs: number;
 }
 
 export interface ReservationsDeps {
@@ -48,6 +62,11 @@ export interface OpenReservations {
   readonly store: ReservationStore;
   /** Whether the store can decide now where a fresh key lives. */
   readonly storeStatus: () => ReservationStoreView;
+  readonly givenUp: GivenUpDatacenters;
+  /** What gives up another datacenter. */
+  readonly giveUpOf: (peers: Peers) => GiveUpService;
+  /** Rejects when this controller must end: its datacenter was given up, or may have been. */
+  readonly failed: Promise<never>;
   close(): Promise<void>;
 }
 
@@ -95,12 +114,15 @@ async function openAlone(
   return {
     store: reservations,
     storeStatus: () => ({ kind: 'postgres', isReachable: true, since: null }),
+    givenUp: NONE_GIVEN_UP,
+    giveUpOf: () => createNoGiveUpService(datacenter),
+    failed: new Promise(() => undefined),
     close: () => reservations.close(),
   };
 }
 
 async function openShared(
-  { datacenter, etcd }: ReservationsConfig & { readonly etcd: EtcdOptions },
+  { datacenter, etcd, keyTtlMs, startAloneMs }: ReservationsConfig & { etcd: EtcdOptions },
   { store, log }: ReservationsDeps,
 ): Promise<OpenReservations> {
   const status = createStoreStatus(log);
@@ -115,8 +137,18 @@ async function openShared(
       log.warn({ err: error }, 'an answer of the reservation store could not be cached'),
   });
   const duties = createDuties({ datacenter, shared, reservations, store, log });
+  const known = createKnownGivenUp({ shared: shared.givenUp, store, log });
+  const standing = createOwnStanding({
+    ...{ datacenter, shared: shared.givenUp, known, store, keyTtlMs, startAloneMs },
+  });
+  let leave: ReturnType<typeof createLeaving>;
   try {
-    await start(duties, { shared, store, log });
+    await known.load();
+    leave = createLeaving(
+      standing,
+      store,
+      await start({ duties, standing }, { shared, store, log }),
+    );
   } catch (error) {
     await shared.close();
     throw error;
@@ -128,7 +160,10 @@ async function openShared(
       {
         name: 'reservation store',
         everyMs: LOOK_EVERY_MS,
-        run: () => duties.catchUp().catch(unlessAway),
+        run: async () => {
+          await duties.catchUp().catch(unlessAway);
+          await leave.look();
+        },
       },
     ],
     { store, log },
@@ -140,6 +175,9 @@ async function openShared(
       if (duties.isDone() || !now.isReachable) return now;
       return { ...now, isReachable: false, since: openedAt };
     },
+    givenUp: known,
+    giveUpOf: (peers) => createGiveUpService({ store, shared: shared.givenUp, known, peers }),
+    failed: leave.failed,
     async close() {
       await stop();
       await reservations.close();
@@ -147,20 +185,32 @@ async function openShared(
   };
 }
 
-/** Carries the duties out, or leaves them for when etcd is back if nothing depends on them until then. */
+/**
+ * Carries the duties out, or leaves them for when etcd is back if nothing depends on them until then.
+ * @returns for how long the controller may run without etcd, because it could not ask it.
+ */
 async function start(
-  duties: Duties,
+  { duties, standing }: { readonly duties: Duties; readonly standing: OwnStanding },
   { shared, store, log }: ReservationsDeps & { readonly shared: EtcdReservationStore },
-): Promise<void> {
+): Promise<number> {
   try {
+    // A datacenter that was given up does nothing at all.
+    await standing.confirm();
     await duties.carryOut();
+    return Infinity;
   } catch (error) {
     unlessAway(error);
     const { storeId, ...membership } = await readMembership(store.general);
     if (storeId === null || storeId === PUBLISHING) throw cannotStart(NOT_TOLD, error);
     if (!isSynced({ storeId, ...membership })) throw cannotStart(NOT_READ_BACK, error);
-    log.warn({ err: error }, 'etcd cannot be reached: keys whose home is known still work');
+    const aloneForMs = await standing.readAloneForMs();
+    if (aloneForMs <= 0) throw cannotStart(NOT_CONFIRMED, error);
+    log.warn(
+      { err: error, aloneForMs: Math.round(aloneForMs) },
+      'etcd cannot be reached: keys whose home is known still work, for as long as this datacenter cannot have been given up',
+    );
     shared.expectCluster(storeId);
+    return aloneForMs;
   }
 }
 
@@ -184,11 +234,6 @@ function withoutPutsUntil(isMet: () => boolean, store: ReservationStore): Reserv
 const NOT_TOLD = 'this datacenter has not copied its reservations to it yet';
 const NOT_READ_BACK =
   'this database was restored, and only etcd knows which keys have left it since';
-
-function unlessAway(error: unknown): void {
-  if (error instanceof LeaseError && error.code === 'reservation.store_unreachable') return;
-  throw error;
-}
 
 function cannotStart(why: string, cause: unknown): LeaseError {
   return new LeaseError(

@@ -68,12 +68,17 @@ export interface StartOptions {
   readonly peers?: readonly string[];
   /** etcd's URLs; null for a datacenter without. */
   readonly endpoints: readonly string[] | null;
+  /** For how long it runs without etcd if it is started so; a minute by default. */
+  readonly startAloneMs?: number;
 }
 
 export async function startReservations(options: StartOptions): Promise<OpenReservations> {
-  const { store, datacenter, peers = ['dc9'], endpoints } = options;
+  const { store, datacenter, peers = ['dc9'], endpoints, startAloneMs = 60_000 } = options;
   const opened = await openReservations(
-    { datacenter, peers, etcd: endpoints === null ? null : { endpoints } },
+    {
+      ...{ datacenter, peers, keyTtlMs: TTL_MS, startAloneMs },
+      etcd: endpoints === null ? null : { endpoints },
+    },
     { store, log: createLogger({ name: 'controller', level: 'silent' }) },
   );
   onTestFinished(() => opened.close());

@@ -1,6 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { connectionOf } from '@leasehold/service-kit';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StatsOverview } from '@leasehold/keys-core/stats';
-import { waitUntil } from '@leasehold/testing';
+import { failCallback, waitUntil } from '@leasehold/testing';
+import { metric } from '../testing/metric.ts';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate, query } from '../testing/wire.ts';
@@ -137,6 +140,53 @@ describe('the overview', () => {
     expect(now.faces.key.held).toBe(1);
     expect(now.drones).toMatchObject({ total: 2, stale: 1 });
     expect(now.backends).toEqual({ scheduled: 1 });
+  });
+
+  test('shows how far events are behind, and the transaction that they wait for', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const holding = new pg.Client({
+      ...connectionOf(on.databaseUrl),
+      application_name: 'monthly-report',
+    });
+    await holding.connect();
+    onTestFinished(() => holding.end());
+    await holding.query('begin');
+    await holding.query('select pg_current_xact_id()');
+    await acquireLease(on, secret, { key: 'a' });
+
+    // Until then a transaction of another test may be an older one.
+    const { eventLag } = await overviewWhen(
+      on,
+      (seen) => seen.eventLag.culprit?.applicationName === 'monthly-report',
+    );
+    const { rows } = await holding.query<{ pid: number; name: string }>(
+      'select pg_backend_pid() as pid, current_database() as name',
+    );
+    await holding.query('commit');
+    const after = await overviewWhen(
+      on,
+      (seen) => seen.eventLag.culprit?.applicationName !== 'monthly-report',
+    );
+
+    const [own] = rows;
+    expect(eventLag.lagMs).toBeGreaterThan(0);
+    expect(eventLag.culprit).toMatchObject({
+      ...{ pid: own?.pid, database: own?.name, preparedAs: null, state: 'idle in transaction' },
+    });
+    expect(eventLag.culprit?.ageMs).toBeGreaterThanOrEqual(eventLag.lagMs - 1);
+    expect(eventLag.culprit?.queryAgeMs).toBeGreaterThanOrEqual(eventLag.lagMs - 1);
+    expect(after.eventLag.culprit?.pid).not.toBe(own?.pid);
+  });
+
+  test('counts the callbacks of expired leases that fail, as the metric does', async () => {
+    const on = await startTestController();
+    await failCallback(on.databaseUrl, { namespace: ['test'], key: 'a', error: 'no' });
+
+    const seen = await overviewWhen(on, ({ failingCallbacks }) => failingCallbacks > 0);
+
+    expect(seen.failingCallbacks).toBe(1);
+    expect(await metric(on, 'leasehold_reap_callbacks_failing')).toBe(1);
   });
 
   test('divides a window into steps, the last with the present moment; an unknown window is refused', async () => {

@@ -7,7 +7,7 @@ import {
   type FaultProxy,
   type TestEtcd,
 } from '@leasehold/testing';
-import type { PeerConfig } from '../peers/peers-config.ts';
+import { ALONE, type PeerConfig } from '../peers/peers-config.ts';
 import { openTestController, type TestController } from './test-controller.ts';
 import { query } from './wire.ts';
 
@@ -79,7 +79,7 @@ export async function openTestDatacenters(
       ...(databaseUrl === undefined ? {} : { databaseUrl }),
       port: ports.get(name) ?? 0,
       datacenter: name,
-      datacenters: { peers: peersOf(name), etcd: { endpoints: etcd.endpoints } },
+      datacenters: { ...ALONE, peers: peersOf(name), etcd: { endpoints: etcd.endpoints } },
     });
     opened.set(name, controller);
     databases.set(name, controller.databaseUrl);

@@ -71,6 +71,12 @@ describe('what is reported about a drone', () => {
     expect(controller.sessionInput?.isolation).toEqual(NOT_ISOLATED);
   });
 
+  test('the log at the start of a drone has what the machine does not isolate', async () => {
+    await stage.start();
+
+    expect(stage.warnings).toContain(`isolation of programs: ${NOT_ISOLATED.detail}`);
+  });
+
   test('each heartbeat reports the round trip of the one before, and none if that got no answer', async () => {
     let beats = 0;
     controller.answerHeartbeat = async () => {

@@ -10,13 +10,6 @@ import { ScriptedController } from './scripted-controller.ts';
 import { SimulatedWarden } from './simulated-warden.ts';
 import { until } from './wait.ts';
 
-const quiet = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-};
-
 export const room: DroneConfig['programs'][string] = {
   command: '/bin/true',
   args: [],
@@ -38,6 +31,8 @@ export class AgentStage {
   readonly clock: TickingClock = createBootClock();
   readonly warden: SimulatedWarden = new SimulatedWarden(() => this.clock.nowMs());
   readonly controller: ScriptedController = new ScriptedController();
+  /** The messages of what the agents have logged as warnings. */
+  readonly warnings: string[] = [];
   readonly #agents: DroneAgent[] = [];
 
   /** Ends every agent; the warden and its backends are left. */
@@ -82,7 +77,12 @@ export class AgentStage {
         logLevel: 'silent',
       },
       clock: this.clock,
-      log: quiet,
+      log: {
+        debug: () => undefined,
+        info: () => undefined,
+        warn: (_fields, message) => void this.warnings.push(message),
+        error: () => undefined,
+      },
       random: () => 0.5,
       version: '0.0.0',
       link: this.controller,

@@ -166,6 +166,10 @@ export const leaseContentionInputSchema = z
   .strictObject({ ...withinFields, ...pageFields })
   .prefault({});
 
+export const failingCallbacksInputSchema = z
+  .strictObject({ ...withinFields, ...pageFields })
+  .prefault({});
+
 export const leaseRevokeInputSchema = z.strictObject({
   leaseId: leaseIdSchema,
   mode: z.enum(['graceful', 'force']),

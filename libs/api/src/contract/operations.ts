@@ -1,7 +1,13 @@
 /** Bulk actions, hold-offs and statistics. */
 import { z } from 'zod';
 import { BULK_ACTIONS, LIMITS } from '@leasehold/keys-core';
-import { grantRefSchema, placedFields, reasonSchema, uuidSchema } from './common.ts';
+import {
+  datacenterSchema,
+  grantRefSchema,
+  placedFields,
+  reasonSchema,
+  uuidSchema,
+} from './common.ts';
 
 export const bulkStartInputSchema = z
   .strictObject({
@@ -28,7 +34,22 @@ export const bulkIdInputSchema = z.strictObject({ bulkId: uuidSchema });
 
 export const holdOffInputSchema = z.strictObject(placedFields).prefault({});
 
-export const holdOffEndInputSchema = z.strictObject({ reason: reasonSchema, ...placedFields });
+export const holdOffEndInputSchema = z.strictObject({
+  reason: reasonSchema,
+  /** Of the hold-off that the caller has seen: another one goes on. */
+  epoch: z.number().int().positive().optional(),
+  ...placedFields,
+});
+
+export const takeBackInputSchema = z.strictObject({
+  datacenter: datacenterSchema,
+  reason: reasonSchema,
+});
+
+export const giveUpInputSchema = takeBackInputSchema.extend({
+  /** Nothing runs there, and the caller answers for it: nobody waits. */
+  abandon: z.boolean().default(false),
+});
 
 /** A day: the time for which the buckets are kept. */
 const STATS_WINDOW_MINUTES_MAX = 1_440;

@@ -21,7 +21,13 @@ function takesDatacenter({ _def: { inputs } }: Declared): boolean {
 }
 
 /** Their `datacenter` is where a key is to live or where a drone is, not where the call is carried out. */
-const CARRIED_OUT_HERE = ['reservations.reserve', 'drones.session'];
+const CARRIED_OUT_HERE = [
+  // They name the datacenter that is lost.
+  'datacenters.giveUp',
+  'datacenters.takeBack',
+  'reservations.reserve',
+  'drones.session',
+];
 /** Each of its items names its own datacenter. */
 const BY_ITEM = 'leases.acquireMany';
 

@@ -3,12 +3,15 @@ import { z } from 'zod';
 import {
   bulkIdInputSchema,
   bulkStartInputSchema,
+  giveUpInputSchema,
   holdOffEndInputSchema,
   holdOffInputSchema,
   statsOverviewInputSchema,
+  takeBackInputSchema,
 } from '../contract/operations.ts';
 import { placed } from '../forwarding/elsewhere.ts';
 import {
+  adminProcedure,
   fleetOperatorProcedure,
   router,
   unlimitedViewerProcedure,
@@ -42,6 +45,27 @@ export const datacentersRouter = router({
   list: viewerProcedure
     .input(z.strictObject({}).prefault({}))
     .query(({ ctx }) => asOf(ctx.services, () => Promise.resolve(ctx.services.datacenters.list()))),
+
+  /** Declares a datacenter lost, and lets its keys be given other homes when they have waited. */
+  giveUp: adminProcedure.input(giveUpInputSchema).mutation(async ({ ctx, input }) => {
+    const { services, actor } = ctx;
+    const givenUp = await services.giveUp.giveUp(input, actor);
+    const { datacenter, reason, abandon } = input;
+    await services.audit.write({
+      ...{ ...actor, action: 'datacenters.giveUp', resource: `datacenter:${datacenter}`, reason },
+      detail: { abandon, isFinal: givenUp.opened !== null, remainingMs: givenUp.remainingMs },
+    });
+    return givenUp;
+  }),
+
+  takeBack: adminProcedure.input(takeBackInputSchema).mutation(async ({ ctx, input }) => {
+    const { services, actor } = ctx;
+    await services.giveUp.takeBack(input, actor);
+    const { datacenter, reason } = input;
+    const resource = `datacenter:${datacenter}`;
+    await services.audit.write({ ...actor, action: 'datacenters.takeBack', resource, reason });
+    return { datacenter };
+  }),
 });
 
 /** The time after a restore in which nothing new is granted. */

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '@leasehold/keys-core';
+import type { GivenUpView } from '@leasehold/keys-core/reservations';
 import type { Access } from '../access/access.ts';
 
 /** A datacenter as this one sees it. Instants are ISO-8601 UTC strings. */
@@ -49,7 +50,12 @@ export interface ForwardedCall {
 export interface DatacenterService {
   /** The others, in the order of their names. */
   readonly peers: readonly string[];
-  list(): { readonly items: DatacenterView[]; readonly store: ReservationStoreView };
+  list(): {
+    readonly items: DatacenterView[];
+    readonly store: ReservationStoreView;
+    /** Those that were declared lost, whether or not this controller knows them. */
+    readonly givenUp: GivenUpView[];
+  };
   /** Why a datacenter is known to be unreachable; undefined when it is worth asking. */
   away(datacenter: string): UnreachableDatacenter | undefined;
   /**

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { LeaseRevoked } from './lease-errors.ts';
 import { DatacenterUnreachableError } from '../transport/call-errors.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 
@@ -57,6 +58,29 @@ describe('leases in other datacenters', () => {
     await expect(refused).rejects.toBeInstanceOf(DatacenterUnreachableError);
     expect(wire.acquires).toHaveLength(1);
     expect(clock.nowMs()).toBe(beganAtMs);
+  });
+
+  test('learn of a revocation at their next renewal, at most a third of the TTL later', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k', { datacenter: 'dc2' });
+    wire.revoke('k');
+
+    await clock.advance(TTL_MS / 3 + 50);
+
+    expect(lease.signal.reason).toBeInstanceOf(LeaseRevoked);
+  });
+
+  test('are lost by their own deadline while their datacenter is out of reach', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k', { datacenter: 'dc2' });
+    wire.weather = 'out_of_reach';
+
+    await clock.advance(TTL_MS / 2);
+    const before = lease.signal.aborted;
+    await clock.advance(TTL_MS / 3);
+
+    expect([before, lease.signal.aborted]).toEqual([false, true]);
+    expect(clock.nowMs()).toBeLessThan(wire.expiresAtMs('k'));
   });
 
   test('are separate even for the same scope: waiting for the other one is no deadlock', async () => {

@@ -7,19 +7,24 @@ import { writeAudit } from './sql/audit.ts';
 export function createHoldOffService(store: Pick<Store, 'general' | 'witness'>): HoldOffService {
   return {
     get: async () => viewOf(await readHoldOff(store.general)),
-    async end({ reason }, actor) {
+    async end({ reason, epoch }, actor) {
       // A change that nobody has recorded yet would start a hold-off again a moment later.
       await store.witness.look();
       return store.general.$transaction(async (tx) => {
-        const ended = viewOf(await endHoldOff(tx));
+        const ended = viewOf(await endHoldOff(tx, epoch));
         if (ended !== null) {
-          const { cause, until } = ended;
+          const { cause, since, until } = ended;
           await writeAudit(tx, {
             ...actor,
-            ...{ action: 'holdOff.end', resource: 'database', reason, detail: { cause, until } },
+            ...{
+              action: 'holdOff.end',
+              resource: 'database',
+              reason,
+              detail: { cause, since, until },
+            },
           });
         }
-        return { ended };
+        return { ended, remaining: viewOf(await readHoldOff(tx)) };
       });
     },
   };
@@ -28,8 +33,9 @@ export function createHoldOffService(store: Pick<Store, 'general' | 'witness'>):
 /** The form on the wire. */
 export function viewOf(holdOff: HoldOff | null): HoldOffView | null {
   if (holdOff === null) return null;
-  const { until, remainingMs, cause, epoch } = holdOff;
+  const { since, until, remainingMs, cause, epoch } = holdOff;
   return {
+    since: since === null ? null : new Date(since).toISOString(),
     until: new Date(until).toISOString(),
     remainingMs: Math.ceil(remainingMs),
     cause,

@@ -7,6 +7,7 @@ export {
   type EventStream,
   type InTurn,
 } from './event-stream.ts';
+export type { EventCulprit, EventLag } from './sql/event-lag.ts';
 export type { EventFilter } from './sql/event-filter.ts';
 export { type EventListInput, listEvents } from './sql/event-list.ts';
 export { EPOCH, readEventMark } from './sql/event-pages.ts';

@@ -37,7 +37,7 @@ export { grantReleasedKey } from './sql/parts/grant-key.ts';
 export { grantedColumns, type GrantedRow, grantsOf } from './sql/parts/granted-rows.ts';
 export { assertReadBack, isAtHome } from './sql/at-home.ts';
 export { assertNoHoldOff, guardNow, readClock } from './sql/guard.ts';
-export { removeOldLeaseRows } from './sql/retention/lease-retention.ts';
+export { CALLBACK_KEPT_MS, removeOldLeaseRows } from './sql/retention/lease-retention.ts';
 export { readEndedGrants } from './sql/parts/ended-grants.ts';
 export { noteKeyLadder, readKeyLadders } from './sql/parts/key-ladders.ts';
 export { ensureLeaseRow } from './sql/parts/ensure-lease-row.ts';

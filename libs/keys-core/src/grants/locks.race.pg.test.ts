@@ -165,6 +165,28 @@ describe('locks', () => {
     expect(after.every((answer) => answer?.outcome === 'renewed')).toBe(true);
   });
 
+  test('F11 while the whole table is locked a hundred grants are refused with the reason, all together and not one after the other', async () => {
+    const kernel = await openKernel();
+    const session = await openSession(kernel);
+    await session.query('begin');
+    await session.query('lock table lease in access exclusive mode');
+    const names = Array.from({ length: 100 }, (_, index) => `n${String(index)}`);
+
+    const answers = await Promise.allSettled(
+      names.map((name) => kernel.leases.grant(aRequest({ name }))),
+    );
+    await session.query('rollback');
+    const after = await Promise.all(names.map((name) => kernel.leases.grant(aRequest({ name }))));
+
+    for (const answer of answers) {
+      expect(answer).toMatchObject({
+        status: 'rejected',
+        reason: { code: 'store.unavailable', details: { reason: 'table_locked' } },
+      });
+    }
+    expect(new Set(after.map(({ outcome }) => outcome))).toEqual(new Set(['granted']));
+  });
+
   test('only one of two simultaneous takeovers of an expired grant, from two controllers, is granted', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });

@@ -18,6 +18,7 @@ export {
 } from './lease-types.ts';
 export {
   type ContentionView,
+  type FailingCallback,
   type LeaseDeclaration,
   type LeaseListInput,
   type LeaseOperations,
@@ -26,5 +27,6 @@ export {
 } from './lease-views.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countWaiters } from './sql/contention.ts';
+export { countFailingCallbacks } from './sql/failing-callbacks.ts';
 export { dropOldDeclarations } from './sql/declarations.ts';
 export type { NamespaceCounts as LeaseTreeNode } from '../lists/index.ts';

@@ -8,6 +8,7 @@ import { historyPage, waiterPage } from '../lists/index.ts';
 import { declarationPage, declareLeases } from './declarations.ts';
 import {
   contentionPage,
+  failingCallbackPage,
   getLease,
   leaseTree,
   listLeasePage,
@@ -29,6 +30,7 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     list: (input, caller) => listLeasePage(deps, input, caller),
     tree: (input, caller) => leaseTree(deps, input, caller),
     contention: (input, caller) => contentionPage(deps, input, caller),
+    failingCallbacks: (input, caller) => failingCallbackPage(deps, input, caller),
     waiters: (input, caller) => waiterPage(store, { resource: { ...input, face }, caller }, input),
     history: (input, caller) => historyPage(store, { resource: { ...input, face }, caller }, input),
     declare: (input, caller) => declareLeases(store, input, caller),

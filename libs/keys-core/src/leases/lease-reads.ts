@@ -1,5 +1,7 @@
 import type { Named } from '../kernel/resource/resource.ts';
+import { CALLBACK_KEPT_MS } from '../grants/index.ts';
 import { readContention, type WaiterRow } from './sql/contention.ts';
+import { readFailingCallbacks, type FailingCallbackRow } from './sql/failing-callbacks.ts';
 import {
   type ListedLease,
   type NamespaceCounts,
@@ -11,12 +13,13 @@ import {
   resourcePage,
 } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { pageOf } from '../postgres/paging/page-cursor.ts';
+import { isUuid, pageOf, placeAfter } from '../postgres/paging/page-cursor.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type { Caller, DatedPage, PageInput } from '../kernel/face-types.ts';
 import type {
   ContentionView,
+  FailingCallback,
   LeaseListInput,
   LeasePage,
   LeaseTree,
@@ -125,5 +128,38 @@ function contentionView(row: WaiterRow): ContentionView {
     holder: row.holder,
     heldSince: row.heldSince === null ? null : isoOf(row.heldSince),
     remainingMs: Math.max(0, Math.round(row.remainingMs)),
+  };
+}
+
+/** A page of callbacks that fail. @throws {LeaseError} `request.invalid` for a foreign cursor. */
+export async function failingCallbackPage(
+  { store }: LeaseReader,
+  input: InNamespace & PageInput,
+  caller: Caller,
+): Promise<DatedPage<FailingCallback>> {
+  const rows = await readFailingCallbacks(store.reads, {
+    namespace: input.namespace ?? '',
+    namespaces: caller.namespaces,
+    after: input.cursor === undefined ? null : placeAfter(input.cursor, isUuid),
+    limit: input.limit + 1,
+  });
+  const { items, nextCursor } = pageOf(rows, input.limit, ({ expiredAt, leaseId }) => [
+    isoOf(expiredAt),
+    leaseId,
+  ]);
+  return {
+    items: items.map((row) => failingCallbackView(row, store.datacenter)),
+    nextCursor,
+    asOf: await readNow(store.reads),
+  };
+}
+
+function failingCallbackView(row: FailingCallbackRow, datacenter: string): FailingCallback {
+  return {
+    ...row,
+    expiredAt: isoOf(row.expiredAt),
+    nextTryAt: isoOf(row.nextTryAt),
+    droppedAt: isoOf(row.expiredAt + CALLBACK_KEPT_MS),
+    datacenter,
   };
 }

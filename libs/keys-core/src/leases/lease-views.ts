@@ -55,6 +55,27 @@ export interface ContentionView {
   readonly remainingMs: number;
 }
 
+/** A callback of an expired lease that has failed and is tried again. */
+export interface FailingCallback {
+  readonly namespace: string;
+  readonly name: string;
+  readonly leaseId: string;
+  /** Of the grant that has expired: the lease may have another holder by now. */
+  readonly fencingToken: string;
+  /** Which service declares leases of this namespace; null for none. */
+  readonly service: string | null;
+  readonly expiredAt: string;
+  /** How often it was called. */
+  readonly tries: number;
+  /** The message of the last error, cut to a bound. It is a service's text, and may hold any character. */
+  readonly lastError: string;
+  /** The earliest moment of the next call. It is called when its service reaps. */
+  readonly nextTryAt: string;
+  /** When it is given up. */
+  readonly droppedAt: string;
+  readonly datacenter: string;
+}
+
 export interface LeaseDeclaration {
   readonly namespace: string;
   readonly ttlMs: number;
@@ -90,6 +111,10 @@ export interface LeaseOperations {
   waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
   contention(input: InNamespace & PageInput, caller: Caller): Promise<DatedPage<ContentionView>>;
+  failingCallbacks(
+    input: InNamespace & PageInput,
+    caller: Caller,
+  ): Promise<DatedPage<FailingCallback>>;
   declare(input: Declarations, caller: Caller): Promise<{ declared: number }>;
   declared(input: PageInput, caller: Caller): Promise<DatedPage<LeaseDeclaration>>;
   blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;

@@ -1,4 +1,5 @@
 import { onlyRow, type Sql } from './sql.ts';
+import { STATEMENT_TIMEOUT_MS } from './statements/timeouts.ts';
 
 /** What the promises depend on and an administrator may have changed. */
 export interface DatabaseSettings {
@@ -10,8 +11,12 @@ export interface DatabaseSettings {
   /** The schema that unqualified table names refer to; null without any. */
   readonly schema: string | null;
   readonly role: string;
-  /** Whether a statement that takes too long is cancelled. */
-  readonly cancelsLateStatements: boolean;
+  /** After how long the server cancels a statement of these connections, in milliseconds; 0 for never. */
+  readonly statementTimeoutMs: number;
+  /** After how long it ends a session that does nothing in its transaction, in milliseconds; 0 for never. */
+  readonly idleTimeoutMs: number;
+  /** Of transactions that do not ask for another one. */
+  readonly isolation: string;
   /** Tables and sequences in that schema that this role may not use. */
   readonly refused: readonly string[];
 }
@@ -27,7 +32,11 @@ export async function readDatabaseSettings(sql: Sql<'general'>): Promise<Databas
       (select count(*)::int from pg_stat_replication) as "standbyCount",
       current_schema()::text as schema,
       current_user::text as role,
-      current_setting('statement_timeout') <> '0' as "cancelsLateStatements",
+      (select setting::float8 from pg_settings where name = 'statement_timeout')
+        as "statementTimeoutMs",
+      (select setting::float8 from pg_settings where name = 'idle_in_transaction_session_timeout')
+        as "idleTimeoutMs",
+      current_setting('default_transaction_isolation') as isolation,
       array(
         select c.relname::text
         from pg_class c
@@ -49,21 +58,38 @@ export function connectionProblems(settings: DatabaseSettings, schema: string): 
   if (settings.schema !== schema) {
     const found = settings.schema === null ? 'no schema at all' : `"${settings.schema}"`;
     return [
-      `connections must search the schema "${schema}", and they search ${found}: either it is not there yet (run "leasehold migrate"), or the role ${settings.role} has no USAGE on it, or a pooler has dropped the connection options (then set search_path for the role, see "PostgreSQL" in docs/deployment.md)`,
+      `connections must search the schema "${schema}", and they search ${found}: either it is not there yet (run "leasehold migrate"), or the role ${settings.role} has no USAGE on it, or a pooler has dropped the connection options (then set search_path for the role, ${SEE_POOLERS})`,
     ];
   }
-  const problems: string[] = [];
-  if (!settings.cancelsLateStatements) {
-    problems.push(
-      'statement_timeout is off: a pooler has dropped the connection options; set them for the role, see "PostgreSQL" in docs/deployment.md',
-    );
-  }
+  const problems = timeProblems(settings);
   if (settings.refused.length > 0) {
     problems.push(
       `the role ${settings.role} may not use ${settings.refused.join(', ')}; see "Database roles" in docs/deployment.md`,
     );
   }
   return problems;
+}
+
+const SEE_POOLERS = 'see "Poolers" in docs/deployment.md';
+
+/** What is only ever wrong behind a pooler: without one, the connections set it themselves. */
+function timeProblems(settings: DatabaseSettings): string[] {
+  const { statementTimeoutMs, idleTimeoutMs, isolation } = settings;
+  const wrong: string[] = [];
+  if (statementTimeoutMs === 0) wrong.push('statement_timeout is off');
+  if (statementTimeoutMs > STATEMENT_TIMEOUT_MS) {
+    wrong.push(
+      `statement_timeout is ${String(statementTimeoutMs)} ms, and may be ${String(STATEMENT_TIMEOUT_MS)} ms at most`,
+    );
+  }
+  if (idleTimeoutMs === 0) wrong.push('idle_in_transaction_session_timeout is off');
+  if (isolation !== 'read committed') {
+    wrong.push(`default_transaction_isolation is "${isolation}", and must be "read committed"`);
+  }
+  if (wrong.length === 0) return [];
+  return [
+    `${wrong.join('; ')}: a pooler has dropped the connection options; set them for the role, ${SEE_POOLERS}`,
+  ];
 }
 
 /** The database's time, ISO-8601. */

@@ -7,15 +7,23 @@ export {
   readDatabaseSettings,
   readNow,
 } from './database-settings.ts';
-export { isDiskFull, onceThereIsSpace } from './errors/disk-full.ts';
+export { type ClockJumpView, readClockJump, removeOldClockJumps } from './clock/clock-jumps.ts';
+export { isDiskFull, isOutOfConnections, onceThereIsSpace } from './errors/disk-full.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded-postgres.ts';
 export { supervisePostgres } from './embedded/supervised-postgres.ts';
 export { createDatabase, findMigrationsDir, migrate, migrationStatus } from './migrate/migrate.ts';
 export { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 export { openStore, type Store } from './open-store.ts';
+export { poolerProblem } from './statements/pooler-check.ts';
 export { pause } from './statements/timed.ts';
 export { removeOldWitnesses } from './witness/beat.ts';
-export { checkEpoch, type HoldOffCause, readHoldOff } from './witness/epoch.ts';
+export { checkEpoch, readHoldOff } from './witness/epoch.ts';
 export type { WitnessNotice } from './witness/own-witness.ts';
 export type { StoreMemory } from './witness/store-memory.ts';
-export type { HoldOffService, HoldOffView, WitnessService } from './witness/witness-types.ts';
+export type {
+  EndedHoldOff,
+  EndHoldOffInput,
+  HoldOffService,
+  HoldOffView,
+  WitnessService,
+} from './witness/witness-types.ts';

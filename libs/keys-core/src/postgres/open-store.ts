@@ -1,12 +1,13 @@
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import type { Clock, IdSource } from '../kernel/clock.ts';
+import { createClockJumpNotes } from './clock/clock-jumps.ts';
 import { HintListener } from './hints/hint-listener.ts';
 import { openHints } from './hints/hints.ts';
 import type { GuestDatabase } from './service/guest-transaction.ts';
 import type { KernelStore } from './kernel-store.ts';
-import { preparedOptions, UNPREPARED, type PreparedOptions } from './statements/prepared.ts';
+import { preparedOptions, UNPREPARED } from './statements/prepared.ts';
 import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
-import { openPool, type Pool, type PoolSql } from './pool.ts';
+import { openPool, type Pool, type PoolOptions, type PoolSql } from './pool.ts';
 import type { PoolName } from './sql.ts';
 import { openMemory, type MemoryOptions } from './witness/store-memory.ts';
 import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './statements/timeouts.ts';
@@ -60,6 +61,11 @@ export interface Store extends KernelStore {
   /** Transactions on the connections of `guests`. */
   readonly guestDatabase: GuestDatabase<CallbackSql>;
   readonly datacenter: string;
+  /**
+   * Opens the connections without which backends and leases would be lost, and keeps them: when others have all
+   * that the database allows, renewals go on.
+   */
+  reserve(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -81,25 +87,35 @@ export function openStore(options: StoreOptions): Store {
   const pool = <Name extends PoolName>(
     max: number,
     statementTimeoutMs: number,
-    prepared: PreparedOptions = UNPREPARED,
+    { prepared = UNPREPARED, isKept = false }: Partial<PoolOptions> = {},
   ): Pool<Name> =>
-    openPool({ databaseUrl: options.databaseUrl, max, statementTimeoutMs, prepared, onError });
+    openPool({
+      ...{ databaseUrl: options.databaseUrl, max, statementTimeoutMs },
+      ...{ prepared, isKept, onError },
+    });
   const prepared = preparedOptions(options.databaseUrl);
   const renewalTimeoutMs = options.renewalTimeoutMs ?? RENEWAL_TIMEOUT_MS;
   const pools = {
     general: pool<'general'>(options.connectionsMax ?? CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS),
-    transitions: pool<'transitions'>(TRANSITION_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS, prepared),
-    renewals: pool<'renewals'>(RENEWAL_CONNECTIONS_MAX, renewalTimeoutMs, prepared),
-    vital: pool<'vital'>(VITAL_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS),
+    transitions: pool<'transitions'>(TRANSITION_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS, {
+      prepared,
+    }),
+    renewals: pool<'renewals'>(RENEWAL_CONNECTIONS_MAX, renewalTimeoutMs, {
+      prepared,
+      isKept: true,
+    }),
+    vital: pool<'vital'>(VITAL_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS, { isKept: true }),
     slowLane: pool<'slowLane'>(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS),
     reads: pool<'reads'>(READ_CONNECTIONS_MAX, READ_TIMEOUT_MS),
     guests: pool<'guests'>(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS),
   };
   const { databaseUrl, clock, ids } = options;
   const onJump = (jumpMs: number): void => observer.clockJump(jumpMs);
-  const { schema } = connectionOf(databaseUrl);
+  const jumpNotes = createClockJumpNotes(pools.general);
+  const { schema, isPooled } = connectionOf(databaseUrl);
   const hints = openHints({ schema, sql: pools.general, clock, onError });
-  const listener = new HintListener({ databaseUrl, hints, clock, onError });
+  // LISTEN needs a session that stays. Without one, each waiter checks by itself.
+  const listener = isPooled ? undefined : new HintListener({ databaseUrl, hints, clock, onError });
   return {
     ...pools,
     guestDatabase: {
@@ -107,15 +123,18 @@ export function openStore(options: StoreOptions): Store {
         pools.guests.$transaction((tx) => work({ sql: tx, call: async (code) => code(tx) })),
     },
     hints,
-    ...openMemory(options, { sql: pools.renewals, clock, ids, onJump, onError }),
+    ...openMemory(options, { sql: pools.renewals, clock, ids, onJump, jumpNotes, onError }),
     clock,
     ids,
     datacenter: options.datacenter,
     observer,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    async reserve() {
+      await Promise.all([pools.renewals.reserve(), pools.vital.reserve()]);
+    },
     async close() {
       hints.close();
-      await listener.close();
+      await listener?.close();
       await Promise.all(Object.values(pools).map((each) => each.close()));
     },
   };

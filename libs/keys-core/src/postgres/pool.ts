@@ -18,6 +18,8 @@ export interface Pool<Name extends PoolName>
   $transaction<Result>(work: (tx: PoolSql<Name>) => Promise<Result>): Promise<Result>;
   /** For libraries with statements of their own. */
   readonly connections: pg.Pool;
+  /** Opens every connection that it may have. Those of a pool that keeps them are there from then on. */
+  reserve(): Promise<void>;
   /** Ends the connections, each when its statement is done. */
   close(): Promise<void>;
 }
@@ -28,6 +30,8 @@ export interface PoolOptions {
   readonly max: number;
   readonly statementTimeoutMs: number;
   readonly prepared: PreparedOptions;
+  /** Whether connections stay open that nobody uses: later there may be no other. */
+  readonly isKept: boolean;
   /** Called when a connection breaks that nobody is using. */
   readonly onError: (error: unknown) => void;
 }
@@ -67,6 +71,7 @@ export function openPool<Name extends PoolName>(options: PoolOptions): Pool<Name
     $transaction: (work) =>
       inTransaction({ connect: () => connections.connect() }, (client) => work(sqlOn(client))),
     connections,
+    reserve: () => openAll(connections, options.max),
     close: () => (ending ??= connections.end()),
   };
 }
@@ -76,6 +81,7 @@ function connect({
   max,
   statementTimeoutMs,
   prepared,
+  isKept,
   onError,
 }: PoolOptions): pg.Pool {
   // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
@@ -93,6 +99,7 @@ function connect({
     connectionString,
     options,
     max,
+    min: isKept ? max : 0,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     types: TYPES,
@@ -105,4 +112,11 @@ function connect({
     connection.on('error', () => undefined);
   });
   return pool;
+}
+
+async function openAll(pool: pg.Pool, count: number): Promise<void> {
+  const opened = await Promise.allSettled(Array.from({ length: count }, () => pool.connect()));
+  for (const one of opened) if (one.status === 'fulfilled') one.value.release();
+  const failed = opened.find((one) => one.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
 }

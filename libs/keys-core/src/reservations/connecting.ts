@@ -2,11 +2,16 @@ import { conflict } from './invalid.ts';
 import { createHash } from 'node:crypto';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { assertReservationKey, reservationKeyOf } from '../kernel/resource/reservation.ts';
+import {
+  assertReservationKey,
+  type ReservationKey,
+  reservationKeyOf,
+} from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import {
   type ConnectInput,
+  type ConnectResult,
   type KeyService,
   type NamedConnect,
   NotAtHome,
@@ -14,13 +19,9 @@ import {
 } from '../keys/index.ts';
 import type { Homes, HomesDeps } from './resolving/homes.ts';
 import { peerOf } from './peers.ts';
-import type {
-  PeerConnectInput,
-  PeerConnectOutcome,
-  ReservationService,
-} from './reservation-types.ts';
+import type { FreshKey, Home, ReservationService } from './reservation-types.ts';
 
-interface ConnectingDeps extends HomesDeps {
+interface ConnectingDeps extends Pick<HomesDeps, 'resolver' | 'local' | 'peers'> {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
   readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
   readonly homes: Homes;
@@ -35,13 +36,98 @@ const RANDOM_KEY_PREFIX = 'lk-';
 export function createConnecting(
   deps: ConnectingDeps,
 ): Pick<ReservationService, 'connect' | 'connectHere'> {
-  const { store, keys, resolver, local, homes } = deps;
+  const { store, resolver, homes } = deps;
+  const connectHere = createConnectHere(deps);
 
-  async function connectHere(
-    input: PeerConnectInput,
-    caller: Caller,
-    signal: AbortSignal,
-  ): Promise<PeerConnectOutcome> {
+  /** @returns whether a key of a datacenter that was given up has another home now. */
+  async function leaveGivenUp(
+    home: Home,
+    key: ReservationKey,
+    { spawn }: ConnectInput,
+    toDatacenter = store.datacenter,
+  ): Promise<boolean> {
+    if (spawn !== undefined) {
+      await homes.adopt(home, key, toDatacenter);
+      return true;
+    }
+    const status = await homes.statusAt(home.reservationId, key);
+    if (status.standing === 'moved') resolver.learn(status.pointer);
+    return status.standing === 'moved';
+  }
+
+  function connectorAt({ datacenter }: Home): ReservationService['connectHere'] {
+    return datacenter === store.datacenter ? connectHere : peerOf(deps.peers, datacenter).connect;
+  }
+
+  return {
+    /**
+     * Goes to the key's home, and from there to where it is told that the key has moved. Chains have no
+     * loops and are bounded, so this ends.
+     */
+    async connect(input, caller, signal, fresh = {}) {
+      const named = withName(store, input, caller);
+      const key = reservationKeyOf(named.key);
+      assertReservationKey(key);
+      let isLookedUpAgain = false;
+      for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
+        signal.throwIfAborted();
+        const home = await homeOf(deps, key, input, { ...fresh, activateFor: caller.actor });
+        const again = await againHere(deps, home, named, caller, signal);
+        if (again !== undefined) return again;
+        const isLost = home !== undefined && homes.isGivenUp(home.datacenter);
+        if (isLost && (await leaveGivenUp(home, key, input, fresh.datacenter))) continue;
+        if (home === undefined || isLost) {
+          store.observer.grant('key', 'denied', 'free');
+          throw new LeaseError('key.unheld');
+        }
+        const sent = { ...named, homeReservation: home.reservationId };
+        const answer = await connectorAt(home)(sent, caller, signal);
+        if (answer.outcome === 'connected') return answer.result;
+        if (answer.standing.standing === 'moved') {
+          resolver.learn(answer.standing.pointer);
+          continue;
+        }
+        // What was remembered leads nowhere, as after a restore: ask the store, once.
+        if (isLookedUpAgain) throw conflict(home.reservationId);
+        isLookedUpAgain = true;
+        resolver.forget(home, key);
+      }
+      throw new LeaseError('reservation.chain_too_long');
+    },
+
+    connectHere,
+  };
+}
+
+/** A connect that may start a backend reserves the key; one without a program only finds it. */
+function homeOf(
+  { homes, resolver }: ConnectingDeps,
+  key: ReservationKey,
+  { spawn }: ConnectInput,
+  fresh: FreshKey,
+): Promise<Home | undefined> {
+  return spawn === undefined ? resolver.resolve(key) : homes.reserve(key, fresh);
+}
+
+/** The idempotency key may have been used here: before the key moved, or by another request. */
+async function againHere(
+  { store, keys }: ConnectingDeps,
+  home: Home | undefined,
+  input: NamedConnect,
+  caller: Caller,
+  signal: AbortSignal,
+): Promise<ConnectResult | undefined> {
+  const isHere = home?.datacenter === store.datacenter;
+  return isHere ? undefined : keys.connectAgain(input, caller, signal);
+}
+
+/** Connects to a key that lives here, unless it has moved. */
+function createConnectHere({
+  keys,
+  local,
+  homes,
+}: ConnectingDeps): ReservationService['connectHere'] {
+  return async (input, caller, signal) => {
     const { homeReservation } = input;
     homes.assertHere(homeReservation);
     const key = reservationKeyOf(input.key);
@@ -64,52 +150,6 @@ export function createConnecting(
         if (tries === TRIES_MAX) throw conflict(homeReservation);
       }
     }
-  }
-
-  return {
-    /**
-     * Goes to the key's home, and from there to where it is told that the key has moved. Chains have no
-     * loops and are bounded, so this ends.
-     */
-    async connect(input, caller, signal, fresh = {}) {
-      const named = withName(store, input, caller);
-      const key = reservationKeyOf(named.key);
-      assertReservationKey(key);
-      let isLookedUpAgain = false;
-      for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
-        signal.throwIfAborted();
-        // A connect that may start a backend reserves the key; one without a program only finds it.
-        const home =
-          input.spawn === undefined
-            ? await resolver.resolve(key)
-            : await homes.reserve(key, { ...fresh, activateFor: caller.actor });
-        const isHere = home?.datacenter === store.datacenter;
-        if (!isHere) {
-          // Its idempotency key may have been used here: before the key moved, or by another request.
-          const again = await keys.connectAgain(named, caller, signal);
-          if (again !== undefined) return again;
-        }
-        if (home === undefined) {
-          store.observer.grant('key', 'denied', 'free');
-          throw new LeaseError('key.unheld');
-        }
-        const at = isHere ? { connect: connectHere } : peerOf(deps.peers, home.datacenter);
-        const sent = { ...named, homeReservation: home.reservationId };
-        const answer = await at.connect(sent, caller, signal);
-        if (answer.outcome === 'connected') return answer.result;
-        if (answer.standing.standing === 'moved') {
-          resolver.learn(answer.standing.pointer);
-          continue;
-        }
-        // What was remembered leads nowhere, as after a restore: ask the store, once.
-        if (isLookedUpAgain) throw conflict(home.reservationId);
-        isLookedUpAgain = true;
-        resolver.forget(home, key);
-      }
-      throw new LeaseError('reservation.chain_too_long');
-    },
-
-    connectHere,
   };
 }
 

@@ -43,7 +43,8 @@ export interface Duties {
 }
 
 export function createDuties(deps: DutiesDeps): Duties {
-  const { shared, store, log } = deps;
+  const { datacenter, shared, store, log } = deps;
+  const witness = `${datacenter}/${store.ids.uuid()}`;
   let isDone = false;
   let hasFatalConfigError = false;
 
@@ -57,6 +58,8 @@ export function createDuties(deps: DutiesDeps): Duties {
       await publishAll(deps);
       await noteMembership(store.general, { storeId: etcdId });
     }
+    // Before anything new is reserved.
+    await shared.beat(witness);
     isDone = true;
   }
 
@@ -66,7 +69,7 @@ export function createDuties(deps: DutiesDeps): Duties {
     async catchUp() {
       const hasNothingToDo = isDone && isSynced(await readMembership(store.general));
       if (hasNothingToDo || hasFatalConfigError) {
-        await shared.clusterId();
+        await shared.beat(witness);
         return;
       }
       try {

@@ -1,6 +1,16 @@
 /** What apps and other slices may use. */
 export type { EtcdOptions } from './etcd/etcd-calls.ts';
 export { createEtcdReservationStore, type EtcdReservationStore } from './etcd/etcd-store.ts';
+export { createGiveUpService, createNoGiveUpService } from './given-up/give-up-service.ts';
+export {
+  NONE_GIVEN_UP,
+  type GivenUp,
+  type GivenUpDatacenters,
+  type GivenUpView,
+  type GiveUpService,
+} from './given-up/given-up-types.ts';
+export { createKnownGivenUp, type KnownGivenUp } from './given-up/known-given-up.ts';
+export { createOwnStanding, type OwnStanding } from './given-up/own-standing.ts';
 export type { Peer, Peers } from './peers.ts';
 export { createPostgresReservationStore } from './store/postgres-store.ts';
 export { createRememberingStore } from './store/remembering-store.ts';

@@ -1,5 +1,5 @@
 import { LIMITS } from '../kernel/limits.ts';
-import type { ReservationKey } from '../kernel/resource/reservation.ts';
+import type { ReservationKey, ReservationPointer } from '../kernel/resource/reservation.ts';
 import type { Proof, ReservationStatus } from './sql/activate.ts';
 import type { ReservationStore } from './store/reservation-store.ts';
 
@@ -42,7 +42,12 @@ export async function prove(
   return { chain, tokenFloor };
 }
 
-async function pointerFrom({ store, statusThere }: ProveDeps, fromId: string, key: ReservationKey) {
+/** Where a reservation moved to, put into the store if only its datacenter has it. */
+export async function pointerFrom(
+  { store, statusThere }: ProveDeps,
+  fromId: string,
+  key: ReservationKey,
+): Promise<ReservationPointer | undefined> {
   const stored = (await store.readPointerNearby(fromId)) ?? (await store.readPointer(fromId));
   if (stored !== undefined) return stored;
   const there = await statusThere(fromId, key);

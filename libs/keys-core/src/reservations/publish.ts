@@ -15,6 +15,7 @@ import {
   unreservedKeysAfter,
   type HomeRow,
 } from './sql/membership.ts';
+import { readGivenUp } from './sql/given-up.ts';
 import { putHomes } from './sql/home-rows.ts';
 import type { EtcdReservationStore } from './etcd/etcd-store.ts';
 import type { ReservationStore } from './store/reservation-store.ts';
@@ -60,10 +61,14 @@ export async function hasForgotten({ datacenter, shared, store }: Publishing): P
  */
 export async function publishAll(publishing: Publishing): Promise<void> {
   const { datacenter, shared, reservations, store } = publishing;
+  const lost = await readGivenUp(store.general);
+  for (const givenUp of lost) await shared.givenUp.putBack(givenUp);
+  // Nobody else can publish what is known of a datacenter that was given up.
+  const datacenters = [datacenter, ...lost.map(({ datacenter: name }) => name)];
   const conflicts = [
     ...(await conflictsOf(
       (last?: HomeRow) =>
-        firstReservationsAfter(store.reads, datacenter, {
+        firstReservationsAfter(store.reads, datacenters, {
           afterKey: last?.key ?? '',
           limit: BATCH_MAX,
         }),
@@ -74,7 +79,7 @@ export async function publishAll(publishing: Publishing): Promise<void> {
     )),
     ...(await conflictsOf(
       (last?: ReservationPointer) =>
-        pointersAfter(store.reads, datacenter, { afterId: last?.fromId ?? '', limit: BATCH_MAX }),
+        pointersAfter(store.reads, datacenters, { afterId: last?.fromId ?? '', limit: BATCH_MAX }),
       async (pointer) => {
         const { toId } = await shared.putPointer(pointer);
         return toId === pointer.toId ? undefined : pointer.fromId;

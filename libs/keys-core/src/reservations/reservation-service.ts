@@ -10,6 +10,7 @@ import { assertReservationKey } from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { KeyService } from '../keys/index.ts';
 import { createConnecting } from './connecting.ts';
+import { NONE_GIVEN_UP, type GivenUpDatacenters } from './given-up/given-up-types.ts';
 import { createHomes } from './resolving/homes.ts';
 import { createLocalHome } from './resolving/local-home.ts';
 import { createMover } from './moving/mover.ts';
@@ -25,19 +26,21 @@ export interface ReservationDeps {
   readonly reservations: ReservationStore;
   readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
   readonly peers: Peers;
+  /** By default none. */
+  readonly givenUp?: GivenUpDatacenters | undefined;
   readonly cachedMax?: number | undefined;
   readonly onResolved?: ResolverOptions['onResolved'];
 }
 
 export function createReservationService(deps: ReservationDeps): ReservationService {
-  const { store, reservations, peers, cachedMax, onResolved } = deps;
+  const { store, reservations, peers, cachedMax, onResolved, givenUp = NONE_GIVEN_UP } = deps;
   const resolver = createResolver({ store: reservations, cachedMax, onResolved });
   const local = createLocalHome(store, {
     store: reservations,
     statusThere: (id, key) => homes.statusAt(id, key),
   });
-  const homes = createHomes({ store, resolver, local, peers });
-  const mover = createMover({ store, reservations, resolver, local, peers });
+  const homes = createHomes({ store, resolver, local, peers, reservations, givenUp });
+  const mover = createMover({ store, reservations, resolver, local, peers, homes });
   const pending = createPendingMoves({ store, local, mover });
   return {
     ...pending,

@@ -75,8 +75,11 @@ export interface ReservationView {
 export interface ChainLink {
   readonly reservationId: string;
   readonly datacenter: string;
-  /** `unreachable`: its datacenter cannot be asked now. `pending`: nothing is granted under it yet. */
-  readonly state: 'active' | 'moved' | 'pending' | 'unreachable';
+  /**
+   * `unreachable`: its datacenter cannot be asked now. `pending`: nothing is granted under it yet. `given_up`:
+   * its datacenter is lost, and the next connect gives the key another home.
+   */
+  readonly state: 'active' | 'moved' | 'pending' | 'unreachable' | 'given_up';
   /** When it was left, by whom and why; null while it is not, or where nobody knows. */
   readonly left: Departure | null;
 }

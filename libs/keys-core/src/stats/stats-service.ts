@@ -1,7 +1,9 @@
 import { keepNewest } from '../kernel/keep-newest.ts';
 import type { FaceCounts, StatsOverview, StatsService } from './stats-types.ts';
 import type { Face } from '../kernel/resource/resource.ts';
+import type { EventStream } from '../events/index.ts';
 import { countDrones } from '../fleet/index.ts';
+import { countFailingCallbacks } from '../leases/index.ts';
 import {
   countLiveBackends,
   countResources,
@@ -9,6 +11,7 @@ import {
   type ResourceCounts,
 } from './sql/resource-counts.ts';
 import { readSeries } from './sql/stats-buckets.ts';
+import { readClockJump } from '../postgres/clock/clock-jumps.ts';
 import { readHoldOff } from '../postgres/witness/epoch.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -24,11 +27,21 @@ export interface StatsDeps {
   readonly store: Store;
   readonly datacenter: string;
   readonly heartbeatMs: number;
+  readonly events: Pick<EventStream, 'lag'>;
 }
 
 type Counts = Pick<
   StatsOverview,
-  'countedAt' | 'faces' | 'drones' | 'backends' | 'reaperLagMs' | 'contended' | 'holdOff'
+  | 'countedAt'
+  | 'faces'
+  | 'drones'
+  | 'backends'
+  | 'reaperLagMs'
+  | 'eventLag'
+  | 'failingCallbacks'
+  | 'contended'
+  | 'holdOff'
+  | 'clockJump'
 >;
 type Past = Pick<StatsOverview, 'asOf' | 'stepMs' | 'series' | 'totals'>;
 
@@ -56,16 +69,20 @@ export function createStatsService(deps: StatsDeps): StatsService {
   };
 }
 
-async function countsOf({ store, heartbeatMs }: StatsDeps): Promise<Counts> {
+async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Counts> {
   // Before the counts, so that it is never later than they are.
   const countedAt = await readNow(store.guests);
-  const [resources, contended, drones, backends, holdOff] = await Promise.all([
-    countResources(store.guests),
-    readMostWaitedFor(store.guests, CONTENDED_MAX),
-    countDrones(store.guests, heartbeatMs),
-    countLiveBackends(store.guests),
-    readHoldOff(store.guests),
-  ]);
+  const [resources, contended, drones, backends, holdOff, clockJump, eventLag, failingCallbacks] =
+    await Promise.all([
+      countResources(store.guests),
+      readMostWaitedFor(store.guests, CONTENDED_MAX),
+      countDrones(store.guests, heartbeatMs),
+      countLiveBackends(store.guests),
+      readHoldOff(store.guests),
+      readClockJump(store.guests),
+      events.lag(),
+      countFailingCallbacks(store.guests),
+    ]);
   const { ready, draining, unreachable, lost } = drones;
   const lagsMs = Object.values(resources).map(({ oldestOverdueMs }) => oldestOverdueMs);
   return {
@@ -80,8 +97,11 @@ async function countsOf({ store, heartbeatMs }: StatsDeps): Promise<Counts> {
     },
     backends,
     reaperLagMs: Math.round(Math.max(0, ...lagsMs)),
+    eventLag,
+    failingCallbacks,
     contended: contended.map((one) => ({ ...one, longestWaitMs: Math.round(one.longestWaitMs) })),
     holdOff: viewOf(holdOff),
+    clockJump,
   };
 }
 

@@ -1,5 +1,7 @@
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
+import type { EventLag } from '../events/index.ts';
 import type { Face } from '../kernel/resource/resource.ts';
+import type { ClockJumpView } from '../postgres/clock/clock-jumps.ts';
 import type { HoldOffView } from '../postgres/witness/witness-types.ts';
 
 /** How many resources of a face are in which state. The first three are disjoint, as phases are. */
@@ -70,6 +72,10 @@ export interface StatsOverview {
   readonly backends: Partial<Record<BackendStatus, number>>;
   /** How late the reaper is: the age of the oldest expiry that it has not recorded, or 0. */
   readonly reaperLagMs: number;
+  /** How far the event stream is behind, and the transaction that it waits for. */
+  readonly eventLag: EventLag;
+  /** Callbacks of expired leases that have failed and are tried again; 10,000 stands for more. */
+  readonly failingCallbacks: number;
   /** One point for each step of the window, oldest first, empty steps included. */
   readonly series: StatsPoint[];
   /** The totals of the window. */
@@ -78,6 +84,8 @@ export interface StatsOverview {
   readonly contended: ContendedResource[];
   /** The hold-off of a restored database, which grants nothing. Null while grants are made. */
   readonly holdOff: HoldOffView | null;
+  /** The latest step of the database's clock within a day; null without one. */
+  readonly clockJump: ClockJumpView | null;
 }
 
 export interface StatsService {

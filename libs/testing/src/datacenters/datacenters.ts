@@ -39,6 +39,8 @@ export interface Datacenters {
   /** Cuts a datacenter off from all others, by default {@link Cut} `silent`. */
   cut(name: string, how?: Cut): void;
   cutPair(a: string, b: string, how?: Cut): void;
+  /** Cuts a datacenter's member of etcd off from the other members, and nothing else. */
+  cutMember(name: string): void;
   /** Repairs all lines of a datacenter, or of all datacenters. */
   heal(name?: string): void;
   /** Waits until each datacenter reaches all others, and the reservation store. */
@@ -188,6 +190,9 @@ function control(parts: {
       for (const [a, b] of pairsOf(name)) area.cut(a, b, how);
     },
     cutPair: (a, b, how = 'silent') => area.cut(a, b, how),
+    cutMember(name) {
+      for (const [a, b] of pairsOf(name)) area.cutDoors(a, b);
+    },
     heal(name) {
       for (const [a, b] of pairsOf(name)) area.heal(a, b);
     },

@@ -25,6 +25,8 @@ export interface WideArea {
   /** How long bytes take, each way, from now on. */
   delay(delayMs: number): void;
   cut(a: string, b: string, how: Cut): void;
+  /** Cuts only what goes through doors, silently, until {@link WideArea.heal}. */
+  cutDoors(a: string, b: string): void;
   heal(a: string, b: string): void;
   isCut(a: string, b: string): boolean;
   close(): Promise<void>;
@@ -33,6 +35,7 @@ export interface WideArea {
 interface Line {
   readonly ends: readonly [string, string];
   readonly faults: FaultyLine;
+  readonly isThroughDoor: boolean;
 }
 
 export function createWideArea(names: readonly string[], initialDelayMs: number): WideArea {
@@ -42,10 +45,8 @@ export function createWideArea(names: readonly string[], initialDelayMs: number)
   const severed = new Set<string>();
   let delayMs = initialDelayMs;
 
-  function linesBetween(a: string, b: string): FaultyLine[] {
-    return lines
-      .filter(({ ends }) => ends.includes(a) && ends.includes(b))
-      .map(({ faults }) => faults);
+  function linesBetween(a: string, b: string): Line[] {
+    return lines.filter(({ ends }) => ends.includes(a) && ends.includes(b));
   }
 
   return {
@@ -53,7 +54,7 @@ export function createWideArea(names: readonly string[], initialDelayMs: number)
       const proxy = await startFaultProxy(target);
       proxies.push(proxy);
       proxy.delay(delayMs);
-      lines.push({ ends: [from, to], faults: proxy });
+      lines.push({ ends: [from, to], faults: proxy, isThroughDoor: false });
       return proxy;
     },
     async layDoor(to, target, placeOf) {
@@ -63,7 +64,7 @@ export function createWideArea(names: readonly string[], initialDelayMs: number)
       for (const from of names.filter((name) => name !== to)) {
         const faults = door.from(from);
         faults.delay(delayMs);
-        lines.push({ ends: [from, to], faults });
+        lines.push({ ends: [from, to], faults, isThroughDoor: true });
       }
       return door;
     },
@@ -74,16 +75,19 @@ export function createWideArea(names: readonly string[], initialDelayMs: number)
     },
     cut(a, b, how) {
       severed.add(pairOf(a, b));
-      for (const line of linesBetween(a, b)) {
-        if (how === 'silent') line.drop();
-        else line.refuse();
+      for (const { faults } of linesBetween(a, b)) {
+        if (how === 'silent') faults.drop();
+        else faults.refuse();
       }
+    },
+    cutDoors(a, b) {
+      for (const { faults, isThroughDoor } of linesBetween(a, b)) if (isThroughDoor) faults.drop();
     },
     heal(a, b) {
       severed.delete(pairOf(a, b));
-      for (const line of linesBetween(a, b)) {
-        line.heal();
-        line.delay(delayMs);
+      for (const { faults } of linesBetween(a, b)) {
+        faults.heal();
+        faults.delay(delayMs);
       }
     },
     isCut: (a, b) => severed.has(pairOf(a, b)),

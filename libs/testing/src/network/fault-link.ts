@@ -7,6 +7,8 @@ export type Direction = 'up' | 'down';
 export class Faults {
   readonly dropped = new Set<Direction>();
   readonly delayMs: Record<Direction, number> = { up: 0, down: 0 };
+  /** Each connection has a share of its own of this, in addition. */
+  spreadMs = 0;
   isHolding = false;
   isRefusing = false;
   lostBytesCount = 0;
@@ -64,6 +66,7 @@ export class FaultLink {
   faults: Faults;
   readonly #near: Socket;
   readonly #far: Socket;
+  readonly #shares: Record<Direction, number> = { up: Math.random(), down: Math.random() };
   #hasHole = false;
 
   /** `look` sees every piece that comes from the near end, before it goes anywhere. */
@@ -93,7 +96,7 @@ export class FaultLink {
       from.on('close', () => {
         options.onClosed();
         // An end is sent as a packet as well.
-        if (!this.faults.dropped.has(direction)) way.send('end', this.faults.delayMs[direction]);
+        if (!this.faults.dropped.has(direction)) way.send('end', this.#delayMs(direction));
       });
     }
     if (this.faults.isHolding) this.hold();
@@ -127,6 +130,10 @@ export class FaultLink {
       faults.lostBytesCount += piece.length;
       return;
     }
-    way.send(piece, faults.delayMs[direction]);
+    way.send(piece, this.#delayMs(direction));
+  }
+
+  #delayMs(direction: Direction): number {
+    return this.faults.delayMs[direction] + this.faults.spreadMs * this.#shares[direction];
   }
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startFaultProxy, type FaultProxy } from './fault-proxy.ts';
 import { waitUntil } from '../wait-until.ts';
 
@@ -101,6 +101,19 @@ describe('the fault proxy', () => {
 
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(595);
     expect(performance.now() - startedAt).toBeLessThan(1_150);
+  });
+
+  test('delivers what was sent first on one connection after what was sent later on another', async () => {
+    const shares = [1, 1, 0, 0];
+    vi.spyOn(Math, 'random').mockImplementation(() => shares.shift() ?? 0);
+    proxy.spread(200);
+    const slow = await open();
+    const quick = await open();
+    slow.write('sent first ');
+    quick.write('sent second ');
+
+    expect(await waitUntil(() => asked === 'sent second sent first ')).toBe(true);
+    for (const socket of [slow, quick]) socket.destroy();
   });
 
   test('keeps the order of what is sent while the delay shrinks', async () => {

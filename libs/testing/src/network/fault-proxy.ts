@@ -16,6 +16,11 @@ export interface FaultyLine {
   drop(...directions: Direction[]): void;
   /** Delays every byte by so many milliseconds; by default the same in both directions. */
   delay(upMs: number, downMs?: number): void;
+  /**
+   * Delays each connection by a time of its own, up to so many milliseconds, in addition to the delay: what is
+   * sent on one may arrive before what was sent earlier on another.
+   */
+  spread(upToMs: number): void;
   /** Holds answers back, also those of connections made from now on, until {@link FaultyLine.heal}. */
   hold(): void;
   /** Resets every connection. */
@@ -150,6 +155,9 @@ function lineOf(
     delay(upMs, downMs = upMs) {
       Object.assign(faults.delayMs, { up: upMs, down: downMs });
     },
+    spread(upToMs) {
+      faults.spreadMs = upToMs;
+    },
     hold() {
       faults.isHolding = true;
       for (const link of links) if (isOwn(link)) link.hold();
@@ -164,6 +172,7 @@ function lineOf(
     heal() {
       faults.dropped.clear();
       Object.assign(faults.delayMs, { up: 0, down: 0 });
+      faults.spreadMs = 0;
       faults.isHolding = false;
       faults.isRefusing = false;
       for (const link of links) if (isOwn(link)) link.resume();

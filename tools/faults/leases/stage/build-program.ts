@@ -5,11 +5,19 @@ const FOLDER = import.meta.dirname;
 
 export type ProgramName = 'holder' | 'taker' | 'guarded' | 'service' | 'updater';
 
-/** Bundles a program from the sources of the libraries. @returns the file to run. */
-export async function buildProgram(name: ProgramName): Promise<string> {
-  const outfile = path.join(FOLDER, 'dist', String(process.pid), `${name}.mjs`);
+/** Where the programs of this run of the tests are. */
+export const PROGRAMS_FOLDER = path.join(FOLDER, 'dist', String(process.pid));
+
+/** Bundles a program of this folder from the sources of the libraries. @returns the file to run. */
+export function buildProgram(name: ProgramName): Promise<string> {
+  return bundleProgram(path.join(FOLDER, `${name}.ts`));
+}
+
+/** Bundles any program. Its file is gone when the stage is closed. @returns the file to run. */
+export async function bundleProgram(entry: string): Promise<string> {
+  const outfile = path.join(PROGRAMS_FOLDER, `${path.basename(entry, '.ts')}.mjs`);
   await build({
-    entryPoints: [path.join(FOLDER, `${name}.ts`)],
+    entryPoints: [entry],
     outfile,
     bundle: true,
     format: 'esm',
@@ -29,6 +37,3 @@ const __dirname = import.meta.dirname;`,
   });
   return outfile;
 }
-
-/** Where the programs of this run of the tests are. */
-export const PROGRAMS_FOLDER = path.join(FOLDER, 'dist', String(process.pid));

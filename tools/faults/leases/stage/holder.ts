@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { createLeasehold, type Lease, type Leasehold } from '@leasehold/client';
+import { machineMs } from '../../stage/machine-time.ts';
 import { clockOf, codeOf, endAsked, grantOf, ready, say, settings } from './program.ts';
 import type { HolderClock } from './program.ts';
 
@@ -22,11 +23,23 @@ export interface HolderSettings {
   readonly namespace: string;
   readonly tasks: readonly HolderTask[];
   readonly clock?: HolderClock | undefined;
+  /** Whether to report until when each lease says that it may be acted on. */
+  readonly reportsClaims?: boolean | undefined;
 }
 
 const SAMPLE_MS = 10;
+/** A refusal comes at once. */
+const AFTER_FAILURE_MS = 50;
+/** Readings of the boot clock are as coarse as this. */
+const CLOCK_STEP_MS = 10;
 
-const { token, namespace, tasks, clock: clockFault } = settings() as HolderSettings;
+const {
+  token,
+  namespace,
+  tasks,
+  clock: clockFault,
+  reportsClaims = false,
+} = settings() as HolderSettings;
 const clock = clockOf(clockFault);
 const ending = new AbortController();
 
@@ -46,6 +59,7 @@ async function takeOnce(
     lease = await definition.acquire(key, { waitMs, signal: ending.signal });
   } catch (error) {
     if (!ending.signal.aborted) say({ kind: 'not_held', key, code: codeOf(error) });
+    await pause(AFTER_FAILURE_MS);
     return;
   }
   const grant = grantOf(lease);
@@ -67,7 +81,12 @@ function lossOf(lease: Lease): Promise<void> {
   let lookedAtMs = clock.nowMs();
   const look = (): void => {
     lookedAtMs = clock.nowMs();
-    mayActUntilMs = Math.max(mayActUntilMs, lookedAtMs + lease.remainingMs());
+    const remainingMs = lease.remainingMs();
+    const untilMs = lookedAtMs + remainingMs;
+    if (reportsClaims && untilMs > mayActUntilMs + CLOCK_STEP_MS) {
+      say({ kind: 'claims', ...grantOf(lease), untilMs: machineMs() + remainingMs });
+    }
+    mayActUntilMs = Math.max(mayActUntilMs, untilMs);
   };
   look();
   const looking = setInterval(look, SAMPLE_MS);

@@ -13,7 +13,7 @@ import {
 import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
 import { machineMs } from '../../stage/machine-time.ts';
-import { Stage } from '../../stage/stage.ts';
+import { Stage, type StageOptions } from '../../stage/stage.ts';
 import { buildProgram, PROGRAMS_FOLDER, type ProgramName } from './build-program.ts';
 
 /** What is in front of a controller, as a service sees it: an address whose target may change. */
@@ -45,10 +45,10 @@ export class LeaseStage {
 
   /** On a database of its own, unless one is given, with this many controllers. */
   static async open(
-    options: { databaseUrl?: string; controllersCount?: number } = {},
+    options: StageOptions & { readonly controllersCount?: number } = {},
   ): Promise<LeaseStage> {
-    const { databaseUrl, controllersCount = 1 } = options;
-    const stage = await Stage.open(databaseUrl === undefined ? {} : { databaseUrl });
+    const { controllersCount = 1, ...rest } = options;
+    const stage = await Stage.open(rest);
     stage.onClose(() => rm(PROGRAMS_FOLDER, { recursive: true, force: true, maxRetries: 10 }));
     await Promise.all(Array.from({ length: controllersCount - 1 }, () => stage.startController()));
     const text = await readFile(path.join(stage.folder, 'home', 'credentials.json'), 'utf8');

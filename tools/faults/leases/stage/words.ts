@@ -14,6 +14,8 @@ export type Word = Said & { readonly atMs: number };
 export type Said =
   /** Granted, and handed out by the client library. */
   | (Grant & { readonly kind: 'held' })
+  /** Says that it may be acted on up to then, unless it is renewed before. */
+  | (Grant & { readonly kind: 'claims'; readonly untilMs: number })
   /** About to be given back: nothing is done on it from here on. */
   | (Grant & { readonly kind: 'letting_go' })
   /** What became of a release. */

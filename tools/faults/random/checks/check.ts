@@ -1,17 +1,20 @@
 /** All checks of a history. */
 import type { History, Violation } from '../history.ts';
 import { checkBare, checkLives } from './backends.ts';
+import { erasOf } from './eras.ts';
 import { checkEarlySteals, checkEnds, checkExclusion, checkRecords } from './exclusion.ts';
 import { checkHomes } from './homes.ts';
 import { checkGivenUp, checkIdle, checkOrder } from './queue.ts';
 import { checkRecovery } from './recovery.ts';
 import { checkRegisters } from './register.ts';
 import { checkDeadlines, checkPromises, checkRenewals, checkReplays } from './renewals.ts';
+import { checkHoldOff, checkKept, checkTokensAcross } from './restores.ts';
 import { checkNotices, checkSignals } from './signals.ts';
 import { checkSink } from './sink.ts';
 import { checkStreams } from './stream.ts';
 
-const CHECKS = [
+/** Of what one database has recorded and answered. */
+const OF_A_DATABASE = [
   checkExclusion,
   checkEarlySteals,
   checkEnds,
@@ -22,12 +25,19 @@ const CHECKS = [
   checkReplays,
   checkRegisters,
   checkSink,
-  checkSignals,
-  checkNotices,
   checkOrder,
   checkGivenUp,
-  checkIdle,
   checkStreams,
+] as const;
+
+/** Of a run, whatever became of its database. */
+const OF_A_RUN = [
+  checkTokensAcross,
+  checkHoldOff,
+  checkKept,
+  checkSignals,
+  checkNotices,
+  checkIdle,
   checkHomes,
   checkLives,
   checkBare,
@@ -36,5 +46,9 @@ const CHECKS = [
 
 /** Everything that a history contradicts, in order of time; empty when it contradicts nothing. */
 export function check(history: History): Violation[] {
-  return CHECKS.flatMap((one) => one(history)).sort((a, b) => a.atMs - b.atMs);
+  const eras = erasOf(history);
+  return [
+    ...OF_A_DATABASE.flatMap((one) => eras.flatMap((era) => one(era))),
+    ...OF_A_RUN.flatMap((one) => one(history)),
+  ].sort((a, b) => a.atMs - b.atMs);
 }

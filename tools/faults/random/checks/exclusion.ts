@@ -23,16 +23,9 @@ export function checkExclusion({ events }: History): Violation[] {
 }
 
 /** I5: nobody is granted what its holder was promised, unless the holder or an operator ended it. */
-export function checkEarlySteals({ events, operations, holds }: History): Violation[] {
-  const promisedMs = new Map<string, number>();
-  const note = (leaseId: string, untilMs: number): void => {
-    promisedMs.set(leaseId, Math.max(untilMs, promisedMs.get(leaseId) ?? -Infinity));
-  };
-  for (const operation of operations) noteOwn(operation, note);
-  for (const { leaseId, untilMs, lateMs, end } of holds) {
-    if (end === 'lost') note(leaseId, untilMs - lateMs);
-  }
-  return successionsOf(events).flatMap(({ former, next }) => {
+export function checkEarlySteals(history: History): Violation[] {
+  const promisedMs = promisedUntil(history);
+  return successionsOf(history.events).flatMap(({ former, next }) => {
     const isByItself = former.ends.some(({ kind }) => kind !== 'expired' && kind !== 'removed');
     const untilMs = promisedMs.get(former.granted.leaseId) ?? -Infinity;
     const earlyMs = untilMs - next.granted.atMs;
@@ -42,9 +35,27 @@ export function checkEarlySteals({ events, operations, holds }: History): Violat
   });
 }
 
+/** A repeated request may be told of a grant that is over: by a deadline of before it was sent. */
+export function isPromise({ answer, calledAtMs }: Operation): boolean {
+  return answer.outcome === 'granted' && answer.loseAtMs > calledAtMs;
+}
+
+/** Until when each holder was told that it may act, by the id of its grant. */
+export function promisedUntil({ operations, holds }: History): Map<string, number> {
+  const promisedMs = new Map<string, number>();
+  const note = (leaseId: string, untilMs: number): void => {
+    promisedMs.set(leaseId, Math.max(untilMs, promisedMs.get(leaseId) ?? -Infinity));
+  };
+  for (const operation of operations) noteOwn(operation, note);
+  for (const { leaseId, untilMs, lateMs, end } of holds) {
+    if (end === 'lost') note(leaseId, untilMs - lateMs);
+  }
+  return promisedMs;
+}
+
 function noteOwn(operation: Operation, note: (leaseId: string, untilMs: number) => void): void {
   const { answer } = operation;
-  if (answer.outcome === 'granted') note(answer.leaseId, answer.loseAtMs);
+  if (answer.outcome === 'granted' && isPromise(operation)) note(answer.leaseId, answer.loseAtMs);
   if (operation.kind === 'renew' && answer.outcome === 'renewed') {
     note(operation.leaseId, answer.loseAtMs);
   }
@@ -98,7 +109,10 @@ function toldOf(grant: GrantRecord | undefined): string {
 }
 
 /** Whether an answer says that something was done of which there is no event. */
-function unrecorded(operation: Operation, known: ReadonlyMap<string, GrantRecord>): Violation[] {
+export function unrecorded(
+  operation: Operation,
+  known: ReadonlyMap<string, GrantRecord>,
+): Violation[] {
   const { answer, repliedAtMs: atMs } = operation;
   const lacks = (what: string): Violation[] => [
     { invariant: 'I13', atMs, text: `${operation.resource}: ${what} (${operation.id})` },

@@ -4,7 +4,8 @@
  * set of states that were tried makes it short, and the tokens do the rest.
  */
 import type { Acquire, History, Operation, Release, Renew, Violation } from '../history.ts';
-import { MAPPING_MS } from './exclusion.ts';
+import { firstCalls, type EraHistory } from './eras.ts';
+import { isPromise, MAPPING_MS } from './exclusion.ts';
 import { grantsOf, groupedBy, lastExpiries, type GrantRecord } from './grants.ts';
 
 /** What a lease is at one instant: its newest token, and whether that grant is in force. */
@@ -12,6 +13,8 @@ interface State {
   readonly token: bigint;
   readonly isHeld: boolean;
 }
+
+const NOTHING: State = { token: 0n, isHeld: false };
 
 /** A request, or an end that nobody asked for, as something that happens at one instant. */
 export interface Step {
@@ -27,13 +30,17 @@ export interface Step {
 /** More than any history of a run needs. */
 const TRIES_MAX = 500_000;
 
-export function checkRegisters(history: History): Violation[] {
+export function checkRegisters(history: EraHistory): Violation[] {
   const byResource = groupedBy(history.operations, ({ resource }) => resource);
   const grants = groupedBy(grantsOf(history.events), ({ granted }) => granted.resource);
   const ends = earliestEnds(history);
   return [...byResource].flatMap(([resource, operations]) => {
-    const steps = stepsOf(operations, grants.get(resource) ?? [], ends);
-    const stuck = unexplained(steps);
+    const all = grants.get(resource) ?? [];
+    const own = all.filter(({ granted }) => granted.atMs >= history.sinceMs);
+    const steps = stepsOf(operations, all, own, ends);
+    // A grant that was in a backup may have ended by the time at which the database was put back.
+    const kept = all[all.length - own.length - 1];
+    const stuck = unexplained(steps, kept && { token: kept.token, isHeld: true });
     if (stuck === undefined) return [];
     const text = `${resource}: no order of the requests explains ${stuck.text}`;
     return [{ invariant: 'linear' as const, atMs: stuck.untilMs, text }];
@@ -41,11 +48,11 @@ export function checkRegisters(history: History): Violation[] {
 }
 
 /** The step that no order explains; undefined when there is an order that explains all. */
-export function unexplained(steps: readonly Step[]): Step | undefined {
+export function unexplained(steps: readonly Step[], beginning = NOTHING): Step | undefined {
   const mandatory = steps.filter((step) => !step.isOptional).sort((a, b) => a.fromMs - b.fromMs);
   const optional = steps.filter((step) => step.isOptional).sort((a, b) => a.fromMs - b.fromMs);
   const seen = new Set<string>();
-  const pending: Point[] = [{ state: { token: 0n, isHeld: false }, first: 0, done: new Set() }];
+  const pending: Point[] = [{ state: beginning, first: 0, done: new Set() }];
   let furthest = 0;
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const point = pending.pop();
@@ -130,10 +137,11 @@ function successors(mandatory: readonly Step[], optional: readonly Step[], point
 /** The steps of one resource: its requests, and the ends of its grants that nobody asked for. */
 function stepsOf(
   operations: readonly Operation[],
+  all: readonly GrantRecord[],
   grants: readonly GrantRecord[],
   ends: Ends,
 ): Step[] {
-  const byHolder = new Map(grants.map(({ granted, token }) => [granted.holder, token]));
+  const byHolder = new Map(all.map(({ granted, token }) => [granted.holder, token]));
   const answered = new Set<string>();
   const steps = sinceFirstCalled(operations)
     .sort((a, b) => a.repliedAtMs - b.repliedAtMs)
@@ -145,17 +153,12 @@ function stepsOf(
     const untilMs = granted.atMs + COMMIT_MS_MAX;
     steps.push(grantStep({ text: `the grant of ${granted.token}`, fromMs, untilMs }, token));
   }
-  return [...steps, ...grants.map((grant) => endOf(grant, ends))];
+  return [...steps, ...all.map((grant) => endOf(grant, ends, answered.has(grant.granted.token)))];
 }
 
 /** A replay is answered with what became of the request when it was first carried out. */
 function sinceFirstCalled(operations: readonly Operation[]): Operation[] {
-  const first = new Map<string, number>();
-  for (const operation of operations) {
-    if (operation.kind !== 'acquire') continue;
-    const { holder, calledAtMs } = operation;
-    first.set(holder, Math.min(calledAtMs, first.get(holder) ?? Infinity));
-  }
+  const first = firstCalls(operations);
   return operations.map((operation) => {
     if (operation.kind !== 'acquire') return operation;
     return { ...operation, calledAtMs: first.get(operation.holder) ?? operation.calledAtMs };
@@ -184,7 +187,7 @@ function must(span: Span, apply: Step['apply']): Step[] {
 }
 
 function acquireSteps(
-  { answer, waitMs }: Acquire,
+  { answer }: Acquire,
   span: Span,
   byHolder: ReadonlyMap<string, bigint>,
   answered: Set<string>,
@@ -198,9 +201,7 @@ function acquireSteps(
     answered.add(answer.token);
     return [grantStep(span, token)];
   }
-  // The refusal of a wait names who stood in the way when its controller last looked, for any waiter.
-  const isFresh = answer.outcome === 'held' && waitMs === 0;
-  const by = isFresh ? byHolder.get(answer.by) : undefined;
+  const by = answer.outcome === 'held' ? byHolder.get(answer.by) : undefined;
   if (by === undefined) return [];
   return must(span, (state) => (isHeldOrAhead(state, by) ? state : undefined));
 }
@@ -268,7 +269,9 @@ function earliestEnds({ promises, operations, faults }: History): Ends {
     if (kind === 'renew' && answer.outcome === 'renewed') {
       extend(operation.leaseId, answer.loseAtMs);
     }
-    if (answer.outcome === 'granted') extend(answer.leaseId, answer.loseAtMs);
+    if (answer.outcome === 'granted' && isPromise(operation)) {
+      extend(answer.leaseId, answer.loseAtMs);
+    }
     if (kind === 'revoke') ask(operation.leaseId, calledAtMs);
     if (kind === 'cancel') ask(operation.holder, calledAtMs);
   }
@@ -278,11 +281,14 @@ function earliestEnds({ promises, operations, faults }: History): Ends {
   return { expiries, askedAtMs, jumpsAtMs };
 }
 
-function endOf({ granted, token }: GrantRecord, ends: Ends): Step {
+function endOf({ granted, token, ends: own }: GrantRecord, ends: Ends, isTold: boolean): Step {
   const { leaseId, holder, atMs } = granted;
+  // A controller gives back at once what it granted to a caller that has fallen silent meanwhile.
+  const back = isTold ? undefined : own.find(({ kind }) => kind === 'failed');
+  const backAtMs = back === undefined ? undefined : back.atMs - MAPPING_MS;
   const jumps = ends.jumpsAtMs.filter(([, untilMs]) => untilMs > atMs).map(([fromMs]) => fromMs);
   const expiresAtMs = Math.max(atMs - MAPPING_MS, ends.expiries.get(leaseId) ?? -Infinity);
-  const asked = [ends.askedAtMs.get(leaseId), ends.askedAtMs.get(holder)];
+  const asked = [ends.askedAtMs.get(leaseId), ends.askedAtMs.get(holder), backAtMs];
   return {
     text: `the end of ${granted.token}`,
     fromMs: Math.min(expiresAtMs, ...asked.map((askedMs) => askedMs ?? Infinity), ...jumps),

@@ -1,6 +1,7 @@
 /** When holders are told that they hold nothing any more. */
 import type { FaultSeen, History, Violation } from '../history.ts';
 import { MAPPING_MS } from './exclusion.ts';
+import { starvedMs } from './recovery.ts';
 
 /** The library stops so much before its own deadline, because it checks the clock every 50 ms. */
 const LEAD_MS = 100;
@@ -20,14 +21,15 @@ export function checkSignals({ holds }: History): Violation[] {
 }
 
 /** I15: a force revoke reaches a connected holder within a second. */
-export function checkNotices({ operations, holds, faults }: History): Violation[] {
+export function checkNotices({ operations, holds, faults, starved }: History): Violation[] {
   const byLease = new Map(holds.map((hold) => [hold.leaseId, hold]));
   return operations.flatMap((operation): Violation[] => {
     const hold = operation.kind === 'revoke' ? byLease.get(operation.leaseId) : undefined;
     if (hold === undefined || operation.answer.outcome !== 'answered') return [];
     const dueAtMs = operation.repliedAtMs + NOTICE_MS_MAX + Math.max(0, hold.stallMs);
     const isConnected = !faults.some((fault) => isBetween(fault, hold.fromMs, dueAtMs));
-    if (!isConnected || hold.end === 'died' || hold.untilMs <= dueAtMs + MAPPING_MS) return [];
+    const slowMs = MAPPING_MS + starvedMs(starved, operation.repliedAtMs, hold.untilMs);
+    if (!isConnected || hold.end === 'died' || hold.untilMs <= dueAtMs + slowMs) return [];
     const lateMs = hold.untilMs - operation.repliedAtMs;
     const text = `${hold.resource} ${hold.token}: its holder was told ${lateMs.toFixed(0)} ms after the revoke`;
     return [{ invariant: 'I15', atMs: hold.untilMs, text }];

@@ -1,5 +1,6 @@
 /** What a run comes to, small enough to be kept. */
-import { aloneRecoveryMs } from '../checks/recovery.ts';
+import { everRecorded } from '../checks/eras.ts';
+import { recoveryMs } from '../checks/recovery.ts';
 import { BUSY, type FaultSeen, type History, type Invariant, type Violation } from '../history.ts';
 import { commandOf, type RunOptions } from '../options.ts';
 import { INVARIANTS, judgedTimes } from './judged.ts';
@@ -11,8 +12,8 @@ export interface FaultFigures {
   readonly fromS: number;
   readonly untilS: number;
   readonly recoveredS: number;
-  /** undefined: another fault was in the way. */
-  readonly recoveryMs: number | undefined;
+  /** From its end, or from that of the last fault that was in the way. */
+  readonly recoveryMs: number;
   /** How often each invariant was judged while it lasted and was felt. */
   readonly judged: Readonly<Record<Invariant, number>>;
 }
@@ -53,7 +54,7 @@ export function figuresOf(history: History, violations: readonly Violation[]): R
     lengthS,
     operationsCount: operations.length + holds.length + writes.length,
     unknownCount: operations.filter(({ answer }) => answer.outcome === 'unknown').length,
-    eventsCount: history.events.length,
+    eventsCount: everRecorded(history).length,
     busyMs: stalls.reduce((sum, { fromMs, untilMs }) => sum + untilMs - fromMs, 0),
     judged: judgedBetween(-Infinity, Infinity),
     faults: own.map((fault) => ({
@@ -62,7 +63,7 @@ export function figuresOf(history: History, violations: readonly Violation[]): R
       fromS: secondOf(fault.fromMs),
       untilS: secondOf(fault.untilMs),
       recoveredS: secondOf(Math.min(fault.recoveredAtMs, endedAtMs)),
-      recoveryMs: aloneRecoveryMs(fault, faults),
+      recoveryMs: recoveryMs(fault, faults),
       judged: judgedBetween(fault.fromMs, fault.recoveredAtMs),
     })),
     violations: violations.map(({ atMs, ...rest }) => ({ ...rest, atS: secondOf(atMs) })),
@@ -83,7 +84,7 @@ function countsOf(
 
 /** The last line of a run. */
 export function lineOf(options: RunOptions, figures: RunFigures): string {
-  const worst = worstOf(figures.faults.flatMap(({ recoveryMs }) => recoveryMs ?? []));
+  const worst = worstOf(figures.faults.map((one) => one.recoveryMs));
   return [
     `${String(figures.violations.length)} violations`,
     `${String(figures.operationsCount)} operations (${String(figures.unknownCount)} of unknown outcome)`,

@@ -1,4 +1,5 @@
 /** When what an invariant speaks of happened: so often it was judged. */
+import { everRecorded } from '../checks/eras.ts';
 import { grantsOf } from '../checks/grants.ts';
 import type { History, Invariant } from '../history.ts';
 
@@ -8,7 +9,8 @@ export const INVARIANTS: readonly Invariant[] = [
 ];
 
 export function judgedTimes(history: History): Record<Invariant, number[]> {
-  const { events, operations, holds, tickets, testimony } = history;
+  const { operations, holds, tickets, testimony } = history;
+  const events = everRecorded(history);
   const grants = grantsOf(events);
   const waited = new Set(tickets.map(({ ticketId }) => ticketId));
   const grantTimes = grants.map(({ granted }) => granted.atMs);

@@ -10,8 +10,11 @@ import { excludes, type PlannedFault } from './plan.ts';
 /** A fault and its end, as they happened. */
 type Happened = Omit<FaultSeen, 'recoveredAtMs'>;
 
-/** More than any recovery may take: what has not recovered by then is recorded as never. */
-const RECOVERY_MS_MAX = 25_000;
+/**
+ * More than any recovery may take, on a machine that others use most of the time: what has not recovered by then
+ * is recorded as never.
+ */
+const RECOVERY_MS_MAX = 60_000;
 const LOOK_MS = 250;
 
 /**

@@ -1,10 +1,12 @@
-/** The faults of a run: F1 to F20b of the conformance list, as far as one datacenter can have them. */
+/** The faults of a run: F1 to F20b of the conformance list. */
 import type { Reach } from '../history.ts';
 import type { World } from '../world/world.ts';
 import * as databases from './inflict/databases.ts';
 import * as datacenters from './inflict/datacenters.ts';
 import * as networks from './inflict/networks.ts';
+import * as poolers from './inflict/poolers.ts';
 import * as processes from './inflict/processes.ts';
+import * as restores from './inflict/restores.ts';
 
 export interface FaultKind {
   /** As in the conformance list. */
@@ -16,8 +18,9 @@ export interface FaultKind {
   readonly reaches: readonly Reach[];
   /** For how long it may be felt after its end. */
   readonly recoveryMsMax: number;
-  /** Two faults of one group never overlap, and two of one target neither. */
-  readonly group?: 'database' | 'controllers' | 'datacenters';
+  /** Two faults that share a group never overlap, and two of one target neither. */
+  readonly groups?: readonly ('database' | 'controllers' | 'datacenters')[];
+  readonly needsPooler?: true;
   /** Makes it happen; fulfilled when it is over. */
   readonly inflict: (world: World, target: string, forMs: number) => Promise<void>;
 }
@@ -27,6 +30,7 @@ const DRONES = ['d0', 'd1', 'd2'] as const;
 const CALLERS = ['caller-0', 'caller-1', 'holder-0', 'holder-1'] as const;
 const SERVICES = [...CALLERS, 'updater-0', 'updater-1'] as const;
 const DATABASE = ['database'] as const;
+const POOLER = ['pooler'] as const;
 const DATACENTERS = ['dc1', 'dc2', 'dc3'] as const;
 
 /** A service is answered again: with the time that its transport takes to give up a dead connection. */
@@ -51,7 +55,7 @@ export const KINDS: readonly FaultKind[] = [
   },
   {
     ...{ name: 'F3', what: 'a controller is killed, its replies not delivered' },
-    ...{ targets: CONTROLLERS, group: 'controllers', forMs: [1_000, 4_000] },
+    ...{ targets: CONTROLLERS, groups: ['controllers'], forMs: [1_000, 4_000] },
     ...{ reaches: ['leases', 'keys', 'stream'], recoveryMsMax: JOBS_MS_MAX },
     inflict: processes.killController,
   },
@@ -71,13 +75,18 @@ export const KINDS: readonly FaultKind[] = [
     inflict: processes.killWarden,
   },
   {
-    ...{ name: 'F7', what: 'the database clock steps back', targets: DATABASE, group: 'database' },
+    ...{
+      name: 'F7',
+      what: 'the database clock steps back',
+      targets: DATABASE,
+      groups: ['database'],
+    },
     ...{ forMs: [DOUBT_MS, DOUBT_MS], reaches: ['leases', 'keys'], recoveryMsMax: KEY_MS_MAX },
     inflict: databases.stepClockBack,
   },
   {
     ...{ name: 'F7b', what: 'the database clock steps forward', targets: DATABASE },
-    ...{ group: 'database', forMs: [DOUBT_MS, DOUBT_MS] },
+    ...{ groups: ['database'], forMs: [DOUBT_MS, DOUBT_MS] },
     ...{ reaches: ['leases', 'keys'], recoveryMsMax: KEY_MS_MAX },
     inflict: databases.stepClockForward,
   },
@@ -103,7 +112,7 @@ export const KINDS: readonly FaultKind[] = [
   },
   {
     ...{ name: 'F9', what: 'a controller and its database are cut off', targets: CONTROLLERS },
-    ...{ group: 'controllers', forMs: [1_000, 5_000] },
+    ...{ groups: ['controllers'], forMs: [1_000, 5_000] },
     ...{ reaches: ['leases', 'keys', 'stream'], recoveryMsMax: JOBS_MS_MAX },
     inflict: networks.cutDatabase,
   },
@@ -113,19 +122,36 @@ export const KINDS: readonly FaultKind[] = [
     ...{ recoveryMsMax: SERVICE_MS_MAX, inflict: networks.delayAll },
   },
   {
-    ...{ name: 'F11', what: 'the table of grants is locked', targets: DATABASE, group: 'database' },
+    ...{
+      name: 'F11',
+      what: 'the table of grants is locked',
+      targets: DATABASE,
+      groups: ['database'],
+    },
     ...{ forMs: [1_000, 4_000], reaches: ['leases', 'keys', 'stream'] },
     ...{ recoveryMsMax: SERVICE_MS_MAX, inflict: databases.lockLeases },
   },
   {
-    ...{ name: 'F11', what: 'the database is slow', targets: DATABASE, group: 'database' },
+    ...{ name: 'F11', what: 'the database is slow', targets: DATABASE, groups: ['database'] },
     ...{ forMs: [3_000, 6_000], reaches: ['leases', 'keys', 'stream'] },
     ...{ recoveryMsMax: SERVICE_MS_MAX, inflict: networks.slowDatabase },
   },
   {
-    ...{ name: 'F12', what: 'the database is killed', targets: DATABASE, group: 'database' },
+    ...{ name: 'F12', what: 'the database is killed', targets: DATABASE, groups: ['database'] },
     ...{ forMs: [300, 3_000], reaches: ['leases', 'keys', 'stream'] },
     ...{ recoveryMsMax: JOBS_MS_MAX, inflict: databases.killDatabase },
+  },
+  {
+    ...{ name: 'F13', what: 'the pooler of a controller is killed', targets: POOLER },
+    ...{ groups: ['controllers'], needsPooler: true, forMs: [500, 3_000] },
+    ...{ reaches: ['leases', 'keys', 'stream'], recoveryMsMax: JOBS_MS_MAX },
+    inflict: poolers.killPooler,
+  },
+  {
+    ...{ name: 'F13', what: 'the pooler of a controller loses its sessions', targets: POOLER },
+    ...{ groups: ['controllers'], needsPooler: true, forMs: [500, 3_000] },
+    ...{ reaches: ['leases', 'keys', 'stream'], recoveryMsMax: JOBS_MS_MAX },
+    inflict: poolers.refuseSessions,
   },
   {
     ...{ name: 'F14', what: 'notifications are lost', targets: DATABASE, forMs: [3_000, 6_000] },
@@ -144,7 +170,7 @@ export const KINDS: readonly FaultKind[] = [
   },
   {
     ...{ name: 'F17', what: 'a controller is paused, its reaper with it', targets: CONTROLLERS },
-    ...{ group: 'controllers', forMs: [1_000, 4_000] },
+    ...{ groups: ['controllers'], forMs: [1_000, 4_000] },
     ...{ reaches: ['leases', 'keys', 'stream'], recoveryMsMax: JOBS_MS_MAX },
     inflict: processes.pauseController,
   },
@@ -155,12 +181,24 @@ export const KINDS: readonly FaultKind[] = [
   },
   {
     ...{ name: 'F9', what: 'a datacenter and the others are cut off', targets: DATACENTERS },
-    ...{ group: 'datacenters', forMs: [2_000, 8_000] },
+    ...{ groups: ['datacenters'], forMs: [2_000, 8_000] },
     ...{ reaches: ['datacenters'], recoveryMsMax: JOBS_MS_MAX, inflict: datacenters.cutOff },
   },
   {
     ...{ name: 'F19', what: 'a datacenter is down while others reserve', targets: DATACENTERS },
-    ...{ group: 'datacenters', forMs: [2_000, 6_000] },
+    ...{ groups: ['datacenters'], forMs: [2_000, 6_000] },
     ...{ reaches: ['datacenters'], recoveryMsMax: JOBS_MS_MAX, inflict: datacenters.takeDown },
+  },
+  {
+    ...{ name: 'F20', what: 'it is restored, as the runbook says', targets: DATABASE },
+    ...{ groups: ['database', 'controllers'], forMs: [6_000, 8_000] },
+    ...{ reaches: ['leases', 'keys', 'stream'], recoveryMsMax: JOBS_MS_MAX },
+    inflict: restores.restoreAsTheRunbookSays,
+  },
+  {
+    ...{ name: 'F20b', what: 'it is put back under controllers that run', targets: DATABASE },
+    ...{ groups: ['database', 'controllers'], forMs: [4_000, 6_000] },
+    ...{ reaches: ['leases', 'keys', 'stream'], recoveryMsMax: JOBS_MS_MAX },
+    inflict: restores.putBackUnderControllers,
   },
 ];

@@ -21,7 +21,7 @@ export interface PlanOptions {
 
 /** The workload runs alone at first, and everything can recover in the end. */
 const CALM_FIRST_MS = 2_000;
-const CALM_LAST_MS = 12_000;
+export const CALM_LAST_MS = 12_000;
 /** So many faults at a time: they are to meet, and something must still work. */
 const TOGETHER_MAX = 3;
 const GAP_MS_MAX = 4_000;
@@ -81,6 +81,7 @@ function fits(slot: Slot, others: readonly Slot[]): boolean {
 
 /** Whether two faults may not overlap: they have one target, or are of one group. */
 export function excludes(one: Pick<Slot, 'kind' | 'target'>, other: typeof one): boolean {
-  const isSameGroup = one.kind.group !== undefined && one.kind.group === other.kind.group;
+  const { groups = [] } = other.kind;
+  const isSameGroup = one.kind.groups?.some((group) => groups.includes(group)) === true;
   return isSameGroup || one.target === other.target;
 }

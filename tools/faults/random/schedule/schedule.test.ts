@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { KINDS } from './kinds.ts';
 import { planOf, type PlannedFault } from './plan.ts';
-import { shrink } from './shrink.ts';
+import { secondsFor, shrink } from './shrink.ts';
 
 const SECONDS_90 = 90_000;
 
@@ -33,7 +33,9 @@ describe('the plan of a run', () => {
     expect(pairs.length).toBeGreaterThan(plans.length);
     for (const [one, other] of pairs) {
       expect(one.target).not.toBe(other.target);
-      if (one.kind.group !== undefined) expect(one.kind.group).not.toBe(other.kind.group);
+      for (const group of one.kind.groups ?? []) {
+        expect(other.kind.groups ?? []).not.toContain(group);
+      }
     }
   });
 
@@ -49,6 +51,19 @@ describe('the plan of a run', () => {
 });
 
 describe('shrinking a schedule that fails', () => {
+  test('shortens the run, and the faults that are left happen as before', () => {
+    for (let seed = 0; seed < 50; seed += 1) {
+      const whole = planOf(KINDS, { seed, runMs: 2 * SECONDS_90, isEachOnce: false });
+      const some = whole.filter((_fault, index) => index % 5 === 1 && index < 12);
+      const ids = some.map(({ id }) => id);
+      const seconds = secondsFor(ids, whole, { seconds: 180, isEachOnce: false });
+      const short = planOf(KINDS, { seed, runMs: seconds * 1_000, isEachOnce: false });
+
+      expect(seconds).toBeLessThan(180);
+      expect(short).toEqual(expect.arrayContaining(some));
+    }
+  });
+
   const ids = Array.from({ length: 20 }, (_, index) => `f${String(index)}`);
 
   test('finds the two faults that must meet', async () => {

@@ -1,3 +1,24 @@
+import { SECONDS_MIN, type RunOptions } from '../options.ts';
+import { CALM_LAST_MS, type PlannedFault } from './plan.ts';
+
+/**
+ * For how long a run has to last for some faults of its plan. A shorter plan of random faults begins like the
+ * longer one of the same seed, as far as all that began before those has ended; one with every fault once is
+ * another plan.
+ */
+export function secondsFor(
+  ids: readonly string[],
+  plan: readonly PlannedFault[],
+  { seconds, isEachOnce }: Pick<RunOptions, 'seconds' | 'isEachOnce'>,
+): number {
+  if (isEachOnce) return seconds;
+  const last = plan.findLastIndex(({ id }) => ids.includes(id));
+  const begun = plan.slice(0, last + 1);
+  const endsAtMs = Math.max(0, ...begun.map(({ atMs, forMs }) => atMs + forMs));
+  const shortest = Math.ceil((endsAtMs + CALM_LAST_MS) / 1_000);
+  return Math.min(seconds, Math.max(SECONDS_MIN, shortest));
+}
+
 /** More runs than this are not tried: each takes as long as the run that failed. */
 const RUNS_MAX = 16;
 

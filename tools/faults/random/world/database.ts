@@ -1,7 +1,9 @@
 /** The database of a run: it can be killed, locked, and its clock can be stepped. */
 import { createDatabase, findMigrationsDir, migrate } from '@leasehold/keys-core/postgres';
 import { connectionOf } from '@leasehold/service-kit';
+import { replaceClock, SHIFTED_CLOCK } from '@leasehold/testing/stack';
 import pg from 'pg';
+import type { Backup } from '../../stage/database-backup.ts';
 import { startKillableDatabase } from '../../stage/killable-database.ts';
 import { SINK } from './workers/settings.ts';
 
@@ -11,6 +13,10 @@ export interface WorldDatabase {
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   kill(): Promise<void>;
   restart(): Promise<void>;
+  /** Copies it while it works. */
+  backUp(kind: Backup['kind']): Promise<Backup>;
+  /** Starts a backup in the place of what was killed. @returns the folder of what was killed. */
+  putBack(backup: Backup): Promise<string>;
   /** Steps the clock from now on, against what it was. */
   stepClock(ms: number): Promise<void>;
   /** Keeps every statement from reading or writing grants, for so long. */
@@ -19,6 +25,9 @@ export interface WorldDatabase {
   endListeners(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** Its sessions have the settings that a pooler drops; its password is its name. */
+export const POOLED_ROLE = 'pooled';
 
 /** The sessions of an observer and of faults. */
 const SESSIONS_MAX = 6;
@@ -35,7 +44,16 @@ export async function openDatabase(): Promise<WorldDatabase> {
       ...{ max: SESSIONS_MAX, query_timeout: QUERY_MS_MAX, connectionTimeoutMillis: QUERY_MS_MAX },
     });
     pool.on('error', () => undefined);
-    await prepare(pool);
+    await pool.query(`create table ${SINK} (entries text[] not null)`);
+    await pool.query(`insert into ${SINK} values ('{}')`);
+    await pool.query(`
+      create role ${POOLED_ROLE} superuser login password '${POOLED_ROLE}';
+      alter role ${POOLED_ROLE} set search_path = leasehold, pg_temp;
+      alter role ${POOLED_ROLE} set statement_timeout = '2s';
+      alter role ${POOLED_ROLE} set idle_in_transaction_session_timeout = '5s';
+      alter role ${POOLED_ROLE} set jit = off`);
+    const clock = await replaceClock(url, SHIFTED_CLOCK);
+    await clock.close();
     return control(url, postgres, pool);
   } catch (error) {
     await postgres.close();
@@ -57,6 +75,17 @@ function control(
     query,
     kill: () => postgres.kill(),
     restart: () => postgres.restart(),
+    async backUp(kind) {
+      const client = new pg.Client(connectionOf(url));
+      client.on('error', () => undefined);
+      await client.connect();
+      try {
+        return await postgres.backUp(client, kind);
+      } finally {
+        await client.end();
+      }
+    },
+    putBack: (backup) => postgres.putBack(backup),
     async stepClock(ms) {
       await query('update shifted.clock set value = value + $1', [ms]);
     },
@@ -84,28 +113,4 @@ function control(
       await postgres.close();
     },
   };
-}
-
-/**
- * The table that fenced workers write, and a clock that can be stepped: another `clock_timestamp` in the
- * place of PostgreSQL's own. Bodies of functions hold the function itself and not its name, so they are
- * created again from their text.
- */
-async function prepare(pool: pg.Pool): Promise<void> {
-  await pool.query(`create table ${SINK} (entries text[] not null)`);
-  await pool.query(`insert into ${SINK} values ('{}')`);
-  const { rows } = await pool.query<{ text: string }>(
-    `select pg_get_functiondef(oid) as text from pg_proc
-     where pronamespace = 'leasehold'::regnamespace`,
-  );
-  const judging = rows.filter(({ text }) => text.includes('clock_timestamp()'));
-  await pool.query(`
-    create schema shifted;
-    create table shifted.clock (value float8 not null);
-    insert into shifted.clock values (0);
-    alter function pg_catalog.clock_timestamp() rename to real_clock_timestamp;
-    create function pg_catalog.clock_timestamp() returns timestamptz language sql volatile as
-      $$select real_clock_timestamp() + value * interval '1 millisecond' from shifted.clock$$;
-    alter table leasehold.lease_event alter column at set default clock_timestamp();
-    ${judging.map(({ text }) => `${text};`).join('\n')}`);
 }

@@ -34,14 +34,17 @@ const DRONE_CLOCKS: readonly (ClockFault | undefined)[] = [
 export const CONTROLLERS_COUNT = CONTROLLER_CLOCKS.length;
 export const DRONES_COUNT = DRONE_CLOCKS.length;
 
-const READY_MS_MAX = 40_000;
-const PORT_FIRST = 10_000;
+const READY_MS_MAX = 120_000;
+/** Apart from those of other tests, which may run beside a run. */
+const PORT_FIRST = 27_500;
 const PORTS_PER_DRONE = 40;
-const PORT_GROUPS = 60;
+const PORT_GROUPS = 40;
 
 export interface FleetOptions {
   readonly folder: string;
   readonly databaseUrl: string;
+  /** What the last controller has in place of the database. */
+  readonly poolerUrl: string | undefined;
   readonly network: Network;
   readonly seed: number;
 }
@@ -76,6 +79,15 @@ export class Fleet {
     return this.#token;
   }
 
+  /** Of all processes, as they are now. */
+  get pids(): readonly number[] {
+    return [
+      ...this.controllers.map(({ pid }) => pid),
+      ...this.drones.map(({ agent }) => agent.pid),
+      ...[...this.workers.values()].map(({ process: one }) => one.pid),
+    ];
+  }
+
   /** A controller's API as an administrator, on a line that no fault reaches. */
   api(index: number): ControllerApi {
     const url = this.controllers[index]?.url ?? '';
@@ -83,15 +95,10 @@ export class Fleet {
   }
 
   async startControllers(): Promise<void> {
-    const { folder, network, databaseUrl } = this.#options;
+    const { folder, network } = this.#options;
     for (const [index, clock] of CONTROLLER_CLOCKS.entries()) {
-      const port = await network.lay(
-        `c${String(index)}`,
-        'database',
-        Number(new URL(databaseUrl).port),
-      );
-      const url = new URL(databaseUrl);
-      url.port = String(port);
+      const url = this.#databaseOf(index);
+      url.port = String(await network.lay(`c${String(index)}`, 'database', Number(url.port)));
       const home = path.join(folder, `home-${String(index)}`);
       await mkdir(home, { recursive: true });
       const entry = await this.#entry('controller', clock);
@@ -104,8 +111,8 @@ export class Fleet {
 
   /** Starts a controller that was killed, at its address. */
   async restartController(index: number): Promise<void> {
-    const { folder, network, databaseUrl } = this.#options;
-    const url = new URL(databaseUrl);
+    const { folder, network } = this.#options;
+    const url = this.#databaseOf(index);
     url.port = String(network.lines(`c${String(index)}`)[0]?.port ?? 0);
     const home = path.join(folder, `home-${String(index)}`);
     const entry = await this.#entry('controller', CONTROLLER_CLOCKS[index]);
@@ -114,6 +121,12 @@ export class Fleet {
       () => startControllerProcess({ databaseUrl: url.href, home, entry, port }),
       { what: `the start of controller ${String(index)}`, timeoutMs: READY_MS_MAX },
     );
+  }
+
+  #databaseOf(controller: number): URL {
+    const { databaseUrl, poolerUrl } = this.#options;
+    const isLast = controller === CONTROLLERS_COUNT - 1;
+    return new URL((isLast ? poolerUrl : undefined) ?? databaseUrl);
   }
 
   async startDrones(): Promise<void> {

@@ -1,21 +1,28 @@
 /** Puts together what was seen of a run. */
 import { readTestimony } from '../../stage/testimony.ts';
-import {
-  LOCAL,
-  type CommittedEvent,
-  type FaultSeen,
-  type FinalRow,
-  type History,
-  type Revoke,
-  type StreamRead,
+import type {
+  CommittedEvent,
+  FaultSeen,
+  FinalRow,
+  History,
+  LostDatabase,
+  Revoke,
+  Starved,
 } from '../history.ts';
 import type { SharedKeys } from './datacenters.ts';
 import type { WorldDatabase } from './database.ts';
 import { holdsOf, operationsOf, writesOf } from './diary.ts';
 import type { Fleet } from './fleet.ts';
 import type { Observer } from './observer.ts';
+import {
+  readingOf,
+  readLost,
+  readRecorded,
+  RESOURCE,
+  timedEvents,
+  type Recorded,
+} from './recorded.ts';
 import type { StreamReader } from './streams.ts';
-import { SINK } from './workers/settings.ts';
 
 export interface Seen {
   readonly database: WorldDatabase;
@@ -23,69 +30,80 @@ export interface Seen {
   readonly observer: Observer;
   readonly readers: readonly StreamReader[];
   readonly faults: readonly FaultSeen[];
+  readonly starved: readonly Starved[];
   readonly revokes: readonly Revoke[];
   readonly shared: SharedKeys | undefined;
+  readonly restores: readonly Restore[];
   readonly beganAtMs: number;
   readonly endedAtMs: number;
 }
 
-const RESOURCE = `face || ' ' || namespace || '/' || name`;
+/** A database that was replaced by a backup of itself, and where it is. */
+export interface Restore extends Pick<LostDatabase, 'backupFromMs' | 'endsFromMs' | 'endedAtMs'> {
+  readonly folder: string;
+}
 
 /** The history of a run whose workers have ended. */
 export async function harvest(seen: Seen): Promise<History> {
-  const { database, fleet, observer, readers, shared, revokes } = seen;
-  const events = await readEvents(seen);
+  const { database, fleet, observer, shared, revokes } = seen;
+  const { lost, events, sink, streams } = await readDatabases(seen);
   const rows = await database.query<FinalRow & Record<string, unknown>>(
     `select ${RESOURCE} as resource, lease_id::text as "leaseId", fencing_token::text as token,
       end_reason is not null or released_at is not null as "isEnded" from leasehold.lease`,
   );
-  const [sink] = await database.query<{ entries: string[] }>(`select entries from ${SINK}`);
   for (const diary of fleet.diaries) diary.read();
   return {
     beganAtMs: seen.beganAtMs,
     endedAtMs: seen.endedAtMs,
+    lost,
     events: [...events, ...(shared?.events ?? [])],
     operations: [...fleet.diaries.flatMap(operationsOf), ...revokes, ...(shared?.operations ?? [])],
     holds: fleet.diaries.flatMap(holdsOf),
-    sink: sink?.entries ?? [],
+    sink,
     writes: fleet.diaries.flatMap(writesOf),
     promises: observer.promises,
     tickets: observer.tickets,
     idle: observer.idle,
     bare: observer.bare,
-    streams: readers.map((reader) => readingOf(reader, events)),
+    streams,
     rows: withEvents(rows, events),
     homes: shared?.homes ?? [],
     testimony: readTestimony(fleet.testimonyFile),
     faults: seen.faults,
+    starved: seen.starved,
   };
 }
 
-async function readEvents({ database, observer }: Seen): Promise<CommittedEvent[]> {
-  const rows = await database.query<CommittedEvent & { databaseMs: number }>(
-    `select id::int as id, extract(epoch from at)::float8 * 1000 as "databaseMs",
-      '${LOCAL}' as datacenter, ${RESOURCE} as resource, lease_id::text as "leaseId",
-      fencing_token::text as token, coalesce(reason, '') as reason,
-      case when kind = 'revoked' and detail ->> 'mode' = 'graceful' then 'revoking' else kind end as kind,
-      coalesce(detail ->> 'holder', '') as holder
-     from leasehold.lease_event order by id`,
-  );
-  return rows.map(({ databaseMs, ...event }) => ({
-    ...event,
-    atMs: observer.machineTimeOf(event.id, databaseMs),
+/** The database as it is, and those that it has replaced. */
+async function readDatabases({
+  database,
+  restores,
+  observer,
+  readers,
+}: Seen): Promise<Pick<History, 'lost' | 'events' | 'sink' | 'streams'>> {
+  const name = new URL(database.url).pathname.slice(1);
+  const found: Recorded[] = [];
+  for (const { folder } of restores) found.push(await readLost(folder, name));
+  found.push(await readRecorded((text) => database.query(text)));
+  const timed = timedEvents(found, observer);
+  const all = timed.map((events, place) => {
+    const life = {
+      fromMs: restores[place - 1]?.endedAtMs ?? -Infinity,
+      untilMs: restores[place]?.endedAtMs ?? Infinity,
+    };
+    const streams = readers.map((reader) => readingOf(reader, events, life));
+    return { events, sink: found[place]?.sink ?? [], streams };
+  });
+  const last = all.pop() ?? { events: [], sink: [], streams: [] };
+  const lost = restores.map(({ folder: _folder, ...times }, place) => ({
+    ...(all[place] ?? last),
+    ...times,
   }));
+  return { ...last, lost };
 }
 
 /** Rows that were written after the events were read are not judged. */
 function withEvents(rows: readonly FinalRow[], events: readonly CommittedEvent[]): FinalRow[] {
   const known = new Set(events.map(({ leaseId }) => leaseId));
   return rows.filter(({ leaseId }) => known.has(leaseId));
-}
-
-/** A reader may not have received the last events yet. */
-function readingOf({ name, ids }: StreamReader, events: readonly CommittedEvent[]): StreamRead {
-  const throughId = ids.at(-1) ?? 0;
-  const known = events.at(-1)?.id ?? 0;
-  const read = ids.filter((id) => id <= known);
-  return { reader: name, ids: read, fromId: events[0]?.id ?? 0, throughId };
 }

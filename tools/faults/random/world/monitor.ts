@@ -4,9 +4,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import { machineMs } from '../../stage/machine-time.ts';
 import { readTestimony } from '../../stage/testimony.ts';
-import type { Reach } from '../history.ts';
+import type { Reach, Starved } from '../history.ts';
 import type { SharedDatacenters } from './datacenters.ts';
 import type { Fleet } from './fleet.ts';
+import { StarvationMeter } from './starvation.ts';
 import type { StreamReader } from './streams.ts';
 import { KEYS, NAMESPACE, PROGRAM } from './workers/settings.ts';
 
@@ -38,6 +39,7 @@ export class Monitor {
   readonly #ended: Promise<void>;
   readonly #stalls: Stall[] = [];
   readonly #meter: NodeJS.Timeout;
+  readonly #starvation: StarvationMeter;
   #isClosed = false;
 
   constructor(
@@ -49,6 +51,7 @@ export class Monitor {
     this.#shared = shared;
     this.#readers = readers;
     this.#ended = this.#ask();
+    this.#starvation = new StarvationMeter(() => fleet.pids);
     let tickedAtMs = machineMs();
     this.#meter = setInterval(() => {
       const nowMs = machineMs();
@@ -62,6 +65,10 @@ export class Monitor {
   /** When the machine had no time for this process, and so for none of this run. */
   get stalls(): readonly Stall[] {
     return this.#stalls;
+  }
+
+  get starved(): readonly Starved[] {
+    return this.#starvation.starved;
   }
 
   /** When all of this worked again after a moment; Infinity if it has not so far. */
@@ -79,6 +86,7 @@ export class Monitor {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#meter);
+    this.#starvation.close();
     await this.#ended;
   }
 

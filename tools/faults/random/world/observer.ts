@@ -53,7 +53,8 @@ export class Observer {
   readonly idle: IdleSeen[] = [];
   readonly bare: BareSeen[] = [];
   readonly #database: WorldDatabase;
-  readonly #time = new DatabaseTime();
+  /** One for each database that there has been. */
+  readonly #times = [new DatabaseTime()];
   readonly #expiries = new Map<string, number>();
   readonly #idleSince = new Map<string, number>();
   readonly #bareSince = new Map<string, number>();
@@ -71,9 +72,20 @@ export class Observer {
     return this.#held;
   }
 
-  /** When an event was written, by the machine's clock. */
-  machineTimeOf(eventId: number, databaseMs: number): number {
-    return this.#time.machineTimeOf(eventId, databaseMs);
+  /** When an event of a database was written, by the machine's clock; 0 is the first one. */
+  machineTimeOf(place: number, eventId: number, databaseMs: number): number {
+    return this.#times[place]?.machineTimeOf(eventId, databaseMs) ?? NaN;
+  }
+
+  /** From here on it is another database that is looked at: its events have numbers of their own. */
+  beginAnother(): void {
+    this.#times.push(new DatabaseTime());
+    this.#expiries.clear();
+    this.#interrupt();
+  }
+
+  get #time(): DatabaseTime {
+    return this.#times.at(-1) as DatabaseTime;
   }
 
   async close(): Promise<void> {
@@ -85,12 +97,14 @@ export class Observer {
   async #observe(): Promise<void> {
     while (!this.#isClosed) {
       const askedAtMs = machineMs();
+      const time = this.#time;
       try {
         const [sample] = await this.#database.query<Sample & Record<string, unknown>>(SAMPLE);
         const answeredAtMs = machineMs();
-        if (sample !== undefined && answeredAtMs - askedAtMs <= QUICK_MS) {
-          this.#time.note({ ...sample, askedAtMs, answeredAtMs });
-          this.#note(sample, askedAtMs);
+        const isQuick = answeredAtMs - askedAtMs <= QUICK_MS;
+        if (sample !== undefined && isQuick && time === this.#time) {
+          time.note({ ...sample, askedAtMs, answeredAtMs });
+          this.#note(sample, askedAtMs, answeredAtMs);
         } else {
           this.#interrupt();
         }
@@ -108,7 +122,7 @@ export class Observer {
     this.#bareSince.clear();
   }
 
-  #note(sample: Sample, atMs: number): void {
+  #note(sample: Sample, atMs: number, seenByMs: number): void {
     this.#held = (sample.leases ?? []).map(({ leaseId }) => leaseId);
     for (const { leaseId, expiresMs } of sample.leases ?? []) {
       if (this.#expiries.get(leaseId) === expiresMs) continue;
@@ -120,6 +134,7 @@ export class Observer {
       this.tickets.push({
         ...ticket,
         seenAtMs: atMs,
+        seenByMs,
         validUntilMs: this.#time.machineTimeNow(validUntilMs),
       });
     }

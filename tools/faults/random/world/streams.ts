@@ -1,17 +1,24 @@
 /** Readers of the event stream that go on from the last event that they received, whatever happens. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { createControllerClient } from '@leasehold/client';
+import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { machineMs } from '../../stage/machine-time.ts';
 
 const AGAIN_MS = 200;
 
-/** A reader that stays with one controller. */
+/** An event that was received. */
+export interface Received {
+  /** Of the database: numbers of events are used again after a restore. */
+  readonly epoch: string;
+  readonly id: number;
+  readonly atMs: number;
+}
+
+/** A reader that stays with one controller. After a restore it begins again with the oldest event. */
 export class StreamReader {
   readonly name: string;
-  readonly ids: number[] = [];
+  readonly received: Received[] = [];
   readonly #client: ReturnType<typeof createControllerClient>;
   readonly #ended: Promise<void>;
-  #lastAtMs = -Infinity;
   #isClosed = false;
 
   constructor(name: string, url: string, token: string) {
@@ -22,7 +29,7 @@ export class StreamReader {
 
   /** When it last received an event. */
   get lastAtMs(): number {
-    return this.#lastAtMs;
+    return this.received.at(-1)?.atMs ?? -Infinity;
   }
 
   async close(): Promise<void> {
@@ -40,11 +47,12 @@ export class StreamReader {
           {
             onData: ({ id }) => {
               afterId = id;
-              this.#lastAtMs = machineMs();
-              // The number of the event; before it is the database epoch.
-              this.ids.push(Number(id.split(/\D+/u).at(-1)));
+              const [number = ''] = /\d+$/u.exec(id) ?? [];
+              const epoch = id.slice(0, -number.length);
+              this.received.push({ epoch, id: Number(number), atMs: machineMs() });
             },
-            onError: () => {
+            onError: (error) => {
+              if (leaseholdErrorOf(error)?.code === 'events.other_epoch') afterId = 'oldest';
               resolve();
             },
             onComplete: () => {

@@ -6,15 +6,17 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { waitUntil } from '@leasehold/testing/stack';
 import type { HolderClock } from '../../leases/stage/program.ts';
+import type { Backup } from '../../stage/database-backup.ts';
 import { machineMs } from '../../stage/machine-time.ts';
 import type { FaultSeen, History, Revoke } from '../history.ts';
 import { openDatabase, type WorldDatabase } from './database.ts';
 import { SharedDatacenters } from './datacenters.ts';
 import { Fleet, type Worker } from './fleet.ts';
-import { harvest } from './harvest.ts';
+import { harvest, type Restore } from './harvest.ts';
 import { Monitor } from './monitor.ts';
 import { createNetwork, type Network } from './network.ts';
 import { Observer } from './observer.ts';
+import { openPooler, type Pooler } from './pooler.ts';
 import { Random } from '../../../simulate/engine/random.ts';
 import { StreamReader } from './streams.ts';
 
@@ -33,7 +35,8 @@ export const WORKERS: readonly {
 ];
 
 const REVOKE_EVERY_MS = 3_000;
-const SETTLED_MS_MAX = 30_000;
+/** Starts take long on a machine that others use. */
+const SETTLED_MS_MAX = 120_000;
 
 export class World {
   readonly database: WorldDatabase;
@@ -44,11 +47,14 @@ export class World {
   readonly monitor: Monitor;
   /** Only where a run needs several datacenters. */
   readonly shared: SharedDatacenters | undefined;
+  /** Only where a run needs one: between the last controller and the database. */
+  readonly pooler: Pooler | undefined;
   readonly beganAtMs = machineMs();
   readonly #observer: Observer;
   readonly #readers: readonly StreamReader[];
   readonly #random: Random;
   readonly #revokes: Revoke[] = [];
+  readonly #restores: Restore[] = [];
   readonly #ending = new AbortController();
   readonly #revoking: Promise<void>;
 
@@ -58,6 +64,7 @@ export class World {
     this.fleet = parts.fleet;
     this.folder = parts.folder;
     this.shared = parts.shared;
+    this.pooler = parts.pooler;
     this.#random = new Random(seed);
     this.#observer = new Observer(this.database);
     this.#readers = this.fleet.controllers.map(
@@ -68,7 +75,7 @@ export class World {
   }
 
   /** Starts everything, and returns when it works. */
-  static async open(seed: number, of: { readonly hasDatacenters: boolean }): Promise<World> {
+  static async open(seed: number, of: Extent): Promise<World> {
     const parts = await open(seed, of);
     const world = new World(parts, seed);
     try {
@@ -110,6 +117,16 @@ export class World {
     }
   }
 
+  /** Kills the database, and puts a backup in its place, which was begun at `backupFromMs`. */
+  async restore(backup: Backup, backupFromMs: number): Promise<void> {
+    const endsFromMs = machineMs();
+    await this.database.kill();
+    const endedAtMs = machineMs();
+    this.#observer.beginAnother();
+    const folder = await this.database.putBack(backup);
+    this.#restores.push({ folder, backupFromMs, endsFromMs, endedAtMs });
+  }
+
   /** Lets everything come to rest. @returns what was seen. */
   async finish(): Promise<History> {
     this.#ending.abort();
@@ -120,17 +137,26 @@ export class World {
     await this.#untilRead();
     await this.#observer.close();
     const { database, fleet, faults, beganAtMs } = this;
-    const seen = { database, fleet, faults, beganAtMs, endedAtMs };
+    const { starved } = this.monitor;
+    const seen = { database, fleet, faults, starved, beganAtMs, endedAtMs };
     const shared = await this.shared?.finish();
-    const own = { revokes: this.#revokes, observer: this.#observer, readers: this.#readers };
+    const own = {
+      ...{ revokes: this.#revokes, restores: this.#restores },
+      ...{ observer: this.#observer, readers: this.#readers },
+    };
     return harvest({ ...seen, ...own, shared });
   }
 
   /** Until each reader has received what was written so far. */
   async #untilRead(): Promise<void> {
-    const sql = 'select coalesce(max(id), 0)::int as id from leasehold.lease_event';
-    const [last] = await this.database.query<{ id: number }>(sql);
-    await waitUntil(() => this.#readers.every(({ ids }) => (ids.at(-1) ?? 0) >= (last?.id ?? 0)), {
+    const sql = `select coalesce(max(v.id), 0)::int as id, max(e.epoch)::text || '.' as epoch
+      from leasehold.lease_event v full join leasehold.database_epoch e on false`;
+    const [last] = await this.database.query<{ id: number; epoch: string }>(sql);
+    const hasAll = ({ received }: StreamReader): boolean => {
+      const newest = received.at(-1);
+      return newest?.epoch === last?.epoch && (newest?.id ?? 0) >= (last?.id ?? 0);
+    };
+    await waitUntil(() => this.#readers.every(hasAll), {
       what: 'the last event',
       timeoutMs: SETTLED_MS_MAX,
     }).catch(() => undefined);
@@ -147,6 +173,7 @@ export class World {
       () => this.fleet.close(),
       () => this.#observer.close(),
       () => this.fleet.writeLogs(),
+      async () => this.pooler?.stop(),
       () => this.network.close(),
       () => this.database.close(),
     ];
@@ -162,27 +189,37 @@ export class World {
   }
 }
 
+/** What a run has besides one datacenter. */
+export interface Extent {
+  readonly hasDatacenters: boolean;
+  readonly hasPooler: boolean;
+}
+
 interface Opened {
   readonly folder: string;
   readonly database: WorldDatabase;
   readonly network: Network;
   readonly fleet: Fleet;
   readonly shared: SharedDatacenters | undefined;
+  readonly pooler: Pooler | undefined;
 }
 
-async function open(seed: number, of: { readonly hasDatacenters: boolean }): Promise<Opened> {
+async function open(seed: number, of: Extent): Promise<Opened> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-proof-'));
   const database = await openDatabase();
   const network = createNetwork();
-  const fleet = new Fleet({ folder, databaseUrl: database.url, network, seed });
+  const pooler = of.hasPooler ? await openPooler(database, network) : undefined;
+  const places = { databaseUrl: database.url, poolerUrl: pooler?.url };
+  const fleet = new Fleet({ folder, ...places, network, seed });
   try {
     await fleet.startControllers();
     await fleet.startDrones();
     for (const { name, role, clock } of WORKERS) await fleet.startWorker(name, role, clock);
     const shared = of.hasDatacenters ? await SharedDatacenters.open(seed) : undefined;
-    return { folder, database, network, fleet, shared };
+    return { folder, database, network, fleet, shared, pooler };
   } catch (error) {
     await fleet.close();
+    await pooler?.stop();
     await network.close();
     await database.close();
     throw error;

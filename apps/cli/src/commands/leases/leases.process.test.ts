@@ -1,4 +1,4 @@
-import { waitUntil } from '@leasehold/testing';
+import { failCallback, waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startCliController, heldLease, type CliController } from '../../testing/cli-controller.ts';
 
@@ -122,6 +122,33 @@ describe('leasehold leases', () => {
     waiting.child.kill('SIGINT');
 
     expect((await waiting.ended).exitCode).toBe(130);
+  });
+
+  test('failing-callbacks names the lease, its service, the tries, the next try and the error, escaped', async () => {
+    const none = await cli.run('leases', 'failing-callbacks', '--namespace', 'broken');
+    await cli.api.leases.declare.mutate({
+      declarations: [{ namespace: ['broken', 'calls'], ttlMs: 1_000 }],
+    });
+    await failCallback(cli.databaseUrl, {
+      ...{ namespace: ['broken', 'calls'], key: '42' },
+      error: 'no account\n\u001B[31m42',
+    });
+
+    const list = await cli.run('leases', 'failing-callbacks', '--namespace', 'broken');
+    const elsewhere = await cli.run('leases', 'failing-callbacks', '--namespace', 'other');
+    const { items } = await cli.answer<{ items: { tries: number; lastError: string }[] }>(
+      ...['leases', 'failing-callbacks', '--namespace', 'broken'],
+    );
+
+    expect(list.stdout).toMatch(/^LEASE +SERVICE +TRIES +NEXT TRY +GIVEN UP +LAST ERROR\n/u);
+    expect(list.stdout).toMatch(
+      /^broken\.calls\/42 +bootstrap admin +1 +(?:now|in .* s|in \d+ ms) +in 23 h 59 m +no account\\u\{a\}\\u\{1b\}\[31m42$/mu,
+    );
+    expect(items).toMatchObject([{ tries: 1, lastError: 'no account\n\u001B[31m42' }]);
+    expect([none.stdout, elsewhere.stdout]).toEqual([
+      'No callback fails.\n',
+      'No callback fails.\n',
+    ]);
   });
 
   test('a lease that nobody ever held ends with 1, and a text that cannot be a scope with 2', async () => {

@@ -20,6 +20,7 @@ import {
 } from '../../options.ts';
 import {
   EVENT_COLUMNS,
+  failingCallbackColumns,
   leaseColumns,
   leaseDetails,
   WAITER_COLUMNS,
@@ -48,6 +49,7 @@ export function addLeases(cli: Cli, program: Command): void {
   addShow(cli, parent, LEASES);
   addTree(cli, parent);
   addWaiters(cli, parent);
+  addFailingCallbacks(cli, parent);
   addRevoke(cli, parent, LEASES);
   addRenewal(cli, parent, {
     router: 'leases',
@@ -152,6 +154,18 @@ function addWaiters(cli: Cli, parent: Command): void {
       cli.show(page, () => pageText(page, 'Nobody waits.', WAITER_COLUMNS));
     },
   );
+}
+
+function addFailingCallbacks(cli: Cli, parent: Command): void {
+  const about = 'List the callbacks of expired leases that fail, with their errors';
+  const command = withDatacenters(withPage(cli.leaf(parent, 'failing-callbacks', about)));
+  command
+    .option('--namespace <namespace>', 'in this namespace and its children')
+    .action(async (options: PageOptions & ActOptions & { readonly namespace?: string }) => {
+      const page = await cli.client().leases.failingCallbacks.query(options);
+      const columns = failingCallbackColumns(page.asOf, options.datacenter);
+      cli.show(page, () => pageText(page, 'No callback fails.', columns));
+    });
 }
 
 function addHistory(cli: Cli, parent: Command, face: LeaseFace): void {

@@ -17,6 +17,9 @@ import classes from './leases.module.css';
 const ContentionTab = dynamic(() =>
   import('./contention/contention-tab.tsx').then((module) => module.ContentionTab),
 );
+const CallbacksTab = dynamic(() =>
+  import('./callbacks-tab.tsx').then((module) => module.CallbacksTab),
+);
 const DeclaredTab = dynamic(() =>
   import('./declared-tab.tsx').then((module) => module.DeclaredTab),
 );
@@ -25,7 +28,7 @@ const TreeTab = dynamic(() => import('./tree/tree-tab.tsx').then((module) => mod
 /** What the address says of one view: another starts without its filters and order. */
 const OF_ONE_VIEW = ['q', 'sort', 'dir', 'within', 'bulk'];
 
-/** The leases of services: one by one, by namespace, by who waits for whom, by who declared them. */
+/** The leases of services: one by one, by namespace, by who waits for whom, by who declared them; and what fails after them. */
 export function LeasesPage() {
   return (
     <>
@@ -39,6 +42,7 @@ export function LeasesPage() {
           { value: 'tree', label: 'Namespaces', panel: <TreeTab /> },
           { value: 'contention', label: 'Contention', panel: <ContentionTab /> },
           { value: 'declared', label: 'Declared', panel: <DeclaredTab /> },
+          { value: 'callbacks', label: 'Failing callbacks', panel: <CallbacksTab /> },
         ]}
       />
     </>

@@ -10,6 +10,9 @@ function overview(change: {
   refusedRenewals?: number;
   expiring?: number;
   holdOff?: Partial<StatsOverview['holdOff']>;
+  eventLagMs?: number;
+  failingCallbacks?: number;
+  clockJump?: Partial<StatsOverview['clockJump']>;
 }): StatsOverview {
   return {
     faces: { key: { ...NONE, expiring: change.expiring ?? 0 }, lease: NONE, environment: NONE },
@@ -17,6 +20,9 @@ function overview(change: {
     totals: { refusedRenewals: change.refusedRenewals ?? 0 },
     reaperLagMs: change.reaperLagMs ?? 0,
     holdOff: change.holdOff ?? null,
+    eventLag: { lagMs: change.eventLagMs ?? 0, culprit: null },
+    failingCallbacks: change.failingCallbacks ?? 0,
+    clockJump: change.clockJump ?? null,
   } as StatsOverview;
 }
 
@@ -33,8 +39,19 @@ describe('concernsOf', () => {
     [{ drones: { lost: 2 } }, '2 drones lost'],
     [{ drones: { ready: 0 } }, 'no drone can take a new backend'],
     [{ reaperLagMs: 9_000 }, 'the reaper is 9 s late'],
+    [{ eventLagMs: 12_000 }, 'events are 12 s late'],
+    [{ failingCallbacks: 2 }, '2 callbacks of expired leases failing'],
     [{ refusedRenewals: 1_200 }, '1,200 renewals refused'],
     [{ expiring: 3 }, '3 grants running out'],
+    [
+      { clockJump: { jumpMs: 90_000, remainingMs: 1 } },
+      'the database’s clock stepped forward by 1 min 30 s',
+    ],
+    [
+      { clockJump: { jumpMs: -3_600_000, remainingMs: 1 } },
+      'the database’s clock stepped back by 1 h',
+    ],
+    [{ clockJump: { jumpMs: 90_000, remainingMs: 0 } }, 'the database’s clock has stepped lately'],
     [{ holdOff: { remainingMs: 42_000 } }, 'the database was restored: no new grants for 42 s'],
   ])('names %j', (change, text) => {
     expect(texts(overview(change))).toEqual([text]);

@@ -7,8 +7,10 @@ import { DataAge } from '~/ui/states/data-age.tsx';
 import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { Alarms } from './alarms/alarms.tsx';
 import { ChartPanels } from './charts/chart-panels.tsx';
 import { RecentActs } from './recent-acts.tsx';
+import { EventLagPanel } from './event-lag-panel.tsx';
 import { Tiles } from './tiles.tsx';
 import { WINDOWS, DEFAULT_WINDOW_MINUTES } from './windows.ts';
 import type { ContendedResource, StatsOverview } from '@leasehold/api/contract';
@@ -59,6 +61,8 @@ export function OverviewPage() {
       ) : (
         <StaleScope read={read}>
           <Verdict stats={read.data} />
+          <Alarms stats={read.data} />
+          <EventLagPanel lag={read.data.eventLag} />
           <Tiles stats={read.data} />
           <ChartPanels stats={read.data} />
           <div className={classes['pair']}>
@@ -77,7 +81,7 @@ function OverviewSkeleton() {
     <div className={classes['page']} aria-busy aria-label="Loading" role="status">
       <Skeleton height={44} />
       <div className={classes['tiles']}>
-        {['a', 'b', 'c', 'd', 'e', 'f'].map((key) => (
+        {['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((key) => (
           <Skeleton key={key} height={86} />
         ))}
       </div>

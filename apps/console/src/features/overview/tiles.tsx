@@ -4,14 +4,16 @@ import type { ReactNode } from 'react';
 import type { Tone } from '~/ui/text/text.tsx';
 import { count, counted, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
+import { EVENTS_LATE_MS } from './event-lag.ts';
 import { windowText } from './windows.ts';
 import classes from './overview.module.css';
 
 const FACES = ['key', 'lease', 'environment'] as const;
 
-/** The six numbers that sum up the system. */
+/** The eight numbers that sum up the system. */
 export function Tiles({ stats }: { readonly stats: StatsOverview }) {
-  const { faces, drones, totals } = stats;
+  const { faces, drones, totals, eventLag, failingCallbacks } = stats;
+  const isLate = eventLag.lagMs > EVENTS_LATE_MS;
   const sum = (field: keyof StatsOverview['faces']['key']): number =>
     FACES.reduce((total, face) => total + faces[face][field], 0);
   const byFace = (field: keyof StatsOverview['faces']['key']): string =>
@@ -67,6 +69,22 @@ export function Tiles({ stats }: { readonly stats: StatsOverview }) {
         href={routes.events()}
       >
         {counted(sum('overdue'), 'expiry', 'expiries')} not recorded
+      </Tile>
+      <Tile
+        label="Event lag"
+        value={isLate ? duration(eventLag.lagMs) : 'none'}
+        tone={isLate ? 'warn' : 'calm'}
+        href={routes.events()}
+      >
+        {isLate ? 'an open transaction holds events back' : 'events are told at once'}
+      </Tile>
+      <Tile
+        label="Failing callbacks"
+        value={count(failingCallbacks)}
+        tone={failingCallbacks > 0 ? 'warn' : 'calm'}
+        href={routes.leases({ tab: 'callbacks' })}
+      >
+        of expired leases
       </Tile>
     </div>
   );

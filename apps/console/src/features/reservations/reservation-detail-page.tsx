@@ -88,9 +88,7 @@ function Detail({ of }: { readonly of: readonly string[] }) {
             <HolderPanel
               of={of}
               unreachable={
-                reservation.links.at(-1)?.state === 'unreachable'
-                  ? reservation.datacenter
-                  : undefined
+                isSilent(reservation.links.at(-1)?.state) ? reservation.datacenter : undefined
               }
               read={grant}
             />
@@ -99,6 +97,11 @@ function Detail({ of }: { readonly of: readonly string[] }) {
       )}
     </DetailPage>
   );
+}
+
+/** Whether nobody answers in the datacenter of a reservation. */
+function isSilent(state: ReservationDetail['links'][number]['state'] | undefined): boolean {
+  return state === 'unreachable' || state === 'given_up';
 }
 
 /** The home of the key, and its state. */
@@ -135,6 +138,14 @@ function HomeNotice({
         {datacenter} cannot be reached from here. The key stays there, and its own datacenter serves
         its holder. From here it cannot be connected to or moved until that datacenter can be
         reached.
+      </Notice>
+    );
+  }
+  if (state === 'given_up') {
+    return (
+      <Notice tone="warn">
+        {datacenter} was given up. The next connect that starts a backend gives the key a home where
+        it is made; <span className="mono">leasehold reservations move</span> chooses another one.
       </Notice>
     );
   }
@@ -190,7 +201,11 @@ function whyNotMovable(
   isSeveral: boolean,
 ): string | undefined {
   if (!isSeveral) return 'There is one datacenter: see LEASEHOLD_PEERS.';
-  return links.at(-1)?.state === 'unreachable'
+  const state = links.at(-1)?.state;
+  if (state === 'given_up') {
+    return `${datacenter} was given up: use the command \`leasehold reservations move\`.`;
+  }
+  return state === 'unreachable'
     ? `${datacenter} cannot be reached, and only it can let the key leave.`
     : undefined;
 }

@@ -1,4 +1,5 @@
 import {
+  IconBuildingOff,
   IconCircleArrowRight,
   IconCircleCheck,
   IconHourglass,
@@ -13,6 +14,7 @@ export const RESERVATION_LOOKS: Record<ReservationLink['state'], Look> = {
   moved: { label: 'Moved on', tone: 'calm', icon: IconCircleArrowRight },
   pending: { label: 'Pending', tone: 'info', icon: IconHourglass },
   unreachable: { label: 'Unreachable', tone: 'bad', icon: IconPlugConnectedX },
+  given_up: { label: 'Given up', tone: 'warn', icon: IconBuildingOff },
 };
 
 /** What a state means, for somebody who sees it for the first time. */
@@ -21,4 +23,5 @@ export const STATE_TEXTS: Record<ReservationLink['state'], string> = {
   moved: 'Sealed: nothing is granted under it any more.',
   pending: 'Decided, and not yet there: nothing is granted under it before its first connect.',
   unreachable: 'Its datacenter cannot be asked now.',
+  given_up: 'Its datacenter was given up: the next connect gives the key another home.',
 };

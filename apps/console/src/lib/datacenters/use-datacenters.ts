@@ -7,6 +7,9 @@ import { listedDatacenters } from './here.ts';
 /** A datacenter as this controller sees it. */
 export type Datacenter = Outputs['datacenters']['list']['items'][number];
 
+/** One that somebody has declared lost. */
+export type GivenUpDatacenter = Outputs['datacenters']['list']['givenUp'][number];
+
 /** No event reports that another datacenter became unreachable, or reachable again. */
 const EVERY_MS = 3_000;
 
@@ -15,8 +18,9 @@ export function useDatacenters() {
   const { datacenter: here } = useSession();
   const { data } = useLiveQuery('datacenters', 'list', {}, { everyMs: EVERY_MS });
   const items: readonly Datacenter[] = data?.items ?? [];
+  const givenUp: readonly GivenUpDatacenter[] = data?.givenUp ?? [];
   // With only one, the pages do not mention datacenters.
-  return { here, items, isSeveral: items.length > 1, store: data?.store };
+  return { here, items, isSeveral: items.length > 1, store: data?.store, givenUp };
 }
 
 /** Which datacenters a list is of, kept in the address as `datacenter`. */

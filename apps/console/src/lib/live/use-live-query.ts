@@ -5,7 +5,7 @@ import { useSignal } from '../signal.ts';
 import { pause, stream } from './live-state.ts';
 import { useState } from 'react';
 
-const LISTS: ReadonlySet<string> = new Set(['list', 'contention', 'declared']);
+const LISTS: ReadonlySet<string> = new Set(['list', 'contention', 'declared', 'failingCallbacks']);
 
 /** Without the stream lists are read this often at least. */
 const POLL_MS = 2_000;

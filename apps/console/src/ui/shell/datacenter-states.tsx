@@ -1,11 +1,20 @@
-import { IconAlertTriangle, IconCircleCheck, IconPlugConnectedX } from '@tabler/icons-react';
+import {
+  IconAlertTriangle,
+  IconBuildingOff,
+  IconCircleCheck,
+  IconPlugConnectedX,
+} from '@tabler/icons-react';
 import { absolute } from '~/lib/format.ts';
-import { useDatacenters, type Datacenter } from '~/lib/datacenters/use-datacenters.ts';
+import {
+  useDatacenters,
+  type Datacenter,
+  type GivenUpDatacenter,
+} from '~/lib/datacenters/use-datacenters.ts';
 import classes from './datacenter-states.module.css';
 
 /** The datacenters and whether each can be reached; if there is only one, its name. */
 export function DatacenterStates() {
-  const { here, items, isSeveral, store } = useDatacenters();
+  const { here, items, isSeveral, store, givenUp } = useDatacenters();
   if (!isSeveral) {
     return (
       <>
@@ -17,8 +26,17 @@ export function DatacenterStates() {
     <>
       <span id="datacenters">Datacenters</span>
       <ul className={classes['list']} aria-labelledby="datacenters">
-        {items.map((datacenter) => (
-          <State key={datacenter.name} datacenter={datacenter} />
+        {items
+          .filter(({ name }) => givenUp.every(({ datacenter }) => datacenter !== name))
+          .map((datacenter) => (
+            <State key={datacenter.name} datacenter={datacenter} />
+          ))}
+        {givenUp.map((lost) => (
+          <li key={lost.datacenter} className={classes['away']} title={givenUpText(lost)}>
+            <IconBuildingOff size={13} aria-hidden />
+            <span className="mono">{lost.datacenter}</span> given up
+            <span hidden>{givenUpText(lost)}</span>
+          </li>
         ))}
         {store?.isReachable === false ? (
           <li className={classes['away']} title={sinceText(store.since)}>
@@ -49,6 +67,11 @@ function State({ datacenter }: { readonly datacenter: Datacenter }) {
       <span className="mono">{name}</span> {isLocal ? 'this one' : trip}
     </li>
   );
+}
+
+function givenUpText({ declaredAt, declaredBy, reason, opened }: GivenUpDatacenter): string {
+  const keys = opened === null ? 'its keys wait' : 'its keys get other homes';
+  return `by ${declaredBy} at ${absolute(declaredAt)}: ${reason}; ${keys}`;
 }
 
 function tripText(roundTripMs: number): string {

@@ -4,6 +4,7 @@ import {
   acquireInputSchema,
   acquireManyInputSchema,
   declareInputSchema,
+  failingCallbacksInputSchema,
   leaseContentionInputSchema,
   leaseListInputSchema,
   leaseNameSchema,
@@ -97,6 +98,12 @@ const looking = {
   contention: viewerProcedure
     .input(leaseContentionInputSchema)
     .query(listed(({ services, caller }, wanted) => services.leases.contention(wanted, caller))),
+
+  failingCallbacks: viewerProcedure
+    .input(failingCallbacksInputSchema)
+    .query(
+      listed(({ services, caller }, wanted) => services.leases.failingCallbacks(wanted, caller)),
+    ),
 
   history: viewerProcedure
     .input(leasePageInputSchema)

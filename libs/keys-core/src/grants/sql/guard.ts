@@ -1,6 +1,7 @@
 /** What a statement that grants, or acts on expiry, is given: how far the database can be trusted. */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
+import { sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import { isHeldOff, type GrantGuard } from '../../postgres/clock/expiry.ts';
 
@@ -51,4 +52,30 @@ export async function assertNoHoldOff(
 /** Ends a statement of this transaction that waits longer for a lock. */
 export async function limitLockWait(tx: Sql<'slowLane'>, ms: number): Promise<void> {
   await tx.$queryRaw`select set_config('lock_timeout', ${String(ms)}, true)`;
+}
+
+/** SQLSTATE of a statement that has waited for a lock for as long as it may. */
+export const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * Throws if somebody keeps everybody from the table of leases, as `lock table` and `alter table` do: nothing can
+ * be granted then, whichever resource is asked for, and trying each one alone takes a second for each.
+ * @throws {LeaseError} `store.unavailable`, with this reason.
+ */
+export async function assertTableIsOpen(
+  { slowLane }: Pick<KernelStore, 'slowLane'>,
+  cause: unknown,
+): Promise<void> {
+  try {
+    await slowLane.$transaction(
+      (tx) => tx.$queryRaw`lock table lease in row exclusive mode nowait`,
+    );
+  } catch (error) {
+    if (sqlStateOf(error) !== LOCK_NOT_AVAILABLE) return;
+    throw new LeaseError(
+      'store.unavailable',
+      'Another transaction keeps the table of leases locked: nothing can be granted until it ends.',
+      { cause, details: { reason: 'table_locked' } },
+    );
+  }
 }

@@ -56,6 +56,20 @@ describe('grant', () => {
     expect(new Set(grants.map((grant) => grant.leaseId)).size).toBe(4);
   });
 
+  test('C4 the holder of a name in a namespace holds nothing below that namespace', async () => {
+    const kernel = await openKernel();
+    await granted(kernel, { namespace: 'a', name: 'b' });
+
+    for (const [namespace, name] of [
+      ['a.b', 'b'],
+      ['a.b', 'c'],
+      ['', 'a'],
+    ] as const) {
+      const outcome = await kernel.leases.grant(aRequest({ namespace, name, holder: 'bob' }));
+      expect(outcome.outcome).toBe('granted');
+    }
+  });
+
   test('C9 I1 exactly one of 64 simultaneous requests is granted, and all are told the same holder', async () => {
     const kernel = await openKernel();
 

@@ -8,7 +8,14 @@ import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { readLeases, type Sql } from '../../postgres/sql.ts';
-import { assertNoHoldOff, guardNow, readClock, limitLockWait } from '../sql/guard.ts';
+import {
+  assertNoHoldOff,
+  assertTableIsOpen,
+  guardNow,
+  limitLockWait,
+  LOCK_NOT_AVAILABLE,
+  readClock,
+} from '../sql/guard.ts';
 import {
   grantedOutcome,
   isOverstayed,
@@ -27,7 +34,6 @@ import { pause, timed } from '../../postgres/statements/timed.ts';
 /** How often a grant is tried when its row was locked, or was free by the time it was read. */
 const GRANT_TRIES_MAX = 3;
 const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
-const LOCK_NOT_AVAILABLE = '55P03';
 const READS_PER_STATEMENT_MAX = 200;
 const READ_QUEUE_MAX = 50_000;
 
@@ -77,11 +83,8 @@ async function decide(
   try {
     granted = await timed(store, 'grant', () => statement(requests));
   } catch (error) {
-    const [only, ...others] = requests;
-    // An open transaction is inserting its row: the slow lane can wait for that.
-    if (only !== undefined && others.length === 0 && sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
-      return decided.set(only.leaseId, () => askAlone(only));
-    }
+    const only = await aloneLockedOut(store, requests, error);
+    if (only !== undefined) return decided.set(only.leaseId, () => askAlone(only));
     if (databaseFailureOf(error) !== 'lost') throw error;
     return findLostGrants(store, requests, error);
   }
@@ -106,6 +109,21 @@ async function decide(
     decided.set(request.leaseId, () => observed(store, request, outcome));
   }
   return decided;
+}
+
+/**
+ * The only request of a statement that has waited too long for a lock: an open transaction is inserting
+ * its row, and the slow lane can wait for that.
+ * @throws {LeaseError} `store.unavailable` when it is the table that is locked.
+ */
+async function aloneLockedOut(
+  store: KernelStore,
+  [first, ...others]: readonly GrantRequest[],
+  error: unknown,
+): Promise<GrantRequest | undefined> {
+  if (sqlStateOf(error) !== LOCK_NOT_AVAILABLE) return undefined;
+  await assertTableIsOpen(store, error);
+  return others.length === 0 ? first : undefined;
 }
 
 /** Why each was refused. An error here fails these alone: their neighbours have been granted. */

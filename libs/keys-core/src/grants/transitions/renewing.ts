@@ -1,7 +1,8 @@
 import type { RefusalReason, RenewOutcome } from '../../kernel/lease/outcomes.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
-import { databaseFailureOf } from '../../postgres/errors/database-errors.ts';
+import { databaseFailureOf, sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
+import { assertTableIsOpen, LOCK_NOT_AVAILABLE } from '../sql/guard.ts';
 import { readEndedGrants } from '../sql/parts/ended-grants.ts';
 import { renew } from '../sql/renewals/renew.ts';
 import type { RenewRequest } from '../sql/renewals/renewal-rows.ts';
@@ -76,7 +77,12 @@ async function addOthers(
 
 /** The answers of the full statement; a request without an answer met a locked row. */
 async function renewOnce(store: KernelStore, face: Face, requests: readonly RenewRequest[]) {
-  const renewed = await timed(store, 'renew', () => renew(store.renewals, face, requests));
+  const renewed = await timed(store, 'renew', () => renew(store.renewals, face, requests)).catch(
+    async (error: unknown) => {
+      if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) await assertTableIsOpen(store, error);
+      throw error;
+    },
+  );
   const { outcomes: answers, place } = renewed;
   if (place !== undefined) store.witness.saw({ place });
   const missing = requests.filter((request) => !answers.has(request.leaseId));

@@ -13,6 +13,8 @@ export const AUDIT_ACTIONS = [
   'reservations.move',
   'reservations.cancelMove',
   'holdOff.end',
+  'datacenters.giveUp',
+  'datacenters.takeBack',
   'drones.drain',
   'drones.undrain',
   'drones.markLost',

@@ -9,6 +9,10 @@ export const COMMAND_ERROR_CODES = {
     text: 'The command line, or a value in the environment, is wrong.',
     doc: 'Nothing was sent. The message names what is wrong; `--help` shows what the command accepts.',
   },
+  'cli.unconfirmed': {
+    text: 'The command needs a confirmation.',
+    doc: 'Nothing was sent. The message has what can go wrong and until when. Add `--yes` if you are certain.',
+  },
   'cli.unreachable': {
     exitCode: 3,
     text: 'No controller answers.',

@@ -51,6 +51,27 @@ export const RESERVATION_CODES = {
     text: 'This datacenter is not the home of the key.',
     doc: 'A caller, or another datacenter, uses a home of the key that the reservation store does not confirm. See the runbook.',
   },
+  'reservation.datacenter_given_up': {
+    http: 409,
+    text: 'The datacenter was given up.',
+    doc: 'Somebody has declared it lost, and its keys get homes elsewhere. It does not start any more, and no key is reserved there. `details` says who did it, when and why. See the runbook.',
+  },
+  'reservation.datacenter_reachable': {
+    http: 409,
+    text: 'The datacenter answers: it is not lost.',
+    doc: 'Only a datacenter that never comes back can be given up. Move its keys instead.',
+  },
+  'reservation.give_up_early': {
+    http: 409,
+    retryable: true,
+    text: 'The keys of the datacenter cannot be given other homes yet.',
+    doc: 'Something there may still act on them, for `details.remainingMs` at most; null when that cannot be known. Wait, or be certain that its machines are off, and abandon what may run there.',
+  },
+  'reservation.not_given_up': {
+    http: 404,
+    text: 'The datacenter was not given up.',
+    doc: 'There is nothing to take back.',
+  },
   'peer.refused': {
     http: 503,
     retryable: true,

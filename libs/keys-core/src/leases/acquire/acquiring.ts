@@ -86,7 +86,9 @@ class Acquiring {
         return this.#answerAgain(call, request, undefined);
       case 'held':
       case 'queued':
-        return input.waitMs > 0 ? this.#wait(call) : this.#refuse(call, outcome);
+        return input.waitMs > 0
+          ? this.#wait(call, { first: outcome })
+          : this.#refuse(call, outcome);
     }
   }
 
@@ -127,7 +129,11 @@ class Acquiring {
     }
   }
 
-  async #wait(call: Call, isReplay = false): Promise<AcquireAnswer> {
+  /** `first`: why it was refused before its wait, which is the answer if nothing newer is known. */
+  async #wait(
+    call: Call,
+    { isReplay, first }: { isReplay?: true; first?: Refused } = {},
+  ): Promise<AcquireAnswer> {
     const { store, room, leases, face } = this.#deps;
     const { input, life, startedAtMs } = call;
     // A request without an idempotency key gets one: its place in line is found by it.
@@ -140,6 +146,7 @@ class Acquiring {
       outcome = await room.wait({
         request,
         isReplay,
+        startedAtMs,
         giveUpAtMs: startedAtMs + input.waitMs,
         life,
         attempt: async (turn) => {
@@ -147,7 +154,7 @@ class Acquiring {
           if (granted.outcome === 'granted') await this.#assertHeard(life, request);
           return granted;
         },
-        answerOf: (refused) => heldAnswer(face, refused, elapsedMs()),
+        answerOf: (refused) => heldAnswer(face, refused ?? first, elapsedMs()),
       });
     } catch (error) {
       store.observer.waited(face, elapsedMs(), 'gave_up');
@@ -209,7 +216,12 @@ class Acquiring {
     }
     // The request waits in line, or did when its controller died: the caller takes its place.
     if (call.input.waitMs > 0 && joinedAsOf === undefined) {
-      return this.#wait({ ...call, request: { ...request, leaseId: record.leaseId } }, true);
+      return this.#wait(
+        { ...call, request: { ...request, leaseId: record.leaseId } },
+        {
+          isReplay: true,
+        },
+      );
     }
     throw new LeaseError('grant.contended');
   }

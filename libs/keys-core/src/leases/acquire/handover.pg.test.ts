@@ -3,8 +3,10 @@ import { quickestMs, waitUntil } from '@leasehold/testing';
 import { SILENT_OBSERVER, type StoreObserver } from '../../postgres/observer.ts';
 import { eventsOf, TRUSTING_WATCH } from '../../testing/kernel-fixture.ts';
 import {
+  aCaller,
   acquired,
   inLine,
+  lineOf,
   openLeases,
   released,
   type Leases,
@@ -14,6 +16,8 @@ import type { StoreOptions } from '../../postgres/open-store.ts';
 
 /** How often a waiter looks that receives no notification. */
 const LOOK_EVERY_MS = 400;
+/** For how long a waiter counts after its caller last answered. */
+const DEAD_MS_MAX = 500;
 
 /** Two controllers whose time stands still except for what the test lets pass. */
 async function twoInStillTime(
@@ -74,6 +78,28 @@ describe('a handover', () => {
     expect(tookMs).toBeLessThan(50);
   });
 
+  test('I10 a waiter that died delays the one behind it by half a second at most', async () => {
+    const { time, one, two } = await twoInStillTime();
+    const held = await acquired(one);
+    const dead = aCaller();
+    await inLine(one, 'dead', {}, dead);
+    const { answer } = await inLine(two, 'living');
+    let outcome: string | undefined;
+    void answer.then((known) => (outcome = known.outcome));
+    dead.fallSilent();
+
+    await released(one, held);
+    // What lives is prolonged in every part of it, at both controllers.
+    for (let passedMs = 0; passedMs < DEAD_MS_MAX; passedMs += 100) {
+      expect(await lineOf(two)).toContain('living');
+      await time.pass(100);
+      await prolonged(two, 'living');
+    }
+
+    await waitUntil(() => outcome, { timeoutMs: 20_000, what: 'the grant of the living' });
+    expect(outcome).toBe('granted');
+  });
+
   test('I5 I10 what its holder lets expire goes to the first in line within a second, and not before the expiry', async () => {
     const on = await openLeases();
     const names = ['a', 'b', 'c'];
@@ -95,6 +121,19 @@ describe('a handover', () => {
     expect(kinds).toEqual(['granted', 'expired', 'taken_over']);
   });
 });
+
+/** Resolves when a ticket lasts for half a second from now on, or has become a grant. */
+function prolonged({ store }: Leases, waiter: string): Promise<unknown> {
+  return waitUntil(
+    async () => {
+      const [row] = await store.general.$queryRaw<{ leftMs: number }[]>`
+        select date_part('epoch', valid_until - clock_timestamp()) * 1000 as "leftMs"
+        from lease_waiter where waiter = ${waiter}`;
+      return row === undefined || row.leftMs > DEAD_MS_MAX - 50;
+    },
+    { timeoutMs: 20_000, what: 'a ticket to be prolonged' },
+  );
+}
 
 /** When each lease was granted and when it expires, by the clock of the database. */
 function rowsOf({ store }: Leases): Promise<{ grantedAt: number; expiresAt: number }[]> {

@@ -129,10 +129,12 @@ describe('the line under faults', () => {
       ...own,
       idempotencyKey: randomUUID(),
     };
-    const giveUpAtMs = store.clock.nowMs() + 1_000;
+    const startedAtMs = store.clock.nowMs();
+    const giveUpAtMs = startedAtMs + 1_000;
 
     const waiting = room.wait({
       request,
+      startedAtMs,
       giveUpAtMs,
       life: ALIVE,
       attempt: async (turn) => {

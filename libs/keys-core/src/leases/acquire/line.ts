@@ -17,6 +17,8 @@ const OTHERS_LOOK_MS = 100;
 const FAILED_LOOK_MS = 100;
 /** How soon to look again at an expired lease whose row fenced work keeps locked. */
 const FENCED_LOOK_MS = 100;
+/** For how long a caller whose time is over waits for a look that began since its call. */
+const LAST_LOOK_MS_MAX = 1_000;
 /** The look at the holder's expiry comes a little late rather than a little early. */
 const AFTER_EXPIRY_MS = 5;
 
@@ -41,6 +43,8 @@ export interface Waiter {
   readonly request: GrantRequest & { readonly idempotencyKey: string };
   readonly ticket: Ticket;
   readonly life: CallerLife;
+  /** When its call arrived: what was so before is no answer to it. */
+  readonly startedAtMs: number;
   readonly giveUpAtMs: number;
   /** Asks for the grant, from its place in line. */
   readonly attempt: (request: GrantRequest) => Promise<GrantOutcome>;
@@ -50,17 +54,24 @@ export interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
+/** A refusal, which was true at some moment after it was asked for. */
+interface Met {
+  readonly refused: Refused;
+  readonly askedAtMs: number;
+}
+
 export class Line {
   readonly #nowMs: () => number;
   /** By the number of their tickets. */
   readonly #waiters: Waiter[] = [];
-  #isLooking = false;
+  /** When the look began that is under way. */
+  #lookingSinceMs: number | undefined;
   #isLookWanted = false;
   #nextLookAtMs: number;
   /** The waiter whose grant is under way: it does not give up before the outcome is known. */
   #attempting: Waiter | undefined;
-  /** The latest refusal of the first waiter. */
-  lastRefusal: Refused | undefined;
+  /** The latest refusal of the first waiter: what stands in its way stands in the way of all. */
+  #met: Met | undefined;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -81,6 +92,26 @@ export class Line {
 
   isAttempting(waiter: Waiter): boolean {
     return this.#attempting === waiter;
+  }
+
+  /**
+   * Why a waiter was refused, by a look that began since its call; undefined before the first such look. One look
+   * answers all whose calls came before it.
+   */
+  refusalOf({ startedAtMs }: Waiter): Refused | undefined {
+    return this.#met !== undefined && this.#met.askedAtMs >= startedAtMs
+      ? this.#met.refused
+      : undefined;
+  }
+
+  /** Whether a waiter whose time is over may leave: it knows why, or has waited for a last look. */
+  mayGiveUp(waiter: Waiter, nowMs: number): boolean {
+    return this.refusalOf(waiter) !== undefined || nowMs >= waiter.giveUpAtMs + LAST_LOOK_MS_MAX;
+  }
+
+  /** Looks for a waiter whose time is over, unless a look that will do is under way. */
+  lookLast({ startedAtMs }: Waiter): void {
+    if (this.#lookingSinceMs === undefined || this.#lookingSinceMs < startedAtMs) this.look();
   }
 
   remove(waiter: Waiter): void {
@@ -106,7 +137,7 @@ export class Line {
 
   /** Looks whether it is the turn of the first waiter here. Calls during a look cause one more look. */
   look(): void {
-    if (this.#isLooking) this.#isLookWanted = true;
+    if (this.#lookingSinceMs !== undefined) this.#isLookWanted = true;
     else void this.#lookOnce();
   }
 
@@ -119,26 +150,30 @@ export class Line {
   }
 
   async #lookOnce(): Promise<void> {
-    this.#isLooking = true;
     for (;;) {
       this.#isLookWanted = false;
-      this.#nextLookAtMs = this.#nowMs() + LOOK_EVERY_MS;
-      // A caller that does not answer must not be granted anything; its ticket lapses, and the next is first.
       const nowMs = this.#nowMs();
-      const first = this.#waiters.find((one) => one.life.isAlive() && nowMs < one.giveUpAtMs);
+      this.#lookingSinceMs = nowMs;
+      this.#nextLookAtMs = nowMs + LOOK_EVERY_MS;
+      // A caller that does not answer must not be granted anything; its ticket lapses, and the next is first.
+      const first = this.#waiters.find((one) => one.life.isAlive() && this.#waits(one, nowMs));
       this.#attempting = first;
-      if (first !== undefined) await this.#turn(first);
+      if (first !== undefined) await this.#turn(first, nowMs);
       this.#attempting = undefined;
       if (!this.#hasMoreToLook()) break;
     }
-    this.#isLooking = false;
+    this.#lookingSinceMs = undefined;
+  }
+
+  #waits(waiter: Waiter, nowMs: number): boolean {
+    return nowMs < waiter.giveUpAtMs || !this.mayGiveUp(waiter, nowMs);
   }
 
   #hasMoreToLook(): boolean {
     return this.#isLookWanted && this.#waiters.length > 0;
   }
 
-  async #turn(first: Waiter): Promise<void> {
+  async #turn(first: Waiter, askedAtMs: number): Promise<void> {
     try {
       const outcome = await first.attempt({ ...first.request, isQueued: true });
       switch (outcome.outcome) {
@@ -151,10 +186,10 @@ export class Line {
           first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
           break;
         case 'held':
-          this.#meetHolder(first, outcome);
+          this.#meetHolder(first, { refused: outcome, askedAtMs });
           break;
         case 'queued':
-          this.lastRefusal = outcome;
+          this.#met = { refused: outcome, askedAtMs };
           // If the waiter ahead is dead, its ticket delays nobody for longer than this.
           this.#lookBy(this.#nowMs() + Math.max(0, outcome.head.lapsesInMs) + AFTER_EXPIRY_MS);
           break;
@@ -169,16 +204,16 @@ export class Line {
     }
   }
 
-  #meetHolder(first: Waiter, held: Extract<GrantOutcome, { outcome: 'held' }>): void {
-    const { by } = held;
+  #meetHolder(first: Waiter, met: Met & { readonly refused: { readonly outcome: 'held' } }): void {
+    const { by, doubtMs } = met.refused;
     if (by.leaseId === first.request.leaseId && by.holder === first.request.holder) {
       // A replay of this request was granted what its ticket stood for.
       this.remove(first);
       first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
       return;
     }
-    this.lastRefusal = held;
-    const leftMs = Math.max(by.expiresAt - by.asOf, held.doubtMs);
+    this.#met = met;
+    const leftMs = Math.max(by.expiresAt - by.asOf, doubtMs);
     // A lease that has expired and is still held is kept by fenced work: there is no hurry.
     this.#lookBy(this.#nowMs() + (leftMs > 0 ? leftMs + AFTER_EXPIRY_MS : FENCED_LOOK_MS));
   }

@@ -44,7 +44,10 @@ const JOINS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
 /** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
-export type Wait = Pick<Waiter, 'request' | 'life' | 'giveUpAtMs' | 'attempt' | 'answerOf'> & {
+export type Wait = Pick<
+  Waiter,
+  'request' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'attempt' | 'answerOf'
+> & {
   /** Whether the request was sent earlier and got its ticket's id then. */
   readonly isReplay?: boolean | undefined;
 };
@@ -212,7 +215,7 @@ class Room implements WaitingRoom {
     for (const { line } of this.#lines.values()) {
       for (const waiter of line.waiters) {
         if (nowMs >= waiter.giveUpAtMs && !line.isAttempting(waiter)) {
-          if (!this.#givingUp.has(waiter)) void this.#giveUp(line, waiter);
+          this.#end(line, waiter, nowMs);
         } else if (isProlonging && waiter.life.isAlive()) {
           live.set(waiter.ticket.ticketId, { line, waiter });
         }
@@ -245,11 +248,18 @@ class Room implements WaitingRoom {
     }
   }
 
+  /** Ends a wait whose time is over, once it is known who stands in its way. */
+  #end(line: Line, waiter: Waiter, nowMs: number): void {
+    if (this.#givingUp.has(waiter)) return;
+    if (line.mayGiveUp(waiter, nowMs)) void this.#giveUp(line, waiter);
+    else line.lookLast(waiter);
+  }
+
   /** Leaves the line, now or, while the database does not answer, at one of the next ticks. */
   async #giveUp(line: Line, waiter: Waiter): Promise<void> {
     this.#givingUp.add(waiter);
     const { request, ticket } = waiter;
-    const refused = line.lastRefusal;
+    const refused = line.refusalOf(waiter);
     // The recorded answer is also the one that is returned.
     const answer = waiter.answerOf(refused);
     try {

@@ -124,6 +124,7 @@ class AcquireCall<Tx> {
     try {
       const outcome = await this.#deps.room.wait({
         request: { ...request, idempotencyKey: store.ids.uuid() },
+        startedAtMs: this.#startedAtMs,
         giveUpAtMs: this.#startedAtMs + waitMs,
         life: { signal, isAlive: () => !signal.aborted },
         attempt: (turn) => this.#turn(turn),

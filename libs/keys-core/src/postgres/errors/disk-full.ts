@@ -12,21 +12,40 @@ const TEXT = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/u;
  * retried when there is space, and nothing else helps. Checks the causes of the error too.
  */
 export function isDiskFull(error: unknown): boolean {
-  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+  return causesOf(error).some((cause) => {
     const { code } = cause as { code?: unknown };
-    if (CODES.has(code) || sqlStateOf(cause) === DISK_FULL || TEXT.test(cause.message)) return true;
-  }
-  return false;
+    return CODES.has(code) || sqlStateOf(cause) === DISK_FULL || TEXT.test(cause.message);
+  });
 }
 
-/** How long to wait before the next check whether there is space. */
+/** SQLSTATE of a database that accepts no more connections. */
+const TOO_MANY_CONNECTIONS = '53300';
+/** What PgBouncer says then. */
+const NO_MORE_CONNECTIONS = /no more connections allowed/u;
+
+/** Whether something failed because others have all connections of the database. */
+export function isOutOfConnections(error: unknown): boolean {
+  return causesOf(error).some(
+    (cause) =>
+      sqlStateOf(cause) === TOO_MANY_CONNECTIONS || NO_MORE_CONNECTIONS.test(cause.message),
+  );
+}
+
+/** An error, and what caused it. */
+function causesOf(error: unknown): Error[] {
+  const causes: Error[] = [];
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) causes.push(cause);
+  return causes;
+}
+
+/** How long to wait before the next check whether there is space, or a connection. */
 const SPACE_RETRY_MS = 2_000;
 /** A full disk is reported at once, and then about once a minute. */
 const TRIES_PER_WORD = 30;
 
 /**
- * Retries `work` until no full disk prevents it: without a limit, because nothing but
- * space helps, and a process that gives up has to be restarted when there is some. A database
+ * Retries `work` until neither a full disk nor a lack of connections prevents it: without a limit, because
+ * nothing else helps, and a process that gives up has to be restarted when there is some. A database
  * whose disk is full may end and come back: after a full disk, it is waited for as well.
  * @param waiting `pause` rejects to end the wait; `onFull` reports why it takes so long.
  * @throws what `work` throws for other reasons, and what `pause` rejects with.
@@ -42,7 +61,8 @@ export async function onceThereIsSpace<Result>(
     try {
       return await work();
     } catch (error) {
-      if (!isDiskFull(error) && (tries === 0 || !isAway(error))) throw error;
+      const isFull = isDiskFull(error) || isOutOfConnections(error);
+      if (!isFull && (tries === 0 || !isAway(error))) throw error;
       if (tries % TRIES_PER_WORD === 0) waiting.onFull(error);
     }
     await waiting.pause(SPACE_RETRY_MS);

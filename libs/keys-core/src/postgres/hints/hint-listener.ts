@@ -1,6 +1,6 @@
 /**
- * Receives the hints of other controllers. LISTEN needs a session of its own, so a transaction-level
- * pooler in between costs the speed of hints, and nothing else.
+ * Receives the hints of other controllers. LISTEN needs a session of its own, so behind a pooler in
+ * transaction mode there is no listener: that costs the speed of hints, and nothing else.
  */
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import pg from 'pg';

@@ -7,6 +7,7 @@
  * would choose for a table that was empty when it planned.
  */
 import { createHash } from 'node:crypto';
+import { connectionOf } from '@leasehold/service-kit/database-url';
 
 /** What a pool is opened with besides its timeouts. */
 export interface PreparedOptions {
@@ -36,8 +37,7 @@ export const UNPREPARED: PreparedOptions = { settings: [] };
  * them (PgBouncer does since 1.21); `?pgbouncer=true` in the URL, as with Prisma, turns them off.
  */
 export function preparedOptions(databaseUrl: string): PreparedOptions {
-  const [, query] = databaseUrl.split('?', 2);
-  if (new URLSearchParams(query).get('pgbouncer') === 'true') return UNPREPARED;
+  if (connectionOf(databaseUrl).isPooled) return UNPREPARED;
   const names = new Map<string, string>();
   return {
     settings: Object.entries({

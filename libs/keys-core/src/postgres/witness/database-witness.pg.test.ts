@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { startUrlProxy, waitUntil } from '@leasehold/testing';
 import { aRequest, granted, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { passingTime } from '../../testing/passing-time.ts';
+import { serviceLadder } from '../../kernel/lease/ladder.ts';
 import { beginEpoch, checkEpoch } from './epoch.ts';
 import type { StoreOptions } from '../open-store.ts';
 import type { StoreMemory } from './store-memory.ts';
@@ -132,6 +133,50 @@ describe('H-restore a database that has gone back behind what a process has seen
 
     expect(BigInt(known.fencingToken)).toBeGreaterThan(BigInt(largest));
     expect(BigInt(unknown.fencingToken)).toBeGreaterThan(BigInt(largest));
+  });
+
+  test.each(['controller', 'client'] as const)(
+    'C17 gives larger tokens after a failover that a %s has seen the tokens of, although its clock is behind them',
+    async (seer) => {
+      const kernel = await open();
+      const ahead = BigInt(Date.now() + HOUR_MS);
+      await kernel.store.general.$executeRaw`update lease_token_floor set floor = ${ahead}`;
+      const lost = await granted(kernel, { name: 'k' });
+      const stamp = await stampOf(kernel);
+      // What the standby that takes over does not have.
+      await kernel.store.general.$executeRaw`delete from lease`;
+      await kernel.store.general.$executeRaw`update lease_token_floor set floor = 0`;
+      await kernel.store.general.$executeRaw`update database_epoch set timeline = timeline - 1`;
+      if (seer === 'client') await kernel.store.close();
+      const next = seer === 'client' ? await open({ databaseUrl: kernel.databaseUrl }) : kernel;
+
+      await next.store.witness.look();
+      if (seer === 'client') await next.store.witness.consider(stamp);
+      await next.store.general.$executeRaw`update database_epoch set hold_off_until = null`;
+      const [again, other] = [await granted(next, { name: 'k' }), await granted(next)];
+
+      expect(next.notices).toMatchObject([{ kind: 'held_off', cause: 'timeline' }]);
+      expect(BigInt(again.fencingToken)).toBeGreaterThan(BigInt(lost.fencingToken));
+      expect(BigInt(other.fencingToken)).toBeGreaterThan(BigInt(lost.fencingToken));
+    },
+  );
+
+  test('F20b is held off for the longest TTL that any process knows, whichever of them sees the failover first', async () => {
+    const one = await open();
+    await granted(one);
+    const two = await open({ databaseUrl: one.databaseUrl });
+    await granted(two, { name: 'long', ladder: serviceLadder(2 * HOUR_MS) });
+    await one.store.general.$executeRaw`
+      update database_epoch set timeline = timeline - 1, longest_ttl_ms = 60000`;
+
+    await one.store.witness.look();
+    const before = await checkEpoch(one.store.general, 0);
+    await two.store.witness.look();
+    const after = await checkEpoch(one.store.general, 0);
+
+    expect(before.holdOffMs).toBeLessThanOrEqual(60_000);
+    expect(after.holdOffMs).toBeGreaterThan(2 * HOUR_MS - 10_000);
+    expect(after.epoch).toBe(before.epoch);
   });
 
   test('is held off by a process that kept running when another database is in its place', async () => {

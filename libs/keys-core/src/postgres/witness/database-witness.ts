@@ -10,7 +10,7 @@
  * process remembers is also sent, signed, to drones and clients, which send it back: they are the
  * witnesses when a controller has lost its memory. See ADR 18.
  */
-import type { HoldOffCause } from './epoch.ts';
+import type { HoldOffCause } from '../../kernel/hold-off.ts';
 import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
 import { isBehindMark } from './beat.ts';
 import { OwnWitness, type OwnWitnessOptions } from './own-witness.ts';
@@ -31,6 +31,8 @@ const OTHERS_MAX = 10_000;
 export interface DatabaseWitness {
   /** How far the database was seen; available after {@link ready}. */
   readonly mark: WitnessMark;
+  /** The largest fencing token that this process has given or was told of. */
+  readonly fencingToken: string;
   /** Checks the database unless it was checked a moment ago. Called before anything is granted. */
   ready(): Promise<void>;
   /** Checks the database now. Calls at the same time share one check. */
@@ -71,6 +73,10 @@ class Witness implements DatabaseWitness {
 
   get mark(): WitnessMark {
     return this.#own.present.mark;
+  }
+
+  get fencingToken(): string {
+    return this.#own.row?.fencingToken ?? '0';
   }
 
   async ready(): Promise<void> {
@@ -129,6 +135,10 @@ class Witness implements DatabaseWitness {
       await this.#own.beginEpoch(cause, epoch.token, stamp.epoch);
     } else if (stamp.epochToken === epoch.token && stamp.witnessId !== mark.witnessId) {
       await this.#compare(stamp, cause);
+    } else if (stamp.epochToken !== epoch.token) {
+      // Of a former epoch: what it shows beside its token is known to be lost.
+      const { fencingToken } = stamp;
+      await this.#judging.share(`exceed ${fencingToken}`, () => this.#own.exceed(fencingToken));
     }
   }
 

@@ -1,18 +1,5 @@
-import { noteLongestTtl } from '../clock/longest-ttl.ts';
+import type { HoldOffCause } from '../../kernel/hold-off.ts';
 import { onlyRow, type Sql } from '../sql.ts';
-
-/** What showed that the database has changed. */
-export type HoldOffCause =
-  /** The system identifier: a dump was restored into another cluster. */
-  | 'system_identifier'
-  /** The timeline: a standby was promoted, or a backup was recovered to a moment. */
-  | 'timeline'
-  /** A process that went on running, or was started again, had seen more in it. */
-  | 'controller'
-  /** A drone or a client brought back what it had been told. */
-  | 'holder'
-  /** Another database is where the process had one. */
-  | 'replaced';
 
 /** The current epoch of the database. */
 export interface EpochCheck {
@@ -45,7 +32,7 @@ export interface EpochCheck {
  * the change, and the others see that it was noted.
  */
 export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Promise<EpochCheck> {
-  await noteLongestTtl(sql, longestTtlMs);
+  await noteKnownTtl(sql, longestTtlMs);
   const rows = await sql.$queryRaw<EpochRow[]>`
     with here as materialized (
       select
@@ -67,6 +54,7 @@ export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Pr
         timeline = excluded.timeline,
         token = gen_random_uuid(),
         longest_ttl_ms = greatest(e.longest_ttl_ms, excluded.longest_ttl_ms),
+        hold_off_since = clock_timestamp(),
         hold_off_until = clock_timestamp()
           + greatest(e.longest_ttl_ms, excluded.longest_ttl_ms) * interval '1 millisecond',
         hold_off_cause = case
@@ -97,6 +85,33 @@ export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Pr
     return checkEpoch(sql, longestTtlMs);
   }
   return { ...here, token, secret };
+}
+
+/**
+ * Notes a TTL that this process knows from before. A process notes a TTL in the database before it knows it
+ * itself, so a database that has only shorter ones has lost it. If another process, which did not know
+ * it, has begun a hold-off, that hold-off lasts longer.
+ */
+async function noteKnownTtl(sql: Sql<'renewals'>, ttlMs: number): Promise<void> {
+  await sql.$queryRaw`
+    update database_epoch e
+    set longest_ttl_ms = ${ttlMs}::int,
+        hold_off_until = case
+          when e.hold_off_until > clock_timestamp()
+          then greatest(e.hold_off_until, clock_timestamp() + ${ttlMs}::int * interval '1 millisecond')
+          else e.hold_off_until
+        end
+    where e.longest_ttl_ms < ${ttlMs}::int
+    returning e.epoch`;
+}
+
+/** From now on every grant has a larger fencing token than this one. */
+export async function raiseTokenFloor(sql: Sql<'renewals'>, fencingToken: string): Promise<void> {
+  await sql.$queryRaw`
+    update lease_token_floor t
+    set floor = ${fencingToken}::bigint
+    where t.floor < ${fencingToken}::bigint
+    returning t.floor`;
 }
 
 /** An epoch as one statement shows it: without a row when another process has just inserted it. */
@@ -132,6 +147,7 @@ export async function beginEpoch(sql: Sql<'renewals'>, loss: Loss): Promise<bool
           ),
           token = gen_random_uuid(),
           longest_ttl_ms = greatest(e.longest_ttl_ms, ${loss.longestTtlMs}::int),
+          hold_off_since = clock_timestamp(),
           hold_off_until = clock_timestamp()
             + greatest(e.longest_ttl_ms, ${loss.longestTtlMs}::int) * interval '1 millisecond',
           hold_off_cause = ${loss.cause}
@@ -149,6 +165,8 @@ export async function beginEpoch(sql: Sql<'renewals'>, loss: Loss): Promise<bool
 
 /** A hold-off in progress. */
 export interface HoldOff {
+  /** Since when, in epoch milliseconds of the database; null when an earlier version began it. */
+  readonly since: number | null;
   /** Until when, in epoch milliseconds of the database. */
   readonly until: number;
   readonly remainingMs: number;
@@ -161,7 +179,8 @@ export interface HoldOff {
 /** The hold-off in progress; null when grants are made. */
 export async function readHoldOff(sql: Sql<'general' | 'guests'>): Promise<HoldOff | null> {
   const rows = await sql.$queryRaw<HoldOff[]>`
-    select extract(epoch from e.hold_off_until)::float8 * 1000 as until,
+    select extract(epoch from e.hold_off_since)::float8 * 1000 as since,
+      extract(epoch from e.hold_off_until)::float8 * 1000 as until,
       extract(epoch from e.hold_off_until - clock_timestamp())::float8 * 1000 as "remainingMs",
       e.hold_off_cause as cause, e.epoch
     from database_epoch e
@@ -169,11 +188,18 @@ export async function readHoldOff(sql: Sql<'general' | 'guests'>): Promise<HoldO
   return rows[0] ?? null;
 }
 
-/** Ends a hold-off before its time. @returns the one that it ended; null when none existed. */
-export async function endHoldOff(sql: Sql<'general'>): Promise<HoldOff | null> {
+/**
+ * Ends a hold-off before its time, if it is the one that began with this epoch.
+ * @param epoch undefined for whichever there is.
+ * @returns the one that it ended; null when none was there to end.
+ */
+export async function endHoldOff(
+  sql: Sql<'general'>,
+  epoch: number | undefined,
+): Promise<HoldOff | null> {
   const rows = await sql.$queryRaw<HoldOff[]>`
     with held as materialized (
-      select e.hold_off_until, e.hold_off_cause, e.epoch, clock_timestamp() as as_of
+      select e.hold_off_since, e.hold_off_until, e.hold_off_cause, e.epoch, clock_timestamp() as as_of
       from database_epoch e
       for update of e
     ),
@@ -181,10 +207,11 @@ export async function endHoldOff(sql: Sql<'general'>): Promise<HoldOff | null> {
       update database_epoch e
       set hold_off_until = null
       from held h
-      where h.hold_off_until > h.as_of
+      where h.hold_off_until > h.as_of and h.epoch = coalesce(${epoch ?? null}::int, h.epoch)
       returning e.epoch
     )
-    select extract(epoch from h.hold_off_until)::float8 * 1000 as until,
+    select extract(epoch from h.hold_off_since)::float8 * 1000 as since,
+      extract(epoch from h.hold_off_until)::float8 * 1000 as until,
       extract(epoch from h.hold_off_until - h.as_of)::float8 * 1000 as "remainingMs",
       h.hold_off_cause as cause, h.epoch
     from held h

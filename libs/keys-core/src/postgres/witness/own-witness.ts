@@ -1,8 +1,10 @@
 /** This process's own row in the database: advanced about once a second, and remembered. */
 import type { Clock, IdSource } from '../../kernel/clock.ts';
 import { invariant } from '../../kernel/errors/index.ts';
+import type { HoldOffCause } from '../../kernel/hold-off.ts';
+import { compareFencingTokens } from '../../kernel/lease/fencing-token.ts';
 import type { ClockWatch } from '../clock/clock-watch.ts';
-import { beginEpoch, checkEpoch, type EpochCheck, type HoldOffCause } from './epoch.ts';
+import { beginEpoch, checkEpoch, raiseTokenFloor, type EpochCheck } from './epoch.ts';
 import type { LongestTtl } from '../clock/longest-ttl.ts';
 import type { Sql } from '../sql.ts';
 import { beat, insertWitness, type BeatAnswer } from './beat.ts';
@@ -39,9 +41,14 @@ export interface OwnRow {
   lookedAtMs: number;
 }
 
+/** Less than every fencing token. */
+const NO_TOKEN = '0';
+
 export class OwnWitness {
   readonly #options: OwnWitnessOptions;
   #row: OwnRow | undefined;
+  /** Every grant of the present epoch has a larger token than this one. */
+  #tokenFloor = NO_TOKEN;
 
   constructor(options: OwnWitnessOptions) {
     this.#options = options;
@@ -79,7 +86,7 @@ export class OwnWitness {
    */
   async beginEpoch(cause: HoldOffCause, epochToken: string, knownEpoch: number): Promise<void> {
     const { sql, longestTtl, onNotice } = this.#options;
-    const fencingToken = this.#row?.fencingToken ?? '0';
+    const fencingToken = this.#row?.fencingToken ?? NO_TOKEN;
     const longestTtlMs = longestTtl.ms;
     const loss = { cause, epochToken, knownEpoch, longestTtlMs, fencingToken };
     if (await beginEpoch(sql, loss)) {
@@ -88,9 +95,20 @@ export class OwnWitness {
     await this.#begin();
   }
 
+  /** Makes every later grant exceed a token that was given before the present epoch began. */
+  async exceed(fencingToken: string): Promise<void> {
+    if (compareFencingTokens(fencingToken, this.#tokenFloor) <= 0) return;
+    await raiseTokenFloor(this.#options.sql, fencingToken);
+    this.#tokenFloor = laterToken(this.#tokenFloor, fencingToken);
+  }
+
   /** Begins a row in the present epoch. Notices what the database shows by itself. */
   async #begin(): Promise<void> {
     const { sql, clock, ids, clockWatch, longestTtl, onNotice } = this.#options;
+    const fencingToken = this.#row?.fencingToken ?? NO_TOKEN;
+    this.#tokenFloor = NO_TOKEN;
+    // First: a database that failed over may lack the newest grants, and its clock may be behind them.
+    await this.exceed(fencingToken);
     const epoch = await checkEpoch(sql, longestTtl.ms);
     if (epoch.isNew) {
       const { cause, holdOffMs } = epoch;
@@ -106,7 +124,7 @@ export class OwnWitness {
       mark: { witnessId, beat: 1, at: place.asOf, run: place.run, position: place.position },
       epoch,
       triedBeat: 1,
-      fencingToken: this.#row?.fencingToken ?? '0',
+      fencingToken,
       isDurable: place.isDurable,
       lookedAtMs,
     };

@@ -1,5 +1,6 @@
 /** What a process knows about the database, and keeps outside of it. */
 import type { Clock, IdSource } from '../../kernel/clock.ts';
+import type { ClockJumpNotes } from '../clock/clock-jumps.ts';
 import { createClockWatch, type ClockWatch, type WatchMemory } from '../clock/clock-watch.ts';
 import type { KernelStore } from '../kernel-store.ts';
 import { createLongestTtl } from '../clock/longest-ttl.ts';
@@ -39,14 +40,24 @@ interface MemoryDeps {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly onJump: (jumpMs: number) => void;
+  /** Writes down the jumps that were met; without it nobody can see them later. */
+  readonly jumpNotes?: ClockJumpNotes | undefined;
   readonly onError: (error: unknown) => void;
 }
 
 export function openMemory(
   { remembered, keep, clockWatch: givenWatch, onWitness }: MemoryOptions,
-  { sql, clock, ids, onJump, onError }: MemoryDeps,
+  { sql, clock, ids, onJump, jumpNotes, onError }: MemoryDeps,
 ): Pick<KernelStore, 'clockWatch' | 'longestTtl' | 'witness'> {
-  const clockWatch = givenWatch ?? createClockWatch({ remembered: remembered?.watch, onJump });
+  const clockWatch =
+    givenWatch ??
+    createClockWatch({
+      remembered: remembered?.watch,
+      onJump(jumpMs) {
+        onJump(jumpMs);
+        jumpNotes?.add(jumpMs);
+      },
+    });
   const memory = (longestTtlMs: number): StoreMemory => ({
     longestTtlMs,
     stamp: witness.stamp() ?? remembered?.stamp,
@@ -64,6 +75,7 @@ export function openMemory(
     onLook: () => {
       // Not awaited: the next one follows within seconds.
       keep?.(memory(longestTtl.ms)).catch(onError);
+      jumpNotes?.flush().catch(onError);
     },
   });
   return { clockWatch, longestTtl, witness };

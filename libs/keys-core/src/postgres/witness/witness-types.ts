@@ -10,14 +10,29 @@ export interface WitnessService {
 }
 
 /** New grants are not made for a while: the database was restored or failed over. */
-export interface HoldOffView extends Omit<HoldOff, 'until'> {
+export interface HoldOffView extends Omit<HoldOff, 'since' | 'until'> {
+  /** ISO-8601; null when an earlier version began it. */
+  readonly since: string | null;
   /** ISO-8601. */
   readonly until: string;
+}
+
+export interface EndHoldOffInput {
+  readonly reason: string;
+  /** The epoch of the hold-off that the caller has seen: another one goes on. Any by default. */
+  readonly epoch?: number | undefined;
+}
+
+export interface EndedHoldOff {
+  /** Null when nothing was held off, or by another hold-off. */
+  readonly ended: HoldOffView | null;
+  /** What holds grants off now; null while they are made. */
+  readonly remaining: HoldOffView | null;
 }
 
 export interface HoldOffService {
   /** Null while grants are made. */
   get(): Promise<HoldOffView | null>;
-  /** Ends it before its time. `ended` is null when none existed. */
-  end(input: { readonly reason: string }, actor: Actor): Promise<{ ended: HoldOffView | null }>;
+  /** Ends it before its time. */
+  end(input: EndHoldOffInput, actor: Actor): Promise<EndedHoldOff>;
 }

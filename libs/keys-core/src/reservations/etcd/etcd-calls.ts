@@ -11,6 +11,7 @@ import { Etcd3, type IRangeRequest, type IRangeResponse, type IResponseHeader } 
 import type { ITxnRequest, ITxnResponse } from 'etcd3';
 import type { Clock } from '../../kernel/clock.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
+import { createEtcdHistory } from './etcd-history.ts';
 
 /** How to reach etcd. Nothing of it is ever part of an error. */
 export interface EtcdOptions {
@@ -38,6 +39,10 @@ export interface EtcdCalls {
   readonly range: (request: IRangeRequest) => Promise<IRangeResponse>;
   /** Only for what may be carried out twice: when an answer is lost it is sent again. */
   readonly txn: (request: ITxnRequest) => Promise<ITxnResponse>;
+  /** A lease of etcd, which ends after this many seconds at the earliest. @returns its id. */
+  readonly grantLease: (seconds: number) => Promise<string>;
+  /** How long a lease takes still, in milliseconds; 0 when it has ended. */
+  readonly leaseMs: (id: string) => Promise<number>;
   /** From now on an answer of any other etcd is not accepted. */
   readonly expectCluster: (clusterId: string) => void;
   close(): void;
@@ -59,43 +64,28 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
   const nearby = createOrder(clients, clock);
   const anywhere = createOrder(clients, clock);
   let expected: string | undefined;
-  const history = createHistory();
+  const history = createEtcdHistory();
 
-  async function inTurn<T extends { header: IResponseHeader }>(
-    order: Order,
-    totalMs: number,
-    call: (client: Etcd3, options: { deadline: number }) => Promise<T>,
-  ): Promise<T> {
-    const tried = order.best().slice(0, ATTEMPTS_MAX);
-    let cause: unknown;
-    for (const client of tried) {
-      try {
-        const answer = await call(client, deadlineIn(totalMs / tried.length));
-        assertCluster(answer.header, expected);
-        order.answered(client);
-        return answer;
-      } catch (error) {
-        order.failed(client);
-        cause = error;
-      }
-    }
-    throw new LeaseError('reservation.store_unreachable', undefined, { cause });
-  }
+  const inTurn = <T extends Answer>(order: Order, totalMs: number, call: Call<T>): Promise<T> =>
+    askInTurn(order, totalMs, async (client, within) => {
+      const answer = await call(client, within);
+      assertCluster(answer.header, expected);
+      return answer;
+    });
 
-  async function linearizable<T extends { header: IResponseHeader }>(
-    call: (client: Etcd3, options: { deadline: number }) => Promise<T>,
-    hasWritten: (answer: T) => boolean = () => false,
+  async function linearizable<T extends Answer>(
+    call: Call<T>,
+    judge: (answer: T, knownRevision: bigint) => void,
   ): Promise<T> {
     const knownRevision = history.revision();
     try {
       const answer = await inTurn(anywhere, LINEARIZABLE_MS, call);
-      history.assertContinued(answer.header, knownRevision, hasWritten(answer));
+      judge(answer, knownRevision);
       onAsked?.(undefined);
       return answer;
     } catch (cause) {
       onAsked?.(cause);
-      if (cause instanceof LeaseError) throw cause;
-      throw new LeaseError('reservation.store_unreachable', undefined, { cause });
+      throw unreachable(cause);
     }
   }
 
@@ -104,12 +94,36 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
       inTurn(nearby, NEARBY_MS, (client, within) =>
         client.kv.range({ ...request, serializable: true }, within),
       ),
-    range: (request) => linearizable((client, within) => client.kv.range(request, within)),
-    txn: (request) =>
+    range: (request) =>
       linearizable(
-        (client, within) => client.kv.txn(request, within),
-        ({ succeeded }) => succeeded,
+        (client, within) => client.kv.range(request, within),
+        ({ header }, known) => {
+          history.assertContinued(header, known, false);
+        },
       ),
+    txn(request) {
+      const write = history.proven(request);
+      return linearizable(
+        (client, within) => client.kv.txn(write.request, within),
+        (answer, known) => {
+          history.assertContinued(answer.header, known, answer.succeeded);
+          write.assertProven(answer);
+        },
+      );
+    },
+    // The member that answers may not have seen the newest write: its revision shows nothing here.
+    async grantLease(seconds) {
+      const { ID } = await inTurn(anywhere, LINEARIZABLE_MS, (client, within) =>
+        client.leaseClient.leaseGrant({ TTL: seconds }, within),
+      );
+      return ID;
+    },
+    async leaseMs(id) {
+      const { TTL } = await inTurn(anywhere, LINEARIZABLE_MS, (client, within) =>
+        client.leaseClient.leaseTimeToLive({ ID: id }, within),
+      );
+      return Math.max(0, Number(TTL)) * 1_000;
+    },
     expectCluster(clusterId) {
       expected = clusterId;
     },
@@ -117,6 +131,34 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
       for (const client of clients) client.close();
     },
   };
+}
+
+interface Answer {
+  readonly header: IResponseHeader;
+}
+
+type Call<T> = (client: Etcd3, options: { deadline: number }) => Promise<T>;
+
+/** Asks one member after the other until one answers. */
+async function askInTurn<T>(order: Order, totalMs: number, call: Call<T>): Promise<T> {
+  const tried = order.best().slice(0, ATTEMPTS_MAX);
+  let cause: unknown;
+  for (const client of tried) {
+    try {
+      const answer = await call(client, deadlineIn(totalMs / tried.length));
+      order.answered(client);
+      return answer;
+    } catch (error) {
+      order.failed(client);
+      cause = error;
+    }
+  }
+  throw unreachable(cause);
+}
+
+function unreachable(cause: unknown): LeaseError {
+  if (cause instanceof LeaseError) return cause;
+  return new LeaseError('reservation.store_unreachable', undefined, { cause });
 }
 
 function clientOf(endpoint: string, { user, password, ca, cert, key }: EtcdOptions): Etcd3 {
@@ -175,24 +217,4 @@ function createOrder(clients: readonly Etcd3[], clock: Clock) {
 function assertCluster(header: IResponseHeader, expected: string | undefined): void {
   if (expected === undefined || header.cluster_id === expected) return;
   throw new Error(`etcd is another cluster than before: ${header.cluster_id}, not ${expected}`);
-}
-
-/**
- * Detects that etcd was restored from a backup, which may keep the cluster's id: it is at a
- * revision that it had passed. Then nothing is believed any more: reservations may be lost, and the
- * next start publishes those of this datacenter again.
- */
-function createHistory() {
-  let newest = 0n;
-  let isBroken = false;
-  return {
-    revision: () => newest,
-    assertContinued(header: IResponseHeader, known: bigint, hasWritten: boolean): void {
-      const revision = BigInt(header.revision);
-      // An answer is not older than what was known when the call was sent; a write has a newer revision.
-      isBroken ||= hasWritten ? revision <= known : revision < known;
-      if (isBroken) throw new Error('etcd was restored from a backup: start this controller again');
-      if (revision > newest) newest = revision;
-    },
-  };
 }

@@ -8,12 +8,13 @@ import {
   type ReservationPointer,
 } from '../../kernel/resource/reservation.ts';
 
-const ROOT = '/leasehold/v1';
+export const ROOT = '/leasehold/v1';
 const RESERVATIONS = `${ROOT}/reservation/`;
 const POINTERS = `${ROOT}/pointer/`;
 const DATACENTERS = `${ROOT}/datacenter/`;
+const WITNESSES = `${ROOT}/witness/`;
 
-const TOKEN = /^\d{1,19}$/u;
+export const TOKEN = /^\d{1,19}$/u;
 const CLUSTER_ID = /^[0-9a-f-]{36}$/u;
 
 /** A kind of thing in etcd: where it is, and how it is written. */
@@ -58,7 +59,17 @@ export const DATACENTER_ROWS: EtcdRows<string, string> = {
   read: (text) => (CLUSTER_ID.test(text) ? text : foreign('name of a datacenter')),
 };
 
-function objectOf(text: string): Record<string, unknown> {
+/** The row of a process, by which it notices that etcd was put back to an earlier state. */
+export function witnessKeyOf(name: string): string {
+  return WITNESSES + name;
+}
+
+/** Whether a row stays, once it was written: nobody deletes it, and what replaces it is newer. */
+export function isLastingKey(key: string): boolean {
+  return [RESERVATIONS, POINTERS, WITNESSES].some((prefix) => key.startsWith(prefix));
+}
+
+export function objectOf(text: string): Record<string, unknown> {
   try {
     const parsed: unknown = JSON.parse(text);
     return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
@@ -67,6 +78,6 @@ function objectOf(text: string): Record<string, unknown> {
   }
 }
 
-function foreign(what: string): never {
+export function foreign(what: string): never {
   throw new LeaseError('internal.error', `etcd holds a ${what} that is not one of Leasehold's.`);
 }

@@ -184,6 +184,58 @@ describe('etcd under faults', () => {
     await expect(writer.read(key)).rejects.toMatchObject(unbelieved);
   });
 
+  test.each(['a reservation', 'a beat'] as const)(
+    'C40 nothing is written to an etcd that was restored to before %s of this process, so that nobody reads it there',
+    async (what) => {
+      const own = await startEtcd();
+      onTestFinished(() => own.stop());
+      const store = storeOf(own.endpoints);
+      await store.read(aKey());
+      const restore = await own.backUp();
+      if (what === 'a beat') await waitUntil(() => store.beat(what).then(() => true));
+      else await waitUntil(() => store.put(aKey(), anId()));
+      await restore();
+      const fresh = storeOf(own.endpoints);
+      // It is further than it was: its revision does not show that it was restored.
+      for (let times = 0; times < 5; times += 1) await waitUntil(() => fresh.put(aKey(), anId()));
+
+      const [key, { fromId, ...to }] = [aKey(), aPointer()];
+      const unbelieved = { code: 'reservation.store_unreachable' };
+      await expect(store.put(key, anId())).rejects.toMatchObject(unbelieved);
+      await expect(store.putPointer({ fromId, ...to })).rejects.toMatchObject(unbelieved);
+      await expect(store.read(key)).rejects.toMatchObject(unbelieved);
+
+      expect(await fresh.read(key)).toBeUndefined();
+      expect(await fresh.readPointer(fromId)).toBeUndefined();
+    },
+  );
+
+  test('C40 beats of many processes, and writes whose answer is lost, are taken for no restore', async () => {
+    const proxy = await startFaultProxy({
+      host: '127.0.0.1',
+      port: Number(new URL(etcd.endpoints[0] ?? '').port),
+    });
+    onTestFinished(() => proxy.close());
+    const stores = Array.from({ length: 3 }, () =>
+      storeOf([`http://127.0.0.1:${String(proxy.port)}`]),
+    );
+    await Promise.all(stores.map((store, index) => store.beat(`dc1/${String(index)}`)));
+
+    for (const direction of ['down', 'up'] as const) {
+      const lostBefore = proxy.lostBytesCount;
+      proxy.drop(direction);
+      const puts = stores.map((store) => store.put(aKey(), anId()).catch(() => undefined));
+      await waitUntil(() => proxy.lostBytesCount > lostBefore);
+      await Promise.all(puts);
+      proxy.heal();
+      const key = aKey();
+      await Promise.all(stores.map((store) => waitUntil(() => store.put(key, anId()))));
+    }
+
+    const ids = await Promise.all(stores.map((store) => store.read(aKey())));
+    expect(ids).toEqual([undefined, undefined, undefined]);
+  });
+
   test('what Leasehold did not write is not taken for a reservation', async () => {
     const raw = new Etcd3({ hosts: [...etcd.endpoints] });
     onTestFinished(() => {

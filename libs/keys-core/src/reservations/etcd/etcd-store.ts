@@ -2,7 +2,14 @@ import type { IKeyValue } from 'etcd3';
 import { invariant } from '../../kernel/errors/index.ts';
 import type { ReservationKey, ReservationPointer } from '../../kernel/resource/reservation.ts';
 import { createEtcdCalls, type EtcdCalls, type EtcdCallsOptions } from './etcd-calls.ts';
-import { DATACENTER_ROWS, POINTER_ROWS, RESERVATION_ROWS, type EtcdRows } from './etcd-rows.ts';
+import { createEtcdGivenUp, type EtcdGivenUp } from './etcd-given-up.ts';
+import {
+  DATACENTER_ROWS,
+  POINTER_ROWS,
+  RESERVATION_ROWS,
+  witnessKeyOf,
+  type EtcdRows,
+} from './etcd-rows.ts';
 import type { ReservationStore } from '../store/reservation-store.ts';
 
 /** The reservation store of several datacenters, and what a start needs of it besides. */
@@ -12,8 +19,15 @@ export interface EtcdReservationStore extends ReservationStore {
   clusterId(): Promise<string>;
   /** From now on answers of any other etcd are not believed: `reservation.store_unreachable`. */
   expectCluster(clusterId: string): void;
+  /**
+   * Writes a row of this process, under a name of its own, unless it has done so a moment ago. Nothing is
+   * written from here to an etcd that was put back to before that. Linearizable.
+   */
+  beat(name: string): Promise<void>;
   /** Registers a datacenter's name, unless it is registered. @returns the cluster that has it. */
   register(datacenter: string, clusterId: string): Promise<string>;
+  /** The datacenters that were given up. */
+  readonly givenUp: EtcdGivenUp;
   /** Every key that is reserved, in pages, with its first reservation. */
   reservations(): AsyncIterable<readonly { key: ReservationKey; reservationId: string }[]>;
   /** Every pointer, in pages. */
@@ -21,6 +35,8 @@ export interface EtcdReservationStore extends ReservationStore {
 }
 
 const PAGE_ROWS_MAX = 1_000;
+/** Each of them is a revision of etcd, which keeps it until it is compacted. */
+const BEAT_EVERY_MS = 15_000;
 
 /**
  * Reservations in etcd. Unlike Epoxy it has a leader: a fresh reservation costs every datacenter
@@ -36,10 +52,18 @@ const PAGE_ROWS_MAX = 1_000;
 export function createEtcdReservationStore(options: EtcdCallsOptions): EtcdReservationStore {
   const calls = createEtcdCalls(options);
 
+  const { clock } = options;
+  let beatAtMs = -Infinity;
+
   const { range } = calls;
   /** What the nearest member knows; if no member answers by itself, a linearizable read. */
   const nearby: EtcdCalls['range'] = (request) =>
     calls.rangeNearby(request).catch(() => range(request));
+
+  async function clusterId(): Promise<string> {
+    const { header } = await range({ key: Buffer.from(DATACENTER_ROWS.prefix), limit: 1 });
+    return header.cluster_id;
+  }
 
   return {
     kind: 'etcd',
@@ -55,10 +79,18 @@ export function createEtcdReservationStore(options: EtcdCallsOptions): EtcdReser
     putPointer: (pointer) => putAbsent(calls, POINTER_ROWS, pointer.fromId, pointer),
     readPointerNearby: (fromId) => readRow(nearby, POINTER_ROWS, fromId),
     readPointer: (fromId) => readRow(range, POINTER_ROWS, fromId),
-    async clusterId() {
-      const { header } = await range({ key: Buffer.from(DATACENTER_ROWS.prefix), limit: 1 });
-      return header.cluster_id;
+    clusterId,
+    async beat(name) {
+      const nowMs = clock.nowMs();
+      if (nowMs - beatAtMs < BEAT_EVERY_MS) {
+        await clusterId();
+        return;
+      }
+      const key = Buffer.from(witnessKeyOf(name));
+      await calls.txn({ success: [{ request_put: { key, value: Buffer.from(name) } }] });
+      beatAtMs = nowMs;
     },
+    givenUp: createEtcdGivenUp(calls),
     expectCluster: calls.expectCluster,
     register: (datacenter, clusterId) => putAbsent(calls, DATACENTER_ROWS, datacenter, clusterId),
     async *reservations() {

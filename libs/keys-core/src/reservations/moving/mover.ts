@@ -11,7 +11,7 @@
  * a move that was cut short is finished by the next connect, or when the same move is requested
  * again. One that the controllers carry out is finished by them (`pending-moves.ts`).
  */
-import type { HomesDeps } from '../resolving/homes.ts';
+import type { Homes, HomesDeps } from '../resolving/homes.ts';
 import { movedMeanwhile, conflict } from '../invalid.ts';
 import { keyTopic } from '../../kernel/resource/resource.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
@@ -26,12 +26,11 @@ import type { ReservationStatus } from '../sql/activate.ts';
 import { moveAway } from '../sql/move-away.ts';
 import type { Caller } from '../../kernel/face-types.ts';
 import { peerOf } from '../peers.ts';
-import type { ReservationStore } from '../store/reservation-store.ts';
 import type { Home, MoveInput, Moved, ReservationService } from '../reservation-types.ts';
 
-interface MoverDeps extends Omit<HomesDeps, 'store'> {
+interface MoverDeps extends Omit<HomesDeps, 'store' | 'givenUp'> {
   readonly store: Store;
-  readonly reservations: ReservationStore;
+  readonly homes: Pick<Homes, 'adopt'>;
 }
 
 type Moving = Pick<ReservationService, 'move' | 'moveHere'>;
@@ -75,6 +74,7 @@ class Mover implements Moving {
     for (;;) {
       const home = await resolver.resolve(input.key);
       if (home === undefined) throw new LeaseError('reservation.not_found');
+      if (await this.#deps.homes.adopt(home, input.key, input.toDatacenter)) continue;
       const status = await this.#statusAt(home, input, caller);
       if (status.standing === 'active') {
         return { home, isJustThere: home.chain.length > 1 && status.isJustActivated === true };

@@ -5,6 +5,9 @@ import {
   type ReservationKey,
 } from '../../kernel/resource/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
+import { adopt } from '../given-up/adopt.ts';
+import type { GivenUpDatacenters } from '../given-up/given-up-types.ts';
+import { givenUpError } from '../given-up/own-standing.ts';
 import type { LocalHome } from './local-home.ts';
 import { peerOf, type Peers } from '../peers.ts';
 import type {
@@ -16,23 +19,33 @@ import type {
 } from '../reservation-types.ts';
 import type { Resolver } from './resolver.ts';
 import type { ReservationStatus } from '../sql/activate.ts';
+import type { ReservationStore } from '../store/reservation-store.ts';
 
 export interface HomesDeps {
   readonly store: Pick<Store, 'datacenter' | 'ids'>;
   readonly resolver: Resolver;
   readonly local: LocalHome;
   readonly peers: Peers;
+  readonly reservations: ReservationStore;
+  readonly givenUp: GivenUpDatacenters;
 }
 
 /** Finds the homes of keys. */
 export interface Homes {
   /** The status of a reservation, as its own datacenter reports it; here it is not activated. */
   statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
-  /** @throws {LeaseError} `reservation.unknown_datacenter`. */
+  /** @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.datacenter_given_up`. */
   assertKnown(datacenter: string): void;
   /** @throws {LeaseError} `reservation.conflict` for a reservation of another datacenter. */
   assertHere(reservationId: string): void;
   reserve(key: ReservationKey, wanted: FreshKey): Promise<Reserved>;
+  /**
+   * Gives a key whose datacenter was given up another home, which the resolver then knows.
+   * @returns false when its datacenter was not, or its keys wait still.
+   */
+  adopt(home: Home, key: ReservationKey, toDatacenter: string): Promise<boolean>;
+  /** Whether nobody lives there any more, and never will. */
+  isGivenUp(datacenter: string): boolean;
   /** The home, followed as far as the datacenters themselves know. */
   fresh(key: ReservationKey): Promise<Home | undefined>;
   detail(key: ReservationKey): Promise<ReservationDetail | null>;
@@ -51,19 +64,49 @@ class KnownHomes implements Homes {
 
   async statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus> {
     const datacenter = datacenterOf(reservationId);
+    // Nobody there can tell that the key has another home by now: the store can.
+    if (this.isGivenUp(datacenter)) {
+      const pointer = await this.#deps.reservations.readPointer(reservationId);
+      return pointer === undefined ? { standing: 'pending' } : { standing: 'moved', pointer };
+    }
     return datacenter === this.#deps.store.datacenter
       ? this.#deps.local.look(reservationId, key)
       : peerOf(this.#deps.peers, datacenter).reservationStatus(reservationId, key);
   }
 
   assertKnown(datacenter: string): void {
-    const { store, peers } = this.#deps;
+    const { store, peers, givenUp } = this.#deps;
+    const lost = givenUp.find(datacenter);
+    if (lost !== undefined) throw givenUpError(lost);
     if (datacenter === store.datacenter || peers.get(datacenter) !== undefined) return;
     throw new LeaseError(
       'reservation.unknown_datacenter',
       `There is no datacenter "${datacenter}".`,
       { details: { datacenter, known: [store.datacenter, ...peers.names] } },
     );
+  }
+
+  isGivenUp(datacenter: string): boolean {
+    return this.#deps.givenUp.find(datacenter)?.opened != null;
+  }
+
+  async adopt(home: Home, key: ReservationKey, toDatacenter: string): Promise<boolean> {
+    const { store, resolver, reservations, givenUp, peers } = this.#deps;
+    const opened = givenUp.find(home.datacenter)?.opened ?? null;
+    if (opened === null) return false;
+    this.assertKnown(toDatacenter);
+    // The pointer is final: a key must not get a home where nobody can be asked.
+    peers.get(toDatacenter)?.assertReachable();
+    await adopt(
+      {
+        store: reservations,
+        statusThere: (id, of) => this.statusAt(id, of),
+        ...{ resolver, ids: store.ids },
+      },
+      home,
+      { key, toDatacenter, opened },
+    );
+    return true;
   }
 
   assertHere(reservationId: string): void {
@@ -124,10 +167,16 @@ class KnownHomes implements Homes {
     const links = await Promise.all(
       home.chain.map(async (reservationId, index): Promise<ChainLink> => {
         const datacenter = datacenterOf(reservationId);
+        const lost = this.#deps.givenUp.find(datacenter)?.opened ?? null;
         const status = await this.statusAt(reservationId, key).catch(() => undefined);
         const left = status?.standing === 'moved' ? (status.left ?? null) : null;
         // A reservation with a successor was left, whether or not its datacenter can confirm it now.
         const isLast = index === home.chain.length - 1;
+        if (lost !== null) {
+          const { at, by, reason } = lost;
+          const state = isLast ? 'given_up' : 'moved';
+          return { reservationId, datacenter, state, left: isLast ? null : { at, by, reason } };
+        }
         const state = isLast ? (status?.standing ?? 'unreachable') : 'moved';
         return { reservationId, datacenter, state, left };
       }),

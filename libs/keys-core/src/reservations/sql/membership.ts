@@ -99,10 +99,10 @@ export interface HomeRow {
   readonly reservationId: string;
 }
 
-/** The next first reservations of this datacenter. Index: the primary keys. */
+/** The next first reservations of these datacenters. Index: the primary keys. */
 export function firstReservationsAfter(
   sql: Sql<'reads'>,
-  datacenter: string,
+  datacenters: readonly string[],
   page: { readonly afterKey: string; readonly limit: number },
 ): Promise<HomeRow[]> {
   const { afterKey, limit } = page;
@@ -110,7 +110,7 @@ export function firstReservationsAfter(
   return sql.$queryRaw<HomeRow[]>`
     (
       select key, reservation_id as "reservationId" from reservation_home
-      where key > ${afterKey} ${C} and starts_with(reservation_id, ${`${datacenter}.`} ${C})
+      where key > ${afterKey} ${C} and split_part(reservation_id, '.', 1) = any (${datacenters}::text[])
       order by key
       limit ${limit}
     )
@@ -158,16 +158,16 @@ export function newestPointers(
     limit ${limit}`;
 }
 
-/** The next pointers that leave this datacenter. Index: the primary key. */
+/** The next pointers that leave these datacenters. Index: the primary key. */
 export function pointersAfter(
   sql: Sql<'reads'>,
-  datacenter: string,
+  datacenters: readonly string[],
   page: { readonly afterId: string; readonly limit: number },
 ): Promise<ReservationPointer[]> {
   return sql.$queryRaw<ReservationPointer[]>`
     select from_id as "fromId", to_id as "toId", token_floor::text as "tokenFloor"
     from reservation_pointer
-    where from_id > ${page.afterId} ${C} and starts_with(from_id, ${`${datacenter}.`} ${C})
+    where from_id > ${page.afterId} ${C} and split_part(from_id, '.', 1) = any (${datacenters}::text[])
     order by from_id
     limit ${page.limit}`;
 }

@@ -4,7 +4,8 @@ import type { TestimonyLine } from '../../../stage/testimony.ts';
 import { cancelled, event, fault, found, hold, RESOURCE, revoked } from './fixture.ts';
 
 describe('the judge of a fenced sink', () => {
-  const write = { entry: '2:x', token: '2', outcome: 'accepted' } as const;
+  const times = { begunAtMs: 10, knownAtMs: 20 };
+  const write = { entry: '2:x', token: '2', outcome: 'accepted', ...times } as const;
 
   test('I3 finds a smaller token that was accepted later', () => {
     expect(found({ sink: ['1:a', '3:b', '2:c'] })).toEqual(['I3']);
@@ -37,19 +38,25 @@ describe('the judge of signals', () => {
 describe('the judge of the queue', () => {
   const ticket = (id: number, seenAtMs: number): TicketSeen => {
     const place = { resource: RESOURCE, id, ticketId: `ticket-${String(id)}` };
-    return { ...place, seenAtMs, validUntilMs: seenAtMs + 500 };
+    return { ...place, seenAtMs, seenByMs: seenAtMs + 20, validUntilMs: seenAtMs + 900 };
   };
 
   test('I9 finds a grant over an earlier ticket that was valid all the time', () => {
-    const events = [event('granted', '1', 200)];
-    const tickets = [ticket(1, 100), ticket(1, 300)];
+    const events = [event('granted', '1', 600)];
+    const tickets = [ticket(1, 100), ticket(1, 700)];
 
     expect(found({ events, tickets })).toEqual(['I9']);
     expect(found({ events, tickets: tickets.slice(0, 1) })).toEqual([]);
-    const own = event('granted', '1', 200, { leaseId: 'ticket-1' });
+    const own = event('granted', '1', 600, { leaseId: 'ticket-1' });
     expect(found({ events: [own], tickets })).toEqual([]);
     const lapsed = { ...ticket(1, 100), validUntilMs: 150 };
-    expect(found({ events, tickets: [lapsed, ticket(1, 300)] })).toEqual([]);
+    expect(found({ events, tickets: [lapsed, ticket(1, 700)] })).toEqual([]);
+    const faults = [fault(200, 7_000, { name: 'F7b' })];
+    expect(found({ events, tickets, faults })).toEqual([]);
+    const again = { ...ticket(3, 650), ticketId: 'ticket-0' };
+    const first = { ...ticket(0, 100), ticketId: 'ticket-0' };
+    const turn = event('granted', '1', 600, { leaseId: 'ticket-0' });
+    expect(found({ events: [turn], tickets: [...tickets, first, again] })).toEqual([]);
   });
 
   test('I9 finds a request that was granted after it was given up, and one that was left granted', () => {
@@ -106,10 +113,12 @@ describe('the judge of backends', () => {
   };
 
   test('I1 finds two backends that lived at once, unless the older one has just been woken', () => {
-    const testimony = [line('a', '1', 10), line('b', '2', 20), line('a', '1', 300)];
+    const testimony = [line('a', '1', 10), line('b', '2', 2_000), line('a', '1', 2_900)];
+    const faults = [fault(15, 2_910, { name: 'F8' })];
 
     expect(found({ testimony })).toEqual(['I1']);
-    expect(found({ testimony, faults: [fault(15, 200, { name: 'F8' })] })).toEqual([]);
+    expect(found({ testimony, faults })).toEqual([]);
+    expect(found({ testimony: [...testimony, line('a', '1', 2_100)], faults })).toEqual(['I1']);
   });
 
   test('I16 finds a backend that is called alive without a grant', () => {
@@ -125,6 +134,8 @@ describe('the judge of recoveries', () => {
     const slow = fault(1_000, 2_000, { recoveredAtMs: 9_000 });
 
     expect(found({ faults: [slow] })).toEqual(['recovery']);
+    const starved = [{ fromMs: 2_000, untilMs: 6_000, waitedMs: 3_000 }];
+    expect(found({ faults: [slow], starved })).toEqual([]);
     expect(found({ faults: [slow, fault(3_000, 5_000, { recoveredAtMs: 6_000 })] })).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@ import type {
   History,
   Hold,
   Operation,
+  Renew,
   Violation,
 } from '../../history.ts';
 import { check } from '../check.ts';
@@ -14,6 +15,7 @@ export const RESOURCE = 'lease ns/a';
 export const EMPTY: History = {
   beganAtMs: 0,
   endedAtMs: 100_000,
+  lost: [],
   events: [],
   operations: [],
   holds: [],
@@ -28,6 +30,7 @@ export const EMPTY: History = {
   homes: [],
   testimony: [],
   faults: [],
+  starved: [],
 };
 
 /** An event whose id is its time: those of a test are in order. */
@@ -59,13 +62,13 @@ export function acquired(token: string, [from, until]: Times, loseAtMs = until +
   };
 }
 
-export function refused(by: string, [from, until]: Times): Acquire {
+export function refused(by: string, [from, until]: Times, waitMs = 0): Acquire {
   const holder = `refused-${String(from)}`;
   const answer = { outcome: 'held', by: `holder-${by}` } as const;
-  return { ...called('acquire', from, until), kind: 'acquire', holder, waitMs: 0, answer };
+  return { ...called('acquire', from, until), kind: 'acquire', holder, waitMs, answer };
 }
 
-export function renewed(token: string, [from, until]: Times, loseAtMs = until + 1_000): Operation {
+export function renewed(token: string, [from, until]: Times, loseAtMs = until + 1_000): Renew {
   const answer = { outcome: 'renewed', loseAtMs } as const;
   return {
     ...called('renew', from, until),
@@ -74,6 +77,10 @@ export function renewed(token: string, [from, until]: Times, loseAtMs = until + 
     token,
     answer,
   };
+}
+
+export function notRenewed(token: string, times: Times): Renew {
+  return { ...renewed(token, times), answer: { outcome: 'refused', reason: 'not_found' } };
 }
 
 export function released(token: string, [from, until]: Times, report = 'released'): Operation {

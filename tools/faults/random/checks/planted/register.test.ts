@@ -23,6 +23,13 @@ describe('the judge of what clients observed', () => {
     ]);
   });
 
+  test('linear finds a refusal after a wait that names whose release was acknowledged before it began', () => {
+    const waited = (from: number) => refused('1', [from, from + 500], 500);
+
+    expect(found({ events: FIRST, operations: [...HELD, waited(100)] })).toEqual([]);
+    expect(found({ events: FIRST, operations: [...HELD, waited(140)] })).toEqual(['linear']);
+  });
+
   test('linear finds a release that reports an end before there was one', () => {
     const early = released('1', [60, 70], 'expired');
 
@@ -50,6 +57,33 @@ describe('the judge of what clients observed', () => {
     const again = { ...first, id: 'again', calledAtMs: 300, repliedAtMs: 310 };
 
     expect(found({ events: FIRST, operations: [...HELD, first, again] })).toEqual([]);
+  });
+
+  test('what was granted to a caller that fell silent may be given back, unless the caller was told', () => {
+    const events = [
+      event('granted', '1', 10),
+      event('failed', '1', 100),
+      event('granted', '2', 120),
+      event('released', '2', 200),
+    ];
+    const promises = [{ leaseId: 'lease-1', seenAtMs: 20, expiresAtMs: 1_000 }];
+    const next = [acquired('2', [110, 130]), released('2', [190, 210])];
+
+    expect(found({ events, promises, operations: next })).toEqual([]);
+    expect(found({ events, promises, operations: [acquired('1', [5, 12]), ...next] })).toEqual([
+      'linear',
+    ]);
+  });
+
+  test('a repeated request that is told of a grant of before its call is promised nothing', () => {
+    const events = [event('granted', '1', 10), event('expired', '1', 400)];
+    const told = acquired('1', [5, 12], 390);
+    const late = { ...acquired('1', [500, 510], 500), id: 'late' };
+    const after = { ...released('1', [450, 460], 'expired'), id: 'after' };
+
+    expect(found({ events, operations: [told, after, late] })).toEqual([]);
+    const wrong = { ...late, answer: { ...told.answer, loseAtMs: 900 } } as typeof told;
+    expect(found({ events, operations: [told, after, wrong] })).toContain('linear');
   });
 
   test('a grant may end by its expiry, a cancel, or a step of the database clock, and not before', () => {

@@ -61,6 +61,7 @@ export async function runUpdater(parts: WorkerParts): Promise<void> {
   async function updateOnce(count: number): Promise<void> {
     await using lease = await updating.acquire(KEY, { signal });
     const entry = `${lease.fencingToken}:${settings.name}:${String(count)}`;
+    const begunAtMs = machineMs();
     const work = random.chance(0.5)
       ? core.fencedTransaction(lease, (tx) =>
           change((text, values) => tx.query<{ entries: string[] }>(text, values), entry),
@@ -70,8 +71,9 @@ export async function runUpdater(parts: WorkerParts): Promise<void> {
       (): SinkWrite['outcome'] => 'accepted',
       (error: unknown) => (REFUSALS.has(codeOf(error)) ? 'refused' : 'unknown'),
     );
-    const write = { entry, token: lease.fencingToken, outcome };
-    diary.write({ line: 'write', write, atMs: machineMs() });
+    const knownAtMs = machineMs();
+    const write = { entry, token: lease.fencingToken, outcome, begunAtMs, knownAtMs };
+    diary.write({ line: 'write', write, atMs: knownAtMs });
   }
 
   for (let count = 0; !signal.aborted; count += 1) {

@@ -15,7 +15,7 @@ export interface ObservedMove {
     | readonly {
         readonly reservationId: string;
         readonly datacenter: string;
-        readonly state: 'active' | 'moved' | 'pending' | 'unreachable';
+        readonly state: 'active' | 'moved' | 'pending' | 'unreachable' | 'given_up';
       }[]
     | undefined;
   /** The request; null once it is over: then the chain shows the result. */

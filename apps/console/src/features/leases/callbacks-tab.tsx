@@ -1,0 +1,75 @@
+import type { FailingCallback } from '@leasehold/keys-core/leases';
+import { Code } from '@mantine/core';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link } from '~/ui/link.tsx';
+import { FilterRow } from '~/ui/page/page-header.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { RelativeTime, Under } from '~/ui/text/text.tsx';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
+import { count, fullName } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { usePage } from '~/lib/search/use-page.ts';
+import { routes } from '~/lib/routes.ts';
+import classes from './leases.module.css';
+
+/** A try that fails makes no event. */
+const EVERY_MS = 2_000;
+
+/** What services should have done after a lease expired, and could not: each callback that fails, and why. */
+export function CallbacksTab() {
+  const { page, state } = usePage();
+  const filter = useDatacenterFilter();
+  const input = { ...page, ...filter.input };
+  const read = useLiveQuery('leases', 'failingCallbacks', input, { everyMs: EVERY_MS });
+  return (
+    <>
+      {filter.isSeveral ? (
+        <FilterRow>
+          <DatacenterMenu filter={filter} />
+        </FilterRow>
+      ) : null}
+      <DataTable
+        label="failing callbacks"
+        columns={withDatacenter(COLUMNS, filter.isSeveral)}
+        read={read}
+        rowId={({ datacenter, leaseId }) => `${datacenter} ${leaseId}`}
+        state={state}
+        identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
+        empty={
+          <EmptyState title="No callback fails">
+            After a lease has expired, <Code>reapStaleLeases</Code> of its service repairs what its
+            holder had begun. A callback that throws is listed here until it succeeds.
+          </EmptyState>
+        }
+      />
+    </>
+  );
+}
+
+const COLUMNS: Column<FailingCallback>[] = [
+  column('Lease', {}, (one) => (
+    <>
+      <Link href={routes.lease(one)} title={fullName(one)}>
+        <bdi>{fullName(one)}</bdi>
+      </Link>
+      <Under upTo="md">
+        <bdi>{one.service ?? 'no service has declared it'}</bdi>
+      </Under>
+    </>
+  )),
+  column('Service', { from: 'md' }, (one) => (
+    <bdi title={one.service ?? ''}>{one.service ?? '–'}</bdi>
+  )),
+  column('Tries', { align: 'end' }, (one) => (
+    <span className={classes['waiting']}>{count(one.tries)}</span>
+  )),
+  column('Last error', { isFilling: true }, (one) => (
+    <bdi title={one.lastError}>{one.lastError || '–'}</bdi>
+  )),
+  column('Next try', { from: 'sm' }, (one) => <RelativeTime at={one.nextTryAt} />),
+  column('Expired', { from: 'lg' }, (one) => <RelativeTime at={one.expiredAt} />),
+  column('Given up', { from: 'lg' }, (one) => <RelativeTime at={one.droppedAt} />),
+];

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { createEtcdReservationStore, type Peers } from '@leasehold/keys-core/reservations';
+import { startEtcd, type TestEtcd } from '@leasehold/testing';
+import { expect, onTestFinished, test } from 'vitest';
+import { newDatabase, openDatabase, startReservations } from './reservations-for-test.ts';
+
+const ACTOR = { actor: 'alice', role: 'admin', source: null } as const;
+const NOBODY: Peers = { names: [], get: () => undefined };
+/** Long enough for a start that etcd does not answer, and so short that a test can wait for its end. */
+const START_ALONE_MS = 8_000;
+
+async function anEtcd(): Promise<TestEtcd> {
+  const etcd = await startEtcd();
+  onTestFinished(() => etcd.stop());
+  return etcd;
+}
+
+test('an etcd that was lost and created again is told which datacenters were given up, and where their keys live', async () => {
+  const { endpoints } = await anEtcd();
+  const store = await openDatabase('dc1', await newDatabase());
+  const lost = await openDatabase('dc3', await newDatabase());
+  const before = await startReservations({ store, datacenter: 'dc1', endpoints });
+  // Of a version that makes nothing known of itself.
+  const raw = createEtcdReservationStore({ endpoints, clock: store.clock });
+  onTestFinished(() => raw.close());
+  await raw.register('dc3', randomUUID());
+  const pointer = { fromId: `dc3.${randomUUID()}`, toId: `dc1.${randomUUID()}`, tokenFloor: '17' };
+  const service = before.giveUpOf(NOBODY);
+  const input = { datacenter: 'dc3', reason: 'it burnt down', abandon: false };
+
+  const declared = await service.giveUp(input, ACTOR);
+  const early = await service.giveUp(input, ACTOR).catch((error: unknown) => error);
+  const opened = await service.giveUp({ ...input, abandon: true }, ACTOR);
+  await before.store.put(['game', 'demo'], pointer.fromId);
+  await before.store.putPointer(pointer);
+  const other = await anEtcd();
+  const after = await startReservations({
+    ...{ store, datacenter: 'dc1', endpoints: other.endpoints },
+  });
+  const late = startReservations({
+    ...{ store: lost, datacenter: 'dc3', endpoints: other.endpoints },
+  });
+
+  expect(declared).toMatchObject({ opened: null, remainingMs: null });
+  expect(early).toMatchObject({
+    code: 'reservation.give_up_early',
+    details: { remainingMs: null },
+  });
+  expect(opened.opened).toMatchObject({ isAbandoned: true, by: 'alice' });
+  expect(BigInt(opened.opened?.tokenFloor ?? 0)).toBeGreaterThan(BigInt(Date.now()));
+  await expect(late).rejects.toMatchObject({ code: 'reservation.datacenter_given_up' });
+  expect(await after.store.read(['game', 'demo'])).toBe(pointer.fromId);
+  expect(await after.store.readPointer(pointer.fromId)).toEqual(pointer);
+});
+
+test('a controller that was started without etcd ends when its datacenter may have been given up since', async () => {
+  const etcd = await anEtcd();
+  const { endpoints } = etcd;
+  const store = await openDatabase('dc1', await newDatabase());
+  const start = { store, datacenter: 'dc1', endpoints, startAloneMs: START_ALONE_MS };
+  const first = await startReservations(start);
+  await first.close();
+  await etcd.kill(0);
+  const startedAtMs = store.clock.nowMs();
+
+  const alone = await startReservations(start);
+
+  await expect(alone.failed).rejects.toThrow(/it may have been given up since/u);
+  expect(store.clock.nowMs() - startedAtMs).toBeLessThan(2 * START_ALONE_MS);
+  await expect(startReservations(start)).rejects.toThrow(/it may have been given up since/u);
+});

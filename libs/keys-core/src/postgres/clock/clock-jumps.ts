@@ -1,0 +1,112 @@
+/** Steps of the database's clock, written down so that every controller can show them. */
+import { removeOld, type RetentionPass } from '../retention-pass.ts';
+import { fragment, isoOf, type Sql } from '../sql.ts';
+
+/** A step of the database's clock. Instants are ISO-8601, by the clock after the step. */
+export interface ClockJumpView {
+  /** When it was met. */
+  readonly at: string;
+  /** How far the clock stepped, in milliseconds; negative when it stepped back. */
+  readonly jumpMs: number;
+  /** Until when the expiry of a grant from before the step may not be believed. */
+  readonly unsureUntil: string;
+  /** The time until then; 0 when every expiry is believed again. */
+  readonly remainingMs: number;
+}
+
+/** For how long a step is shown, in hours: a day and a night on call. */
+const SHOWN_HOURS = 24;
+const KEPT_DAYS = 30;
+/** Two processes that differ by less have met the same step. */
+const SAME_JUMP_MS = 1_000;
+const SAME_WITHIN_S = 10;
+
+/**
+ * Writes down a step that this process has met a moment ago. Grants from before it are doubted for their own
+ * TTL (see `clock-watch.ts`), so all are believed after the longest of those that are not surely over.
+ *
+ * - **Index**: none. A step is rare, and the table of grants is read once.
+ */
+export async function noteClockJump(sql: Sql<'general'>, jumpMs: number): Promise<void> {
+  await sql.$queryRaw`
+    insert into clock_jump (at, jump_ms, unsure_until)
+    select c.at, ${Math.round(jumpMs)}::bigint, c.at + coalesce((
+      select max(l.ttl_ms) from lease l
+      where l.end_reason is null or l.end_reason = 'expired' or l.stops_by is not null
+    ), 0) * interval '1 millisecond'
+    from (select clock_timestamp() as at) c
+    returning 1 as noted`;
+}
+
+/** The latest step, unless it is long ago; null without one. */
+export async function readClockJump(sql: Sql<'general' | 'guests'>): Promise<ClockJumpView | null> {
+  const [row] = await sql.$queryRaw<
+    { at: number; jumpMs: number; unsureUntil: number; remainingMs: number }[]
+  >`
+    with newest as (
+      select j.at, j.jump_ms from clock_jump j order by j.id desc limit 1
+    ),
+    met as (
+      select n.at, n.jump_ms, max(j.unsure_until) as unsure_until
+      from newest n
+      join clock_jump j on abs(j.jump_ms - n.jump_ms) <= ${SAME_JUMP_MS}::int
+        and abs(extract(epoch from j.at - n.at)) <= ${SAME_WITHIN_S}::int
+      group by n.at, n.jump_ms
+    )
+    select extract(epoch from m.at)::float8 * 1000 as at, m.jump_ms::float8 as "jumpMs",
+      extract(epoch from m.unsure_until)::float8 * 1000 as "unsureUntil",
+      greatest(0, extract(epoch from m.unsure_until - clock_timestamp()))::float8 * 1000 as "remainingMs"
+    from met m
+    where clock_timestamp() < greatest(m.at + ${SHOWN_HOURS}::int * interval '1 hour', m.unsure_until)`;
+  if (row === undefined) return null;
+  const { at, jumpMs, unsureUntil, remainingMs } = row;
+  return {
+    at: isoOf(at),
+    jumpMs,
+    unsureUntil: isoOf(unsureUntil),
+    remainingMs: Math.ceil(remainingMs),
+  };
+}
+
+/** Removes what nobody looks at any more. */
+export async function removeOldClockJumps(sql: Sql<'general'>, pass: RetentionPass): Promise<void> {
+  await removeOld(sql, pass, 'clock jumps', {
+    old: fragment`
+      select j.id from clock_jump j
+      where j.at < clock_timestamp() - ${KEPT_DAYS}::int * interval '1 day'`,
+    deletes: fragment`gone as (delete from clock_jump j using old where j.id = old.id returning j.id)`,
+  });
+}
+
+/** Notes steps: those that could not be written are tried again. */
+export interface ClockJumpNotes {
+  /** Remembers a step. It is written by the next {@link flush}. */
+  add(jumpMs: number): void;
+  flush(): Promise<void>;
+}
+
+export function createClockJumpNotes(sql: Sql<'general'>): ClockJumpNotes {
+  const waiting: number[] = [];
+  let flushing: Promise<void> | undefined;
+  const writeAll = async (): Promise<void> => {
+    for (let jumpMs = waiting[0]; jumpMs !== undefined; jumpMs = waiting[0]) {
+      await noteClockJump(sql, jumpMs);
+      waiting.shift();
+    }
+  };
+  return {
+    add(jumpMs) {
+      // A clock that steps all the time is not written down without end.
+      if (waiting.length < WAITING_MAX) waiting.push(jumpMs);
+    },
+    flush() {
+      flushing ??= writeAll().finally(() => {
+        flushing = undefined;
+      });
+      return flushing;
+    },
+  };
+}
+
+/** How many steps wait to be written while the database does not answer. */
+const WAITING_MAX = 100;
