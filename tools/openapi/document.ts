@@ -1,4 +1,4 @@
-/** The description of the API: see docs/api.md. */
+/** The description of the API: see docs/http-api.md. */
 import { ERROR_CODES } from '@leasehold/keys-core';
 import { readTypes } from './answer-types.ts';
 import { ERROR_EXAMPLE } from './examples.ts';

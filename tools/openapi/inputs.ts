@@ -12,7 +12,7 @@ export function inputSchemaOf(schema: z.ZodType): Schema {
     io: 'input',
     unrepresentable: 'any',
     override({ zodSchema, jsonSchema }) {
-      const item = zodSchema instanceof z.ZodType ? itemSchemas.get(zodSchema)?.item : undefined;
+      const item = itemSchemas.get(zodSchema);
       if (item !== undefined) Object.assign(jsonSchema, inputSchemaOf(item));
       // The expression that zod finds dates with has no place in a description.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern;

@@ -21,16 +21,8 @@ export const PROCEDURES = new Map(
   ).map(([path, { _def }]) => [path, _def]),
 );
 
-const ERRORS = { $ref: '#/components/responses/Error' };
-/** Any other status of the registry has the same body. */
-const RESPONSES_OF_ERRORS = {
-  400: ERRORS,
-  401: ERRORS,
-  403: ERRORS,
-  429: ERRORS,
-  503: ERRORS,
-  default: ERRORS,
-};
+/** Every error of the registry has this body, whatever its status is. */
+const ERRORS = { default: { $ref: '#/components/responses/Error' } };
 
 /** Calls with `Last-Event-ID`, as a browser sends it when it connects again. */
 const RESUMED = 'events.watch';
@@ -73,7 +65,9 @@ function operationOf(
     operationId: path,
     tags: [group],
     summary: summaryOf(path),
-    description: [comment, `Needs the role \`${role}\`.`].filter((text) => text !== '').join('\n\n'),
+    description: [comment, `Needs the role \`${role}\`.`]
+      .filter((text) => text !== '')
+      .join('\n\n'),
     security: securityOf(role),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(type === 'mutation' && schema !== undefined
@@ -81,7 +75,7 @@ function operationOf(
       : {}),
     responses: {
       200: type === 'subscription' ? streamOf(answer) : answerOf(answer, examples?.answer),
-      ...RESPONSES_OF_ERRORS,
+      ...ERRORS,
     },
   };
 }

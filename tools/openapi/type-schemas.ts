@@ -39,7 +39,10 @@ export class TypeSchemas {
       const component = { type, schema: {} };
       // Before its schema: a type may contain itself.
       this.#components.set(name, component);
-      component.schema = { ...this.#described(type.aliasSymbol ?? type.symbol), ...this.#written(type) };
+      component.schema = {
+        ...this.#described(type.aliasSymbol ?? type.symbol),
+        ...this.#written(type),
+      };
     }
     return { $ref: `#/components/schemas/${name}` };
   }

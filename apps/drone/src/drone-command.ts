@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { LeaseError } from '@leasehold/keys-core';
 import { createLogger, createShutdown, systemIds } from '@leasehold/service-kit';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
+import { startTracing } from '@leasehold/service-kit/start-tracing';
 import packageJson from '../package.json' with { type: 'json' };
 import { DroneAgent } from './agent/agent.ts';
 import { TrpcControllerLink } from './agent/controller-link/trpc-controller-link.ts';
@@ -39,6 +40,8 @@ export async function runDroneCommand({
     return EXIT.usage;
   }
   const log = createLogger({ name: 'agent', level: config.logLevel });
+  const { version } = packageJson;
+  const tracing = await startTracing({ name: 'leasehold-drone', version, environment, log });
   const ids = systemIds();
   const random = (): number => ids.random();
   const shutdown = createShutdown({ timeLimitMs: longestGraceMs(config) + STOP_ALLOWANCE_MS, log });
@@ -54,7 +57,7 @@ export async function runDroneCommand({
     clock,
     log,
     random,
-    version: packageJson.version,
+    version,
     link,
     entry: wardenCommand[1] ?? config.file,
     inheritedEnv: environment,
@@ -77,6 +80,8 @@ export async function runDroneCommand({
     log.fatal({ err: error }, 'the drone could not start');
     await link.close();
     return EXIT.failed;
+  } finally {
+    await tracing.stop();
   }
 }
 

@@ -41,7 +41,7 @@ export const namespaceSchema = checked(z.string(), namespaceProblem).meta({
 });
 
 /** What the items of a list look like that the list's own schema does not check: for descriptions. */
-export const itemSchemas = z.registry<{ readonly item: z.ZodType }>();
+export const itemSchemas = new WeakMap<object, z.ZodType>();
 
 /** A namespace as segments, which are joined. A segment may not contain the separator. */
 export const segmentsSchema = z

@@ -72,7 +72,9 @@ function itemsOf<Item extends z.ZodType>(
   item: Item,
   countMax: number,
 ): z.ZodArray<z.ZodType<z.input<Item>, z.input<Item>>> {
-  return z.array(z.custom<z.input<Item>>().register(itemSchemas, { item })).max(countMax);
+  const anything = z.custom<z.input<Item>>();
+  itemSchemas.set(anything, item);
+  return z.array(anything).max(countMax);
 }
 
 export const acquireManyInputSchema = z.strictObject({

@@ -1,8 +1,12 @@
-/** The description of the API, OpenAPI 3.1: see docs/api.md. */
+/** The description of the API, OpenAPI 3.1: see docs/http-api.md. */
 export { itemSchemas } from '../contract/common.ts';
 
-/** Loaded when it is asked for: most controllers are never asked. */
-export async function readOpenApi(): Promise<string> {
-  const { default: document } = await import('./openapi.json', { with: { type: 'json' } });
-  return JSON.stringify(document);
+let text: Promise<string> | undefined;
+
+/** The description as JSON. Loaded when it is asked for: most controllers are never asked. */
+export function readOpenApi(): Promise<string> {
+  text ??= import('./openapi.json', { with: { type: 'json' } }).then(({ default: document }) =>
+    JSON.stringify(document),
+  );
+  return text;
 }
