@@ -22,7 +22,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Environment } from '../environment.ts';
-import type { TracedProcess, Tracing } from './start-tracing.ts';
+import type { TracedProcess, Tracing } from './traced-process.ts';
 
 /** How long the last spans may take: a receiver that does not answer must not hold up a stop. */
 const FLUSH_MS_MAX = 2_000;
