@@ -8,7 +8,7 @@ import type { Schema } from './type-schemas.ts';
  * given together: whatever the schema refuses is refused, but not all that it accepts is accepted.
  */
 export function inputSchemaOf(schema: z.ZodType): Schema {
-  const { $schema: _, ...described } = z.toJSONSchema(schema, {
+  const described = z.toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',
     override({ zodSchema, jsonSchema }) {
@@ -21,5 +21,6 @@ export function inputSchemaOf(schema: z.ZodType): Schema {
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },
   });
+  delete described.$schema;
   return described;
 }

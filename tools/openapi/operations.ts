@@ -50,17 +50,6 @@ function operationOf(
 ): Schema {
   const [group = ''] = path.split('.');
   const role = meta?.role ?? 'admin';
-  const [input] = inputs;
-  const schema = input === undefined ? undefined : inputSchemaOf(input);
-  const isOptional = input === undefined || input.safeParse(undefined).success;
-  const examples = EXAMPLES[path];
-  const parameters = [
-    ...(schema !== undefined && type !== 'mutation'
-      ? [inputParameter(schema, { isOptional, example: examples?.input })]
-      : []),
-    ...(path === RESUMED ? [{ $ref: '#/components/parameters/LastEventId' }] : []),
-    ...(type === 'mutation' ? [{ $ref: '#/components/parameters/CsrfToken' }] : []),
-  ];
   return {
     operationId: path,
     tags: [group],
@@ -69,14 +58,33 @@ function operationOf(
       .filter((text) => text !== '')
       .join('\n\n'),
     security: securityOf(role),
-    ...(parameters.length > 0 ? { parameters } : {}),
-    ...(type === 'mutation' && schema !== undefined
-      ? { requestBody: bodyOf(schema, { isOptional, example: examples?.input }) }
-      : {}),
+    ...givenTo(path, type, inputs[0]),
     responses: {
-      200: type === 'subscription' ? streamOf(answer) : answerOf(answer, examples?.answer),
+      200: type === 'subscription' ? streamOf(answer) : answerOf(answer, EXAMPLES[path]?.answer),
       ...ERRORS,
     },
+  };
+}
+
+/** The input: the body of a mutation, and a parameter of all others. */
+function givenTo(path: string, type: ProcedureDef['type'], input: z.ZodType | undefined): Schema {
+  const given = input === undefined ? undefined : givenOf(path, input);
+  if (type === 'mutation') {
+    const parameters = [{ $ref: '#/components/parameters/CsrfToken' }];
+    return given === undefined ? { parameters } : { parameters, requestBody: bodyOf(given) };
+  }
+  const parameters = [
+    ...(given === undefined ? [] : [inputParameter(given)]),
+    ...(path === RESUMED ? [{ $ref: '#/components/parameters/LastEventId' }] : []),
+  ];
+  return parameters.length > 0 ? { parameters } : {};
+}
+
+function givenOf(path: string, input: z.ZodType): Given {
+  return {
+    schema: inputSchemaOf(input),
+    isOptional: input.safeParse(undefined).success,
+    example: EXAMPLES[path]?.input,
   };
 }
 
@@ -93,6 +101,7 @@ function summaryOf(path: string): string {
 }
 
 interface Given {
+  readonly schema: Schema;
   readonly isOptional: boolean;
   readonly example: unknown;
 }
@@ -101,7 +110,7 @@ function exampleOf(example: unknown): Schema {
   return example === undefined ? {} : { example };
 }
 
-function inputParameter(schema: Schema, { isOptional, example }: Given): Schema {
+function inputParameter({ schema, isOptional, example }: Given): Schema {
   return {
     name: 'input',
     in: 'query',
@@ -111,7 +120,7 @@ function inputParameter(schema: Schema, { isOptional, example }: Given): Schema 
   };
 }
 
-function bodyOf(schema: Schema, { isOptional, example }: Given): Schema {
+function bodyOf({ schema, isOptional, example }: Given): Schema {
   return {
     required: !isOptional,
     content: { 'application/json': { schema, ...exampleOf(example) } },

@@ -13,6 +13,12 @@ const WRAPPERS = new Set(['AsyncIterable', 'AsyncGenerator', 'TrackedData', 'Pro
 /** Where types are declared whose names a caller should know. */
 const OWN_SOURCE = /\/(?:libs|apps)\/[^/]+\/src\//u;
 
+const PLAIN = [
+  [ts.TypeFlags.StringLike, 'string'],
+  [ts.TypeFlags.NumberLike, 'number'],
+  [ts.TypeFlags.BooleanLike, 'boolean'],
+] as const;
+
 export class TypeSchemas {
   readonly #checker: ts.TypeChecker;
   readonly #components = new Map<string, { readonly type: ts.Type; schema: Schema }>();
@@ -75,16 +81,8 @@ export class TypeSchemas {
   }
 
   #written(type: ts.Type): Schema {
-    const { flags } = type;
-    if (flags & (ts.TypeFlags.Any | ts.TypeFlags.Unknown)) return {};
-    if (flags & ts.TypeFlags.Null) return { type: 'null' };
-    if (type.isStringLiteral() || type.isNumberLiteral()) return { const: type.value };
-    if (flags & ts.TypeFlags.BooleanLiteral) {
-      return { const: this.#checker.typeToString(type) === 'true' };
-    }
-    if (flags & ts.TypeFlags.StringLike) return { type: 'string' };
-    if (flags & ts.TypeFlags.NumberLike) return { type: 'number' };
-    if (flags & ts.TypeFlags.BooleanLike) return { type: 'boolean' };
+    const plain = this.#plain(type);
+    if (plain !== undefined) return plain;
     if (type.isUnion()) return this.#union(type);
     if (this.#checker.isTupleType(type)) return this.#tuple(type as ts.TypeReference);
     if (this.#checker.isArrayType(type)) {
@@ -94,6 +92,19 @@ export class TypeSchemas {
     const isObject = isStructure(type) && type.getCallSignatures().length === 0;
     invariant(isObject, `no JSON has the type ${this.#checker.typeToString(type)}`);
     return this.#object(type);
+  }
+
+  /** Of a type without parts. */
+  #plain(type: ts.Type): Schema | undefined {
+    const { flags } = type;
+    if (flags & (ts.TypeFlags.Any | ts.TypeFlags.Unknown)) return {};
+    if (flags & ts.TypeFlags.Null) return { type: 'null' };
+    if (type.isStringLiteral() || type.isNumberLiteral()) return { const: type.value };
+    if (flags & ts.TypeFlags.BooleanLiteral) {
+      return { const: this.#checker.typeToString(type) === 'true' };
+    }
+    const named = PLAIN.find(([flag]) => (flags & flag) !== 0);
+    return named === undefined ? undefined : { type: named[1] };
   }
 
   #tuple(type: ts.TypeReference): Schema {

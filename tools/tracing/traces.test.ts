@@ -1,7 +1,7 @@
 import { startTraceReceiver, type TraceReceiver } from '@leasehold/testing';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createLogger } from '../log/logger.ts';
-import { isTracingWanted, startTracing, type Tracing } from './start-tracing.ts';
+import { createLogger } from '@leasehold/service-kit';
+import { isTracingWanted, startTracing, type Tracing } from '@leasehold/service-kit/start-tracing';
 import {
   activeTracer,
   beginSpan,
@@ -14,7 +14,7 @@ import {
   withinCarried,
   withinSpan,
   type Tracer,
-} from './tracing.ts';
+} from '@leasehold/service-kit/tracing';
 
 const ENDPOINT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
 
