@@ -36,7 +36,10 @@ test('every line about a request has its id, and the incident that its caller wa
   const { secret } = await on.token('admin');
   const authorization = `Bearer ${secret}`;
   const json = { authorization, 'content-type': 'application/json' };
-  const post = (body: object): RequestInit => ({ method: 'POST', body: JSON.stringify(body) });
+  const post = (body: object): { method: string; body: string } => ({
+    method: 'POST',
+    body: JSON.stringify(body),
+  });
   await breakTables(on);
   const requests: [string, RequestInit & { headers: Record<string, string> }][] = [
     ['/trpc/leases.list', { headers: { authorization } }],
@@ -92,7 +95,7 @@ test('calls over one WebSocket share its id, and each failure has its own incide
     ].map(async (call) =>
       call.then(
         () => undefined,
-        (error: { data?: { incidentId?: string } }) => error.data?.incidentId,
+        (error: unknown) => (error as { data?: { incidentId?: string } }).data?.incidentId,
       ),
     ),
   );
