@@ -6,8 +6,11 @@ import { findOldestPostgres } from './libs/testing/src/postgres/oldest-postgres.
 
 const root = import.meta.dirname;
 
-/** Libraries are read from their sources; the second list is for what Vitest loads as a server does. */
-const conditions = ['@leasehold/source', 'module', 'node'];
+/**
+ * Libraries are read from their sources; the second list is for what Vitest loads as a server does. Without
+ * `module`: what packages have under that name is for bundlers, and Node cannot load all of it.
+ */
+const conditions = ['@leasehold/source', 'node'];
 /** Inside the console `~` is its sources. */
 const alias = { '~': `${root}/apps/console/src` };
 const resolve = { conditions, alias };

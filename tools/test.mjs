@@ -11,6 +11,7 @@ import { runBrowserTests } from './suite/browser-tests.mjs';
 import { ensureChromium } from './install/chromium.mjs';
 import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
+import { ensureLanguages } from './install/languages.mjs';
 import { ensurePatroni } from './install/patroni.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { printFailures, printSlowest, readReport } from './suite/vitest-report.mjs';
@@ -29,7 +30,10 @@ const PREPARATIONS = [
 ];
 
 // Packages of the machine are installed beside other things: first those of servers, then the browser.
-const servers = ensureEtcd().then(ensureDatabases).then(ensurePatroni);
+const servers = ensureEtcd()
+  .then(ensureDatabases)
+  .then(ensurePatroni)
+  .then(() => ensureLanguages({ isLong: long }));
 for (const { name, work } of PREPARATIONS) {
   if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);
 }

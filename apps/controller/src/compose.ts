@@ -3,6 +3,7 @@ import { toleratedClockRatio, LeaseError } from '@leasehold/keys-core';
 import { checkReachable, type Store } from '@leasehold/keys-core/postgres';
 import { createStatsCounter } from '@leasehold/keys-core/stats';
 import { listenProblem } from '@leasehold/service-kit';
+import type { Registry } from 'prom-client';
 import { runInBackground, type Job } from './background/background.ts';
 import { backgroundJobs } from './background/background-jobs.ts';
 import { createHttpServer } from './http/http-server.ts';
@@ -22,6 +23,8 @@ import { createSignIn, type SignIn } from './sign-in/sign-in.ts';
 export interface Controller {
   readonly url: string;
   readonly store: Store;
+  /** What `/metrics` shows. */
+  readonly metrics: Registry;
   /** Rejects when it must end, with the reason. */
   readonly failed: Promise<never>;
   /** Stops accepting, lets calls under way finish for a moment, and closes everything. */
@@ -101,6 +104,7 @@ async function serve(serving: Serving): Promise<Controller> {
   return {
     url,
     store,
+    metrics: serving.metrics.registry,
     failed: serving.datacenters.failed,
     async close() {
       isClosing = true;

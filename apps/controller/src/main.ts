@@ -13,6 +13,8 @@ import {
   type Logger,
 } from '@leasehold/service-kit';
 import { systemSupervision, type Supervision } from '@leasehold/service-kit/supervision';
+import { startTracing } from '@leasehold/service-kit/start-tracing';
+import packageJson from '../package.json' with { type: 'json' };
 import { startController } from './compose.ts';
 import { processEnvironment, readConfig } from './config.ts';
 import { prepareDatabase } from './database/database.ts';
@@ -22,10 +24,14 @@ import { startMemoryRelief } from './memory/memory-relief.ts';
 const STOP_MS_MAX = 10_000;
 
 async function main(): Promise<void> {
-  const config = readConfig(processEnvironment());
+  const environment = processEnvironment();
+  const config = readConfig(environment);
   const log = createLogger({ name: 'controller', level: config.logLevel });
+  const { version } = packageJson;
+  const tracing = await startTracing({ name: 'leasehold-controller', version, environment, log });
   const shutdown = createShutdown({ timeLimitMs: STOP_MS_MAX, log });
   shutdown.listen();
+  shutdown.add('traces', () => tracing.stop());
   startMemoryRelief();
   try {
     const supervision = systemSupervision(shutdown.signal);

@@ -112,9 +112,9 @@ function leaderOf({ store, config, log }: Serving): WhileLeader {
 }
 
 function failureReporter(log: Logger): ApiServices['reportFailure'] {
-  return (error, path) => {
+  return (error, call) => {
     const { incidentId, leaseholdCode } = describeError(error);
-    log.error({ incidentId, path, leaseholdCode, err: error }, 'call failed');
+    log.error({ ...call, incidentId, leaseholdCode, err: error }, 'call failed');
   };
 }
 

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { LeaseError } from '@leasehold/keys-core';
 import { createLogger, createShutdown, systemIds } from '@leasehold/service-kit';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
+import { startTracing } from '@leasehold/service-kit/start-tracing';
 import packageJson from '../package.json' with { type: 'json' };
 import { DroneAgent } from './agent/agent.ts';
 import { TrpcControllerLink } from './agent/controller-link/trpc-controller-link.ts';
@@ -50,6 +51,7 @@ export async function runDroneCommand({
   const log = createLogger({ name: 'agent', level: config.logLevel });
   const { version } = packageJson;
   log.info({ version, build, droneId: config.droneId }, 'the drone starts');
+  const tracing = await startTracing({ name: 'leasehold-drone', version, environment, log });
   const ids = systemIds();
   const random = (): number => ids.random();
   const shutdown = createShutdown({ timeLimitMs: longestGraceMs(config) + STOP_ALLOWANCE_MS, log });
@@ -88,6 +90,8 @@ export async function runDroneCommand({
     log.fatal({ err: error }, 'the drone could not start');
     await link.close();
     return EXIT.failed;
+  } finally {
+    await tracing.stop();
   }
 }
 

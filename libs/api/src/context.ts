@@ -15,6 +15,7 @@ import type {
 } from '@leasehold/keys-core/access';
 import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
 import type { EventHead, EventListInput, EventStream } from '@leasehold/keys-core/events';
+import type { TraceCarrier } from '@leasehold/service-kit/tracing';
 import type { Access } from './access/access.ts';
 import type { BulkService } from '@leasehold/keys-core/bulk';
 import type { DatacenterService } from './services/datacenters.ts';
@@ -70,7 +71,14 @@ export interface ApiServices {
   /** The database's time, ISO-8601. */
   now(): Promise<string>;
   /** Logs an internal failure that is reported to a caller inside an answer. */
-  reportFailure(error: unknown, path: string): void;
+  reportFailure(error: unknown, call: FailedCall): void;
+}
+
+/** What is logged of a call that failed. */
+export interface FailedCall {
+  readonly path: string | undefined;
+  /** In the header `x-request-id` of its answer, or of the answer that opened its WebSocket. */
+  readonly requestId: string | undefined;
 }
 
 /** The connection of a caller, and what is known about the caller behind it. */
@@ -123,6 +131,10 @@ export interface ApiContext {
   readonly life: CallerConnection;
   /** The caller's address. */
   readonly source: string | null;
+  /** What the request belongs to, from its headers; undefined if it names nothing, or came over WebSocket. */
+  readonly trace?: TraceCarrier | undefined;
+  /** In every line that is logged about the request. Calls over one WebSocket share one. */
+  readonly requestId?: string | undefined;
   /** Whether another datacenter forwarded this: it is not forwarded a second time. */
   readonly isForwarded: boolean;
 }

@@ -9,6 +9,7 @@ export type {
   CallerConnection,
   CallerUse,
   EventService,
+  FailedCall,
   LeaseFace,
 } from './context.ts';
 export { FORWARDED_ROLES } from './contract/peers.ts';

@@ -3,6 +3,7 @@ import { LeaseError, type Role } from '@leasehold/keys-core';
 import { actorOf, type ApiContext } from './context.ts';
 import { assertRole, assertUnlimited, callerOf, type Access } from './access/access.ts';
 import { describeError, errorData, toTrpcError } from './error-map.ts';
+import { inSpan } from './tracing.ts';
 
 /** Which role a procedure needs. The role matrix is generated from this. */
 export interface ProcedureMeta {
@@ -33,28 +34,30 @@ export const { router, createCallerFactory } = t;
  * middleware does it all, because each one costs every call some microseconds.
  */
 function procedureFor(role: Role) {
-  return t.procedure.meta({ role }).use(async ({ ctx, path, type, signal, getRawInput, next }) => {
-    const access = coded(() => accessFor(role, ctx));
-    const caller = callerOf(access);
-    const actor = actorOf({ access, source: ctx.source });
-    const called = { access, caller, actor, procedure: path, rawInput: getRawInput };
-    const run = () => next({ ctx: called });
-    if (type === 'mutation' || ctx.use === undefined) return answered(await run());
-    const { use } = ctx;
-    if (type === 'query') {
-      const reading = use.read(unlessGone(signal, run)).catch((error: unknown) => {
-        throw toTrpcError(error);
-      });
-      return answered(await reading);
-    }
-    const leave = coded(() => use.openStream());
-    const result = await run();
-    if (!result.ok) leave();
-    const { data, ...rest } = answered(result);
-    // A stream that nobody ever reads from ends with its signal.
-    signal?.addEventListener('abort', leave, { once: true });
-    return { ...rest, data: untilOver(data as AsyncIterable<unknown>, leave) };
-  });
+  return t.procedure.meta({ role }).use(({ ctx, path, type, signal, getRawInput, next }) =>
+    inSpan(path, ctx, async () => {
+      const access = coded(() => accessFor(role, ctx));
+      const caller = callerOf(access);
+      const actor = actorOf({ access, source: ctx.source });
+      const called = { access, caller, actor, procedure: path, rawInput: getRawInput };
+      const run = () => next({ ctx: called });
+      if (type === 'mutation' || ctx.use === undefined) return answered(await run());
+      const { use } = ctx;
+      if (type === 'query') {
+        const reading = use.read(unlessGone(signal, run)).catch((error: unknown) => {
+          throw toTrpcError(error);
+        });
+        return answered(await reading);
+      }
+      const leave = coded(() => use.openStream());
+      const result = await run();
+      if (!result.ok) leave();
+      const { data, ...rest } = answered(result);
+      // A stream that nobody ever reads from ends with its signal.
+      signal?.addEventListener('abort', leave, { once: true });
+      return { ...rest, data: untilOver(data as AsyncIterable<unknown>, leave) };
+    }),
+  );
 }
 
 /** Does not begin a call whose caller left while it waited for its turn. */

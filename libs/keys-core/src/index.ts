@@ -21,6 +21,7 @@ export {
 export { EVENT_KINDS, type EventKind } from './kernel/events.ts';
 export { HOLD_OFF_CAUSES, type HoldOffCause } from './kernel/hold-off.ts';
 export { isFencingToken } from './kernel/lease/fencing-token.ts';
+export { isPeriodicCall } from './kernel/periodic-calls.ts';
 export { keyIdOf } from './kernel/resource/key-id.ts';
 export {
   type Ladder,

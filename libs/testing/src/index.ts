@@ -26,4 +26,5 @@ export { replaceClock, SHIFTED_CLOCK, type ReplacedClock } from './postgres/repl
 export type { TestDatabase } from './postgres/template-copy.ts';
 export { createTestDatabase } from './postgres/test-database.ts';
 export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';
+export { startTraceReceiver, type ReceivedSpan, type TraceReceiver } from './trace-receiver.ts';
 export { waitUntil, type WaitOptions } from './wait-until.ts';

@@ -257,6 +257,32 @@ describe('events.watch', () => {
     expect(resumed.text().match(/^id: .*$/gmu)).toEqual([`id: ${String(ids[2])}`]);
   });
 
+  test('over plain HTTP a stream counts for the limit of its token, until its reader leaves', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer', { limits: { streams: 1 } });
+    const open = async (): Promise<{ status: number; text?: string; leave: () => void }> => {
+      const leaving = new AbortController();
+      onTestFinished(() => leaving.abort());
+      const response = await fetch(`${on.url}/trpc/events.watch`, {
+        headers: { authorization: `Bearer ${secret}` },
+        signal: leaving.signal,
+      });
+      const leave = (): void => leaving.abort();
+      if (response.status === 200) return { status: 200, leave };
+      return { status: response.status, text: await response.text(), leave };
+    };
+    const first = await open();
+
+    const second = await open();
+    first.leave();
+    await waitUntil(async () => (await open()).status === 200, SOON);
+
+    expect(first.status).toBe(200);
+    expect(second.status).toBe(429);
+    expect(second.text).toContain('"leaseholdCode":"quota.exceeded"');
+    expect(second.text).toContain('streams');
+  });
+
   test('a controller that stops cuts its readers off, and they continue at the next one', async () => {
     const one = await startTestController();
     const two = await startTestController({ databaseUrl: one.databaseUrl });

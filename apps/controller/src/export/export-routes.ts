@@ -84,6 +84,7 @@ async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply>
   const stream = streamOf(deps, textOf(first, pages, text), {
     list: name,
     actor: access.name,
+    requestId: request.id,
   });
   const cutOff = (): void => {
     if (!stream.readableEnded && reply.raw.headersSent) reply.raw.socket?.resetAndDestroy();
@@ -118,7 +119,7 @@ function whenGone(signal: AbortSignal, leave: () => void): void {
 function streamOf(
   { log }: ExportDeps,
   pieces: AsyncGenerator<string, void>,
-  what: { readonly list: string; readonly actor: string },
+  what: { readonly list: string; readonly actor: string; readonly requestId: string },
 ): Readable {
   let stall: NodeJS.Timeout | undefined;
   async function* watched(): AsyncGenerator<string, void> {

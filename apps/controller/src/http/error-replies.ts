@@ -1,22 +1,25 @@
-import { describeError, errorBody } from '@leasehold/api';
+import { describeError, errorBody, type FailedCall } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { Logger } from '@leasehold/service-kit';
-import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isKnown } from './routes/authenticated-routes.ts';
 
 /** Logs what failed, with the incident id that the caller was told. Refusals are not failures. */
 export interface FailureLog {
   /** @param level `warn` for a failure that an unknown caller can cause. */
-  note(error: Error, path: string | undefined, level?: 'error' | 'warn'): void;
+  note(error: Error, call: FailedCall, level?: 'error' | 'warn'): void;
 }
 
 export function createFailureLog(log: Logger): FailureLog {
   return {
-    note(error, path, level = 'error') {
+    note(error, call, level = 'error') {
       const { incidentId, leaseholdCode } = describeError(error);
-      if (incidentId === null) log.debug({ path, leaseholdCode }, 'call refused');
+      if (incidentId === null) log.debug({ ...call, leaseholdCode }, 'call refused');
       else {
-        log[level]({ incidentId, path, leaseholdCode, err: error.cause ?? error }, 'call failed');
+        log[level](
+          { ...call, incidentId, leaseholdCode, err: error.cause ?? error },
+          'call failed',
+        );
       }
     },
   };
@@ -38,6 +41,11 @@ export function asOurs(error: Error & Partial<Pick<FastifyError, 'statusCode'>>)
   return new LeaseError(code, undefined, { cause: error });
 }
 
+/** What is logged of a request that no procedure has carried out. */
+export function callOfRoute({ id, routeOptions }: FastifyRequest): FailedCall {
+  return { path: routeOptions.url, requestId: id };
+}
+
 /** Gives every error the contract's shape, also if it comes from no procedure. */
 export function installErrorReplies(server: FastifyInstance, failures: FailureLog): void {
   server.setNotFoundHandler((_request, reply) =>
@@ -46,7 +54,7 @@ export function installErrorReplies(server: FastifyInstance, failures: FailureLo
   server.setErrorHandler((error: FastifyError, request, reply) => {
     const ours = asOurs(error);
     // An unknown caller must not fill the log with errors.
-    failures.note(ours, request.routeOptions.url, isKnown(request.raw) ? 'error' : 'warn');
+    failures.note(ours, callOfRoute(request), isKnown(request.raw) ? 'error' : 'warn');
     return replyWithError(reply, ours);
   });
 }

@@ -1,11 +1,14 @@
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
 import { fastify, type FastifyInstance } from 'fastify';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { mountExport, type ExportDeps } from '../export/export-routes.ts';
 import { guardConnections } from './sockets/connection-guard.ts';
 import { createFailureLog, installErrorReplies, replyWithError } from './error-replies.ts';
 import type { SignInDeps } from '../sign-in/sign-in-parts.ts';
 import { mountSignIn } from '../sign-in/sign-in-routes.ts';
 import { mountHealth, type HealthRoutesDeps } from './routes/health-routes.ts';
+import { mountOpenApi } from './routes/openapi-route.ts';
 import { mountTrpc, type TrpcRoutesDeps } from './routes/trpc-routes.ts';
 
 /** Batched calls name every procedure in the path. */
@@ -27,6 +30,7 @@ export async function createHttpServer({
     bodyLimit: LIMITS.bodyBytesMax,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
     http: { headersTimeout: HEADERS_MS_MAX },
+    genReqId: requestIdOf,
     forceCloseConnections: 'idle',
     // Fastify's own answer while it closes has no code; see `refuseWhileClosing`.
     return503OnClosing: false,
@@ -34,13 +38,32 @@ export async function createHttpServer({
   const failures = createFailureLog(deps.log);
   const guard = guardConnections(server.server, anonymousConnectionsMax);
   const parts = { ...deps, failures, guard };
+  nameRequests(server);
   refuseWhileClosing(server);
   installErrorReplies(server, failures);
   await mountTrpc(server, parts);
   await mountSignIn(server, parts);
   await mountExport(server, parts);
   await mountHealth(server, parts);
+  mountOpenApi(server, parts);
   return server;
+}
+
+/** What callers may name a request: it is written to the log as it is. */
+const GIVEN_ID = /^[\w.-]{1,64}$/u;
+
+/** The id of a request, which all lines of the log about it have: its caller's, or a new one. */
+function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && GIVEN_ID.test(given) ? given : randomUUID();
+}
+
+/** Answers with the id of the request. */
+function nameRequests(server: FastifyInstance): void {
+  server.addHook('onRequest', (request, reply, done) => {
+    void reply.header('x-request-id', request.id);
+    done();
+  });
 }
 
 /** Refuses requests on connections that are still open, also those that would open a WebSocket. */

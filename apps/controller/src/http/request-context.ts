@@ -5,6 +5,7 @@
 import type { Access, ApiContext, ApiServices, CallerConnection, CallerUse } from '@leasehold/api';
 import { LeaseError, actorOfToken } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/access';
+import { activeTracer, carrierIn, type TraceCarrier } from '@leasehold/service-kit/tracing';
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -126,6 +127,12 @@ export function contextOf(
     source: deps.sourceOf(request),
     isForwarded: false,
   };
+}
+
+/** What a request over HTTP belongs to; undefined where no traces are sent, or it names none. */
+export function traceOf({ headers }: IncomingMessage): TraceCarrier | undefined {
+  if (headers['traceparent'] === undefined || activeTracer() === undefined) return undefined;
+  return carrierIn(headers);
 }
 
 /** A caller over HTTP is there for as long as its socket is open: it has no other way to show it. */

@@ -7,6 +7,7 @@ import {
 } from '@leasehold/api';
 import { LIMITS, LeaseError, type Clock, type Caller } from '@leasehold/keys-core';
 import type { Peer } from '@leasehold/keys-core/reservations';
+import { traceField } from '@leasehold/service-kit/tracing';
 import { createTRPCClient, httpLink } from '@trpc/client';
 import { Agent, fetch as fetchWith, type RequestInit } from 'undici';
 import { FROM_HEADER, TO_HEADER } from './peer-access.ts';
@@ -137,11 +138,13 @@ function openApi(
     bodyTimeout: 0,
     maxResponseSize: ANSWER_BYTES_MAX,
   });
+  const fixed = { authorization: `Bearer ${secret}`, [FROM_HEADER]: from, [TO_HEADER]: name };
   const api = createTRPCClient<AppRouter>({
     links: [
       httpLink({
         url: `${url}/trpc`,
-        headers: { authorization: `Bearer ${secret}`, [FROM_HEADER]: from, [TO_HEADER]: name },
+        // What the call belongs to goes with it, if this controller sends traces.
+        headers: () => ({ ...traceField().trace, ...fixed }),
         fetch: (address, init) =>
           fetchWith(String(address), { ...(init as RequestInit), dispatcher, redirect: 'error' }),
       }),

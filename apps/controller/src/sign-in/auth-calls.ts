@@ -1,11 +1,12 @@
 import { jsonOf } from '@leasehold/service-kit';
-import { AUTH_PATH, EPOCH_HEADER, SOURCE_HEADER, type Auth } from './auth.ts';
+import { AUTH_PATH, EPOCH_HEADER, requestOfAuth, SOURCE_HEADER, type Auth } from './auth.ts';
 
 /** A call of better-auth, rebuilt from checked values: nothing of a caller reaches it unchecked. */
 export interface AuthCall {
   readonly path: string;
   readonly origin: string;
   readonly source: string | null;
+  readonly requestId: string;
   /** Posted as JSON; without it, a GET. */
   readonly body?: Readonly<Record<string, unknown>> | undefined;
   readonly query?: string | undefined;
@@ -35,13 +36,12 @@ export async function callAuth(auth: Auth, call: AuthCall): Promise<AuthAnswer> 
     headers.set('user-agent', call.userAgent.slice(0, USER_AGENT_LENGTH_MAX));
   }
   if (call.body !== undefined) headers.set('content-type', 'application/json');
-  const response = await auth.handler(
-    new Request(`${call.origin}${AUTH_PATH}${call.path}${call.query ?? ''}`, {
-      method: call.body === undefined ? 'GET' : 'POST',
-      headers,
-      ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-    }),
-  );
+  const request = new Request(`${call.origin}${AUTH_PATH}${call.path}${call.query ?? ''}`, {
+    method: call.body === undefined ? 'GET' : 'POST',
+    headers,
+    ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+  });
+  const response = await requestOfAuth.run(call.requestId, () => auth.handler(request));
   // Redirections have no body.
   const body = jsonOf(await response.text());
   return {

@@ -5,6 +5,7 @@
  *
  * It never creates a person: a person who is not invited cannot sign in, whatever a provider says.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { kyselyAdapter } from '@better-auth/kysely-adapter';
 import { APIError } from 'better-auth/api';
@@ -219,6 +220,9 @@ function oidcPlugin(oidc: OidcConfig): ReturnType<typeof genericOAuth> {
   });
 }
 
+/** The request that better-auth carries out: its log has no other way to learn it. */
+export const requestOfAuth = new AsyncLocalStorage<string>();
+
 /** What better-auth logs may name what a caller typed: its messages are kept, not their arguments. */
 function loggerOf(log: Logger): {
   log: (level: string, message: string, ...args: unknown[]) => void;
@@ -226,7 +230,8 @@ function loggerOf(log: Logger): {
   return {
     log(level, message, ...args) {
       const cause = args.find((arg) => arg instanceof Error);
-      const about = { part: 'better-auth', cause: cause?.name };
+      const requestId = requestOfAuth.getStore();
+      const about = { part: 'better-auth', requestId, cause: cause?.name };
       if (level === 'error') log.warn(about, message);
       else log.debug(about, message);
     },

@@ -4,7 +4,7 @@
  * address may try a limited number of passwords a second.
  */
 import type { FastifyInstance } from 'fastify';
-import { asOurs } from '../http/error-replies.ts';
+import { asOurs, callOfRoute } from '../http/error-replies.ts';
 import { addressOf, countAnonymous } from '../http/request-context.ts';
 import { AUTH_PATH } from './auth.ts';
 import { mountInvitations } from './invitation-routes.ts';
@@ -53,7 +53,7 @@ function guard(scope: FastifyInstance, deps: SignInDeps): void {
   });
   scope.setErrorHandler((error: Error, request, reply) => {
     const ours = error instanceof Refusal ? error : asOurs(error);
-    if (!(ours instanceof Refusal)) deps.failures.note(ours, request.routeOptions.url, 'warn');
+    if (!(ours instanceof Refusal)) deps.failures.note(ours, callOfRoute(request), 'warn');
     return replyWithRefusal(reply, ours);
   });
 }

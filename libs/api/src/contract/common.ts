@@ -21,12 +21,27 @@ export function checked<Schema extends z.ZodType>(
   });
 }
 
+/** A JSON Schema counts characters: of those a text has at most as many as it has bytes. */
 export function textSchema(bounds: Parameters<typeof textProblem>[1]): z.ZodString {
-  return checked(z.string(), (value) => textProblem(value, bounds));
+  const { bytesMin = 0, bytesMax } = bounds;
+  return checked(z.string(), (value) => textProblem(value, bounds)).meta({
+    description: `At most ${String(bytesMax)} bytes of UTF-8.`,
+    ...(bytesMin > 0 ? { minLength: 1 } : {}),
+    maxLength: bytesMax,
+  });
 }
 
-export const nameSchema = checked(z.string(), nameProblem);
-export const namespaceSchema = checked(z.string(), namespaceProblem);
+export const nameSchema = checked(z.string(), nameProblem).meta({
+  description: `1 to ${String(LIMITS.nameBytesMax)} bytes of UTF-8, without control characters.`,
+  minLength: 1,
+  maxLength: LIMITS.nameBytesMax,
+});
+export const namespaceSchema = checked(z.string(), namespaceProblem).meta({
+  description: 'Segments with "." between them; the empty namespace is the root.',
+});
+
+/** What the items of a list look like that the list's own schema does not check: for descriptions. */
+export const itemSchemas = new WeakMap<object, z.ZodType>();
 
 /** A namespace as segments, which are joined. A segment may not contain the separator. */
 export const segmentsSchema = z

@@ -6,6 +6,7 @@ import {
   grantRefSchema,
   holderSchema,
   idempotencyKeySchema,
+  itemSchemas,
   leaseIdSchema,
   localTimeMsSchema,
   nameSchema,
@@ -68,10 +69,12 @@ export const releaseInputSchema = releaseItemSchema.extend(placedFields);
  * the others that travel with it. The type is that of the item, for the code that writes one.
  */
 function itemsOf<Item extends z.ZodType>(
-  _itemSchema: Item,
+  item: Item,
   countMax: number,
 ): z.ZodArray<z.ZodType<z.input<Item>, z.input<Item>>> {
-  return z.array(z.custom<z.input<Item>>()).max(countMax);
+  const anything = z.custom<z.input<Item>>();
+  itemSchemas.set(anything, item);
+  return z.array(anything).max(countMax);
 }
 
 export const acquireManyInputSchema = z.strictObject({

@@ -90,7 +90,7 @@ function forwardedContext(
   ctx: ForwardedContext,
   { source, ...caller }: z.output<typeof peerCallerSchema>,
 ): ForwardedContext {
-  const { services, signal, life, use } = ctx;
+  const { services, signal, life, use, requestId } = ctx;
   const access = accessFrom(ctx.access.peer ?? '', caller);
-  return { access, services, signal, life, use, source, isForwarded: true };
+  return { access, services, signal, life, use, source, requestId, isForwarded: true };
 }

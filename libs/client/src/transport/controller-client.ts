@@ -25,6 +25,7 @@ import { LeaseholdCallError } from './call-errors.ts';
 import { deadlineLink } from './deadline-link.ts';
 import { messageParts } from './message-parts.ts';
 import { sendPromptly } from './send-promptly.ts';
+import { traceHeaders, tracingEncoder, tracingLink } from './tracing-link.ts';
 import { witnessLink } from './witness-link.ts';
 
 /** Every procedure of the contract, typed. */
@@ -92,7 +93,9 @@ export function createControllerClient(options: ControllerClientOptions): Contro
   if (problem !== undefined) {
     throw new LeaseholdCallError('request.invalid', { message: `url: ${problem}.` });
   }
-  const own = [witnessLink(), deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS)];
+  const deadline = deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS);
+  // Next to the connection: the others may change the input, by which a message finds its trace.
+  const own = [witnessLink(), deadline, tracingLink()];
   const deps = { ...options, own, urls: controllerUrlsOf(options.url) };
   return options.transport === 'ws' ? overWebSocket(deps) : overHttp(deps);
 }
@@ -102,7 +105,7 @@ function overHttp({ urls, token, own }: Deps): ControllerClient {
   const http = httpLink<AppRouter>({
     // Only a path: the controller is chosen for each call.
     url: TRPC_PATH,
-    headers: { authorization: `Bearer ${token}` },
+    headers: ({ op }) => ({ ...traceHeaders(op), authorization: `Bearer ${token}` }),
     fetch: (path, init) => fetchPath(String(path), init as RequestInit),
   });
   return clientOver([...own, http], () => Promise.resolve());
@@ -120,6 +123,7 @@ function overWebSocket(deps: Deps): ControllerClient {
       return `${url}${TRPC_PATH}`.replace(/^http/u, 'ws');
     },
     connectionParams: { token: deps.token },
+    experimental_encoder: tracingEncoder,
     WebSocket: countedSockets(
       patience.handshakeMs,
       deps.onConnection,

@@ -32,6 +32,17 @@ import { LeaseError } from './errors/index.ts';
  */
 export type BatchFailure = 'contention' | 'data';
 
+/**
+ * What began each call, kept until its batch is carried out: a batch may be sent when another one is
+ * answered, which began in another place.
+ */
+export interface BatchOrigins {
+  /** Read for each call. */
+  readonly read: () => unknown;
+  /** Runs a batch, with what was read for its calls. */
+  readonly run: <Result>(origins: readonly unknown[], work: () => Result) => Result;
+}
+
 export interface CoalescerOptions<Item, Answer> {
   /**
    * Carries out one statement. Answers in the order of the items, one for each; an item that must be
@@ -53,6 +64,8 @@ export interface CoalescerOptions<Item, Answer> {
   readonly isGathering?: boolean | undefined;
   /** Read for each call if {@link Coalescer.backlog} is to say how long the oldest one waits. */
   readonly nowMs?: (() => number) | undefined;
+  /** Where calls come from, for traces. */
+  readonly origins?: BatchOrigins | undefined;
   /** Called with the size of every batch, for metrics. */
   readonly onBatch?: ((size: number) => void) | undefined;
 }
@@ -78,6 +91,7 @@ interface Call<Item, Answer> {
   readonly keys: readonly string[];
   readonly signal: GivenUp | undefined;
   readonly queuedAtMs: number;
+  readonly origin: unknown;
   readonly resolve: (answer: Answer | Promise<Answer>) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -139,8 +153,10 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     resolve: Call<Item, Answer>['resolve'],
     reject: Call<Item, Answer>['reject'],
   ): Call<Item, Answer> {
-    const keys = this.#options.keysOf(item);
-    return { item, keys, signal, queuedAtMs: this.#nowMs(), resolve, reject };
+    const { keysOf, origins } = this.#options;
+    const origin = origins?.read();
+    const queuedAtMs = this.#nowMs();
+    return { item, keys: keysOf(item), signal, queuedAtMs, origin, resolve, reject };
   }
 
   #nowMs(): number {
@@ -214,12 +230,22 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     this.#options.onBatch?.(batch.length);
     let answers: readonly (Answer | Promise<Answer>)[];
     try {
-      answers = await this.#options.run(batch.map((call) => call.item));
+      answers = await this.#run(batch);
     } catch (error) {
       await this.#recover(batch, triesLeft, error);
       return;
     }
     batch.forEach((call, index) => call.resolve(answers[index] as Answer));
+  }
+
+  #run(batch: readonly Call<Item, Answer>[]): Promise<readonly (Answer | Promise<Answer>)[]> {
+    const { run, origins } = this.#options;
+    const items = batch.map((call) => call.item);
+    if (origins === undefined || batch[0]?.origin === undefined) return run(items);
+    return origins.run(
+      batch.map((call) => call.origin),
+      () => run(items),
+    );
   }
 
   async #recover(batch: readonly Call<Item, Answer>[], triesLeft: number, error: unknown) {

@@ -11,6 +11,8 @@ export interface WireCall {
   readonly id?: unknown;
   readonly method?: unknown;
   readonly params?: { readonly path?: unknown; readonly input?: unknown };
+  /** What it belongs to, as the client library writes it. */
+  readonly trace?: unknown;
   /** Its message, if that has not been parsed: its input is unknown. */
   readonly unread?: string | undefined;
 }

@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import { callerOf, requireCaller } from './authenticated-routes.ts';
 import { overloaded } from '../../fair-use/refusals.ts';
 import { followAccess, followLater } from '../sockets/followed-connections.ts';
-import { contextOf, httpCaller } from '../request-context.ts';
+import { contextOf, httpCaller, traceOf } from '../request-context.ts';
 import { acceptSockets, mountSockets, type SocketRoutesDeps } from '../sockets/socket-routes.ts';
 
 const PREFIX = '/trpc';
@@ -22,7 +22,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
   mountSockets(server, PREFIX, deps);
   const trpcOptions: FastifyTRPCPluginOptions<typeof appRouter>['trpcOptions'] = {
     router: appRouter,
-    onError: ({ error, path }) => deps.failures.note(error, path),
+    onError: ({ error, path, req }) => deps.failures.note(error, { path, requestId: req.id }),
     createContext: ({ req, res, info }) => {
       const caller = callerOf(req.raw);
       if (info.calls.some(({ path }) => isGrantingCall(path)) && deps.isPressed()) {
@@ -38,7 +38,8 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
         res.raw.once('close', () => streams.delete(res.raw));
       }
       const life = httpCaller(req.raw, info.signal);
-      return contextOf(deps, req.raw, { ...caller, life });
+      const context = contextOf(deps, req.raw, { ...caller, life });
+      return { ...context, requestId: req.id, trace: traceOf(req.raw) };
     },
     // The registry names the status, also where tRPC has no code of its own for it.
     responseMeta: ({ errors, info }) => {

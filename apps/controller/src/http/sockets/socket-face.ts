@@ -1,5 +1,6 @@
 import { describeError, errorShape } from '@leasehold/api';
 import type { LeaseError } from '@leasehold/keys-core';
+import { activeTracer, carrierIn, withinCarried } from '@leasehold/service-kit/tracing';
 import { EventEmitter } from 'node:events';
 import type { Writable } from 'node:stream';
 import type { WebSocket } from 'ws';
@@ -81,7 +82,9 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   begin(call: WireCall): void {
     decoding.call = call;
     // As binary: {@link callEncoder} decodes it, and tRPC would look into a text first.
-    this.emit('message', EMPTY, true);
+    const handOver = (): boolean => this.emit('message', EMPTY, true);
+    if (call.trace === undefined || activeTracer() === undefined) handOver();
+    else withinCarried(carrierIn(call.trace), handOver);
   }
 
   refuse(call: WireCall | undefined, error: LeaseError): void {

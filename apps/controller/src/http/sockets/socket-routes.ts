@@ -69,7 +69,8 @@ export function mountSockets(
     wss: server.websocketServer,
     router: appRouter,
     experimental_encoder: callEncoder,
-    onError: ({ error, path }) => deps.failures.note(error, path),
+    onError: ({ error, path, ctx }) =>
+      deps.failures.note(error, { path, requestId: ctx?.requestId }),
     createContext: ({ res, info }) => {
       const context = contexts.get(res)?.(info.signal);
       if (context === undefined) throw new LeaseError('auth.required');
@@ -84,13 +85,13 @@ export function mountSockets(
     handler: () => {
       throw new LeaseError('request.not_found');
     },
-    wsHandler: (socket, { raw: request }) => {
+    wsHandler: (socket, { raw: request, id: requestId }) => {
       // The close that follows shows what happened.
       socket.on('error', () => undefined);
       void welcome(deps, socket, request).then((opened) => {
-        const on = { socket, request, scheduler, contexts, connect };
+        const on = { socket, request, requestId, scheduler, contexts, connect };
         if (opened.outcome === 'known') serve(deps, on, opened);
-        else refuse(deps, socket, opened);
+        else refuse(deps, on, opened);
       });
     },
   });
@@ -116,17 +117,18 @@ async function welcome(
 
 function refuse(
   deps: SocketRoutesDeps,
-  socket: WebSocket,
+  { socket, requestId }: On,
   refused: Extract<Opened, { outcome: 'refused' }>,
 ): void {
   const { error } = refused;
-  if (error instanceof Error) deps.failures.note(error, 'websocket', 'warn');
+  if (error instanceof Error) deps.failures.note(error, { path: 'websocket', requestId }, 'warn');
   turnAway(socket, refused);
 }
 
 interface On {
   readonly socket: WebSocket;
   readonly request: IncomingMessage;
+  readonly requestId: string;
   readonly scheduler: CallScheduler;
   readonly contexts: WeakMap<object, (signal: AbortSignal) => ApiContext>;
   readonly connect: Connect;
@@ -134,7 +136,7 @@ interface On {
 
 function serve(
   deps: SocketRoutesDeps,
-  { socket, request, scheduler, contexts, connect }: On,
+  { socket, request, requestId, scheduler, contexts, connect }: On,
   { caller, early }: Extract<Opened, { outcome: 'known' }>,
 ): void {
   const { access, use } = caller;
@@ -154,7 +156,10 @@ function serve(
     signal,
     whenRead: whenRead(deps.pacer, face),
   });
-  contexts.set(face, (signal) => contextOf(deps, request, { ...caller, life: life(signal) }));
+  contexts.set(face, (signal) => ({
+    ...contextOf(deps, request, { ...caller, life: life(signal) }),
+    requestId,
+  }));
   followAccess(deps, access, socket);
   connect(face, request);
   // The adapter takes the first message for the connection parameters, if there are to be any.

@@ -55,6 +55,7 @@ export function mountOidc(scope: FastifyInstance, parts: SignInParts): void {
     const answer = await ask({
       path: '/sign-in/social',
       source: parts.sourceOf(request.raw),
+      requestId: request.id,
       body: {
         provider: OIDC_PROVIDER,
         callbackURL,
@@ -65,7 +66,7 @@ export function mountOidc(scope: FastifyInstance, parts: SignInParts): void {
     const { url } = answer.body;
     if (answer.status !== 200 || typeof url !== 'string') {
       parts.log.warn(
-        { status: answer.status, answer: answer.body['code'] },
+        { requestId: request.id, status: answer.status, answer: answer.body['code'] },
         'no identity provider',
       );
       throw new Refusal(503, 'OIDC_UNREACHABLE', 'The identity provider cannot be reached.');
@@ -82,6 +83,7 @@ export function mountOidc(scope: FastifyInstance, parts: SignInParts): void {
       query: question < 0 ? '' : request.raw.url?.slice(question),
       cookie: request.headers.cookie,
       source: parts.sourceOf(request.raw),
+      requestId: request.id,
       userAgent: request.headers['user-agent'],
     });
     setCookies(reply, answer.cookies);

@@ -79,6 +79,7 @@ export async function openSession(
     path: '/sign-in/email',
     origin: parts.signIn.origins.main,
     source: parts.sourceOf(request.raw),
+    requestId: request.id,
     userAgent: request.headers['user-agent'],
     body: credentials,
     epoch,

@@ -9,6 +9,7 @@
  * is that answer which frees the key. No process runs before the first renewal was answered, and
  * `over` is entered only when none was started or the warden has seen every process gone.
  */
+import type { SpawnAction } from '@leasehold/api';
 import {
   LeaseKeeper,
   keyIdOf,
@@ -25,6 +26,7 @@ import { notesOf, startRequestOf, type BackendNotes } from './launch-request.ts'
 import { askAtMs, killAtMs } from '../warden-link/patience.ts';
 import { isAnswering } from './readiness.ts';
 import type { ReportLine } from './report-line.ts';
+import { RunTrace } from './run-trace.ts';
 import type { LaunchPlan, RunContext, RunIdentity, StopRequest } from './run-types.ts';
 import { StartFailed, WardenLost } from '../warden-link/warden-link.ts';
 
@@ -34,6 +36,7 @@ type Stage = 'loading' | 'launching' | 'running' | 'over';
 export class BackendRun {
   readonly identity: RunIdentity;
   readonly reports: ReportLine;
+  readonly trace: RunTrace;
   readonly #context: RunContext;
   readonly #keeper: LeaseKeeper;
   #stage: Stage = 'loading';
@@ -51,10 +54,11 @@ export class BackendRun {
   private constructor(
     identity: RunIdentity,
     context: RunContext,
-    of: { reports: ReportLine; deadlines: Deadlines },
+    of: { reports: ReportLine; deadlines: Deadlines; action?: SpawnAction },
   ) {
     this.identity = identity;
     this.reports = of.reports;
+    this.trace = new RunTrace(identity, of.action);
     this.#context = context;
     this.#keeper = new LeaseKeeper({
       ladder: identity.ladder,
@@ -70,9 +74,10 @@ export class BackendRun {
   static spawned(
     identity: RunIdentity,
     context: RunContext,
-    of: { reports: ReportLine; deadlines: Deadlines; plan: LaunchPlan },
+    of: { reports: ReportLine; action: SpawnAction; plan: LaunchPlan },
   ): BackendRun {
-    const run = new BackendRun(identity, context, of);
+    const { deadlines } = of.action;
+    const run = new BackendRun(identity, context, { ...of, deadlines });
     run.#plan = of.plan;
     run.#report('loading');
     return run;
@@ -223,6 +228,7 @@ export class BackendRun {
   abandon(): void {
     this.#isAbandoned = true;
     this.#stage = 'over';
+    this.trace.ended('warden_lost');
     this.reports.close();
     if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
   }
@@ -242,6 +248,7 @@ export class BackendRun {
   #sendStop(request: StopRequest): void {
     const { backendId } = this.identity;
     const { mode, reason, isKeyLost } = request;
+    this.trace.stopping(request);
     const warden = this.#context.warden();
     this.#stopAnswered = warden.stop({ backendId, mode, reason, isKeyLost });
     this.#stopAnswered.catch((error: unknown) => {
@@ -290,6 +297,7 @@ export class BackendRun {
     if (!this.#isIn('launching')) return;
     this.#stage = 'running';
     this.#report('waiting');
+    this.trace.started();
     // Catches up on what was requested, answered or seen during the launch.
     if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
     this.observe(this.#seenWhileLaunching ?? snapshot);
@@ -335,15 +343,17 @@ export class BackendRun {
     if (before !== 'running') {
       log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend was not started');
     }
-    void this.reports.send({ status: 'terminated', reason, ...of }).then(() => {
+    const send = (): Promise<void> => this.reports.send({ status: 'terminated', reason, ...of });
+    void this.trace.within(send).then(() => {
       if (!this.#isAbandoned) this.#context.onFinished(this.identity.backendId);
     });
+    this.trace.ended(before === 'running' ? undefined : reason);
   }
 
   /** States only move forward: a state behind the last report is not sent. */
   #report(status: BackendStatus, of: { reason?: TerminationReason; address?: string } = {}): void {
     if (statusRank(status) <= statusRank(this.#reportedStatus)) return;
     this.#reportedStatus = status;
-    void this.reports.send({ status, ...of });
+    void this.trace.within(() => this.reports.send({ status, ...of }));
   }
 }

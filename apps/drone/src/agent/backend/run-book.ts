@@ -114,14 +114,14 @@ export class RunBook {
       return;
     }
     this.#mark(backendId, 'started');
-    const { leaseId, fencingToken, ladder, deadlines, lifetimeLimitSeconds } = action;
+    const { leaseId, fencingToken, ladder, lifetimeLimitSeconds } = action;
     const programName = action.program;
     const run = BackendRun.spawned(
       { backendId, leaseId, fencingToken, ladder, program, programName },
       this.#runContext,
       {
         reports: new ReportLine(backendId, this.#reportContext, ladder),
-        deadlines,
+        action,
         plan: {
           key: action.key,
           args: action.args,
@@ -164,9 +164,11 @@ export class RunBook {
     await line.send({ status: 'terminated', reason: 'internal', refused: true, detail });
   }
 
-  async #terminate({ backendId, mode, reason }: TerminateAction): Promise<void> {
+  async #terminate(action: TerminateAction): Promise<void> {
+    const { backendId, mode, reason } = action;
     const run = this.#runs.get(backendId);
     if (run !== undefined) {
+      run.trace.asked(action);
       await run.stopAcknowledged({ mode, reason, isKeyLost: false });
       return;
     }

@@ -9,7 +9,7 @@ import {
   withoutDatacenter,
   type CalledContext,
 } from '../../forwarding/elsewhere.ts';
-import { failedItem, oneByOne, type FailedItem } from './one-by-one.ts';
+import { callOf, failedItem, oneByOne, type FailedItem } from './one-by-one.ts';
 
 type Acquired = Awaited<ReturnType<ApiServices['leases']['acquire']>>;
 
@@ -74,7 +74,7 @@ function acquireHere(
   localTimeMs: number,
 ): Promise<(Acquired | FailedItem)[]> {
   return oneByOne(
-    { services: ctx.services, path: ctx.procedure, items, schema: acquireItemSchema },
+    { ...callOf(ctx), items, schema: acquireItemSchema },
     ({ datacenter: _here, ...item }) => acquire(ctx, { ...item, waitMs: 0, localTimeMs }),
   );
 }
@@ -91,8 +91,7 @@ async function acquireThere(
       ReturnType<typeof acquireMany>
     >;
     const missing = failedItem(
-      ctx.services,
-      ctx.procedure,
+      callOf(ctx),
       new LeaseError(
         'request.outcome_unknown',
         `The datacenter "${datacenter}" did not answer every request; the outcome is unknown.`,
@@ -101,7 +100,7 @@ async function acquireThere(
     );
     return items.map((_item, index) => answer.results[index] ?? missing);
   } catch (error) {
-    const failed = failedItem(ctx.services, ctx.procedure, error);
+    const failed = failedItem(callOf(ctx), error);
     return items.map(() => failed);
   }
 }

@@ -13,7 +13,7 @@ import {
 import { placed, type CalledContext } from '../../forwarding/elsewhere.ts';
 import { clientProcedure, operatorProcedure } from '../../trpc.ts';
 import { audited } from '../auditing.ts';
-import { failedItem, type FailedItem } from './one-by-one.ts';
+import { callOf, failedItem, type FailedItem } from './one-by-one.ts';
 
 /** What a holder is told of the database; see `WitnessService`. */
 export interface Told {
@@ -32,13 +32,13 @@ export async function acquiring<Answer extends object>(
 
 /** Carries out renewals, whatever the database has lost: grants that are still there go on. */
 export async function renewing<Answer extends object>(
-  { services, procedure }: Pick<CalledContext, 'services' | 'procedure'>,
+  { services, procedure, requestId }: Pick<CalledContext, 'services' | 'procedure' | 'requestId'>,
   witness: string | undefined,
   run: () => Promise<Answer>,
 ): Promise<Answer & Told> {
   const considered = services.witness
     .consider(witness)
-    .catch((error: unknown) => services.reportFailure(error, procedure));
+    .catch((error: unknown) => services.reportFailure(error, { path: procedure, requestId }));
   const answer = await run();
   await considered;
   return { ...answer, witness: services.witness.told() };
@@ -115,7 +115,7 @@ async function renewMany(
     const parsed = grantRefSchema.safeParse(renewal);
     if (parsed.success) renewals.push(parsed.data);
     else {
-      const problem = failedItem(ctx.services, 'heartbeat', parsed.error);
+      const problem = failedItem(callOf(ctx), parsed.error);
       failed.push({ ...problem, leaseId: leaseIdIn(renewal) });
     }
   }

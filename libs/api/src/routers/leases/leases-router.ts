@@ -20,7 +20,7 @@ import { treeAt } from '../../forwarding/trees.ts';
 import { clientProcedure, router, viewerProcedure } from '../../trpc.ts';
 import { acquire, acquireMany } from './acquire.ts';
 import { acquiring, heldCalls, release, renewableActs } from './lease-calls.ts';
-import { oneByOne } from './one-by-one.ts';
+import { callOf, oneByOne } from './one-by-one.ts';
 
 /** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
 const holding = {
@@ -48,7 +48,7 @@ const holding = {
     placed(async (ctx, { items }) => {
       await ctx.use?.countItems(items.length, 'urgent');
       const results = await oneByOne(
-        { services: ctx.services, path: ctx.procedure, items, schema: releaseItemSchema },
+        { ...callOf(ctx), items, schema: releaseItemSchema },
         async (item) => ({ outcome: await release(ctx, 'leases', item) }),
       );
       return { results };

@@ -9,7 +9,7 @@ import { oneByOne } from './one-by-one.ts';
 function reporting(): { services: ApiServices; reported: [unknown, string][] } {
   const reported: [unknown, string][] = [];
   const services = {
-    reportFailure: (error: unknown, path: string) => reported.push([error, path]),
+    reportFailure: (error: unknown, { path }: { path: string }) => reported.push([error, path]),
   } as unknown as ApiServices;
   return { services, reported };
 }

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '@leasehold/keys-core';
 import type { z } from 'zod';
-import type { ApiServices } from '../../context.ts';
+import type { ApiContext, ApiServices } from '../../context.ts';
 import { describeError, type ErrorAnswer } from '../../error-map.ts';
 
 /** The answer to an item of a batch that failed; the other items have their own answers. */
@@ -9,10 +9,23 @@ export interface FailedItem {
   readonly error: Omit<ErrorAnswer, 'leaseholdCode' | 'httpStatus'> & { readonly code: ErrorCode };
 }
 
+/** The call that an item came with. */
+export interface FailingCall {
+  readonly services: ApiServices;
+  readonly path: string;
+  readonly requestId?: string | undefined;
+}
+
+export function callOf(
+  ctx: Pick<ApiContext, 'services' | 'requestId'> & { readonly procedure: string },
+): FailingCall {
+  return { services: ctx.services, path: ctx.procedure, requestId: ctx.requestId };
+}
+
 /** The answer to an item that failed. An internal failure is logged: there is no other trace of it. */
-export function failedItem(services: ApiServices, path: string, thrown: unknown): FailedItem {
+export function failedItem({ services, path, requestId }: FailingCall, thrown: unknown): FailedItem {
   const { leaseholdCode, message, retryable, incidentId, details } = describeError(thrown);
-  if (incidentId !== null) services.reportFailure(thrown, path);
+  if (incidentId !== null) services.reportFailure(thrown, { path, requestId });
   return {
     outcome: 'failed',
     error: { code: leaseholdCode, message, retryable, incidentId, details },
@@ -24,21 +37,19 @@ export function failedItem(services: ApiServices, path: string, thrown: unknown)
  * is invalid or fails has that as its answer, and the others are not affected.
  */
 export async function oneByOne<Input, Answer>(
-  batch: {
-    readonly services: ApiServices;
-    readonly path: string;
+  batch: FailingCall & {
     readonly items: readonly unknown[];
     readonly schema: z.ZodType<Input>;
   },
   run: (input: Input) => Promise<Answer>,
 ): Promise<(Answer | FailedItem)[]> {
-  const { services, path, items, schema } = batch;
+  const { items, schema } = batch;
   return Promise.all(
     items.map(async (item) => {
       try {
         return await run(schema.parse(item));
       } catch (error) {
-        return failedItem(services, path, error);
+        return failedItem(batch, error);
       }
     }),
   );

@@ -1,4 +1,5 @@
 import { createCoalescer, type BatchFailure, type Coalescer } from '@leasehold/keys-core';
+import { TRACE_ORIGINS } from '@leasehold/service-kit/tracing';
 import { callErrorOf, codedError, LeaseholdCallError } from '../../transport/call-errors.ts';
 import type { Machine } from '../../machine.ts';
 import type { Ending } from '../../signals.ts';
@@ -39,6 +40,7 @@ export function createBatches<Item, Answer extends { readonly outcome: string }>
     inFlightMax: CALLS_IN_FLIGHT_MAX,
     queueMax: QUEUE_MAX,
     isGathering: true,
+    origins: TRACE_ORIGINS,
   });
 }
 

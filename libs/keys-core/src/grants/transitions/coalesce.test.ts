@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createCoalescer as createKernelCoalescer } from '../../kernel/coalesce.ts';
 import { createCoalescer, type CoalescerOptions } from './coalesce.ts';
 
 interface Statement {
@@ -46,6 +47,34 @@ describe('coalescer', () => {
     void coalescer.submit('a');
 
     expect(statements.map((statement) => statement.items)).toEqual([['a']]);
+  });
+
+  test('runs a batch within what began its own calls, and not those of the batch before', async () => {
+    const ran: (readonly unknown[])[] = [];
+    let present = '';
+    const answers: (() => void)[] = [];
+    const coalescer = createKernelCoalescer<string, string>({
+      run: (items) => new Promise((resolve) => answers.push(() => resolve([...items]))),
+      keysOf: (item) => [item],
+      failureOf: () => undefined,
+      ...{ batchSizeMax: 10, inFlightMax: 1, queueMax: 10 },
+      origins: {
+        read: () => present,
+        run: (origins, work) => {
+          ran.push(origins);
+          return work();
+        },
+      },
+    });
+    for (const item of ['a', 'b', 'c']) {
+      present = `caller of ${item}`;
+      void coalescer.submit(item);
+    }
+
+    answers[0]?.();
+    await settle();
+
+    expect(ran).toEqual([['caller of a'], ['caller of b', 'caller of c']]);
   });
 
   test('batches calls that come while statements are in flight, and answers each caller', async () => {

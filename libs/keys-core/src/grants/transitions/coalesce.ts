@@ -1,4 +1,5 @@
 /** The coalescer of the kernel, for statements: their errors are judged as database errors. */
+import { TRACE_ORIGINS } from '@leasehold/service-kit/tracing';
 import {
   createCoalescer as createKernelCoalescer,
   type BatchFailure,
@@ -7,13 +8,20 @@ import {
 } from '../../kernel/coalesce.ts';
 import { databaseFailureOf } from '../../postgres/errors/database-errors.ts';
 
-export type CoalescerOptions<Item, Answer> = Omit<KernelOptions<Item, Answer>, 'failureOf'>;
+export type CoalescerOptions<Item, Answer> = Omit<
+  KernelOptions<Item, Answer>,
+  'failureOf' | 'origins'
+>;
 
 /** @see {@link Coalescer} */
 export function createCoalescer<Item, Answer>(
   options: CoalescerOptions<Item, Answer>,
 ): Coalescer<Item, Answer> {
-  return createKernelCoalescer({ ...options, failureOf: batchFailureOf });
+  return createKernelCoalescer({
+    ...options,
+    failureOf: batchFailureOf,
+    origins: TRACE_ORIGINS,
+  });
 }
 
 function batchFailureOf(error: unknown): BatchFailure | undefined {

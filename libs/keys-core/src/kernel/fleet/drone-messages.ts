@@ -25,6 +25,8 @@ export interface SpawnAction {
   deadlines: Deadlines;
   ladder: { renewAfterMs: number; softAfterMs: number; hardAfterMs: number; ttlMs: number };
   lifetimeLimitSeconds: number | null;
+  /** The trace that the connect belongs to, if a controller sends traces. */
+  trace?: Readonly<Record<string, string>>;
 }
 
 export interface TerminateAction {
@@ -35,6 +37,7 @@ export interface TerminateAction {
   backendId: string;
   mode: 'soft' | 'hard';
   reason: (typeof TERMINATION_REASONS)[number];
+  trace?: Readonly<Record<string, string>>;
 }
 
 /** What `drones.session` yields. */

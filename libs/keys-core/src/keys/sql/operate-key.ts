@@ -1,3 +1,4 @@
+import { traceField } from '@leasehold/service-kit/tracing';
 import type { TerminationReason } from '../../kernel/fleet/backend-state.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { RevokeOutcome } from '../../kernel/lease/outcomes.ts';
@@ -127,7 +128,7 @@ async function queueTerminate(
       select t.id, t.drone_id, 'terminate', jsonb_build_object(
         'kind', 'terminate', 'clockId', t.clock_id, 'backendId', t.id,
         'mode', ${how.mode}::text, 'reason', ${how.reason}::text
-      )
+      ) || ${JSON.stringify(traceField())}::jsonb
       from target t
       where not exists (
         select from backend_action a

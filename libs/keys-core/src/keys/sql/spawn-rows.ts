@@ -1,3 +1,4 @@
+import { traceField } from '@leasehold/service-kit/tracing';
 import { deadlinesFrom } from '../../kernel/lease/ladder.ts';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
 import { recordedResource } from '../../kernel/lease/recorded-request.ts';
@@ -38,6 +39,7 @@ export function spawnRows(plan: SpawnPlan): Fragment {
     leaseId: request.leaseId,
     ladder: request.ladder,
     lifetimeLimitSeconds: plan.lifetimeLimitSeconds,
+    ...traceField(),
   };
   return fragment`
     made as (

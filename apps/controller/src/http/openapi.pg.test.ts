@@ -1,0 +1,262 @@
+import { appRouter } from '@leasehold/api';
+import { waitUntil } from '@leasehold/testing';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describedApi, ERROR_PLACE, type DescribedApi } from '../testing/described-api.ts';
+import { withoutCursor } from '../testing/odd-values.ts';
+import { rightInputs } from '../testing/right-inputs.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
+import { call, input as inAddress, mutate } from '../testing/wire.ts';
+
+type Kind = 'query' | 'mutation' | 'subscription';
+
+const KINDS = Object.entries(
+  appRouter._def.procedures as unknown as Record<string, { readonly _def: { type: Kind } }>,
+).map(([path, { _def }]) => [path, _def.type] as const);
+
+const OF_DRONES = new Set(['keys.renew', 'backends.report', 'drones.heartbeat', 'drones.ack']);
+const methodOf = (kind: Kind): 'get' | 'post' => (kind === 'mutation' ? 'post' : 'get');
+
+/** A secret whose caller may call the procedure. */
+async function secretsOf(on: TestController): Promise<(path: string) => string> {
+  const [admin, peer, drone] = await Promise.all([
+    on.token('admin'),
+    on.token('peer'),
+    on.token('drone'),
+  ]);
+  return (path) => {
+    if (path.startsWith('peer.')) return peer.secret;
+    return OF_DRONES.has(path) ? drone.secret : admin.secret;
+  };
+}
+
+/** Something of every kind: held, waited for, declared, reserved, denied. */
+async function filled(on: TestController) {
+  const drone = await startTestDrone(on);
+  const { secret } = await on.token('admin');
+  const act = (path: string, input: unknown): Promise<unknown> =>
+    mutate(on, path, { secret, input });
+  const { backendId } = (await act('keys.connect', {
+    key: { name: 'k', namespace: 'odd' },
+    spawn: { program: 'room' },
+  })) as { backendId: string };
+  await drone.report({ backendId, status: 'ready', address: '127.0.0.1:21000' });
+  const lease = await acquireLease(on, secret, {
+    namespace: ['odd'],
+    key: 'k',
+    metadata: { a: 1 },
+  });
+  const held = wanted({ namespace: ['odd'], key: 'k', holder: 'bob', idempotencyKey: 'bob' });
+  const waiting = act('leases.acquire', { ...held, waitMs: 60_000 });
+  onTestFinished(async () => {
+    await act('leases.cancel', { idempotencyKey: 'bob' });
+    await waiting;
+  });
+  await act('environments.tryAcquire', {
+    ...{ environment: ['odd', 'prod'], action: 'deploy', holder: 'alice', localTimeMs: 1 },
+  });
+  await act('leases.declare', { declarations: [{ namespace: ['odd'], ttlMs: 30_000 }] });
+  const token = (await act('tokens.create', { name: 'a', role: 'client' })) as { tokenId: string };
+  const invited = (await act('people.invite', { email: 'ada@example.org', role: 'viewer' })) as {
+    person: { personId: string };
+  };
+  const bulk = (await act('bulk.start', {
+    ...{ action: 'blockRenewal', reason: 'why', items: [refOf(lease)] },
+  })) as { bulkId: string };
+  return {
+    session: { droneId: 'd1', clockId: drone.clockId, session: drone.session() },
+    ...{ backendId, lease, tokenId: token.tokenId, personId: invited.person.personId },
+    bulkId: bulk.bulkId,
+  };
+}
+
+/** Inputs whose answers have something in them, beside the right ones of `rightInputs`. */
+function fullInputs(
+  made: Awaited<ReturnType<typeof filled>>,
+): readonly (readonly [string, unknown])[] {
+  const { lease, backendId, tokenId, personId, bulkId } = made;
+  const named = { namespace: 'odd', name: 'k' };
+  const environment = { environment: ['odd', 'prod'] };
+  const resolved = { key: ['odd', 'k'] };
+  return [
+    ['keys.connect', { key: { namespace: 'odd', name: 'k' } }],
+    ...['audit', 'backends', 'drones', 'environments', 'events', 'keys', 'leases', 'people']
+      .concat('reservations', 'tokens')
+      .map((group) => [`${group}.list`, {}] as const),
+    ...['waiters', 'history', 'get'].map((name) => [`leases.${name}`, named] as const),
+    ...['waiters', 'history', 'get'].map((name) => [`keys.${name}`, named] as const),
+    ...['history', 'get'].map((name) => [`environments.${name}`, environment] as const),
+    ...['declared', 'contention', 'tree'].map((name) => [`leases.${name}`, {}] as const),
+    ...['resolve', 'get'].map((name) => [`reservations.${name}`, resolved] as const),
+    ['backends.get', { backendId }],
+    ['tokens.get', { tokenId }],
+    ['bulk.get', { bulkId }],
+    ['people.setRole', { personId, role: 'client' }],
+    ['people.resetPassword', { personId }],
+    ['people.signOutEverywhere', { personId }],
+    ['people.disable', { personId }],
+    ['people.enable', { personId }],
+    ['leases.acquire', wanted({ namespace: ['odd'], key: 'k' })],
+    ['leases.acquireMany', { localTimeMs: 1, items: [{ key: 'no' }, withoutTime(wanted())] }],
+    ['leases.allowRenewal', { leaseId: lease.leaseId, reason: 'why' }],
+    ['leases.heartbeat', { localTimeMs: 1, renewals: [refOf(lease), {}] }],
+    ['leases.revoke', { leaseId: lease.leaseId, mode: 'graceful', reason: 'why' }],
+    ['leases.cancel', { idempotencyKey: 'bob' }],
+    ['leases.releaseMany', { items: [refOf(lease), {}] }],
+    ['tokens.revoke', { tokenId }],
+    ['backends.terminate', { backendId, mode: 'soft', reason: 'why' }],
+  ];
+}
+
+/** What ends things that the others need. */
+function lastInputs({
+  bulkId,
+}: Awaited<ReturnType<typeof filled>>): readonly (readonly [string, unknown])[] {
+  return [
+    ['bulk.abort', { bulkId }],
+    ['drones.drain', { droneId: 'd1', reason: 'why' }],
+    ['drones.undrain', { droneId: 'd1', reason: 'why' }],
+    ['drones.markLost', { droneId: 'd1', reason: 'why' }],
+  ];
+}
+
+/** Without a second datacenter, or a person with a password, only their errors can be compared. */
+const REFUSED_HERE = [
+  'datacenters.giveUp',
+  'datacenters.takeBack',
+  'people.resetPassword',
+  'reservations.move',
+  'reservations.requestMove',
+  'peer.move',
+];
+
+function withoutTime({ localTimeMs: _, ...item }: Record<string, unknown>): object {
+  return item;
+}
+
+/** Calls, and says what is wrong with the answer by the description. */
+async function problemWith(
+  on: TestController,
+  api: DescribedApi,
+  asked: { readonly path: string; readonly kind: Kind; readonly input: unknown; secret: string },
+): Promise<{ status: number; problem: string | undefined }> {
+  const { path, kind, input, secret } = asked;
+  const { status, body } =
+    kind === 'mutation'
+      ? await call(on, `/trpc/${path}`, { body: JSON.stringify(input), secret })
+      : await call(on, `/trpc/${path}${inAddress(input)}`, { secret });
+  const place = status === 200 ? api.answerOf(path, methodOf(kind)) : ERROR_PLACE;
+  return { status, problem: api.problemOf(place, body) };
+}
+
+describe('/openapi.json', () => {
+  let api: DescribedApi;
+  beforeAll(async () => {
+    api = await describedApi();
+  });
+
+  test('is served to anyone, and is the description in the sources', async () => {
+    const on = await startTestController();
+
+    const response = await fetch(`${on.url}/openapi.json`);
+
+    expect(response.headers.get('content-type')).toContain('application/json');
+    expect(await response.json()).toMatchObject({
+      openapi: '3.1.0',
+      paths: { '/trpc/leases.acquire': { post: { operationId: 'leases.acquire' } } },
+    });
+  });
+
+  test(
+    'real answers of a controller, and its errors, are what the description says',
+    { timeout: 120_000 },
+    async () => {
+      const on = await startTestController();
+      const made = await filled(on);
+      const secretOf = await secretsOf(on);
+      const right = Object.entries(rightInputs(made.session, made.backendId));
+      const kinds = new Map<string, Kind>(KINDS);
+      const problems: string[] = [];
+      const answered = new Set<string>();
+
+      const last = lastInputs(made);
+      for (const [path, input] of [...fullInputs(made), ...right, ...last]) {
+        const kind = kinds.get(path) ?? 'query';
+        if (kind === 'subscription') continue;
+        const asked = { path, kind, input: withoutCursor(Object(input) as object) };
+        const { status, problem } = await problemWith(on, api, {
+          ...asked,
+          secret: secretOf(path),
+        });
+        if (status === 200) answered.add(path);
+        if (problem !== undefined) problems.push(`${path}: ${problem}`);
+      }
+
+      expect(problems).toEqual([]);
+      const unanswered = KINDS.filter(
+        ([path, kind]) => kind !== 'subscription' && !answered.has(path),
+      );
+      expect(unanswered.map(([path]) => path)).toEqual(REFUSED_HERE);
+    },
+  );
+
+  test('every right input is one by the description, and a wrong one is not', () => {
+    const session = { droneId: 'd1', clockId: crypto.randomUUID(), session: 1 };
+    const inputs = Object.entries(rightInputs(session, 'b-1'));
+    const noInput = new Set(['events.head', 'session.get', 'peer.ping']);
+    const kinds = new Map<string, Kind>(KINDS);
+    const problems: string[] = [];
+
+    for (const [path, input] of inputs.filter(([name]) => !noInput.has(name))) {
+      const place = api.inputOf(path, methodOf(kinds.get(path) ?? 'query'));
+      const problem = api.problemOf(place, input);
+      if (problem !== undefined) problems.push(`${path}: ${problem}`);
+      if (api.problemOf(place, { ...input, unknownField: 1 }) === undefined) {
+        problems.push(`${path}: an unknown field is right`);
+      }
+    }
+
+    expect(problems).toEqual([]);
+  });
+
+  test.each([
+    ['events.watch', () => ({ afterId: 'oldest' })],
+    ['backends.watch', ({ backendId }: { backendId: string }) => ({ backendId })],
+    ['bulk.watch', ({ bulkId }: { bulkId: string }) => ({ bulkId })],
+  ] as const)('the events of %s are what the description says', async (path, inputOf) => {
+    const on = await startTestController();
+    const made = await filled(on);
+    const { secret } = await on.token('admin');
+    const leaving = new AbortController();
+    onTestFinished(() => leaving.abort());
+
+    const response = await fetch(`${on.url}/trpc/${path}${inAddress(inputOf(made))}`, {
+      headers: { authorization: `Bearer ${secret}` },
+      signal: leaving.signal,
+    });
+    let text = '';
+    // Those with a name, such as `connected`, are of the stream itself.
+    const data = (): string | undefined =>
+      text
+        .split('\n\n')
+        .map((event) => event.trim())
+        .find((event) => event.startsWith('data: ') && !/^event: /mu.test(event))
+        ?.replace(/^data: (.*)(?:\nid: .*)?$/u, '$1');
+    void readInto(response, (chunk) => {
+      text += chunk;
+    });
+    const first = await waitUntil(() => data(), { what: 'an event', timeoutMs: 30_000 });
+
+    expect(api.problemOf(api.eventOf(path), JSON.parse(first))).toBeUndefined();
+  });
+});
+
+async function readInto(response: Response, take: (chunk: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  try {
+    for await (const chunk of response.body ?? []) take(decoder.decode(chunk as Uint8Array));
+  } catch {
+    // Left by the test.
+  }
+}

@@ -1,0 +1,3 @@
+module leasehold.example/lease
+
+go 1.19
