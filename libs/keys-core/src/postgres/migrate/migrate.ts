@@ -72,6 +72,27 @@ export async function migrationStatus(
   );
 }
 
+/** A migration that {@link migrate} would apply. */
+export type PlannedMigration = Pick<Migration, 'name' | 'olderMayStart' | 'notes' | 'sql'>;
+
+/**
+ * What {@link migrate} would do, in order. Changes nothing.
+ * @throws {LeaseError} as {@link migrate} does.
+ */
+export async function planMigration(
+  databaseUrl: string,
+  migrationsDir: string,
+): Promise<{ schema: string; planned: PlannedMigration[] }> {
+  const migrations = await readMigrations(migrationsDir);
+  const status = await migrationStatus(databaseUrl, migrationsDir);
+  if (isDone(status)) return { schema: status.schema, planned: [] };
+  const pending = new Set(status.pending);
+  const planned = migrations
+    .filter(({ name }) => pending.has(name))
+    .map(({ name, olderMayStart, notes, sql }) => ({ name, olderMayStart, notes, sql }));
+  return { schema: status.schema, planned };
+}
+
 function statusOf(
   schema: string,
   history: readonly AppliedMigration[],

@@ -13,6 +13,8 @@ export interface Migration {
   readonly checksum: string;
   /** Whether controllers that do not know it may be started on a database that has it. */
   readonly olderMayStart: boolean;
+  /** What its header says: what it is for, and what running controllers of the previous version notice. */
+  readonly notes: string;
 }
 
 const FILE = 'migration.sql';
@@ -45,7 +47,13 @@ export async function readMigrations(dir: string): Promise<Migration[]> {
     names.map(async (name) => {
       const sql = await readFile(path.join(dir, name, FILE), 'utf8');
       const checksum = createHash('sha256').update(sql).digest('hex');
-      return { name, sql, checksum, olderMayStart: OLDER_MAY_START.test(sql) };
+      return { name, sql, checksum, olderMayStart: OLDER_MAY_START.test(sql), notes: notesOf(sql) };
     }),
   );
+}
+
+/** The comment that a file begins with. */
+function notesOf(sql: string): string {
+  const [header = ''] = /^(?:--.*\n)*/u.exec(sql.trimStart()) ?? [];
+  return header.replace(OLDER_MAY_START, '').replaceAll(/^-- ?/gmu, '').trim();
 }

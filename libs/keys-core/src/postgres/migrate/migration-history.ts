@@ -3,7 +3,7 @@ import packageJson from '../../../package.json' with { type: 'json' };
 import type { Migration } from './migration-files.ts';
 
 /** A migration that the database has. */
-export type AppliedMigration = Omit<Migration, 'sql'>;
+export type AppliedMigration = Omit<Migration, 'sql' | 'notes'>;
 
 /** The table of our own migrations, in our own schema: no other tool writes or reads it. */
 const TABLE = 'schema_migration';
