@@ -26,15 +26,21 @@ const env = Object.fromEntries(
 const packed = path.join(ROOT, 'out', 'tested-packages');
 /** The empty folder. */
 let folder: string;
-let tarballs: string[];
 let report: string;
+let installMs: number;
 beforeAll(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-packages-'));
   const tool = path.join(ROOT, 'tools/packages/pack-all.mjs');
   ({ stdout: report } = await run(process.execPath, [tool, '--built', '--out', packed]));
   const names = await readdir(packed);
-  tarballs = names.filter((name) => name.endsWith('.tgz')).map((name) => path.join(packed, name));
-}, 240_000);
+  const tarballs = names
+    .filter((name) => name.endsWith('.tgz'))
+    .map((name) => path.join(packed, name));
+  const beganAt = performance.now();
+  const flags = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
+  await run('npm', ['install', ...flags, ...tarballs], { cwd: folder, env });
+  installMs = performance.now() - beganAt;
+}, 400_000);
 afterAll(async () => {
   const gone = { recursive: true, force: true, maxRetries: 10 };
   await Promise.all([folder, packed].map((made) => rm(made, gone)));
@@ -114,9 +120,6 @@ test('docs/dependencies.md lists every production dependency as it was built', a
 
 test('from the packages in an empty folder to a first connect in less than a minute', async () => {
   const beganAt = performance.now();
-  const flags = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
-  await run('npm', ['install', ...flags, ...tarballs], { cwd: folder, env });
-  const installedAt = performance.now();
   const running = await up();
   const runningAt = performance.now();
   try {
@@ -134,11 +137,12 @@ test('from the packages in an empty folder to a first connect in less than a min
     expect(page.scripts).toBeGreaterThan(3);
     expect(page.missing).toEqual([]);
     await npx('leasehold', 'doctor');
-    expect(answeredAt - beganAt).toBeLessThan(FIRST_CONNECT_MS_MAX);
-    const seconds = [installedAt - beganAt, runningAt - installedAt, answeredAt - runningAt];
-    const [install, start, connect] = seconds.map((ms) => (ms / 1_000).toFixed(1));
+    const tookMs = installMs + answeredAt - beganAt;
+    expect(tookMs).toBeLessThan(FIRST_CONNECT_MS_MAX);
+    const times = [tookMs, installMs, runningAt - beganAt, answeredAt - runningAt];
+    const [all, install, start, connect] = times.map((ms) => (ms / 1_000).toFixed(1));
     process.stdout.write(
-      `From packages to a first connect: ${((answeredAt - beganAt) / 1_000).toFixed(1)} s ` +
+      `From packages to a first connect: ${all ?? ''} s ` +
         `(npm install ${install ?? ''}, leasehold up ${start ?? ''}, connect ${connect ?? ''})\n`,
     );
   } finally {
@@ -164,7 +168,7 @@ function consumerOf(library: string, types: string): { source: string; values: s
     values,
     source: [
       `import { ${names.join(', ')} } from '${library}';`,
-      'type Known<T> = 0 extends 1 & T ? never : true;',
+      'type Known<T> = 0 extends 1 & T ? false : true;',
       'function known<T>(..._: Known<T> extends true ? [] : [never]): void {}',
       `${known.join(';\n')};`,
       `console.log(JSON.stringify({ ${values.join(', ')} }, (_, value) => typeof value === 'function' ? 'function' : value));`,
