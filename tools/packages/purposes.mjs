@@ -15,7 +15,8 @@ export const PURPOSES = {
   '@mantine/notifications': 'messages of the console',
   '@mantine/spotlight': 'the palette that Ctrl K opens',
   '@opentelemetry/api': 'spans of calls, for services that send traces',
-  '@opentelemetry/context-async-hooks': 'what runs now belongs to which trace; loaded only for traces',
+  '@opentelemetry/context-async-hooks':
+    'what runs now belongs to which trace; loaded only for traces',
   '@opentelemetry/core': 'the headers of a trace; loaded only for traces',
   '@opentelemetry/exporter-trace-otlp-http': 'sends traces as JSON; loaded only for traces',
   '@opentelemetry/exporter-trace-otlp-proto': 'sends traces as protobuf; loaded only for traces',

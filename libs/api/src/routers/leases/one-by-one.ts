@@ -23,7 +23,10 @@ export function callOf(
 }
 
 /** The answer to an item that failed. An internal failure is logged: there is no other trace of it. */
-export function failedItem({ services, path, requestId }: FailingCall, thrown: unknown): FailedItem {
+export function failedItem(
+  { services, path, requestId }: FailingCall,
+  thrown: unknown,
+): FailedItem {
   const { leaseholdCode, message, retryable, incidentId, details } = describeError(thrown);
   if (incidentId !== null) services.reportFailure(thrown, { path, requestId });
   return {

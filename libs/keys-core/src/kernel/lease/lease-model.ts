@@ -10,12 +10,7 @@
 import type { EventKind } from '../events.ts';
 import { UNCONFIRMED_LADDER, type Ladder } from './ladder.ts';
 import type { EndReason, Phase } from './lease.ts';
-import type {
-  GrantRef,
-  RefusalReason,
-  ReleaseOutcome,
-  RevokeOutcome,
-} from './outcomes.ts';
+import type { GrantRef, RefusalReason, ReleaseOutcome, RevokeOutcome } from './outcomes.ts';
 import { resourceKey, type Face, type Resource } from '../resource/resource.ts';
 
 /** One grant, from its acquisition on; kept after its end. */
