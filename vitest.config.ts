@@ -69,6 +69,8 @@ const oldest = {
     ...later,
     name: 'pg-oldest',
     include: isLong ? allOnOldest : onOldest,
+    // What only PostgreSQL 17 and later can do.
+    exclude: [...everywhere.exclude, '**/transaction-timeout.pg.test.ts'],
     globalSetup: ['libs/testing/src/postgres/global-setup-oldest.ts'],
     testTimeout: 90_000,
     hookTimeout: 60_000,
