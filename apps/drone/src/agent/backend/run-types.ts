@@ -2,7 +2,7 @@ import type { Ladder, TerminationReason } from '@leasehold/keys-core';
 import type { ProgramConfig } from '../../config.ts';
 import type { Log } from '../log.ts';
 import type { Ports } from './ports.ts';
-import type { ProgramPlace } from '../program-place.ts';
+import type { Work } from './work.ts';
 import type { WardenLink } from '../warden-link/warden-link.ts';
 
 /** What the runs of backends need of the agent that has them. */
@@ -14,9 +14,8 @@ export interface RunContext {
   readonly log: Log;
   readonly host: string;
   readonly ports: Ports;
-  readonly inheritedEnv: Readonly<Record<string, string | undefined>>;
-  /** Where a program would run now. @throws {WardenLost} while none exists. */
-  readonly placeOf: (program: ProgramConfig) => ProgramPlace;
+  /** A program as it can be started now. @throws {WardenLost} while no warden exists. */
+  readonly workOf: (program: ProgramConfig) => Work;
   /** The last report of a backend is answered: nothing is left to do for it. */
   readonly onFinished: (backendId: string) => void;
 }
