@@ -54,11 +54,9 @@ export class Engine {
     this.socket = socket;
   }
 
-  /** Its name and version. */
-  async version(timeoutMs: number): Promise<string> {
-    const found = await this.#ask(timeoutMs, (docker) => docker.version());
-    // The first component is the engine itself.
-    return `${found.Components[0]?.Name ?? 'Engine'} ${found.Version}`;
+  /** Resolves when it answers. */
+  async ping(timeoutMs: number): Promise<void> {
+    await this.#ask<unknown>(timeoutMs, (docker) => docker.ping());
   }
 
   /** The id of an image that is there; undefined if it is not. */
@@ -194,7 +192,7 @@ export class Engine {
     request: (docker: Docker, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const docker = await this.#open();
-    const signal = AbortSignal.timeout(Math.max(timeoutMs, 1));
+    const signal = AbortSignal.timeout(Math.max(Math.ceil(timeoutMs), 1));
     const isLate = new Promise<never>((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(new Error('not in time')), { once: true });
     });

@@ -72,6 +72,10 @@ export interface DroneOptions {
   /** Another token than the drone's own. */
   readonly token?: string;
   readonly capacity?: number;
+  /** Further fields of its configuration. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
   /** What is run instead of the drone's own entry. */
   readonly entry?: readonly string[];
 }
@@ -188,6 +192,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
           capacity: options.capacity ?? 100,
           ports: PORTS,
           programs: options.programs ?? { witness: witnessProgram(folder) },
+          ...options.config,
         }),
       );
       if (user === ORDINARY_USER) chownAll(folder, ORDINARY_USER);
@@ -201,6 +206,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
           LEASEHOLD_URL: options.controllerUrl ?? fleet.url,
           LEASEHOLD_TOKEN: options.token ?? credentials.drone,
           LEASEHOLD_LOG_LEVEL: 'debug',
+          ...options.env,
         },
         stdio: ['ignore', log, log],
         ...user,

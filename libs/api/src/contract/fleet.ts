@@ -82,7 +82,6 @@ export const heartbeatInputSchema = z.strictObject({
     /** Its container engine, if it has programs that are containers. */
     engine: z
       .strictObject({
-        version: textSchema({ bytesMax: 255 }).nullable(),
         /** Why it cannot be used; null when it answers. */
         problem: textSchema({ bytesMax: 1_024 }).nullable(),
       })

@@ -26,8 +26,13 @@ import { notesOf, startRequestOf, type BackendNotes } from './launch-request.ts'
 import { askAtMs, killAtMs } from '../warden-link/patience.ts';
 import { isAnswering } from './readiness.ts';
 import type { ReportBody, ReportLine } from './report-line.ts';
-import type { PreparedWork } from './work.ts';
-import type { LaunchPlan, RunContext, RunIdentity, StopRequest } from './run-types.ts';
+import type {
+  LaunchPlan,
+  PreparedWork,
+  RunContext,
+  RunIdentity,
+  StopRequest,
+} from './run-types.ts';
 import { StartFailed, WardenLost } from '../warden-link/warden-link.ts';
 
 type Stage = 'loading' | 'preparing' | 'launching' | 'running' | 'over';

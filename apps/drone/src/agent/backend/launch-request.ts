@@ -1,8 +1,7 @@
 import type { Ladder } from '@leasehold/keys-core';
 import type { StartRequest } from '../../warden/link/protocol.ts';
 import { leashMs } from '../warden-link/patience.ts';
-import type { LaunchPlan, RunIdentity } from './run-types.ts';
-import type { WorkFields } from './work.ts';
+import type { LaunchPlan, RunIdentity, WorkFields } from './run-types.ts';
 
 /**
  * What the agent has the warden keep for it about a backend, so that the next agent can adopt it.

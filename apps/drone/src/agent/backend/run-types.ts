@@ -1,8 +1,8 @@
 import type { Ladder, TerminationReason } from '@leasehold/keys-core';
 import type { ProgramConfig } from '../../config.ts';
+import type { CommandStart, ContainerStart } from '../../warden/link/protocol.ts';
 import type { Log } from '../log.ts';
 import type { Ports } from './ports.ts';
-import type { Work } from './work.ts';
 import type { WardenLink } from '../warden-link/warden-link.ts';
 
 /** What the runs of backends need of the agent that has them. */
@@ -37,6 +37,37 @@ export interface LaunchPlan {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly lifetimeLimitMs: number | null;
+}
+
+/** What a backend is started for. */
+export interface WorkOrder {
+  readonly identity: RunIdentity;
+  readonly plan: LaunchPlan;
+  readonly keyId: string;
+  /** Where the backend is reached. */
+  readonly port: number;
+}
+
+/** The part of a start that depends on the kind of a program. */
+export type WorkFields =
+  | Pick<CommandStart, 'user' | 'places' | 'command' | 'args' | 'env' | 'cwd'>
+  | Pick<ContainerStart, 'container'>;
+
+export interface PreparedWork {
+  /** The image that a container is made of. */
+  readonly image: { readonly name: string; readonly id: string } | null;
+  fieldsOf(order: WorkOrder): WorkFields;
+}
+
+/** A program on this machine now. Each kind of program has its own; all else of a backend is the same. */
+export interface Work {
+  /** Why it must not be started, in words for an operator; undefined when it may be. */
+  readonly refusal: string | undefined;
+  /**
+   * Resolves when it can be started.
+   * @throws {StartFailed} when it cannot.
+   */
+  prepare(signal: AbortSignal): Promise<PreparedWork>;
 }
 
 export interface StopRequest {

@@ -8,7 +8,7 @@ import { memoryBytes } from '../../container-config.ts';
 import { GATE_PLACE, gateOf } from '../../warden/container/gate.ts';
 import type { ContainerRequest } from '../../warden/link/protocol.ts';
 import { leaseholdEnv } from '../backend/backend-env.ts';
-import type { WorkOrder } from '../backend/work.ts';
+import type { WorkOrder } from '../backend/run-types.ts';
 
 /** Labels by which people and programs find the containers of Leasehold. */
 export const LABELS = {

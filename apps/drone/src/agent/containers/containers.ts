@@ -6,7 +6,7 @@ import type { ContainerConfig, DroneConfig } from '../../config.ts';
 import { Engine } from '../../engine/engine.ts';
 import type { BackendSnapshot } from '../../warden/link/protocol.ts';
 import { killContainer } from '../../warden/container/container-processes.ts';
-import type { Work } from '../backend/work.ts';
+import type { Work } from '../backend/run-types.ts';
 import type { Log } from '../log.ts';
 import { StartFailed } from '../warden-link/warden-link.ts';
 import {
@@ -24,7 +24,6 @@ const LEFTOVERS_RETRY_MS = 1_000;
 
 /** What the drone reports about its engine. */
 export interface EngineStatus {
-  readonly version: string | null;
   /** Why it cannot be used; null when it answers. */
   readonly problem: string | null;
 }
@@ -137,15 +136,13 @@ export class Containers {
 
   async #look(): Promise<void> {
     const before = this.#status;
-    try {
-      this.#status = { version: await this.#engine.version(LOOK_ANSWER_MS_MAX), problem: null };
-    } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
-      this.#status = { version: before?.version ?? null, problem };
-    }
-    const { version, problem } = this.#status;
+    const problem = await this.#engine.ping(LOOK_ANSWER_MS_MAX).then(
+      () => null,
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+    this.#status = { problem };
     if (before?.problem !== problem) {
-      if (problem === null) this.#log.info({ version }, 'the container engine answers');
+      if (problem === null) this.#log.info({}, 'the container engine answers');
       else this.#log.error({ problem }, 'containers cannot be started');
     }
     if (!this.#isClosed) this.#looking = setTimeout(() => void this.#look(), LOOK_MS).unref();

@@ -30,7 +30,7 @@ const REOPEN_MS = 500;
 interface DroneLoad {
   readonly backends: number;
   /** Left out by a drone without containers. */
-  readonly engine: { readonly version: string | null; readonly problem: string | null } | undefined;
+  readonly engine: { readonly problem: string | null } | undefined;
 }
 
 export interface DroneSessionOptions {
