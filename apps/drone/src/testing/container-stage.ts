@@ -1,6 +1,7 @@
 /** A fleet whose drone runs containers on a real engine, and what the containers wrote. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { expect } from 'vitest';
 import type { Ladder } from '@leasehold/keys-core';
 import { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from '@leasehold/testing';
 import { startFleet, type DroneOptions, type Fleet, type Started } from './fleet-fixture.ts';
@@ -46,19 +47,50 @@ export interface ContainerStage extends AsyncDisposable {
   log(backendId: string, stream: 'stdout' | 'stderr'): string;
   /** The containers of a backend, running or not. */
   containersOf(backendId: string): Promise<ListedContainer[]>;
-  /** Whether any process of a backend's containers is left. */
-  isAlive(containerId: string): boolean;
+  /** The id of the container of a backend. */
+  containerIdOf(backendId: string): Promise<string>;
 }
 
+/** Whether any process of a container is left. */
+export function isAlive(containerId: string): boolean {
+  return processesOf(containerId).length > 0;
+}
+
+/** The first wrote its last word before the second wrote its first. */
+export function expectInTurn(first: readonly WrittenLine[], second: readonly WrittenLine[]): void {
+  expect(first.length, 'lines of the first').toBeGreaterThan(0);
+  expect(second.length, 'lines of the second').toBeGreaterThan(0);
+  expect(first.at(-1)?.atMs).toBeLessThanOrEqual(second[0]?.atMs ?? 0);
+  expect(BigInt(second[0]?.fencingToken ?? 0)).toBeGreaterThan(BigInt(first[0]?.fencingToken ?? 0));
+}
+
+/** An engine whose image is {@link SCRIPT}. */
+export function startTestEngine(options: Partial<PodmanOptions> = {}): Promise<TestPodman> {
+  return startPodman({ script: SCRIPT, ...options });
+}
+
+/** On an engine that it shares with others, or on one of its own, which ends with it. */
 export async function startContainerStage(
-  options: { ladder?: Ladder } & Partial<PodmanOptions> = {},
+  options: { ladder?: Ladder; engine?: TestPodman } = {},
 ): Promise<ContainerStage> {
-  const { ladder, ...ofPodman } = options;
-  const engine = await startPodman({ script: SCRIPT, ...ofPodman });
-  const fleet = await startFleet(ladder === undefined ? {} : { ladder });
-  const log = (backendId: string, stream: string): string => {
-    const file = path.join(fleet.stateDir, 'logs', `${backendId}.${stream}.log`);
-    return existsSync(file) ? readFileSync(file, 'utf8') : '';
+  const engine = options.engine ?? (await startTestEngine());
+  const fleet = await startFleet(options.ladder === undefined ? {} : { ladder: options.ladder });
+  /** Of any drone of the fleet, the oldest lines first. */
+  const log = (backendId: string, stream: string): string =>
+    readdirSync(fleet.home)
+      .flatMap((folder) =>
+        ['.2', '.1', ''].map((age) =>
+          path.join(fleet.home, folder, 'logs', `${backendId}.${stream}.log${age}`),
+        ),
+      )
+      .filter((file) => existsSync(file))
+      .map((file) => readFileSync(file, 'utf8'))
+      .join('');
+  const containersOf = async (backendId: string): Promise<ListedContainer[]> => {
+    const filters = JSON.stringify({ label: [`leasehold.backend=${backendId}`] });
+    const apiPath = `/v1.41/containers/json?all=true&filters=${encodeURIComponent(filters)}`;
+    // The API's answer; what a test expects of it, it checks.
+    return (await engine.get(apiPath)) as ListedContainer[];
   };
   return {
     fleet,
@@ -88,19 +120,15 @@ export async function startContainerStage(
           return { kind, fencingToken, atMs: Number(seconds) * 1_000 };
         }),
     log,
-    containersOf: async (backendId) => {
-      const filters = encodeURIComponent(
-        JSON.stringify({ label: [`leasehold.backend=${backendId}`] }),
-      );
-      // The API's answer; what a test expects of it, it checks.
-      return (await engine.get(
-        `/v1.41/containers/json?all=true&filters=${filters}`,
-      )) as ListedContainer[];
+    containersOf,
+    containerIdOf: async (backendId) => {
+      const [container] = await containersOf(backendId);
+      if (container === undefined) throw new Error(`${backendId} has no container`);
+      return container.Id;
     },
-    isAlive: (containerId) => processesOf(containerId).length > 0,
     [Symbol.asyncDispose]: async () => {
       await fleet[Symbol.asyncDispose]();
-      await engine[Symbol.asyncDispose]();
+      if (options.engine === undefined) await engine[Symbol.asyncDispose]();
     },
   };
 }
