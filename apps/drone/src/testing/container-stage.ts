@@ -40,7 +40,7 @@ export interface ContainerStage extends AsyncDisposable {
   readonly fleet: Fleet;
   readonly engine: TestPodman;
   /** A program of the image, which listens on the machine's network. */
-  program(more?: Readonly<Record<string, unknown>>): Record<string, unknown>;
+  readonly program: (more?: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   startDrone(programs: DroneOptions['programs'], more?: DroneOptions): Started;
   /** What a backend has written to its standard output. */
   written(backendId: string): WrittenLine[];
@@ -64,6 +64,17 @@ export function expectInTurn(first: readonly WrittenLine[], second: readonly Wri
   expect(BigInt(second[0]?.fencingToken ?? 0)).toBeGreaterThan(BigInt(first[0]?.fencingToken ?? 0));
 }
 
+const PORTS_PER_STAGE = 40;
+let stageCount = 0;
+
+/** Containers on the machine's network must not meet those of another stage. */
+export function nextPorts(): { from: number; to: number } {
+  const pool = Number(process.env['VITEST_POOL_ID'] ?? '0') % 8;
+  const from = 11_000 + (pool * 25 + (stageCount % 25)) * PORTS_PER_STAGE;
+  stageCount += 1;
+  return { from, to: from + PORTS_PER_STAGE - 1 };
+}
+
 /** An engine whose image is {@link SCRIPT}. */
 export function startTestEngine(options: Partial<PodmanOptions> = {}): Promise<TestPodman> {
   return startPodman({ script: SCRIPT, ...options });
@@ -75,6 +86,7 @@ export async function startContainerStage(
 ): Promise<ContainerStage> {
   const engine = options.engine ?? (await startTestEngine());
   const fleet = await startFleet(options.ladder === undefined ? {} : { ladder: options.ladder });
+  const ports = nextPorts();
   /** Of any drone of the fleet, the oldest lines first. */
   const log = (backendId: string, stream: string): string =>
     readdirSync(fleet.home)
@@ -109,7 +121,7 @@ export async function startContainerStage(
       fleet.startDrone({
         ...more,
         programs,
-        config: { engine: { socket: engine.socket }, ...more.config },
+        config: { engine: { socket: engine.socket }, ports, ...more.config },
       }),
     written: (backendId) =>
       log(backendId, 'stdout')

@@ -58,6 +58,8 @@ export interface Fleet extends AsyncDisposable {
   readonly controllerUrl: string;
   readonly controller: Started;
   readonly client: ControllerClient;
+  /** What its drones and their wardens have logged. */
+  log(): string;
   /** What every backend wrote: see {@link witnessProgram}. */
   witness(): WitnessLine[];
   startController(): Promise<void>;
@@ -181,6 +183,11 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       });
       return client;
     },
+    log: () =>
+      [path.join(folder, 'drone.log'), path.join(stateDir, 'warden.log')]
+        .filter((file) => existsSync(file))
+        .map((file) => readFileSync(file, 'utf8'))
+        .join(''),
     witness: () => readWitness(path.join(folder, OPEN, 'witness')),
     startController,
     startDrone: (options = {}) => {
