@@ -33,7 +33,10 @@ const imageSchema = z
 
 const memorySchema = z
   .string()
-  .regex(/^\d{1,15}[bkmg]$/u, 'must be a number with a unit b, k, m or g, such as "512m"')
+  .regex(/^\d{1,15}[bkmg]$/u, {
+    error: 'must be a number with a unit b, k, m or g, such as "512m"',
+    abort: true,
+  })
   .refine((text) => memoryBytes(text) >= MEMORY_BYTES_MIN, 'must be at least "6m"');
 
 const absolutePathSchema = z.string().regex(/^\/[^\0]*$/u, 'must be an absolute path');
@@ -52,6 +55,19 @@ const credentialsSchema = z.union(
   ],
   'must be { "file": PATH } or { "env": NAME of a variable of the drone }',
 );
+
+const LABEL = /^[a-zA-Z0-9][a-zA-Z0-9._/-]{0,127}$/u;
+
+function checkLabels(labels: Readonly<Record<string, string>>, context: z.RefinementCtx): void {
+  for (const name of Object.keys(labels)) {
+    const problem = name.startsWith('leasehold.')
+      ? 'must not begin with "leasehold."'
+      : LABEL.test(name)
+        ? undefined
+        : 'must be a name of up to 128 letters, digits, ".", "_", "/" and "-"';
+    if (problem !== undefined) context.addIssue({ code: 'custom', message: problem, path: [name] });
+  }
+}
 
 /** The fields that only containers have. */
 export const containerFields = {
@@ -84,18 +100,7 @@ export const containerFields = {
   network: z.enum(['bridge', 'host']).default('bridge'),
   /** The port inside, with `bridge`; by default the same number as outside. */
   containerPort: z.number().int().min(1).max(65_535).optional(),
-  labels: z
-    .record(
-      z
-        .string()
-        .regex(
-          /^[a-zA-Z0-9][a-zA-Z0-9._/-]{0,127}$/u,
-          'must be a name of up to 128 letters, digits, ".", "_", "/" and "-"',
-        )
-        .refine((name) => !name.startsWith('leasehold.'), 'must not begin with "leasehold."'),
-      z.string().max(1_024),
-    )
-    .default({}),
+  labels: z.record(z.string(), z.string().max(1_024)).superRefine(checkLabels).default({}),
   ulimits: z.record(z.string().regex(/^[a-z]{2,16}$/u), ulimitSchema).default({}),
   capabilities: z.array(z.enum(CAPABILITIES)).default([]),
   /** The image's files cannot be changed; /tmp can. */
