@@ -12,6 +12,7 @@ import { ensureChromium } from './install/chromium.mjs';
 import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
 import { ensurePatroni } from './install/patroni.mjs';
+import { ensurePodman } from './install/podman.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { printFailures, printSlowest, readReport } from './suite/vitest-report.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
@@ -29,7 +30,7 @@ const PREPARATIONS = [
 ];
 
 // Packages of the machine are installed beside other things: first those of servers, then the browser.
-const servers = ensureEtcd().then(ensureDatabases).then(ensurePatroni);
+const servers = ensureEtcd().then(ensureDatabases).then(ensurePatroni).then(ensurePodman);
 for (const { name, work } of PREPARATIONS) {
   if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);
 }

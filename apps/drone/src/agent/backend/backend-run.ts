@@ -82,7 +82,8 @@ export class BackendRun {
   ): BackendRun {
     const run = new BackendRun(identity, context, of);
     run.#plan = of.plan;
-    run.#report('loading');
+    const { program } = identity;
+    run.#report('loading', program.kind === 'container' ? { image: program.image } : {});
     return run;
   }
 
@@ -299,11 +300,7 @@ export class BackendRun {
     }
     const notes = notesOf(this.identity, { plan, port, nowMs: nowMs() });
     this.#notes = notes;
-    const { image } = work;
-    this.#report(
-      'starting',
-      image === null ? {} : { image: image.name, detail: `image ${image.id}` },
-    );
+    this.#report('starting', work.imageId === null ? {} : { detail: `image ${work.imageId}` });
     const fields = work.fieldsOf({ identity: this.identity, plan, keyId, port });
     const request = { fields, notes, deadlines: this.extension() };
     const warden = this.#context.warden();

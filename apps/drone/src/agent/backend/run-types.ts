@@ -54,8 +54,8 @@ export type WorkFields =
   | Pick<ContainerStart, 'container'>;
 
 export interface PreparedWork {
-  /** The image that a container is made of. */
-  readonly image: { readonly name: string; readonly id: string } | null;
+  /** The image that a container is made of; null for a command. */
+  readonly imageId: string | null;
   fieldsOf(order: WorkOrder): WorkFields;
 }
 

@@ -26,6 +26,6 @@ export function commandWork(
   });
   return {
     refusal: refusal === undefined ? undefined : `the program cannot run here: ${refusal}`,
-    prepare: () => Promise.resolve({ image: null, fieldsOf }),
+    prepare: () => Promise.resolve({ imageId: null, fieldsOf }),
   };
 }

@@ -80,7 +80,7 @@ export class Containers {
         await this.#untilCleared(signal);
         const imageId = await this.#images.idOf(program, signal);
         return {
-          image: { name: program.image, id: imageId },
+          imageId,
           fieldsOf: (order) => ({
             container: containerRequest(program, imageId, { order, place: this.#place }),
           }),
