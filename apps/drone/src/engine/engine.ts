@@ -109,9 +109,13 @@ export class Engine {
   }
 
   /** Sends the output of a container into sinks, from now until the engine ends it. */
-  async follow(containerId: string, sinks: OutputSinks, onEnd: () => void): Promise<void> {
+  async follow(
+    containerId: string,
+    sinks: OutputSinks,
+    { onEnd, timeoutMs = ANSWER_MS_MAX }: { onEnd: () => void; timeoutMs?: number },
+  ): Promise<void> {
     const docker = await this.#open();
-    const stream = await this.#outcome(() =>
+    const stream = await this.#ask(timeoutMs, () =>
       docker.getContainer(containerId).attach({ stream: true, stdout: true, stderr: true }),
     );
     docker.modem.demuxStream(stream, sinks.stdout, sinks.stderr);

@@ -5,6 +5,8 @@ import { expect } from 'vitest';
 import type { Ladder } from '@leasehold/keys-core';
 import { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from '@leasehold/testing';
 import { startFleet, type DroneOptions, type Fleet, type Started } from './fleet-fixture.ts';
+import { connect, type Connected, type ConnectOptions } from './fleet-steps.ts';
+import { until } from './wait.ts';
 import { processesOf } from '../warden/container/container-processes.ts';
 
 /**
@@ -51,6 +53,25 @@ export interface ContainerStage extends AsyncDisposable {
   containerIdOf(backendId: string): Promise<string>;
 }
 
+const READY_MS_MAX = 40_000;
+
+/** Connects until the backend is ready: on a busy machine that may take longer than one call waits. */
+export async function connectReady(
+  { fleet }: Pick<ContainerStage, 'fleet'>,
+  options: ConnectOptions = {},
+): Promise<Connected> {
+  let connected = await connect(fleet, options);
+  await until(
+    'its backend is ready',
+    async () => {
+      if (connected.status !== 'ready') connected = await connect(fleet, options);
+      return connected.status === 'ready';
+    },
+    READY_MS_MAX,
+  );
+  return connected;
+}
+
 /** Whether any process of a container is left. */
 export function isAlive(containerId: string): boolean {
   return processesOf(containerId).length > 0;
@@ -63,6 +84,14 @@ export function expectInTurn(first: readonly WrittenLine[], second: readonly Wri
   expect(first.at(-1)?.atMs).toBeLessThanOrEqual(second[0]?.atMs ?? 0);
   expect(BigInt(second[0]?.fencingToken ?? 0)).toBeGreaterThan(BigInt(first[0]?.fencingToken ?? 0));
 }
+
+/** For tests in which no deadline matters: a busy machine starts a container within it. */
+export const CALM_LADDER = {
+  renewAfterMs: 3_000,
+  softAfterMs: 25_000,
+  hardAfterMs: 27_000,
+  ttlMs: 32_000,
+};
 
 const PORTS_PER_STAGE = 40;
 let stageCount = 0;

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import type { TestPodman } from '@leasehold/testing';
 import {
+  connectReady,
   expectInTurn,
   isAlive,
   nextPorts,
@@ -15,6 +16,9 @@ import { DRONE_ID, PATIENT_LADDER, type Started } from '../../testing/fleet-fixt
 import { anotherThan, connect, untilOnline, type Connected } from '../../testing/fleet-steps.ts';
 import { until } from '../../testing/wait.ts';
 
+/** An engine, a registry and a fleet start beside other tests. */
+const START_MS_MAX = 120_000;
+
 const { ttlMs, hardAfterMs } = KEY_LADDERS.fast;
 /** From the hard deadline to the expiry, and the time for a kill on a busy machine. */
 const SUCCESSION_MS_MAX = 60_000;
@@ -22,7 +26,7 @@ const SUCCESSION_MS_MAX = 60_000;
 let engine: TestPodman;
 beforeAll(async () => {
   engine = await startTestEngine();
-});
+}, START_MS_MAX);
 afterAll(() => engine[Symbol.asyncDispose]());
 
 interface Scene {
@@ -36,7 +40,7 @@ interface Scene {
 async function sceneOn(stage: ContainerStage): Promise<Scene> {
   const agent = stage.startDrone({ witness: stubborn(stage) });
   await untilOnline(stage.fleet);
-  const before = await connect(stage.fleet);
+  const before = await connectReady(stage);
   const containerId = await stage.containerIdOf(before.backendId);
   await until('it writes', () => stage.written(before.backendId).length > 0);
   return { stage, agent, before, containerId };
@@ -60,7 +64,7 @@ async function startOther(stage: ContainerStage): Promise<() => Promise<void>> {
   await until('the other drone is online', async () => {
     const drone = await stage.fleet.client.api.drones.get.query({ droneId }).catch(() => undefined);
     return drone?.status === 'ready';
-  });
+  }, SUCCESSION_MS_MAX);
   return async () => {
     other.child.kill('SIGTERM');
     await until('the other drone has ended', other.hasEnded, 30_000);

@@ -1,18 +1,26 @@
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startContainerStage, type ContainerStage } from '../../testing/container-stage.ts';
-import { PATIENT_LADDER } from '../../testing/fleet-fixture.ts';
-import { connect, untilOnline } from '../../testing/fleet-steps.ts';
+import {
+  CALM_LADDER,
+  connectReady,
+  startContainerStage,
+  type ContainerStage,
+} from '../../testing/container-stage.ts';
+import { untilOnline } from '../../testing/fleet-steps.ts';
 import { until } from '../../testing/wait.ts';
 import { mainProcessOf } from '../../warden/container/container-processes.ts';
+
+/** An engine, a registry and a fleet start beside other tests. */
+const START_MS_MAX = 120_000;
+const WAIT_MS_MAX = 40_000;
 
 const MISSING_IMAGE = 'localhost/nowhere:1';
 
 let stage: ContainerStage;
 let taken: net.Server;
 beforeAll(async () => {
-  stage = await startContainerStage({ ladder: PATIENT_LADDER });
+  stage = await startContainerStage({ ladder: CALM_LADDER });
   taken = net.createServer();
   await new Promise<void>((resolve) => {
     taken.listen(0, '127.0.0.1', resolve);
@@ -36,7 +44,7 @@ beforeAll(async () => {
     taken: program({ port: (taken.address() as net.AddressInfo).port }),
   });
   await untilOnline(stage.fleet);
-});
+}, START_MS_MAX);
 afterAll(async () => {
   taken.close();
   await stage[Symbol.asyncDispose]();
@@ -50,10 +58,14 @@ type Detail = Awaited<
 async function ended(backendId: string): Promise<{ backend: Detail; detail: string }> {
   const { api } = stage.fleet.client;
   let backend = await api.backends.get.query({ backendId });
-  await until('it is terminated', async () => {
-    backend = await api.backends.get.query({ backendId });
-    return backend.status === 'terminated';
-  });
+  await until(
+    'it is terminated',
+    async () => {
+      backend = await api.backends.get.query({ backendId });
+      return backend.status === 'terminated';
+    },
+    WAIT_MS_MAX,
+  );
   return { backend, detail: backend.states.at(-1)?.detail ?? '' };
 }
 
@@ -66,7 +78,7 @@ async function granted(program: string): Promise<string> {
 describe.concurrent('a backend that is a container', () => {
   test('is started for a key, serves requests, writes its log, and stops when it is asked to', async () => {
     const { fleet } = stage;
-    const { backendId, fencingToken, address } = await connect(fleet, { program: 'room' });
+    const { backendId, fencingToken, address } = await connectReady(stage, { program: 'room' });
 
     const answer = await fetch(`http://${String(address)}/`);
 
@@ -89,7 +101,7 @@ describe.concurrent('a backend that is a container', () => {
 
   test('has a network of its own with one published port, if it is configured so', async () => {
     const name = 'bridged';
-    const { address, backendId } = await connect(stage.fleet, { name, program: name });
+    const { address, backendId } = await connectReady(stage, { name, program: name });
 
     const answer = await fetch(`http://${String(address)}/`);
 
@@ -99,7 +111,7 @@ describe.concurrent('a backend that is a container', () => {
 
   test('has limits of memory, processors and processes, no capabilities, and cannot gain privileges', async () => {
     const name = 'limited';
-    const { backendId } = await connect(stage.fleet, { name, program: name });
+    const { backendId } = await connectReady(stage, { name, program: name });
 
     const containerId = await stage.containerIdOf(backendId);
     const main = mainProcessOf(containerId);

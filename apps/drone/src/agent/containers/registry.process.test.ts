@@ -6,13 +6,18 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '@leasehold/testing';
 import {
+  CALM_LADDER,
+  connectReady,
   startContainerStage,
   startTestEngine,
   type ContainerStage,
 } from '../../testing/container-stage.ts';
-import { PATIENT_LADDER } from '../../testing/fleet-fixture.ts';
-import { connect, untilOnline } from '../../testing/fleet-steps.ts';
+import { untilOnline } from '../../testing/fleet-steps.ts';
 import { until } from '../../testing/wait.ts';
+
+/** An engine, a registry and a fleet start beside other tests. */
+const START_MS_MAX = 120_000;
+const WAIT_MS_MAX = 40_000;
 
 const LOGIN = { user: 'drone', password: 'open sesame' };
 /** The line of a password file, as `htpasswd -B` writes it for {@link LOGIN}. */
@@ -29,7 +34,7 @@ beforeAll(async () => {
   image = `${address}/room:1`;
   registry = startRegistry(folder, address);
   const engine = await startTestEngine({ insecureRegistries: [address] });
-  stage = await startContainerStage({ engine, ladder: PATIENT_LADDER });
+  stage = await startContainerStage({ engine, ladder: CALM_LADDER });
   await until('the registry answers', () => isAnswering(address));
   const login = `${LOGIN.user}:${LOGIN.password}`;
   await engine.podman('push', '--creds', login, engine.image, image);
@@ -49,7 +54,7 @@ beforeAll(async () => {
     { env: { ROOM_LOGIN: login, WRONG_LOGIN: `${LOGIN.user}:close sesame` } },
   );
   await untilOnline(stage.fleet);
-});
+}, START_MS_MAX);
 afterAll(async () => {
   await stage[Symbol.asyncDispose]();
   await stage.engine[Symbol.asyncDispose]();
@@ -64,10 +69,14 @@ async function refusalOf(program: string): Promise<string> {
     key: { name: program },
     spawn: { program },
   });
-  await until('it is terminated', async () => {
-    const { status } = await api.backends.get.query({ backendId });
-    return status === 'terminated';
-  });
+  await until(
+    'it is terminated',
+    async () => {
+      const { status } = await api.backends.get.query({ backendId });
+      return status === 'terminated';
+    },
+    WAIT_MS_MAX,
+  );
   return (await api.backends.get.query({ backendId })).states.at(-1)?.detail ?? '';
 }
 
@@ -75,7 +84,7 @@ describe('an image of a registry that asks for a login', () => {
   test.each(['allowed', 'named'])(
     'is pulled with the login of the program, and runs: %s',
     async (program) => {
-      const backend = await connect(stage.fleet, { name: program, program });
+      const backend = await connectReady(stage, { name: program, program });
 
       expect(backend.status).toBe('ready');
     },

@@ -14,6 +14,9 @@ import { mainProcessOf, processesOf } from './container-processes.ts';
 import { ContainerRemovals } from './container-removals.ts';
 import { GATE_PLACE, gateOf } from './gate.ts';
 
+/** An engine, a registry and a fleet start beside other tests. */
+const START_MS_MAX = 120_000;
+
 let engine: TestPodman;
 let stateDir: string;
 let guard: ContainerGuard;
@@ -22,7 +25,7 @@ beforeAll(async () => {
   engine = await startTestEngine();
   stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-container-'));
   await mkdir(path.join(stateDir, 'logs'));
-});
+}, START_MS_MAX);
 beforeEach(() => {
   guard = new ContainerGuard({ stateDir, shell: '/bin/sh', onProblem: () => undefined });
   context = {
@@ -38,7 +41,8 @@ afterAll(async () => {
   rmSync(stateDir, { recursive: true, force: true, maxRetries: 10 });
 });
 
-function startOf(script: string, softInMs = 60_000): ContainerStart {
+function startOf(script: string): ContainerStart {
+  const softInMs = 60_000;
   const backendId = `b-${randomUUID()}`;
   const nowMs = os.uptime() * 1_000;
   return {
@@ -76,15 +80,16 @@ async function containerIdOf(name: string): Promise<string> {
 }
 
 test('a start that the engine carries out late runs nothing, once the warden has given it up', async () => {
-  const request = startOf('exec sleep 600', 1_000);
+  const request = startOf('exec sleep 600');
   const container = await ContainerProcess.prepare(request, context);
   const containerId = await containerIdOf(request.backendId);
   engine.signal('SIGSTOP');
-  await container.release();
+  const released = container.release();
   expect(container.isGone(), 'gone while the engine may still start it').toBe(false);
 
   container.kill();
   engine.signal('SIGCONT');
+  await released;
 
   let isSeen = false;
   await until('it is gone', () => {

@@ -25,6 +25,8 @@ const START_MS_MAX = 10_000;
 const END_MS_MAX = 2_000;
 /** How often output is asked for again after the engine ended it, and how often a kill is repeated there. */
 const RETRY_MS = 1_000;
+/** How old a look at all processes may be, while the engine has not answered a start. */
+const LOOK_AGE_MS_MAX = 100;
 /** As a shell reports the end by SIGKILL. */
 const KILLED_CODE = 137;
 const OUT_OF_SIGHT =
@@ -91,7 +93,7 @@ export class ContainerProcess {
       const made = new ContainerProcess(request, containerId, context);
       try {
         await guard.watch(containerId, backendId);
-        await made.#follow();
+        await made.#follow(softAtMs - nowMs());
       } catch (error) {
         made.kill();
         throw error;
@@ -151,11 +153,12 @@ export class ContainerProcess {
 
   /** Ends every process of it without asking, and everything that the engine may still start. May be called again. */
   kill(): void {
+    const ageMsMax = this.#isKilled ? LOOK_AGE_MS_MAX : 0;
     this.#isKilled = true;
     closeGate(this.#context.stateDir, this.#request.backendId);
-    this.#find();
+    this.#find(ageMsMax);
     try {
-      killContainer(this.#containerId, this.#main);
+      killContainer(this.#containerId, this.#main, ageMsMax);
     } catch (error) {
       this.#context.onProblem(`${this.#request.backendId}: ${String(error)}`);
     }
@@ -166,7 +169,7 @@ export class ContainerProcess {
   /** Whether every process of it has been seen to be gone, and none can start any more. */
   isGone(): boolean {
     if (this.#isGone || this.#isEnding) return this.#isGone;
-    this.#find();
+    this.#find(this.#startOutcome === 'unknown' ? LOOK_AGE_MS_MAX : 0);
     if (this.#main === undefined) {
       // Only an engine that has answered starts nothing later.
       if (this.#startOutcome === 'unknown' || processesOf(this.#containerId).length > 0)
@@ -177,9 +180,9 @@ export class ContainerProcess {
     return false;
   }
 
-  #find(): void {
+  #find(ageMsMax = 0): void {
     if (this.#main !== undefined || this.#startOutcome === 'none') return;
-    const main = mainProcessOf(this.#containerId);
+    const main = mainProcessOf(this.#containerId, ageMsMax);
     if (main === undefined) return;
     const census = namespaceCensus(main.pid);
     if (census === undefined) return; // it is just ending
@@ -253,7 +256,7 @@ export class ContainerProcess {
     removals.add(this.#engine, this.#containerId);
   }
 
-  async #follow(): Promise<void> {
+  async #follow(timeoutMs: number): Promise<void> {
     const file = path.join(this.#context.logFolder, this.#request.backendId);
     const sinks = {
       stdout: new OutputLog(`${file}.stdout.log`),
@@ -264,9 +267,9 @@ export class ContainerProcess {
       // An engine that was restarted has ended it, and the container goes on.
       setTimeout(() => {
         if (this.#isEnding || this.#isKilled) return;
-        this.#engine.follow(this.#containerId, sinks, again).catch(again);
+        this.#engine.follow(this.#containerId, sinks, { onEnd: again }).catch(again);
       }, RETRY_MS).unref();
     };
-    await this.#engine.follow(this.#containerId, sinks, again);
+    await this.#engine.follow(this.#containerId, sinks, { onEnd: again, timeoutMs });
   }
 }

@@ -19,16 +19,34 @@ const UNIFIED_ROOTS = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'];
 const MEMORY_ROOT = '/sys/fs/cgroup/memory';
 
 /** Every living process of a container, as far as this process sees it; not those of its engine. */
-export function processesOf(containerId: string): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => Number.isInteger(pid) && pid > 0 && isIn(containerId, cgroupOf(pid)))
-    .filter((pid) => startedAtOf(pid) !== undefined);
+export function processesOf(containerId: string, ageMsMax = 0): number[] {
+  return [...cgroupsOfAll(ageMsMax)]
+    .filter(([pid, cgroup]) => isIn(containerId, cgroup) && startedAtOf(pid) !== undefined)
+    .map(([pid]) => pid);
+}
+
+let lastLook = { atMs: Number.NEGATIVE_INFINITY, cgroups: new Map<number, string>() };
+
+/**
+ * The control group of every process. While an engine hangs, many containers may be looked for at every
+ * tick: they may share a look that is a little old, from whose silence nobody concludes anything.
+ */
+function cgroupsOfAll(ageMsMax: number): ReadonlyMap<number, string> {
+  const nowMs = performance.now();
+  if (nowMs - lastLook.atMs >= ageMsMax) {
+    const found = readdirSync('/proc').flatMap((name): [number, string][] => {
+      const pid = Number(name);
+      const cgroup = Number.isInteger(pid) && pid > 0 ? cgroupOf(pid) : undefined;
+      return cgroup === undefined ? [] : [[pid, cgroup]];
+    });
+    lastLook = { atMs: nowMs, cgroups: new Map(found) };
+  }
+  return lastLook.cgroups;
 }
 
 /** Undefined when there is no process, or none that is the first of a PID namespace of its own. */
-export function mainProcessOf(containerId: string): MainProcess | undefined {
-  for (const pid of processesOf(containerId)) {
+export function mainProcessOf(containerId: string, ageMsMax = 0): MainProcess | undefined {
+  for (const pid of processesOf(containerId, ageMsMax)) {
     const startedAt = startedAtOf(pid);
     const cgroup = cgroupOf(pid);
     if (startedAt !== undefined && cgroup !== undefined && isFirstOfNamespace(pid)) {
@@ -63,9 +81,16 @@ export function signalMain(main: MainProcess, signal: NodeJS.Signals): void {
  * process, which ends all others. Where that is not known yet, each process that is found.
  * @throws {Error} when this process may not.
  */
-export function killContainer(containerId: string, main: MainProcess | undefined): void {
+export function killContainer(
+  containerId: string,
+  main: MainProcess | undefined,
+  ageMsMax = 0,
+): void {
   if (main === undefined) {
-    for (const pid of processesOf(containerId)) signalIfThere(pid, 'SIGKILL');
+    for (const pid of processesOf(containerId, ageMsMax)) {
+      // A look may be a little old: the number must still be a process of it.
+      if (isIn(containerId, cgroupOf(pid))) signalIfThere(pid, 'SIGKILL');
+    }
   } else if (isLiving(main) && !killGroup(main)) signalIfThere(main.pid, 'SIGKILL');
 }
 
