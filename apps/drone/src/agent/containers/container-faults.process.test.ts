@@ -61,10 +61,16 @@ async function startOther(stage: ContainerStage): Promise<() => Promise<void>> {
     { witness: stubborn(stage) },
     { token: secret, config: { droneId, stateDir, ports: nextPorts() } },
   );
-  await until('the other drone is online', async () => {
-    const drone = await stage.fleet.client.api.drones.get.query({ droneId }).catch(() => undefined);
-    return drone?.status === 'ready';
-  }, SUCCESSION_MS_MAX);
+  await until(
+    'the other drone is online',
+    async () => {
+      const drone = await stage.fleet.client.api.drones.get
+        .query({ droneId })
+        .catch(() => undefined);
+      return drone?.status === 'ready';
+    },
+    SUCCESSION_MS_MAX,
+  );
   return async () => {
     other.child.kill('SIGTERM');
     await until('the other drone has ended', other.hasEnded, 30_000);

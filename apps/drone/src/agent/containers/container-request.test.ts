@@ -128,7 +128,7 @@ describe('the login for a registry', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
 
-  test('is none where none is configured', () => {
+  test('does not exist where the configuration names none', () => {
     expect(registryLogin(containerOf(), {})).toBeUndefined();
   });
 
