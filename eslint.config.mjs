@@ -33,6 +33,7 @@ export default tseslint.config(
   {
     ignores: [
       '**/dist/**',
+      'out/**',
       '**/node_modules/**',
       '**/.next/**',
       '**/next-env.d.ts',

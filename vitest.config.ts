@@ -1,5 +1,7 @@
 import { availableParallelism } from 'node:os';
+import path from 'node:path';
 import { defineConfig } from 'vitest/config';
+import packageJson from './package.json' with { type: 'json' };
 import { findOldestPostgres } from './libs/testing/src/postgres/oldest-postgres.ts';
 
 const root = import.meta.dirname;
@@ -87,10 +89,27 @@ const long = ['tools/faults/random/random.process.test.ts'];
 
 const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };
 
+/** The executable of a drone for this machine; its tests run it in place of a file of Node. */
+const executable = path.join(
+  root,
+  `out/drone/leasehold-drone-${packageJson.version}-${globalThis.process.platform}-${globalThis.process.arch}`,
+);
+/** What the executable itself promises, and that it runs, isolates and guards backends as the file of Node does. */
+const onExecutable = [
+  'apps/drone/src/executable.process.test.ts',
+  'apps/drone/src/agent/{drone,hostile}.process.test.ts',
+  'apps/drone/src/warden/leash.process.test.ts',
+];
+/** In `npm run test:long`, every test that runs a drone by itself. */
+const allOnExecutable = [
+  'apps/drone/src/*.process.test.ts',
+  'apps/drone/src/{agent,warden}/*.process.test.ts',
+];
+
 /** Every fault once in one run of a whole Leasehold, which starts and bundles all that it needs. */
 const meeting = ['tools/faults/random/every-fault.process.test.ts'];
 
-/** `unit` needs nothing, `pg` a PostgreSQL, `process`, `faults`, `meeting` and `alone` real processes too. */
+/** `unit` needs nothing, `pg` a PostgreSQL, all others real processes too. */
 export default defineConfig({
   root,
   resolve,
@@ -131,7 +150,24 @@ export default defineConfig({
           ...later,
           name: 'process',
           include: testsNamed('.process'),
-          exclude: [...everywhere.exclude, ...faults, ...meeting, ...alone, ...long],
+          exclude: [
+            ...everywhere.exclude,
+            ...[...faults, ...meeting, ...alone, ...long],
+            'apps/drone/src/executable.process.test.ts',
+          ],
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          ...everywhere,
+          ...process,
+          ...later,
+          name: 'executable',
+          include: isLong ? allOnExecutable : onExecutable,
+          globalSetup: [...clusterSetup, 'apps/drone/src/testing/executable-setup.ts'],
+          env: { LEASEHOLD_TEST_DRONE: executable },
         },
       },
       {

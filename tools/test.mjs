@@ -54,7 +54,7 @@ async function allTests() {
   const browser = ensureChromium();
   const behind = { atOnce: true, niceness: 5 };
   const lanes = await Promise.all([
-    inTurn([() => built, () => vitest('processes', ['process', 'faults', 'alone'])]),
+    inTurn([() => built, () => vitest('processes', ['process', 'executable', 'faults', 'alone'])]),
     inTurn([() => built, () => vitest('meeting', ['meeting'], { atOnce: true })]),
     vitest('sources', ['unit', 'pg', 'pg-oldest'], behind),
     Promise.all([built, browser]).then(() => runBrowserTests(['--workers=1'], behind)),

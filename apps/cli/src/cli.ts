@@ -89,7 +89,7 @@ export function controllerAccess(config: CliConfig): Access {
   if (urls === undefined) {
     throw unreachable(
       `Nothing runs in ${config.home}, and LEASEHOLD_URL is not set.`,
-      'Start everything here with `npm start`, or set LEASEHOLD_URL and LEASEHOLD_TOKEN.',
+      'Start everything here with `leasehold up`, or set LEASEHOLD_URL and LEASEHOLD_TOKEN.',
     );
   }
   // A token is never sent to an address that it was not made for.

@@ -1,3 +1,4 @@
+import addCompletion from '@bomb.sh/tab/commander';
 import { Command } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import type { Cli } from './cli.ts';
@@ -33,7 +34,7 @@ controllers of one database, separated by commas: one that does not answer is sk
 
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 unreachable.`;
 
-/** The whole command line. Nothing in it prints or exits by itself. */
+/** The whole command line. Nothing in it but `completion` prints or exits by itself. */
 export function createProgram(cli: Cli): Command {
   const program = new Command('leasehold')
     .description('Who holds a key right now, and until when')
@@ -48,5 +49,7 @@ export function createProgram(cli: Cli): Command {
     writeErr: () => undefined,
   });
   for (const add of COMMANDS) add(cli, program);
+  // It reads the commands above, and prints by itself.
+  addCompletion(program, { completionCommandName: 'completion' });
   return program;
 }

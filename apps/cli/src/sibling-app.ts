@@ -4,8 +4,8 @@ import type { Cli } from './cli.ts';
 import { refusal } from './failures/failure.ts';
 
 /**
- * Where the programs are, relative to this one's own file `apps/cli/dist/main.mjs`. They are
- * found as files because an app may not import another.
+ * Where the programs are, relative to this one's own file `apps/cli/dist/main.mjs`: an installed package has
+ * the folders of the repository. They are found as files because an app may not import another.
  */
 const FROM_DIST = {
   cli: 'main.mjs',
@@ -33,7 +33,8 @@ function pathOf(part: Part): string {
 export function pathOfPart(part: Part): string {
   const path = pathOf(part);
   if (!existsSync(path)) {
-    throw refusal('install.incomplete', `${path} is missing.`, 'Run `npm run build`.');
+    const help = 'Install Leasehold again; in a clone, run `npm run build`.';
+    throw refusal('install.incomplete', `${path} is missing.`, help);
   }
   return path;
 }

@@ -14,8 +14,15 @@ const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 const STOP_ALLOWANCE_MS = 10_000;
 
 export interface DroneCommand {
+  /** What its user has typed before the arguments. */
+  readonly name?: string | undefined;
+  /** The commit that the drone was built from; null where that is not known. */
+  readonly build?: string | null | undefined;
   readonly args: readonly string[];
-  /** What becomes the warden when a state folder and a PATH are added to it. */
+  /**
+   * What becomes the warden when a state folder and a PATH are added to it. The drone's own file is the word
+   * before `warden`.
+   */
   readonly wardenCommand: readonly string[];
   readonly clock?: TickingClock | undefined;
   /** What stands in for a warden of real processes. */
@@ -24,6 +31,8 @@ export interface DroneCommand {
 
 /** `agent --config FILE`: runs a drone until it is told to end. Returns the exit code. */
 export async function runDroneCommand({
+  name = 'leasehold drone',
+  build = null,
   args,
   wardenCommand,
   clock = createBootClock(),
@@ -32,13 +41,15 @@ export async function runDroneCommand({
   const environment = processEnvironment();
   let config: DroneConfig;
   try {
-    config = loadDroneConfig(configFileOf(args), environment);
+    config = loadDroneConfig(configFileOf(name, args), environment);
   } catch (error) {
     if (!(error instanceof LeaseError)) throw error;
     process.stderr.write(`${error.message}\n`);
     return EXIT.usage;
   }
   const log = createLogger({ name: 'agent', level: config.logLevel });
+  const { version } = packageJson;
+  log.info({ version, build, droneId: config.droneId }, 'the drone starts');
   const ids = systemIds();
   const random = (): number => ids.random();
   const shutdown = createShutdown({ timeLimitMs: longestGraceMs(config) + STOP_ALLOWANCE_MS, log });
@@ -54,9 +65,9 @@ export async function runDroneCommand({
     clock,
     log,
     random,
-    version: packageJson.version,
+    version,
     link,
-    entry: wardenCommand[1] ?? config.file,
+    entry: wardenCommand.at(-2) ?? config.file,
     inheritedEnv: environment,
     wardens:
       wardens ??
@@ -81,14 +92,15 @@ export async function runDroneCommand({
 }
 
 /** @throws {LeaseError} `config.invalid` when the arguments do not name one file. */
-function configFileOf(args: readonly string[]): string {
+function configFileOf(name: string, args: readonly string[]): string {
+  const usage = `usage: ${name} --config FILE`;
   try {
     const { values } = parseArgs({ args: [...args], options: { config: { type: 'string' } } });
     if (values.config !== undefined && values.config !== '') return values.config;
   } catch (cause) {
-    throw new LeaseError('config.invalid', 'usage: leasehold drone --config FILE', { cause });
+    throw new LeaseError('config.invalid', usage, { cause });
   }
-  throw new LeaseError('config.invalid', 'usage: leasehold drone --config FILE');
+  throw new LeaseError('config.invalid', usage);
 }
 
 function longestGraceMs(config: DroneConfig): number {

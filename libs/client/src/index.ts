@@ -1,4 +1,7 @@
 /** The client of a controller, for services and for Leasehold's own programs. */
+export type { ErrorCode } from '@leasehold/keys-core';
+export type { TRPCLink } from '@trpc/client';
+export type { AnyRouter } from '@trpc/server';
 export { createLeasehold, type Leasehold, type LeaseholdOptions } from './leasehold.ts';
 export type { Lease, ReleaseReport } from './lease/lease.ts';
 export type {

@@ -5,34 +5,15 @@ import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-
 import { controllerUrlsOf } from '@leasehold/service-kit/controllers';
 import { systemIds } from '@leasehold/service-kit/system-ids';
 import { leasePropagationLink } from './context/propagation-link.ts';
-import {
-  createLeaseFetch,
-  receiveRemaining,
-  remainingOf,
-  runReceived,
-  type Fetch,
-  type ReceivedHeaders,
-  type ReceivedLease,
-} from './context/propagation.ts';
-import { createControllerClient, type ControllerApi } from './transport/controller-client.ts';
-import {
-  createEnvironments,
-  withEnvironmentLease,
-  intentOf,
-  type Environments,
-  type EnvironmentWork,
-} from './environments.ts';
-import { createBackends, createKeys, type Backends, type Keys } from './keys.ts';
-import {
-  createLeaseDefinition,
-  type LeaseDefinition,
-  type LeaseDefinitionOptions,
-} from './lease/lease-definition.ts';
+import { createControllerClient } from './transport/controller-client.ts';
+import { createBackends, createKeys } from './keys.ts';
 import { createLeaseFaces } from './lease/lease-faces.ts';
-import type { ValidNamespace } from './lease/wire/segments.ts';
+import { leasesOf, type Leasehold } from './leasehold-parts.ts';
 import type { Machine } from './machine.ts';
-import { createReservations, type Reservations } from './reservations.ts';
+import { createReservations } from './reservations.ts';
 import { Reachability } from './transport/reachability.ts';
+
+export type { Leasehold } from './leasehold-parts.ts';
 
 export interface LeaseholdOptions {
   /**
@@ -58,55 +39,6 @@ export interface LeaseholdOptions {
   /** The clock of the deadlines, by default the machine's time since boot. Tests pass their own. */
   readonly clock?: TickingClock | undefined;
   readonly onConnection?: ((state: 'open' | 'closed') => void) | undefined;
-}
-
-export interface Leasehold extends AsyncDisposable {
-  /** Every procedure of the contract, typed. Calls within work under a lease are cancelled with it. */
-  readonly api: ControllerApi;
-  /**
-   * Declares a kind of lease. Call it once, when the module loads; the client declares it to the
-   * controller in the background. The compiler refuses a literal segment that is empty or contains
-   * `.`. Other segments are checked at run time.
-   * @throws {LeaseholdCallError} `request.invalid`.
-   */
-  defineLease<const Namespace extends readonly string[]>(
-    namespace: Namespace & ValidNamespace<Namespace>,
-    options?: LeaseDefinitionOptions,
-  ): LeaseDefinition;
-  readonly environments: Environments;
-  /**
-   * Acquires an environment, calls `veto`, then `record` if there is no veto, and releases it. They run
-   * under the lease but are not one transaction: a process that is paused between them may record late.
-   * If the database is shared, `withEnvironmentLease` of `@leasehold/core` is one transaction.
-   * @throws {LeaseHeldError} with the holder; `EnvironmentVetoedError` with the reasons; `LeaseLost` if
-   * the lease expired before `record` was done; what `veto` and `record` throw.
-   */
-  withEnvironmentLease<T>(
-    environment: string | readonly string[],
-    work: EnvironmentWork<T>,
-  ): Promise<T>;
-  readonly keys: Keys;
-  /** Which datacenter a key lives in. */
-  readonly reservations: Reservations;
-  readonly backends: Backends;
-  /** `fetch` that sends the remaining time of the lease, see `createLeaseFetch`. */
-  readonly fetch: Fetch;
-  /**
-   * For a service that a lease holder calls: reads the remaining time of the caller's lease from the
-   * headers, and counts it by this machine's clock. `requestSignal` must abort when the caller hangs up.
-   */
-  receiveLease(headers: ReceivedHeaders, requestSignal?: AbortSignal): ReceivedLease;
-  /** As {@link receiveLease}, for a known remaining time in milliseconds. Runs `fn` in its context. */
-  runWithRemaining<T>(
-    remainingMs: number | undefined,
-    requestSignal: AbortSignal | undefined,
-    fn: (signal: AbortSignal) => T,
-  ): T;
-  /**
-   * Ends the connection. The signals of leases that are still held abort. Their grants are not released,
-   * because their work may not have stopped yet: release a lease first if it must be free at once.
-   */
-  close(): Promise<void>;
 }
 
 const ANSWER_MS = 10_000;
@@ -145,32 +77,19 @@ export function createLeasehold(options: LeaseholdOptions): Leasehold {
     transport,
     reachability,
   });
-  const { leases, environments } = faces;
-
-  const close = async (): Promise<void> => {
-    await faces.close();
-    await controller.close();
-  };
-
-  return {
-    api: controller.apiWith([leasePropagationLink()]),
-    defineLease(namespace, definitionOptions) {
-      const definition = createLeaseDefinition(leases, holder, { ...definitionOptions, namespace });
-      faces.declarations.add(definition);
-      return definition;
+  const leases = leasesOf({
+    ...{ machine, holder, faces },
+    onDefine: (definition) => faces.declarations.add(definition),
+    async close() {
+      await faces.close();
+      await controller.close();
     },
-    environments: createEnvironments(environments, holder),
-    withEnvironmentLease: async (environment, work) =>
-      withEnvironmentLease(environments, intentOf(holder, environment, work), work),
+  });
+  return {
+    ...leases,
+    api: controller.apiWith([leasePropagationLink()]),
     keys: createKeys({ api, machine }),
     reservations: createReservations({ api, machine, answerMs }),
     backends: createBackends(api),
-    fetch: createLeaseFetch(),
-    receiveLease: (headers, requestSignal) =>
-      receiveRemaining(machine.clock, remainingOf(headers), requestSignal),
-    runWithRemaining: (remainingMs, requestSignal, fn) =>
-      runReceived(receiveRemaining(machine.clock, remainingMs, requestSignal), fn),
-    close,
-    [Symbol.asyncDispose]: close,
   };
 }

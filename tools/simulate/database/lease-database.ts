@@ -5,7 +5,7 @@
 import {
   LeaseModel,
   type ModelGrant,
-} from '../../../libs/keys-core/src/testing/model/lease-model.ts';
+} from '../../../libs/keys-core/src/kernel/lease/lease-model.ts';
 import {
   UNCONFIRMED_LADDER,
   type Ladder,

@@ -12,7 +12,7 @@ export function examineHome(config: CliConfig): Finding {
       ? wrong(
           'home',
           `${home} does not exist`,
-          'Start everything here with `npm start`, or set LEASEHOLD_URL.',
+          'Start everything here with `leasehold up`, or set LEASEHOLD_URL.',
         )
       : skipped('home', `${home} does not exist, and LEASEHOLD_URL is set`);
   }

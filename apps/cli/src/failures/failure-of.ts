@@ -56,7 +56,7 @@ export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
     const place = controllerUrl ?? 'its address';
     return unreachable(
       `No controller answers at ${place}.`,
-      'Is it running? `npm start` starts one here; `leasehold doctor` shows more.',
+      'Is it running? `leasehold up` starts one here; `leasehold doctor` shows more.',
       error,
     );
   }

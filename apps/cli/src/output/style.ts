@@ -1,15 +1,18 @@
-import picocolors from 'picocolors';
+import { styleText } from 'node:util';
 
 /** Colours for people at a terminal; plain text for everybody else. Never the only sign. */
 export type Style = ReturnType<typeof createStyle>;
 
 export function createStyle(isColourful: boolean) {
-  const colors = picocolors.createColors(isColourful);
+  // The caller has decided: Node would look at the standard output, which may be a file.
+  const options = { validateStream: false };
+  const as = (format: Parameters<typeof styleText>[0]) => (text: string) =>
+    isColourful ? styleText(format, text, options) : text;
   return {
-    good: colors.green,
-    warn: colors.yellow,
-    bad: colors.red,
-    faint: colors.dim,
-    strong: colors.bold,
+    good: as('green'),
+    warn: as('yellow'),
+    bad: as('red'),
+    faint: as('dim'),
+    strong: as('bold'),
   };
 }

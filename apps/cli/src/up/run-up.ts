@@ -105,7 +105,7 @@ function programsOf(console: string | null): Programs {
 
 function consoleProgram(progress: Progress): string | null {
   if (hasPart('console') && hasPart('pages')) return pathOfPart('console');
-  progress.warn('the console was not built, and is not started: run `npm run build`');
+  progress.warn('the console is missing, and is not started; in a clone, run `npm run build`');
   return null;
 }
 

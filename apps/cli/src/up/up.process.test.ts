@@ -338,7 +338,7 @@ describe('what keeps leasehold up from starting', () => {
     const ended = await runCommand(['doctor'], { LEASEHOLD_HOME: join(home, 'nothing') });
 
     expect(ended.exitCode).toBe(1);
-    expect(ended.stdout).toContain('npm start');
+    expect(ended.stdout).toContain('leasehold up');
   });
 
   test('every bad value of the environment is reported at once', async () => {

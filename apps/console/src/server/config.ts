@@ -23,9 +23,17 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
-/** Next, React and what they load read these when they are loaded, so this comes before. */
-export function setProductionMode(): void {
-  Object.assign(process.env, { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' });
+/**
+ * Next, React and what they load read these when they are loaded, so this comes before.
+ * @param builtConfig the configuration that the pages were built with, as JSON. Without it Next would look for
+ *   a `next.config` in this folder and in all folders above it, which in an installation are somebody else's.
+ */
+export function setProductionMode(builtConfig: string): void {
+  Object.assign(process.env, {
+    NODE_ENV: 'production',
+    NEXT_TELEMETRY_DISABLED: '1',
+    __NEXT_PRIVATE_STANDALONE_CONFIG: builtConfig,
+  });
 }
 
 const PROXIES_MAX = 100;

@@ -7,7 +7,7 @@ import { LeaseError } from '@leasehold/keys-core';
 import { createLogger, createShutdown } from '@leasehold/service-kit';
 import { processEnvironment, readConfig, setProductionMode } from './config.ts';
 import { startConsoleServer } from './console-server.ts';
-import { preparePages } from './pages.ts';
+import { builtConfigOf, preparePages } from './pages.ts';
 
 /** How long a clean end may take before the process exits without it. */
 const STOP_MS_MAX = 10_000;
@@ -21,7 +21,7 @@ async function main(): Promise<void> {
   const shutdown = createShutdown({ timeLimitMs: STOP_MS_MAX, log });
   shutdown.listen();
   try {
-    setProductionMode();
+    setProductionMode(builtConfigOf(FOLDER));
     const pages = await preparePages(FOLDER);
     shutdown.add('pages', () => pages.close());
     const server = await startConsoleServer({ config, log, pages: pages.handle });

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { LeaseError } from '@leasehold/keys-core';
@@ -9,17 +9,26 @@ export interface Pages {
   close(): Promise<void>;
 }
 
+/** What a build writes about itself. */
+const BUILT = join('.next', 'required-server-files.json');
+
 /**
- * Loads the pages that `next build` made in this folder.
+ * The configuration that the pages in this folder were built with, as JSON.
  * @throws {LeaseError} `config.invalid` when they were not built.
  */
-export async function preparePages(folder: string): Promise<Pages> {
-  if (!existsSync(join(folder, '.next', 'BUILD_ID'))) {
-    throw new LeaseError(
-      'config.invalid',
-      `${folder} has no built pages: run \`npm run build\`. (What is missing is .next/BUILD_ID.)`,
-    );
+export function builtConfigOf(folder: string): string {
+  try {
+    const { config } = JSON.parse(readFileSync(join(folder, BUILT), 'utf8')) as { config: unknown };
+    return JSON.stringify(config);
+  } catch (cause) {
+    const problem = `${folder} has no built pages, or not all of them: ${BUILT} cannot be read.`;
+    const help = 'Install Leasehold again; in a clone, run `npm run build`.';
+    throw new LeaseError('config.invalid', `${problem} ${help}`, { cause });
   }
+}
+
+/** Loads the pages that `next build` made in this folder. */
+export async function preparePages(folder: string): Promise<Pages> {
   // Loaded only here: Next reads the environment when it is loaded, which takes half a second.
   const { default: next } = await import('next');
   const app = next({ dev: false, dir: folder, quiet: true });

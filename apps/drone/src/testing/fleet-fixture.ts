@@ -6,7 +6,6 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
-  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -25,12 +24,12 @@ import { openStore } from '@leasehold/keys-core/postgres';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase, type TestDatabase } from '@leasehold/testing';
 import { readWardenRecord } from '../warden/link/socket-path.ts';
+import { copyDroneTo } from './tested-drone.ts';
 import { until } from './wait.ts';
 import { ORDINARY_USER } from './warden-fixture.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..');
 const CONTROLLER = path.join(ROOT, 'apps/controller/dist/main.mjs');
-const DRONE = path.join(ROOT, 'apps/drone/dist/main.mjs');
 export const DRONE_ID = 'drone-1';
 const PORTS_PER_WORKER = 1_000;
 const PORT_FIRST = 22_000 + (Number(process.env['VITEST_POOL_ID'] ?? '0') % 8) * PORTS_PER_WORKER;
@@ -78,8 +77,6 @@ export interface DroneOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   /** Variables of its environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** What is run instead of the drone's own entry. */
-  readonly entry?: readonly string[];
 }
 
 /** One line of a backend's own account of itself. Instants are readings of the boot clock. */
@@ -129,8 +126,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const database = await createTestDatabase();
   makeFolders(folder, { home, stateDir });
   const credentials = await credentialsOf(database, home);
-  const droneFile = path.join(folder, 'drone.mjs');
-  copyFileSync(DRONE, droneFile);
+  const droneWords = copyDroneTo(folder);
   const configFile = path.join(folder, 'drone.json');
   const started: Started[] = [];
   const fleet = { url: '', port: '0' };
@@ -166,7 +162,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
 
   await startController();
   return {
-    ...{ folder, home, stateDir, configFile, droneFile },
+    ...{ folder, home, stateDir, configFile, droneFile: droneWords.at(-1) ?? '' },
     credentials,
     get controllerUrl() {
       return fleet.url;
@@ -204,8 +200,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       );
       if (user === ORDINARY_USER) chownAll(folder, ORDINARY_USER);
       const log = openSync(path.join(folder, 'drone.log'), 'a');
-      const entry = options.entry ?? [process.execPath, droneFile];
-      const [program, ...args] = [...entry, 'agent', '--config', configFile];
+      const [program, ...args] = [...droneWords, 'agent', '--config', configFile];
       const child = spawn(program, args, {
         env: {
           PATH: process.env['PATH'],

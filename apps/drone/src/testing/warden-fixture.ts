@@ -10,6 +10,7 @@ import {
 import type { WardenListener } from '../agent/warden-link/warden-link.ts';
 import type { BackendSnapshot, CommandStart } from '../warden/link/protocol.ts';
 import { readWardenRecord, type WardenRecord } from '../warden/link/socket-path.ts';
+import type { TestedDrone } from './tested-drone.ts';
 import { until } from './wait.ts';
 
 /** A user without privileges, for tests that run as root. */
@@ -66,7 +67,7 @@ export interface WardenFixture extends AsyncDisposable {
 }
 
 export async function startWarden(
-  bundle: string,
+  { words }: Pick<TestedDrone, 'words'>,
   options: { isOrdinaryUser?: boolean } = {},
 ): Promise<WardenFixture> {
   const stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-warden-'));
@@ -75,7 +76,8 @@ export async function startWarden(
     chmodSync(stateDir, 0o700);
     chownSync(stateDir, ORDINARY_USER.uid, ORDINARY_USER.gid);
   }
-  const child = spawn(process.execPath, [bundle, 'warden', stateDir, ''], {
+  const [file, ...args] = [...words, 'warden', stateDir, ''];
+  const child = spawn(file, args, {
     detached: true,
     stdio: ['ignore', 'ignore', 'inherit'],
     cwd: '/',

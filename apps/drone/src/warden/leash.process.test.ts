@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bundleEntry, type DroneBundle } from '../testing/drone-bundle.ts';
 import { childrenWith, isRunning, processesWith } from '../testing/processes.ts';
+import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
 import { LEASH_MS, startOf, startWarden } from '../testing/warden-fixture.ts';
 
-let bundle: DroneBundle;
+let drone: TestedDrone;
 beforeAll(() => {
-  bundle = bundleEntry();
+  drone = testedDrone();
 });
 afterAll(() => {
-  bundle[Symbol.dispose]();
+  drone[Symbol.dispose]();
 });
 
 /** How late a leash may act on a busy machine. */
@@ -19,7 +19,7 @@ const LATE_MS_MAX = 400;
 
 describe('the leash', () => {
   test('H-frozen-warden ends a warden that is stopped at the hard deadline of a backend, and not before', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const { marker, request } = markedSleep({ softInMs: 400, hardInMs: 900 });
     const { hardAtMs } = await link.start(request);
@@ -35,7 +35,7 @@ describe('the leash', () => {
   });
 
   test('H-frozen-warden follows a deadline that moved later, and a new one that is earlier than all before', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const moved = startOf('sleep 600', { softInMs: 600, hardInMs: 800 });
     await link.start(moved);
@@ -53,7 +53,7 @@ describe('the leash', () => {
   });
 
   test('is replaced when it is killed, and is gone with the warden', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     await link.start(startOf('sleep 600', { softInMs: 60_000, hardInMs: 61_000 }));
     const [former = 0] = childrenWith(warden.pid, 'leasehold-leash');

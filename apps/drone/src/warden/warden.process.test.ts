@@ -3,8 +3,8 @@ import { readFileSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bundleEntry, type DroneBundle } from '../testing/drone-bundle.ts';
 import { processesWith } from '../testing/processes.ts';
+import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
 import {
   createEar,
@@ -16,12 +16,12 @@ import {
 import { SocketWardenLink } from '../agent/warden-link/socket-warden-link.ts';
 import { readWardenRecord } from './link/socket-path.ts';
 
-let bundle: DroneBundle;
+let drone: TestedDrone;
 beforeAll(() => {
-  bundle = bundleEntry();
+  drone = testedDrone();
 });
 afterAll(() => {
-  bundle[Symbol.dispose]();
+  drone[Symbol.dispose]();
 });
 
 /** Sleeps without a handler, recognisable by its own command line. */
@@ -45,7 +45,7 @@ describe.each([
   { who: 'an ordinary user', isOrdinaryUser: true },
 ])('warden, as $who', ({ isOrdinaryUser }) => {
   test('C63 F4c when it is killed its backends die with it, a descendant that called setsid too', async () => {
-    await using warden = await startWarden(bundle.file, { isOrdinaryUser });
+    await using warden = await startWarden(drone, { isOrdinaryUser });
     const { link } = await warden.connect();
     const { marker } = marked();
     await link.start(
@@ -67,7 +67,7 @@ describe.each([
   });
 
   test('C63 a program without a handler dies at soft, although it is in a PID namespace', async () => {
-    await using warden = await startWarden(bundle.file, { isOrdinaryUser });
+    await using warden = await startWarden(drone, { isOrdinaryUser });
     const { link, ear } = await warden.connect();
     const { marker, sleep } = marked();
 
@@ -79,7 +79,7 @@ describe.each([
   });
 
   test('a program that ignores its stop signal dies at hard', async () => {
-    await using warden = await startWarden(bundle.file, { isOrdinaryUser });
+    await using warden = await startWarden(drone, { isOrdinaryUser });
     const { link, ear } = await warden.connect();
     const { marker } = marked();
 
@@ -99,7 +99,7 @@ describe.each([
 
 describe('warden', () => {
   test('F4b F2 keeps the deadlines when the agent is gone', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const { marker, sleep } = marked();
     await link.start(startOf(sleep, { ...bash, softInMs: 1_000, hardInMs: 2_000 }));
@@ -113,7 +113,7 @@ describe('warden', () => {
   });
 
   test('moves a deadline later for the same lease, and for no other', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const request = startOf('sleep 600', { softInMs: 60_000 });
     await link.start(request);
@@ -145,7 +145,7 @@ describe('warden', () => {
   });
 
   test('obeys the newest agent, and tells the former that it is superseded', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const former = await warden.connect();
     const next = await warden.connect();
 
@@ -157,7 +157,7 @@ describe('warden', () => {
   });
 
   test('C49 starts a backend id at most once in its life, even when the first has ended', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
     const request = startOf('exit 0');
     await link.start(request);
@@ -169,7 +169,7 @@ describe('warden', () => {
   });
 
   test('starts nothing when soft has passed', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const { marker, sleep } = marked();
 
@@ -183,7 +183,7 @@ describe('warden', () => {
   test.each(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGUSR1'])(
     'stops a program by its own stop signal: %s',
     async (stopSignal) => {
-      await using warden = await startWarden(bundle.file);
+      await using warden = await startWarden(drone);
       const { link, ear } = await warden.connect();
       const request = startOf(
         `trap 'exit 7' ${stopSignal.slice(3)}; echo up; while :; do sleep 0.05; done`,
@@ -210,7 +210,7 @@ describe('warden', () => {
   );
 
   test('kills a program that outlives its grace, and a repeated stop postpones nothing', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
     const request = startOf(`trap '' TERM; echo up; while :; do sleep 0.05; done`, {
       stopGraceMs: 3_000,
@@ -236,7 +236,7 @@ describe('warden', () => {
   });
 
   test('reports the exit code of a program that ends by itself, and keeps it until it is forgotten', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
     await link.start(
       startOf('echo to-out; echo to-err >&2; exit 42', {
@@ -260,7 +260,7 @@ describe('warden', () => {
   });
 
   test('a backend is gone only with its descendants: nothing outlives its main process', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
     const { marker } = marked();
 
@@ -273,7 +273,7 @@ describe('warden', () => {
   });
 
   test('a command that does not exist ends with the exit code that shells use', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
 
     await link.start(startOf('', { command: '/no/such/program', args: [] }));
@@ -282,7 +282,7 @@ describe('warden', () => {
   });
 
   test('a start in a folder that does not exist fails, and leaves nothing behind', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link } = await warden.connect();
 
     await expect(link.start(startOf('exit 0', { cwd: '/no/such/folder' }))).rejects.toThrow(
@@ -293,7 +293,7 @@ describe('warden', () => {
   });
 
   test('its socket and its files are for its owner alone', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const record = readWardenRecord(warden.stateDir);
 
     expect(statSync(record?.socketPath ?? '').mode & 0o777).toBe(0o600);
@@ -302,8 +302,8 @@ describe('warden', () => {
   });
 
   test('ends by itself when nobody needs it, and at once when it is told to', async () => {
-    await using idle = await startWarden(bundle.file);
-    await using told = await startWarden(bundle.file);
+    await using idle = await startWarden(drone);
+    await using told = await startWarden(drone);
     const { link } = await told.connect();
     const { marker, sleep } = marked();
     await link.start(startOf(sleep, bash));
@@ -320,7 +320,7 @@ describe('warden', () => {
   });
 
   test('stays under 60 MB with fifty backends', async () => {
-    await using warden = await startWarden(bundle.file);
+    await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     for (let count = 0; count < 50; count += 1) await link.start(startOf('exec sleep 600'));
 

@@ -6,7 +6,7 @@ import type { AnyRouter } from '@trpc/server';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LeaseLost } from '../lease/lease-errors.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
-import { ManualClock } from '../testing/manual-clock.ts';
+import { ManualClock } from '../double/manual-clock.ts';
 import { leaseHeaders, leasePropagationLink } from './propagation-link.ts';
 import {
   createLeaseFetch,

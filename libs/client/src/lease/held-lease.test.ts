@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { setUpLeases } from '../testing/lease-setup.ts';
-import { settled } from '../testing/manual-clock.ts';
+import { settled } from '../double/manual-clock.ts';
 import { LeaseLost, LeaseRevoked, LeaseRevoking } from './lease-errors.ts';
 
 const TTL_MS = 12_000;

@@ -1,4 +1,5 @@
 /** Puts together what the leases and environments of one client have in common. */
+import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import type { ControllerApi } from '../transport/controller-client.ts';
 import { pause, type Machine } from '../machine.ts';
 import type { Reachability } from '../transport/reachability.ts';
@@ -13,6 +14,58 @@ import { createEnvironmentWire, createLeaseWire } from './wire/wires.ts';
 /** How long releases that are under way may take when the client closes. */
 const CLOSE_MS_MAX = 1_000;
 
+export interface FacesDeps {
+  readonly machine: Machine;
+  readonly wires: Readonly<Record<'leases' | 'environments', LeaseWire>>;
+  readonly background: Background;
+  /** Tells scopes of different controllers apart. */
+  readonly url: string;
+  readonly answerMs: number;
+  /** Called before each acquire. */
+  readonly beforeAcquire: () => void;
+}
+
+export interface Faces {
+  readonly leases: LeaseTaker;
+  readonly environments: LeaseTaker;
+  revoked(notice: RevocationNotice): void;
+  /** Asks about every lease that is renewed: notices may have been missed. */
+  recheck(): void;
+  /** Ends every lease for its holder, and gives calls in progress a moment to finish. */
+  close(): Promise<void>;
+}
+
+export function createFaces(deps: FacesDeps): Faces {
+  const { machine, wires, background } = deps;
+  const holdings = {
+    leases: new Holdings({ machine, wire: wires.leases, background }),
+    environments: new Holdings({ machine, wire: wires.environments, background }),
+  };
+  const all = Object.values(holdings);
+  const takerOf = (face: keyof typeof wires): LeaseTaker =>
+    new LeaseTaker({ ...deps, wire: wires[face], holdings: holdings[face] });
+  return {
+    leases: takerOf('leases'),
+    environments: takerOf('environments'),
+    revoked(notice) {
+      for (const one of all) one.revoked(notice);
+    },
+    recheck() {
+      for (const one of all) one.recheck();
+    },
+    async close() {
+      for (const one of all) one.abandonAll();
+      const patience = new AbortController();
+      await Promise.race([
+        background.idle(),
+        pause(machine, CLOSE_MS_MAX, patience.signal).catch(() => undefined),
+      ]);
+      patience.abort();
+      background.end(new Error('The client was closed.'));
+    },
+  };
+}
+
 export interface LeaseFacesDeps {
   readonly api: ControllerApi;
   readonly machine: Machine;
@@ -22,12 +75,12 @@ export interface LeaseFacesDeps {
   readonly reachability: Reachability;
 }
 
+/** The faces of a controller, with a session for its notices over a WebSocket. */
 export function createLeaseFaces(deps: LeaseFacesDeps) {
   const { api, machine, url, answerMs, transport, reachability } = deps;
   const background = new Background();
   const declarations = new Declarations({ api, machine, background });
   const ending = new AbortController();
-  const allHoldings: Holdings[] = [];
 
   let isListening = transport === 'http';
   const listen = (): void => {
@@ -37,41 +90,31 @@ export function createLeaseFaces(deps: LeaseFacesDeps) {
       api,
       machine,
       clientId: machine.uuid(),
-      onNotice: (notice) => {
-        for (const holdings of allHoldings) holdings.revoked(notice);
-      },
-      onBegin: () => {
-        for (const holdings of allHoldings) holdings.recheck();
-      },
+      onNotice: (notice) => faces.revoked(notice),
+      onBegin: () => faces.recheck(),
       signal: ending.signal,
     });
   };
 
-  const takerOf = (wire: LeaseWire): LeaseTaker => {
-    const holdings = new Holdings({ machine, wire, background });
-    allHoldings.push(holdings);
-    const beforeAcquire = (): void => {
+  const faces = createFaces({
+    machine,
+    wires: {
+      leases: createLeaseWire({ api, machine, reachability }),
+      environments: createEnvironmentWire({ api, machine, reachability }),
+    },
+    ...{ background, url, answerMs },
+    beforeAcquire() {
       declarations.send();
       listen();
-    };
-    return new LeaseTaker({ machine, wire, background, holdings, answerMs, url, beforeAcquire });
-  };
+    },
+  });
 
   return {
-    leases: takerOf(createLeaseWire({ api, machine, reachability })),
-    environments: takerOf(createEnvironmentWire({ api, machine, reachability })),
+    ...faces,
     declarations,
-    /** Ends every lease for its holder, and gives calls in progress a moment to finish. */
     async close(): Promise<void> {
-      for (const holdings of allHoldings) holdings.abandonAll();
       ending.abort();
-      const patience = new AbortController();
-      await Promise.race([
-        background.idle(),
-        pause(machine, CLOSE_MS_MAX, patience.signal).catch(() => undefined),
-      ]);
-      patience.abort();
-      background.end(new Error('The client was closed.'));
+      await faces.close();
     },
   };
 }

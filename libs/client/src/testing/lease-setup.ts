@@ -6,7 +6,7 @@ import {
   type LeaseDefinitionOptions,
 } from '../lease/lease-definition.ts';
 import { LeaseTaker } from '../lease/acquire/lease-taker.ts';
-import { ManualClock } from './manual-clock.ts';
+import { ManualClock } from '../double/manual-clock.ts';
 import { SimulatedWire } from './simulated-wire.ts';
 
 /** A client of leases on a clock and a network that the test controls. */

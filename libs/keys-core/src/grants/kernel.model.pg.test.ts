@@ -8,7 +8,7 @@ import {
   type RealKernel,
 } from '../testing/model/lease-agreement.ts';
 import { LEASE_COMMANDS } from '../testing/model/lease-commands.ts';
-import { LeaseModel } from '../testing/model/lease-model.ts';
+import { LeaseModel } from '../kernel/lease/lease-model.ts';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { freezeClock } from '../testing/shifted-clock.ts';
 

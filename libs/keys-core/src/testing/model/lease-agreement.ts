@@ -5,7 +5,7 @@ import { listKeys } from '../../lists/sql/key-list.ts';
 import type { ResourceFilter } from '../../lists/sql/resource-list.ts';
 import { readLeases } from '../../postgres/sql.ts';
 import type { Kernel } from '../kernel-fixture.ts';
-import type { LeaseModel, ModelGrant } from './lease-model.ts';
+import type { LeaseModel, ModelGrant } from '../../kernel/lease/lease-model.ts';
 
 /** The kernel under test, and the clock of its database. */
 export interface RealKernel {

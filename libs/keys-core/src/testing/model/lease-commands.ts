@@ -19,7 +19,7 @@ import { revoke } from '../../grants/sql/revoke.ts';
 import { setRenewable } from '../../grants/sql/set-renewable.ts';
 import { expectAgreement, type RealKernel } from './lease-agreement.ts';
 import { aRequest, TRUSTING_WATCH } from '../kernel-fixture.ts';
-import type { LeaseModel, ModelGrant, ModelRef } from './lease-model.ts';
+import type { LeaseModel, ModelGrant, ModelRef } from '../../kernel/lease/lease-model.ts';
 
 export type LeaseCommand = fc.AsyncCommand<LeaseModel, RealKernel>;
 

@@ -1,22 +1,22 @@
 /**
  * The rules of a lease, written a second time and without a database: the oracle of the model-based
- * test. No locks, no statements, and no clock but the one that the test moves, so that it is short
- * enough to be believed by reading it. What the kernel answers, stores and records must match this
- * model.
+ * test, the database of the simulator, and the leases of the test double of `@leasehold/client`. No locks,
+ * no statements, and no clock but the one that its user moves, so that it is short enough to be believed
+ * by reading it. What the kernel answers, stores and records must match this model.
  *
  * There are two clocks: `nowMs` is the database's, which may step back; `elapsedMs` is the time
  * that has really gone by, which is also the holders' own clock.
  */
-import type { EventKind } from '../../kernel/events.ts';
-import { UNCONFIRMED_LADDER, type Ladder } from '../../kernel/lease/ladder.ts';
-import type { EndReason, Phase } from '../../kernel/lease/lease.ts';
+import type { EventKind } from '../events.ts';
+import { UNCONFIRMED_LADDER, type Ladder } from './ladder.ts';
+import type { EndReason, Phase } from './lease.ts';
 import type {
   GrantRef,
   RefusalReason,
   ReleaseOutcome,
   RevokeOutcome,
-} from '../../kernel/lease/outcomes.ts';
-import { resourceKey, type Face, type Resource } from '../../kernel/resource/resource.ts';
+} from './outcomes.ts';
+import { resourceKey, type Face, type Resource } from '../resource/resource.ts';
 
 /** One grant, from its acquisition on; kept after its end. */
 export interface ModelGrant {

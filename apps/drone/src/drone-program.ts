@@ -1,0 +1,62 @@
+/**
+ * A drone by its arguments: `agent --config FILE` and `warden STATE_DIR PATH`. What either needs is loaded only
+ * then, so that the warden stays small.
+ */
+import packageJson from '../package.json' with { type: 'json' };
+import { keepCodeSmall, keepMemorySmall } from './small-memory.ts';
+
+/** How this drone was made, and how it starts itself again. */
+export interface DroneProgram {
+  /** What its user types to run an agent. */
+  readonly name: string;
+  /** The commit that it was built from; null where that is not known. */
+  readonly build: string | null;
+  /** The command line that runs it, before the arguments. Its last word is the drone's own file. */
+  readonly command: readonly string[];
+  /** The licenses of what others have written of it. */
+  readonly licenses: () => string;
+}
+
+/** Runs the part that the arguments name. Returns the exit code. */
+export async function runDroneProgram(
+  program: DroneProgram,
+  args: readonly string[],
+): Promise<number> {
+  const [role = 'agent', ...rest] = args;
+  switch (role) {
+    case '--version':
+      process.stdout.write(`${versionText(program)}\n`);
+      return 0;
+    case '--licenses':
+      process.stdout.write(program.licenses());
+      return 0;
+    case 'warden':
+      return runWardenOf(rest);
+    default:
+      return runAgentOf(program, role === 'agent' ? rest : args);
+  }
+}
+
+/** The version, and what it was built from and for. */
+function versionText({ name, build }: DroneProgram): string {
+  const platform = `${process.platform}-${process.arch}`;
+  const parts = [build === null ? [] : [`build ${build}`], platform, `Node ${process.version}`];
+  return `${name} ${packageJson.version} (${parts.flat().join(', ')})`;
+}
+
+async function runWardenOf([stateDir = '', searchPath = '']: readonly string[]): Promise<number> {
+  keepMemorySmall();
+  keepCodeSmall();
+  const { runWarden } = await import('./warden/run-warden.ts');
+  await runWarden({ stateDir, searchPath });
+  return 0;
+}
+
+async function runAgentOf(
+  { name, build, command }: DroneProgram,
+  args: readonly string[],
+): Promise<number> {
+  keepMemorySmall();
+  const { runDroneCommand } = await import('./drone-command.ts');
+  return runDroneCommand({ name, build, args, wardenCommand: [...command, 'warden'] });
+}

@@ -1,0 +1,143 @@
+import { onTestFinished, expect, test } from 'vitest';
+import { leaseholdErrorOf } from '../transport/client-errors.ts';
+import type { Lease, LeaseDefinition, Leasehold } from '../index.ts';
+import { useController } from '../testing/controller-fixture.ts';
+import { createTestLeasehold } from './index.ts';
+
+const controller = useController();
+
+/** What a scenario needs of a Leasehold, real or not. */
+interface World {
+  client(holder: string): Leasehold;
+  revoke(lease: Lease, mode: 'graceful' | 'force'): Promise<void>;
+}
+
+function realWorld(): World {
+  return {
+    client: (holder) => controller.aClient({ holder }),
+    async revoke({ leaseId }, mode) {
+      await controller.operator.api.leases.revoke.mutate({ leaseId, mode, reason: 'wrong week' });
+    },
+  };
+}
+
+function worldInMemory(): World {
+  const leasehold = createTestLeasehold();
+  onTestFinished(() => leasehold.close());
+  return {
+    client: (holder) => leasehold.client({ holder }),
+    revoke: (lease, mode) => leasehold.revoke(lease, { mode, reason: 'wrong week' }),
+  };
+}
+
+const aborted = ({ signal }: { signal: AbortSignal }): Promise<unknown> =>
+  new Promise((resolve) => {
+    const told = (): void => resolve(signal.reason);
+    if (signal.aborted) told();
+    else signal.addEventListener('abort', told);
+  });
+
+const codeOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => 'no error',
+    (error: unknown) => leaseholdErrorOf(error)?.code ?? (error as { code?: string }).code,
+  );
+
+/** Who refuses a caller that does not wait, once so many wait. */
+async function refusedBehind(jobs: LeaseDefinition, waiters: number): Promise<string | undefined> {
+  for (;;) {
+    const attempt = await jobs.tryAcquire('weekly');
+    if (attempt.outcome === 'granted') return undefined;
+    if (attempt.waiters === waiters) return attempt.by;
+  }
+}
+
+/** Each tells what a service sees, without ids and times. */
+const SCENARIOS: Record<string, (world: World) => Promise<unknown>> = {
+  async 'two callers of one lease'(world) {
+    const [one, other] = [world.client('one'), world.client('other')];
+    const jobs = one.defineLease(['jobs']);
+    const lease = await jobs.acquire('nightly', { comment: 'until noon' });
+    const held = await other.defineLease(['jobs']).tryAcquire('nightly');
+    const elsewhere = await other.defineLease(['jobs']).tryAcquire('daily');
+    const releases = [await lease.release(), await lease.release()];
+    const next = await other.defineLease(['jobs']).acquire('nightly');
+    return {
+      held: held.outcome === 'held' && [held.by, held.comment, held.action, held.waiters],
+      elsewhere: elsewhere.outcome,
+      releases,
+      isNewer: BigInt(next.fencingToken) > BigInt(lease.fencingToken),
+      scope: [next.namespace, next.key, next.isHeld],
+    };
+  },
+  async 'a caller that waits, and one that does not'(world) {
+    const jobsOf = (holder: string) => world.client(holder).defineLease(['jobs']);
+    const [jobs, others, thirds] = [jobsOf('one'), jobsOf('other'), jobsOf('third')];
+    const lease = await jobs.acquire('weekly');
+    const waiting = others.acquire('weekly', { waitMs: 20_000 });
+    const refused = await refusedBehind(thirds, 1);
+    await lease.release();
+    const next = await waiting;
+    const after = await refusedBehind(thirds, 0);
+    return { refused, after, released: await next.release() };
+  },
+  async 'a lease that is revoked by force'(world) {
+    const jobs = world.client('one').defineLease(['jobs']);
+    const lease = await jobs.acquire('monthly');
+    await world.revoke(lease, 'force');
+    const { reason, note } = (await aborted(lease)) as { reason: string; note: string };
+    return { reason, note, isHeld: lease.isHeld, released: await lease.release() };
+  },
+  async 'a lease that is revoked gracefully'(world) {
+    const jobs = world.client('one').defineLease(['jobs']);
+    const lease = await jobs.acquire('yearly');
+    await world.revoke(lease, 'graceful');
+    const { note } = (await aborted({ signal: lease.revoking })) as { note: string };
+    return { note, isHeld: lease.isHeld, released: await lease.release() };
+  },
+  async 'an environment'(world) {
+    const [one, other] = [world.client('one'), world.client('other')];
+    const first = await one.environments.tryAcquire('staging', { action: 'deploy' });
+    const held = await other.environments.tryAcquire('staging', { action: 'migrate' });
+    const vetoed = await codeOf(
+      other.withEnvironmentLease('test', {
+        action: 'migrate',
+        veto: () => 'freeze',
+        record: () => 'done',
+      }),
+    );
+    const recorded = await other.withEnvironmentLease('test', {
+      action: 'migrate',
+      record: ({ isHeld }) => isHeld,
+    });
+    return {
+      first: first.outcome,
+      held: held.outcome === 'held' && [held.by, held.action],
+      ...{ vetoed, recorded },
+    };
+  },
+  async 'what is refused'(world) {
+    const one = world.client('one');
+    const jobs = one.defineLease(['jobs']);
+    const lease = await jobs.acquire('hourly');
+    return {
+      ttl: await codeOf(one.defineLease(['jobs'], { ttlMs: 10 }).acquire('x')),
+      held: await codeOf(jobs.acquire('hourly', { waitMs: 0 })),
+      wait: await codeOf(jobs.acquire('hourly', { waitMs: 1e9 })),
+      key: await codeOf((async () => jobs.acquire(''))()),
+      itself: await codeOf(lease.run(() => jobs.acquire('hourly'))),
+    };
+  },
+};
+
+test.each(Object.keys(SCENARIOS))(
+  '%s: a service sees the same of a test Leasehold and of a controller',
+  async (name) => {
+    const scenario = SCENARIOS[name];
+    if (scenario === undefined) throw new Error(`there is no scenario ${name}`);
+
+    const [real, inMemory] = [await scenario(realWorld()), await scenario(worldInMemory())];
+
+    expect(inMemory).toEqual(real);
+  },
+);

@@ -1,0 +1,288 @@
+/**
+ * The leases of a test, in memory. Who gets what is decided by `LeaseModel`: the rules that the statements of
+ * a controller are compared with, in any order, by the model-based test of the kernel.
+ */
+import {
+  deadlinesFrom,
+  LIMITS,
+  serviceLadder,
+  UNCONFIRMED_LADDER,
+  type GrantRef,
+  type RefusalReason,
+  type ReleaseOutcome,
+} from '@leasehold/keys-core';
+import type {
+  AcquireAnswer,
+  HeldAnswer,
+  LeaseDeadlines,
+  RevocationNotice,
+} from '@leasehold/keys-core/leases';
+import { LeaseModel, type ModelAsk, type ModelGrant } from '@leasehold/keys-core/model';
+import type { LeaseScope } from '../lease/lease-errors.ts';
+import type { AcquireRequest } from '../lease/wire/lease-wire.ts';
+import { LeaseholdCallError } from '../transport/call-errors.ts';
+import type { ManualClock } from './manual-clock.ts';
+
+export type TestFace = LeaseScope['face'];
+
+/** What a holder, or a caller in line, has told of itself. */
+export interface TestHolding {
+  readonly holder: string;
+  readonly fencingToken: string;
+  readonly comment: string | null;
+  /** Whether it is renewed; false after `blockRenewal` or a graceful revoke. */
+  readonly isRenewable: boolean;
+  /** Until its expiry, without a renewal. */
+  readonly remainingMs: number;
+}
+
+export interface TestEvent {
+  /** `granted`, `taken_over`, `released`, `failed`, `expired`, `revoked`, `renewal_blocked`, `renewal_allowed`. */
+  readonly kind: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+}
+
+/** A call for a grant, as it arrived. */
+export interface Arrival {
+  readonly face: TestFace;
+  readonly request: AcquireRequest;
+  readonly waitMs: number;
+  readonly localTimeMs: number;
+  /** Whether its caller can still be answered. */
+  readonly isThere: () => boolean;
+}
+
+interface Ticket extends Arrival {
+  readonly id: string;
+  readonly untilMs: number;
+  readonly answer: (answer: AcquireAnswer) => void;
+  readonly refuse: (error: Error) => void;
+}
+
+/** All clients of a test have the same credentials. */
+const PRINCIPAL = 'test';
+const ENVIRONMENT_TTL_MS = 60_000;
+/** The database's clock when the monotonic one is at 0. Tokens are at least as large. */
+const EPOCH_MS = Date.parse('2030-01-01T00:00:00Z');
+
+export class TestRegistry {
+  readonly #clock: ManualClock;
+  readonly #model = new LeaseModel(EPOCH_MS);
+  readonly #lines = new Map<string, Ticket[]>();
+  readonly #asked = new Map<string, { readonly arrival: Arrival; readonly grantedAtMs: number }>();
+  /** By idempotency key. */
+  readonly #attempts = new Map<string, ModelGrant>();
+  readonly #givenUp = new Set<string>();
+  #grantsCount = 0;
+
+  constructor(clock: ManualClock) {
+    this.#clock = clock;
+    clock.onTick(() => {
+      this.#now();
+      this.#serveAll();
+    });
+  }
+
+  acquire(arrival: Arrival): Promise<AcquireAnswer> {
+    const { request, waitMs } = arrival;
+    assertTimes(arrival);
+    if (this.#givenUp.has(request.idempotencyKey)) throw waitCancelled();
+    const id = idOf({ face: arrival.face, ...request });
+    const line = this.#lines.get(id) ?? [];
+    this.#lines.set(id, line);
+    const untilMs = this.#clock.nowMs() + waitMs;
+    return new Promise((answer, refuse) => {
+      line.push({ ...arrival, id, untilMs, answer, refuse });
+      this.#serve(line);
+    });
+  }
+
+  giveUp(idempotencyKey: string): void {
+    this.#now();
+    this.#givenUp.add(idempotencyKey);
+    const grant = this.#attempts.get(idempotencyKey);
+    if (grant !== undefined) this.#release(grant);
+    for (const line of this.#lines.values()) {
+      const ticket = line.find(({ request }) => request.idempotencyKey === idempotencyKey);
+      if (ticket !== undefined) line.splice(line.indexOf(ticket), 1);
+      ticket?.refuse(waitCancelled());
+    }
+    this.#serveAll();
+  }
+
+  /** Undefined when it is renewed. */
+  renew(face: TestFace, ref: GrantRef): RefusalReason | undefined {
+    this.#now();
+    return this.#model.renew({ ...ref, face, principal: PRINCIPAL });
+  }
+
+  release(face: TestFace, ref: GrantRef, result: 'ok' | 'failed'): ReleaseOutcome {
+    this.#now();
+    const outcome = this.#model.release({ ...ref, face, principal: PRINCIPAL }, result);
+    this.#serveAll();
+    return outcome;
+  }
+
+  /** The deadlines of a grant in the clock of its holder. */
+  deadlines(leaseId: string, localTimeMs: number): LeaseDeadlines {
+    const grant = this.#model.grants.find((one) => one.leaseId === leaseId);
+    if (grant === undefined) throw new Error(`There is no grant ${leaseId}.`);
+    const ladder = grant.isUnconfirmed ? UNCONFIRMED_LADDER : grant.ladder;
+    const remainingMs = grant.expiresAt - this.#now();
+    const { renewAtMs, hardTerminateAtMs } = deadlinesFrom(ladder, localTimeMs, remainingMs);
+    return { renewAtMs, loseAtMs: hardTerminateAtMs };
+  }
+
+  /** @throws {Error} if nobody holds it. */
+  revoke(scope: LeaseScope, mode: 'graceful' | 'force', reason: string | null): RevocationNotice {
+    const grant = this.#held(scope);
+    const stopsByMs = grant.expiresAt - this.#now();
+    this.#model.revoke(grant, mode, false);
+    this.#serveAll();
+    const kind = mode === 'force' ? 'revoked' : 'revoking';
+    return { leaseId: grant.leaseId, kind, reason, stopsByMs };
+  }
+
+  /** @throws {Error} if nobody holds it. */
+  setRenewable(scope: LeaseScope, isRenewable: boolean): void {
+    this.#model.setRenewable(this.#held(scope), isRenewable);
+  }
+
+  holdingOf(scope: LeaseScope): TestHolding | undefined {
+    const nowMs = this.#now();
+    const grant = this.#model.rows.get(idOf(scope));
+    if (grant === undefined || !this.#model.isUnexpired(grant)) return undefined;
+    return {
+      holder: grant.holder,
+      fencingToken: String(grant.givenToken),
+      comment: this.#asked.get(grant.leaseId)?.arrival.request.comment ?? null,
+      isRenewable: grant.renewable,
+      remainingMs: grant.expiresAt - nowMs,
+    };
+  }
+
+  /** The holders in line, the next one first. */
+  waitersOf(scope: LeaseScope): string[] {
+    return (this.#lines.get(idOf(scope)) ?? []).map(({ request }) => request.holder);
+  }
+
+  historyOf(scope: LeaseScope): TestEvent[] {
+    this.#now();
+    return (this.#model.events.get(idOf(scope)) ?? []).map((line) => {
+      const [kind = '', leaseId = '', fencingToken = ''] = line.split(' ');
+      return { kind, leaseId, fencingToken };
+    });
+  }
+
+  #release({ resource, leaseId, givenToken }: ModelGrant): void {
+    const ref = { leaseId, fencingToken: String(givenToken) };
+    this.#model.release({ ...ref, face: resource.face, principal: PRINCIPAL }, 'failed');
+  }
+
+  /** Moves the database's clock on, and writes down what has expired. */
+  #now(): number {
+    this.#model.nowMs = EPOCH_MS + this.#clock.nowMs();
+    this.#model.reap();
+    return this.#model.nowMs;
+  }
+
+  #serveAll(): void {
+    for (const line of this.#lines.values()) this.#serve(line);
+  }
+
+  /** Grants to the first in line, refuses those whose time is over, and skips who is gone. */
+  #serve(line: Ticket[]): void {
+    for (let head = line[0]; head !== undefined && this.#serveHead(head); head = line[0]) {
+      line.shift();
+    }
+    const nowMs = this.#clock.nowMs();
+    for (const late of line.filter(({ untilMs }) => nowMs >= untilMs)) {
+      late.answer(this.#heldAnswer(late, line));
+      line.splice(line.indexOf(late), 1);
+    }
+  }
+
+  /** @returns whether its turn is over. */
+  #serveHead(ticket: Ticket): boolean {
+    if (!ticket.isThere()) return true;
+    const nowMs = this.#now();
+    const made = this.#model.grant(this.#askOf(ticket));
+    if ('heldBy' in made) return false;
+    const { leaseId, givenToken } = made.granted;
+    this.#asked.set(leaseId, { arrival: ticket, grantedAtMs: nowMs });
+    this.#attempts.set(ticket.request.idempotencyKey, made.granted);
+    const waitedMs = this.#clock.nowMs() - ticket.localTimeMs;
+    ticket.answer({
+      outcome: 'granted',
+      waitedMs,
+      lease: {
+        leaseId,
+        fencingToken: String(givenToken),
+        namespace: [...ticket.request.namespace],
+        key: ticket.request.key,
+        deadlines: this.deadlines(leaseId, this.#clock.nowMs()),
+      },
+    });
+    return true;
+  }
+
+  #askOf({ face, request }: Ticket): ModelAsk {
+    this.#grantsCount += 1;
+    const { namespace, key, holder, ttlMs = ENVIRONMENT_TTL_MS, confirms = false } = request;
+    return {
+      resource: { face, namespace: namespace.join('.'), name: key },
+      leaseId: `00000000-0000-4000-8000-${String(this.#grantsCount).padStart(12, '0')}`,
+      ...{ holder, principal: PRINCIPAL, confirms, ladder: serviceLadder(ttlMs) },
+    };
+  }
+
+  /** Who has it, or who is first in line. */
+  #heldAnswer(ticket: Ticket, line: readonly Ticket[]): HeldAnswer {
+    const nowMs = this.#now();
+    const grant = this.#model.rows.get(ticket.id);
+    const isHeld = grant !== undefined && this.#model.isUnexpired(grant);
+    const asked = isHeld ? this.#asked.get(grant.leaseId) : undefined;
+    const first = asked?.arrival ?? line[0] ?? ticket;
+    return {
+      outcome: 'held',
+      by: first.request.holder,
+      since: new Date(asked?.grantedAtMs ?? EPOCH_MS + first.localTimeMs).toISOString(),
+      remainingMs: isHeld ? grant.expiresAt - nowMs : 0,
+      waitedMs: this.#clock.nowMs() - ticket.localTimeMs,
+      comment: first.request.comment ?? null,
+      action: ticket.face === 'environment' ? (first.request.action ?? '') : null,
+      waiters: line.filter((one) => one !== ticket).length,
+    };
+  }
+
+  #held(scope: LeaseScope): ModelGrant {
+    this.#now();
+    const grant = this.#model.rows.get(idOf(scope));
+    if (grant !== undefined && this.#model.isUnexpired(grant)) return grant;
+    throw new Error(`Nobody holds the ${scope.face} ${[...scope.namespace, scope.key].join('.')}.`);
+  }
+}
+
+function idOf({ face, namespace, key }: LeaseScope): string {
+  return `${face}\0${namespace.join('.')}\0${key}`;
+}
+
+function waitCancelled(): LeaseholdCallError {
+  return new LeaseholdCallError('lease.wait_cancelled');
+}
+
+/** @throws {LeaseholdCallError} `lease.ttl_out_of_range`, `request.invalid`. */
+function assertTimes({ request: { ttlMs = ENVIRONMENT_TTL_MS }, waitMs }: Arrival): void {
+  if (!isWithin(ttlMs, LIMITS.ttlMsMin, LIMITS.ttlMsMax)) {
+    throw new LeaseholdCallError('lease.ttl_out_of_range', { details: { ttlMs } });
+  }
+  if (!isWithin(waitMs, 0, LIMITS.waitMsMax)) {
+    const message = `waitMs must be a whole number from 0 to ${String(LIMITS.waitMsMax)}`;
+    throw new LeaseholdCallError('request.invalid', { message, details: { waitMs } });
+  }
+}
+
+function isWithin(value: number, min: number, max: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= max;
+}

@@ -1,0 +1,182 @@
+/** A Leasehold without a server, for the unit tests of services. */
+import { Background } from '../lease/background.ts';
+import { createFaces, type Faces } from '../lease/lease-faces.ts';
+import type { LeaseScope } from '../lease/lease-errors.ts';
+import { leasesOf, type Leasehold } from '../leasehold-parts.ts';
+import type { Machine } from '../machine.ts';
+import { TestLink, TestWire } from './link.ts';
+import { ManualClock, settled } from './manual-clock.ts';
+import { notHere } from './not-here.ts';
+import { TestRegistry, type TestEvent, type TestFace, type TestHolding } from './registry.ts';
+
+/** A lease or an environment. A `Lease` is one too. */
+export interface TestScope {
+  readonly namespace: readonly string[];
+  readonly key: string;
+  /** By default `lease`. */
+  readonly face?: TestFace | undefined;
+}
+
+export interface TestClientOptions {
+  /** The holder of its leases; by default `client-1`, `client-2`, … */
+  readonly holder?: string | undefined;
+}
+
+export interface TestRevoke {
+  /** `graceful`: it is not renewed any more. `force`: it is over at once. By default `force`. */
+  readonly mode?: 'graceful' | 'force' | undefined;
+  readonly reason?: string | undefined;
+}
+
+/**
+ * Clients that share leases in memory, by the same rules as those of a controller: fencing tokens grow,
+ * waiting callers are served in order, leases are renewed in time and lost at their deadline. The clients
+ * are the real ones of this library.
+ *
+ * Time stands still until {@link advance} or {@link stall} is called. So a call that waits, for a lease that
+ * somebody holds or for an answer that does not arrive, must not be awaited before time has passed.
+ *
+ * There is no controller: `api`, `keys`, `backends` and `reservations` of a client throw an error. Replace them
+ * in your test, or use a real Leasehold.
+ */
+export interface TestLeasehold extends AsyncDisposable {
+  /** A client, as `createLeasehold` makes it. Each stands for a process. */
+  client(options?: TestClientOptions): Leasehold;
+  /** Lets time pass, in steps of 50 ms. What falls due runs on the way: renewals, timeouts, losses. */
+  advance(ms: number): Promise<void>;
+  /**
+   * Time passes and nothing runs, as when a process is suspended or its event loop is blocked. Leases may be
+   * over before any of your code learns of it. Call {@link advance} next, even with 50, to let it go on.
+   */
+  stall(ms: number): void;
+  /** From now on nothing that the client sends arrives, and it receives nothing. */
+  cutOff(client: Leasehold): void;
+  /** Ends {@link cutOff}. */
+  heal(client: Leasehold): void;
+  /** Revokes a lease as an operator does. @throws {Error} if nobody holds it. */
+  revoke(scope: TestScope, how?: TestRevoke): Promise<void>;
+  /** Refuses renewals from now on, without telling the holder. @throws {Error} if nobody holds it. */
+  blockRenewal(scope: TestScope): void;
+  /** Ends {@link blockRenewal}. @throws {Error} if nobody holds it. */
+  allowRenewal(scope: TestScope): void;
+  /** Who holds it now; undefined when it is free. */
+  holdingOf(scope: TestScope): TestHolding | undefined;
+  /** The holders that wait in line, the next one first. */
+  waitersOf(scope: TestScope): string[];
+  /** What has happened to it, in order. */
+  historyOf(scope: TestScope): TestEvent[];
+  /** Closes all clients. */
+  close(): Promise<void>;
+}
+
+/** The time that one answer takes at most, in addition to the time in line; as with a real controller. */
+const ANSWER_MS = 10_000;
+/** The clock at the start. Not 0, so that a time in the past is not negative. */
+const START_MS = 1_000_000;
+
+interface Client {
+  readonly leasehold: Leasehold;
+  readonly link: TestLink;
+  readonly faces: Faces;
+}
+
+export function createTestLeasehold(): TestLeasehold {
+  const clock = new ManualClock(START_MS);
+  const registry = new TestRegistry(clock);
+  const clients = new Map<Leasehold, Client>();
+  let idsCount = 0;
+  const machine: Machine = {
+    clock,
+    uuid: () => `test-${String((idsCount += 1))}`,
+    random: () => 0.5,
+  };
+
+  const clientOf = (leasehold: Leasehold): Client => {
+    const client = clients.get(leasehold);
+    if (client === undefined) throw new Error('The client is of another test Leasehold.');
+    return client;
+  };
+
+  const close = async (): Promise<void> => {
+    for (const leasehold of [...clients.keys()]) await leasehold.close();
+  };
+
+  return {
+    client({ holder = `client-${String(clients.size + 1)}` } = {}) {
+      const client = createClient({ machine, registry, clock, holder });
+      clients.set(client.leasehold, client);
+      return client.leasehold;
+    },
+    advance: (ms) => clock.advance(ms),
+    stall: (ms) => clock.jump(ms),
+    cutOff: (leasehold) => clientOf(leasehold).link.cut(),
+    heal(leasehold) {
+      const { link, faces } = clientOf(leasehold);
+      link.heal();
+      faces.recheck();
+    },
+    async revoke(scope, { mode = 'force', reason } = {}) {
+      const notice = registry.revoke(scopeOf(scope), mode, reason ?? null);
+      for (const { link, faces } of clients.values()) {
+        if (!link.isCut()) faces.revoked(notice);
+      }
+      await settled();
+    },
+    blockRenewal: (scope) => registry.setRenewable(scopeOf(scope), false),
+    allowRenewal: (scope) => registry.setRenewable(scopeOf(scope), true),
+    holdingOf: (scope) => registry.holdingOf(scopeOf(scope)),
+    waitersOf: (scope) => registry.waitersOf(scopeOf(scope)),
+    historyOf: (scope) => registry.historyOf(scopeOf(scope)),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+interface ClientDeps {
+  readonly machine: Machine;
+  readonly registry: TestRegistry;
+  readonly clock: ManualClock;
+  readonly holder: string;
+}
+
+function createClient({ machine, registry, clock, holder }: ClientDeps): Client {
+  const link = new TestLink(clock);
+  const background = new Background();
+  const wires = {
+    leases: new TestWire('lease', { registry, link, clock }),
+    environments: new TestWire('environment', { registry, link, clock }),
+  };
+  const faces = createFaces({
+    ...{ machine, wires, background, url: 'test', answerMs: ANSWER_MS },
+    beforeAcquire: () => undefined,
+  });
+  const leases = leasesOf({
+    ...{ machine, holder, faces },
+    onDefine: () => undefined,
+    async close() {
+      // Time stands still: calls without an answer would never end.
+      background.end(new Error('The client was closed.'));
+      await faces.close();
+    },
+  });
+  const leasehold: Leasehold = {
+    ...leases,
+    get api() {
+      return notHere('api');
+    },
+    get keys() {
+      return notHere('keys');
+    },
+    get reservations() {
+      return notHere('reservations');
+    },
+    get backends() {
+      return notHere('backends');
+    },
+  };
+  return { leasehold, link, faces };
+}
+
+function scopeOf({ face = 'lease', namespace, key }: TestScope): LeaseScope {
+  return { face, namespace, key };
+}

@@ -1,0 +1,111 @@
+/** What a service sees of Leasehold, put together from its parts. */
+import {
+  createLeaseFetch,
+  receiveRemaining,
+  remainingOf,
+  runReceived,
+  type Fetch,
+  type ReceivedHeaders,
+  type ReceivedLease,
+} from './context/propagation.ts';
+import type { ControllerApi } from './transport/controller-client.ts';
+import {
+  createEnvironments,
+  withEnvironmentLease,
+  intentOf,
+  type Environments,
+  type EnvironmentWork,
+} from './environments.ts';
+import type { Backends, Keys } from './keys.ts';
+import {
+  createLeaseDefinition,
+  type LeaseDefinition,
+  type LeaseDefinitionOptions,
+} from './lease/lease-definition.ts';
+import type { Faces } from './lease/lease-faces.ts';
+import type { ValidNamespace } from './lease/wire/segments.ts';
+import type { Machine } from './machine.ts';
+import type { Reservations } from './reservations.ts';
+
+export interface Leasehold extends AsyncDisposable {
+  /** Every procedure of the contract, typed. Calls within work under a lease are cancelled with it. */
+  readonly api: ControllerApi;
+  /**
+   * Declares a kind of lease. Call it once, when the module loads; the client declares it to the
+   * controller in the background. The compiler refuses a literal segment that is empty or contains
+   * `.`. Other segments are checked at run time.
+   * @throws {LeaseholdCallError} `request.invalid`.
+   */
+  defineLease<const Namespace extends readonly string[]>(
+    namespace: Namespace & ValidNamespace<Namespace>,
+    options?: LeaseDefinitionOptions,
+  ): LeaseDefinition;
+  readonly environments: Environments;
+  /**
+   * Acquires an environment, calls `veto`, then `record` if there is no veto, and releases it. They run
+   * under the lease but are not one transaction: a process that is paused between them may record late.
+   * If the database is shared, `withEnvironmentLease` of `@leasehold/core` is one transaction.
+   * @throws {LeaseHeldError} with the holder; `EnvironmentVetoedError` with the reasons; `LeaseLost` if
+   * the lease expired before `record` was done; what `veto` and `record` throw.
+   */
+  withEnvironmentLease<T>(
+    environment: string | readonly string[],
+    work: EnvironmentWork<T>,
+  ): Promise<T>;
+  readonly keys: Keys;
+  /** Which datacenter a key lives in. */
+  readonly reservations: Reservations;
+  readonly backends: Backends;
+  /** `fetch` that sends the remaining time of the lease, see `createLeaseFetch`. */
+  readonly fetch: Fetch;
+  /**
+   * For a service that a lease holder calls: reads the remaining time of the caller's lease from the
+   * headers, and counts it by this machine's clock. `requestSignal` must abort when the caller hangs up.
+   */
+  receiveLease(headers: ReceivedHeaders, requestSignal?: AbortSignal): ReceivedLease;
+  /** As {@link receiveLease}, for a known remaining time in milliseconds. Runs `fn` in its context. */
+  runWithRemaining<T>(
+    remainingMs: number | undefined,
+    requestSignal: AbortSignal | undefined,
+    fn: (signal: AbortSignal) => T,
+  ): T;
+  /**
+   * Ends the connection. The signals of leases that are still held abort. Their grants are not released,
+   * because their work may not have stopped yet: release a lease first if it must be free at once.
+   */
+  close(): Promise<void>;
+}
+
+/** The part of a client that is about leases and environments. */
+export type LeasesOfClient = Omit<Leasehold, 'api' | 'keys' | 'reservations' | 'backends'>;
+
+export interface LeasesParts {
+  readonly machine: Machine;
+  /** The holder of leases that name no other. */
+  readonly holder: string;
+  readonly faces: Pick<Faces, 'leases' | 'environments'>;
+  readonly onDefine: (definition: LeaseDefinition) => void;
+  readonly close: () => Promise<void>;
+}
+
+export function leasesOf(parts: LeasesParts): LeasesOfClient {
+  const { machine, holder, faces, onDefine, close } = parts;
+  const { leases, environments } = faces;
+  return {
+    defineLease(namespace, options) {
+      const definition = createLeaseDefinition(leases, holder, { ...options, namespace });
+      onDefine(definition);
+      return definition;
+    },
+    environments: createEnvironments(environments, holder),
+    withEnvironmentLease: async (environment, work) =>
+      withEnvironmentLease(environments, intentOf(holder, environment, work), work),
+    fetch: createLeaseFetch(),
+    receiveLease: (headers, requestSignal) =>
+      receiveRemaining(machine.clock, remainingOf(headers), requestSignal),
+    runWithRemaining: (remainingMs, requestSignal, fn) =>
+      runReceived(receiveRemaining(machine.clock, remainingMs, requestSignal), fn),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
