@@ -2,8 +2,7 @@
  * Leaves out of the bundle what the client of container engines loads to build images, to read files of
  * containers and to reach engines over SSH: nothing here does any of that. It would be 1.7 MB.
  */
-const UNUSED =
-  /^(?:@balena\/dockerignore|@grpc\/(?:grpc-js|proto-loader)|protobufjs|ssh2|tar-fs)$/u;
+const UNUSED = /^(?:@balena\/dockerignore|@grpc\/(?:grpc-js|proto-loader)|protobufjs|ssh2|tar-fs)$/;
 const CLIENT = /\/node_modules\/(?:dockerode|docker-modem)\//u;
 
 /** A plugin of esbuild. */
