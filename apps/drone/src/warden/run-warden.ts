@@ -17,14 +17,14 @@ import { AgentServer } from './link/agent-server.ts';
 import { probeLaunchMeans, toolFinder } from './launch/isolation.ts';
 import { BackendProcess, type LaunchContext } from './launch/launch.ts';
 import { ContainerGuard } from './container/container-guard.ts';
-import { ContainerProcess } from './container/container-process.ts';
+import { ContainerProcess, type ContainerContext } from './container/container-process.ts';
 import { ContainerRemovals } from './container/container-removals.ts';
 import { gateFolderOf } from './container/gate.ts';
 import { Leash } from './leash.ts';
 import { logFolderOf } from './launch/output-log.ts';
 import { removeLeftTemporary } from './launch/program-folders.ts';
 import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './link/socket-path.ts';
-import { Warden } from './warden.ts';
+import { Warden, type Launch } from './warden.ts';
 
 /** How long a warden without an agent and without a living backend stays. */
 const IDLE_LIMIT_MS = 5_000;
@@ -96,12 +96,8 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     hidden: [stateDir, realpathSync(path.dirname(socketPath))],
     nowMs,
   };
-  const ofContainers = { stateDir, logFolder, guard, removals, nowMs, onProblem };
   const warden: Warden = new Warden({
-    launch: (request) =>
-      'container' in request
-        ? ContainerProcess.prepare(request, ofContainers)
-        : BackendProcess.prepare(request, context),
+    launch: launcher(context, { stateDir, logFolder, guard, removals, nowMs, onProblem }),
     nowMs,
     onActBy: (atMs) => leash.hold(atMs),
     onChange: (backend) => server.tell(backend),
@@ -122,6 +118,14 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   leash.close();
   // The name may be a later warden's by now.
   if (readWardenRecord(stateDir)?.clockId === clockId) rmSync(socketPath, { force: true });
+}
+
+/** Prepares a backend of either kind. */
+function launcher(ofCommands: LaunchContext, ofContainers: ContainerContext): Launch {
+  return (request) =>
+    'container' in request
+      ? ContainerProcess.prepare(request, ofContainers)
+      : BackendProcess.prepare(request, ofCommands);
 }
 
 async function until(isSo: () => boolean, limitMs: number): Promise<void> {

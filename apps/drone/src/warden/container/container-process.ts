@@ -22,7 +22,7 @@ const CREATE_MS_MAX = 60_000;
 /** The longest wait for the answer to a start. After that, the container is looked for. */
 const START_MS_MAX = 10_000;
 /** How long the engine may take to notice an end. Without an answer the exit code stays unknown. */
-const END_MS_MAX = 2_000;
+const END_MS_MAX = 5_000;
 /** How often output is asked for again after the engine ended it, and how often a kill is repeated there. */
 const RETRY_MS = 1_000;
 /** How old a look at all processes may be, while the engine has not answered a start. */
@@ -147,8 +147,9 @@ export class ContainerProcess {
   signalStop(): void {
     this.#isStopAsked = true;
     // A cast that the protocol has checked: it is the name of a signal.
-    if (this.#main !== undefined)
+    if (this.#main !== undefined) {
       signalMain(this.#main, this.#request.stopSignal as NodeJS.Signals);
+    }
   }
 
   /** Ends every process of it without asking, and everything that the engine may still start. May be called again. */
@@ -172,8 +173,9 @@ export class ContainerProcess {
     this.#find(this.#startOutcome === 'unknown' ? LOOK_AGE_MS_MAX : 0);
     if (this.#main === undefined) {
       // Only an engine that has answered starts nothing later.
-      if (this.#startOutcome === 'unknown' || processesOf(this.#containerId).length > 0)
+      if (this.#startOutcome === 'unknown' || processesOf(this.#containerId).length > 0) {
         return false;
+      }
     } else if (isLiving(this.#main) || this.#census?.isEmpty() === false) return false;
     this.#isEnding = true;
     void this.#end();
