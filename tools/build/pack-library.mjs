@@ -9,7 +9,7 @@
  * Published, it is one file of code and one of types for each of its exports, and what they share. What others maintain stays a dependency, unless it would
  * bring what a service does not need: tRPC's packages ask npm for TypeScript.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -116,7 +116,10 @@ async function writeTypes({ dist, modules, madeOf, inside }) {
     if (path.isAbsolute(id)) return id;
     if (isInside(id)) return typesOf(id, modules[0].entry);
     if (!id.startsWith('.') || id.includes('/generated/')) return { id, external: true };
-    return path.resolve(path.dirname(importer), id).replace(/\.(m?)[jt]s$/u, '.d.$1ts');
+    const file = path.resolve(path.dirname(importer), id);
+    // CommonJS packages name files without their endings.
+    if (existsSync(`${file}.d.ts`)) return `${file}.d.ts`;
+    return file.replace(/\.(m?)[jt]s$/u, '.d.$1ts');
   };
   const types = await rollup({
     input: Object.fromEntries(modules.map(({ name, entry }) => [name, draftOf(entry)])),

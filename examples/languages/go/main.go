@@ -216,6 +216,10 @@ func watch(ctx context.Context, wanted any, lastID string, take func(event) bool
 			})
 			response.Body.Close()
 		}
+		var ended *streamError
+		if errors.As(err, &ended) {
+			return err
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -227,6 +231,11 @@ func watch(ctx context.Context, wanted any, lastID string, take func(event) bool
 	return nil
 }
 
+// streamError ends a stream: a limit that is reached, or events that are no longer kept.
+type streamError struct{ data string }
+
+func (s *streamError) Error() string { return "the stream ended: " + s.data }
+
 func eventsIn(stream io.Reader, take func(event) bool) error {
 	fields := map[string]string{}
 	lines := bufio.NewScanner(stream)
@@ -235,6 +244,9 @@ func eventsIn(stream io.Reader, take func(event) bool) error {
 		if name, value, _ := strings.Cut(lines.Text(), ": "); name != "" {
 			fields[name] = value
 			continue
+		}
+		if fields["event"] == "serialized-error" {
+			return &streamError{fields["data"]}
 		}
 		// Events without an id are of the stream itself, such as pings.
 		if fields["id"] != "" {

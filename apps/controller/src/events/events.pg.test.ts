@@ -259,28 +259,25 @@ describe('events.watch', () => {
 
   test('over plain HTTP a stream counts for the limit of its token, until its reader leaves', async () => {
     const on = await startTestController();
+    await insertEvents(on, 'a', 1);
     const { secret } = await on.token('viewer', { limits: { streams: 1 } });
-    const open = async (): Promise<{ status: number; text?: string; leave: () => void }> => {
-      const leaving = new AbortController();
-      onTestFinished(() => leaving.abort());
-      const response = await fetch(`${on.url}/trpc/events.watch`, {
-        headers: { authorization: `Bearer ${secret}` },
-        signal: leaving.signal,
-      });
-      const leave = (): void => leaving.abort();
-      if (response.status === 200) return { status: 200, leave };
-      return { status: response.status, text: await response.text(), leave };
-    };
-    const first = await open();
+    const headers = { authorization: `Bearer ${secret}` };
+    const input = { afterId: 'oldest', namespace: 'a' };
+    const leaving = new AbortController();
+    await fetch(`${on.url}/trpc/events.watch`, { headers, signal: leaving.signal });
 
-    const second = await open();
-    first.leave();
-    await waitUntil(async () => (await open()).status === 200, SOON);
+    const refused = await openSse(on, input, headers);
+    await waitUntil(() => refused.text().includes('serialized-error'), SOON);
+    leaving.abort();
+    await waitUntil(async () => {
+      const again = await openSse(on, input, headers);
+      await waitUntil(() => /serialized-error|^id: /mu.test(again.text()), SOON);
+      return again.text().includes('id: ');
+    }, SOON);
 
-    expect(first.status).toBe(200);
-    expect(second.status).toBe(429);
-    expect(second.text).toContain('"leaseholdCode":"quota.exceeded"');
-    expect(second.text).toContain('streams');
+    expect(refused.text()).toContain('"leaseholdCode":"quota.exceeded"');
+    expect(refused.text()).toContain('"limit":"streams"');
+    expect(refused.text()).not.toContain('id: ');
   });
 
   test('a controller that stops cuts its readers off, and they continue at the next one', async () => {
