@@ -150,6 +150,19 @@ test('from the packages in an empty folder to a first connect in less than a min
   }
 }, 180_000);
 
+/** What can be imported of an installed library that has types. */
+async function entriesOf(library: string): Promise<{ id: string; types: string }[]> {
+  const home = path.join(folder, 'node_modules', library);
+  const { exports: all } = JSON.parse(await readFile(path.join(home, 'package.json'), 'utf8')) as {
+    exports: Record<string, string | { types: string }>;
+  };
+  return Object.entries(all).flatMap(([subpath, target]) =>
+    typeof target === 'string'
+      ? []
+      : [{ id: path.posix.join(library, subpath), types: path.join(home, target.types) }],
+  );
+}
+
 /** Imports each export of a library by its name: values, which exist, and types, which are not `any`. */
 function consumerOf(library: string, types: string): { source: string; values: string[] } {
   const program = ts.createProgram([types], { module: ts.ModuleKind.NodeNext, noLib: true });
@@ -187,10 +200,11 @@ const TSCONFIG = {
 test('every export of the libraries can be imported, and its types are found', async () => {
   await symlink(path.join(ROOT, 'node_modules/@types'), path.join(folder, 'node_modules/@types'));
   await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG));
-  const consumers = LIBRARIES.map((library) => {
-    const types = path.join(folder, 'node_modules', library, 'index.d.ts');
-    return { name: path.basename(library), ...consumerOf(library, types) };
-  });
+  const consumers = (await Promise.all(LIBRARIES.map(entriesOf))).flat().map((entry) => ({
+    name: entry.id.replaceAll(/[@/]/gu, '-'),
+    ...consumerOf(entry.id, entry.types),
+  }));
+  expect(consumers.map(({ name }) => name)).toContain('-leasehold-client-testing');
   for (const { name, source } of consumers) {
     await writeFile(path.join(folder, `${name}.mts`), source);
   }
@@ -204,7 +218,7 @@ test('every export of the libraries can be imported, and its types are found', a
   expect(problems).toBe('');
   for (const { name, values } of consumers) {
     const { stdout } = await run(process.execPath, [`built/${name}.mjs`], { cwd: folder, env });
-    expect(values.length).toBeGreaterThan(5);
+    expect(values.length).toBeGreaterThan(0);
     expect(Object.keys(JSON.parse(stdout) as object).sort()).toEqual(values.sort());
   }
 }, 60_000);
