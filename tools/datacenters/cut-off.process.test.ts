@@ -1,8 +1,7 @@
-import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { waitUntil } from '@leasehold/testing';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
-import { freshBundles } from '../faults/stage/fresh-bundles.ts';
+import { describe, expect, test } from 'vitest';
 import { refusalOf } from './errors.ts';
+import { useDatacenters } from './use-datacenters.ts';
 
 /** How soon a majority decides, whichever datacenter was cut off. */
 const DECIDED_MS_MAX = 2_000;
@@ -11,48 +10,11 @@ const TOLD_MS_MAX = 6_000;
 /** From memory: nothing is sent over a line. */
 const AT_ONCE_MS_MAX = 300;
 
-let world: Datacenters;
-let keysCount = 0;
-
-beforeAll(async () => {
-  await freshBundles();
-  world = await startDatacenters({ databaseOf: databasesIn(inject('clusterUrl')) });
-}, 120_000);
-
-afterEach(async () => {
-  world.heal();
-  await world.untilInTouch();
-});
-
-afterAll(async () => {
-  await (world as Datacenters | undefined)?.close();
-});
-
-function freshName(): string {
-  keysCount += 1;
-  return `key-${String(keysCount)}`;
-}
-
-function connect(at: string, name: string, datacenter?: string) {
-  return world
-    .dc(at)
-    .api('client')
-    .keys.connect.mutate({
-      key: { name },
-      spawn: { program: 'idle', datacenter },
-      waitMs: 0,
-    });
-}
-
-function reserve(at: string, name: string) {
-  return world
-    .dc(at)
-    .api('client')
-    .reservations.reserve.mutate({ key: ['', name] });
-}
+const on = useDatacenters();
+const { freshName, connect, reserve } = on;
 
 function resolve(at: string, name: string) {
-  return world
+  return on.world
     .dc(at)
     .api('viewer')
     .reservations.resolve.query({ key: ['', name] });
@@ -60,8 +22,8 @@ function resolve(at: string, name: string) {
 
 /** The leader of etcd, and the others. */
 async function ranks(): Promise<{ leader: string; others: [string, string] }> {
-  const leader = await waitUntil(() => world.leader(), { what: 'a leader' });
-  const [first = '', second = ''] = world.names.filter((name) => name !== leader);
+  const leader = await waitUntil(() => on.world.leader(), { what: 'a leader' });
+  const [first = '', second = ''] = on.world.names.filter((name) => name !== leader);
   return { leader, others: [first, second] };
 }
 
@@ -73,7 +35,7 @@ async function decidedIn(at: string): Promise<number> {
 }
 
 async function renewedAt(at: string, name: string): Promise<number> {
-  const [row] = await world.dc(at).query<{ atMs: number; isLive: boolean }>(
+  const [row] = await on.world.dc(at).query<{ atMs: number; isLive: boolean }>(
     `select extract(epoch from renewed_at)::float8 * 1000 as "atMs",
         clock_timestamp() < expires_at as "isLive"
       from lease where face = 'key' and name = $1`,
@@ -87,26 +49,26 @@ describe('while a datacenter is cut off and nobody is told', () => {
   test('F19: the others go on to reserve fresh keys', async () => {
     const { others } = await ranks();
     const [cut, left] = others;
-    world.cut(cut);
+    on.world.cut(cut);
 
     expect(await decidedIn(left)).toBeLessThan(DECIDED_MS_MAX);
   });
 
   test('F9, F19: when it had the leader, the others elect another one, and reserve fresh keys', async () => {
     const { leader, others } = await ranks();
-    world.cut(leader);
-    await waitUntil(async () => ![undefined, leader].includes(await world.leader()));
+    on.world.cut(leader);
+    await waitUntil(async () => ![undefined, leader].includes(await on.world.leader()));
 
     const [first, second] = await Promise.all(others.map(decidedIn));
     expect(Math.max(first ?? Infinity, second ?? Infinity)).toBeLessThan(DECIDED_MS_MAX);
   });
 
   test('F9, C41: it resolves keys that it resolved before, and refuses fresh ones in time', async () => {
-    const [home = '', alone = ''] = world.names;
+    const [home = '', alone = ''] = on.world.names;
     const name = freshName();
     await connect(home, name);
     await resolve(alone, name);
-    world.cut(alone);
+    on.world.cut(alone);
 
     const startedAtMs = performance.now();
     expect(await resolve(alone, name)).toMatchObject({ outcome: 'found', datacenter: home });
@@ -117,11 +79,11 @@ describe('while a datacenter is cut off and nobody is told', () => {
   });
 
   test('F9: there, backends keep their keys past their expiry, and are connected to', async () => {
-    const [, alone = ''] = world.names;
+    const [, alone = ''] = on.world.names;
     const name = freshName();
     const before = await connect(alone, name);
     const renewed = await renewedAt(alone, name);
-    world.cut(alone);
+    on.world.cut(alone);
 
     // Twice: the first renewal alone could have been granted before the cut.
     await waitUntil(async () => (await renewedAt(alone, name)) > renewed, { timeoutMs: 15_000 });
@@ -132,11 +94,11 @@ describe('while a datacenter is cut off and nobody is told', () => {
   });
 
   test('F9: who wants a key that lives there is told where it lives, on either side', async () => {
-    const [home = '', alone = ''] = world.names;
+    const [home = '', alone = ''] = on.world.names;
     const [atHome, atAlone] = [freshName(), freshName()];
     const [here, there] = [await connect(home, atHome), await connect(home, atAlone, alone)];
     expect([here.datacenter, there.datacenter]).toEqual([home, alone]);
-    world.cut(alone);
+    on.world.cut(alone);
 
     for (const [at, name, lives] of [
       [home, atAlone, alone],
@@ -156,15 +118,15 @@ describe('while a datacenter is cut off and nobody is told', () => {
   });
 
   test('C41: a controller that is restarted there starts, resolves, and connects to what lives there', async () => {
-    const [home = '', alone = ''] = world.names;
+    const [home = '', alone = ''] = on.world.names;
     const [far, near] = [freshName(), freshName()];
     await connect(home, far);
     await resolve(alone, far);
     await connect(alone, near);
-    world.cut(alone);
-    await world.dc(alone).killController();
+    on.world.cut(alone);
+    await on.world.dc(alone).killController();
 
-    await world.dc(alone).restartController();
+    await on.world.dc(alone).restartController();
 
     expect(await resolve(alone, far)).toMatchObject({ outcome: 'found', datacenter: home });
     // Its drone has to find it again first; by then the key may have expired.
@@ -176,14 +138,14 @@ describe('while a datacenter is cut off and nobody is told', () => {
   });
 
   test('F9: and afterwards all agree on every key', async () => {
-    const [home = '', alone = '', third = ''] = world.names;
+    const [home = '', alone = '', third = ''] = on.world.names;
     const meanwhile = freshName();
-    world.cut(alone);
+    on.world.cut(alone);
     const before = await waitUntil(() => connect(home, meanwhile));
     await refusalOf(connect(alone, meanwhile));
 
-    world.heal();
-    await world.untilInTouch();
+    on.world.heal();
+    await on.world.untilInTouch();
 
     const answers = await Promise.all([alone, third, home].map((at) => connect(at, meanwhile)));
     expect(answers.map(({ backendId }) => backendId)).toEqual(

@@ -1,11 +1,10 @@
 import { Etcd3, type IRangeResponse } from 'etcd3';
-import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { waitUntil } from '@leasehold/testing';
 import { leaseholdErrorOf } from '@leasehold/client';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
-import { freshBundles } from '../faults/stage/fresh-bundles.ts';
+import { describe, expect, test } from 'vitest';
 import { refusalOf } from './errors.ts';
 import { faultsOfHolders } from './holders.ts';
+import { useDatacenters } from './use-datacenters.ts';
 
 const UNREACHABLE = 'reservation.store_unreachable';
 /** Each datacenter asks for each key so often. */
@@ -13,37 +12,8 @@ const ROUNDS_COUNT = 3;
 const KEYS_PER_HOME = 3;
 const TEST_MS_MAX = 180_000;
 
-let world: Datacenters;
-let keysCount = 0;
-
-beforeAll(async () => {
-  await freshBundles();
-  world = await startDatacenters({ databaseOf: databasesIn(inject('clusterUrl')) });
-}, 120_000);
-
-afterEach(async () => {
-  world.heal();
-  await world.untilInTouch();
-});
-
-afterAll(async () => {
-  await (world as Datacenters | undefined)?.close();
-});
-
-function freshName(): string {
-  keysCount += 1;
-  return `key-${String(keysCount)}`;
-}
-
-function connect(at: string, name: string) {
-  const asked = { key: { name }, spawn: { program: 'idle' }, waitMs: 0 };
-  return world.dc(at).api('client').keys.connect.mutate(asked);
-}
-
-function reserve(at: string, name: string) {
-  const key: [string, string] = ['', name];
-  return world.dc(at).api('client').reservations.reserve.mutate({ key });
-}
+const on = useDatacenters();
+const { freshName, connect, reserve } = on;
 
 /** The error of a connect, or the home that it names. */
 async function answerOf(call: ReturnType<typeof connect>): Promise<string> {
@@ -56,7 +26,7 @@ async function answerOf(call: ReturnType<typeof connect>): Promise<string> {
 /** Frees a key of a datacenter, and moves it to another one. */
 async function move(name: string, from: string, to: string): Promise<void> {
   const { backendId } = await connect(from, name);
-  const operator = world.dc(from).api('operator');
+  const operator = on.world.dc(from).api('operator');
   await operator.backends.terminate.mutate({ backendId, mode: 'hard', reason: 'it moves' });
   const order = { key: ['', name] as [string, string], toDatacenter: to, reason: 'nearer' };
   await waitUntil(() => operator.reservations.move.mutate(order), { what: `the move of ${name}` });
@@ -64,7 +34,7 @@ async function move(name: string, from: string, to: string): Promise<void> {
 
 /** What one member of etcd knows by itself of all rows of a kind. */
 async function rowsAt(member: number, kind: string): Promise<IRangeResponse['kvs']> {
-  const client = new Etcd3({ hosts: world.etcd.endpoints[member] ?? '' });
+  const client = new Etcd3({ hosts: on.world.etcd.endpoints[member] ?? '' });
   try {
     const key = Buffer.from(`/leasehold/v1/${kind}/`);
     const range_end = Buffer.from(`/leasehold/v1/${kind}0`);
@@ -101,7 +71,7 @@ async function toldElsewhere(keys: readonly Living[]): Promise<Set<string>> {
   const told = new Set<string>();
   for (let round = 0; round < ROUNDS_COUNT; round += 1) {
     for (const { name, home } of keys) {
-      for (const at of world.names.filter((other) => other !== home)) {
+      for (const at of on.world.names.filter((other) => other !== home)) {
         told.add(await answerOf(connect(at, name)));
       }
     }
@@ -112,22 +82,22 @@ async function toldElsewhere(keys: readonly Living[]): Promise<Set<string>> {
 /** Every datacenter finds each key at its home, it is the only one, and no two held it at once. */
 async function expectOneHome(keys: readonly Living[]): Promise<void> {
   for (const { name, home } of keys) {
-    for (const at of world.names) {
+    for (const at of on.world.names) {
       // Its drone has to find its controller first.
       const found = await waitUntil(() => connect(at, name), { what: `${name} at ${at}` });
       expect([name, found.datacenter]).toEqual([name, home]);
     }
     expect([name, await homesOf(name)]).toEqual([name, [home]]);
-    expect(await faultsOfHolders(world, name)).toEqual([]);
+    expect(await faultsOfHolders(on.world, name)).toEqual([]);
   }
 }
 
 /** Where a key has an active home, as the databases record it. */
 async function homesOf(name: string): Promise<string[]> {
   const found = await Promise.all(
-    world.names.map(async (datacenter) => {
+    on.world.names.map(async (datacenter) => {
       const text = `select from reservation where state = 'active' and name = $1`;
-      const rows = await world.dc(datacenter).query(text, [name]);
+      const rows = await on.world.dc(datacenter).query(text, [name]);
       return rows.map(() => datacenter);
     }),
   );
@@ -138,14 +108,14 @@ describe('an etcd that is put back to an older snapshot under running controller
   test(
     'C40 I14 gives no key a second home; known homes go on, and all is well once the controllers were restarted one after the other',
     async () => {
-      const [one = '', two = '', three = ''] = world.names;
+      const [one = '', two = '', three = ''] = on.world.names;
       const [known, moved] = [freshName(), freshName()];
       const before = await connect(one, known);
       await connect(two, known);
       await connect(one, moved);
 
-      const restore = await world.etcd.backUp();
-      await world.untilInTouch();
+      const restore = await on.world.etcd.backUp();
+      await on.world.untilInTouch();
       const lost = await Promise.all(
         [one, two].flatMap((home) =>
           Array.from({ length: KEYS_PER_HOME }, async () => {
@@ -162,7 +132,7 @@ describe('an etcd that is put back to an older snapshot under running controller
 
       expect([...(await toldElsewhere(lost))]).toEqual([UNREACHABLE]);
       expect([three, UNREACHABLE]).toContain(await answerOf(connect(two, moved)));
-      for (const at of world.names) {
+      for (const at of on.world.names) {
         expect(await refusalOf(reserve(at, freshName()))).toMatchObject({ code: UNREACHABLE });
       }
       for (const { name, home, answer } of lost) {
@@ -174,9 +144,9 @@ describe('an etcd that is put back to an older snapshot under running controller
       }
 
       // In the order of the runbook; callers come back when the last one is ready.
-      await Promise.all(world.names.map((name) => world.dc(name).killController()));
-      for (const name of world.names) await world.dc(name).restartController();
-      await world.untilInTouch();
+      await Promise.all(on.world.names.map((name) => on.world.dc(name).killController()));
+      for (const name of on.world.names) await on.world.dc(name).restartController();
+      await on.world.untilInTouch();
 
       await expectOneHome([...lost, { name: moved, home: three }, { name: known, home: one }]);
     },
@@ -186,10 +156,12 @@ describe('an etcd that is put back to an older snapshot under running controller
 
 describe('a member of etcd that is cut off from the others', () => {
   test('C40 F9 is not believed that a key has no home: its datacenter asks the others', async () => {
-    const [home = '', , alone = ''] = world.names;
-    const member = world.names.indexOf(alone);
-    world.cutMember(alone);
-    await waitUntil(async () => !(await world.etcd.isHealthy(member)), { what: 'a lost majority' });
+    const [home = '', , alone = ''] = on.world.names;
+    const member = on.world.names.indexOf(alone);
+    on.world.cutMember(alone);
+    await waitUntil(async () => !(await on.world.etcd.isHealthy(member)), {
+      what: 'a lost majority',
+    });
     const names = Array.from({ length: KEYS_PER_HOME }, freshName);
     const there = await Promise.all(
       names.map((name) => waitUntil(() => connect(home, name), { what: 'a majority' })),
@@ -206,11 +178,11 @@ describe('a member of etcd that is cut off from the others', () => {
   });
 
   test('C40 F9 says nothing at all when its datacenter is cut off with it: neither known homes nor backends suffer', async () => {
-    const [home = '', , alone = ''] = world.names;
+    const [home = '', , alone = ''] = on.world.names;
     const [near, far] = [freshName(), freshName()];
     const [atNear, atFar] = [await connect(alone, near), await connect(home, far)];
     await connect(alone, far);
-    world.cut(alone);
+    on.world.cut(alone);
     const names = Array.from({ length: KEYS_PER_HOME }, freshName);
     await Promise.all(names.map((name) => waitUntil(() => connect(home, name))));
 
@@ -221,8 +193,8 @@ describe('a member of etcd that is cut off from the others', () => {
     expect(await connect(home, far)).toMatchObject({ backendId: atFar.backendId });
     const toFar = await connect(alone, far).catch((error: unknown) => leaseholdErrorOf(error));
     expect(toFar).toMatchObject({ details: { datacenter: home } });
-    world.heal();
-    await world.untilInTouch();
+    on.world.heal();
+    await on.world.untilInTouch();
 
     for (const name of names) {
       expect(await connect(alone, name)).toMatchObject({ datacenter: home, spawned: false });

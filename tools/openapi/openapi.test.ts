@@ -3,9 +3,9 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { PROCEDURES } from '@leasehold/api';
 import { EXAMPLES, ERROR_EXAMPLE } from './examples.ts';
 import { openApiFile, openApiText } from './file.ts';
-import { PROCEDURES } from './operations.ts';
 import { SUMMARIES } from './summaries.ts';
 
 interface Operation {

@@ -1,5 +1,5 @@
 /** One operation of the description for each procedure. */
-import { appRouter } from '@leasehold/api';
+import { PROCEDURES, type DeclaredProcedure } from '@leasehold/api';
 import { invariant, type Role } from '@leasehold/keys-core';
 import type { z } from 'zod';
 import type { TypedProcedures } from './answer-types.ts';
@@ -7,19 +7,6 @@ import { EXAMPLES } from './examples.ts';
 import { inputSchemaOf } from './inputs.ts';
 import { SUMMARIES } from './summaries.ts';
 import type { Schema, TypeSchemas } from './type-schemas.ts';
-
-interface ProcedureDef {
-  readonly type: 'query' | 'mutation' | 'subscription';
-  readonly meta?: { readonly role: Role };
-  readonly inputs: readonly z.ZodType[];
-}
-
-/** All procedures of the router, by path. */
-export const PROCEDURES = new Map(
-  Object.entries(
-    appRouter._def.procedures as unknown as Record<string, { readonly _def: ProcedureDef }>,
-  ).map(([path, { _def }]) => [path, _def]),
-);
 
 /** Every error of the registry has this body, whatever its status is. */
 const ERRORS = { default: { $ref: '#/components/responses/Error' } };
@@ -45,7 +32,7 @@ export function pathsOf(
 
 function operationOf(
   path: string,
-  { type, meta, inputs }: ProcedureDef,
+  { type, meta, inputs }: DeclaredProcedure,
   { answer, comment }: { readonly answer: Schema; readonly comment: string },
 ): Schema {
   const [group = ''] = path.split('.');
@@ -67,7 +54,11 @@ function operationOf(
 }
 
 /** The input: the body of a mutation, and a parameter of all others. */
-function givenTo(path: string, type: ProcedureDef['type'], input: z.ZodType | undefined): Schema {
+function givenTo(
+  path: string,
+  type: DeclaredProcedure['type'],
+  input: z.ZodType | undefined,
+): Schema {
   const given = input === undefined ? undefined : givenOf(path, input);
   if (type === 'mutation') {
     const parameters = [{ $ref: '#/components/parameters/CsrfToken' }];

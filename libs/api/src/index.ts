@@ -22,4 +22,5 @@ export type {
   UnreachableDatacenter,
 } from './services/datacenters.ts';
 export { isGrantingCall } from './granting-calls.ts';
+export { PROCEDURES, type DeclaredProcedure } from './procedures.ts';
 export { isUrgentCall } from './urgent-calls.ts';

@@ -5,7 +5,8 @@ import type { Access } from './access/access.ts';
 import { appRouter } from './app-router.ts';
 import type { ApiContext, ApiServices } from './context.ts';
 import { describeError } from './error-map.ts';
-import { createCallerFactory, type ProcedureMeta } from './trpc.ts';
+import { PROCEDURES } from './procedures.ts';
+import { createCallerFactory } from './trpc.ts';
 
 /** The contract's table: which role each procedure needs. */
 const CONTRACT: Record<string, Role> = {
@@ -128,10 +129,6 @@ const UNLIMITED_ONLY = [
   'tokens.revoke',
 ];
 
-const DECLARED = Object.entries(
-  appRouter._def.procedures as unknown as Record<string, { _def: { meta?: ProcedureMeta } }>,
-);
-
 function accessOf(role: Role, change: Partial<Access> = {}): Access {
   return {
     principal: '00000000-0000-4000-8000-000000000000',
@@ -200,11 +197,13 @@ const isLetIn = (code: string | undefined): boolean => code?.startsWith('auth.')
 describe('role matrix', () => {
   test('every procedure declares the role in the contract, and no procedure is missing', () => {
     expect(
-      Object.fromEntries(DECLARED.map(([path, procedure]) => [path, procedure._def.meta?.role])),
+      Object.fromEntries([...PROCEDURES].map(([path, { meta }]) => [path, meta?.role])),
     ).toEqual(CONTRACT);
   });
 
-  const cells = DECLARED.flatMap(([path]) => ROLES.map((role) => [path, role] as const));
+  const cells = [...PROCEDURES.keys()].flatMap((path) =>
+    ROLES.map((role) => [path, role] as const),
+  );
 
   test.each(cells)('%s accepts a token of role %s only if it suffices', async (path, role) => {
     const needed = CONTRACT[path];
@@ -215,7 +214,7 @@ describe('role matrix', () => {
     if (!isLetIn(code)) expect(code).toBe('auth.forbidden');
   });
 
-  test.each(DECLARED.map(([path]) => path))('%s without a token is refused', async (path) => {
+  test.each([...PROCEDURES.keys()])('%s without a token is refused', async (path) => {
     expect(await codeOf(path, undefined, {})).toBe('auth.required');
   });
 

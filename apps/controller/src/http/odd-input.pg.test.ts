@@ -1,5 +1,5 @@
 /** Whatever a caller sends, the answer is about its input, and never a 500. */
-import { appRouter } from '@leasehold/api';
+import { PROCEDURES } from '@leasehold/api';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { oddInputs, withoutCursor } from '../testing/odd-values.ts';
@@ -9,15 +9,7 @@ import { startTestController, type TestController } from '../testing/test-contro
 import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
 import { call, input as queryOf, mutate } from '../testing/wire.ts';
 
-const TYPES = Object.fromEntries(
-  Object.entries(appRouter._def.procedures as unknown as Record<string, ProcedureLike>).map(
-    ([path, { _def }]) => [path, _def.type],
-  ),
-);
-
-interface ProcedureLike {
-  readonly _def: { readonly type: 'query' | 'mutation' | 'subscription' };
-}
+const TYPES = Object.fromEntries([...PROCEDURES].map(([path, { type }]) => [path, type]));
 
 const OF_DRONES = ['keys.renew', 'backends.report', 'drones.heartbeat', 'drones.ack'];
 

@@ -1,4 +1,4 @@
-import { appRouter } from '@leasehold/api';
+import { PROCEDURES, type DeclaredProcedure } from '@leasehold/api';
 import { waitUntil } from '@leasehold/testing';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { describedApi, ERROR_PLACE, type DescribedApi } from '../testing/described-api.ts';
@@ -9,11 +9,9 @@ import { startTestDrone } from '../testing/test-drone.ts';
 import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
 import { call, input as inAddress, mutate } from '../testing/wire.ts';
 
-type Kind = 'query' | 'mutation' | 'subscription';
+type Kind = DeclaredProcedure['type'];
 
-const KINDS = Object.entries(
-  appRouter._def.procedures as unknown as Record<string, { readonly _def: { type: Kind } }>,
-).map(([path, { _def }]) => [path, _def.type] as const);
+const KINDS = [...PROCEDURES].map(([path, { type }]) => [path, type] as const);
 
 const OF_DRONES = new Set(['keys.renew', 'backends.report', 'drones.heartbeat', 'drones.ack']);
 const methodOf = (kind: Kind): 'get' | 'post' => (kind === 'mutation' ? 'post' : 'get');

@@ -21,6 +21,7 @@ describe('a drone that ends, leaves or is replaced', () => {
     fleet.startDrone();
     await untilOnline(fleet);
     const first = await connect(fleet);
+    await until('the first one runs', isBeating(fleet, first.backendId));
     const wardenPid = fleet.wardenPid();
 
     process.kill(wardenPid, 'SIGSTOP');
@@ -38,6 +39,7 @@ describe('a drone that ends, leaves or is replaced', () => {
     const agent = fleet.startDrone();
     await untilOnline(fleet);
     const { backendId } = await connect(fleet);
+    await until('the backend runs', isBeating(fleet, backendId));
     const wardenPid = fleet.wardenPid();
 
     agent.child.kill('SIGINT');
@@ -57,6 +59,7 @@ describe('a drone that ends, leaves or is replaced', () => {
     const agent = fleet.startDrone();
     await untilOnline(fleet);
     const first = await connect(fleet);
+    await until('the backend runs', isBeating(fleet, first.backendId));
 
     agent.child.kill('SIGUSR2');
     await until('the agent ended', agent.hasEnded);

@@ -63,6 +63,7 @@ describe.concurrent('a drone and its controller', () => {
       backendId: first.backendId,
       fencingToken: first.fencingToken,
     });
+    await until('it runs', isBeating(fleet, first.backendId));
     const beganAtMs = linesOf(fleet, first.backendId)[0]?.atMs ?? Number.POSITIVE_INFINITY;
     await until(
       'it outlives its first grant',
@@ -117,6 +118,7 @@ describe.concurrent('a drone and its controller', () => {
 
   test('an operator stops a backend softly, and it ends with the reason external', async () => {
     const { backendId } = await connect(fleet, { name: 'stopped' });
+    await until('it runs', isBeating(fleet, backendId));
 
     await fleet.client.api.backends.terminate.mutate({ backendId, mode: 'soft' });
 

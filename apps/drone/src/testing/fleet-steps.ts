@@ -70,6 +70,7 @@ export function linesOf(fleet: Fleet, backendId: string): WitnessLine[] {
 export function expectOneAtATime(fleet: Fleet, backendIds: readonly string[]): void {
   const spans = backendIds.map((backendId) => {
     const times = linesOf(fleet, backendId).map((line) => line.atMs);
+    expect(times, `what ${backendId} wrote`).not.toEqual([]);
     return { first: Math.min(...times), last: Math.max(...times) };
   });
   for (const [index, span] of spans.entries()) {

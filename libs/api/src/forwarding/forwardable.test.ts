@@ -1,16 +1,11 @@
 import { expect, test } from 'vitest';
-import type { z } from 'zod';
-import { appRouter } from '../app-router.ts';
+import { PROCEDURES, type DeclaredProcedure } from '../procedures.ts';
 import { isForwardable, isRepeatable } from './forwardable.ts';
 
-interface Declared {
-  readonly _def: { readonly type: string; readonly inputs: readonly z.ZodType[] };
-}
-
-const DECLARED = Object.entries(appRouter._def.procedures as unknown as Record<string, Declared>);
+const DECLARED = [...PROCEDURES];
 
 /** Whether an input may name the datacenter that carries it out: that field is not refused. */
-function takesDatacenter({ _def: { inputs } }: Declared): boolean {
+function takesDatacenter({ inputs }: DeclaredProcedure): boolean {
   return inputs.some((schema) => {
     const parsed = schema.safeParse({ datacenter: 'dc2' });
     const issues = parsed.success ? [] : parsed.error.issues;
@@ -44,6 +39,6 @@ test('a procedure is forwardable exactly if its input can name the datacenter th
 test.each(DECLARED.filter(([path]) => isForwardable(path)))(
   '%s is repeatable exactly if it is a query',
   (path, procedure) => {
-    expect(isRepeatable(path)).toBe(procedure._def.type === 'query');
+    expect(isRepeatable(path)).toBe(procedure.type === 'query');
   },
 );

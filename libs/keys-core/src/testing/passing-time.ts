@@ -13,6 +13,8 @@ export interface PassingTime {
   pass(ms: number): Promise<void>;
   /** Steps the clock of the database. */
   step(ms: number): Promise<void>;
+  /** The local clocks go on, as the database's has already: what runs in between sees it ahead. */
+  follow(ms: number): void;
   /** A kernel that watches the database's clock, as a process which starts now does. */
   open(options?: Partial<StoreOptions>): Promise<Kernel>;
 }
@@ -49,6 +51,9 @@ export async function passingTime(): Promise<PassingTime> {
     async step(ms) {
       databaseMs += ms;
       await setClock(databaseMs);
+    },
+    follow(ms) {
+      localMs += ms;
     },
     open: (options) => openKernel({ databaseUrl, clock, clockWatch: undefined, ...options }),
   };

@@ -1,7 +1,7 @@
 /** What renewals and replays may change. */
 import type { Acquire, History, Promised, Violation } from '../history.ts';
 import { isStepped } from './clock-steps.ts';
-import { MAPPING_MS } from './exclusion.ts';
+import { isPromise, MAPPING_MS } from './exclusion.ts';
 import { grantsOf, groupedBy } from './grants.ts';
 
 /** I6: an expiry never becomes earlier. Force moves it, which ends the grant. */
@@ -62,7 +62,7 @@ export function checkDeadlines({ operations, promises, faults, beganAtMs }: Hist
 
 function deadlineOf(operation: History['operations'][number]) {
   const { answer } = operation;
-  if (answer.outcome === 'granted') return answer;
+  if (answer.outcome === 'granted') return isPromise(operation) ? answer : undefined;
   if (operation.kind !== 'renew' || answer.outcome !== 'renewed') return undefined;
   return { leaseId: operation.leaseId, loseAtMs: answer.loseAtMs };
 }

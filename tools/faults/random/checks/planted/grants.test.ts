@@ -103,6 +103,15 @@ describe('the judge of grants', () => {
     );
   });
 
+  test('I8 leaves out a reply whose deadline was before its request: nobody can act by it', () => {
+    const promises = [{ leaseId: 'lease-1', expiresAtMs: 500, seenAtMs: 1_020 }];
+    const told = (loseAtMs: number) =>
+      found({ events: FIRST, operations: [acquired('1', [1_000, 1_010], loseAtMs)], promises });
+
+    expect(told(750)).toEqual([]);
+    expect(told(1_050)).toContain('I8');
+  });
+
   test('I11 finds a grant that was recorded as expired before its expiry', () => {
     const events = [event('granted', '1', 10), event('expired', '1', 300)];
     const promise = { leaseId: 'lease-1', seenAtMs: 20 };

@@ -1,0 +1,17 @@
+import type { z } from 'zod';
+import { appRouter } from './app-router.ts';
+import type { ProcedureMeta } from './trpc.ts';
+
+/** What a procedure of the router was declared with. */
+export interface DeclaredProcedure {
+  readonly type: 'query' | 'mutation' | 'subscription';
+  readonly meta?: ProcedureMeta;
+  readonly inputs: readonly z.ZodType[];
+}
+
+/** All procedures, by path. tRPC keeps them flat; its type has them nested, as they were declared. */
+export const PROCEDURES: ReadonlyMap<string, DeclaredProcedure> = new Map(
+  Object.entries(
+    appRouter._def.procedures as unknown as Record<string, { readonly _def: DeclaredProcedure }>,
+  ).map(([path, { _def }]) => [path, _def]),
+);
