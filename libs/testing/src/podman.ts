@@ -3,7 +3,18 @@
  * keeps in a temporary folder.
  */
 import { execFile, spawn } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile, copyFile } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
@@ -12,6 +23,11 @@ import { waitUntil } from './wait-until.ts';
 
 const run = promisify(execFile);
 const START_MS_MAX = 30_000;
+const FOLDER = 'lh-podman-';
+/** The process of the tests whose engine it is. */
+const OWNER = 'owner';
+// Where the kernel has both versions of control groups, the runtime refuses to choose.
+const PREPARE = 'umount /sys/fs/cgroup/unified 2>/dev/null;';
 const BUSYBOX = '/bin/busybox';
 const APPLETS = [
   ...['cat', 'env', 'httpd', 'id', 'kill', 'mkdir', 'mount', 'nc', 'sh', 'sleep', 'touch', 'wget'],
@@ -47,32 +63,17 @@ export interface PodmanOptions {
 /** Starts an engine. The machine needs Podman, crun and a static busybox, and the tests root. */
 export async function startPodman(options: PodmanOptions): Promise<TestPodman> {
   const { script, image = 'localhost/leasehold-test:1' } = options;
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'lh-podman-'));
-  const at = (name: string): string => path.join(folder, name);
-  const socket = at('podman.sock');
+  await removeLeftOver();
+  const folder = await mkdtemp(path.join(os.tmpdir(), FOLDER));
+  await writeFile(path.join(folder, OWNER), String(process.pid));
+  const socket = path.join(folder, 'podman.sock');
   await writeConfiguration(folder, options);
   const rootFs = await writeRootFs(folder, script);
-  const inside = (words: string): readonly string[] => ['-m', '/bin/sh', '-c', words, 'podman'];
-  const environment = {
-    PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
-    HOME: folder,
-    TMPDIR: folder,
-    CONTAINERS_CONF: at('containers.conf'),
-    CONTAINERS_STORAGE_CONF: at('storage.conf'),
-    CONTAINERS_REGISTRIES_CONF: at('registries.conf'),
-  };
-  // Where the kernel has both versions of control groups, the runtime refuses to choose.
-  const PREPARE = 'umount /sys/fs/cgroup/unified 2>/dev/null;';
-  const podman = async (...args: readonly string[]): Promise<string> => {
-    const { stdout } = await run('unshare', [...inside(`${PREPARE} exec podman "$@"`), ...args], {
-      env: environment,
-    });
-    return stdout.trim();
-  };
+  const podman = (...args: readonly string[]): Promise<string> => podmanIn(folder, args);
   const start = async () => {
     const words = `${PREPARE} exec podman system service --time=0 "unix://$1"`;
     const child = spawn('unshare', [...inside(words), socket], {
-      env: environment,
+      env: environmentOf(folder),
       stdio: 'ignore',
     });
     await waitUntil(
@@ -104,12 +105,66 @@ export async function startPodman(options: PodmanOptions): Promise<TestPodman> {
     },
     [Symbol.asyncDispose]: async () => {
       service.kill('SIGCONT');
-      await podman('rm', '--all', '--force', '--time', '0');
+      await removeContainers(folder);
       service.kill('SIGKILL');
-      await run('ip', ['link', 'delete', bridgeOf(folder)]).catch(() => undefined);
       await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
+}
+
+function inside(words: string): readonly string[] {
+  return ['-m', '/bin/sh', '-c', words, 'podman'];
+}
+
+function environmentOf(folder: string): NodeJS.ProcessEnv {
+  return {
+    PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
+    HOME: folder,
+    TMPDIR: folder,
+    CONTAINERS_CONF: path.join(folder, 'containers.conf'),
+    CONTAINERS_STORAGE_CONF: path.join(folder, 'storage.conf'),
+    CONTAINERS_REGISTRIES_CONF: path.join(folder, 'registries.conf'),
+  };
+}
+
+async function podmanIn(folder: string, args: readonly string[]): Promise<string> {
+  const words = [...inside(`${PREPARE} exec podman "$@"`), ...args];
+  const { stdout } = await run('unshare', words, { env: environmentOf(folder) });
+  return stdout.trim();
+}
+
+/** With their rules in the machine's packet filter. */
+async function removeContainers(folder: string): Promise<void> {
+  await podmanIn(folder, ['rm', '--all', '--force', '--time', '0']);
+  await run('ip', ['link', 'delete', bridgeOf(folder)]).catch(() => undefined);
+}
+
+/**
+ * Tests that were killed leave containers and, for each published port, a rule that leads connections to
+ * a container: the next one at that port would never be reached.
+ */
+async function removeLeftOver(): Promise<void> {
+  for (const name of await readdir(os.tmpdir())) {
+    if (!name.startsWith(FOLDER)) continue;
+    const folder = path.join(os.tmpdir(), name);
+    const owner = path.join(folder, OWNER);
+    try {
+      if (isRunning(Number(await readFile(owner, 'utf8')))) continue;
+      await rename(owner, `${owner}.gone`); // only one succeeds
+      await removeContainers(folder);
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 });
+    } catch {
+      // Being made, or being removed by somebody else.
+    }
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }
 
 /** The folder's own, so that nothing else of the machine is touched. */

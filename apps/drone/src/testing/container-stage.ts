@@ -60,15 +60,16 @@ export async function connectReady(
   { fleet }: Pick<ContainerStage, 'fleet'>,
   options: ConnectOptions = {},
 ): Promise<Connected> {
-  let connected = await connect(fleet, options);
+  let connected: Connected | undefined;
   await until(
     'its backend is ready',
     async () => {
-      if (connected.status !== 'ready') connected = await connect(fleet, options);
-      return connected.status === 'ready';
+      connected = await connect(fleet, options).catch(() => undefined);
+      return connected?.status === 'ready';
     },
     READY_MS_MAX,
   );
+  if (connected === undefined) throw new Error('not connected');
   return connected;
 }
 

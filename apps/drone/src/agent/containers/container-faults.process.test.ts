@@ -22,6 +22,8 @@ const START_MS_MAX = 120_000;
 const { ttlMs, hardAfterMs } = KEY_LADDERS.fast;
 /** From the hard deadline to the expiry, and the time for a kill on a busy machine. */
 const SUCCESSION_MS_MAX = 60_000;
+/** For what a busy machine starts. */
+const START_OF_ONE_MS_MAX = 40_000;
 
 let engine: TestPodman;
 beforeAll(async () => {
@@ -42,8 +44,13 @@ async function sceneOn(stage: ContainerStage): Promise<Scene> {
   await untilOnline(stage.fleet);
   const before = await connectReady(stage);
   const containerId = await stage.containerIdOf(before.backendId);
-  await until('it writes', () => stage.written(before.backendId).length > 0);
+  await untilWriting(stage, before.backendId);
   return { stage, agent, before, containerId };
+}
+
+async function untilWriting(stage: ContainerStage, backendId: string): Promise<void> {
+  const isWriting = () => stage.written(backendId).length > 0;
+  await until(`${backendId} writes`, isWriting, START_OF_ONE_MS_MAX);
 }
 
 function stubborn(stage: ContainerStage): Record<string, unknown> {
@@ -118,7 +125,7 @@ describe.concurrent('with a container', () => {
     const after = await anotherThan(stage.fleet, before.backendId, {
       limitMs: SUCCESSION_MS_MAX,
     });
-    await until('the second one writes', () => stage.written(after.backendId).length > 0);
+    await untilWriting(stage, after.backendId);
 
     expect(isAlive(containerId)).toBe(false);
     const lines = stage.written(before.backendId);
@@ -134,12 +141,12 @@ describe.concurrent('with a container', () => {
     const { before, containerId } = await sceneOn(stage);
 
     process.kill(stage.fleet.wardenPid(), 'SIGKILL');
-    await until('the container has ended', () => !isAlive(containerId), 2_000);
+    await until('the container has ended', () => !isAlive(containerId), ttlMs);
     const after = await anotherThan(stage.fleet, before.backendId, {
       limitMs: SUCCESSION_MS_MAX,
     });
 
-    await until('the second one writes', () => stage.written(after.backendId).length > 0);
+    await untilWriting(stage, after.backendId);
     expectInTurn(stage.written(before.backendId), stage.written(after.backendId));
     await until(
       'it is removed',
@@ -157,12 +164,12 @@ describe.concurrent('with a container', () => {
     await until('the agent has ended', agent.hasEnded);
     expect(isAlive(containerId)).toBe(true);
     stage.startDrone({ witness: stubborn(stage) });
-    await until('the container has ended', () => !isAlive(containerId));
+    await until('the container has ended', () => !isAlive(containerId), START_OF_ONE_MS_MAX);
     const after = await anotherThan(stage.fleet, before.backendId, {
       limitMs: SUCCESSION_MS_MAX,
     });
 
-    await until('the second one writes', () => stage.written(after.backendId).length > 0);
+    await untilWriting(stage, after.backendId);
     expectInTurn(stage.written(before.backendId), stage.written(after.backendId));
     expect(await stage.containersOf(before.backendId)).toEqual([]);
   });
