@@ -83,6 +83,7 @@ const faults = [
   'tools/datacenters/{cut-off,etcd-lost}.process.test.ts',
   'tools/faults/databases/!(agents-return).process.test.ts',
   'libs/keys-core/src/leases/acquire/line.process.test.ts',
+  'apps/drone/src/agent/containers/container-faults.process.test.ts',
 ];
 /** Take the processor for themselves. */
 const alone = [
