@@ -38,9 +38,10 @@ export class StageDrone {
     return this.#agents.at(-1) as DroneProcess;
   }
 
-  /** Starts another agent on the same state, as a supervisor does. */
-  async startAgent(): Promise<void> {
-    this.#agents.push(await startDroneProcess(this.#options));
+  /** Starts another agent on the same state, as a supervisor does; by default of the same program. */
+  async startAgent(entry?: string): Promise<void> {
+    const options = { ...this.#options, entry: entry ?? this.#options.entry };
+    this.#agents.push(await startDroneProcess(options));
   }
 
   warden(): WardenRecord {
