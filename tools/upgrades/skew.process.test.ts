@@ -10,14 +10,14 @@ import { buildPrevious } from './previous/build-previous.ts';
 
 /** With room for the replacement of an agent on a busy machine. */
 const LADDER = {
-  LEASEHOLD_HEARTBEAT_MS: '500',
-  LEASEHOLD_KEY_RENEW_MS: '1500',
-  LEASEHOLD_KEY_SOFT_MS: '7000',
-  LEASEHOLD_KEY_HARD_MS: '8000',
-  LEASEHOLD_KEY_EXPIRE_MS: '9500',
+  LEASEHOLD_HEARTBEAT_MS: '400',
+  LEASEHOLD_KEY_RENEW_MS: '1000',
+  LEASEHOLD_KEY_SOFT_MS: '6000',
+  LEASEHOLD_KEY_HARD_MS: '6800',
+  LEASEHOLD_KEY_EXPIRE_MS: '7800',
 };
-/** So many renewals, one every 1.5 s, end after the expiry of the first grant. */
-const RENEWALS_PAST_EXPIRY = 7;
+/** So many renewals, one every second, end after the expiry of the first grant. */
+const RENEWALS_PAST_EXPIRY = 8;
 const TEST_MS_MAX = 120_000;
 
 interface Versions {
@@ -81,7 +81,7 @@ async function expectToWork(of: {
   await stage.untilRenewed(before, RENEWALS_PAST_EXPIRY);
   await expectUnharmed(stage, { before, program: name, pids });
 
-  await api.backends.terminate.mutate({ backendId: before.backendId });
+  await api.backends.terminate.mutate({ backendId: before.backendId, mode: 'hard' });
   await waitUntil(
     async () =>
       (await api.backends.get.query({ backendId: before.backendId })).status === 'terminated',
