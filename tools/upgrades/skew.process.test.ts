@@ -12,12 +12,12 @@ import { buildPrevious } from './previous/build-previous.ts';
 const LADDER = {
   LEASEHOLD_HEARTBEAT_MS: '400',
   LEASEHOLD_KEY_RENEW_MS: '1000',
-  LEASEHOLD_KEY_SOFT_MS: '6000',
-  LEASEHOLD_KEY_HARD_MS: '6800',
-  LEASEHOLD_KEY_EXPIRE_MS: '7800',
+  LEASEHOLD_KEY_SOFT_MS: '8000',
+  LEASEHOLD_KEY_HARD_MS: '9000',
+  LEASEHOLD_KEY_EXPIRE_MS: '10500',
 };
 /** So many renewals, one every second, end after the expiry of the first grant. */
-const RENEWALS_PAST_EXPIRY = 8;
+const RENEWALS_PAST_EXPIRY = 11;
 const TEST_MS_MAX = 120_000;
 
 interface Versions {

@@ -44,6 +44,15 @@ export class StageDrone {
     this.#agents.push(await startDroneProcess(options));
   }
 
+  /** What a command for this drone needs. */
+  settings(): { configFile: string; env: Readonly<Record<string, string>> } {
+    const { home, token } = this.#options;
+    return {
+      configFile: path.join(home, `${this.droneId}.json`),
+      env: { LEASEHOLD_HOME: home, LEASEHOLD_TOKEN: token },
+    };
+  }
+
   warden(): WardenRecord {
     const file = path.join(this.agent.stateDir, 'warden.json');
     return JSON.parse(readFileSync(file, 'utf8')) as WardenRecord;

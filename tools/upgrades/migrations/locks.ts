@@ -40,9 +40,10 @@ export async function blockingStatements(files: readonly string[]): Promise<Find
   const exclusions = EXCLUDED.map((rule) => `--exclude=${rule}`);
   const { stdout } = await promisify(execFile)(SQUAWK, [...args, ...exclusions, ...files]).catch(
     // It ends with 1 when it has found something.
-    (error: Error & { stdout?: string }) => {
-      if (error.stdout === undefined || error.stdout === '') throw error;
-      return { stdout: error.stdout };
+    (error: unknown) => {
+      const { stdout: printed } = error as { stdout?: string };
+      if (printed === undefined || printed === '') throw error;
+      return { stdout: printed };
     },
   );
   return (JSON.parse(stdout) as Report[]).map(({ file, line, rule_name: rule, message }) => {
