@@ -5,7 +5,7 @@ const EXECUTABLE_MODE = 0o755;
 
 /** A program in the place of another one, which is kept beside it. */
 export interface InstalledFile {
-  /** Where the former program is; undefined when there was none. */
+  /** Where the former program is; undefined if no program was there. */
   readonly former: string | undefined;
   /** Puts the former program back. */
   undo(): void;
