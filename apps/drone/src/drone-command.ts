@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { LeaseError } from '@leasehold/keys-core';
-import { createLogger, createShutdown, systemIds } from '@leasehold/service-kit';
+import { createLogger, createShutdown, systemIds, type Environment } from '@leasehold/service-kit';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { startTracing } from '@leasehold/service-kit/start-tracing';
 import packageJson from '../package.json' with { type: 'json' };
@@ -9,6 +9,7 @@ import { TrpcControllerLink } from './agent/controller-link/trpc-controller-link
 import type { WardenSource } from './agent/warden-link/warden-link.ts';
 import { wardenSource } from './agent/warden-link/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
+import { wardenProblem } from './drone-health.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 /** What a stop may take beyond the longest grace before the process ends all the same. */
@@ -40,14 +41,8 @@ export async function runDroneCommand({
   wardens,
 }: DroneCommand): Promise<number> {
   const environment = processEnvironment();
-  let config: DroneConfig;
-  try {
-    config = loadDroneConfig(configFileOf(name, args), environment);
-  } catch (error) {
-    if (!(error instanceof LeaseError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    return EXIT.usage;
-  }
+  const config = configOf(name, args, environment);
+  if (config === undefined) return EXIT.usage;
   const log = createLogger({ name: 'agent', level: config.logLevel });
   const { version } = packageJson;
   log.info({ version, build, droneId: config.droneId }, 'the drone starts');
@@ -92,6 +87,31 @@ export async function runDroneCommand({
     return EXIT.failed;
   } finally {
     await tracing.stop();
+  }
+}
+
+/** `health --config FILE`. Returns the exit code. */
+export async function runHealthCommand(name: string, args: readonly string[]): Promise<number> {
+  const config = configOf(`${name} health`, args, processEnvironment());
+  if (config === undefined) return EXIT.usage;
+  const problem = await wardenProblem(config.stateDir);
+  if (problem === undefined) return EXIT.done;
+  process.stderr.write(`${problem}\n`);
+  return EXIT.failed;
+}
+
+/** Undefined, and said to the user, when it is not valid. */
+function configOf(
+  name: string,
+  args: readonly string[],
+  environment: Environment,
+): DroneConfig | undefined {
+  try {
+    return loadDroneConfig(configFileOf(name, args), environment);
+  } catch (error) {
+    if (!(error instanceof LeaseError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return undefined;
   }
 }
 
