@@ -20,6 +20,8 @@ export interface ImageStage extends AsyncDisposable {
   /** Builds a Dockerfile of `deploy/images` as its first lines say, on a base of this machine's files. */
   build(file: string, tag: string, args?: Readonly<Record<string, string>>): Promise<void>;
   podman(...args: readonly string[]): Promise<string>;
+  /** All that a container has said. */
+  logs(name: string): Promise<string>;
 }
 
 export async function openImageStage(): Promise<ImageStage> {
@@ -34,16 +36,13 @@ export async function openImageStage(): Promise<ImageStage> {
     CONTAINERS_STORAGE_CONF: at('storage.conf'),
     CONTAINERS_REGISTRIES_CONF: at('registries.conf'),
   };
-  const inside = async (program: string, ...args: readonly string[]): Promise<string> => {
-    const words = `${PREPARE} exec "$@"`;
-    const { stdout } = await run(
-      'unshare',
-      ['-m', '/bin/sh', '-c', words, 'images', program, ...args],
-      { env, maxBuffer: OUTPUT_BYTES_MAX },
-    );
-    return stdout.trim();
-  };
-  const podman = (...args: readonly string[]): Promise<string> => inside('podman', ...args);
+  const inside = (...words: readonly string[]): Promise<{ stdout: string; stderr: string }> =>
+    run('unshare', ['-m', '/bin/sh', '-c', `${PREPARE} exec "$@"`, 'images', ...words], {
+      env,
+      maxBuffer: OUTPUT_BYTES_MAX,
+    });
+  const podman = async (...args: readonly string[]): Promise<string> =>
+    (await inside('podman', ...args)).stdout.trim();
 
   const base = at('base');
   await writeBase(base);
@@ -54,6 +53,10 @@ export async function openImageStage(): Promise<ImageStage> {
   return {
     folder,
     podman,
+    async logs(name) {
+      const { stdout, stderr } = await inside('podman', 'logs', name);
+      return stdout + stderr;
+    },
     async build(file, tag, args = {}) {
       const flags = Object.entries({ BASE, ...args }).flatMap(([name, value]) => [
         '--build-arg',

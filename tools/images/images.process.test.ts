@@ -85,16 +85,17 @@ function variables(environment: Readonly<Record<string, string>>): string[] {
 /** Starts a container, and returns when its own health check finds it healthy. */
 async function start(name: string, words: readonly string[]): Promise<void> {
   await stage.podman('run', '--detach', '--name', name, ...HERE, ...words);
-  const isHealthy = (): Promise<boolean> =>
-    stage.podman('healthcheck', 'run', name).then(
-      () => true,
-      () => false,
-    );
-  await waitUntil(isHealthy, { what: `a healthy ${name}`, timeoutMs: 60_000 }).catch(
-    async (error: unknown) => {
-      throw new Error(`${String(error)}\n${await stage.podman('logs', name)}`);
-    },
-  );
+  const stateOf = (format: string): Promise<string> =>
+    stage.podman('inspect', '--format', format, name);
+  const isSettled = async (): Promise<boolean> => {
+    if ((await stateOf('{{.State.Running}}')) !== 'true') return true;
+    await stage.podman('healthcheck', 'run', name).catch(() => undefined);
+    return (await stateOf('{{.State.Healthcheck.Status}}')) === 'healthy';
+  };
+  await waitUntil(isSettled, { what: `a healthy ${name}`, timeoutMs: 60_000 });
+  if ((await stateOf('{{.State.Running}}')) !== 'true') {
+    throw new Error(`${name} has ended: ${await stage.logs(name)}`);
+  }
 }
 
 /** The command line in the container of the controller, as its administrator. */
