@@ -36,7 +36,9 @@ let url: string;
 let consolePort: number;
 beforeAll(async () => {
   const pack = path.join(REPOSITORY, 'tools/packages/pack-all.mjs');
-  await run(process.execPath, [pack, '--built', '--out', PACKAGES], { cwd: REPOSITORY });
+  await run(process.execPath, [pack, '--built', '--only', 'leasehold', '--out', PACKAGES], {
+    cwd: REPOSITORY,
+  });
   await run(process.execPath, [path.join(REPOSITORY, 'tools/build/drone-binary.mjs')]);
   [stage, database] = await Promise.all([openImageStage(), createTestDatabase()]);
   await stage.build('leasehold.Dockerfile', LEASEHOLD, {
