@@ -183,7 +183,7 @@ describe('every pod', () => {
       expect(new Set(probes.map(({ port }) => port))).toEqual(
         new Set(ports.map(({ name }) => name)),
       );
-      // A database that is away must restart nothing.
+      // A database that is unreachable must restart nothing.
       expect(livenessProbe?.httpGet?.path).toBe('/healthz');
     }
   });

@@ -8,7 +8,7 @@ const run = promisify(execFile);
 const BUSYBOX = '/bin/busybox';
 const APPLETS = ['cat', 'chmod', 'chown', 'gzip', 'id', 'mkdir', 'sleep', 'tar', 'touch'];
 /** What isolates the programs of a drone. */
-const ISOLATION = ['mount', 'setpriv', 'unshare'];
+const ISOLATION = ['echo', 'env', 'mount', 'setpriv', 'setsid', 'unshare'];
 
 /** Makes it in `root`, with this Node and these programs, and what they load. */
 export async function writeBase(root: string): Promise<void> {
