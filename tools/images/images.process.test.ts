@@ -37,13 +37,15 @@ beforeAll(async () => {
   const packages = path.join(REPOSITORY, PACKAGES);
   cleanUp.push(() => rm(packages, { recursive: true, force: true, maxRetries: 10 }));
   const pack = path.join(REPOSITORY, 'tools/packages/pack-all.mjs');
-  await run(process.execPath, [pack, '--built', '--only', 'leasehold', '--out', PACKAGES], {
-    cwd: REPOSITORY,
-  });
-  await run(process.execPath, [path.join(REPOSITORY, 'tools/build/drone-binary.mjs')]);
-  const opened = await openImageStage();
-  cleanUp.push(() => opened[Symbol.asyncDispose]());
-  stage = opened;
+  const made = [
+    run(process.execPath, [pack, '--built', '--only', 'leasehold', '--out', PACKAGES], {
+      cwd: REPOSITORY,
+    }),
+    run(process.execPath, [path.join(REPOSITORY, 'tools/build/drone-binary.mjs')]),
+  ];
+  stage = await openImageStage();
+  cleanUp.push(async () => stage[Symbol.asyncDispose]());
+  await Promise.all(made);
   const database = await createTestDatabase();
   cleanUp.push(() => database.drop());
   await stage.build('leasehold.Dockerfile', LEASEHOLD, {
