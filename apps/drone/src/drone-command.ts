@@ -10,6 +10,7 @@ import type { WardenSource } from './agent/warden-link/warden-link.ts';
 import { wardenSource } from './agent/warden-link/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
 import { wardenProblem } from './drone-health.ts';
+import { writeAgentRecord } from './upgrade/agent-record.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 /** What a stop may take beyond the longest grace before the process ends all the same. */
@@ -41,8 +42,9 @@ export async function runDroneCommand({
   wardens,
 }: DroneCommand): Promise<number> {
   const environment = processEnvironment();
-  const config = configOf(name, args, environment);
-  if (config === undefined) return EXIT.usage;
+  const given = givenBy(name, args, environment);
+  if (given === undefined) return EXIT.usage;
+  const { config, adoptsOnly } = given;
   const log = createLogger({ name: 'agent', level: config.logLevel });
   const { version } = packageJson;
   log.info({ version, build, droneId: config.droneId }, 'the drone starts');
@@ -70,7 +72,7 @@ export async function runDroneCommand({
       wardens ??
       wardenSource({
         stateDir: config.stateDir,
-        command: wardenCommand,
+        command: adoptsOnly ? undefined : wardenCommand,
         searchPath: environment['PATH'] ?? '',
         nowMs: () => clock.nowMs(),
       }),
@@ -79,7 +81,11 @@ export async function runDroneCommand({
   shutdown.add('agent', () => agent.stop());
   process.on('SIGUSR2', () => void agent.leave());
   try {
-    await Promise.race([agent.start().then(() => process.send?.({ type: 'ready' })), agent.ended]);
+    const inCommand = agent.start().then(() => {
+      writeAgentRecord(config.stateDir, { pid: process.pid, version, build });
+      process.send?.({ type: 'ready' });
+    });
+    await Promise.race([inCommand, agent.ended]);
     return (await agent.ended) === 'replaced' ? EXIT.failed : EXIT.done;
   } catch (error) {
     log.fatal({ err: error }, 'the drone could not start');
@@ -92,22 +98,23 @@ export async function runDroneCommand({
 
 /** `health --config FILE`. Returns the exit code. */
 export async function runHealthCommand(name: string, args: readonly string[]): Promise<number> {
-  const config = configOf(`${name} health`, args, processEnvironment());
-  if (config === undefined) return EXIT.usage;
-  const problem = await wardenProblem(config.stateDir);
+  const given = givenBy(`${name} health`, args, processEnvironment());
+  if (given === undefined) return EXIT.usage;
+  const problem = await wardenProblem(given.config.stateDir);
   if (problem === undefined) return EXIT.done;
   process.stderr.write(`${problem}\n`);
   return EXIT.failed;
 }
 
 /** Undefined, and said to the user, when it is not valid. */
-function configOf(
+function givenBy(
   name: string,
   args: readonly string[],
   environment: Environment,
-): DroneConfig | undefined {
+): { config: DroneConfig; adoptsOnly: boolean } | undefined {
   try {
-    return loadDroneConfig(configFileOf(name, args), environment);
+    const { config, adoptsOnly } = argumentsOf(name, args);
+    return { config: loadDroneConfig(config, environment), adoptsOnly };
   } catch (error) {
     if (!(error instanceof LeaseError)) throw error;
     process.stderr.write(`${error.message}\n`);
@@ -115,12 +122,20 @@ function configOf(
   }
 }
 
-/** @throws {LeaseError} `config.invalid` when the arguments do not name one file. */
-function configFileOf(name: string, args: readonly string[]): string {
+/**
+ * `--adopt-only`: commands a warden that runs, and starts none; for the agent of an upgrade.
+ * @throws {LeaseError} `config.invalid` when the arguments do not name one file.
+ */
+function argumentsOf(
+  name: string,
+  args: readonly string[],
+): { config: string; adoptsOnly: boolean } {
   const usage = `usage: ${name} --config FILE`;
   try {
-    const { values } = parseArgs({ args: [...args], options: { config: { type: 'string' } } });
-    if (values.config !== undefined && values.config !== '') return values.config;
+    const options = { config: { type: 'string' }, 'adopt-only': { type: 'boolean' } } as const;
+    const { values } = parseArgs({ args: [...args], options });
+    const { config = '', 'adopt-only': adoptsOnly = false } = values;
+    if (config !== '') return { config, adoptsOnly };
   } catch (cause) {
     throw new LeaseError('config.invalid', usage, { cause });
   }

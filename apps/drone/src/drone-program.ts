@@ -1,6 +1,6 @@
 /**
- * A drone by its arguments: `agent --config FILE`, `warden STATE_DIR PATH` and `health --config FILE`. What each needs
- * is loaded only then, so that the warden stays small.
+ * A drone by its arguments: `agent --config FILE`, `upgrade --config FILE`, `health --config FILE` and
+ * `warden STATE_DIR PATH`. What each needs is loaded only then, so that the warden stays small.
  */
 import packageJson from '../package.json' with { type: 'json' };
 import { keepCodeSmall, keepMemorySmall } from './small-memory.ts';
@@ -35,6 +35,10 @@ export async function runDroneProgram(
     case 'health': {
       const { runHealthCommand } = await import('./drone-command.ts');
       return runHealthCommand(program.name, rest);
+    }
+    case 'upgrade': {
+      const { runUpgradeCommand } = await import('./upgrade/upgrade-command.ts');
+      return runUpgradeCommand(program, rest);
     }
     default:
       return runAgentOf(program, role === 'agent' ? rest : args);
