@@ -39,7 +39,9 @@ const podSpec = z.object({
     seccompProfile: z.object({ type: z.string() }),
   }),
   containers: z.array(container),
-  volumes: z.array(z.object({ name: z.string() })).default([]),
+  volumes: z
+    .array(z.object({ name: z.string(), secret: z.object({ secretName: z.string() }).optional() }))
+    .default([]),
 });
 const selector = z.object({ matchLabels: labels }).optional();
 const documentSchema = z.object({
