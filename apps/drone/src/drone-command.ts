@@ -9,7 +9,7 @@ import { TrpcControllerLink } from './agent/controller-link/trpc-controller-link
 import type { WardenSource } from './agent/warden-link/warden-link.ts';
 import { wardenSource } from './agent/warden-link/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
-import { wardenProblem } from './drone-health.ts';
+import { wardenProblem } from './health/warden-problem.ts';
 import { writeAgentRecord } from './upgrade/agent-record.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;

@@ -1,7 +1,7 @@
 /** `health --config FILE`: whether the warden of this drone answers. For the health checks of containers. */
 import { once } from 'node:events';
 import net from 'node:net';
-import { readWardenRecord } from './warden/link/socket-path.ts';
+import { readWardenRecord } from '../warden/link/socket-path.ts';
 
 const ANSWER_MS_MAX = 3_000;
 /** A warden answers it, with a refusal: a health check has no secret, and never takes command. */
