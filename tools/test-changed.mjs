@@ -8,6 +8,7 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { ensureBuildah } from './install/buildah.mjs';
 import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
 import { ensurePatroni } from './install/patroni.mjs';
@@ -34,6 +35,7 @@ await ensureEtcd();
 await ensureDatabases();
 await ensurePatroni();
 await ensurePodman();
+await ensureBuildah();
 await must('tests', () =>
   runInstalled('.bin/vitest', ['run', '--passWithNoTests', ...folders.map((one) => `${one}/`)]),
 );

@@ -8,6 +8,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { runBrowserTests } from './suite/browser-tests.mjs';
+import { ensureBuildah } from './install/buildah.mjs';
 import { ensureChromium } from './install/chromium.mjs';
 import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
@@ -35,6 +36,7 @@ const servers = ensureEtcd()
   .then(ensureDatabases)
   .then(ensurePatroni)
   .then(ensurePodman)
+  .then(ensureBuildah)
   .then(() => ensureLanguages({ isLong: long }));
 for (const { name, work } of PREPARATIONS) {
   if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);

@@ -36,7 +36,7 @@ const rangeOf = (numberSchema: z.ZodNumber) =>
     .refine(({ from, to }) => from <= to, 'from must not be greater than to');
 
 const fileSchema = z.strictObject({
-  droneId: idSchema,
+  droneId: z.string('is required, here or as LEASEHOLD_DRONE_ID').pipe(idSchema),
   controllerUrls: controllerUrlArray.optional(),
   stateDir: z.string().min(1).optional(),
   capacity: z.number().int().min(0).max(100_000).default(100),
@@ -79,6 +79,20 @@ const environmentSchema = z.object({
   LEASEHOLD_LOG_LEVEL: logLevel,
 });
 
+/** What differs between machines that share a config file; the file itself comes first. */
+const machineSchema = z.object({
+  /** May be the name of a machine: an id has no dots. */
+  LEASEHOLD_DRONE_ID: z
+    .string()
+    .transform((name) => name.replaceAll('.', '-'))
+    .pipe(idSchema)
+    .optional(),
+  LEASEHOLD_DRONE_HOST: z.string().max(200, 'must have at most 200 characters').optional(),
+});
+
+/** The variables that a drone reads. */
+export const DRONE_VARIABLES = Object.keys({ ...environmentSchema.shape, ...machineSchema.shape });
+
 /** A program of this machine, as the drone runs it. */
 export interface CommandConfig extends Omit<CommandFields, 'cwd' | 'user'> {
   /** Null: none is configured, and the folder of the config file is hidden from programs. */
@@ -109,9 +123,12 @@ export function loadDroneConfig(
   system: UserSources = systemUsers(),
 ) {
   const given = parseEnvironment(environmentSchema, environment);
-  const read = readConfigFile(file);
-  if (given.outcome === 'invalid' || read.outcome === 'invalid') {
-    throw invalid([given, read].flatMap((one) => (one.outcome === 'valid' ? [] : one.problems)));
+  const machine = parseEnvironment(machineSchema, environment);
+  const read = readConfigFile(file, machine.outcome === 'valid' ? ofMachine(machine.values) : {});
+  if (given.outcome === 'invalid' || machine.outcome === 'invalid' || read.outcome === 'invalid') {
+    throw invalid(
+      [given, machine, read].flatMap((one) => (one.outcome === 'valid' ? [] : one.problems)),
+    );
   }
   const env = given.values;
   const parsed = read.values;
@@ -177,7 +194,15 @@ function invalid(problems: readonly string[]): LeaseError {
   });
 }
 
-function readConfigFile(file: string): ParsedEnvironment<DroneFile> {
+const fieldsSchema = z.record(z.string(), z.unknown());
+
+/** As the config file has it. */
+function ofMachine(machine: z.infer<typeof machineSchema>): object {
+  const { LEASEHOLD_DRONE_ID: droneId, LEASEHOLD_DRONE_HOST: host } = machine;
+  return { ...(droneId === undefined ? {} : { droneId }), ...(host === undefined ? {} : { host }) };
+}
+
+function readConfigFile(file: string, machine: object): ParsedEnvironment<DroneFile> {
   let content: unknown;
   try {
     content = JSON.parse(readFileSync(file, 'utf8'));
@@ -185,7 +210,8 @@ function readConfigFile(file: string): ParsedEnvironment<DroneFile> {
     const why = error instanceof SyntaxError ? `is not JSON: ${error.message}` : 'cannot be read';
     return { outcome: 'invalid', problems: [`${file}: ${why}`] };
   }
-  const parsed = fileSchema.safeParse(content);
+  const fields = fieldsSchema.safeParse(content);
+  const parsed = fileSchema.safeParse(fields.success ? { ...machine, ...fields.data } : content);
   if (parsed.success) return { outcome: 'valid', values: parsed.data };
   const problems = parsed.error.issues.map((issue) => {
     const place = issue.path.map(String).join('.');
