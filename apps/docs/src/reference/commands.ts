@@ -1,0 +1,96 @@
+/** Every command, with the help that it prints. */
+import type { Command } from 'commander';
+import { createCli } from '../../../cli/src/cli.ts';
+import { createProgram } from '../../../cli/src/program.ts';
+
+const HELP_WIDTH = 96;
+
+/** A command by its whole name, with its help. */
+interface Described {
+  readonly name: string;
+  readonly summary: string;
+  readonly help: string;
+}
+
+/** The page, one section for each group. */
+export function commandsPage(): string {
+  const { program, printed } = wholeProgram();
+  const groups = program.commands
+    .filter((command) => !isHidden(command))
+    .map((command) => {
+      const leaves = leavesOf(command, printed);
+      const texts = leaves.map(({ name, summary, help }) =>
+        [
+          leaves.length > 1 ? `### \`leasehold ${name}\`` : '',
+          leaves.length > 1 ? `${summary}.` : '',
+          `\`\`\`text\n${help.trimEnd()}\n\`\`\``,
+        ]
+          .filter((part) => part !== '')
+          .join('\n\n'),
+      );
+      return `## \`leasehold ${command.name()}\`\n\n${command.description()}.\n\n${texts.join('\n\n')}\n`;
+    });
+  return `# Commands
+
+Each command with what its \`--help\` prints. Names of leases are \`NAMESPACE/KEY\`, with the segments of the namespace
+joined by dots: \`user.update/42\`. Every command takes \`--json\`; its errors are then JSON too, with a code of
+[Errors](/reference/errors#of-the-command-line).
+
+\`\`\`text
+${helpOf(program, printed).trimEnd()}
+\`\`\`
+
+${groups.join('\n')}`;
+}
+
+/** Every command without commands of its own, by its whole name: \`keys ls\`. */
+export function allCommands(): string[] {
+  const { program, printed } = wholeProgram();
+  return program.commands.flatMap((command) => leavesOf(command, printed)).map(({ name }) => name);
+}
+
+function wholeProgram() {
+  let text = '';
+  const none = new AbortController().signal;
+  const cli = createCli(
+    {
+      stdout: (more) => {
+        text += more;
+      },
+      stderr: () => undefined,
+      readStdin: () => Promise.resolve(''),
+      environment: {},
+      isTerminal: false,
+      signal: () => none,
+      onSignal: () => undefined,
+    },
+    false,
+  );
+  const printed = (print: () => void): string => {
+    text = '';
+    print();
+    return text;
+  };
+  return { program: createProgram(cli), printed };
+}
+
+function isHidden(command: Command): boolean {
+  return command.name() === 'complete';
+}
+
+function helpOf(command: Command, printed: (print: () => void) => string): string {
+  command.configureHelp({ ...command.configureHelp(), helpWidth: HELP_WIDTH });
+  return printed(() => {
+    command.outputHelp();
+  });
+}
+
+function leavesOf(command: Command, printed: (print: () => void) => string): Described[] {
+  if (command.commands.length > 0) {
+    return command.commands.flatMap((child) =>
+      leavesOf(child, printed).map((leaf) => ({ ...leaf, name: `${command.name()} ${leaf.name}` })),
+    );
+  }
+  const help = helpOf(command, printed);
+  return [{ name: command.name(), summary: command.description(), help }];
+}
