@@ -15,21 +15,19 @@ interface Described {
 /** The page, one section for each group. */
 export function commandsPage(): string {
   const { program, printed } = wholeProgram();
-  const groups = program.commands
-    .filter((command) => !isHidden(command))
-    .map((command) => {
-      const leaves = leavesOf(command, printed);
-      const texts = leaves.map(({ name, summary, help }) =>
-        [
-          leaves.length > 1 ? `### \`leasehold ${name}\`` : '',
-          leaves.length > 1 ? `${summary}.` : '',
-          `\`\`\`text\n${help.trimEnd()}\n\`\`\``,
-        ]
-          .filter((part) => part !== '')
-          .join('\n\n'),
-      );
-      return `## \`leasehold ${command.name()}\`\n\n${command.description()}.\n\n${texts.join('\n\n')}\n`;
-    });
+  const groups = visibleIn(program).map((command) => {
+    const leaves = leavesOf(command, printed);
+    const texts = leaves.map(({ name, summary, help }) =>
+      [
+        leaves.length > 1 ? `### \`leasehold ${name}\`` : '',
+        leaves.length > 1 ? `${summary}.` : '',
+        `\`\`\`text\n${help.trimEnd()}\n\`\`\``,
+      ]
+        .filter((part) => part !== '')
+        .join('\n\n'),
+    );
+    return `## \`leasehold ${command.name()}\`\n\n${command.description()}.\n\n${texts.join('\n\n')}\n`;
+  });
   return `# Commands
 
 Each command with what its \`--help\` prints. Names of leases are \`NAMESPACE/KEY\`, with the segments of the namespace
@@ -43,10 +41,12 @@ ${helpOf(program, printed).trimEnd()}
 ${groups.join('\n')}`;
 }
 
-/** Every command without commands of its own, by its whole name: \`keys ls\`. */
+/** Every command without commands of its own, by its whole name: `keys ls`. */
 export function allCommands(): string[] {
   const { program, printed } = wholeProgram();
-  return program.commands.flatMap((command) => leavesOf(command, printed)).map(({ name }) => name);
+  return visibleIn(program)
+    .flatMap((command) => leavesOf(command, printed))
+    .map(({ name }) => name);
 }
 
 function wholeProgram() {
@@ -74,8 +74,10 @@ function wholeProgram() {
   return { program: createProgram(cli), printed };
 }
 
-function isHidden(command: Command): boolean {
-  return command.name() === 'complete';
+/** Without those that only Leasehold itself runs, and without `help`. */
+function visibleIn(command: Command): Command[] {
+  const shown = command.createHelp().visibleCommands(command);
+  return command.commands.filter((child) => shown.includes(child));
 }
 
 function helpOf(command: Command, printed: (print: () => void) => string): string {
@@ -87,7 +89,7 @@ function helpOf(command: Command, printed: (print: () => void) => string): strin
 
 function leavesOf(command: Command, printed: (print: () => void) => string): Described[] {
   if (command.commands.length > 0) {
-    return command.commands.flatMap((child) =>
+    return visibleIn(command).flatMap((child) =>
       leavesOf(child, printed).map((leaf) => ({ ...leaf, name: `${command.name()} ${leaf.name}` })),
     );
   }
