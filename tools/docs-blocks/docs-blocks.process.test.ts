@@ -76,7 +76,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   {
     page: 'docs/guides/backend-per-key.md',
     firstLine: '{',
-    reason: 'is the file of a drone, see the test of the blocks of files',
+    reason: 'is the file of a drone, which apps/docs/src/code-blocks.test.ts checks',
   },
   {
     page: 'docs/http-api.md',

@@ -49,6 +49,24 @@ export function allCommands(): string[] {
     .map(({ name }) => name);
 }
 
+/** What is wrong with a command as it is typed, after `leasehold`; undefined when it and its options exist. */
+export function commandProblem(words: readonly string[]): string | undefined {
+  let command = wholeProgram().program;
+  const rest = [...words];
+  // A group by itself prints its help.
+  while (command.commands.length > 0 && rest.length > 0) {
+    const name = rest.shift() ?? '';
+    const next = command.commands.find((one) => one.name() === name);
+    if (next === undefined) return `there is no command \`${words.join(' ')}\``;
+    command = next;
+  }
+  const end = rest.indexOf('--');
+  const options = (end < 0 ? rest : rest.slice(0, end)).filter((word) => /^--\w/u.test(word));
+  const known = command.options.flatMap(({ long }) => [long, '--help']);
+  const unknown = options.find((option) => !known.includes(option.replace(/=.*/u, '')));
+  return unknown === undefined ? undefined : `\`${words.join(' ')}\` has no option ${unknown}`;
+}
+
 function wholeProgram() {
   let text = '';
   const none = new AbortController().signal;
