@@ -1,4 +1,4 @@
-import { Counter, Histogram, Registry } from 'prom-client';
+import { Counter, Histogram } from 'prom-client';
 import { addHoldOffGauge, countHoldOffs } from './database/hold-off-metrics.ts';
 import { addFairUseGauges, countRefusals } from './fair-use/fair-use-metrics.ts';
 import { addGauges, createMetrics, type GaugeSources } from './metrics.ts';

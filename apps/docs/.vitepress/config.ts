@@ -2,16 +2,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createHash } from 'node:crypto';
 import footnotes from 'markdown-it-footnote';
-import { defineConfig, type DefaultTheme, type UserConfig } from 'vitepress';
-import { INSIDE, packageFolderOf } from '../../../tools/build/inside.mjs';
+import { defineConfig, type DefaultTheme } from 'vitepress';
+import { insideList } from '../src/inside-list.ts';
 import { anchorOf, readAsSite } from '../src/markdown.ts';
 import { addressOf, sections, type Section } from '../src/pages.ts';
-import { ROOT } from '../src/root.ts';
-
-type Plugin = Extract<
-  NonNullable<NonNullable<UserConfig['vite']>['plugins']>[number],
-  { readonly name: string }
->;
 
 const BASE = '/docs/';
 const all = sections();
@@ -20,33 +14,10 @@ const pages = all.flatMap((section) => section.pages);
 /** Scripts that the generator writes into pages; the console's policy allows only files. */
 const scripts = new Map<string, string>();
 
-function sidebarOf({ text, isFolded, pages: items }: Section): DefaultTheme.SidebarItem {
+function sidebarOf({ text, pages: items }: Section): DefaultTheme.SidebarItem {
   return {
     text,
-    collapsed: isFolded === true,
     items: items.map((page) => ({ text: page.text, link: addressOf(page) })),
-  };
-}
-
-/** Lists the packages of others that pages load, as the bundles of the programs do: who ships them names them. */
-function insideList(): Plugin {
-  const sizes = new Map<string, number>();
-  return {
-    name: 'inside-list',
-    generateBundle(_options, bundle) {
-      for (const chunk of Object.values(bundle)) {
-        if (chunk.type !== 'chunk') continue;
-        for (const [id, { renderedLength }] of Object.entries(chunk.modules)) {
-          const folder = packageFolderOf(path.relative(ROOT, id.replace('\0', '')));
-          if (folder !== undefined) sizes.set(folder, (sizes.get(folder) ?? 0) + renderedLength);
-        }
-      }
-    },
-    async closeBundle() {
-      const list = JSON.stringify(Object.fromEntries([...sizes].sort()), null, 2);
-      await mkdir('dist', { recursive: true });
-      await writeFile(path.join('dist', INSIDE), `${list}\n`);
-    },
   };
 }
 
@@ -65,6 +36,8 @@ export default defineConfig({
   head: [['link', { rel: 'icon', href: `${BASE}icon.svg`, type: 'image/svg+xml' }]],
   markdown: {
     anchor: { slugify: anchorOf },
+    // Comments in code keep a contrast of 4.5:1 on the site's grounds.
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     config: (parser) => {
       parser.use(footnotes);
       readAsSite(parser, pages);
@@ -73,7 +46,7 @@ export default defineConfig({
   vite: {
     publicDir: path.resolve('public'),
     build: { chunkSizeWarningLimit: 3_000 },
-    plugins: [insideList()],
+    plugins: [insideList('dist')],
   },
   transformHtml: (html) =>
     html.replaceAll(/<script(?: id="[\w-]+")?>(.*?)<\/script>/gsu, (_all, code: string) => {

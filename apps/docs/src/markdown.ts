@@ -22,6 +22,9 @@ export function anchorOf(heading: string): string {
 /** Adds both rules to a parser. */
 export function readAsSite(parser: Parser, pages: readonly Page[]): void {
   const links = createLinks(pages);
+  parser.core.ruler.push('heads-of-tables', (state) => {
+    state.tokens = withoutEmptyHeads(state.tokens);
+  });
   parser.core.ruler.push('links-of-the-site', (state) => {
     const env = state.env as { relativePath?: string };
     const source = links.sourceOf.get(env.relativePath ?? '');
@@ -32,6 +35,24 @@ export function readAsSite(parser: Parser, pages: readonly Page[]): void {
       for (const image of token.children) if (image.type === 'image') drawInline(image, source);
     }
   });
+}
+
+/** A head without a text is none: the corner of a table becomes a cell, a row of such heads is left out. */
+function withoutEmptyHeads(tokens: readonly Token[]): Token[] {
+  const kept: Token[] = [];
+  for (const token of tokens) {
+    kept.push(token);
+    if (token.type === 'th_close' && kept.at(-2)?.content === '') {
+      token.tag = 'td';
+      const open = kept.at(-3);
+      if (open !== undefined) open.tag = 'td';
+    }
+    if (token.type !== 'thead_close') continue;
+    const begin = kept.findLastIndex(({ type }) => type === 'thead_open');
+    const hasText = kept.slice(begin).some(({ type, tag }) => type === 'th_open' && tag === 'th');
+    if (!hasText) kept.length = begin;
+  }
+  return kept;
 }
 
 function withLinks(

@@ -22,8 +22,6 @@ export type Page = Written | Generated;
 /** Pages that belong together, below one heading of the navigation. */
 export interface Section {
   readonly text: string;
-  /** Closed until somebody opens it or is on one of its pages. */
-  readonly isFolded?: boolean;
   readonly pages: readonly Page[];
 }
 
@@ -119,7 +117,6 @@ function decisions(): Section {
   const names = readdirSync(path.join(ROOT, 'docs/adr')).filter((name) => /^\d/u.test(name));
   return {
     text: 'Decisions',
-    isFolded: true,
     pages: [
       page('docs/adr/README.md', 'decisions/index', 'All decisions'),
       ...names.sort().map((name) => {

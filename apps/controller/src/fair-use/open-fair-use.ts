@@ -34,7 +34,7 @@ export function openFairUse({
     onRefusal: (limit, role) => refusals.inc({ limit, role }),
   });
   addFairUseGauges(metrics, {
-    greatestUseOf: fairUse.greatestUseOf,
+    greatestUseOf: (limit) => fairUse.greatestUseOf(limit),
     waitingReads: () => fairUse.lane.waitingCount,
   });
   const onOverload = (role: Role): void => refusals.inc({ limit: 'load', role });

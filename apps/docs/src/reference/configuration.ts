@@ -92,9 +92,14 @@ function variableOf(
 function defaultOf(schemas: readonly z.ZodType[]): string | undefined {
   for (const schema of schemas) {
     const { success, data } = schema.safeParse(undefined);
-    if (success && data !== undefined) return `\`${String(data)}\``;
+    if (success && data !== undefined) return `\`${defaultText(data)}\``;
   }
   return undefined;
+}
+
+function defaultText(value: unknown): string {
+  if (Array.isArray(value)) return value.join(',');
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** What the error about a wrong value says that it must be. */

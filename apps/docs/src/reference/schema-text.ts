@@ -15,31 +15,39 @@ export function typeText(schema: Schema, indent = ''): string {
     return union([...new Set(texts)], indent);
   }
   if (schema.type === 'array') return arrayText(schema, indent);
-  if (schema.type === 'object' || schema.properties !== undefined)
+  if (schema.type === 'object' || schema.properties !== undefined) {
     return objectText(schema, indent);
+  }
   const types = typeof schema.type === 'string' ? [schema.type] : (schema.type ?? ['unknown']);
   return types.map((type) => (type === 'integer' ? 'number' : type)).join(' | ');
 }
 
 /** What a value must fulfil beside its type, in words. */
 export function limitsOf(schema: Schema): string {
-  const { minimum, exclusiveMinimum, maximum, minLength, maxLength, maxItems, minItems } = schema;
+  const { maximum } = schema;
+  // Descriptions of texts have their limits in bytes.
   const isSaid = schema.description?.includes('bytes') === true;
+  const said = isSaid ? {} : { minLength: schema.minLength, maxLength: schema.maxLength };
+  const least =
+    said.minLength === 1 ? 'not empty' : limit('at least', said.minLength, 'characters');
   return [
-    ...(schema.default === undefined ? [] : [`default ${valueText(schema.default)}`]),
-    ...(minimum === undefined ? [] : [`at least ${String(minimum)}`]),
-    ...(exclusiveMinimum === undefined ? [] : [`more than ${String(exclusiveMinimum)}`]),
-    ...(maximum === undefined || maximum === Number.MAX_SAFE_INTEGER
-      ? []
-      : [`at most ${String(maximum)}`]),
-    ...(minLength === undefined || isSaid
-      ? []
-      : [minLength === 1 ? 'not empty' : `at least ${String(minLength)} characters`]),
-    ...(maxLength === undefined || isSaid ? [] : [`at most ${String(maxLength)} characters`]),
-    ...(minItems === undefined ? [] : [`at least ${String(minItems)} items`]),
-    ...(maxItems === undefined ? [] : [`at most ${String(maxItems)} items`]),
-    ...(schema.pattern === undefined ? [] : [`matches ${schema.pattern}`]),
-  ].join(', ');
+    schema.default === undefined ? undefined : `default ${valueText(schema.default)}`,
+    limit('at least', schema.minimum),
+    limit('more than', schema.exclusiveMinimum),
+    limit('at most', maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum),
+    least,
+    limit('at most', said.maxLength, 'characters'),
+    limit('at least', schema.minItems, 'items'),
+    limit('at most', schema.maxItems, 'items'),
+    schema.pattern === undefined ? undefined : `matches ${schema.pattern}`,
+  ]
+    .filter((text) => text !== undefined)
+    .join(', ');
+}
+
+function limit(what: string, value: number | undefined, unit?: string): string | undefined {
+  if (value === undefined) return undefined;
+  return [what, String(value), unit].filter((part) => part !== undefined).join(' ');
 }
 
 /** The names of the types that a schema uses. */
