@@ -37,7 +37,7 @@ export function readAsSite(parser: Parser, pages: readonly Page[]): void {
   });
 }
 
-/** A head without a text is none: the corner of a table becomes a cell, a row of such heads is left out. */
+/** Heads without a text are no heads: the corner of a table becomes a cell, a row of empty heads is left out. */
 function withoutEmptyHeads(tokens: readonly Token[]): Token[] {
   const kept: Token[] = [];
   for (const token of tokens) {
