@@ -13,6 +13,7 @@ import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
 import { ensureLanguages } from './install/languages.mjs';
 import { ensurePatroni } from './install/patroni.mjs';
+import { ensurePodman } from './install/podman.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { printFailures, printSlowest, readReport } from './suite/vitest-report.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
@@ -33,6 +34,7 @@ const PREPARATIONS = [
 const servers = ensureEtcd()
   .then(ensureDatabases)
   .then(ensurePatroni)
+  .then(ensurePodman)
   .then(() => ensureLanguages({ isLong: long }));
 for (const { name, work } of PREPARATIONS) {
   if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);
