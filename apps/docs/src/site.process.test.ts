@@ -50,10 +50,12 @@ describe('the pages', () => {
     );
   });
 
-  test('can all be reached from the navigation of the first one', () => {
-    const links = new Set(byAddress.get(BASE)?.links);
-
-    expect([...byAddress.keys()].filter((address) => !links.has(address))).toEqual([]);
+  test('can all be reached from the navigation of each', () => {
+    for (const { html } of pages) {
+      const [navigation = ''] = /<nav [^>]*id="VPSidebarNav".*?<\/nav>/su.exec(html) ?? [];
+      const links = new Set(attributes(navigation, 'href'));
+      expect([...byAddress.keys()].filter((address) => !links.has(address))).toEqual([]);
+    }
   });
 
   test('link only to pages, files and headings that exist', () => {
