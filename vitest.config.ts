@@ -82,6 +82,7 @@ const faults = [
   'tools/faults/!(leases-*).process.test.ts',
   'tools/datacenters/{cut-off,etcd-lost}.process.test.ts',
   'tools/faults/databases/!(agents-return).process.test.ts',
+  'tools/upgrades/*.process.test.ts',
   'libs/keys-core/src/leases/acquire/line.process.test.ts',
   'apps/drone/src/agent/containers/container-faults.process.test.ts',
 ];

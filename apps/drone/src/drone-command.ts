@@ -9,6 +9,7 @@ import { TrpcControllerLink } from './agent/controller-link/trpc-controller-link
 import type { WardenSource } from './agent/warden-link/warden-link.ts';
 import { wardenSource } from './agent/warden-link/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
+import { writeAgentRecord } from './upgrade/agent-record.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 /** What a stop may take beyond the longest grace before the process ends all the same. */
@@ -41,8 +42,11 @@ export async function runDroneCommand({
 }: DroneCommand): Promise<number> {
   const environment = processEnvironment();
   let config: DroneConfig;
+  let adoptsOnly: boolean;
   try {
-    config = loadDroneConfig(configFileOf(name, args), environment);
+    const given = argumentsOf(name, args);
+    ({ adoptsOnly } = given);
+    config = loadDroneConfig(given.config, environment);
   } catch (error) {
     if (!(error instanceof LeaseError)) throw error;
     process.stderr.write(`${error.message}\n`);
@@ -75,7 +79,7 @@ export async function runDroneCommand({
       wardens ??
       wardenSource({
         stateDir: config.stateDir,
-        command: wardenCommand,
+        command: adoptsOnly ? undefined : wardenCommand,
         searchPath: environment['PATH'] ?? '',
         nowMs: () => clock.nowMs(),
       }),
@@ -84,7 +88,11 @@ export async function runDroneCommand({
   shutdown.add('agent', () => agent.stop());
   process.on('SIGUSR2', () => void agent.leave());
   try {
-    await Promise.race([agent.start().then(() => process.send?.({ type: 'ready' })), agent.ended]);
+    const inCommand = agent.start().then(() => {
+      writeAgentRecord(config.stateDir, { pid: process.pid, version, build });
+      process.send?.({ type: 'ready' });
+    });
+    await Promise.race([inCommand, agent.ended]);
     return (await agent.ended) === 'replaced' ? EXIT.failed : EXIT.done;
   } catch (error) {
     log.fatal({ err: error }, 'the drone could not start');
@@ -95,12 +103,20 @@ export async function runDroneCommand({
   }
 }
 
-/** @throws {LeaseError} `config.invalid` when the arguments do not name one file. */
-function configFileOf(name: string, args: readonly string[]): string {
+/**
+ * `--adopt-only`: commands a warden that runs, and starts none; for the agent of an upgrade.
+ * @throws {LeaseError} `config.invalid` when the arguments do not name one file.
+ */
+function argumentsOf(
+  name: string,
+  args: readonly string[],
+): { config: string; adoptsOnly: boolean } {
   const usage = `usage: ${name} --config FILE`;
   try {
-    const { values } = parseArgs({ args: [...args], options: { config: { type: 'string' } } });
-    if (values.config !== undefined && values.config !== '') return values.config;
+    const options = { config: { type: 'string' }, 'adopt-only': { type: 'boolean' } } as const;
+    const { values } = parseArgs({ args: [...args], options });
+    const { config = '', 'adopt-only': adoptsOnly = false } = values;
+    if (config !== '') return { config, adoptsOnly };
   } catch (cause) {
     throw new LeaseError('config.invalid', usage, { cause });
   }

@@ -1,5 +1,5 @@
 /**
- * A drone by its arguments: `agent --config FILE` and `warden STATE_DIR PATH`. What either needs is loaded only
+ * A drone by its arguments: `agent --config FILE`, `upgrade --config FILE` and `warden STATE_DIR PATH`. What each needs is loaded only
  * then, so that the warden stays small.
  */
 import packageJson from '../package.json' with { type: 'json' };
@@ -32,6 +32,10 @@ export async function runDroneProgram(
       return 0;
     case 'warden':
       return runWardenOf(rest);
+    case 'upgrade': {
+      const { runUpgradeCommand } = await import('./upgrade/upgrade-command.ts');
+      return runUpgradeCommand(program, rest);
+    }
     default:
       return runAgentOf(program, role === 'agent' ? rest : args);
   }

@@ -9,7 +9,8 @@ import { LeaseStage } from '../leases/stage/lease-stage.ts';
 import { allWords, type Grant } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
 import { expectSound, expectUnharmed } from '../stage/verdict.ts';
-import { Load, LOAD, type Acknowledged } from './stage/load.ts';
+import { missing, tokensThatDidNotGrow } from './stage/judge-load.ts';
+import { Load } from './stage/load.ts';
 import { startPatroni, type PatroniCluster } from './stage/patroni.ts';
 
 /** Of docs/deployment.md: after another node is the primary. */
@@ -68,29 +69,6 @@ async function startHolder(
 
 function keysOf(name: string): string[] {
   return Array.from({ length: HELD_PER_PROCESS }, (_, index) => `${name}-${String(index)}`);
-}
-
-/** What was acknowledged and is not in the event stream. */
-async function missing(
-  on: LeaseStage,
-  kinds: readonly string[],
-  said: readonly Acknowledged[],
-): Promise<string[]> {
-  const known = (await on.facts(LOAD)).filter(({ kind }) => kinds.includes(kind));
-  const recorded = new Set(known.map(({ leaseId, token }) => `${leaseId} ${token}`));
-  return said
-    .map(({ leaseId, token }) => `${leaseId} ${token}`)
-    .filter((one) => !recorded.has(one));
-}
-
-/** Grants of one key whose token is not greater than the one before. */
-function tokensThatDidNotGrow(granted: readonly Acknowledged[]): string[] {
-  const latest = new Map<string, bigint>();
-  return granted.flatMap(({ key, token }) => {
-    const before = latest.get(key) ?? 0n;
-    latest.set(key, BigInt(token));
-    return BigInt(token) > before ? [] : [`${key}: ${token} after ${String(before)}`];
-  });
 }
 
 describe('a primary that is killed, and Patroni', () => {

@@ -38,9 +38,19 @@ export class StageDrone {
     return this.#agents.at(-1) as DroneProcess;
   }
 
-  /** Starts another agent on the same state, as a supervisor does. */
-  async startAgent(): Promise<void> {
-    this.#agents.push(await startDroneProcess(this.#options));
+  /** Starts another agent on the same state, as a supervisor does; by default of the same program. */
+  async startAgent(entry?: string): Promise<void> {
+    const options = { ...this.#options, entry: entry ?? this.#options.entry };
+    this.#agents.push(await startDroneProcess(options));
+  }
+
+  /** What a command for this drone needs. */
+  settings(): { configFile: string; env: Readonly<Record<string, string>> } {
+    const { home, token } = this.#options;
+    return {
+      configFile: path.join(home, `${this.droneId}.json`),
+      env: { LEASEHOLD_HOME: home, LEASEHOLD_TOKEN: token },
+    };
   }
 
   warden(): WardenRecord {

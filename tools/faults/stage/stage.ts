@@ -135,10 +135,10 @@ export class Stage {
     return controller;
   }
 
-  /** Another process at the address of a controller that was killed. */
-  async restartController(former: ControllerProcess): Promise<void> {
+  /** Another process at the address of a controller that has ended; by default of the same program. */
+  async restartController(former: ControllerProcess, entry?: string): Promise<void> {
     const index = this.controllers.indexOf(former);
-    const restarted = await this.startController({ port: former.port });
+    const restarted = await this.startController({ port: former.port, entry });
     this.controllers.pop();
     this.controllers[index] = restarted;
   }

@@ -31,11 +31,42 @@ agent: the next one adopts the backends, for an upgrade.`;
 
 /** `leasehold drone`: the agent of a worker machine, which starts the machine's warden. */
 export function addDrone(cli: Cli, parent: Command): void {
-  cli
+  const drone = cli
     .leaf(parent, 'drone', 'Run a drone, which runs backends on this machine')
     .requiredOption('--config <file>', 'its programs and limits, a JSON file')
     .addHelpText('after', DRONE_HELP)
     .action(({ config }: { config: string }) =>
       becomeApp(cli, 'drone', ['agent', '--config', config]),
     );
+  addUpgrade(cli, drone);
+}
+
+const UPGRADE_HELP = `
+Run this with the new version, on the machine of the drone and as its user; --config names the configuration of the
+drone. It starts an agent of the new version, which takes the backends over while they run, and waits until the service
+manager has started its own. If the new agent does not start, the former one goes on. docs/upgrades.md explains it.`;
+
+interface UpgradeOptions {
+  readonly config: string;
+  readonly environment?: string;
+  readonly install?: string;
+  readonly timeout?: string;
+}
+
+/** `leasehold drone upgrade`: this version in place of the one that runs. */
+function addUpgrade(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'upgrade', 'Replace the agent of a drone by this version while its backends run')
+    .option('--environment <file>', 'variables of the drone, as its service manager reads them')
+    .option('--install <file>', 'copy this program to the file that the service manager starts')
+    .option('--timeout <seconds>', 'how long each step may take (default: 60)')
+    .addHelpText('after', UPGRADE_HELP)
+    .action((_options: unknown, command: Command) => {
+      const { config, environment, install, timeout } = command.optsWithGlobals<UpgradeOptions>();
+      const given = { '--environment': environment, '--install': install, '--timeout': timeout };
+      const words = Object.entries(given).flatMap(([name, value]) =>
+        value === undefined ? [] : [name, value],
+      );
+      return becomeApp(cli, 'drone', ['upgrade', '--config', config, ...words]);
+    });
 }

@@ -16,17 +16,13 @@ interface Described {
 export function commandsPage(): string {
   const { program, printed } = wholeProgram();
   const groups = visibleIn(program).map((command) => {
-    const leaves = leavesOf(command, printed);
-    const texts = leaves.map(({ name, summary, help }) =>
-      [
-        leaves.length > 1 ? `### \`leasehold ${name}\`` : '',
-        leaves.length > 1 ? `${summary}.` : '',
-        `\`\`\`text\n${help.trimEnd()}\n\`\`\``,
-      ]
-        .filter((part) => part !== '')
-        .join('\n\n'),
+    const own = helpOf(command, printed);
+    const leaves = command.commands.length === 0 ? [] : leavesOf(command, printed);
+    const texts = leaves.map(
+      ({ name, summary, help }) => `### \`leasehold ${name}\`\n\n${summary}.\n\n${block(help)}`,
     );
-    return `## \`leasehold ${command.name()}\`\n\n${command.description()}.\n\n${texts.join('\n\n')}\n`;
+    const head = `## \`leasehold ${command.name()}\`\n\n${command.description()}.`;
+    return `${[head, block(own), ...texts].join('\n\n')}\n`;
   });
   return `# Commands
 
@@ -41,6 +37,10 @@ ${helpOf(program, printed).trimEnd()}
 ${groups.join('\n')}`;
 }
 
+function block(help: string): string {
+  return `\`\`\`text\n${help.trimEnd()}\n\`\`\``;
+}
+
 /** Every command without commands of its own, by its whole name: `keys ls`. */
 export function allCommands(): string[] {
   const { program, printed } = wholeProgram();
@@ -53,8 +53,8 @@ export function allCommands(): string[] {
 export function commandProblem(words: readonly string[]): string | undefined {
   let command = wholeProgram().program;
   const rest = [...words];
-  // A group by itself prints its help.
-  while (command.commands.length > 0 && rest.length > 0) {
+  // A group by itself prints its help, or does something with its own options.
+  while (command.commands.length > 0 && /^[^-]/u.test(rest[0] ?? '')) {
     const name = rest.shift() ?? '';
     const next = command.commands.find((one) => one.name() === name);
     if (next === undefined) return `there is no command \`${words.join(' ')}\``;

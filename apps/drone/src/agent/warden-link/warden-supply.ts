@@ -14,8 +14,11 @@ const POLL_MS = 20;
 
 export interface WardenSupplyOptions {
   readonly stateDir: string;
-  /** The program and the arguments that become a warden; the state folder and a PATH are added. */
-  readonly command: readonly string[];
+  /**
+   * The program and the arguments that become a warden; the state folder and a PATH are added. Undefined for an
+   * agent that may start none.
+   */
+  readonly command: readonly string[] | undefined;
   readonly searchPath: string;
   readonly nowMs: () => number;
 }
@@ -70,8 +73,10 @@ async function startNew(
   options: WardenSupplyOptions,
   link: SocketLinkOptions,
 ): Promise<WardenLink> {
+  const { stateDir, searchPath, command } = options;
+  if (command === undefined) throw new WardenLost(`no warden runs in ${stateDir}`);
   const former = readWardenRecord(options.stateDir)?.clockId;
-  startWarden(options);
+  startWarden({ stateDir, searchPath, command });
   const endsAtMs = performance.now() + START_MS_MAX;
   while (performance.now() < endsAtMs) {
     await pause(POLL_MS);
@@ -104,7 +109,12 @@ function isWardenOf(stateDir: string, pid: number): boolean {
 }
 
 /** In a session of its own, so that what ends the agent's terminal or group does not reach it. */
-function startWarden({ stateDir, command, searchPath }: WardenSupplyOptions): void {
+function startWarden(of: {
+  readonly stateDir: string;
+  readonly command: readonly string[];
+  readonly searchPath: string;
+}): void {
+  const { stateDir, command, searchPath } = of;
   const [file = '', ...args] = command;
   const log = openSync(path.join(stateDir, 'warden.log'), 'w', 0o600);
   const child = spawn(file, [...args, stateDir, searchPath], {

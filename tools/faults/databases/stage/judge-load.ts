@@ -1,0 +1,26 @@
+/** Judges what callers were told, by the event stream and by their tokens. */
+import type { LeaseStage } from '../../leases/stage/lease-stage.ts';
+import { LOAD, type Acknowledged } from './load.ts';
+
+/** What was acknowledged and is not in the event stream. */
+export async function missing(
+  on: LeaseStage,
+  kinds: readonly string[],
+  said: readonly Acknowledged[],
+): Promise<string[]> {
+  const known = (await on.facts(LOAD)).filter(({ kind }) => kinds.includes(kind));
+  const recorded = new Set(known.map(({ leaseId, token }) => `${leaseId} ${token}`));
+  return said
+    .map(({ leaseId, token }) => `${leaseId} ${token}`)
+    .filter((one) => !recorded.has(one));
+}
+
+/** Grants of one key whose token is not greater than the one before. */
+export function tokensThatDidNotGrow(granted: readonly Acknowledged[]): string[] {
+  const latest = new Map<string, bigint>();
+  return granted.flatMap(({ key, token }) => {
+    const before = latest.get(key) ?? 0n;
+    latest.set(key, BigInt(token));
+    return BigInt(token) > before ? [] : [`${key}: ${token} after ${String(before)}`];
+  });
+}
