@@ -130,6 +130,19 @@ export default tseslint.config(
     },
   },
   {
+    // Describes all programs from outside; nothing that it imports ships with it.
+    files: ['apps/docs/**/*.ts'],
+    rules: {
+      '@nx/enforce-module-boundaries': 'off',
+      'no-restricted-syntax': ['error', DEFAULT_EXPORT],
+    },
+  },
+  {
+    // VitePress asks for default exports here.
+    files: ['apps/docs/.vitepress/**/*.ts'],
+    rules: { 'no-restricted-syntax': 'off' },
+  },
+  {
     files: ['**/*.mjs'],
     languageOptions: { globals: NODE_GLOBALS },
   },

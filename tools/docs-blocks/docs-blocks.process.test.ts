@@ -24,12 +24,16 @@ import { runUnderLease } from './sql-blocks.ts';
 import { REPOSITORY, setStage, type Stage } from './stage.ts';
 import { compileProblems, removeModules, runModules, writeModules } from './typescript-blocks.ts';
 
-const RECIPES = 'docs/recipes';
+/** Folders of which every page may have code. */
+const FOLDERS = ['docs/recipes', 'docs/guides', 'docs/concepts'];
 const PAGES = [
   'README.md',
   'libs/client/README.md',
   'docs/http-api.md',
-  ...readdirSync(path.join(REPOSITORY, RECIPES)).map((name) => `${RECIPES}/${name}`),
+  'docs/quick-start.md',
+  ...FOLDERS.flatMap((folder) =>
+    readdirSync(path.join(REPOSITORY, folder)).map((name) => `${folder}/${name}`),
+  ),
 ];
 
 /** What cannot be run here, by its page and its first line. */
@@ -58,6 +62,22 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     firstLine,
     reason: 'wants the three datacenters of `npm run datacenters`, not the one of `npm start`',
   })),
+  {
+    page: 'docs/quick-start.md',
+    firstLine: 'npm start',
+    reason: 'installs and builds; the `leasehold up` that it ends in is what all blocks run beside',
+  },
+  {
+    page: 'docs/guides/run-a-command.md',
+    firstLine:
+      '0 3 * * * LEASEHOLD_URL=https://leasehold.example LEASEHOLD_TOKEN=lh_… leasehold leases run jobs/nightly --held-exit 0 -- /usr/local/bin/nightly',
+    reason: 'is a line of a crontab',
+  },
+  {
+    page: 'docs/guides/backend-per-key.md',
+    firstLine: '{',
+    reason: 'is the file of a drone, which apps/docs/src/code-blocks.test.ts checks',
+  },
   {
     page: 'docs/http-api.md',
     firstLine:

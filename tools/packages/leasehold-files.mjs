@@ -14,6 +14,7 @@ const COPIES = [
   'apps/cli/bin',
   ...['cli', 'controller', 'drone'].map((app) => `apps/${app}/dist/main.mjs`),
   'prisma/migrations',
+  'apps/docs/dist/site',
   ...['README.md', 'room.mjs', 'server.mjs', 'store.mjs'].map(
     (file) => `examples/room-server/${file}`,
   ),
@@ -34,6 +35,7 @@ export async function layOutLeasehold(target) {
     ...(await Promise.all(bundles.map(packagesOfBundle))).flat(),
     ...packagesOfFiles(modules),
     ...(await packagesOfPages()),
+    ...(await packagesOfBundle(path.join(root, 'apps/docs/dist'))),
   ];
   await writeFile(path.join(target, 'THIRD-PARTY-LICENSES.txt'), await noticesOf(inside));
   const manifest = JSON.stringify(await leaseholdManifest(), null, 2);

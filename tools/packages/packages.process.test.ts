@@ -131,11 +131,14 @@ test('from the packages in an empty folder to a first connect in less than a min
     const words = ['service.mjs', runFile['controllerUrl'] ?? '', credentials['client'] ?? ''];
     const service = await run(process.execPath, words, { cwd: folder, env });
     const page = await pageWithScripts(`${runFile['consoleUrl'] ?? ''}/sign-in`);
+    const runbook = await pageWithScripts(`${runFile['consoleUrl'] ?? ''}/docs/operate/runbook`);
 
     expect(await answer.json()).toMatchObject({ key: 'demo', requests: 1 });
     expect(service.stdout).toMatch(/^127\.0\.0\.1:\d+\n$/u);
     expect(page.scripts).toBeGreaterThan(3);
     expect(page.missing).toEqual([]);
+    expect(runbook.scripts).toBeGreaterThan(1);
+    expect(runbook.missing).toEqual([]);
     await npx('leasehold', 'doctor');
     const tookMs = installMs + answeredAt - beganAt;
     expect(tookMs).toBeLessThan(FIRST_CONNECT_MS_MAX);

@@ -47,6 +47,7 @@ export const PURPOSES = {
   react: 'the console',
   'react-dom': 'the console',
   recharts: 'what `@mantine/charts` draws with',
+  sirv: 'serves the documentation',
   'sql-template-tag': 'SQL with its values apart',
   tinyqueue: 'the queue of appointments, by their time',
   undici: 'HTTP between datacenters, with connections and time limits of its own',

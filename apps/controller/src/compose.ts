@@ -1,5 +1,7 @@
 /** Puts a controller together from its parts, and takes it apart again in the opposite order. */
 import { toleratedClockRatio, LeaseError } from '@leasehold/keys-core';
+import { countDrones } from '@leasehold/keys-core/fleet';
+import { countFailingCallbacks, countWaiters } from '@leasehold/keys-core/leases';
 import { checkReachable, type Store } from '@leasehold/keys-core/postgres';
 import { createStatsCounter } from '@leasehold/keys-core/stats';
 import { listenProblem } from '@leasehold/service-kit';
@@ -158,8 +160,9 @@ function jobsOf(serving: Serving, { services, bulk, tokens, whileLeader }: Parts
 
 function addAllGauges({ store, metrics, config }: Serving, parts: Parts): void {
   addGauges(metrics.registry, {
-    store,
-    heartbeatMs: config.heartbeatMs,
+    drones: () => countDrones(store.general, config.heartbeatMs),
+    waiters: () => countWaiters(store.general),
+    failingCallbacks: () => countFailingCallbacks(store.general),
     sessionCount: () => parts.feed.droneCount,
     connectionCount: () => parts.connections.count,
     leaseSessionCount: () => parts.revocations.sessionCount,

@@ -55,7 +55,8 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
-const environmentSchema = z.object({
+/** The variables that a controller reads, besides those of fair use and of tracing. */
+export const environmentSchema = z.object({
   ...controllerVariables,
   LEASEHOLD_DATACENTER: datacenterSchema.default('local'),
   LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(LIMITS.ttlMsMin, LIMITS.ttlMsMax).default(60_000),

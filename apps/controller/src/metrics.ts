@@ -1,8 +1,6 @@
 import { FACES } from '@leasehold/keys-core';
 import type { EventStream } from '@leasehold/keys-core/events';
-import { countDrones } from '@leasehold/keys-core/fleet';
-import { countFailingCallbacks, countWaiters } from '@leasehold/keys-core/leases';
-import type { Store, StoreObserver } from '@leasehold/keys-core/postgres';
+import type { StoreObserver } from '@leasehold/keys-core/postgres';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { instrumentsOf } from './instruments.ts';
 
@@ -144,22 +142,25 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
   };
 }
 
+/** Where the gauges read. */
+export interface GaugeSources {
+  /** Drones, by status. */
+  readonly drones: () => Promise<Readonly<Record<string, number>>>;
+  /** Callers that wait, by face. */
+  readonly waiters: () => Promise<Readonly<Record<string, number>>>;
+  readonly failingCallbacks: () => Promise<number>;
+  readonly sessionCount: () => number;
+  readonly connectionCount: () => number;
+  readonly leaseSessionCount: () => number;
+  readonly events: Pick<EventStream, 'lag' | 'readerCount'>;
+}
+
 /** Gauges that are read when the metrics are requested. */
-export function addGauges(
-  registry: Registry,
-  read: {
-    store: Store;
-    heartbeatMs: number;
-    sessionCount: () => number;
-    connectionCount: () => number;
-    leaseSessionCount: () => number;
-    events: Pick<EventStream, 'lag' | 'readerCount'>;
-  },
-): void {
+export function addGauges(registry: Registry, read: GaugeSources): void {
   const { gauge, gauges } = instrumentsOf(registry);
   gauges('drones', 'Drones, by status.', {
     label: 'status',
-    read: () => countDrones(read.store.general, read.heartbeatMs),
+    read: read.drones,
   });
   gauge('drone_sessions', 'Sessions of drones on this controller.', read.sessionCount);
   gauge('connections', 'Long-lived connections to this controller.', read.connectionCount);
@@ -171,14 +172,14 @@ export function addGauges(
   gauges('waiters', 'Callers that wait for a resource, at all controllers, by face.', {
     label: 'face',
     async read() {
-      const counts = await countWaiters(read.store.general);
+      const counts = await read.waiters();
       return Object.fromEntries(FACES.map((face) => [face, counts[face] ?? 0]));
     },
   });
   gauge(
     'reap_callbacks_failing',
     'Callbacks of expired leases that have failed and are tried again, of all services.',
-    () => countFailingCallbacks(read.store.general),
+    read.failingCallbacks,
   );
   gauge(
     'event_stream_lag_ms',

@@ -6,6 +6,7 @@ import { DRONE_STATUSES } from '@leasehold/keys-core';
 import { load } from 'js-yaml';
 import { Registry } from 'prom-client';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { describedMetrics } from './described-metrics.ts';
 import { addPeerGauges, createPeerMetrics } from './peers/peer-metrics.ts';
 import { usedBy } from './testing/promql.ts';
 import { startTestController } from './testing/test-controller.ts';
@@ -93,6 +94,20 @@ function problemsOf(query: string, known: Map<string, ReadonlySet<string>>): str
       .map(({ label, value }) => `no value ${label}="${value}"`),
   ];
 }
+
+test('the metrics that controllers export are all in the documentation, with their labels, and no others', async () => {
+  const known = await knownMetrics();
+  const described = describedMetrics().map(({ name, labels }) => [name, [...labels].sort()]);
+
+  const ofHistogram = /_(?:bucket|sum|count)$/u;
+  const exported = [...known]
+    .filter(([name]) => name.startsWith('leasehold_') && !ofHistogram.test(name))
+    .map(([name, labels]) => [name, [...labels].sort()] as const)
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+
+  expect(described.length).toBeGreaterThan(25);
+  expect(described).toEqual(exported);
+});
 
 /** What a heading is called in an address, as GitHub does it. */
 function anchorOf(heading: string): string {

@@ -35,7 +35,8 @@ const rangeOf = (numberSchema: z.ZodNumber) =>
     .strictObject({ from: numberSchema, to: numberSchema })
     .refine(({ from, to }) => from <= to, 'from must not be greater than to');
 
-const fileSchema = z.strictObject({
+/** The configuration file of a drone. */
+export const fileSchema = z.strictObject({
   droneId: z.string('is required, here or as LEASEHOLD_DRONE_ID').pipe(idSchema),
   controllerUrls: controllerUrlArray.optional(),
   stateDir: z.string().min(1).optional(),
@@ -66,7 +67,8 @@ const fileSchema = z.strictObject({
     ),
 });
 
-const environmentSchema = z.object({
+/** The variables that a drone reads, besides those of tracing. */
+export const environmentSchema = z.object({
   LEASEHOLD_URL: controllerUrls.optional(),
   LEASEHOLD_TOKEN: z
     .string({

@@ -33,7 +33,8 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
-const environmentSchema = z.object({
+/** The variables that the command line and `leasehold up` read. */
+export const environmentSchema = z.object({
   ...controllerVariables,
   LEASEHOLD_CONSOLE_PORT: port.optional(),
   LEASEHOLD_CONSOLE_ORIGIN: origin.optional(),

@@ -22,6 +22,8 @@ function detail(path: string, { namespace, name, datacenter }: ResourceRef): str
 export const routes = {
   signIn: (next?: string) => withParams('/sign-in', { next: next ?? '' }),
   overview: '/',
+  /** Files beside the pages, for everybody. */
+  documentation: '/docs/',
   keys: (params: Readonly<Record<string, string>> = {}) => withParams('/keys', params),
   key: (ref: ResourceRef) => detail('/keys/detail', ref),
   leases: (params: Readonly<Record<string, string>> = {}) => withParams('/leases', params),

@@ -38,7 +38,8 @@ export function setProductionMode(builtConfig: string): void {
 
 const PROXIES_MAX = 100;
 
-const environmentSchema = z.object({
+/** The variables that the console reads. */
+export const environmentSchema = z.object({
   LEASEHOLD_HOST: z.string().default('127.0.0.1'),
   LEASEHOLD_CONSOLE_PORT: port.default(4_601),
   LEASEHOLD_URL: controllerUrls.default(['http://127.0.0.1:4600']),

@@ -5,6 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { createLogger } from '@leasehold/service-kit';
 import { onTestFinished } from 'vitest';
 import { startConsoleServer } from './console-server.ts';
+import { openDocuments } from './documents.ts';
+
+/** A folder without documentation. */
+export const NO_DOCUMENTS = import.meta.dirname;
 
 export interface Asked {
   readonly method: string | undefined;
@@ -54,6 +58,7 @@ export async function startConsole(
     origin = 'http://localhost:4601',
     answerTimeoutMs = 500,
     trustedProxies = [] as readonly string[],
+    documents = openDocuments(NO_DOCUMENTS),
   } = {},
 ): Promise<string> {
   const controllerUrls = controllerUrl instanceof URL ? [controllerUrl.origin] : controllerUrl;
@@ -61,6 +66,7 @@ export async function startConsole(
     config: { host: '127.0.0.1', port: 0, controllerUrls, origin, trustedProxies },
     log: createLogger({ name: 'console', level: 'silent' }),
     answerTimeoutMs,
+    documents,
     pages: (request, response) => {
       response.end(`page, policy ${String(request.headers['content-security-policy'])}`);
       return Promise.resolve();

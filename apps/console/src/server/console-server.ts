@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { LeaseError } from '@leasehold/keys-core';
 import { listenProblem, type Logger } from '@leasehold/service-kit';
 import type { ConsoleConfig } from './config.ts';
+import { isOfDocuments, type Documents } from './documents.ts';
 import { cutOff, createPassThrough } from './pass-through/pass-through.ts';
 import { createNoteSource } from './pass-through/forwarded-for.ts';
 import { notePath } from './page-path.ts';
@@ -36,6 +37,8 @@ interface ConsoleServerOptions {
   readonly log: Logger;
   /** Serves the pages: everything that neither the controller nor this server answers. */
   readonly pages: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  /** Serves the documentation. */
+  readonly documents: Documents;
   readonly answerTimeoutMs?: number | undefined;
 }
 
@@ -44,13 +47,13 @@ interface ConsoleServerOptions {
  * @throws {LeaseError} `config.invalid` when the address cannot be listened on.
  */
 export async function startConsoleServer(options: ConsoleServerOptions): Promise<ConsoleServer> {
-  const { config, log, pages } = options;
+  const { config, log, pages, documents } = options;
   const passThrough = createPassThrough({
     controllerUrls: config.controllerUrls,
     answerTimeoutMs: options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS,
     log,
   });
-  const answer = listenerOf({ config, log, pages, pass: passThrough.handle });
+  const answer = listenerOf({ config, log, pages, documents, pass: passThrough.handle });
   const underWay = new Set<ServerResponse>();
   let isClosing = false;
   const server = createServer((request, response) => {
@@ -96,8 +99,9 @@ function listenerOf({
   config,
   log,
   pages,
+  documents,
   pass,
-}: Pick<ConsoleServerOptions, 'config' | 'log' | 'pages'> & {
+}: Pick<ConsoleServerOptions, 'config' | 'log' | 'pages' | 'documents'> & {
   pass: (request: IncomingMessage, response: ServerResponse) => void;
 }): RequestListener {
   const noteSource = createNoteSource(config.trustedProxies);
@@ -110,6 +114,8 @@ function listenerOf({
       answerHealth(response);
     } else if (OF_THE_CONTROLLER.some((root) => path === root || path.startsWith(`${root}/`))) {
       pass(request, response);
+    } else if (isOfDocuments(path)) {
+      documents(request, response);
     } else if (!isRouterStateSound(request)) {
       response.writeHead(400, { 'content-type': 'text/plain' });
       response.end('The header next-router-state-tree cannot be read.');

@@ -2,11 +2,13 @@
  * The console's process: a small server around the pages, which passes requests for the controller on
  * to it. It ends on a signal, or when the process that started it is gone.
  */
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LeaseError } from '@leasehold/keys-core';
 import { createLogger, createShutdown } from '@leasehold/service-kit';
 import { processEnvironment, readConfig, setProductionMode } from './config.ts';
 import { startConsoleServer } from './console-server.ts';
+import { openDocuments } from './documents.ts';
 import { builtConfigOf, preparePages } from './pages.ts';
 
 /** How long a clean end may take before the process exits without it. */
@@ -24,7 +26,8 @@ async function main(): Promise<void> {
     setProductionMode(builtConfigOf(FOLDER));
     const pages = await preparePages(FOLDER);
     shutdown.add('pages', () => pages.close());
-    const server = await startConsoleServer({ config, log, pages: pages.handle });
+    const documents = openDocuments(path.join(FOLDER, '..', 'docs', 'dist', 'site'));
+    const server = await startConsoleServer({ config, log, pages: pages.handle, documents });
     shutdown.add('server', () => server.close());
     const { url } = server;
     log.info(

@@ -2,6 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { createLogger } from '@leasehold/service-kit';
 import { expect, onTestFinished, test } from 'vitest';
 import { startConsoleServer } from './console-server.ts';
+import { NO_DOCUMENTS } from './console-server-for-test.ts';
+import { openDocuments } from './documents.ts';
 import { isRouterStateSound } from './router-state.ts';
 
 const SENT_BY_A_BROWSER = encodeURIComponent(
@@ -36,6 +38,7 @@ test.each([
         ...{ origin: 'http://localhost:4601', trustedProxies: [] },
       },
       log: createLogger({ name: 'console', level: 'silent' }),
+      documents: openDocuments(NO_DOCUMENTS),
       pages: (_request, response) => {
         renderedCount += 1;
         response.end();

@@ -9,10 +9,10 @@ const HSTS_SECONDS = 31_536_000;
  * the nonce of this very answer. Styles are also written into elements, as the component library does
  * it; those cannot send anything away.
  */
-function contentSecurityPolicy(nonce: string): string {
+function contentSecurityPolicy(nonce?: string): string {
   return [
     "default-src 'self'",
-    `script-src 'self' 'nonce-${nonce}'`,
+    nonce === undefined ? "script-src 'self'" : `script-src 'self' 'nonce-${nonce}'`,
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data: blob:",
     "font-src 'self' data:",
@@ -46,5 +46,11 @@ export function setPageHeaders(request: IncomingMessage, response: ServerRespons
   request.headers['x-nonce'] = nonce;
   delete request.headers['content-security-policy-report-only'];
   response.setHeader('content-security-policy', policy);
+  response.setHeader('x-frame-options', 'DENY');
+}
+
+/** The additional headers of the documentation: no page of it has a script of its own. */
+export function setDocumentHeaders(response: ServerResponse): void {
+  response.setHeader('content-security-policy', contentSecurityPolicy());
   response.setHeader('x-frame-options', 'DENY');
 }

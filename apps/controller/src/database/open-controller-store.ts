@@ -17,7 +17,7 @@ import { connectionOf, readBootId, type Logger } from '@leasehold/service-kit';
 import type { Registry } from 'prom-client';
 import type { ControllerConfig } from '../config.ts';
 import { checkDatabase, unusable } from './database-checks.ts';
-import { instrumentsOf } from '../instruments.ts';
+import { addHoldOffGauge, countHoldOffs } from './hold-off-metrics.ts';
 import { openMemoryFile } from '../memory/memory-file.ts';
 
 export interface ControllerDeps {
@@ -33,12 +33,7 @@ export function openControllerStore(
   { clock, ids, log }: ControllerDeps,
   { registry, observer }: { readonly registry: Registry; readonly observer: StoreObserver },
 ): Store {
-  const { counter, gauge } = instrumentsOf(registry);
-  const holdOffs = counter(
-    'hold_offs_total',
-    'Restores and failovers of the database that this controller detected, by cause.',
-    ['cause'],
-  );
+  const holdOffs = countHoldOffs(registry);
   const store = openStore({
     databaseUrl: config.databaseUrl,
     datacenter: config.datacenter,
@@ -62,11 +57,7 @@ export function openControllerStore(
     },
     onBackgroundError: (error) => log.warn({ err: error }, 'database connection'),
   });
-  gauge(
-    'hold_off_remaining_ms',
-    'How long new grants will still be held off; 0 if they are not.',
-    async () => (await readHoldOff(store.general))?.remainingMs ?? 0,
-  );
+  addHoldOffGauge(registry, async () => (await readHoldOff(store.general))?.remainingMs ?? 0);
   return store;
 }
 

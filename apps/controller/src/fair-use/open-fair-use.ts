@@ -1,8 +1,8 @@
-import { FAIR_USE_LIMITS, type FairUseConfig, type Role } from '@leasehold/keys-core';
+import type { FairUseConfig, Role } from '@leasehold/keys-core';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { Registry } from 'prom-client';
-import { instrumentsOf } from '../instruments.ts';
+import { addFairUseGauges, countRefusals } from './fair-use-metrics.ts';
 import { createFairUse } from './fair-use.ts';
 import { createRates } from './rates.ts';
 import { createStreamPacer } from './stream-pacer.ts';
@@ -21,12 +21,7 @@ export function openFairUse({
   readonly metrics: Registry;
   readonly log: Logger;
 }) {
-  const { counter, gauge, gauges } = instrumentsOf(metrics);
-  const refusals = counter(
-    'limit_refusals_total',
-    'Calls, connections and streams that were refused by a limit of fair use, by limit and role; the limit is "load" for calls that an overloaded controller refuses, and the role is "none" for callers without a valid token.',
-    ['limit', 'role'],
-  );
+  const refusals = countRefusals(metrics);
   const rates = createRates({
     anonymousPerSecondMax: config.anonymous.callsPerSecond,
     onRefusal: (limit) => refusals.inc({ limit, role: 'none' }),
@@ -38,17 +33,10 @@ export function openFairUse({
     limits: config.limits,
     onRefusal: (limit, role) => refusals.inc({ limit, role }),
   });
-  gauges('limit_use_ratio', 'Share of a limit that its heaviest user uses, from 0 to 1.', {
-    label: 'limit',
-    read: () =>
-      Object.fromEntries(
-        FAIR_USE_LIMITS.flatMap((limit) => {
-          const ratio = fairUse.greatestUseOf(limit);
-          return ratio === undefined ? [] : [[limit, ratio]];
-        }),
-      ),
+  addFairUseGauges(metrics, {
+    greatestUseOf: (limit) => fairUse.greatestUseOf(limit),
+    waitingReads: () => fairUse.lane.waitingCount,
   });
-  gauge('waiting_reads', 'Reads that wait for their turn.', () => fairUse.lane.waitingCount);
   const onOverload = (role: Role): void => refusals.inc({ limit: 'load', role });
   return { rates, fairUse, pacer: createStreamPacer(), nowMs, onOverload };
 }

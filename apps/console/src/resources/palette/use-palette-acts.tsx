@@ -1,5 +1,6 @@
 import { useMantineColorScheme } from '@mantine/core';
 import {
+  IconBook2,
   IconKeyboard,
   IconLogout,
   IconMoon,
@@ -11,6 +12,7 @@ import {
 } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useRouter } from 'next/navigation';
+import { routes } from '~/lib/routes.ts';
 import { signOut } from '~/lib/session/auth.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { useSignal } from '~/lib/signal.ts';
@@ -56,6 +58,11 @@ export function usePaletteActs(): readonly PaletteAct[] {
       label: 'Dark colours',
       icon: IconMoon,
       run: () => setColorScheme('dark'),
+    },
+    {
+      label: 'Documentation',
+      icon: IconBook2,
+      run: () => window.location.assign(routes.documentation),
     },
     { label: 'Keyboard shortcuts', icon: IconKeyboard, run: openShortcutsHelp },
     { label: 'Sign out', icon: IconLogout, run: () => void signOut() },

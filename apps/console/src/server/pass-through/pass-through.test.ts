@@ -4,7 +4,8 @@ import { connect } from 'node:net';
 import { createLogger } from '@leasehold/service-kit';
 import { expect, onTestFinished, test } from 'vitest';
 import { startConsoleServer } from '../console-server.ts';
-import { startConsole, startUpstream, urlOf } from '../console-server-for-test.ts';
+import { NO_DOCUMENTS, startConsole, startUpstream, urlOf } from '../console-server-for-test.ts';
+import { openDocuments } from '../documents.ts';
 
 test('a call reaches the controller as it was made, and its answer comes back whole', async () => {
   const upstream = await startUpstream((request, response) => {
@@ -322,6 +323,7 @@ test('the end of the console ends its streams and lets a call finish', async () 
       trustedProxies: [],
     },
     log: createLogger({ name: 'console', level: 'silent' }),
+    documents: openDocuments(NO_DOCUMENTS),
     pages: () => Promise.resolve(),
   });
   const stream = await fetch(`${server.url}/trpc/stream`);

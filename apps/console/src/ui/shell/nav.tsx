@@ -1,5 +1,7 @@
-import { Link } from '../link.tsx';
+import { IconBook2 } from '@tabler/icons-react';
 import { usePathname } from 'next/navigation';
+import { routes } from '~/lib/routes.ts';
+import { Link } from '../link.tsx';
 import { DatacenterStates } from './datacenter-states.tsx';
 import { isWithin, NAV_GROUPS } from './nav-items.ts';
 import { Wordmark } from './wordmark.tsx';
@@ -31,6 +33,14 @@ export function Nav({ onNavigate }: { readonly onNavigate?: () => void }) {
           })}
         </div>
       ))}
+      {/* No page of Next: it is loaded as a whole. */}
+      <a
+        href={routes.documentation}
+        className={`${classes['link'] ?? ''} ${classes['documentation'] ?? ''}`}
+      >
+        <IconBook2 size={16} stroke={1.7} aria-hidden />
+        Documentation
+      </a>
       <div className={classes['nav-foot']}>
         <DatacenterStates />
       </div>

@@ -1,0 +1,159 @@
+/**
+ * The pages of the site, in the order of its navigation. What is written by hand is a file of the repository, which
+ * stays readable where it is; what is generated is made from the contract when the site is built.
+ */
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { REFERENCE, type Generated } from './reference/pages.ts';
+import { ROOT } from './root.ts';
+
+/** A page that is written by hand. */
+interface Written {
+  /** The file, from the root of the repository. */
+  readonly source: string;
+  /** Its address on the site, below `/docs/`, without an ending. */
+  readonly to: string;
+  /** What the navigation calls it. */
+  readonly text: string;
+}
+
+export type Page = Written | Generated;
+
+/** Pages that belong together, below one heading of the navigation. */
+export interface Section {
+  readonly text: string;
+  readonly pages: readonly Page[];
+}
+
+const page = (source: string, to: string, text: string): Written => ({ source, to, text });
+
+const START: Section = {
+  text: 'Start',
+  pages: [
+    page('docs/README.md', 'index', 'What Leasehold is'),
+    page('docs/quick-start.md', 'quick-start', 'Quick start'),
+    page('docs/comparison.md', 'comparison', 'Compared with others'),
+  ],
+};
+
+const CONCEPTS: Section = {
+  text: 'Concepts',
+  pages: [
+    page('docs/concepts/README.md', 'concepts/index', 'Keys, leases, environments'),
+    page('docs/concepts/ladder.md', 'concepts/ladder', 'The ladder of deadlines'),
+    page('docs/concepts/takeover.md', 'concepts/takeover', 'Takeover'),
+    page('docs/concepts/fencing.md', 'concepts/fencing', 'Fencing'),
+    page('docs/concepts/chains.md', 'concepts/chains', 'Homes and chains'),
+    page('docs/lease-semantics.md', 'concepts/lease-semantics', 'The exact rules'),
+    page('docs/glossary.md', 'concepts/glossary', 'Glossary'),
+  ],
+};
+
+const GUIDES: Section = {
+  text: 'Guides',
+  pages: [
+    page('docs/recipes/README.md', 'guides/index', 'All recipes'),
+    page('docs/guides/leader-election.md', 'guides/leader-election', 'Elect a leader'),
+    page('docs/guides/run-a-command.md', 'guides/run-a-command', 'Run a command once'),
+    page('docs/guides/backend-per-key.md', 'guides/backend-per-key', 'One backend for each key'),
+    page('docs/recipes/deploy-gate.md', 'guides/deploy-gate', 'A deploy gate'),
+    page(
+      'docs/recipes/fenced-transactions.md',
+      'guides/fenced-transactions',
+      'Fenced transactions',
+    ),
+    page(
+      'docs/recipes/fencing-other-stores.md',
+      'guides/fencing-other-stores',
+      'Fence other stores',
+    ),
+    page('docs/recipes/async-calls.md', 'guides/async-calls', 'Calls that complete once'),
+    page('docs/recipes/controllers.md', 'guides/controllers', 'Leader and followers'),
+    page('docs/recipes/modules.md', 'guides/modules', 'Modules'),
+    page('docs/recipes/runner-liveness.md', 'guides/runner-liveness', 'Liveness of runners'),
+    page('docs/recipes/runner-reservation.md', 'guides/runner-reservation', 'Reserve runners'),
+    page('docs/recipes/state-machine.md', 'guides/state-machine', 'A state machine'),
+    page('docs/guides/several-datacenters.md', 'guides/several-datacenters', 'Several datacenters'),
+    page('docs/recipes/other-languages.md', 'guides/other-languages', 'Other languages'),
+  ],
+};
+
+const LIBRARIES: Section = {
+  text: 'Libraries and HTTP',
+  pages: [
+    page('libs/client/README.md', 'libraries/client', '@leasehold/client'),
+    page('libs/core/README.md', 'libraries/core', '@leasehold/core'),
+    page('docs/http-api.md', 'libraries/http-api', 'The HTTP API'),
+    page('examples/languages/README.md', 'libraries/languages', 'curl, Python and Go'),
+    page('examples/use-cases/README.md', 'libraries/use-cases', 'Use cases as programs'),
+    page('examples/room-server/README.md', 'libraries/room-server', 'A backend to copy'),
+  ],
+};
+
+const OPERATE: Section = {
+  text: 'Operate',
+  pages: [
+    page('docs/deployment.md', 'operate/deployment', 'Deployment'),
+    page('docs/upgrades.md', 'operate/upgrades', 'Upgrades'),
+    page('docs/observability.md', 'operate/observability', 'Observability'),
+    page('docs/runbook.md', 'operate/runbook', 'Runbook'),
+    page('docs/security.md', 'operate/security', 'Security'),
+    page('SECURITY.md', 'operate/security-policy', 'Report a vulnerability'),
+    page('docs/scaling.md', 'operate/scaling', 'Scaling'),
+  ],
+};
+
+const EVIDENCE: Section = {
+  text: 'Evidence',
+  pages: [
+    page('docs/benchmarks.md', 'evidence/benchmarks', 'Benchmarks'),
+    page('docs/proof.md', 'evidence/proof', 'Proof'),
+    page('ARCHITECTURE.md', 'evidence/architecture', 'Architecture'),
+    page('docs/dependencies.md', 'evidence/dependencies', 'Dependencies'),
+    page('CHANGELOG.md', 'evidence/changelog', 'Changelog'),
+  ],
+};
+
+function decisions(): Section {
+  const names = readdirSync(path.join(ROOT, 'docs/adr')).filter((name) => /^\d/u.test(name));
+  return {
+    text: 'Decisions',
+    pages: [
+      page('docs/adr/README.md', 'decisions/index', 'All decisions'),
+      ...names.sort().map((name) => {
+        const slug = name.replace(/\.md$/u, '');
+        return page(`docs/adr/${name}`, `decisions/${slug}`, titleOf(slug));
+      }),
+    ],
+  };
+}
+
+/** `0043-a-description-made-from-types`: "43. A description made from types". */
+function titleOf(slug: string): string {
+  const [number = '', ...words] = slug.split('-');
+  const text = words.join(' ');
+  return `${String(Number(number))}. ${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}
+
+/** All of it. */
+export function sections(): readonly Section[] {
+  const reference: Section = {
+    text: 'Reference',
+    pages: [...REFERENCE, page('docs/errors.md', 'reference/errors', 'Errors')],
+  };
+  return [START, CONCEPTS, GUIDES, LIBRARIES, reference, OPERATE, EVIDENCE, decisions()];
+}
+
+/** Documents that are no pages, each with the reason. */
+export const LEFT_OUT: Readonly<Record<string, string>> = {
+  'docs/walkthroughs.md': 'follows requests through the code, for those who change it',
+};
+
+export function isWritten(one: Page): one is Written {
+  return 'source' in one;
+}
+
+/** `guides/index`: the address that a browser shows for a page. */
+export function addressOf({ to }: Page): string {
+  return `/${to.replace(/(?:^|(?<=\/))index$/u, '')}`;
+}

@@ -1,0 +1,137 @@
+/**
+ * Every variable of the environment, and the file of a drone. Which process reads a variable, its default and what it
+ * may be come from the schemas that check it; what it means is in the table of the README.
+ */
+import { z } from 'zod';
+import { environmentSchema as ofCli } from '../../../cli/src/config/config.ts';
+import { environmentSchema as ofConsole } from '../../../console/src/server/config.ts';
+import { environmentSchema as ofController } from '../../../controller/src/config.ts';
+import { environmentSchema as ofDrone, fileSchema } from '../../../drone/src/config.ts';
+import { documentedVariables, type Documented } from './documented-variables.ts';
+import type { Schema } from './description.ts';
+import { typeText } from './schema-text.ts';
+
+const READERS: readonly { reader: string; variables: Readonly<Record<string, z.ZodType>> }[] = [
+  { reader: 'controllers', variables: ofController.shape },
+  { reader: 'the console', variables: ofConsole.shape },
+  { reader: 'drones', variables: ofDrone.shape },
+  { reader: 'the command line and `leasehold up`', variables: ofCli.shape },
+];
+
+/** No variable may be this. */
+const NO_VALUE = '\u0001';
+
+/** A variable with what the schemas and the README say about it. */
+interface Variable {
+  readonly name: string;
+  readonly readers: readonly string[];
+  readonly fallback: string;
+  readonly allowed: string;
+  readonly meaning: string;
+}
+
+export function configurationPage(): string {
+  const known = variablesOfSchemas();
+  const documented = documentedVariables([...known.keys()]);
+  const inSchemas = [...known].map(([name, fields]) => variableOf(name, fields, documented));
+  const others = [...documented.values()].filter(({ name }) => !known.has(name));
+  const sections = inSchemas.sort((one, other) => (one.name < other.name ? -1 : 1)).map(sectionOf);
+  return `# Configuration
+
+All programs are configured by variables of their environment; a drone has a file besides. An invalid value stops a
+process when it starts, with a message that lists every problem at once. \`leasehold config print\` shows what is in
+effect, without secrets. A variable that is set to nothing counts as not set.
+
+${sections.join('\n')}
+${others.map(otherSection).join('\n')}
+## The file of a drone
+
+\`leasehold drone --config FILE\` reads it, as JSON. A field that it does not know is an error. What the fields mean is under
+[Drones](/operate/deployment#drones).
+
+\`\`\`ts
+${droneFile()}
+\`\`\`
+`;
+}
+
+/** Variables of the schemas that the README's table does not have. */
+export function undocumentedVariables(): string[] {
+  const names = [...variablesOfSchemas().keys()];
+  const documented = documentedVariables(names);
+  return names.filter((name) => !documented.has(name));
+}
+
+function variablesOfSchemas(): Map<string, { reader: string; field: z.ZodType }[]> {
+  const found = new Map<string, { reader: string; field: z.ZodType }[]>();
+  for (const { reader, variables } of READERS) {
+    for (const [name, field] of Object.entries(variables)) {
+      found.set(name, [...(found.get(name) ?? []), { reader, field }]);
+    }
+  }
+  return found;
+}
+
+function variableOf(
+  name: string,
+  fields: readonly { reader: string; field: z.ZodType }[],
+  documented: ReadonlyMap<string, Documented>,
+): Variable {
+  const schemas = fields.map(({ field }) => field);
+  const told = documented.get(name);
+  return {
+    name,
+    readers: fields.map(({ reader }) => reader),
+    fallback: told?.fallback ?? defaultOf(schemas) ?? 'none',
+    allowed: schemas.map(allowedBy).find((text) => text !== undefined) ?? 'any text',
+    meaning: told?.meaning ?? '',
+  };
+}
+
+/** The first default among the processes that read it. */
+function defaultOf(schemas: readonly z.ZodType[]): string | undefined {
+  for (const schema of schemas) {
+    const { success, data } = schema.safeParse(undefined);
+    if (success && data !== undefined) return `\`${defaultText(data)}\``;
+  }
+  return undefined;
+}
+
+function defaultText(value: unknown): string {
+  if (Array.isArray(value)) return value.join(',');
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** What the error about a wrong value says that it must be. */
+function allowedBy(schema: z.ZodType): string | undefined {
+  const message = schema.safeParse(NO_VALUE).error?.issues[0]?.message;
+  if (message === undefined) return undefined;
+  if (message.startsWith('cannot be read')) return 'the path of a PEM file';
+  return message.replace(/^must (?:be |have )?/u, '');
+}
+
+function sectionOf({ name, readers, fallback, allowed, meaning }: Variable): string {
+  return `## \`${name}\`
+
+${sentence(meaning)}
+
+| | |
+| - | - |
+| read by | ${readers.join(', ')} |
+| default | ${fallback} |
+| value | ${allowed.replaceAll('|', '\\|')} |
+`;
+}
+
+function otherSection({ title, fallback, meaning }: Documented): string {
+  return `## ${title}\n\n${sentence(meaning)}\n\n| | |\n| - | - |\n| default | ${fallback ?? 'none'} |\n`;
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+function droneFile(): string {
+  const schema = z.toJSONSchema(fileSchema, { io: 'input', unrepresentable: 'any' }) as Schema;
+  return typeText(schema);
+}

@@ -1,0 +1,140 @@
+/** Every procedure of the contract: who may call it, what it takes, what it answers and how it fails. */
+import { ERROR_CODES } from '@leasehold/keys-core';
+import type { Description, Operation, Schema } from './description.ts';
+import { anchorOfCode } from './errors.ts';
+import { typesIn, typeText } from './schema-text.ts';
+
+const GROUP_TEXTS: Readonly<Record<string, string>> = {
+  audit: 'What operators did outside of leases.',
+  backends: 'The processes that run for keys.',
+  bulk: 'One action on many keys or leases.',
+  datacenters: 'The datacenters of an installation.',
+  drones: 'The machines that run backends.',
+  environments: 'Leases for deployments, with the action that they are for.',
+  events: 'What happened to keys, leases and environments.',
+  holdOff: 'The time after a restore in which nothing new is granted.',
+  keys: 'Single-instance backends, by key.',
+  leases: 'Leases of services.',
+  peer: 'What controllers of different datacenters ask each other.',
+  people: 'Who may sign in to the console.',
+  reservations: 'Which datacenter a key lives in.',
+  session: 'The caller itself.',
+  stats: 'Counts for the overview.',
+  tokens: 'API tokens.',
+};
+
+/** The areas of codes that the procedures of a group answer with, beside those of every call. */
+const AREAS: Readonly<Record<string, readonly string[]>> = {
+  backends: ['backend'],
+  bulk: ['bulk'],
+  datacenters: ['reservation'],
+  drones: ['drone', 'session'],
+  environments: ['environment', 'lease', 'grant'],
+  events: ['events'],
+  keys: ['key', 'spawn', 'grant', 'drone', 'reservation'],
+  leases: ['lease', 'grant'],
+  peer: ['peer', 'key', 'spawn', 'grant', 'reservation'],
+  people: ['person'],
+  reservations: ['reservation', 'key', 'grant'],
+  tokens: ['token'],
+};
+const OF_EVERY_CALL = ['request', 'quota', 'auth', 'controller', 'store', 'internal'];
+/** Of the start of a process, and of no call. */
+const OF_NO_CALL = ['config'];
+
+/** The page, one section for each group. */
+export function proceduresPage({ paths, tags }: Description): string {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    (['get', 'post'] as const).flatMap((method) => {
+      const operation = methods[method];
+      return operation === undefined ? [] : [{ path, method, operation }];
+    }),
+  );
+  const groups = tags.map(({ name }) => {
+    const own = operations.filter(({ operation }) => operation.tags.includes(name));
+    const texts = own.map(({ path, method, operation }) => sectionOf(path, method, operation));
+    return `## ${name}\n\n${GROUP_TEXTS[name] ?? ''}\n\n${errorsOf(name)}\n\n${texts.join('\n')}`;
+  });
+  return `# Procedures
+
+All that a controller answers. [The HTTP API](/libraries/http-api) explains how a procedure is called from any language,
+and [the client library](/libraries/client) does it for TypeScript. Every controller serves the same as OpenAPI 3.1 at
+\`/openapi.json\`.
+
+A query is a \`GET\` with its input as JSON in \`?input=…\`. A mutation is a \`POST\` with its input as the body. A
+subscription is a \`GET\` that answers server-sent events. Types with a name are on [their own page](/reference/types).
+
+Every call may fail with a code that begins with ${OF_EVERY_CALL.map((area) => `\`${area}.\``).join(', ')}; each code
+is explained under [Errors](/reference/errors). A call that names a \`datacenter\` may also fail with
+[\`reservation.datacenter_unreachable\`](/reference/errors#${anchorOfCode('reservation.datacenter_unreachable')}). A group
+lists the codes of its own area.
+
+${groups.join('\n')}`;
+}
+
+/** Codes that no group of procedures shows. */
+export function codesWithoutGroup(): string[] {
+  const shown = new Set([...OF_EVERY_CALL, ...OF_NO_CALL, ...Object.values(AREAS).flat()]);
+  return Object.keys(ERROR_CODES).filter((code) => !shown.has(areaOf(code)));
+}
+
+/** Groups of the description that have no text here. */
+export function groupsWithoutText({ tags }: Description): string[] {
+  return tags.map(({ name }) => name).filter((name) => GROUP_TEXTS[name] === undefined);
+}
+
+function areaOf(code: string): string {
+  return code.split('.')[0] ?? '';
+}
+
+function errorsOf(group: string): string {
+  const areas = AREAS[group] ?? [];
+  const codes = Object.keys(ERROR_CODES).filter((code) => areas.includes(areaOf(code)));
+  if (codes.length === 0) return 'It has no codes of its own.';
+  const links = codes.map((code) => `[\`${code}\`](/reference/errors#${anchorOfCode(code)})`);
+  return `Errors of this area: ${links.join(', ')}.`;
+}
+
+function sectionOf(path: string, method: string, operation: Operation): string {
+  const { operationId, summary, description, security } = operation;
+  const [details = ''] = description.split(/(?:^|\n\n)Needs the role/u);
+  const role = Object.values(security?.[0] ?? {})[0]?.[0];
+  const facts = [
+    `\`${method.toUpperCase()} ${path}\``,
+    role === undefined ? 'needs no role' : `needs the role \`${role}\``,
+  ];
+  const input = inputOf(operation);
+  const answer = answerOf(operation);
+  return [
+    `### \`${operationId}\``,
+    `${summary}.${details === '' ? '' : ` ${details}`}`,
+    `${facts.join(', ')}.`,
+    ...(input === undefined ? ['It takes no input.'] : ['**Input**', code(input)]),
+    ...(answer === undefined ? [] : [`**${answer.title}**`, code(answer.schema)]),
+    typeLinks([input, answer?.schema]),
+    '',
+  ].join('\n\n');
+}
+
+function inputOf({ parameters = [], requestBody }: Operation): Schema | undefined {
+  const asked = parameters.find(({ name }) => name === 'input')?.content;
+  return (requestBody?.content ?? asked)?.['application/json'].schema;
+}
+
+function answerOf({ responses }: Operation): { title: string; schema: Schema } | undefined {
+  const { 'application/json': json, 'text/event-stream': stream } = responses[200].content;
+  const event = stream?.['x-event-data'];
+  if (event !== undefined) return { title: 'Each event', schema: event };
+  const data = json?.schema.properties?.['result']?.properties?.['data'];
+  return data === undefined ? undefined : { title: 'Answer', schema: data };
+}
+
+function code(schema: Schema): string {
+  return `\`\`\`ts\n${typeText(schema).trim()}\n\`\`\``;
+}
+
+function typeLinks(schemas: readonly (Schema | undefined)[]): string {
+  const names = [...new Set(schemas.flatMap(typesIn))].sort();
+  if (names.length === 0) return '';
+  return `Types: ${names.map((name) => `[${name}](/reference/types#${name.toLowerCase()})`).join(', ')}.`;
+}
