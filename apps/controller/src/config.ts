@@ -63,6 +63,9 @@ const environmentSchema = z.object({
   ...peersEnvironment,
 });
 
+/** The variables that a controller reads. */
+export const CONTROLLER_VARIABLES = Object.keys(environmentSchema.shape);
+
 /**
  * The configuration that an environment describes.
  * @throws {LeaseError} `config.invalid` that lists every problem at once, each by its variable.

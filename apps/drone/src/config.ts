@@ -4,18 +4,24 @@
  * listed at once, before anything is started.
  */
 import { readFileSync } from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
-import { datacenterSchema, envNameSchema, idSchema } from '@leasehold/api/contract';
+import { datacenterSchema, idSchema } from '@leasehold/api/contract';
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
 import { parseEnvironment, type Environment, type ParsedEnvironment } from '@leasehold/service-kit';
 import { controllerUrlArray, controllerUrls, logLevel } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
-import { isForbiddenEnvName } from './agent/backend/backend-env.ts';
+import {
+  portSchema,
+  programSchema,
+  userNumberSchema,
+  type CommandFields,
+  type ContainerConfig,
+  type ReadinessConfig,
+} from './program-config.ts';
 import { systemUsers, usersOf, type UserSources } from './program-users.ts';
-import { USER_NUMBER_MAX, type UserIds } from './warden/link/protocol.ts';
+import type { UserIds } from './warden/link/protocol.ts';
 import { isInside } from './warden/view.ts';
-
-const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;
 
 /**
  * How far programs must be kept from the drone. `namespaces`: PID and mount namespaces, a private /proc
@@ -24,83 +30,13 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGU
 export const ISOLATION_LEVELS = ['none', 'namespaces', 'own-user'] as const;
 export type IsolationLevel = (typeof ISOLATION_LEVELS)[number];
 
-const portSchema = z.number().int().min(1).max(65_535);
-const durationMsSchema = z
-  .number()
-  .int()
-  .min(1)
-  .max(24 * 60 * 60 * 1_000);
-/** The chain that starts a program would take a command of the form `NAME=value` for a variable. */
-const commandSchema = z
-  .string()
-  .min(1)
-  .refine((value) => !value.includes('\0') && !value.includes('='), 'must not contain NUL or "="');
-
-const probeFields = {
-  timeoutMs: durationMsSchema.default(300_000),
-  intervalMs: durationMsSchema.default(100),
-};
-const readinessSchema = z
-  .discriminatedUnion('type', [
-    /** Ready as soon as it runs: for programs that take no connections. */
-    z.strictObject({ type: z.literal('none'), ...probeFields }),
-    z.strictObject({ type: z.literal('tcp'), ...probeFields }),
-    z.strictObject({
-      type: z.literal('http'),
-      path: z.string().startsWith('/').default('/'),
-      ...probeFields,
-    }),
-  ])
-  .default({ type: 'tcp', timeoutMs: 300_000, intervalMs: 100 });
-
-const userNumberSchema = z.number().int().min(1).max(USER_NUMBER_MAX);
-
-const programSchema = z.strictObject({
-  command: commandSchema,
-  /** The user it runs as, under a drone that runs as root; by default one of `users`. */
-  user: z
-    .union([
-      userNumberSchema,
-      z
-        .string()
-        .regex(
-          /^(?:[a-z_][a-z0-9_-]{0,31}|\d{1,10}(?::\d{1,10})?)$/u,
-          'must be a name, a number, or two numbers as `uid:gid`',
-        ),
-    ])
-    .optional(),
-  args: z.array(z.string()).max(LIMITS.backendArgsMax).default([]),
-  env: z.record(envNameSchema, z.string()).default({}),
-  /**
-   * Relative to the folder of the config file, which is also the default; where that folder is
-   * hidden from programs, the default is the program's folder of data.
-   */
-  cwd: z.string().min(1).optional(),
-  port: z.union([z.literal('auto'), portSchema]).default('auto'),
-  readiness: readinessSchema,
-  stopSignal: z.enum(STOP_SIGNALS).default('SIGTERM'),
-  stopGraceMs: durationMsSchema.default(10_000),
-  /** How many backends of this program run at once at most. */
-  resources: z.strictObject({ instancesMax: z.number().int().min(1) }).optional(),
-  allowArgs: z.boolean().default(false),
-  allowEnv: z
-    .array(
-      envNameSchema.refine(
-        (name) => !isForbiddenEnvName(name),
-        'is set by Leasehold or makes a program load code, and cannot be allowed',
-      ),
-    )
-    .max(LIMITS.backendEnvMax)
-    .default([]),
-});
-
 const rangeOf = (numberSchema: z.ZodNumber) =>
   z
     .strictObject({ from: numberSchema, to: numberSchema })
     .refine(({ from, to }) => from <= to, 'from must not be greater than to');
 
 const fileSchema = z.strictObject({
-  droneId: idSchema,
+  droneId: z.string('is required, here or as LEASEHOLD_DRONE_ID').pipe(idSchema),
   controllerUrls: controllerUrlArray.optional(),
   stateDir: z.string().min(1).optional(),
   capacity: z.number().int().min(0).max(100_000).default(100),
@@ -109,6 +45,15 @@ const fileSchema = z.strictObject({
   ports: rangeOf(portSchema).default({ from: 21_000, to: 29_999 }),
   /** The users of programs that name none. */
   users: rangeOf(userNumberSchema).optional(),
+  /** The container engine, for programs that are containers. */
+  engine: z
+    .strictObject({
+      socket: z
+        .string()
+        .regex(/^\/[^\0]*$/u, 'must be the absolute path of a socket')
+        .default('/var/run/docker.sock'),
+    })
+    .prefault({}),
   /** What the machine must provide, or the drone does not start. */
   isolation: z
     .strictObject({ require: z.enum(ISOLATION_LEVELS).default('none') })
@@ -134,8 +79,22 @@ const environmentSchema = z.object({
   LEASEHOLD_LOG_LEVEL: logLevel,
 });
 
-/** A program as the drone runs it. */
-export interface ProgramConfig extends Omit<z.infer<typeof programSchema>, 'cwd' | 'user'> {
+/** What differs between machines that share a config file; the file itself comes first. */
+const machineSchema = z.object({
+  /** May be the name of a machine: an id has no dots. */
+  LEASEHOLD_DRONE_ID: z
+    .string()
+    .transform((name) => name.replaceAll('.', '-'))
+    .pipe(idSchema)
+    .optional(),
+  LEASEHOLD_DRONE_HOST: z.string().max(200, 'must have at most 200 characters').optional(),
+});
+
+/** The variables that a drone reads. */
+export const DRONE_VARIABLES = Object.keys({ ...environmentSchema.shape, ...machineSchema.shape });
+
+/** A program of this machine, as the drone runs it. */
+export interface CommandConfig extends Omit<CommandFields, 'cwd' | 'user'> {
   /** Null: none is configured, and the folder of the config file is hidden from programs. */
   readonly cwd: string | null;
   /** The user it runs as, under a drone that may change users. */
@@ -143,7 +102,8 @@ export interface ProgramConfig extends Omit<z.infer<typeof programSchema>, 'cwd'
   /** Whether the configuration names that user: then it runs as no other. */
   readonly isUserNamed: boolean;
 }
-export type ReadinessConfig = z.infer<typeof readinessSchema>;
+export type ProgramConfig = CommandConfig | ContainerConfig;
+export type { ContainerConfig, ReadinessConfig };
 
 type DroneFile = Readonly<z.infer<typeof fileSchema>>;
 export type DroneConfig = Readonly<ReturnType<typeof loadDroneConfig>>;
@@ -163,9 +123,12 @@ export function loadDroneConfig(
   system: UserSources = systemUsers(),
 ) {
   const given = parseEnvironment(environmentSchema, environment);
-  const read = readConfigFile(file);
-  if (given.outcome === 'invalid' || read.outcome === 'invalid') {
-    throw invalid([given, read].flatMap((one) => (one.outcome === 'valid' ? [] : one.problems)));
+  const machine = parseEnvironment(machineSchema, environment);
+  const read = readConfigFile(file, machine.outcome === 'valid' ? ofMachine(machine.values) : {});
+  if (given.outcome === 'invalid' || machine.outcome === 'invalid' || read.outcome === 'invalid') {
+    throw invalid(
+      [given, machine, read].flatMap((one) => (one.outcome === 'valid' ? [] : one.problems)),
+    );
   }
   const env = given.values;
   const parsed = read.values;
@@ -175,22 +138,28 @@ export function loadDroneConfig(
   }
   const home = path.resolve(env.LEASEHOLD_HOME);
   const stateDir = path.resolve(parsed.stateDir ?? path.join(home, 'drones', parsed.droneId));
-  const users = usersOf(parsed, system);
-  if (users.problems.length > 0) {
-    throw invalid(users.problems.map((problem) => `${file}: ${problem}`));
-  }
+  const commands = Object.entries(parsed.programs).flatMap(([name, program]) =>
+    program.kind === 'command' ? [[name, program] as const] : [],
+  );
+  const users = usersOf({ ...parsed, programs: Object.fromEntries(commands) }, system);
+  const problems = [...users.problems, ...networkProblems(parsed)];
+  if (problems.length > 0) throw invalid(problems.map((problem) => `${file}: ${problem}`));
   const folder = path.resolve(path.dirname(file));
   const isHidden = [home, stateDir].some((own) => folder === own || isInside(folder, own));
   const programs = Object.entries(parsed.programs).map(
-    ([name, { cwd, user, ...program }]): [string, ProgramConfig] => [
-      name,
-      {
-        ...program,
-        cwd: cwd === undefined && isHidden ? null : path.resolve(folder, cwd ?? '.'),
-        user: users.of(name),
-        isUserNamed: user !== undefined,
-      },
-    ],
+    ([name, program]): [string, ProgramConfig] => {
+      if (program.kind === 'container') return [name, program];
+      const { cwd, user, ...rest } = program;
+      return [
+        name,
+        {
+          ...rest,
+          cwd: cwd === undefined && isHidden ? null : path.resolve(folder, cwd ?? '.'),
+          user: users.of(name),
+          isUserNamed: user !== undefined,
+        },
+      ];
+    },
   );
   return {
     ...parsed,
@@ -208,6 +177,16 @@ export function loadDroneConfig(
   };
 }
 
+/** A published port is bound to an address, and a name has none of its own. */
+function networkProblems({ host, programs }: DroneFile): string[] {
+  if (net.isIP(host) !== 0) return [];
+  return Object.entries(programs).flatMap(([name, program]) =>
+    program.kind === 'container' && program.network === 'bridge'
+      ? [`host: must be an IP address, because programs.${name} publishes its port on it`]
+      : [],
+  );
+}
+
 function invalid(problems: readonly string[]): LeaseError {
   const list = problems.map((problem) => `  ${problem}`).join('\n');
   return new LeaseError('config.invalid', `The drone's configuration is not valid:\n${list}`, {
@@ -215,7 +194,15 @@ function invalid(problems: readonly string[]): LeaseError {
   });
 }
 
-function readConfigFile(file: string): ParsedEnvironment<DroneFile> {
+const fieldsSchema = z.record(z.string(), z.unknown());
+
+/** As the config file has it. */
+function ofMachine(machine: z.infer<typeof machineSchema>): object {
+  const { LEASEHOLD_DRONE_ID: droneId, LEASEHOLD_DRONE_HOST: host } = machine;
+  return { ...(droneId === undefined ? {} : { droneId }), ...(host === undefined ? {} : { host }) };
+}
+
+function readConfigFile(file: string, machine: object): ParsedEnvironment<DroneFile> {
   let content: unknown;
   try {
     content = JSON.parse(readFileSync(file, 'utf8'));
@@ -223,7 +210,8 @@ function readConfigFile(file: string): ParsedEnvironment<DroneFile> {
     const why = error instanceof SyntaxError ? `is not JSON: ${error.message}` : 'cannot be read';
     return { outcome: 'invalid', problems: [`${file}: ${why}`] };
   }
-  const parsed = fileSchema.safeParse(content);
+  const fields = fieldsSchema.safeParse(content);
+  const parsed = fileSchema.safeParse(fields.success ? { ...machine, ...fields.data } : content);
   if (parsed.success) return { outcome: 'valid', values: parsed.data };
   const problems = parsed.error.issues.map((issue) => {
     const place = issue.path.map(String).join('.');

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { LeaseError } from '@leasehold/keys-core';
-import { createLogger, createShutdown, systemIds } from '@leasehold/service-kit';
+import { createLogger, createShutdown, systemIds, type Environment } from '@leasehold/service-kit';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { startTracing } from '@leasehold/service-kit/start-tracing';
 import packageJson from '../package.json' with { type: 'json' };
@@ -9,6 +9,7 @@ import { TrpcControllerLink } from './agent/controller-link/trpc-controller-link
 import type { WardenSource } from './agent/warden-link/warden-link.ts';
 import { wardenSource } from './agent/warden-link/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
+import { wardenProblem } from './health/warden-problem.ts';
 import { writeAgentRecord } from './upgrade/agent-record.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
@@ -41,17 +42,9 @@ export async function runDroneCommand({
   wardens,
 }: DroneCommand): Promise<number> {
   const environment = processEnvironment();
-  let config: DroneConfig;
-  let adoptsOnly: boolean;
-  try {
-    const given = argumentsOf(name, args);
-    ({ adoptsOnly } = given);
-    config = loadDroneConfig(given.config, environment);
-  } catch (error) {
-    if (!(error instanceof LeaseError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    return EXIT.usage;
-  }
+  const given = givenBy(name, args, environment);
+  if (given === undefined) return EXIT.usage;
+  const { config, adoptsOnly } = given;
   const log = createLogger({ name: 'agent', level: config.logLevel });
   const { version } = packageJson;
   log.info({ version, build, droneId: config.droneId }, 'the drone starts');
@@ -100,6 +93,32 @@ export async function runDroneCommand({
     return EXIT.failed;
   } finally {
     await tracing.stop();
+  }
+}
+
+/** `health --config FILE`. Returns the exit code. */
+export async function runHealthCommand(name: string, args: readonly string[]): Promise<number> {
+  const given = givenBy(`${name} health`, args, processEnvironment());
+  if (given === undefined) return EXIT.usage;
+  const problem = await wardenProblem(given.config.stateDir);
+  if (problem === undefined) return EXIT.done;
+  process.stderr.write(`${problem}\n`);
+  return EXIT.failed;
+}
+
+/** Undefined, and said to the user, when it is not valid. */
+function givenBy(
+  name: string,
+  args: readonly string[],
+  environment: Environment,
+): { config: DroneConfig; adoptsOnly: boolean } | undefined {
+  try {
+    const { config, adoptsOnly } = argumentsOf(name, args);
+    return { config: loadDroneConfig(config, environment), adoptsOnly };
+  } catch (error) {
+    if (!(error instanceof LeaseError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return undefined;
   }
 }
 

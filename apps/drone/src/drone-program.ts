@@ -1,6 +1,6 @@
 /**
- * A drone by its arguments: `agent --config FILE`, `upgrade --config FILE` and `warden STATE_DIR PATH`. What each needs is loaded only
- * then, so that the warden stays small.
+ * A drone by its arguments: `agent --config FILE`, `upgrade --config FILE`, `health --config FILE` and
+ * `warden STATE_DIR PATH`. What each needs is loaded only then, so that the warden stays small.
  */
 import packageJson from '../package.json' with { type: 'json' };
 import { keepCodeSmall, keepMemorySmall } from './small-memory.ts';
@@ -32,6 +32,10 @@ export async function runDroneProgram(
       return 0;
     case 'warden':
       return runWardenOf(rest);
+    case 'health': {
+      const { runHealthCommand } = await import('./drone-command.ts');
+      return runHealthCommand(program.name, rest);
+    }
     case 'upgrade': {
       const { runUpgradeCommand } = await import('./upgrade/upgrade-command.ts');
       return runUpgradeCommand(program, rest);

@@ -17,6 +17,7 @@ export {
   type DroneProcess,
   type DroneProcessOptions,
 } from './leasehold-processes.ts';
+export { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from './podman.ts';
 export { quickestMs } from './quickest.ts';
 export { repetitions } from './repetitions.ts';
 export { startPgBouncer, type PgBouncerOptions, type TestPgBouncer } from './postgres/pgbouncer.ts';

@@ -7,7 +7,8 @@ import type {
   TerminateAction,
 } from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
 import { createBootClock } from '../../../libs/service-kit/src/clock/boot-clock.ts';
-import type { DroneConfig, ProgramConfig } from '../../../apps/drone/src/config.ts';
+import type { CommandConfig, DroneConfig } from '../../../apps/drone/src/config.ts';
+import { commandWork } from '../../../apps/drone/src/agent/backend/work.ts';
 import type { Ports } from '../../../apps/drone/src/agent/backend/ports.ts';
 import { RunBook } from '../../../apps/drone/src/agent/backend/run-book.ts';
 import type {
@@ -58,7 +59,7 @@ export class AgentProcess {
     const log = QUIET;
     this.#session = new DroneSession({
       ...{ link, clock, log },
-      backendCount: () => this.#book.size,
+      load: () => ({ backends: this.#book.size, engine: undefined }),
       onAction: (action) => void this.#act(action),
       onReplaced: () => this.#end(),
     });
@@ -76,12 +77,12 @@ export class AgentProcess {
           host: '127.0.0.1',
           ports: anyPorts(),
         },
-        inheritedEnv: {},
-        placeOf: () => PLACE,
+        workOf: () => commandWork(ROOM, PLACE, {}),
       },
       reportContext: { link, session: this.#session, log, random: () => random.next() },
       clockId: () => this.#command.clockId,
       isStopping: () => false,
+      onAdopted: nothing,
       onSpawned: (run) => this.#renewals.tick([run], nowMs()),
     });
     this.#command = new WardenCommand({
@@ -178,7 +179,8 @@ function nothing(): void {
   // What a machine would do here changes nothing for keys.
 }
 
-const ROOM: ProgramConfig = {
+const ROOM: CommandConfig = {
+  kind: 'command',
   ...{ command: '/bin/room', args: [], env: {}, cwd: '/', user: { uid: 1, gid: 1 } },
   ...{ isUserNamed: false, port: 'auto', stopSignal: 'SIGTERM', stopGraceMs: 1_000 },
   readiness: { type: 'none', timeoutMs: 300_000, intervalMs: 100 },

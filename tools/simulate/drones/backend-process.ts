@@ -22,7 +22,7 @@ export class BackendProcess implements OwnedProcess {
   constructor(world: World, request: StartRequest, random: Random) {
     this.#world = world;
     this.request = request;
-    this.keyName = request.env['LEASEHOLD_KEY'] ?? '';
+    this.keyName = 'env' in request ? (request.env['LEASEHOLD_KEY'] ?? '') : '';
     this.#random = random;
     this.#ignoresStop = random.chance(0.5);
   }

@@ -71,6 +71,8 @@ function backendText(backend: BackendView): string {
     ['namespace', printableOr(backend.key.namespace)],
     ['tag', printableOr(backend.key.tag)],
     ['program', backend.program],
+    ['kind', backend.image === null ? 'command' : 'container'],
+    ...(backend.image === null ? [] : [['image', printable(backend.image)] as const]),
     ['drone', backend.droneId],
     ['address', printableOr(backend.address)],
     ['fencing token', backend.fencingToken],

@@ -76,6 +76,7 @@ function droneText(drone: DroneView): string {
     ['draining', drone.draining ? 'yes' : 'no'],
     ['backends', loadText(drone)],
     ['programs', drone.programs.map(programText).join(', ') || '-'],
+    ...(drone.engine === null ? [] : [['container engine', engineText(drone.engine)] as const]),
     ...isolationRows(drone),
     ['datacenter', drone.datacenter],
     ['version', printable(drone.version)],
@@ -106,7 +107,15 @@ function programText(program: DroneView['programs'][number]): string {
     ...(program.allowArgs ? ['arguments'] : []),
     ...program.allowEnv.map((name) => printable(name)),
   ];
-  return takes.length === 0 ? program.name : `${program.name} (takes ${takes.join(', ')})`;
+  const facts = [
+    ...(program.image === undefined ? [] : [`container of ${printable(program.image)}`]),
+    ...(takes.length === 0 ? [] : [`takes ${takes.join(', ')}`]),
+  ];
+  return facts.length === 0 ? program.name : `${program.name} (${facts.join('; ')})`;
+}
+
+function engineText({ problem }: NonNullable<DroneView['engine']>): string {
+  return problem === null ? 'answers' : printable(problem);
 }
 
 function addDrain(cli: Cli, parent: Command): void {

@@ -50,6 +50,9 @@ const environmentSchema = z.object({
     .optional(),
 });
 
+/** The variables that the command line and `leasehold up` read. */
+export const CLI_VARIABLES = Object.keys(environmentSchema.shape);
+
 type Values = z.infer<typeof environmentSchema>;
 
 /**

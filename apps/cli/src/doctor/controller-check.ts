@@ -6,6 +6,7 @@ import { clockJumpText } from '../output/clock-jump.ts';
 import { holdOffText } from '../output/hold-off.ts';
 import { printable } from '../output/printable.ts';
 import type { DroneView } from '../views.ts';
+import { engineFindings } from './engine-check.ts';
 import { isolationFindings } from './isolation-check.ts';
 import { unsure, well, wrong, type Finding } from './finding.ts';
 
@@ -107,7 +108,11 @@ async function droneFindings(api: ControllerApi): Promise<Finding[]> {
       wrong('drones', 'none has ever registered', 'Start one: `leasehold drone --config FILE`.'),
     ];
   }
-  const findings = drones.flatMap((drone) => [droneFinding(drone), ...isolationFindings(drone)]);
+  const findings = drones.flatMap((drone) => [
+    droneFinding(drone),
+    ...isolationFindings(drone),
+    ...engineFindings(drone),
+  ]);
   const offered = new Set(drones.filter((drone) => drone.status === 'ready').flatMap(programNames));
   return [
     token,

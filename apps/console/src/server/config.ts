@@ -54,6 +54,9 @@ const environmentSchema = z.object({
   LEASEHOLD_LOG_LEVEL: logLevel,
 });
 
+/** The variables that a console reads. */
+export const CONSOLE_VARIABLES = Object.keys(environmentSchema.shape);
+
 /**
  * The configuration that an environment describes.
  * @throws {LeaseError} `config.invalid` that lists every problem at once, each by its variable.

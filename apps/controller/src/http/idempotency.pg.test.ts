@@ -207,10 +207,11 @@ describe('an idempotency key on the wire', () => {
   });
 
   test('only one of several requests with one key at once is carried out, and the others are refused', async () => {
-    await startTestDrone(on, { droneId: `d-${randomUUID()}` });
+    const drone = await startTestDrone(on, { droneId: `d-${randomUUID()}` });
     const makers = PROCEDURES.filter(({ isCancel }) => isCancel !== true);
 
     for (let round = 0; round < 10; round += 1) {
+      await drone.heartbeat();
       const idempotencyKey = randomUUID();
       const names = Array.from({ length: 2 * makers.length }, () => randomUUID());
       const answers = await Promise.all(

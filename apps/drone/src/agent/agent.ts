@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { SpawnAction, TerminateAction } from '@leasehold/api';
 import { textProblem, toleratedClockRatio, type Ladder } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
-import type { DroneConfig } from '../config.ts';
+import type { DroneConfig, ProgramConfig } from '../config.ts';
 import { SessionSuperseded, type ControllerLink } from './controller-link/controller-link.ts';
 import { DroneSession } from './controller-link/drone-session.ts';
 import { KeyRenewals } from './controller-link/key-renewals.ts';
@@ -18,6 +18,9 @@ import type { Log } from './log.ts';
 import { renewWindowMs } from './warden-link/patience.ts';
 import { isFullyIsolated, requireIsolation } from './isolation-level.ts';
 import { Ports } from './backend/ports.ts';
+import type { Work } from './backend/run-types.ts';
+import { commandWork } from './backend/work.ts';
+import { Containers } from './containers/containers.ts';
 import { placeOf, type DronePlace } from './program-place.ts';
 import { RunBook } from './backend/run-book.ts';
 import { SeenBackends } from './backend/seen-backends.ts';
@@ -57,6 +60,7 @@ export class DroneAgent {
   readonly #renewals: KeyRenewals;
   readonly #book: RunBook;
   readonly #command: WardenCommand;
+  readonly #containers: Containers;
   #stopTicking: () => void = () => undefined;
   #isStopping = false;
   #isLeaving = false;
@@ -77,13 +81,14 @@ export class DroneAgent {
       link,
       clock,
       log,
-      backendCount: () => this.#book.size,
+      load: () => ({ backends: this.#book.size, engine: this.#containers.status }),
       onAction: (action) => void this.#act(action),
       onReplaced: () => {
         log.error({}, 'another agent uses the id of this drone; this one ends');
         void this.#letGo('replaced');
       },
     });
+    this.#containers = new Containers({ config, environment: inheritedEnv, log });
     const nowMs = (): number => clock.nowMs();
     const warden = (): WardenLink => this.#command.warden;
     this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId: config.droneId });
@@ -92,12 +97,13 @@ export class DroneAgent {
       config,
       seen: SeenBackends.open(config.stateDir),
       runContext: {
-        ...{ warden, nowMs, random, log, host: config.host, ports, inheritedEnv },
-        placeOf: (program) => placeOf(program, this.#placeWith(this.#command.isolation)),
+        ...{ warden, nowMs, random, log, host: config.host, ports },
+        workOf: (program) => this.#workOf(program),
       },
       reportContext: { link, session: this.#session, log, random },
       clockId: () => this.#command.clockId,
       isStopping: () => this.#isStopping,
+      onAdopted: (snapshots) => this.#containers.clear(snapshots),
       onSpawned: (run) => {
         this.#announceClockRatio(run.identity.ladder);
         // Not at the next tick: the first renewal is what the caller of connect waits for.
@@ -114,6 +120,7 @@ export class DroneAgent {
    */
   async start(): Promise<void> {
     this.#stopTicking = this.#options.clock.onTick((nowMs) => this.#tick(nowMs));
+    this.#containers.start();
     await this.#command.take();
   }
 
@@ -153,6 +160,7 @@ export class DroneAgent {
     this.#stopTicking();
     this.#session.close();
     this.#book.close();
+    this.#containers.close();
     this.#command.close();
     await this.#options.link.close();
     this.#end(how);
@@ -191,11 +199,23 @@ export class DroneAgent {
     const isComplete = isFullyIsolated(isolation);
     log[isComplete ? 'info' : 'warn']({ isolation }, `isolation of programs: ${isolation.detail}`);
     for (const [name, program] of Object.entries(config.programs)) {
+      if (program.kind === 'container') continue;
       const { problems, refusal } = placeOf(program, this.#placeWith(isolation));
       for (const problem of [...problems, ...(refusal === undefined ? [] : [refusal])]) {
         log.warn({ program: name }, `program ${name}: ${problem}`);
       }
     }
+  }
+
+  #workOf(program: ProgramConfig): Work {
+    const { isolation, containers } = this.#command.warden.identity;
+    return program.kind === 'container'
+      ? this.#containers.workOf(program, containers === true)
+      : commandWork(
+          program,
+          placeOf(program, this.#placeWith(isolation)),
+          this.#options.inheritedEnv,
+        );
   }
 
   #placeWith(facts: IsolationFacts): DronePlace {
@@ -216,10 +236,11 @@ export class DroneAgent {
       droneId: config.droneId,
       clockId,
       datacenter: config.datacenter,
-      programs: Object.entries(config.programs).map(([name, { allowArgs, allowEnv }]) => ({
+      programs: Object.entries(config.programs).map(([name, program]) => ({
         name,
-        allowArgs,
-        allowEnv,
+        allowArgs: program.allowArgs,
+        allowEnv: program.allowEnv,
+        ...(program.kind === 'container' && { image: program.image }),
       })),
       version,
       capacity: config.capacity,

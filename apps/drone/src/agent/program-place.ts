@@ -5,7 +5,7 @@
  */
 import { lstatSync, realpathSync, statSync, type Stats } from 'node:fs';
 import path from 'node:path';
-import type { ProgramConfig } from '../config.ts';
+import type { CommandConfig } from '../config.ts';
 import type { IsolationFacts, ProgramPlaces, UserIds } from '../warden/link/protocol.ts';
 import { isInside } from '../warden/view.ts';
 import { PROGRAM_PATH } from './backend/backend-env.ts';
@@ -35,7 +35,7 @@ export interface ProgramPlace {
 }
 
 /** See the top of this file. */
-export function placeOf(program: ProgramConfig, drone: DronePlace): ProgramPlace {
+export function placeOf(program: CommandConfig, drone: DronePlace): ProgramPlace {
   const { facts, home, stateDir } = drone;
   const user = facts.user === 'own' ? program.user : null;
   const command = commandOf(program, drone.searchPath);
@@ -68,14 +68,14 @@ export function placeOf(program: ProgramConfig, drone: DronePlace): ProgramPlace
 }
 
 /** A program with a configured user runs as no other. */
-function refusalOf(program: ProgramConfig, user: UserIds | null): string | undefined {
+function refusalOf(program: CommandConfig, user: UserIds | null): string | undefined {
   const runsAs = user?.uid ?? process.getuid?.();
   if (!program.isUserNamed || runsAs === program.user.uid) return undefined;
   return `it must run as user ${String(program.user.uid)}, but this drone may not change users`;
 }
 
 /** As the shell would find it; undefined when it is not there. */
-function commandOf({ command, env }: ProgramConfig, searchPath: string): string | undefined {
+function commandOf({ command, env }: CommandConfig, searchPath: string): string | undefined {
   if (path.isAbsolute(command)) return isFile(command) ? straight(command) : undefined;
   // The system searches a PATH of the program's own; a relative path is taken from the program's folder.
   if (command.includes('/') || env['PATH'] !== undefined) return command;

@@ -5,12 +5,13 @@ import type { TerminateAction } from '@leasehold/api';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { DroneAgent } from '../agent/agent.ts';
 import type { WardenSource } from '../agent/warden-link/warden-link.ts';
-import type { DroneConfig, IsolationLevel } from '../config.ts';
+import type { CommandConfig, DroneConfig, IsolationLevel } from '../config.ts';
 import { ScriptedController } from './scripted-controller.ts';
 import { SimulatedWarden } from './simulated-warden.ts';
 import { until } from './wait.ts';
 
-export const room: DroneConfig['programs'][string] = {
+export const room: CommandConfig = {
+  kind: 'command',
   command: '/bin/true',
   args: [],
   env: {},
@@ -70,6 +71,7 @@ export class AgentStage {
         home: path.join(this.stateDir, 'home'),
         file: '/nowhere/drone.json',
         isolation: { require },
+        engine: { socket: '/nowhere/engine.sock' },
         capacity: 10,
         host: '127.0.0.1',
         ports: { from: 31_000, to: 31_100 },

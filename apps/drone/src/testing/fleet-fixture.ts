@@ -57,6 +57,8 @@ export interface Fleet extends AsyncDisposable {
   readonly controllerUrl: string;
   readonly controller: Started;
   readonly client: ControllerClient;
+  /** What its drones and their wardens have logged. */
+  log(): string;
   /** What every backend wrote: see {@link witnessProgram}. */
   witness(): WitnessLine[];
   startController(): Promise<void>;
@@ -71,6 +73,10 @@ export interface DroneOptions {
   /** Another token than the drone's own. */
   readonly token?: string;
   readonly capacity?: number;
+  /** Further fields of its configuration. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** One line of a backend's own account of itself. Instants are readings of the boot clock. */
@@ -173,6 +179,11 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       });
       return client;
     },
+    log: () =>
+      [path.join(folder, 'drone.log'), path.join(stateDir, 'warden.log')]
+        .filter((file) => existsSync(file))
+        .map((file) => readFileSync(file, 'utf8'))
+        .join(''),
     witness: () => readWitness(path.join(folder, OPEN, 'witness')),
     startController,
     startDrone: (options = {}) => {
@@ -184,6 +195,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
           capacity: options.capacity ?? 100,
           ports: PORTS,
           programs: options.programs ?? { witness: witnessProgram(folder) },
+          ...options.config,
         }),
       );
       if (user === ORDINARY_USER) chownAll(folder, ORDINARY_USER);
@@ -196,6 +208,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
           LEASEHOLD_URL: options.controllerUrl ?? fleet.url,
           LEASEHOLD_TOKEN: options.token ?? credentials.drone,
           LEASEHOLD_LOG_LEVEL: 'debug',
+          ...options.env,
         },
         stdio: ['ignore', log, log],
         ...user,

@@ -22,10 +22,14 @@ export function connect(
 }
 
 export async function untilOnline(fleet: Fleet): Promise<void> {
-  await until('the drone is online', async () => {
-    const { items } = await fleet.client.api.drones.list.query({});
-    return items.some((drone) => drone.status === 'ready');
-  });
+  await until(
+    'the drone is online',
+    async () => {
+      const { items } = await fleet.client.api.drones.list.query({});
+      return items.some((drone) => drone.status === 'ready');
+    },
+    40_000,
+  );
 }
 
 /** Connects as soon as the key can be had; gives up after the limit. */

@@ -8,7 +8,7 @@ import {
   type SocketLinkOptions,
 } from '../agent/warden-link/socket-warden-link.ts';
 import type { WardenListener } from '../agent/warden-link/warden-link.ts';
-import type { BackendSnapshot, StartRequest } from '../warden/link/protocol.ts';
+import type { BackendSnapshot, CommandStart } from '../warden/link/protocol.ts';
 import { readWardenRecord, type WardenRecord } from '../warden/link/socket-path.ts';
 import type { TestedDrone } from './tested-drone.ts';
 import { until } from './wait.ts';
@@ -105,8 +105,8 @@ export async function startWarden(
 /** A start of a shell script, with deadlines from now: by default soft is 1 h ahead. */
 export function startOf(
   script: string,
-  fields: Partial<StartRequest> & { softInMs?: number; hardInMs?: number } = {},
-): StartRequest {
+  fields: Partial<CommandStart> & { softInMs?: number; hardInMs?: number } = {},
+): CommandStart {
   const { softInMs = 3_600_000, hardInMs = softInMs + 600_000, ...rest } = fields;
   const nowMs = os.uptime() * 1_000;
   return {

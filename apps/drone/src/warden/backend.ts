@@ -1,10 +1,14 @@
 import { extensionProblem, type DeadlineProblem, type OfferedDeadlines } from './deadlines.ts';
 import type { BackendSnapshot, BackendState, StartRequest, StopRequest } from './link/protocol.ts';
 
-/** What the warden needs of a backend's processes; {@link BackendProcess} in production. */
+/** What the warden needs of a backend's processes, or of its container. */
 export interface OwnedProcess {
   readonly pid: number;
   readonly exitCode: number | null;
+  /** What else is known of its end. */
+  readonly detail?: string | null;
+  /** Whether it could not be run. */
+  readonly hasFailed?: boolean;
   signalStop(): void;
   kill(): void;
   isGone(): boolean;
@@ -12,6 +16,8 @@ export interface OwnedProcess {
 
 /** The reason of a stop when the warden was the first to notice that the key expired. */
 const KEY_EXPIRED = 'key_expired';
+/** The reason of an end by a failure to run it. */
+const FAILED = 'internal';
 
 /**
  * One backend and the two moments at which the warden ends it.
@@ -44,6 +50,11 @@ export class WardenBackend {
     this.#meta = request.meta;
   }
 
+  /** The key that it runs for, where no other backend of that key may run beside it. */
+  get keyId(): string | undefined {
+    return 'container' in this.#request ? this.#request.container.keyId : undefined;
+  }
+
   get state(): BackendState {
     if (this.#isGone) return 'gone';
     return this.#stopReason === null ? 'running' : 'stopping';
@@ -62,9 +73,10 @@ export class WardenBackend {
       state: this.state,
       softAtMs: this.#softAtMs,
       hardAtMs: this.#hardAtMs,
-      stopReason: this.#stopReason,
+      stopReason: this.#stopReason ?? (this.#process.hasFailed === true ? FAILED : null),
       isKilled: this.#isKilled,
       exitCode: this.#process.exitCode,
+      detail: this.#process.detail ?? null,
       meta: this.#meta,
     };
   }

@@ -11,19 +11,27 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { AgentServer } from './link/agent-server.ts';
 import { probeLaunchMeans, toolFinder } from './launch/isolation.ts';
 import { BackendProcess, type LaunchContext } from './launch/launch.ts';
+import { ContainerGuard } from './container/container-guard.ts';
+import { ContainerProcess, type ContainerContext } from './container/container-process.ts';
+import { ContainerRemovals } from './container/container-removals.ts';
+import { gateFolderOf } from './container/gate.ts';
 import { Leash } from './leash.ts';
 import { logFolderOf } from './launch/output-log.ts';
 import { removeLeftTemporary } from './launch/program-folders.ts';
 import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './link/socket-path.ts';
-import { Warden } from './warden.ts';
+import { Warden, type Launch } from './warden.ts';
 
 /** How long a warden without an agent and without a living backend stays. */
 const IDLE_LIMIT_MS = 5_000;
 const SECRET_BYTES = 32;
+/** How long a warden that ends waits for engines to remove its last containers. */
+const REMOVALS_MS_MAX = 5_000;
+const POLL_MS = 20;
 
 export interface WardenOptions {
   readonly stateDir: string;
@@ -55,11 +63,14 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   const clockId = randomUUID();
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
 
+  // Of a warden that was killed: what it has not started yet must not start.
+  rmSync(gateFolderOf(stateDir), { recursive: true, force: true });
+  const onProblem = (problem: string): void => void process.stderr.write(`${problem}\n`);
   const leash = await Leash.start({
     folder: stateDir,
     shell: means.shell,
     endWithParent: means.endWithParent,
-    onProblem: (problem) => process.stderr.write(`${problem}\n`),
+    onProblem,
   });
   let isShutdown = false;
   const server: AgentServer = new AgentServer({
@@ -67,6 +78,7 @@ export async function runWarden(options: WardenOptions): Promise<void> {
       clockId,
       pid: process.pid,
       isolation: means.facts,
+      containers: true,
     },
     secret,
     warden: () => warden,
@@ -75,15 +87,18 @@ export async function runWarden(options: WardenOptions): Promise<void> {
       warden.shutdown();
     },
   });
+  const removals = new ContainerRemovals();
+  const guard = new ContainerGuard({ stateDir, shell: means.shell, onProblem });
+  const nowMs = (): number => clock.nowMs();
   const context: LaunchContext = {
     ...{ means, stateDir, logFolder, workshop },
     // The socket may be elsewhere, where its path is short enough.
     hidden: [stateDir, realpathSync(path.dirname(socketPath))],
-    nowMs: () => clock.nowMs(),
+    nowMs,
   };
   const warden: Warden = new Warden({
-    launch: (request) => BackendProcess.prepare(request, context),
-    nowMs: () => clock.nowMs(),
+    launch: launcher(context, { stateDir, logFolder, guard, removals, nowMs, onProblem }),
+    nowMs,
     onActBy: (atMs) => leash.hold(atMs),
     onChange: (backend) => server.tell(backend),
   });
@@ -98,9 +113,24 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     hasAgent: () => server.hasAgent,
     isShutdown: () => isShutdown,
   });
+  await until(() => removals.isDone, REMOVALS_MS_MAX);
+  guard.close();
   leash.close();
   // The name may be a later warden's by now.
   if (readWardenRecord(stateDir)?.clockId === clockId) rmSync(socketPath, { force: true });
+}
+
+/** Prepares a backend of either kind. */
+function launcher(ofCommands: LaunchContext, ofContainers: ContainerContext): Launch {
+  return (request) =>
+    'container' in request
+      ? ContainerProcess.prepare(request, ofContainers)
+      : BackendProcess.prepare(request, ofCommands);
+}
+
+async function until(isSo: () => boolean, limitMs: number): Promise<void> {
+  const endsAtMs = performance.now() + limitMs;
+  while (!isSo() && performance.now() < endsAtMs) await pause(POLL_MS);
 }
 
 function untilUnneeded(of: {

@@ -2,8 +2,13 @@ import { WardenBackend, type OwnedProcess } from './backend.ts';
 import { startProblem } from './deadlines.ts';
 import type { BackendSnapshot, ExtendRequest, StartRequest, StopRequest } from './link/protocol.ts';
 
-/** Prepares a backend's processes up to the point where `release` lets the program run. */
-export type Launch = (request: StartRequest) => Promise<OwnedProcess & { release(): void }>;
+/**
+ * Prepares a backend up to the point where `release` lets the program run. A release that fails is
+ * reported as the end of the backend.
+ */
+export type Launch = (
+  request: StartRequest,
+) => Promise<OwnedProcess & { release(): void | Promise<void> }>;
 
 /** Why a backend was not started. It never will be: its id is used up. */
 export class StartRefused extends Error {
@@ -64,7 +69,7 @@ export class Warden {
     const backend = new WardenBackend(request, process);
     this.#backends.set(backendId, backend);
     this.#tellActByAlso(backend);
-    process.release();
+    await process.release();
     return backend.snapshot();
   }
 
@@ -186,5 +191,14 @@ export class Warden {
       ? 'shutting_down'
       : startProblem(request, this.#options.nowMs());
     if (problem !== undefined) throw new StartRefused(problem);
+    if ('container' in request && this.#isRunning(request.container.keyId)) {
+      throw new StartRefused('an earlier container of its key has not ended');
+    }
+  }
+
+  #isRunning(keyId: string): boolean {
+    return [...this.#backends.values()].some(
+      (backend) => backend.keyId === keyId && backend.state !== 'gone',
+    );
   }
 }

@@ -22,12 +22,17 @@ import {
   uuidSchema,
 } from './common.ts';
 
+/** The name of a container image. */
+const imageSchema = textSchema({ bytesMin: 1, bytesMax: 512 });
+
 /** What a drone reports about a program that it offers; the command line stays in its own config. */
 const offeredProgramSchema = z.strictObject({
   name: idSchema,
   allowArgs: z.boolean().default(false),
   /** Names of environment variables that a request may set. */
   allowEnv: z.array(envNameSchema).max(LIMITS.backendEnvMax).default([]),
+  /** The image of a program that is a container; left out for a command of the machine. */
+  image: imageSchema.optional(),
 });
 
 /** What keeps the programs of a drone from the drone itself, as its machine provides it. */
@@ -74,6 +79,13 @@ export const heartbeatInputSchema = z.strictObject({
     backends: z.number().int().nonnegative(),
     /** How long the previous heartbeat took until it was answered; left out if it was not. */
     roundTripMs: z.number().nonnegative().optional(),
+    /** Its container engine, if it has programs that are containers. */
+    engine: z
+      .strictObject({
+        /** Why it cannot be used; null when it answers. */
+        problem: textSchema({ bytesMax: 1_024 }).nullable(),
+      })
+      .optional(),
   }),
   ...toldFields,
 });
@@ -93,6 +105,8 @@ export const reportInputSchema = z.strictObject({
   /** As the operating system reports it: a signed 32-bit number. */
   exitCode: z.int32().optional(),
   detail: textSchema({ bytesMax: 1_024, isControlAllowed: true }).optional(),
+  /** The image that a container is made of; once it is reported, it stays. */
+  image: imageSchema.optional(),
   /** The spawn was never acted on and never will be. Accepted only while the backend is scheduled. */
   refused: z.boolean().optional(),
 });

@@ -7,6 +7,14 @@ export interface OfferedProgram {
   readonly allowArgs: boolean;
   /** Names of environment variables that a request may set. */
   readonly allowEnv: readonly string[];
+  /** The image of a program that is a container; left out for a command of the machine. */
+  readonly image?: string | undefined;
+}
+
+/** The container engine of a drone, as it reported it last. */
+export interface DroneEngine {
+  /** Why it cannot be used; null when it answers. */
+  readonly problem: string | null;
 }
 
 /** How the programs of a drone are isolated from the drone itself, as far as its machine allows it. */
@@ -38,6 +46,8 @@ export interface DroneView {
   readonly backendCount: number;
   /** What the drone itself reported last; null until the first heartbeat of the present clock. */
   readonly load: { readonly backends: number } | null;
+  /** Null for a drone without programs that are containers, and before it has asked its engine. */
+  readonly engine: DroneEngine | null;
   /** The round-trip time of its heartbeats, as it measured last; null before that. */
   readonly roundTripMs: number | null;
   /** Whether a heartbeat, or without one the session, came within three intervals; false when lost. */
@@ -57,6 +67,8 @@ export interface BackendView {
   readonly status: BackendStatus;
   readonly reason: TerminationReason | null;
   readonly program: string;
+  /** The image of a backend that is a container; null for a command, and before it is started. */
+  readonly image: string | null;
   readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
   readonly droneId: string;
   readonly datacenter: string;

@@ -82,6 +82,8 @@ export interface BackendReport {
   readonly address?: string | undefined;
   readonly exitCode?: number | undefined;
   readonly detail?: string | undefined;
+  /** The image that a container is made of; once it is reported, it stays. */
+  readonly image?: string | undefined;
   /** The spawn was not acted on and never will be: accepted only while the backend is scheduled. */
   readonly refused?: boolean | undefined;
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { getBackend } from '../fleet/sql/backends.ts';
 import { openSession } from '../fleet/sql/drone-sessions.ts';
 import { createReaper } from './reaper.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
@@ -17,6 +18,20 @@ import {
 } from '../testing/keys-fixture.ts';
 
 describe('report', () => {
+  test('of the image of a container is kept with its backend, and later reports do not remove it', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const { backendId } = await connect(on);
+
+    await on.keys.report(reportOf(drone, backendId, 'loading', { image: 'room:1' }));
+    await on.keys.report(reportOf(drone, backendId, 'starting'));
+
+    expect(await getBackend(on.store.general, backendId, null)).toMatchObject({
+      status: 'starting',
+      image: 'room:1',
+    });
+  });
+
   test('C26 terminated releases the backend’s own key in the same transaction, and the next connect spawns', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.general);

@@ -55,3 +55,23 @@ test('the secrets of datacenters are passed on to the controller, and to no othe
     expect(Object.keys(env)).not.toContain('LEASEHOLD_ETCD_PASSWORD');
   }
 });
+
+test('a secret in a file is passed on to the controller as such, and neither to others nor beside another value', () => {
+  const environment = {
+    DATABASE_URL_FILE: '/run/secrets/database-url',
+    LEASEHOLD_AUTH_SECRET_FILE: '/run/secrets/auth',
+    LEASEHOLD_TOKEN_FILE: '/run/secrets/token',
+  };
+  const config = parseConfig({});
+  const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://127.0.0.1:4600' };
+  const filesOf = (env: object): string[] =>
+    Object.keys(env).filter((name) => name.endsWith('_FILE'));
+
+  expect(filesOf(controllerSpec(config, { ...of, databaseUrl: 'postgresql://db' }).env)).toEqual([
+    'LEASEHOLD_AUTH_SECRET_FILE',
+  ]);
+  expect(filesOf(consoleSpec(config, of).env)).toEqual([]);
+  expect(
+    filesOf(agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env),
+  ).toEqual([]);
+});

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { fileVariableOf } from '@leasehold/service-kit';
 import type { CliConfig } from '../../config/config.ts';
 import type { ChildSpec } from './supervised-child.ts';
 
@@ -104,7 +105,17 @@ function specOf(
   { environment, programPath }: ProgramPlace,
   changes: Environment,
 ): ChildSpec {
-  const env: Environment = { ...environment, LEASEHOLD_HOME: home, ...changes };
+  // What is set or removed here is not read from a file either.
+  const files = Object.keys(changes).map((changed): [string, undefined] => [
+    fileVariableOf(changed),
+    undefined,
+  ]);
+  const env: Environment = {
+    ...environment,
+    LEASEHOLD_HOME: home,
+    ...Object.fromEntries(files),
+    ...changes,
+  };
   return {
     name,
     args: [programPath],

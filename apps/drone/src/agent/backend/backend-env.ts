@@ -59,6 +59,19 @@ export function backendEnv(input: {
     ...Object.fromEntries(inherited),
     ...input.program,
     ...input.requested,
+    ...leaseholdEnv(input),
+  };
+}
+
+/** What Leasehold tells every backend, whatever kind of program it runs. */
+export function leaseholdEnv(input: {
+  readonly keyName: string;
+  readonly keyId: string;
+  readonly fencingToken: string;
+  readonly backendId: string;
+  readonly port: number;
+}): Record<string, string> {
+  return {
     LEASEHOLD_KEY: input.keyName,
     LEASEHOLD_KEY_ID: input.keyId,
     LEASEHOLD_FENCING_TOKEN: input.fencingToken,

@@ -1,9 +1,10 @@
 /**
  * One backend, from the spawn action to the answered report that it is over.
  *
- *   loading ──first renewal answered──▶ launching ──warden started it──▶ running ──gone──▶ over
- *      │  refused, expired or stopped        │ the warden refused                            ▲
- *      └─────────────────────────────────────┴───────────────────────────────────────────────┘
+ *   loading ──first renewal answered──▶ preparing ──its image is there──▶ launching
+ *      │                                    │                                │  ▼ warden started it
+ *      │  refused, expired or stopped       │ the image cannot be had        │ running ──gone──▶ over
+ *      └────────────────────────────────────┴────────────────────────────────┴──────────────────▲
  *
  * Its key is renewed in every stage, `over` included, until the report `terminated` is answered: it
  * is that answer which frees the key. No process runs before the first renewal was answered, and
@@ -25,12 +26,18 @@ import type { BackendSnapshot, ExtendRequest } from '../../warden/link/protocol.
 import { notesOf, startRequestOf, type BackendNotes } from './launch-request.ts';
 import { askAtMs, killAtMs } from '../warden-link/patience.ts';
 import { isAnswering } from './readiness.ts';
-import type { ReportLine } from './report-line.ts';
+import type { ReportBody, ReportLine } from './report-line.ts';
 import { RunTrace } from './run-trace.ts';
-import type { LaunchPlan, RunContext, RunIdentity, StopRequest } from './run-types.ts';
+import type {
+  LaunchPlan,
+  PreparedWork,
+  RunContext,
+  RunIdentity,
+  StopRequest,
+} from './run-types.ts';
 import { StartFailed, WardenLost } from '../warden-link/warden-link.ts';
 
-type Stage = 'loading' | 'launching' | 'running' | 'over';
+type Stage = 'loading' | 'preparing' | 'launching' | 'running' | 'over';
 
 /** See the protocol at the top of this file. */
 export class BackendRun {
@@ -41,6 +48,7 @@ export class BackendRun {
   readonly #keeper: LeaseKeeper;
   #stage: Stage = 'loading';
   #plan: LaunchPlan | undefined;
+  readonly #preparing = new AbortController();
   #notes: BackendNotes | undefined;
   #seenWhileLaunching: BackendSnapshot | undefined;
   #stopRequest: StopRequest | undefined;
@@ -79,7 +87,8 @@ export class BackendRun {
     const { deadlines } = of.action;
     const run = new BackendRun(identity, context, { ...of, deadlines });
     run.#plan = of.plan;
-    run.#report('loading');
+    const { program } = identity;
+    run.#report('loading', program.kind === 'container' ? { image: program.image } : {});
     return run;
   }
 
@@ -113,7 +122,12 @@ export class BackendRun {
 
   /** Whether its launch is not complete yet, which only this agent can complete. */
   get isStarting(): boolean {
-    return this.#stage === 'loading' || this.#stage === 'launching';
+    return this.#isUnlaunched || this.#stage === 'launching';
+  }
+
+  /** Nothing has been asked of the warden yet. */
+  get #isUnlaunched(): boolean {
+    return this.#stage === 'loading' || this.#stage === 'preparing';
   }
 
   /** Whether its key must be renewed, given which backends the warden says are alive. */
@@ -123,7 +137,7 @@ export class BackendRun {
 
   /** When the warden is asked about it, and when the warden is killed if no answer came. */
   get watch(): { readonly askAtMs: number; readonly killAtMs: number } | undefined {
-    if (this.#stage === 'loading' || this.#stage === 'over') return undefined;
+    if (this.#isUnlaunched || this.#stage === 'over') return undefined;
     const { hardTerminateAtMs } = this.#keeper.deadlines;
     const { ladder } = this.identity;
     return {
@@ -159,7 +173,7 @@ export class BackendRun {
     this.#carryOut(this.#keeper.renewed(requestId, deadlines, this.#context.nowMs()));
     const isHeld = !this.#keeper.isUnconfirmed && !this.#keeper.isStopping;
     if (isHeld && this.#isIn('loading') && this.#plan !== undefined) {
-      this.#stage = 'launching';
+      this.#stage = 'preparing';
       this.#launched = this.#launch(this.#plan);
     }
     return this.#stage === 'running' && this.#keeper.deadlines !== before;
@@ -182,7 +196,8 @@ export class BackendRun {
   /** Asks for its end. A backend that was not started never will be. */
   stop(request: StopRequest): void {
     if (this.#stage === 'over') return;
-    if (this.#stage === 'loading') {
+    if (this.#isUnlaunched) {
+      this.#preparing.abort();
       this.#end(request.reason, {});
       return;
     }
@@ -216,8 +231,11 @@ export class BackendRun {
     if (this.#stage !== 'running') return;
     const reason = (snapshot.stopReason ?? 'exited') as TerminationReason;
     if (snapshot.state === 'gone') {
-      const exit = snapshot.exitCode === null ? {} : { exitCode: snapshot.exitCode };
-      this.#end(reason, exit);
+      const { exitCode, detail } = snapshot;
+      this.#end(reason, {
+        ...(exitCode === null ? {} : { exitCode }),
+        ...(detail === null || detail === undefined ? {} : { detail }),
+      });
       return;
     }
     if (snapshot.isKilled) this.#report('hard_terminating', { reason });
@@ -261,38 +279,38 @@ export class BackendRun {
   }
 
   async #launch(plan: LaunchPlan): Promise<void> {
-    const { ports, nowMs } = this.#context;
-    const [port, keyId] = await Promise.all([
-      ports.take(this.identity.program.port),
-      keyIdOf(plan.key),
-    ]);
-    if (!this.#isIn('launching')) {
-      if (port !== undefined) ports.giveBack(port);
-      return;
-    }
-    if (port === undefined) {
-      this.#end('internal', { detail: 'no free port' });
-      return;
-    }
-    this.#notes = notesOf(this.identity, { plan, port, nowMs: nowMs() });
-    this.#report('starting');
     try {
-      await this.#start({ plan, keyId, notes: this.#notes });
+      const { program } = this.identity;
+      const work = await this.#context.workOf(program).prepare(this.#preparing.signal);
+      if (!this.#isIn('preparing')) return;
+      this.#stage = 'launching';
+      await this.#start(plan, work);
     } catch (error) {
       // When the warden is lost, the agent abandons this backend.
-      if (error instanceof WardenLost || !this.#isIn('launching')) return;
+      if (error instanceof WardenLost || !this.isStarting) return;
       if (!(error instanceof StartFailed)) throw error;
       const reason = error.message === 'too_late' ? 'key_expired' : 'internal';
       this.#end(reason, { detail: error.message });
     }
   }
 
-  async #start(of: { plan: LaunchPlan; keyId: string; notes: BackendNotes }): Promise<void> {
-    const { notes } = of;
+  async #start(plan: LaunchPlan, work: PreparedWork): Promise<void> {
+    const { ports, nowMs } = this.#context;
+    const { port: wanted } = this.identity.program;
+    const [port, keyId] = await Promise.all([ports.take(wanted), keyIdOf(plan.key)]);
+    if (!this.#isIn('launching')) {
+      if (port !== undefined) ports.giveBack(port);
+      return;
+    }
+    if (port === undefined) {
+      throw new StartFailed(wanted === 'auto' ? 'no free port' : `port ${String(wanted)} is taken`);
+    }
+    const notes = notesOf(this.identity, { plan, port, nowMs: nowMs() });
+    this.#notes = notes;
+    this.#report('starting', work.imageId === null ? {} : { detail: `image ${work.imageId}` });
+    const fields = work.fieldsOf({ identity: this.identity, plan, keyId, port });
+    const request = { fields, notes, deadlines: this.extension() };
     const warden = this.#context.warden();
-    const { inheritedEnv } = this.#context;
-    const place = this.#context.placeOf(this.identity.program);
-    const request = { ...of, place, inheritedEnv, deadlines: this.extension() };
     const snapshot = await warden.start(startRequestOf(this.identity, request));
     if (!this.#isIn('launching')) return;
     this.#stage = 'running';
@@ -342,6 +360,8 @@ export class BackendRun {
     const { log } = this.#context;
     if (before !== 'running') {
       log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend was not started');
+    } else if (of.detail !== undefined) {
+      log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend ended');
     }
     const send = (): Promise<void> => this.reports.send({ status: 'terminated', reason, ...of });
     void this.trace.within(send).then(() => {
@@ -351,7 +371,7 @@ export class BackendRun {
   }
 
   /** States only move forward: a state behind the last report is not sent. */
-  #report(status: BackendStatus, of: { reason?: TerminationReason; address?: string } = {}): void {
+  #report(status: BackendStatus, of: Omit<ReportBody, 'status'> = {}): void {
     if (statusRank(status) <= statusRank(this.#reportedStatus)) return;
     this.#reportedStatus = status;
     void this.trace.within(() => this.reports.send({ status, ...of }));

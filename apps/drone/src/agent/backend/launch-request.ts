@@ -1,9 +1,7 @@
 import type { Ladder } from '@leasehold/keys-core';
 import type { StartRequest } from '../../warden/link/protocol.ts';
-import { backendEnv } from './backend-env.ts';
 import { leashMs } from '../warden-link/patience.ts';
-import type { ProgramPlace } from '../program-place.ts';
-import type { LaunchPlan, RunIdentity } from './run-types.ts';
+import type { LaunchPlan, RunIdentity, WorkFields } from './run-types.ts';
 
 /**
  * What the agent has the warden keep for it about a backend, so that the next agent can adopt it.
@@ -49,43 +47,22 @@ export function notesOf(
 
 /** What the warden is asked to start. */
 export function startRequestOf(
-  identity: RunIdentity,
+  { backendId, leaseId, program, programName, ladder }: RunIdentity,
   of: {
-    plan: LaunchPlan;
-    keyId: string;
+    fields: WorkFields;
     notes: BackendNotes;
-    place: ProgramPlace;
-    inheritedEnv: Readonly<Record<string, string | undefined>>;
     deadlines: { softAtMs: number; hardAtMs: number };
   },
 ): StartRequest {
-  const { backendId, leaseId, fencingToken, program, ladder } = identity;
-  const { plan, notes, place } = of;
   return {
-    backendId,
-    leaseId,
-    ...of.deadlines,
+    ...of.fields,
+    ...{ backendId, leaseId, ...of.deadlines },
     hardAfterMs: ladder.hardAfterMs,
     softToHardMs: ladder.hardAfterMs - ladder.softAfterMs,
     leashMs: leashMs(ladder),
-    program: identity.programName,
-    user: place.user,
-    places: place.places,
-    command: place.command,
-    args: [...program.args, ...plan.args],
-    env: backendEnv({
-      inherited: of.inheritedEnv,
-      program: program.env,
-      requested: plan.env,
-      keyName: plan.key.name,
-      keyId: of.keyId,
-      fencingToken,
-      backendId,
-      port: notes.port,
-    }),
-    cwd: place.cwd,
+    program: programName,
     stopSignal: program.stopSignal,
     stopGraceMs: program.stopGraceMs,
-    meta: notes,
+    meta: of.notes,
   };
 }

@@ -14,6 +14,13 @@ const RETRY_MS_MAX = 2_000;
 /** How long to wait for an answer where the ladder of the grant is not known. */
 const ANSWER_MS_MAX = 5_000;
 
+/** Texts of an engine or of a launch are of any length; a report that is too long would be refused. */
+const DETAIL_LENGTH_MAX = 330;
+
+function shortened(text: string): string {
+  return text.length <= DETAIL_LENGTH_MAX ? text : `${text.slice(0, DETAIL_LENGTH_MAX)} …`;
+}
+
 export interface ReportContext {
   readonly link: ControllerLink;
   readonly session: DroneSession;
@@ -43,7 +50,9 @@ export class ReportLine {
 
   /** Resolves when the report has been answered, or will never be sent because the line closed. */
   send(body: ReportBody): Promise<void> {
-    this.#last = this.#last.then(() => this.#untilAnswered(body));
+    const { detail } = body;
+    const fitting = detail === undefined ? body : { ...body, detail: shortened(detail) };
+    this.#last = this.#last.then(() => this.#untilAnswered(fitting));
     return this.#last;
   }
 

@@ -25,6 +25,8 @@ export interface RunBookOptions {
   /** The clock that local times belong to; undefined while there is no warden. */
   readonly clockId: () => string | undefined;
   readonly isStopping: () => boolean;
+  /** This is all that the warden runs; nothing is started before this is called. */
+  readonly onAdopted: (snapshots: readonly BackendSnapshot[]) => void;
   /** A run has begun and waits for its first renewal. */
   readonly onSpawned: (run: BackendRun) => void;
 }
@@ -67,6 +69,7 @@ export class RunBook {
   /** Takes over what the warden has from an earlier agent, and reports the rest as over. */
   async adopt(warden: WardenLink): Promise<void> {
     const snapshots = await warden.list();
+    this.#options.onAdopted(snapshots);
     for (const snapshot of snapshots) this.#adoptOne(warden, snapshot);
     const known = new Set(snapshots.map((snapshot) => snapshot.backendId));
     for (const backendId of this.#options.seen.unfinished(warden.identity.clockId)) {
@@ -148,8 +151,8 @@ export class RunBook {
     }
     const program = config.programs[action.program];
     if (program === undefined) return 'the drone does not offer the program';
-    const { refusal } = runContext.placeOf(program);
-    if (refusal !== undefined) return `the program cannot run here: ${refusal}`;
+    const { refusal } = runContext.workOf(program);
+    if (refusal !== undefined) return refusal;
     if (this.#runs.size >= config.capacity) return 'the drone is full';
     const instances = this.all().filter((run) => run.identity.programName === action.program);
     const instancesMax = program.resources?.instancesMax ?? Number.POSITIVE_INFINITY;

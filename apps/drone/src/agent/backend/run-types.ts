@@ -1,8 +1,8 @@
 import type { Ladder, TerminationReason } from '@leasehold/keys-core';
 import type { ProgramConfig } from '../../config.ts';
+import type { CommandStart, ContainerStart } from '../../warden/link/protocol.ts';
 import type { Log } from '../log.ts';
 import type { Ports } from './ports.ts';
-import type { ProgramPlace } from '../program-place.ts';
 import type { WardenLink } from '../warden-link/warden-link.ts';
 
 /** What the runs of backends need of the agent that has them. */
@@ -14,9 +14,8 @@ export interface RunContext {
   readonly log: Log;
   readonly host: string;
   readonly ports: Ports;
-  readonly inheritedEnv: Readonly<Record<string, string | undefined>>;
-  /** Where a program would run now. @throws {WardenLost} while none exists. */
-  readonly placeOf: (program: ProgramConfig) => ProgramPlace;
+  /** A program as it can be started now. @throws {WardenLost} while no warden exists. */
+  readonly workOf: (program: ProgramConfig) => Work;
   /** The last report of a backend is answered: nothing is left to do for it. */
   readonly onFinished: (backendId: string) => void;
 }
@@ -38,6 +37,37 @@ export interface LaunchPlan {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly lifetimeLimitMs: number | null;
+}
+
+/** What a backend is started for. */
+export interface WorkOrder {
+  readonly identity: RunIdentity;
+  readonly plan: LaunchPlan;
+  readonly keyId: string;
+  /** Where the backend is reached. */
+  readonly port: number;
+}
+
+/** The part of a start that depends on the kind of a program. */
+export type WorkFields =
+  | Pick<CommandStart, 'user' | 'places' | 'command' | 'args' | 'env' | 'cwd'>
+  | Pick<ContainerStart, 'container'>;
+
+export interface PreparedWork {
+  /** The image that a container is made of; null for a command. */
+  readonly imageId: string | null;
+  fieldsOf(order: WorkOrder): WorkFields;
+}
+
+/** A program on this machine now. Each kind of program has its own; all else of a backend is the same. */
+export interface Work {
+  /** Why it must not be started, in words for an operator; undefined when it may be. */
+  readonly refusal: string | undefined;
+  /**
+   * Resolves when it can be started.
+   * @throws {StartFailed} when it cannot.
+   */
+  prepare(signal: AbortSignal): Promise<PreparedWork>;
 }
 
 export interface StopRequest {

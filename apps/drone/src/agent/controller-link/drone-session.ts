@@ -26,11 +26,18 @@ const REPLACED_WITHIN_MS = 60_000;
 /** The pause before a session that the controller ended is opened again. */
 const REOPEN_MS = 500;
 
+/** What each heartbeat reports about the drone. */
+interface DroneLoad {
+  readonly backends: number;
+  /** Left out by a drone without containers. */
+  readonly engine: { readonly problem: string | null } | undefined;
+}
+
 export interface DroneSessionOptions {
   readonly link: ControllerLink;
   readonly clock: TickingClock;
   readonly log: Log;
-  readonly backendCount: () => number;
+  readonly load: () => DroneLoad;
   readonly onAction: (action: SpawnAction | TerminateAction) => void;
   /** Another agent uses this drone's id. */
   readonly onReplaced: () => void;
@@ -155,9 +162,10 @@ export class DroneSession {
   async #heartbeat(timeoutMs: number): Promise<void> {
     const ref = this.#current;
     if (ref === undefined) return;
-    const { clock, link, backendCount } = this.#options;
+    const { clock, link } = this.#options;
     const localTimeMs = clock.nowMs();
-    const load = { backends: backendCount(), roundTripMs: this.#roundTripMs };
+    const { backends, engine } = this.#options.load();
+    const load = { backends, roundTripMs: this.#roundTripMs, ...(engine && { engine }) };
     try {
       await link.heartbeat({ ...ref, localTimeMs, load }, timeoutMs);
       this.#roundTripMs = clock.nowMs() - localTimeMs;

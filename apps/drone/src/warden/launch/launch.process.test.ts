@@ -8,7 +8,7 @@ import { until } from '../../testing/wait.ts';
 import { startOf } from '../../testing/warden-fixture.ts';
 import { probeLaunchMeans, toolFinder, type LaunchMeans } from './isolation.ts';
 import { BackendProcess } from './launch.ts';
-import type { StartRequest } from '../link/protocol.ts';
+import type { CommandStart } from '../link/protocol.ts';
 
 let stateDir: string;
 let workshop: string;
@@ -28,7 +28,7 @@ function probed(find = findTool): Promise<LaunchMeans> {
   return probeLaunchMeans({ find, stateDir, workshop, isRoot: process.getuid?.() === 0 });
 }
 
-function prepared(request: StartRequest, means: LaunchMeans): Promise<BackendProcess> {
+function prepared(request: CommandStart, means: LaunchMeans): Promise<BackendProcess> {
   const context = { means, stateDir, logFolder: stateDir, workshop, hidden: [stateDir], nowMs };
   return BackendProcess.prepare(request, context);
 }

@@ -6,7 +6,7 @@ import { groupCensus, namespaceCensus, type Census } from '../census.ts';
 import type { LaunchMeans } from './isolation.ts';
 import { OutputLog } from './output-log.ts';
 import { foldersOf, makeFolders, removeTemporary, type ProgramFolders } from './program-folders.ts';
-import type { ProgramPlaces, StartRequest } from '../link/protocol.ts';
+import type { ProgramPlaces, CommandStart } from '../link/protocol.ts';
 import { coversOf, mountTableOf } from '../view.ts';
 
 /** The longest launch, however far ahead soft is: a chain takes milliseconds on an idle machine. */
@@ -67,7 +67,7 @@ export class BackendProcess {
    * returns; it never does unless {@link release} is called.
    * @throws {Error} when the chain does not come up before the soft deadline of the request.
    */
-  static async prepare(request: StartRequest, context: LaunchContext): Promise<BackendProcess> {
+  static async prepare(request: CommandStart, context: LaunchContext): Promise<BackendProcess> {
     const { means, logFolder, stateDir, nowMs } = context;
     const { user } = request;
     const folders = foldersOf(stateDir, means, request);
@@ -190,7 +190,7 @@ export class BackendProcess {
 
 /** The whole command line, from the chain to the program; see `init-script.ts` for what is between. */
 function launchWords(
-  request: StartRequest,
+  request: CommandStart,
   { means, hidden }: LaunchContext,
   { data }: ProgramFolders,
 ): string[] {
@@ -208,7 +208,7 @@ function launchWords(
 
 /** An open file with the table of mounts, and without a name: it is deleted when nobody has it open. */
 function tableFile(
-  { backendId, places }: StartRequest,
+  { backendId, places }: CommandStart,
   { stateDir, workshop, hidden }: LaunchContext,
   { data, temporary }: ProgramFolders,
 ): number {

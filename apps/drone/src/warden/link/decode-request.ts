@@ -2,6 +2,7 @@
 import {
   ProtocolError,
   USER_NUMBER_MAX,
+  type ContainerRequest,
   type ExtendRequest,
   type ProgramPlaces,
   type Request,
@@ -54,12 +55,24 @@ export function decodeRequest(line: string): Request {
 }
 
 function decodeStart(fields: Fields): StartRequest {
-  return {
+  const common = {
     ...decodeExtend(fields),
     hardAfterMs: numberOf(fields, 'hardAfterMs'),
     softToHardMs: numberOf(fields, 'softToHardMs'),
     leashMs: numberOf(fields, 'leashMs'),
     program: idOf(fields, 'program'),
+    stopSignal: matching(fields, 'stopSignal', {
+      form: /^SIG[A-Z0-9]{2,10}$/u,
+      rule: 'the name of a signal',
+    }),
+    stopGraceMs: numberOf(fields, 'stopGraceMs'),
+    meta: fields['meta'] ?? null,
+  };
+  if (fields['container'] !== undefined) {
+    return { ...common, container: decodeContainer(fieldsOf(fields['container'], 'container')) };
+  }
+  return {
+    ...common,
     user: fields['user'] === null ? null : decodeUser(fieldsOf(fields['user'], 'user')),
     places: decodePlaces(fieldsOf(fields['places'], 'places')),
     command: stringOf(fields, 'command'),
@@ -71,12 +84,16 @@ function decodeStart(fields: Fields): StartRequest {
       ]),
     ),
     cwd: fields['cwd'] === null ? null : absolute(fields['cwd'], 'cwd'),
-    stopSignal: matching(fields, 'stopSignal', {
-      form: /^SIG[A-Z0-9]{2,10}$/u,
-      rule: 'the name of a signal',
-    }),
-    stopGraceMs: numberOf(fields, 'stopGraceMs'),
-    meta: fields['meta'] ?? null,
+  };
+}
+
+function decodeContainer(fields: Fields): ContainerRequest {
+  return {
+    engine: absolute(fields['engine'], 'engine'),
+    name: idOf(fields, 'name'),
+    keyId: stringOf(fields, 'keyId'),
+    memory: stringOf(fields, 'memory'),
+    create: fieldsOf(fields['create'], 'create'),
   };
 }
 

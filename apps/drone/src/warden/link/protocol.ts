@@ -49,20 +49,29 @@ export interface WardenIdentity {
   readonly clockId: string;
   readonly pid: number;
   readonly isolation: IsolationFacts;
+  /** Whether it runs containers; left out by a warden of an earlier version, which does not. */
+  readonly containers?: boolean;
 }
 
 export interface ExtendRequest extends OfferedDeadlines {
   readonly backendId: string;
 }
 
-export interface StartRequest extends ExtendRequest {
+interface CommonStart extends ExtendRequest {
   /** From grant to hard, and from soft to hard: no deadline may be further ahead than the first. */
   readonly hardAfterMs: number;
   readonly softToHardMs: number;
   /** How long after hard the leash ends a warden that has not acted. */
   readonly leashMs: number;
-  /** Names the folder of data that its backends share. */
   readonly program: string;
+  readonly stopSignal: string;
+  readonly stopGraceMs: number;
+  /** The agent's own notes, kept for the next agent. The warden never reads them. */
+  readonly meta: unknown;
+}
+
+/** The start of a program of this machine. Its backends share a folder of data with the program's name. */
+export interface CommandStart extends CommonStart {
   /** The user that the program runs as; null for the warden's own. */
   readonly user: UserIds | null;
   readonly places: ProgramPlaces;
@@ -71,10 +80,25 @@ export interface StartRequest extends ExtendRequest {
   readonly env: Readonly<Record<string, string>>;
   /** Null: the program's folder of data. */
   readonly cwd: string | null;
-  readonly stopSignal: string;
-  readonly stopGraceMs: number;
-  /** The agent's own notes, kept for the next agent. The warden never reads them. */
-  readonly meta: unknown;
+}
+
+/** The start of a container. */
+export interface ContainerStart extends CommonStart {
+  readonly container: ContainerRequest;
+}
+
+export type StartRequest = CommandStart | ContainerStart;
+
+export interface ContainerRequest {
+  /** The socket of its engine. */
+  readonly engine: string;
+  readonly name: string;
+  /** The opaque id of its key: no two containers of one key run at once. */
+  readonly keyId: string;
+  /** Its limit of memory, as it is configured. */
+  readonly memory: string;
+  /** What the engine is asked to make, as its API has it. */
+  readonly create: Readonly<Record<string, unknown>>;
 }
 
 /** Folders of the machine that matter to a program, all absolute, real and there. */
@@ -101,6 +125,7 @@ export interface StopRequest {
 export type BackendState = 'running' | 'stopping' | 'gone';
 
 export interface BackendSnapshot extends ExtendRequest {
+  /** Zero for a container that is just being started. */
   readonly pid: number;
   readonly state: BackendState;
   /** Why it was stopped; null while nobody stopped it. */
@@ -108,6 +133,8 @@ export interface BackendSnapshot extends ExtendRequest {
   readonly isKilled: boolean;
   /** As a shell reports it: 128 + n for signal n. Null while it lives, and when it was killed. */
   readonly exitCode: number | null;
+  /** What else is known of its end, in words; left out by a warden of an earlier version. */
+  readonly detail?: string | null;
   readonly meta: unknown;
 }
 

@@ -24,7 +24,7 @@ type BackendRow = Omit<Dated<BackendView, 'createdAt' | 'statusAt'>, 'key' | 'lo
   BackendView['key'] & { readonly logFolder: string | null };
 
 const BACKEND_COLUMNS = fragment`
-  b.id as "backendId", b.status, b.reason, b.program, b.name, b.namespace, b.tag,
+  b.id as "backendId", b.status, b.reason, b.program, b.image, b.name, b.namespace, b.tag,
   b.drone_id as "droneId", b.datacenter, b.lease_id as "leaseId",
   b.fencing_token::text as "fencingToken", b.address, b.exit_code as "exitCode",
   b.lifetime_limit_seconds as "lifetimeLimitSeconds", b.created_at as "createdAt",

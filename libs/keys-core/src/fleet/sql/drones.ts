@@ -3,7 +3,7 @@ import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import { type Dated, type Fragment, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
-import type { DroneView } from '../fleet-views.ts';
+import type { DroneEngine, DroneView } from '../fleet-views.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
 /** After this many intervals without a heartbeat a drone counts as unreachable (design 6.1). */
@@ -23,8 +23,14 @@ export interface DroneListInput {
 
 type DroneRow = Omit<
   Dated<DroneView, 'lostAt' | 'registeredAt' | 'heartbeatAt' | 'asOf'>,
-  'load' | 'roundTripMs'
-> & { readonly load: { readonly backends?: number; readonly roundTripMs?: number } | null };
+  'load' | 'roundTripMs' | 'engine'
+> & {
+  readonly load: {
+    readonly backends?: number;
+    readonly roundTripMs?: number;
+    readonly engine?: DroneEngine;
+  } | null;
+};
 
 /** A drone's row with its status at this moment of the database's clock. */
 function droneRows(heartbeatMs: number): Fragment {
@@ -62,6 +68,7 @@ function droneView({ load, ...row }: DroneRow): DroneView {
   return {
     ...isoDates(row),
     load: load?.backends === undefined ? null : { backends: load.backends },
+    engine: load?.engine ?? null,
     roundTripMs: load?.roundTripMs ?? null,
   };
 }

@@ -84,14 +84,15 @@ async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRo
 
 async function moveBackend(tx: Sql<'vital'>, said: BackendReport): Promise<boolean> {
   const rank = statusRank(said.status);
-  const { reason = null, address = null, exitCode = null, detail = null } = said;
+  const { reason = null, address = null, exitCode = null, detail = null, image = null } = said;
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
     with moved as (
       update backend
       set status = ${said.status}, status_rank = ${rank}, status_at = clock_timestamp(),
           reason = coalesce(reason, ${reason}),
           address = coalesce(${address}, address),
-          exit_code = coalesce(${exitCode}::int, exit_code)
+          exit_code = coalesce(${exitCode}::int, exit_code),
+          image = coalesce(${image}, image)
       where id = ${said.backendId} and status_rank < ${rank}
       returning id
     ),

@@ -3,7 +3,7 @@ import { Link } from '~/ui/link.tsx';
 import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { routes } from '~/lib/routes.ts';
-import { endOf, type Backend } from './backend-texts.ts';
+import { endOf, kindOf, type Backend } from './backend-texts.ts';
 
 /** `isOfDrone`: on the page of a drone, where the drone is not repeated. */
 export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {
@@ -23,7 +23,9 @@ export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {
       </Link>
     )),
     column('Namespace', { from: 'xl' }, (backend) => backend.key.namespace),
-    column('Program', { from: 'lg' }, (backend) => backend.program),
+    column('Program', { from: 'lg' }, (backend) => (
+      <span title={kindOf(backend)}>{backend.program}</span>
+    )),
     ...(isOfDrone ? [] : [DRONE]),
     column('Token', { from: 'xl', align: 'end' }, (backend) => <Mono>{backend.fencingToken}</Mono>),
     column('Ended because', { from: 'md', isFilling: true }, (backend) => {

@@ -122,6 +122,8 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
     <Facts
       items={{
         Program: <Mono>{backend.program}</Mono>,
+        Kind: backend.image === null ? 'command' : 'container',
+        Image: backend.image === null ? null : <Mono>{backend.image}</Mono>,
         Drone: (
           <Link href={routes.drone(backend.droneId, backend.datacenter)}>{backend.droneId}</Link>
         ),

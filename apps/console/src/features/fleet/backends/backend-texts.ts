@@ -23,7 +23,7 @@ export const REASON_TEXTS: Record<TerminationReason, string> = {
 /** What a backend does in a status, for people who do not know the word. */
 export const STATUS_TEXTS: Record<BackendStatus, string> = {
   scheduled: 'Its drone has been told to start it.',
-  loading: 'The drone makes it ready to start.',
+  loading: 'The drone makes it ready to start, and pulls its image if it is a container.',
   starting: 'Its process is being started.',
   waiting: 'It runs, and has not reported yet that it is ready.',
   ready: 'It accepts requests.',
@@ -46,4 +46,9 @@ export function endOf({
   if (reason === null) return exitCode === null ? undefined : `exit code ${String(exitCode)}`;
   const text = REASON_TEXTS[reason];
   return exitCode === null ? text : `${text} (${String(exitCode)})`;
+}
+
+/** What kind of program a backend runs. */
+export function kindOf({ image }: Pick<Backend, 'image'>): string {
+  return image === null ? 'a command of the machine' : `a container of ${image}`;
 }

@@ -89,6 +89,7 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
             <Mono>{roundTrip(drone.roundTripMs)}</Mono>
           ),
         ...Object.fromEntries(isolationFacts(drone.isolation)),
+        'Container engine': drone.engine === null ? null : (drone.engine.problem ?? 'answers'),
         Datacenter: drone.datacenter,
         Version: <Mono>{drone.version}</Mono>,
         Registered: <RelativeTime at={drone.registeredAt} asOf={drone.asOf} />,
@@ -121,21 +122,35 @@ function DroneButtons({ drone }: { readonly drone: Drone }) {
   );
 }
 
+function ImageName({ image }: { readonly image: string }) {
+  return (
+    <>
+      container of <Mono>{image}</Mono>
+    </>
+  );
+}
+
 /** What a drone can run, and what a request may pass to it. */
 function ProgramsPanel({ programs }: { readonly programs: Drone['programs'] }) {
   return (
     <Panel title="Programs" isFlush>
       <PlainTable
         label="What it can run"
-        heads={[{ text: 'Program' }, { text: 'Accepts arguments' }, { text: 'Accepts variables' }]}
+        heads={[
+          { text: 'Program' },
+          { text: 'Runs as' },
+          { text: 'Accepts arguments' },
+          { text: 'Accepts variables' },
+        ]}
       >
-        {programs.map(({ name, allowArgs, allowEnv }) => (
+        {programs.map(({ name, image, allowArgs, allowEnv }) => (
           <tr key={name}>
             <td>
               <span style={{ whiteSpace: 'nowrap' }}>
                 <Mono>{name}</Mono>
               </span>
             </td>
+            <td>{image === undefined ? 'command' : <ImageName image={image} />}</td>
             <td>{allowArgs ? 'yes' : 'no'}</td>
             <td>{allowEnv.length === 0 ? 'no' : <Mono>{allowEnv.join(', ')}</Mono>}</td>
           </tr>

@@ -1,0 +1,31 @@
+import type { CommandConfig } from '../../config.ts';
+import type { ProgramPlace } from '../program-place.ts';
+import { backendEnv } from './backend-env.ts';
+import type { Work, WorkFields, WorkOrder } from './run-types.ts';
+
+/** A command of this machine. */
+export function commandWork(
+  program: CommandConfig,
+  place: ProgramPlace,
+  inherited: Readonly<Record<string, string | undefined>>,
+): Work {
+  const { refusal, user, places, command, cwd } = place;
+  const fieldsOf = ({ identity, plan, keyId, port }: WorkOrder): WorkFields => ({
+    ...{ user, places, command, cwd },
+    args: [...program.args, ...plan.args],
+    env: backendEnv({
+      inherited,
+      program: program.env,
+      requested: plan.env,
+      keyName: plan.key.name,
+      keyId,
+      fencingToken: identity.fencingToken,
+      backendId: identity.backendId,
+      port,
+    }),
+  });
+  return {
+    refusal: refusal === undefined ? undefined : `the program cannot run here: ${refusal}`,
+    prepare: () => Promise.resolve({ imageId: null, fieldsOf }),
+  };
+}

@@ -1,0 +1,213 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readConfig as readConsole } from '../../apps/console/src/server/config.ts';
+import { readConfig } from '../../apps/controller/src/config.ts';
+import { loadDroneConfig } from '../../apps/drone/src/config.ts';
+import { apiProblems } from './api-types.ts';
+import { unread, withSecrets, type Process } from './environments.ts';
+import {
+  DEPLOY,
+  filesOf,
+  FOLDERS,
+  KUBERNETES,
+  kustomizationOf,
+  MANIFESTS,
+  matches,
+  selectionOf,
+  WORKLOADS,
+  type Workload,
+} from './manifests.ts';
+
+/** By the labels of their pods. */
+const PROCESSES: Readonly<Record<string, Process>> = {
+  controller: 'controller',
+  console: 'console',
+  migration: 'migrate',
+  drone: 'drone',
+};
+const HEALTH = { controller: ['/healthz', '/readyz'], console: ['/healthz'] } as const;
+
+function processOf({ labels }: Workload): Process {
+  const found = PROCESSES[labels['app.kubernetes.io/component'] ?? ''];
+  if (found === undefined) throw new Error(JSON.stringify(labels));
+  return found;
+}
+
+function workloadOf(process: Process): Workload {
+  const found = WORKLOADS.find((one) => processOf(one) === process);
+  if (found === undefined) throw new Error(process);
+  return found;
+}
+
+/** The lines of the settings that a folder makes a config map of. */
+function settingsOf(folder: string): Record<string, string> {
+  const files = kustomizationOf(folder).configMapGenerator.flatMap(({ envs }) => envs);
+  const lines = files.flatMap((file) =>
+    readFileSync(path.join(KUBERNETES, folder, file), 'utf8')
+      .trim()
+      .split('\n'),
+  );
+  return Object.fromEntries(
+    lines.map((line): [string, string] => {
+      const [name = '', ...value] = line.split('=');
+      return [name, value.join('=')];
+    }),
+  );
+}
+
+/** What a container sets by itself, and what it takes from the settings. */
+function environmentOf({ container, folder }: Workload): Record<string, string> {
+  const own = container.env.map(({ name, value = 'x' }): [string, string] => [name, value]);
+  const settings = container.envFrom.length === 0 ? {} : settingsOf(folder);
+  return { ...settings, ...Object.fromEntries(own) };
+}
+
+describe('the manifests for Kubernetes', () => {
+  const named = MANIFESTS.map(({ file, kind, metadata, ...rest }) => ({
+    ...rest,
+    kind,
+    name: `${file}: ${kind} ${metadata.name}`,
+  }));
+
+  test('have only fields that the API knows, of the right types, and all that it requires', () => {
+    expect(MANIFESTS.length).toBeGreaterThan(15);
+    expect(apiProblems(named)).toEqual([]);
+  });
+
+  test('would not pass with a wrong field, a wrong type, or without a field that is required', () => {
+    const planted = (spec: object) => ({
+      ...{ apiVersion: 'v1', kind: 'Service', name: 'planted' },
+      whole: { apiVersion: 'v1', kind: 'Service', spec },
+    });
+    const problems = apiProblems([
+      planted({ ports: [{ port: 1, portt: 1 }] }),
+      planted({ clusterIP: 5 }),
+      planted({ ports: [{}] }),
+    ]);
+
+    expect(problems).toEqual([
+      expect.stringMatching(/^planted: .*'"portt"' does not exist/u),
+      "planted: Type 'number' is not assignable to type 'string'.",
+      expect.stringMatching(/^planted: Property '"port"' is missing/u),
+    ]);
+  });
+
+  test.each(FOLDERS)(
+    'of the folder %s are all applied, with images and files that exist',
+    (folder) => {
+      const { resources, images, configMapGenerator } = kustomizationOf(folder);
+      const used = WORKLOADS.filter((one) => one.folder === folder).map(
+        ({ container }) => container.image,
+      );
+      const made = configMapGenerator.flatMap(({ envs, files }) => [...envs, ...files]);
+
+      expect([...resources].sort()).toEqual(filesOf(folder).sort());
+      expect(images.map(({ name }) => name)).toEqual([...new Set(used)]);
+      expect(made.filter((file) => !existsSync(path.join(KUBERNETES, folder, file)))).toEqual([]);
+    },
+  );
+
+  test('select pods that exist, by ports that these have', () => {
+    const selecting = MANIFESTS.flatMap((manifest) => {
+      const selection = selectionOf(manifest);
+      return selection === undefined
+        ? []
+        : [{ name: `${manifest.kind} ${manifest.metadata.name}`, ...selection }];
+    });
+    const wrong = selecting.flatMap(({ name, labels, ports }) => {
+      const pods = WORKLOADS.filter((one) => matches(labels, one.labels));
+      const portNames = pods.flatMap(({ container }) => container.ports.map((port) => port.name));
+      const missing = ports.filter((port) => typeof port === 'string' && !portNames.includes(port));
+      return pods.length === 0 || missing.length > 0 ? [name] : [];
+    });
+
+    expect(selecting.length).toBeGreaterThan(10);
+    expect(wrong).toEqual([]);
+    const { spec } = workloadOf('controller');
+    expect(MANIFESTS.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toContain(
+      `Service ${spec?.serviceName ?? ''}`,
+    );
+  });
+
+  test('keep two of three controllers, and a console, while nodes are drained', () => {
+    const budgets = MANIFESTS.filter(({ kind }) => kind === 'PodDisruptionBudget');
+
+    expect(budgets.map(({ spec }) => spec?.['maxUnavailable'])).toEqual([1, 1]);
+    expect(workloadOf('controller').spec?.['replicas']).toBe(3);
+    expect(workloadOf('console').spec?.['replicas']).toBe(2);
+  });
+});
+
+describe('every pod', () => {
+  test.each(WORKLOADS.map((one) => [processOf(one), one] as const))(
+    'of %s has a read-only root, no capability and no token of the cluster',
+    (process, one) => {
+      const { securityContext } = one.container;
+
+      expect(one.pod.automountServiceAccountToken).toBe(false);
+      expect(one.pod.securityContext.seccompProfile.type).toBe('RuntimeDefault');
+      expect(securityContext.readOnlyRootFilesystem).toBe(true);
+      expect(securityContext.capabilities.drop).toEqual(['ALL']);
+      expect(one.pod.securityContext.runAsNonRoot).toBe(process === 'drone' ? undefined : true);
+      expect(securityContext.allowPrivilegeEscalation).toBe(
+        process === 'drone' ? undefined : false,
+      );
+      expect(Object.keys(one.container.resources.limits)).toEqual(['memory']);
+      const volumes = [...one.pod.volumes.map(({ name }) => name), ...one.claims];
+      expect(
+        one.container.volumeMounts
+          .map(({ name }) => name)
+          .filter((name) => !volumes.includes(name)),
+      ).toEqual([]);
+    },
+  );
+
+  test.each(WORKLOADS.map((one) => [processOf(one), one] as const))(
+    'of %s sets only variables that its configuration reads',
+    (process, one) => {
+      const own = one.container.env.map(({ name }) => name);
+
+      expect(unread([process], own)).toEqual([]);
+    },
+  );
+
+  test('has the probes of what it runs, at ports that it has', () => {
+    for (const process of ['controller', 'console'] as const) {
+      const { startupProbe, livenessProbe, readinessProbe, ports } = workloadOf(process).container;
+      const probes = [startupProbe, livenessProbe, readinessProbe].flatMap(
+        (probe) => probe?.httpGet ?? [],
+      );
+
+      expect([...new Set(probes.map((probe) => probe.path))]).toEqual([...HEALTH[process]]);
+      expect(new Set(probes.map(({ port }) => port))).toEqual(
+        new Set(ports.map(({ name }) => name)),
+      );
+      // A database that is unreachable must restart nothing.
+      expect(livenessProbe?.httpGet?.path).toBe('/healthz');
+    }
+  });
+
+  test('has a configuration that its process accepts, and settings that somebody reads', () => {
+    const controller = readConfig(withSecrets(environmentOf(workloadOf('controller'))));
+    const page = readConsole(environmentOf(workloadOf('console')));
+    const file = path.join(KUBERNETES, 'drones/drone.json');
+    const drone = loadDroneConfig(file, withSecrets(environmentOf(workloadOf('drone'))));
+
+    expect(unread(['controller', 'console'], Object.keys(settingsOf('.')))).toEqual([]);
+    expect(controller.signIn.consoleOrigin).toBe(page.origin);
+    expect(drone.isolation.require).toBe('own-user');
+    expect(drone.datacenter).toBe(controller.datacenter);
+  });
+});
+
+test('a drone has the same capabilities under systemd, in the compose file and in Kubernetes', () => {
+  const unit = readFileSync(path.join(DEPLOY, 'drone/leasehold-drone.service'), 'utf8');
+  const [, bounding = ''] = /^CapabilityBoundingSet=(.*)$/mu.exec(unit) ?? [];
+  const names = bounding.split(' ').map((name) => name.replace(/^CAP_/u, ''));
+
+  expect(workloadOf('drone').container.securityContext.capabilities.add).toEqual(names);
+  expect(readFileSync(path.join(DEPLOY, 'compose/compose.yaml'), 'utf8')).toContain(
+    `cap_add: [${names.join(', ')}]`,
+  );
+});
