@@ -52,6 +52,8 @@ export function allCommands(): string[] {
 /** What is wrong with a command as it is typed, after `leasehold`; undefined when it and its options exist. */
 export function commandProblem(words: readonly string[]): string | undefined {
   let command = wholeProgram().program;
+  // A command takes the options of its groups too.
+  const known = ['--help'];
   const rest = [...words];
   // A group by itself prints its help, or does something with its own options.
   while (command.commands.length > 0 && /^[^-]/u.test(rest[0] ?? '')) {
@@ -59,10 +61,10 @@ export function commandProblem(words: readonly string[]): string | undefined {
     const next = command.commands.find((one) => one.name() === name);
     if (next === undefined) return `there is no command \`${words.join(' ')}\``;
     command = next;
+    known.push(...command.options.flatMap(({ long }) => long ?? []));
   }
   const end = rest.indexOf('--');
   const options = (end < 0 ? rest : rest.slice(0, end)).filter((word) => /^--\w/u.test(word));
-  const known = command.options.flatMap(({ long }) => [long, '--help']);
   const unknown = options.find((option) => !known.includes(option.replace(/=.*/u, '')));
   return unknown === undefined ? undefined : `\`${words.join(' ')}\` has no option ${unknown}`;
 }
