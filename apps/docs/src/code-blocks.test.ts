@@ -25,8 +25,8 @@ const inLanguage = (...languages: string[]): Block[] =>
 function commandsIn({ lines, language }: Block): string[][] {
   const text = lines
     .filter((line) => language !== 'console' || line.startsWith('$ '))
-    // There it is the name of a user.
-    .filter((line) => !line.includes('etcdctl'))
+    // There it is the name of a user, or of a namespace.
+    .filter((line) => !/etcdctl|kubectl/u.test(line))
     .join('\n')
     .replaceAll('\\\n', ' ');
   return [...text.matchAll(/(?:^|[\s;|&(])(?:npx )?leasehold (?<words>[a-z][^\n;|&)#]*)/gu)].map(

@@ -94,6 +94,7 @@ const OPERATE: Section = {
   text: 'Operate',
   pages: [
     page('docs/deployment.md', 'operate/deployment', 'Deployment'),
+    page('docs/production.md', 'operate/production', 'In production'),
     page('docs/upgrades.md', 'operate/upgrades', 'Upgrades'),
     page('docs/observability.md', 'operate/observability', 'Observability'),
     page('docs/runbook.md', 'operate/runbook', 'Runbook'),
