@@ -73,7 +73,7 @@ async function aProject(): Promise<string> {
     cwd: copy,
   });
   const [packed] = JSON.parse(stdout) as { filename: string; files: { path: string }[] }[];
-  const files = packed?.files.map((file) => file.path.replace(/^shared-\w+/u, 'shared'));
+  const files = packed?.files.map((file) => file.path.replace(/^shared-[\w-]+/u, 'shared'));
   expect(files?.toSorted()).toEqual([
     ...['LICENSE', 'README.md'],
     ...['index.d.ts', 'index.js', 'index.js.map'],
