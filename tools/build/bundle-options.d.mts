@@ -1,0 +1,5 @@
+import type { BuildOptions } from 'esbuild';
+
+/** The folder of the repository. */
+export const root: string;
+export const BUNDLE_OPTIONS: BuildOptions;
