@@ -16,7 +16,7 @@ import { createServer } from 'node:http';
  *   keyId: string,
  *   fencingToken: string,
  *   backendId: string,
- *   store: ReturnType<typeof import('./store.mjs').openRoomStore> | null,
+ *   store: import('./store.mjs').RoomStore<number> | null,
  * }} room
  * @returns {import('node:http').Server}
  */

@@ -25,7 +25,7 @@ async function startRoom(fencingToken: string, keyId = 'id-of-k'): Promise<strin
     keyId,
     fencingToken,
     backendId: `backend-${fencingToken}`,
-    store: openRoomStore(directory),
+    store: openRoomStore(directory, 0),
   });
   await new Promise<void>((resolve) => room.listen(0, '127.0.0.1', resolve));
   closers.push(() => {
@@ -42,7 +42,7 @@ async function addOne(url: string): Promise<{ status: number; body: unknown }> {
 
 describe('room store', () => {
   test('a write with a smaller token than the store has seen is refused and changes nothing', async () => {
-    const store = openRoomStore(directory);
+    const store = openRoomStore(directory, 0);
     await store.update('k', '8', () => 80);
 
     const outcome = await store.update('k', '7', () => 70);
@@ -52,7 +52,7 @@ describe('room store', () => {
   });
 
   test('tokens are compared as numbers, beyond what a double holds', async () => {
-    const store = openRoomStore(directory);
+    const store = openRoomStore(directory, 0);
     await store.update('k', '9007199254740993', () => 1);
 
     const smaller = await store.update('k', '9007199254740992', () => 2);
@@ -63,7 +63,7 @@ describe('room store', () => {
   });
 
   test('no update is lost when many writers race', async () => {
-    const stores = Array.from({ length: 20 }, () => openRoomStore(directory));
+    const stores = Array.from({ length: 20 }, () => openRoomStore(directory, 0));
 
     await Promise.all(stores.map((store) => store.update('k', '1', (value) => value + 1)));
 
@@ -71,12 +71,12 @@ describe('room store', () => {
   });
 
   test('an id that looks like a path touches no file outside of the store', async () => {
-    const store = openRoomStore(join(directory, 'inner'));
+    const store = openRoomStore(join(directory, 'inner'), 0);
 
     await store.update('../outside', '1', () => 5);
 
     expect(await store.read('../outside')).toMatchObject({ value: 5 });
-    expect(await openRoomStore(directory).read('outside')).toBeNull();
+    expect(await openRoomStore(directory, 0).read('outside')).toBeNull();
   });
 });
 

@@ -18,7 +18,7 @@ if (ROOM_STORE !== undefined && LEASEHOLD_KEY_ID === '') {
   console.error('LEASEHOLD_KEY_ID is not set: it names what this room stores');
   process.exit(2);
 }
-const store = ROOM_STORE === undefined ? null : openRoomStore(ROOM_STORE);
+const store = ROOM_STORE === undefined ? null : openRoomStore(ROOM_STORE, 0);
 
 // The store refuses smaller tokens only once it has been shown a larger one. So show it ours before
 // anything else: from here on, an earlier run of this room writes nothing.

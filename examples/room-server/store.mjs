@@ -19,19 +19,33 @@ import { join } from 'node:path';
  * Old versions are kept: a file that was deleted could be created a second time by a writer that
  * slept for long, and its write would be lost although it was accepted.
  *
- * @typedef {{ value: number, fencingToken: string, version: number }} StoredRecord
- * @typedef {{ outcome: 'written', record: StoredRecord }
+ */
+
+/**
+ * @template T
+ * @typedef {{ value: T, fencingToken: string, version: number }} StoredRecord
+ */
+/**
+ * @template T
+ * @typedef {{ outcome: 'written', record: StoredRecord<T> }
  *         | { outcome: 'refused', newestToken: string }} WriteOutcome
  */
 
 /**
- * @param {string} directory created when it is missing
- * @returns {{
- *   read(keyId: string): Promise<StoredRecord | null>,
- *   update(keyId: string, fencingToken: string, change: (value: number) => number): Promise<WriteOutcome>,
- * }}
+ * @template T
+ * @typedef {{
+ *   read(keyId: string): Promise<StoredRecord<T> | null>,
+ *   update(keyId: string, fencingToken: string, change: (value: T) => T): Promise<WriteOutcome<T>>,
+ * }} RoomStore
  */
-export function openRoomStore(directory) {
+
+/**
+ * @template T what is stored for each key, as JSON
+ * @param {string} directory created when it is missing
+ * @param {T} initial the value of a key that was never written
+ * @returns {RoomStore<T>}
+ */
+export function openRoomStore(directory, initial) {
   /**
    * The folder of a key. An id is opaque and so never used as a path: it is hashed.
    * @param {string} keyId
@@ -44,7 +58,7 @@ export function openRoomStore(directory) {
 
   /**
    * @param {string} folder
-   * @returns {Promise<StoredRecord | null>}
+   * @returns {Promise<StoredRecord<T> | null>}
    */
   async function newestIn(folder) {
     const versions = (await readdir(folder)).filter((name) => /^\d+\.json$/u.test(name)).sort();
@@ -65,7 +79,7 @@ export function openRoomStore(directory) {
           return { outcome: 'refused', newestToken: newest.fencingToken };
         }
         const record = {
-          value: change(newest?.value ?? 0),
+          value: change(newest?.value ?? initial),
           fencingToken,
           version: (newest?.version ?? 0) + 1,
         };
@@ -78,7 +92,7 @@ export function openRoomStore(directory) {
 /**
  * Creates a version that does not exist yet.
  * @param {string} folder
- * @param {StoredRecord} record
+ * @param {StoredRecord<unknown>} record
  * @returns {Promise<boolean>} false when somebody else has created it
  */
 async function createVersion(folder, record) {
