@@ -5,13 +5,13 @@ import path from 'node:path';
 import { waitUntil } from '@leasehold/testing';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { openRoomStore, type RoomStore } from '../room-server/store.mjs';
+import { openRoomStore, type RoomStore } from '../store.mjs';
 import { openDocument } from './document.mjs';
 import { createRoom, NOT_AN_EDIT, NOT_STORED, REPLACED } from './room.mjs';
 
 let folder: string;
 beforeEach(async () => {
-  folder = await mkdtemp(path.join(os.tmpdir(), 'lh-collaborative-room-'));
+  folder = await mkdtemp(path.join(os.tmpdir(), 'lh-document-'));
   return () => rm(folder, { recursive: true, maxRetries: 10 });
 });
 

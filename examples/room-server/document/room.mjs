@@ -24,7 +24,7 @@ export const NOT_STORED = 1_011;
  * @param {{
  *   keyId: string,
  *   fencingToken: string,
- *   store: import('../room-server/store.mjs').RoomStore<readonly string[]>,
+ *   store: import('../store.mjs').RoomStore<readonly string[]>,
  * }} of
  * @returns {import('node:http').Server}
  */
