@@ -130,7 +130,8 @@ describe('a network that fails', () => {
     const cutOff = await Promise.all(
       Array.from({ length: 50 }, async (_, nth) => {
         const client = aClient({ url: urlOf(proxy), clock });
-        const ttlMs = 2_000 + 20 * nth;
+        // On a busy machine, fifty connections take seconds.
+        const ttlMs = 8_000 + 20 * nth;
         const lease = await client.defineLease(['cut', 'off'], { ttlMs }).acquire(randomUUID());
         return { lease, ended: deadlineOf(lease, clock.nowMs.bind(clock)) };
       }),
