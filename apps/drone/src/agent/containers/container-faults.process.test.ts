@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import type { TestPodman } from '@leasehold/testing';
 import {
@@ -90,7 +90,9 @@ async function killed(process: Started): Promise<void> {
 }
 
 describe.concurrent('with a container', () => {
-  test('F4b an agent that is killed and started again adopts it: the same container, the same token', async () => {
+  test('F4b an agent that is killed and started again adopts it: the same container, the same token', async ({
+    expect,
+  }) => {
     await using stage = await startContainerStage({ engine, ladder: PATIENT_LADDER });
     const { agent, before, containerId } = await sceneOn(stage);
 
@@ -115,7 +117,9 @@ describe.concurrent('with a container', () => {
     expect(await answer.json()).toMatchObject({ backendId: before.backendId });
   });
 
-  test('F4b when the agent is killed, the warden kills it at its hard deadline, and no second one starts before', async () => {
+  test('F4b when the agent is killed, the warden kills it at its hard deadline, and no second one starts before', async ({
+    expect,
+  }) => {
     await using stage = await startContainerStage({ engine });
     const { agent, before, containerId } = await sceneOn(stage);
     const endOther = await startOther(stage);
@@ -136,7 +140,9 @@ describe.concurrent('with a container', () => {
     await endOther();
   });
 
-  test('F4c when the warden is killed, it ends at once, is removed, and its key is granted again when it has expired', async () => {
+  test('F4c when the warden is killed, it ends at once, is removed, and its key is granted again when it has expired', async ({
+    expect,
+  }) => {
     await using stage = await startContainerStage({ engine });
     const { before, containerId } = await sceneOn(stage);
 
@@ -146,6 +152,7 @@ describe.concurrent('with a container', () => {
       limitMs: SUCCESSION_MS_MAX,
     });
 
+    expect(after.backendId).not.toBe(before.backendId);
     await untilWriting(stage, after.backendId);
     expectInTurn(stage.written(before.backendId), stage.written(after.backendId));
     await until(
@@ -154,7 +161,9 @@ describe.concurrent('with a container', () => {
     );
   });
 
-  test('when agent, warden and guard are killed together, the next agent removes it before it starts another one', async () => {
+  test('when agent, warden and guard are killed together, the next agent removes it before it starts another one', async ({
+    expect,
+  }) => {
     await using stage = await startContainerStage({ engine });
     const { agent, before, containerId } = await sceneOn(stage);
 
@@ -176,7 +185,9 @@ describe.concurrent('with a container', () => {
 });
 
 describe.concurrent('with a container on an engine that fails', () => {
-  test('that hangs: when the agent is killed too, the warden kills the container at its hard deadline', async () => {
+  test('that hangs: when the agent is killed too, the warden kills the container at its hard deadline', async ({
+    expect,
+  }) => {
     await using ofItsOwn = await startTestEngine();
     await using stage = await startContainerStage({ engine: ofItsOwn });
     const { agent, before, containerId } = await sceneOn(stage);
@@ -191,7 +202,9 @@ describe.concurrent('with a container on an engine that fails', () => {
     ofItsOwn.signal('SIGCONT');
   });
 
-  test('that crashes: the container and its key live on; meanwhile nothing is started, with the reason; its log goes on', async () => {
+  test('that crashes: the container and its key live on; meanwhile nothing is started, with the reason; its log goes on', async ({
+    expect,
+  }) => {
     await using ofItsOwn = await startTestEngine();
     await using stage = await startContainerStage({ engine: ofItsOwn, ladder: PATIENT_LADDER });
     const { before, containerId } = await sceneOn(stage);
