@@ -73,6 +73,7 @@ export async function startPodman(options: PodmanOptions): Promise<TestPodman> {
   const start = async () => {
     const words = `${PREPARE} exec podman system service --time=0 "unix://$1"`;
     const child = spawn('unshare', [...inside(words), socket], {
+      cwd: folder, // the monitors of containers write into it
       env: environmentOf(folder),
       stdio: 'ignore',
     });
@@ -129,7 +130,7 @@ function environmentOf(folder: string): NodeJS.ProcessEnv {
 
 async function podmanIn(folder: string, args: readonly string[]): Promise<string> {
   const words = [...inside(`${PREPARE} exec podman "$@"`), ...args];
-  const { stdout } = await run('unshare', words, { env: environmentOf(folder) });
+  const { stdout } = await run('unshare', words, { cwd: folder, env: environmentOf(folder) });
   return stdout.trim();
 }
 
