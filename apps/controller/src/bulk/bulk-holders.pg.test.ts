@@ -32,7 +32,7 @@ describe('the holders of what is selected', () => {
   });
 
   test.each(['graceful', 'force'] as const)(
-    'of keys that were revoked (%s) have stopped when their drone says so, and not before',
+    'of keys that were revoked (%s) have stopped when their drone reports it, and not before',
     async (mode) => {
       const on = await startTestController();
       const { secret } = await on.token('client');

@@ -35,7 +35,7 @@ export interface BulkProgress {
   readonly failed: BulkFailure[];
   /**
    * Of what was revoked: how many holders have not stopped yet, as far as is known. A backend has when its
-   * drone says so, any other holder when it released its lease; each has at its deadline.
+   * drone reports it, any other holder when it released its lease; each has at its deadline.
    */
   readonly stopping: number;
   /** When the last of them has stopped at the latest; null when none is stopping. */

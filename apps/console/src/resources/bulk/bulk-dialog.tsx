@@ -49,21 +49,15 @@ export function BulkDialog({
   const shown = frozen.action ?? 'revoke';
   const isForced = shown === 'revoke' && mode === 'force';
   const { held, stopsWithinMs, isCounted } = useHeld(action === null ? null : frozen.items);
-  const [only] = held;
+  const title = bulkTitle(shown, face, held.length);
   return (
     <ActDialog
       isOpen={action !== null}
       onClose={onClose}
-      title={bulkTitle(shown, face, held.length)}
+      title={title}
       reason="required"
-      typed={
-        held.length > 1
-          ? { what: 'how many they are', text: String(held.length) }
-          : isForced && only !== undefined
-            ? { what: 'the name', text: resourceText(only) }
-            : undefined
-      }
-      actLabel={bulkTitle(shown, face, held.length)}
+      typed={typedFor(held, isForced)}
+      actLabel={title}
       isDangerous={isForced}
       isReady={isCounted && held.length > 0}
       act={{
@@ -109,13 +103,22 @@ export function BulkDialog({
             <li key={step}>{step}</li>
           ))}
         </ul>
-        {shown === 'revoke' && held.length > 0 ? (
+        {shown === 'revoke' ? (
           <p className={classes['worst']}>{worstCaseText(face, held.length, stopsWithinMs)}</p>
         ) : null}
         <FrozenList items={frozen.items} held={held} />
       </Stack>
     </ActDialog>
   );
+}
+
+/** More than one are confirmed by their number, a single one by its name if it is ended by force. */
+function typedFor(held: readonly GrantView[], isForced: boolean) {
+  const [only] = held;
+  if (held.length > 1) return { what: 'how many they are', text: String(held.length) };
+  return isForced && only !== undefined
+    ? { what: 'the name', text: resourceText(only) }
+    : undefined;
 }
 
 /**

@@ -44,6 +44,7 @@ export function selectionText(
 /** By when everything that is revoked has stopped. */
 export function worstCaseText(face: GrantFace, held: number, stopsWithinMs: number): string {
   const what = face === 'key' ? 'backend' : 'holder';
+  if (held === 0) return 'Nothing is revoked.';
   const subject = held === 1 ? `Its ${what} stops` : `All ${what}s stop`;
   return `${subject} within ${duration(stopsWithinMs)} at worst, by the clock of each machine.`;
 }
