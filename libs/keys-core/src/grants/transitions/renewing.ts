@@ -1,4 +1,4 @@
-import type { RefusalReason, RenewOutcome } from '../../kernel/lease/outcomes.ts';
+import type { RefusalReason, RefusedRenewal, RenewOutcome } from '../../kernel/lease/outcomes.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
@@ -118,18 +118,25 @@ async function renewSkipped(store: KernelStore, face: Face, skipped: readonly Re
   return answers;
 }
 
-/** Counts by outcome: a call of a thousand renewals makes only a few observations. */
+/** Counts by outcome: a call of a thousand renewals makes only a few observations. Says which were refused. */
 export function observeRenewals(
   store: KernelStore,
   face: Face,
+  requests: readonly RenewRequest[],
   outcomes: readonly RenewAnswer[],
 ): void {
   const counts = new Map<string, number>();
-  for (const outcome of outcomes) {
+  const refused: RefusedRenewal[] = [];
+  for (const [place, outcome] of outcomes.entries()) {
+    const request = requests[place];
+    if (request !== undefined && outcome?.outcome === 'refused' && outcome.reason !== 'not_found') {
+      refused.push({ ...request, reason: outcome.reason, atMs: store.clock.nowMs() });
+    }
     const said = outcome?.outcome === 'refused' ? outcome.reason : (outcome?.outcome ?? 'locked');
     counts.set(said, (counts.get(said) ?? 0) + 1);
   }
   for (const [said, count] of counts) store.observer.renewal(face, said, count);
+  if (refused.length > 0) store.observer.renewalsRefused(face, refused);
 }
 
 function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {
