@@ -80,7 +80,9 @@ async function download(
   wanted: Readonly<Record<string, unknown>>,
 ): Promise<AsyncIterable<string>> {
   const { urls, token } = cli.access();
-  const params = Object.entries(wanted).map(([field, value]) => [field, String(value)]);
+  const params = Object.fromEntries(
+    Object.entries(wanted).map(([field, value]) => [field, String(value)]),
+  );
   const path = `/export/audit?${new URLSearchParams(params).toString()}`;
   const headers = { authorization: `Bearer ${token}` };
   const response = await createControllerFetch(urls)(path, { headers });
