@@ -11,7 +11,7 @@ test.describe('what is recorded', () => {
     });
     const { leases } = stack.api('client');
     await leases.release.mutate({ leaseId, fencingToken });
-    await leases.renew.mutate({ renewals: [{ leaseId, fencingToken }] });
+    await leases.heartbeat.mutate({ localTimeMs: 1_000, renewals: [{ leaseId, fencingToken }] });
     const page = await pageAs('operator');
     await page.goto('/events?kinds=renewal_refused&range=1h');
 

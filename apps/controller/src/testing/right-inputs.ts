@@ -140,7 +140,7 @@ export function rightInputs(session: object, backendId: string): Record<string, 
     },
     'events.list': {
       ...{ face: 'lease', namespace: 'odd', name: 'k', kinds: ['granted'], leaseId: LEASE_ID },
-      ...{ afterId: '1', ...BETWEEN, direction: 'asc', datacenter: 'local', ...PAGE },
+      ...{ afterId: '1', ...BETWEEN, windowMinutes: 60, direction: 'asc', datacenter: 'local', ...PAGE },
     },
     'audit.list': {
       ...{ actor: 'a', action: 'a', resource: 'a', text: 'a', signIns: false, windowMinutes: 60 },

@@ -4,10 +4,9 @@ import { Tip } from '~/ui/tip.tsx';
 import { IconListDetails } from '@tabler/icons-react';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Under, LongName, LookBadge, CopyableId } from '~/ui/text/text.tsx';
+import { Under, LongName, LookBadge } from '~/ui/text/text.tsx';
 import { fullName } from '~/lib/format.ts';
 import { routeOf } from '~/lib/routes.ts';
-import { PersonLink } from '~/resources/person-link.tsx';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
 import classes from '../audit.module.css';
 import { EventSentence, EventTime } from './event-parts.tsx';
@@ -36,10 +35,6 @@ export function eventColumns(onShow: (event: EventView) => void): Column<EventVi
       </>
     )),
     column('What happened', { from: 'md', isFilling: true }, (event) => <Sentence event={event} />),
-    column('By', { from: 'xl' }, (event) => <PersonLink name={event.actor} />),
-    column('Lease', { from: 'xl' }, (event) => (
-      <CopyableId id={event.leaseId} label="lease id" isShort />
-    )),
     column('Details', { isHeadHidden: true }, (event) => (
       <Tip label="All of this event">
         <ActionIcon

@@ -8,14 +8,18 @@ const EVENT: Parameters<typeof eventSentence>[0] = {
 
 describe('an event in words', () => {
   test.each([
-    [{}, 'drone-fra-2 was granted the key with token 42'],
+    [{}, 'drone-fra-2 was granted the key with token 42, asked for by web-shop'],
     [
-      { face: 'environment', detail: { holder: 'ci', action: 'deploy', comment: 'v2' } },
+      {
+        face: 'environment',
+        actor: 'ci',
+        detail: { holder: 'ci', action: 'deploy', comment: 'v2' },
+      },
       'ci was granted the environment with token 42, for deploy: v2',
     ],
     [
       { kind: 'taken_over' },
-      'drone-fra-2 took over the key with token 42; the grant before it had run out',
+      'drone-fra-2 took over the key with token 42; the grant before it had run out, asked for by web-shop',
     ],
     [{ kind: 'released', actor: 'drone:drone-fra-2' }, 'drone-fra-2 released the key'],
     [{ kind: 'failed', reason: 'exit 1' }, 'web-shop released the key after a failure: exit 1'],

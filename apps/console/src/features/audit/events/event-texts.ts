@@ -25,11 +25,16 @@ export function eventSentence(event: Told): TextPart[] {
   const why = event.reason === null || event.reason === '' ? '' : `: ${event.reason}`;
   switch (event.kind) {
     case 'granted':
-      return [holderOf(event, detail), { text: ` was granted ${thing} ${token}${useOf(detail)}` }];
+      return [
+        holderOf(event, detail),
+        { text: ` was granted ${thing} ${token}${useOf(detail)}` },
+        ...askedBy(event, detail),
+      ];
     case 'taken_over':
       return [
         holderOf(event, detail),
         { text: ` took over ${thing} ${token}; the grant before it had run out${useOf(detail)}` },
+        ...askedBy(event, detail),
       ];
     case 'released':
       return [who, { text: movedTo(detail) ?? ` released ${thing}${why}` }];
@@ -115,6 +120,12 @@ function detailOf(detail: unknown): Detail {
 
 function holderOf(event: Told, { holder }: Detail): TextPart {
   return holderPart(event, typeof holder === 'string' && holder !== '' ? holder : event.actor);
+}
+
+/** Who asked, where it is not the holder itself. */
+function askedBy({ actor, datacenter }: Told, { holder }: Detail): TextPart[] {
+  if (typeof holder !== 'string' || holder === '' || holder === actor) return [];
+  return [{ text: ', asked for by ' }, nameOf(actor, datacenter)];
 }
 
 /** A key is held by a drone; leases and environments by whoever says so. */
