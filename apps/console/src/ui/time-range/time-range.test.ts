@@ -18,7 +18,7 @@ describe('a time range of an address', () => {
     expect(timeRangeInput({ ...ANY_TIME, range })).toEqual({ windowMinutes });
   });
 
-  test.each(['', '0m', '1w', '-1h', '9999d', 'h'])('%j is none', (range) => {
+  test.each(['', '0m', '1w', '-1h', '9999d', 'h'])('%j gives no range', (range) => {
     expect(timeRangeOf({ ...ANY_TIME, range })).toEqual(ANY_TIME);
   });
 

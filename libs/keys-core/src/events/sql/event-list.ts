@@ -121,6 +121,18 @@ function listOf(input: EventListInput, afterId: bigint, limits: readonly string[
   const isByTime =
     isOfRefusals || from !== undefined || to !== undefined || windowMinutes !== undefined;
   const isDescending = direction !== 'asc';
+  const wanted = [eventCondition({ face, namespace, name, kinds, limits })];
+  return {
+    order: `${isByTime ? 'at' : 'id'} ${isDescending ? 'desc' : 'asc'}`,
+    isByTime,
+    isDescending,
+    range: rangeOf(input, afterId),
+    wanted: joinFragments(wanted, ' and '),
+    source: isOfRefusals ? REFUSED_RENEWALS : ALL_EVENTS,
+  };
+}
+
+function rangeOf({ from, to, windowMinutes, leaseId }: EventListInput, afterId: bigint): Fragment {
   const range = [fragment`v.id > ${String(afterId)}::bigint`];
   if (from !== undefined) range.push(fragment`v.at >= ${from}::timestamptz`);
   if (to !== undefined) range.push(fragment`v.at < ${to}::timestamptz`);
@@ -130,17 +142,9 @@ function listOf(input: EventListInput, afterId: bigint, limits: readonly string[
       fragment`v.at >= (select clock_timestamp() - ${windowMinutes}::int * interval '1 minute')`,
     );
   }
-  const wanted = [eventCondition({ face, namespace, name, kinds, limits })];
   // An index finds the events of one grant: no others are looked through.
   if (leaseId !== undefined) range.push(fragment`v.lease_id = ${leaseId}::uuid`);
-  return {
-    order: `${isByTime ? 'at' : 'id'} ${isDescending ? 'desc' : 'asc'}`,
-    isByTime,
-    isDescending,
-    range: joinFragments(range, ' and '),
-    wanted: joinFragments(wanted, ' and '),
-    source: isOfRefusals ? REFUSED_RENEWALS : ALL_EVENTS,
-  };
+  return joinFragments(range, ' and ');
 }
 
 function placeOf(cursor: string | undefined, order: string): Place | null {

@@ -126,17 +126,26 @@ export function observeRenewals(
   outcomes: readonly RenewAnswer[],
 ): void {
   const counts = new Map<string, number>();
-  const refused: RefusedRenewal[] = [];
-  for (const [place, outcome] of outcomes.entries()) {
-    const request = requests[place];
-    if (request !== undefined && outcome?.outcome === 'refused' && outcome.reason !== 'not_found') {
-      refused.push({ ...request, reason: outcome.reason, atMs: store.clock.nowMs() });
-    }
+  for (const outcome of outcomes) {
     const said = outcome?.outcome === 'refused' ? outcome.reason : (outcome?.outcome ?? 'locked');
     counts.set(said, (counts.get(said) ?? 0) + 1);
   }
   for (const [said, count] of counts) store.observer.renewal(face, said, count);
+  const refused = refusedOf(requests, outcomes, store.clock.nowMs());
   if (refused.length > 0) store.observer.renewalsRefused(face, refused);
+}
+
+function refusedOf(
+  requests: readonly RenewRequest[],
+  outcomes: readonly RenewAnswer[],
+  atMs: number,
+): RefusedRenewal[] {
+  return requests.flatMap((request, place) => {
+    const outcome = outcomes[place];
+    return outcome?.outcome === 'refused' && outcome.reason !== 'not_found'
+      ? [{ ...request, reason: outcome.reason, atMs }]
+      : [];
+  });
 }
 
 function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {

@@ -15,6 +15,39 @@ export interface RefusedRow extends GrantRef {
   readonly lastAgeMs: number;
 }
 
+/** What is known of the grant of `r`: its row `l`, its facts `o`, its end `e` and the next grant `n`. */
+const WHAT_IS_KNOWN = fragment`
+      left join lateral (
+        select l.lease_id, l.namespace, l.name, l.fencing_token, l.holder, l.expires_at
+        from lease l where l.lease_id = r.lease_id limit 1
+      ) l on true
+      left join lateral (
+        select v.namespace, v.name, v.fencing_token, v.actor, v.detail ->> 'holder' as holder
+        from lease_event v
+        where v.lease_id = r.lease_id and v.kind in ('granted', 'taken_over')
+        limit 1
+      ) g on true
+      cross join lateral (
+        select coalesce(g.namespace, l.namespace) as namespace, coalesce(g.name, l.name) as name,
+          coalesce(g.fencing_token, l.fencing_token) as fencing_token,
+          coalesce(g.holder, l.holder) as holder,
+          coalesce(g.actor, l.holder, r.principal) as actor
+      ) o
+      left join lateral (
+        select v.at from lease_event v
+        where v.lease_id = r.lease_id
+          and (v.kind in ('released', 'failed', 'expired', 'removed')
+            or (v.kind = 'revoked' and v.detail ->> 'mode' = 'force'))
+        order by v.id
+        limit 1
+      ) e on true
+      left join lateral (
+        select n.holder, n.fencing_token from lease n
+        where n.face = r.face collate "C" and n.namespace = o.namespace and n.name = o.name
+          and n.lease_id <> r.lease_id
+        limit 1
+      ) n on true`;
+
 /**
  * Writes an event for each row and adds its number to the bucket of its instant, so that the statistics
  * count what the list of events shows.
@@ -59,36 +92,7 @@ export async function recordRefusedRenewals(
           'nextHolder', n.holder, 'nextToken', n.fencing_token::text
         ))
       from refused r
-      left join lateral (
-        select l.lease_id, l.namespace, l.name, l.fencing_token, l.holder, l.expires_at
-        from lease l where l.lease_id = r.lease_id limit 1
-      ) l on true
-      left join lateral (
-        select v.namespace, v.name, v.fencing_token, v.actor, v.detail ->> 'holder' as holder
-        from lease_event v
-        where v.lease_id = r.lease_id and v.kind in ('granted', 'taken_over')
-        limit 1
-      ) g on true
-      cross join lateral (
-        select coalesce(g.namespace, l.namespace) as namespace, coalesce(g.name, l.name) as name,
-          coalesce(g.fencing_token, l.fencing_token) as fencing_token,
-          coalesce(g.holder, l.holder) as holder,
-          coalesce(g.actor, l.holder, r.principal) as actor
-      ) o
-      left join lateral (
-        select v.at from lease_event v
-        where v.lease_id = r.lease_id
-          and (v.kind in ('released', 'failed', 'expired', 'removed')
-            or (v.kind = 'revoked' and v.detail ->> 'mode' = 'force'))
-        order by v.id
-        limit 1
-      ) e on true
-      left join lateral (
-        select n.holder, n.fencing_token from lease n
-        where n.face = r.face collate "C" and n.namespace = o.namespace and n.name = o.name
-          and n.lease_id <> r.lease_id
-        limit 1
-      ) n on true
+      ${WHAT_IS_KNOWN}
       where o.name is not null
       order by r.at, r.lease_id
       returning id, at, face, (detail ->> 'count')::bigint as count

@@ -21,41 +21,42 @@ export function eventSentence(event: Told): TextPart[] {
   const detail = detailOf(event.detail);
   const thing = `the ${event.face}`;
   const token = `with token ${event.fencingToken}`;
-  const who = nameOf(event.actor, event.datacenter);
   const why = event.reason === null || event.reason === '' ? '' : `: ${event.reason}`;
   switch (event.kind) {
     case 'granted':
       return [
         holderOf(event, detail),
-        { text: ` was granted ${thing} ${token}${useOf(detail)}` },
+        { text: ` was granted ${thing} ${token}${purposeOf(detail)}` },
         ...askedBy(event, detail),
       ];
     case 'taken_over':
       return [
         holderOf(event, detail),
-        { text: ` took over ${thing} ${token}; the grant before it had run out${useOf(detail)}` },
+        {
+          text: ` took over ${thing} ${token}; the grant before it had run out${purposeOf(detail)}`,
+        },
         ...askedBy(event, detail),
       ];
-    case 'released':
-      return [who, { text: movedTo(detail) ?? ` released ${thing}${why}` }];
-    case 'failed':
-      return [who, { text: ` released ${thing} after a failure${why}` }];
     case 'expired':
       return [{ text: `The grant ran out without a renewal${why}` }];
-    case 'removed':
-      return [who, { text: ` removed ${thing}${why}` }];
-    case 'renewal_blocked':
-      return [who, { text: ` blocked the renewal of the grant${why}` }];
-    case 'renewal_allowed':
-      return [who, { text: ` allowed the renewal of the grant again${why}` }];
-    case 'revoked':
-      return [who, { text: ` revoked ${thing}${modeOf(detail)}${why}` }];
     case 'renewal_refused':
       return refusalParts(event, detail);
     default:
-      // A kind of a later version.
-      return [who, { text: why }];
+      return [nameOf(event.actor, event.datacenter), { text: `${actOf(event, detail)}${why}` }];
   }
+}
+
+/** What an actor did; nothing for a kind of a later version. */
+function actOf({ kind, face }: Told, detail: Detail): string {
+  const acts: Partial<Record<EventView['kind'], string>> = {
+    released: movedTo(detail) ?? ` released the ${face}`,
+    failed: ` released the ${face} after a failure`,
+    removed: ` removed the ${face}`,
+    renewal_blocked: ' blocked the renewal of the grant',
+    renewal_allowed: ' allowed the renewal of the grant again',
+    revoked: ` revoked the ${face}${modeOf(detail)}`,
+  };
+  return acts[kind] ?? '';
 }
 
 /** The sentence without its links. */
@@ -128,7 +129,7 @@ function askedBy({ actor, datacenter }: Told, { holder }: Detail): TextPart[] {
   return [{ text: ', asked for by ' }, nameOf(actor, datacenter)];
 }
 
-/** A key is held by a drone; leases and environments by whoever says so. */
+/** A key is held by a drone; leases and environments by services. */
 function holderPart({ face, datacenter }: Told, holder: string): TextPart {
   return face === 'key'
     ? { text: holder, href: routes.drone(holder, datacenter) }
@@ -146,7 +147,7 @@ function nameOf(actor: string, datacenter: string | undefined): TextPart {
   return { text: actor, isActor: true };
 }
 
-function useOf({ action, comment }: Detail): string {
+function purposeOf({ action, comment }: Detail): string {
   if (typeof action !== 'string' || action === '') return '';
   const said = typeof comment === 'string' && comment !== '' ? `: ${comment}` : '';
   return `, for ${action}${said}`;
