@@ -13,7 +13,7 @@ const ITEM = {
 const LIST = {
   ...{ namespace: 'odd', includeChildren: true, name: 'k', prefix: 'k', phase: 'held' },
   ...{ endedWithinMs: 1_000, holder: 'a', leaseId: LEASE_ID, datacenter: 'local', sort: 'name' },
-  ...{ direction: 'asc', ...PAGE },
+  ...{ direction: 'asc', is: 'waited', withoutOwn: true, ...PAGE },
 };
 const ISOLATION = {
   ...{
