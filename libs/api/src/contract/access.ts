@@ -28,6 +28,8 @@ export const auditListInputSchema = z
     actor: filterSchema.optional(),
     action: filterSchema.optional(),
     resource: filterSchema.optional(),
+    /** Leaves out sign-ins, and what a bulk action did one by one. */
+    notable: z.boolean().optional(),
     /** Inclusive. */
     from: instantSchema.optional(),
     /** Exclusive. */

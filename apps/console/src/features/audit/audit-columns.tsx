@@ -3,7 +3,7 @@ import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Under, LongName, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import classes from './audit.module.css';
-import { auditTarget, modeOf, type AuditEntry } from './audit-target.ts';
+import { auditTarget, modeOf, type AuditEntry } from '~/resources/audit/audit-target.ts';
 
 /** `show` opens everything that an entry says. */
 export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEntry>[] {

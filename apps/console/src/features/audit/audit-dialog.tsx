@@ -10,7 +10,7 @@ import { absolute } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { routes } from '~/lib/routes.ts';
 import { Target } from './audit-columns.tsx';
-import type { AuditEntry } from './audit-target.ts';
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 
 /** All of one entry, and a link to what else the same person did. */
 export function AuditDialog({

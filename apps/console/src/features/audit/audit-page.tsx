@@ -15,7 +15,7 @@ import { parseSearch } from '~/lib/search/search.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { auditColumns } from './audit-columns.tsx';
 import { AUDIT_FIELDS, auditListInput, instantOf, type Span, spanText } from './audit-search.ts';
-import type { AuditEntry } from './audit-target.ts';
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 import { Button } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
 import dynamic from 'next/dynamic';

@@ -26,6 +26,8 @@ export interface AuditView {
   readonly id: string;
   readonly at: string;
   readonly actor: string;
+  /** The name of the person who acted; null for a token, or Leasehold itself. */
+  readonly actorName: string | null;
   readonly role: string;
   readonly action: string;
   readonly resource: string;
@@ -39,6 +41,8 @@ export interface AuditListInput {
   readonly action?: string | undefined;
   /** As in an entry, such as `drone:d1`; its id alone; or the name of the resource of a grant. */
   readonly resource?: string | undefined;
+  /** Leaves out sign-ins, and what a bulk action did one by one. */
+  readonly notable?: boolean | undefined;
   /** ISO-8601, inclusive. */
   readonly from?: string | undefined;
   /** ISO-8601, exclusive. */
@@ -67,7 +71,8 @@ export async function listAudit(
   input: AuditListInput,
 ): Promise<{ items: AuditView[]; nextCursor: string | null }> {
   const rows = await sql.$queryRaw<Dated<AuditView, 'at'>[]>`
-    select a.id::text as id, a.at, a.actor, a.role, a.action, a.resource, a.reason, a.source, a.detail
+    select a.id::text as id, a.at, a.actor,
+      (select p.name from person p where p.email = a.actor) as "actorName", a.role, a.action, a.resource, a.reason, a.source, a.detail
     from audit a
     where ${conditionOf(input)}
     order by a.id desc
@@ -88,6 +93,9 @@ function conditionOf(input: AuditListInput): Fragment {
       a.resource = ${resource} or split_part(a.resource, ':', 2) = ${resource}
       or a.detail ->> 'name' = ${resource}
     )`);
+  }
+  if (input.notable === true) {
+    conditions.push(fragment`a.action <> 'people.signIn' and a.detail -> 'bulkId' is null`);
   }
   if (from !== undefined) conditions.push(fragment`a.at >= ${from}::timestamptz`);
   if (to !== undefined) conditions.push(fragment`a.at < ${to}::timestamptz`);
