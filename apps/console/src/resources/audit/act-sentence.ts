@@ -88,7 +88,7 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
   'leases.allowRenewal': allowed,
   'environments.revoke': revoked,
   'bulk.start': ({ who, mode, field }) => {
-    const verb = BULK_VERBS[String(field('action'))] ?? 'change';
+    const verb = BULK_VERBS[textOf(field('action')) ?? ''] ?? 'change';
     const total = Number(field('total'));
     const how = mode === 'force' ? ' by force' : '';
     return [who, ` began to ${verb} ${counted(total, 'grant')}${how}`];
@@ -101,10 +101,9 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     ...[who, ' terminated the backend ', target],
     ...(mode === 'hard' ? [' at once'] : []),
   ],
-  'reservations.move': ({ who, target, field }) => {
-    const to = field('toDatacenter');
-    return [who, ' moved the key ', target, typeof to === 'string' ? ` to ${to}` : ''];
-  },
+  'reservations.move': ({ who, target, field }) => [
+    ...[who, ' moved the key ', target, ` to ${textOf(field('toDatacenter')) ?? 'another datacenter'}`],
+  ],
   'reservations.cancelMove': ({ who, target }) => [who, ' cancelled the move of the key ', target],
   'holdOff.end': ({ who }) => [who, ' ended the hold-off'],
   'datacenters.giveUp': ({ who, target }) => [who, ' gave up the datacenter ', target],
@@ -133,7 +132,7 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     field('method') === 'oidc' ? ' signed in with single sign-on' : ' signed in',
   ],
   'people.linkAccount': ({ who, field }) => [
-    ...[who, ` linked an account of ${String(field('provider') ?? 'an identity provider')}`],
+    ...[who, ` linked an account of ${textOf(field('provider')) ?? 'an identity provider'}`],
   ],
   // A person that does it to another one is recorded with that one's address.
   'people.signOutEverywhere': ({ who, target, field }) =>
@@ -155,5 +154,9 @@ function isFields(detail: unknown): detail is Readonly<Record<string, unknown>> 
 
 function roleText(role: unknown): string {
   const known = Object.entries(ROLE_LABELS).find(([name]) => name === role);
-  return known?.[1].toLowerCase() ?? String(role);
+  return known?.[1].toLowerCase() ?? textOf(role) ?? 'something else';
+}
+
+function textOf(field: unknown): string | undefined {
+  return typeof field === 'string' ? field : undefined;
 }
