@@ -117,7 +117,7 @@ test('what people did is marked above the lines, with a link to the entry of the
   await expect(page.getByRole('tooltip')).toContainText(reason);
   await mark.click();
   await expect(page).toHaveURL(/\/audit\?/);
-  await expect(page.locator('main tbody tr')).toHaveCount(1);
+  await expect(page.locator('main tbody').getByRole('link')).toHaveCount(1);
   await expect(page.locator('main tbody')).toContainText('drones.undrain');
 
   const viewer = await pageAs('viewer');
