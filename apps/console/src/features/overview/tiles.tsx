@@ -148,7 +148,7 @@ function Figure({
       aria-label={what === undefined ? name : `${name}, ${what}`}
     >
       <strong>{count(value)}</strong>
-      {isUnitHidden ? null : <span>{unit}</span>}
+      {isUnitHidden ? null : <span> {unit}</span>}
     </Link>
   );
 }
