@@ -1,5 +1,5 @@
 import { keepNewest } from '../kernel/keep-newest.ts';
-import { concernsOf, RENEWALS_JUDGED_MS, type Present } from './health.ts';
+import { concernsOf, RENEWALS_JUDGED_MS, type Present } from './health/health.ts';
 import type { FaceCounts, StatsOverview, StatsService } from './stats-types.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 import type { EventStream } from '../events/index.ts';
@@ -147,8 +147,8 @@ function byFace<Value>(of: (face: Face) => Value): Record<Face, Value> {
 }
 
 function countsOfFace(counts: ResourceCounts): FaceCounts {
-  const { oldestOverdueMs: _lag, expiringSince: _since, ...rest } = counts;
-  return rest;
+  const { held, expiring, overdue, contended, waiters } = counts;
+  return { held, expiring, overdue, contended, waiters };
 }
 
 async function pastOf({ store }: StatsDeps, windowMinutes: number): Promise<Past> {

@@ -102,7 +102,12 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     ...(mode === 'hard' ? [' at once'] : []),
   ],
   'reservations.move': ({ who, target, field }) => [
-    ...[who, ' moved the key ', target, ` to ${textOf(field('toDatacenter')) ?? 'another datacenter'}`],
+    ...[
+      who,
+      ' moved the key ',
+      target,
+      ` to ${textOf(field('toDatacenter')) ?? 'another datacenter'}`,
+    ],
   ],
   'reservations.cancelMove': ({ who, target }) => [who, ' cancelled the move of the key ', target],
   'holdOff.end': ({ who }) => [who, ' ended the hold-off'],

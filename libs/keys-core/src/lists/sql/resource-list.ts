@@ -113,7 +113,7 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
   if (!isOneNamespace && namespaces !== null && namespaces.length > 1) return 'scan';
   const { leaseId, droneId, is } = filter;
   // Few rows are left, wherever they are.
-  if (leaseId !== undefined || droneId !== undefined || is !== undefined) return 'scan';
+  if ([leaseId, droneId, is].some((asked) => asked !== undefined)) return 'scan';
   const isNamed = name !== undefined || prefix !== undefined;
   const { phase, endedWithinMs, holder, tag } = filter;
   const isOfRows = [phase, endedWithinMs, holder, tag].some((asked) => asked !== undefined);

@@ -4,7 +4,7 @@ import {
   RENEWALS_LATELY_MS,
   REFUSED_SHARE_MIN,
   type RecentRenewals,
-} from '../health.ts';
+} from '../health/health.ts';
 import { type Fragment, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 import { STATS_BUCKET_MS, bucketOf } from './stats-buckets.ts';
 

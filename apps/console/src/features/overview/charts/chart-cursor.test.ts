@@ -11,7 +11,7 @@ test('arrow keys move the cursor by a step, from the newest on, and stop at the 
   expect([movedBy('Home', 20, STEPS), movedBy('End', 20, STEPS)]).toEqual([10, 30]);
 });
 
-test('Escape takes the cursor away, other keys leave it, and without steps there is none', () => {
+test('Escape takes the cursor away, other keys leave it, and without steps it is nowhere', () => {
   expect(movedBy('Escape', 20, STEPS)).toBeNull();
   expect(movedBy('a', 20, STEPS)).toBeUndefined();
   expect(movedBy('ArrowLeft', null, [])).toBeNull();

@@ -10,7 +10,7 @@ function act(minute: number, action = 'drones.drain'): AuditEntry {
   return { id: String(minute), at, action, actor: 'ada@example.com' } as AuditEntry;
 }
 
-test('acts are marks where they happened, with a link to the entry; those outside are none', () => {
+test('acts are marks where they happened, with a link to the entry; those outside have no mark', () => {
   const marks = marksOf([act(70), act(30), act(5), act(-1)], HOUR);
 
   expect(marks.map(({ atMs }) => (atMs - FROM) / 60_000)).toEqual([30, 5]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { HealthConcern } from './stats-types.ts';
+import type { HealthConcern } from '../stats-types.ts';
 import { concernsOf, type Present } from './health.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00.000Z');

@@ -1,9 +1,9 @@
 /** What an operator should look at now. It depends on the present alone, not on the window that is shown. Pure. */
-import type { DroneGroup } from '../fleet/index.ts';
-import type { DroneStatus } from '../kernel/fleet/drone-status.ts';
-import type { Face } from '../kernel/resource/resource.ts';
-import { FACES } from '../kernel/resource/resource.ts';
-import type { HealthConcern, StatsOverview } from './stats-types.ts';
+import type { DroneGroup } from '../../fleet/index.ts';
+import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
+import { FACES } from '../../kernel/resource/resource.ts';
+import type { HealthConcern, StatsOverview } from '../stats-types.ts';
 
 /** The time over which refusals are judged, and the shorter one that shows that they still come. */
 export const RENEWALS_JUDGED_MS = 300_000;

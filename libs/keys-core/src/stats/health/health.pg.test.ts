@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
-import { revoke } from '../grants/sql/revoke.ts';
-import { readHealth, recordHealth } from './sql/health.ts';
-import { readRecentRenewals } from './sql/recent-renewals.ts';
-import { countResources } from './sql/resource-counts.ts';
+import { granted, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
+import { revoke } from '../../grants/sql/revoke.ts';
+import { readHealth, recordHealth } from '../sql/health.ts';
+import { readRecentRenewals } from '../sql/recent-renewals.ts';
+import { countResources } from '../sql/resource-counts.ts';
 
 interface Bucket {
   readonly agoMs: number;
