@@ -13,7 +13,7 @@ const ITEM = {
 const LIST = {
   ...{ namespace: 'odd', includeChildren: true, name: 'k', prefix: 'k', phase: 'held' },
   ...{ endedWithinMs: 1_000, holder: 'a', leaseId: LEASE_ID, datacenter: 'local', sort: 'name' },
-  ...{ direction: 'asc', ...PAGE },
+  ...{ direction: 'asc', is: 'waited', withoutOwn: true, ...PAGE },
 };
 const ISOLATION = {
   ...{
@@ -151,6 +151,7 @@ export function rightInputs(session: object, backendId: string): Record<string, 
     },
     'audit.list': {
       ...{ actor: 'a', action: 'a', resource: 'a', text: 'a', signIns: false, windowMinutes: 60 },
+      notable: true,
       ...BETWEEN,
       ...PAGE,
     },

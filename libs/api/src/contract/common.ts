@@ -162,6 +162,10 @@ export const resourceListFields = {
   phase: z.enum(PHASES).optional(),
   /** Leaves out what nobody has held for longer than this. 0 keeps what is held now. */
   endedWithinMs: z.number().int().min(0).max(ENDED_WITHIN_MS_MAX).optional(),
+  /** Only what somebody waits for, or what has expired and is not recorded yet. */
+  is: z.enum(['waited', 'overdue']).optional(),
+  /** Leaves out Leasehold's own leases. */
+  withoutOwn: z.boolean().optional(),
   holder: holderSchema.optional(),
   /** Only the one whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),

@@ -36,6 +36,10 @@ export interface GrantListInput {
   readonly phase?: Phase | undefined;
   /** Leaves out resources that nobody has held for longer than this. Milliseconds. */
   readonly endedWithinMs?: number | undefined;
+  /** Only what somebody waits for, or what has expired and is not recorded yet. */
+  readonly is?: 'waited' | 'overdue' | undefined;
+  /** Leaves out Leasehold's own leases. */
+  readonly withoutOwn?: boolean | undefined;
   readonly holder?: string | undefined;
   /** The resource whose newest grant this is. */
   readonly leaseId?: string | undefined;
