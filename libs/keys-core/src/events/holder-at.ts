@@ -19,7 +19,7 @@ export function holderAt(face: Face, facts: FactsAround): Answer {
   if (since === undefined) return withoutBeginning(next, oldestAt === null || at >= oldestAt);
   const lapsedAt = newest?.isOver === true ? newest.expiresAt : null;
   // An end that was not recorded: the next grant began after it.
-  const untilAt = ended?.at ?? lapsedAt ?? (isBeginning(next) ? next.at : null);
+  const untilAt = ended?.at ?? lapsedAt ?? (next !== null && isBeginning(next) ? next.at : null);
   const grant: HolderAtGrant = {
     leaseId: newest?.leaseId ?? begun?.leaseId ?? '',
     fencingToken: newest?.fencingToken ?? begun?.fencingToken ?? '',
@@ -56,8 +56,8 @@ function withoutBeginning(next: FactAt | null, isKept: boolean): Answer {
   };
 }
 
-function isBeginning(fact: FactAt | null): fact is FactAt {
-  return fact?.kind === 'granted' || fact?.kind === 'taken_over';
+function isBeginning({ kind }: FactAt): boolean {
+  return kind === 'granted' || kind === 'taken_over';
 }
 
 /** A revocation by force raises the token by one, and its event has the raised one. */

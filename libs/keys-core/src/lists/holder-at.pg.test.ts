@@ -126,7 +126,7 @@ describe('who held it at a moment', () => {
     );
   });
 
-  test('is not known before what is kept, but for a grant whose end is kept', async () => {
+  test('is not known before what is kept, except for a grant whose end is kept', async () => {
     const kernel = await openKernel();
     const first = await granted(kernel);
     await revokeAs(kernel, first, 'force');
