@@ -19,7 +19,7 @@ interface AuditWanted {
 export function auditListInput(wanted: AuditWanted): NonNullable<Inputs['audit']['list']> {
   const { search, action, after } = wanted;
   const { actor } = search.fields;
-  const resource = search.fields['resource'] ?? search.name ?? search.prefix;
+  const resource = search.fields['resource'] ?? search.name ?? search.contains;
   return {
     ...{ limit: PAGE_ROWS, cursor: after ?? undefined, actor, resource },
     action: action ?? undefined,
