@@ -5,6 +5,7 @@ export { type ListedLease, listLeases } from './sql/lease-list.ts';
 export { PHASE_CONDITIONS, withinLimits, withinNamespace } from './sql/lease-order.ts';
 export { type NamespaceCounts, countByNamespace } from './sql/lease-tree.ts';
 export {
+  ARE_NAMES_FILLED,
   containsText,
   foldedOf,
   hasPieces,

@@ -5,6 +5,7 @@ import { createEventRollup } from '../stats/index.ts';
 import { HEARTBEAT_MS } from '../kernel/lease/ladder.ts';
 import type { FoundKind } from '../kernel/found-kinds.ts';
 import type { Caller } from '../kernel/face-types.ts';
+import { listLeases } from '../lists/index.ts';
 import { createNameFiller } from './name-filler.ts';
 import { createSearchService } from './search-service.ts';
 import type { SearchService } from './search-types.ts';
@@ -141,6 +142,23 @@ test('a grant is found at once, before its name is filled, and afterwards', asyn
   await on.fill();
   await on.store.general.$executeRaw`delete from lease_event`;
   expect(await on.texts('ghtl')).toEqual(['jobs/Nightly']);
+});
+
+test('a list by a part of a name finds what was filled, what was granted since, and what never was', async () => {
+  const on = await openSearch();
+  const namesOf = async (contains: string): Promise<string[]> => {
+    const filter = { includeChildren: true, namespaces: null, contains };
+    const order = { by: 'name', direction: 'asc', after: null, limit: 10 } as const;
+    return (await listLeases(on.store.reads, 'lease', filter, order)).map(({ name }) => name);
+  };
+  await insertLease(on, { face: 'lease', namespace: 'a', name: 'Old-1' });
+  const before = await namesOf('A/OLD');
+  await on.fill();
+  await granted(on, { face: 'lease', namespace: 'a', name: 'old-2' });
+
+  expect(before).toEqual(['Old-1']);
+  expect(await namesOf('A/OLD')).toEqual(['Old-1', 'old-2']);
+  expect(await namesOf('old-2')).toEqual(['old-2']);
 });
 
 test('what is gone is not found, and its name is removed', async () => {

@@ -16,11 +16,13 @@ export function PaletteStatus({
   readonly count: number;
   readonly shown: AnsweredText | null;
 }) {
-  const { error, isSearching, retry } = find;
+  const { error, isSearching, last, retry } = find;
   return (
     <div className={classes['status']}>
       <span role="status">
-        {error === null ? statusText(text, { isSearching, count, shown }) : failureText(error)}
+        {error === null
+          ? statusText(text, { isSearching, count, shown, last })
+          : failureText(error)}
         {error?.isRetryable === true ? (
           <>
             {' '}
@@ -43,10 +45,12 @@ function statusText(
     readonly isSearching: boolean;
     readonly count: number;
     readonly shown: AnsweredText | null;
+    readonly last: AnsweredText | null;
   },
 ): string {
   if (text === '') return '';
-  if (now.isSearching || now.shown?.text !== text) return 'Searching…';
+  if (now.isSearching || now.last?.text !== text) return 'Searching…';
+  if (now.shown?.text !== text) return 'Move the pointer away to see what was found.';
   const uncovered = uncoveredText(now.shown.answer);
   const found = now.count === 0 ? 'Nothing has that name.' : `${counted(now.count, 'result')}.`;
   return uncovered === undefined ? found : `${found} ${uncovered}`;

@@ -4,7 +4,7 @@
  * a person waits, so a search first looks at some pages of the table, spread evenly. What many names
  * contain is found there, often enough; only for what is rare the index is asked.
  */
-import { C, type Fragment, fragment } from '../../postgres/sql.ts';
+import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** Pages of `search_name` that a look reads at most, and half as many at least: some 5,000 names. */
 const LOOK_PAGES = 96;
@@ -73,8 +73,18 @@ export function namesWith(text: string, face: string): Fragment {
     where v.face = ${face} and ${containsText(text, fragment`v.namespace`, fragment`v.name`)}`;
 }
 
-/** How many of the names that a look reads contain a text. */
-export function matchesSeen(text: string): Fragment {
-  return fragment`
-    select count(*)::int as count from ${SOME_NAMES} where strpos(n.text, ${foldedOf(text)}) > 0`;
+/**
+ * Whether the index of names finds all names with a text, and few of them: a look has found few, and the names
+ * of resources that were there before have been filled.
+ */
+export async function isRareName(sql: Sql<'reads'>, text: string): Promise<boolean> {
+  const [row] = await sql.$queryRaw<{ count: number; isFilled: boolean }[]>`
+    select count(*)::int as count, ${ARE_NAMES_FILLED} as "isFilled"
+    from ${SOME_NAMES}
+    where strpos(n.text, ${foldedOf(text)}) > 0`;
+  return row?.isFilled === true && row.count < LOOK_MATCHES_MIN;
 }
+
+/** Whether the names of everything that was there before are filled. */
+export const ARE_NAMES_FILLED = fragment`(
+  select bool_and(m.walked_at is not null) from search_mark m where m.part in ('leases', 'backends'))`;

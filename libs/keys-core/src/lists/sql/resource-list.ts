@@ -26,7 +26,7 @@ import {
   withinNamespace,
   type LeaseOrder,
 } from './lease-order.ts';
-import { containsText, LOOK_MATCHES_MIN, matchesSeen, namesWith } from './names.ts';
+import { containsText, isRareName, namesWith } from './names.ts';
 import {
   C,
   type Fragment,
@@ -184,8 +184,7 @@ async function rareNames(
   { contains, leaseId, droneId }: ResourceFilter,
 ): Promise<Fragment | undefined> {
   if (contains === undefined || leaseId !== undefined || droneId !== undefined) return undefined;
-  const [seen] = await sql.$queryRaw<{ count: number }[]>(matchesSeen(contains));
-  if (seen === undefined || seen.count >= LOOK_MATCHES_MIN) return undefined;
+  if (!(await isRareName(sql, contains))) return undefined;
   return fragment`(${namesWith(contains, face)}) k
     cross join lateral (
       select l.* from lease l

@@ -4,7 +4,8 @@
  * backends and all names, again and again, for what has no event: a database that was in use before,
  * rows that were deleted. Each statement locks the row of its part, or leaves it to whoever has it.
  */
-import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
+import { ARE_NAMES_FILLED } from '../../lists/index.ts';
+import { C, type Fragment, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 
 /** Some 20 ms for events of known names, and 200 ms if all are new. */
 const EVENTS_PER_STATEMENT_MAX = 5_000;
@@ -23,13 +24,13 @@ function adding(wanted: Fragment): Fragment {
     select w.kind, w.namespace, w.name, t.text,
       char_length(t.text) - char_length(search_folded(w.name)) + 1
     from (${wanted}) w
-    left join search_name n
-      on n.kind = w.kind and n.namespace = w.namespace and n.name = w.name
     cross join lateral (
       select case when w.kind = 'backend' then search_folded(w.name)
         else search_text(w.namespace, w.name) end ${C} as text
     ) t
-    where n.kind is null
+    where not ${isFound(fragment`
+      select true from search_name n
+      where n.kind = w.kind and n.namespace = w.namespace and n.name = w.name`)}
     on conflict do nothing`;
 }
 
@@ -109,21 +110,21 @@ const PARTS: Record<Walk, WalkParts> = {
   },
   names: {
     page: fragment`
-      select n.kind, n.namespace, n.name, array[n.kind, n.namespace, n.name] as place
+      select n.kind, n.namespace, n.name, array[n.kind, n.namespace, n.name] as place, n.ctid as at
       from search_name n
       where (n.kind, n.namespace, n.name) > (coalesce(p.place[1], ''), coalesce(p.place[2], ''), coalesce(p.place[3], ''))
       order by n.kind, n.namespace, n.name`,
     act: fragment`
       delete from search_name n
-      using page v
-      where n.kind = v.kind and n.namespace = v.namespace and n.name = v.name
-        and case
-          when v.kind = 'backend' then not exists (select from backend b where b.id = v.name)
-          else not exists (
-            select from lease l
-            where l.face = v.kind and l.namespace = v.namespace and l.name = v.name
-          )
-        end`,
+      where n.ctid = any(array(
+        select v.at from page v
+        where case
+          when v.kind = 'backend'
+            then not ${isFound(fragment`select true from backend b where b.id = v.name`)}
+          else not ${isFound(fragment`
+            select true from lease l
+            where l.face = v.kind and l.namespace = v.namespace and l.name = v.name`)}
+        end))`,
   },
 };
 
@@ -164,9 +165,7 @@ export async function walkOn(sql: Sql<'general'>, walk: Walk): Promise<Walked | 
 
 /** Whether every name of a resource that was there before is filled. */
 export async function areNamesFilled(sql: Sql<'reads'>): Promise<boolean> {
-  const [row] = await sql.$queryRaw<{ isFilled: boolean }[]>`
-    select bool_and(m.walked_at is not null) as "isFilled"
-    from search_mark m
-    where m.part in ('leases', 'backends')`;
+  const [row] = await sql.$queryRaw<{ isFilled: boolean | null }[]>`
+    select ${ARE_NAMES_FILLED} as "isFilled"`;
   return row?.isFilled ?? false;
 }
