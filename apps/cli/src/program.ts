@@ -16,7 +16,7 @@ import { addFind } from './commands/find.ts';
 import { addHoldOff } from './commands/hold-off.ts';
 import { addKeys } from './commands/keys.ts';
 import { addEnvironments, addLeases } from './commands/leases/leases.ts';
-import { addMigrate } from './commands/migrate.ts';
+import { addMigrate } from './commands/migrate/migrate.ts';
 import { addReservations } from './commands/reservations/reservations.ts';
 import { addTokens } from './commands/tokens/tokens.ts';
 import { addUp } from './commands/up.ts';

@@ -82,7 +82,7 @@ CREATE INDEX "search_name_grams_idx" ON "search_name" USING gin (search_grams("t
 CREATE TABLE "search_mark" (
   "part" TEXT COLLATE "C" NOT NULL,
   "through_id" BIGINT,
-  "place" TEXT[] NOT NULL DEFAULT '{}',
+  "place" TEXT[],
   "walked_at" TIMESTAMPTZ(3),
 
   CONSTRAINT "search_mark_pkey" PRIMARY KEY ("part")
@@ -105,8 +105,8 @@ COMMENT ON COLUMN "search_name"."namespace" IS 'Of the resource; of a backend, t
 COMMENT ON COLUMN "search_name"."name" IS 'Of the resource; of a backend, its id.';
 COMMENT ON COLUMN "search_name"."text" IS 'What is searched: the name as it is printed, folded.';
 COMMENT ON COLUMN "search_name"."name_at" IS 'Where in the text the name begins, from 1.';
-COMMENT ON TABLE "search_mark" IS 'How far search_name is filled. Whoever fills it locks the row of the part.';
+COMMENT ON TABLE "search_mark" IS 'How far search_name is filled. What fills it locks the row of the part.';
 COMMENT ON COLUMN "search_mark"."part" IS 'events: names of new grants. leases, backends: all rows, again and again. names: removal of what is gone.';
 COMMENT ON COLUMN "search_mark"."through_id" IS 'The event up to which names of grants are there.';
-COMMENT ON COLUMN "search_mark"."place" IS 'The key of the row that a walk has reached; empty at the beginning.';
+COMMENT ON COLUMN "search_mark"."place" IS 'The key of the row that a walk has reached; null at the beginning.';
 COMMENT ON COLUMN "search_mark"."walked_at" IS 'When a walk last came to the end; null before the first time.';

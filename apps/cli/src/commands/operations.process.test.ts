@@ -51,7 +51,7 @@ async function phaseOf(name: string): Promise<string | undefined> {
 }
 
 describe('leasehold find', () => {
-  test('lists what contains a text, whatever its case, and says so when nothing does', async () => {
+  test('lists what contains a text, whatever its case, or that nothing does', async () => {
     const { backendId } = await ready('Findable-Q4');
 
     const found = await cli.run('find', 'ABLE-q');

@@ -34,7 +34,7 @@ export function PaletteDialog({ requests }: { readonly requests: number }) {
   );
 }
 
-/** Mounted anew each time that the palette is opened: it begins empty. */
+/** Mounted again each time that the palette is opened: it begins empty. */
 function Palette({ onClose }: { readonly onClose: () => void }) {
   const [query, setQuery] = useState('');
   const text = query.trim();

@@ -2,7 +2,7 @@
  * Fills the table of names, apart from grants and renewals: those write nothing for it. One controller at
  * a time adds the names of grants as their events become final, and walks through all leases and
  * backends and all names, again and again, for what has no event: a database that was in use before,
- * rows that were deleted. Each statement locks the row of its part, or leaves it to whoever has it.
+ * rows that were deleted. Each statement locks the row of its part, or leaves it to the controller that has it.
  */
 import { ARE_NAMES_FILLED } from '../../lists/index.ts';
 import { C, type Fragment, fragment, isFound, type Sql } from '../../postgres/sql.ts';
@@ -155,7 +155,7 @@ export async function walkOn(sql: Sql<'general'>, walk: Walk): Promise<Walked | 
       from page v
     )
     update search_mark m
-    set place = case when r.is_at_end then '{}' else r.place end,
+    set place = case when r.is_at_end then null else r.place end,
       walked_at = case when r.is_at_end then clock_timestamp() else m.walked_at end
     from place p, reached r
     where m.part = ${walk} ${C}
