@@ -66,8 +66,9 @@ test.describe('the palette', () => {
     stack,
   }) => {
     const stem = unique();
-    for (const nth of [1, 2, 3])
+    for (const nth of [1, 2, 3]) {
       await holdLease(stack, { key: `${stem}-${String(nth)}`, holder: 'h' });
+    }
     const page = await pageAs('viewer');
     await page.goto('/');
     await untilLive(page);

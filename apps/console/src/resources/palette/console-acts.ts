@@ -34,7 +34,7 @@ export function useConsoleEntries(): ConsoleEntries {
     pages: NAV_GROUPS.flatMap(({ items }) =>
       items.map(({ label, href, icon }) => ({
         ...act(label, icon, () => router.push(href)),
-        hint: 'Page',
+        kind: 'Page',
       })),
     ),
     acts: [

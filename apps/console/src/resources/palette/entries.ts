@@ -22,6 +22,9 @@ export interface Section {
   readonly entries: readonly Entry[];
 }
 
+/** What begins with the text and is known without a search. */
+export const KNOWN_LABEL = 'Actions and pages';
+
 /** Everything that may be listed, before the text is considered. */
 export interface Listed {
   readonly found: readonly Entry[];
@@ -51,7 +54,7 @@ export function sectionsOf(text: string, listed: Listed): readonly Section[] {
   const startsWith = ({ label }: Entry): boolean => label.toLowerCase().startsWith(wanted);
   const contains = ({ label }: Entry): boolean => label.toLowerCase().includes(wanted);
   return filled([
-    { label: 'Actions and pages', entries: known.filter(startsWith) },
+    { label: KNOWN_LABEL, entries: known.filter(startsWith) },
     { label: 'Found', entries: found },
     {
       label: 'More actions and pages',

@@ -2,7 +2,7 @@ import { Modal, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
-import type { Entry } from './entries.ts';
+import { KNOWN_LABEL, type Entry } from './entries.ts';
 import { LIST_ID, optionId, PaletteList } from './palette-list.tsx';
 import { PaletteStatus } from './palette-status.tsx';
 import { useChoice } from './use-choice.ts';
@@ -49,11 +49,10 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
     onClose();
     entry.run();
   };
+  const isOfText = text === '' || aim.shown?.text === text || find.error !== null;
   // What is listed for another text is not what was asked for: Enter then waits for the answer.
-  const isWaiting =
-    text !== '' && find.error === null && aim.shown?.text !== text && !choice.isMoved;
-  const isKnownFirst = sections[0]?.label === 'Actions and pages';
-  const enter = useEnter(isWaiting && !isKnownFirst, () => run(choice.chosen));
+  const isChosen = isOfText || choice.isMoved || sections[0]?.label === KNOWN_LABEL;
+  const enter = useEnter(!isChosen, () => run(choice.chosen));
   return (
     <div className={classes['palette']}>
       <TextInput
@@ -79,15 +78,14 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
           aim.end();
         }}
         onKeyDown={(event) => {
-          if (event.nativeEvent.isComposing) return;
-          if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-            event.preventDefault();
-            choice.move(event.key === 'ArrowDown' ? 1 : -1);
-          }
-          if (event.key === 'Enter') {
-            event.preventDefault();
-            enter.press();
-          }
+          const act = {
+            ArrowDown: () => choice.move(1),
+            ArrowUp: () => choice.move(-1),
+            Enter: enter.press,
+          }[event.key];
+          if (act === undefined || event.nativeEvent.isComposing) return;
+          event.preventDefault();
+          act();
         }}
       />
       <PaletteList

@@ -81,7 +81,8 @@ function PaletteLine({
 }) {
   const { label, hint, look, kind, whyNot, icon: EntryIcon } = entry;
   return (
-    <div
+    <button
+      type="button"
       id={optionId(entry)}
       role="option"
       tabIndex={-1}
@@ -100,7 +101,7 @@ function PaletteLine({
       <span className={classes['hint']}>{whyNot ?? hint}</span>
       {look === undefined ? null : <LookBadge look={look} />}
       {kind === undefined ? null : <span className={classes['kind']}>{kind}</span>}
-    </div>
+    </button>
   );
 }
 
