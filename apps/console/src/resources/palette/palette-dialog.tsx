@@ -49,9 +49,9 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
     onClose();
     entry.run();
   };
-  const isOfText = text === '' || aim.shown?.text === text || find.error !== null;
   // What is listed for another text is not what was asked for: Enter then waits for the answer.
-  const isChosen = isOfText || choice.isMoved || sections[0]?.label === KNOWN_LABEL;
+  const isChosen =
+    isAnswered(text, aim.shown, find.error) || choice.isMoved || sections[0]?.label === KNOWN_LABEL;
   const enter = useEnter(!isChosen, () => run(choice.chosen));
   return (
     <div className={classes['palette']}>
@@ -99,6 +99,11 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
       <PaletteStatus text={text} find={find} count={entries.length} shown={aim.shown} />
     </div>
   );
+}
+
+/** Whether what is listed is all that there will be for a text. */
+function isAnswered(text: string, shown: AnsweredText | null, error: unknown): boolean {
+  return text === '' || shown?.text === text || error !== null;
 }
 
 /** What was found, which stays as it is while somebody moves the pointer over it. */
