@@ -1,5 +1,7 @@
 import { useEffect, useRef } from 'react';
+import { printableText } from '@leasehold/keys-core';
 import { LookBadge } from '~/ui/text/text.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { partsOf, type Entry, type Section } from './entries.ts';
 import classes from './palette.module.css';
 
@@ -106,8 +108,8 @@ function PaletteLine({
 }
 
 function Marked({ label, text }: { readonly label: string; readonly text: string }) {
-  const parts = partsOf(label, text);
-  if (parts === undefined) return <bdi>{label}</bdi>;
+  const parts = printableText(label) === label ? partsOf(label, text) : undefined;
+  if (parts === undefined) return <VisibleText>{label}</VisibleText>;
   const [before, match, after] = parts;
   return (
     <bdi>
