@@ -75,9 +75,9 @@ CREATE TABLE "search_name" (
 
 CREATE INDEX "search_name_begin_idx"
   ON "search_name" ((char_length("text") - "name_at"), substr("text", "name_at"));
--- Without a list of pending entries: each search would read it.
+-- New pieces are merged a megabyte at a time: one by one took seven times as long. Searches read what is pending.
 CREATE INDEX "search_name_grams_idx" ON "search_name" USING gin (search_grams("text"))
-  WITH (fastupdate = off);
+  WITH (gin_pending_list_limit = 1024);
 
 CREATE TABLE "search_mark" (
   "part" TEXT COLLATE "C" NOT NULL,

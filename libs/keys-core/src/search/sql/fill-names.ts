@@ -7,10 +7,10 @@
 import { ARE_NAMES_FILLED } from '../../lists/index.ts';
 import { C, type Fragment, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 
-/** Some 20 ms for events of known names, and 200 ms if all are new. */
-const EVENTS_PER_STATEMENT_MAX = 5_000;
+/** Some 10 ms for events of known names, and 200 ms if all are new: far from where statements are cancelled. */
+const EVENTS_PER_STATEMENT_MAX = 2_000;
 /** Some 10 ms where nothing is missing. */
-const ROWS_PER_STATEMENT_MAX = 2_000;
+const ROWS_PER_STATEMENT_MAX = 1_000;
 
 export const WALKS = ['leases', 'backends', 'names'] as const;
 export type Walk = (typeof WALKS)[number];
