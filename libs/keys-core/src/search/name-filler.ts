@@ -21,7 +21,7 @@ export function createNameFiller(store: {
     async runOnce(signal?: AbortSignal): Promise<void> {
       for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
         if (signal?.aborted === true) return;
-        if ((await addGrantedNames(store.general)) === undefined) break;
+        if ((await addGrantedNames(store.general)) !== true) break;
       }
       for (const walk of WALKS) {
         if (signal?.aborted === true) return;
