@@ -78,7 +78,7 @@ describe('a list', () => {
     const find = async (datacenter: string): Promise<unknown> =>
       list('dc1', { namespace: undefined, text, datacenter }, 'search.find');
 
-    const all = (await find('all')) as unknown as { items: { datacenter: string; text: string }[] };
+    const all = (await find('all')) as { items: { datacenter: string; text: string }[] };
     expect(all.items.map((item) => `${item.datacenter} ${item.text}`).sort()).toEqual(
       ['dc1', 'dc2', 'dc3'].map((name) => `${name} ${text}`),
     );
