@@ -86,6 +86,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'reservations.requestMove': 'Requests a move that waits for the holder of the key',
   'reservations.reserve': 'Decides in which datacenter a key lives',
   'reservations.resolve': 'Says in which datacenter a key lives',
+  'search.find': 'Finds anything by a part of its name',
   'session.get': 'Shows the caller itself',
   'stats.overview': 'Counts what is held, waited for and granted',
   'tokens.create': 'Makes an API token; its secret is in the answer, and nowhere else',

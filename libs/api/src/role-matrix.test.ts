@@ -100,6 +100,7 @@ const CONTRACT: Record<string, Role> = {
   'peer.resolve': 'peer',
   'peer.move': 'peer',
   'peer.carryOut': 'peer',
+  'search.find': 'viewer',
   'session.get': 'viewer',
   'stats.overview': 'viewer',
 };

@@ -33,6 +33,8 @@ export interface GrantListInput {
   readonly includeChildren?: boolean | undefined;
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
+  /** A part of the name as it is printed, with its namespace, whatever its case. */
+  readonly contains?: string | undefined;
   readonly phase?: Phase | undefined;
   /** Leaves out resources that nobody has held for longer than this. Milliseconds. */
   readonly endedWithinMs?: number | undefined;
