@@ -117,6 +117,7 @@ export type {
   Acted,
   Caller,
   DatedPage,
+  EventChanges,
   EventView,
   Page,
   RenewalChange,
