@@ -11,7 +11,7 @@ import { buildCommit, presentBuild, type ConsoleBuild } from './commit-build.ts'
 import { startConsoleStack, type ConsoleStack } from './console-stack.ts';
 import { measureLarge, type LargeTimes } from './large-lists.ts';
 import { measurePageUse, signIn, type MeasuredPage, type PageUse } from './page-use.ts';
-import { insertDrone, startTraffic } from './traffic.ts';
+import { insertDrone, insertHour, startTraffic } from './traffic.ts';
 
 const GRANTS_PER_SECOND = 20;
 const PERCENT_MAX = 10;
@@ -84,8 +84,9 @@ function migrationsOf({ folder }: ConsoleBuild): string {
   return existsSync(theirs) ? theirs : findMigrationsDir();
 }
 
-async function usesOf(rig: Rig, browser: Browser, { stack }: Part): Promise<PageUse[]> {
+async function usesOf(rig: Rig, browser: Browser, { stack, database }: Part): Promise<PageUse[]> {
   const times = { settleMs: 4_000, measureMs: rig.isQuick ? 4_000 : 15_000 };
+  await insertHour(database.pool, GRANTS_PER_SECOND);
   const traffic = startTraffic(stack, GRANTS_PER_SECOND);
   const uses: PageUse[] = [];
   try {

@@ -17,6 +17,18 @@ export async function insertDrone(pool: pg.Pool): Promise<void> {
   );
 }
 
+/** An hour in which as much happened as happens during the measurement: charts draw all of it. */
+export async function insertHour(pool: pg.Pool, perSecond: number): Promise<void> {
+  await pool.query(
+    `insert into stats_bucket (bucket_at, face, grants, expiries, renewals, denials, waits)
+     select date_bin('10 s', now() - i * interval '10 s', 'epoch'), 'key',
+       $1::int * 10 - i % 7, $1::int * 10 - i % 5, i % 11, i % 3, array[i % 2, i % 3, i % 4, i % 5]
+     from generate_series(1, 360) i
+     on conflict do nothing`,
+    [perSecond],
+  );
+}
+
 /** Connects to new keys at a rate that does not depend on the answers, until it is stopped. */
 export function startTraffic(
   { controllerUrl, token }: { readonly controllerUrl: string; readonly token: string },

@@ -84,22 +84,18 @@ function listDelta(
   const placeOf = new Map(before.map((element, index) => [JSON.stringify(element), index]));
   const texts = after.map((element) => JSON.stringify(element));
   const kept = new Set(texts.map((text) => placeOf.get(text)));
-  const pieces: (Piece | [number, number])[] = [];
+  const pieces: Piece[] = [];
   /** The place after the one that was used last: what has changed in place is there. */
   let next = 0;
   for (const [index, text] of texts.entries()) {
     const place = placeOf.get(text);
     if (place !== undefined) {
-      const last = pieces.at(-1);
-      if (Array.isArray(last) && last[0] + last[1] === place) last[1] += 1;
-      else pieces.push([place, 1]);
+      keepElement(pieces, place);
       next = place + 1;
       continue;
     }
-    const delta =
-      next < before.length && !kept.has(next)
-        ? deltaBetween(before[next], after[index], depth + 1)
-        : undefined;
+    const isFree = next < before.length && !kept.has(next);
+    const delta = isFree ? deltaBetween(before[next], after[index], depth + 1) : undefined;
     if (delta !== undefined && JSON.stringify(delta).length < text.length * WORTH_IT) {
       pieces.push({ i: next, d: delta });
       next += 1;
@@ -107,12 +103,28 @@ function listDelta(
       pieces.push({ v: after[index] });
     }
   }
-  const [only] = pieces;
-  const isSame =
-    before.length === after.length &&
-    (pieces.length === 0 ||
-      (pieces.length === 1 && Array.isArray(only) && only[0] === 0 && only[1] === before.length));
-  return isSame ? undefined : { a: pieces };
+  return isAll(pieces, before.length) ? undefined : { a: pieces };
+}
+
+/** Adds an element of the earlier list, to the piece before where it came after that. */
+function keepElement(pieces: Piece[], place: number): void {
+  const last = pieces.at(-1);
+  if (last !== undefined && isKept(last) && last[0] + last[1] === place) {
+    pieces[pieces.length - 1] = [last[0], last[1] + 1];
+  } else {
+    pieces.push([place, 1]);
+  }
+}
+
+/** Whether the pieces are the earlier list as it was. */
+function isAll(pieces: readonly Piece[], length: number): boolean {
+  const [first] = pieces;
+  if (first === undefined) return length === 0;
+  return pieces.length === 1 && isKept(first) && first[0] === 0 && first[1] === length;
+}
+
+function isKept(piece: Piece): piece is readonly [number, number] {
+  return Array.isArray(piece);
 }
 
 function isFields(value: unknown): value is Fields {

@@ -36,7 +36,8 @@ function keepFresh(queryClient: QueryClient): () => void {
     }
     refreshedAtMs = performance.now();
     void queryClient.invalidateQueries({
-      predicate: ({ queryKey, state }) =>
+      predicate: ({ queryKey, state, meta }) =>
+        meta?.['isOnTimer'] !== true &&
         all.some((changes) => isConcerned({ queryKey, data: state.data }, changes)),
     });
   };

@@ -59,12 +59,11 @@ export class LightAnswers {
     const delta =
       have === tag ? UNCHANGED : before === undefined ? undefined : deltaOf(before, body);
     this.#keep(asker + tag, body);
-    const { 'content-length': _length, ...others } = headers;
     const content = delta ?? body;
     const isCompressed = isWorthIt(request, content);
     const sent = isCompressed ? await compress(content) : content;
     response.writeHead(200, {
-      ...others,
+      ...headers,
       [TAG_HEADER]: tag,
       ...(delta === undefined ? {} : { 'content-type': DELTA_TYPE }),
       ...(isCompressed ? { 'content-encoding': 'gzip' } : {}),

@@ -100,7 +100,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       clearTimeout(limit);
       stopWatching();
       choice.answered(url, answer.statusCode ?? 502);
-      passBack(request, answer, response);
+      passBack(request, answer, { response, streams, light });
     });
     upstream.once('error', (error) => {
       request.unpipe(upstream);
@@ -116,33 +116,6 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     response.once('close', giveUp);
   }
 
-  function passBack(
-    request: IncomingMessage,
-    answer: IncomingMessage,
-    response: ServerResponse,
-  ): void {
-    const headers = headersToReturn(answer.headers);
-    if (mayBeLight(request, answer)) {
-      light.send(request, answer, { response, headers }).catch(() => {
-        cutOff(response);
-      });
-      return;
-    }
-    response.writeHead(answer.statusCode ?? 502, headers);
-    // The headers are sent at once: a browser then knows that its stream is connected.
-    response.flushHeaders();
-    if (answer.headers['content-type']?.startsWith('text/event-stream')) {
-      streams.add(response);
-      response.once('close', () => streams.delete(response));
-    }
-    // Half an answer must not look complete: when one end breaks, so does the other. The pipeline would
-    // end the connection normally, so this comes before it.
-    answer.once('error', () => {
-      cutOff(response);
-    });
-    pipeline(answer, response, () => undefined);
-  }
-
   return {
     handle,
     endStreams() {
@@ -153,6 +126,41 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       agents.tls.destroy();
     },
   };
+}
+
+/** Passes an answer back to the browser. */
+function passBack(
+  request: IncomingMessage,
+  answer: IncomingMessage,
+  { response, streams, light }: PassBackParts,
+): void {
+  const headers = headersToReturn(answer.headers);
+  if (mayBeLight(request, answer)) {
+    light.send(request, answer, { response, headers }).catch(() => {
+      cutOff(response);
+    });
+    return;
+  }
+  response.writeHead(answer.statusCode ?? 502, headers);
+  // The headers are sent at once: a browser then knows that its stream is connected.
+  response.flushHeaders();
+  if (answer.headers['content-type']?.startsWith('text/event-stream')) {
+    streams.add(response);
+    response.once('close', () => streams.delete(response));
+  }
+  // Half an answer must not look complete: when one end breaks, so does the other. The pipeline would
+  // end the connection normally, so this comes before it.
+  answer.once('error', () => {
+    cutOff(response);
+  });
+  pipeline(answer, response, () => undefined);
+}
+
+interface PassBackParts {
+  readonly response: ServerResponse;
+  /** The streams of events that are open. */
+  readonly streams: Set<ServerResponse>;
+  readonly light: LightAnswers;
 }
 
 interface Agents {
