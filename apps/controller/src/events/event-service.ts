@@ -1,6 +1,11 @@
 import type { EventService } from '@leasehold/api';
 import type { EventView } from '@leasehold/keys-core';
-import { changesOf, listEvents, type EventRow, type EventStream } from '@leasehold/keys-core/events';
+import {
+  changesOf,
+  listEvents,
+  type EventRow,
+  type EventStream,
+} from '@leasehold/keys-core/events';
 import type { Store } from '@leasehold/keys-core/postgres';
 
 /** The event stream of this controller and its history, in the form of the API. */
