@@ -7,6 +7,7 @@
  *                                             full and empty: to look at
  */
 import path from 'node:path';
+import { ensureChromium } from './install/chromium.mjs';
 import { generate, install, runInstalled, runNx } from './workspace.mjs';
 
 const args = process.argv.slice(2);
@@ -21,13 +22,17 @@ const steps = [
   () => install('install'),
   generate,
   () => runNx(['run-many', '-t', 'build', '--outputStyle=static']),
-  () =>
-    runInstalled('.bin/playwright', ['test', '-c', 'e2e/screenshots.config.ts'], {
+  async () => {
+    const chromium = await ensureChromium();
+    if (chromium === undefined) return 1;
+    return runInstalled('.bin/playwright', ['test', '-c', 'e2e/screenshots.config.ts'], {
       env: {
+        CHROMIUM_PATH: chromium,
         ...(folder === undefined ? {} : { LEASEHOLD_SCREENSHOTS_ALL: path.resolve(folder) }),
         ...(args.length === 0 ? {} : { LEASEHOLD_SCREENSHOTS_ONLY: args.join(',') }),
       },
-    }),
+    });
+  },
 ];
 for (const step of steps) {
   const code = await step();

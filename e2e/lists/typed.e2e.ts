@@ -27,12 +27,38 @@ test.describe('what is typed, and by whom', () => {
     const dialog = page.getByRole('dialog');
     await dialog.getByText('Force: end it now').click();
 
-    await expect(dialog.getByText(lease.name, { exact: true })).toHaveCSS(
+    const shown = `${lease.namespace}/${lease.name}`;
+    await expect(dialog.getByText(shown, { exact: true })).toHaveCSS(
       'white-space-collapse',
       'break-spaces',
     );
     await dialog.getByLabel(/^Reason/).fill('Its name is odd');
-    await dialog.getByLabel(/^To continue, type/).fill(lease.name);
+    await dialog.getByLabel(/^To confirm, type/).fill(shown);
+    await expect(dialog.getByRole('button', { name: 'Revoke by force' })).toBeEnabled();
+  });
+
+  test('a name with characters that cannot be seen is marked, shown escaped, and confirmed as shown', async ({
+    pageAs,
+    stack,
+  }) => {
+    const lease = await holdLease(stack, { key: 'pay\u202eroll', holder: 'some\u200bbody' });
+    const page = await pageAs('operator');
+    await page.goto(lease.path);
+    const mark = page.getByRole('img', { name: /characters that cannot be seen/ });
+    const heading = page.getByRole('heading', { level: 1 });
+    await expect(heading).toContainText('pay\\u{202e}roll');
+    await expect(heading.getByTitle('U+202E, right-to-left override')).toBeVisible();
+    await expect(mark.first()).toBeVisible();
+    await expect(page.getByText('some\\u{200b}body').first()).toBeVisible();
+
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Revoke e2e.jobs/pay\\u{202e}roll' });
+    await dialog.getByText('Force: end it now').click();
+    await dialog.getByLabel(/^Reason/).fill('Its name is odd');
+    const typed = dialog.getByLabel(/^To confirm, type/);
+    await typed.fill('e2e.jobs/payroll');
+    await expect(typed).toHaveAccessibleDescription(/It differs at character 13/);
+    await typed.fill('e2e.jobs/pay\\u{202e}roll');
     await expect(dialog.getByRole('button', { name: 'Revoke by force' })).toBeEnabled();
   });
 

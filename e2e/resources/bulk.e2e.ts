@@ -31,20 +31,36 @@ test.describe('bulk actions', () => {
     await expect(selection).toContainText('3 leases selected');
 
     await selection.getByRole('button', { name: 'Revoke', exact: true }).click();
-    const dialog = page.getByRole('dialog', { name: 'Revoke 3 leases' });
+    const dialog = page.getByRole('dialog', { name: 'Revoke 2 leases' });
     await dialog.getByText('Force: end them now').click();
     for (const { name } of leases) await expect(dialog).toContainText(name);
+    await expect(dialog).toContainText(
+      '2 of 3 selected are held. Grants that have ended are skipped.',
+    );
+    await expect(dialog).toContainText(/All holders stop within .+ at worst/);
     await dialog.getByLabel(/^Reason/).fill('The batch is broken');
-    const act = dialog.getByRole('button', { name: 'Revoke 3 leases' });
+    const act = dialog.getByRole('button', { name: 'Revoke 2 leases' });
+    const typed = dialog.getByLabel(/^To confirm, type/);
     await expect(act).toBeDisabled();
-    await dialog.getByLabel(/^To continue, type/).fill('2');
+    await typed.fill('3');
+    await expect(typed).toHaveAccessibleDescription('That is not 2.');
     await expect(act).toBeDisabled();
-    await dialog.getByLabel(/^To continue, type/).fill('3');
+    await typed.fill('2');
+    // Another one ends between the count and the act: it is reported, and nothing is done to it.
+    const [, second] = leases;
+    if (second === undefined) throw new Error('only one is held');
+    await stack.api('client').leases.release.mutate({
+      leaseId: second.leaseId,
+      fencingToken: second.fencingToken,
+    });
     await act.click();
 
     const panel = page.getByRole('region', { name: 'Bulk action' });
-    await expect(panel).toContainText('done, 2 of 3 revoked, 1 failed.');
-    await expect(panel.getByRole('listitem')).toHaveText(`e2e.jobs/${first.name}had ended before`);
+    await expect(panel).toContainText('1 of 2 revoked, 1 failed.');
+    await expect(panel.getByRole('status')).toHaveText(
+      /^stopping, .* Waiting for 1 holder to stop, within .+ at worst\.$/,
+    );
+    await expect(panel.getByRole('listitem')).toHaveText(`e2e.jobs/${second.name}had ended before`);
     for (const { name } of leases.slice(1)) {
       const found = await stack
         .api('viewer')
@@ -71,7 +87,7 @@ test.describe('bulk actions', () => {
     const dialog = page.getByRole('dialog', { name: title });
     await dialog.getByText('Force: end them now').click();
     await dialog.getByLabel(/^Reason/).fill('The wrong batch');
-    await dialog.getByLabel(/^To continue, type/).fill(String(keys.length));
+    await dialog.getByLabel(/^To confirm, type/).fill(String(keys.length));
 
     // The acts that are under way wait for their rows: none can end before the abort.
     const locked = await stack.sql.connect();

@@ -44,7 +44,7 @@ test.describe('drones and backends', () => {
     await dialog.getByLabel(/^Reason/).fill('Burnt down');
     const act = dialog.getByRole('button', { name: 'Mark lost' });
     await expect(act).toBeDisabled();
-    await dialog.getByLabel(/^To continue, type/).fill(droneId);
+    await dialog.getByLabel(/^To confirm, type/).fill(droneId);
     await act.click();
 
     await expect(page.getByText('Lost', { exact: true }).first()).toBeVisible();

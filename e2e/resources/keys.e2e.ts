@@ -98,9 +98,11 @@ test.describe('keys', () => {
     await dialog.getByLabel(/^Reason/).fill('Does not answer');
     const act = dialog.getByRole('button', { name: 'Revoke by force' });
     await expect(act).toBeDisabled();
-    await dialog.getByLabel(/^To continue, type/).fill(room.name.slice(0, -1));
+    const typed = dialog.getByLabel(/^To confirm, type/);
+    await typed.fill(room.name);
     await expect(act).toBeDisabled();
-    await dialog.getByLabel(/^To continue, type/).fill(room.name);
+    await expect(typed).toHaveAccessibleDescription(/The namespace is missing/);
+    await typed.fill(`${room.namespace}/${room.name}`);
     await act.click();
     await expect(banner(page)).toContainText('Stopped: its backend is gone.');
 
@@ -125,7 +127,7 @@ test.describe('keys', () => {
     // A drone that does not answer: its backend lives on.
     stack.drone.signal('SIGSTOP');
     try {
-      const input = { reason: 'The machine is gone', typed: room.name };
+      const input = { reason: 'The machine is gone', typed: `${room.namespace}/${room.name}` };
       await actWithReason(page, { ...input, label: 'Revoke by force' });
       await expect(dialog).toBeHidden();
       const { name, namespace } = room;

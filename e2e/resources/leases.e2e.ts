@@ -71,8 +71,11 @@ test.describe('leases and environments', () => {
     await expect(page.getByRole('heading', { level: 1, name: key })).toBeVisible();
   });
 
-  test('an environment shows who holds it, and why', async ({ pageAs, seeded }) => {
-    const page = await pageAs('viewer');
+  test('an environment shows who holds it, and why, also before it is revoked', async ({
+    pageAs,
+    seeded,
+  }) => {
+    const page = await pageAs('operator');
     await page.goto('/environments?q=namespace:shop');
     await untilLive(page);
     const row = tableOf(page, 'environments').row('production');
@@ -81,6 +84,18 @@ test.describe('leases and environments', () => {
 
     await row.getByRole('link', { name: seeded.environments.production.name }).click();
     await expect(page.getByText('6.2.1 to all regions, change CHG-4471').first()).toBeVisible();
+
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Revoke shop/production' });
+    await expect(dialog).toContainText('ci-deploy@runner-14 holds it for deploy');
+    await expect(dialog).toContainText('Comment: “6.2.1 to all regions, change CHG-4471”');
+    await dialog.getByText('Force: end it now').click();
+    await dialog.getByLabel(/^Reason/).fill('The runner is gone');
+    const typed = dialog.getByLabel(/^To confirm, type/);
+    await typed.fill('production');
+    await expect(typed).toHaveAccessibleDescription(/The namespace is missing/);
+    await typed.fill('shop/production');
+    await expect(dialog.getByRole('button', { name: 'Revoke by force' })).toBeEnabled();
   });
 });
 

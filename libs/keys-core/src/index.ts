@@ -67,6 +67,7 @@ export {
   joinNamespace,
   isWithinNamespace,
 } from './kernel/resource/resource.ts';
+export { printableText } from './kernel/resource/printable-text.ts';
 export { namespaceText, parseResourceText, resourceText } from './kernel/resource/resource-text.ts';
 export {
   ORDERED_ROLES,

@@ -1,13 +1,12 @@
+import { printableText } from '@leasehold/keys-core';
+
 /**
  * A text as it may be shown in a terminal: what would move the cursor, change colours, reorder or
  * hide characters is written as an escape, and a text that begins or ends with a space, is empty, or
  * begins with a quote, is quoted. A name is shown so that it can be told from every other name.
  */
 export function printable(text: string): string {
-  const escaped = text.replaceAll(
-    /[\p{C}\p{Zl}\p{Zp}]|\\(?=u\{)/gu,
-    (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`,
-  );
+  const escaped = printableText(text);
   return escaped === '' || /^[\s"]|\s$/u.test(escaped) ? JSON.stringify(escaped) : escaped;
 }
 

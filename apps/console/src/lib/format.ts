@@ -1,6 +1,11 @@
 /** Texts for times, numbers and names: one place, so that they read the same everywhere. */
 
-export { resourceText as fullName } from '@leasehold/keys-core';
+import { printableText, resourceText } from '@leasehold/keys-core';
+
+/** The qualified name of a resource, `boards.eu/q4-roadmap`; what could not be seen in it is escaped. */
+export function fullName(resource: { readonly namespace: string; readonly name: string }): string {
+  return printableText(resourceText(resource));
+}
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;

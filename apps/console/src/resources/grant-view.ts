@@ -1,4 +1,5 @@
 import type { KeyView } from '@leasehold/keys-core/keys';
+import type { LeaseView } from '@leasehold/keys-core/leases';
 
 /** What can be granted, as the API calls it. */
 export type GrantFace = 'key' | 'lease' | 'environment';
@@ -25,7 +26,9 @@ export type GrantView = Pick<
     )
   | ('grantedAt' | 'renewedAt' | 'expiresAt' | 'stopsBy' | 'endReason' | 'releasedAt' | 'asOf')
 > &
-  Partial<Pick<KeyView, 'datacenter' | 'droneId' | 'backendId' | 'backendStatus'>>;
+  Partial<Pick<KeyView, 'datacenter' | 'droneId' | 'backendId' | 'backendStatus' | 'waiters'>> &
+  /** What an environment is used for. */
+  Partial<Pick<LeaseView, 'action' | 'comment'>>;
 
 /** Whether there is a grant that an operator can still act on. */
 export function isInForce(grant: Pick<GrantView, 'endReason' | 'releasedAt' | 'phase'>): boolean {

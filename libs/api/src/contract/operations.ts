@@ -9,21 +9,25 @@ import {
   uuidSchema,
 } from './common.ts';
 
+/** A frozen selection: never a predicate, and never empty. */
+const bulkItemsSchema = z
+  .array(grantRefSchema)
+  .min(1)
+  .max(LIMITS.bulkItemsMax)
+  .refine(
+    (items) => new Set(items.map(({ leaseId }) => leaseId)).size === items.length,
+    'must name each lease once',
+  );
+
+export const bulkPreviewInputSchema = z.strictObject({ items: bulkItemsSchema });
+
 export const bulkStartInputSchema = z
   .strictObject({
     action: z.enum(BULK_ACTIONS),
     /** For `revoke`; graceful by default. */
     mode: z.enum(['graceful', 'force']).optional(),
     reason: reasonSchema,
-    /** A frozen selection: never a predicate, and never empty. */
-    items: z
-      .array(grantRefSchema)
-      .min(1)
-      .max(LIMITS.bulkItemsMax)
-      .refine(
-        (items) => new Set(items.map(({ leaseId }) => leaseId)).size === items.length,
-        'must name each lease once',
-      ),
+    items: bulkItemsSchema,
   })
   .refine((input) => input.action === 'revoke' || input.mode === undefined, {
     message: 'is for the action revoke only',

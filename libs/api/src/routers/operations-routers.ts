@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import {
   bulkIdInputSchema,
+  bulkPreviewInputSchema,
   bulkStartInputSchema,
   giveUpInputSchema,
   holdOffEndInputSchema,
@@ -21,6 +22,11 @@ import { asOf } from './as-of.ts';
 
 /** One act on many grants, with progress. */
 export const bulkRouter = router({
+  /** A mutation because its items do not fit into an address; it changes nothing. */
+  preview: unlimitedViewerProcedure
+    .input(bulkPreviewInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.bulk.preview(input.items)),
+
   start: fleetOperatorProcedure
     .input(bulkStartInputSchema)
     .mutation(({ ctx, input }) => ctx.services.bulk.start(input, ctx.caller, ctx.actor)),

@@ -1,3 +1,4 @@
+import { readPreview } from './sql/bulk-holders.ts';
 import type { BulkService } from './bulk-types.ts';
 import { assertNoHoldOff } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
@@ -22,6 +23,7 @@ export function createBulk(deps: BulkRunnerDeps): Bulk {
   const { store } = deps;
   const runner = createBulkRunner(deps);
   const service: BulkService = {
+    preview: (items) => readPreview(store.reads, items),
     async start({ action, mode, reason, items }, caller, { source }) {
       const order = {
         ...caller,

@@ -33,9 +33,26 @@ export interface BulkProgress {
   readonly failedCount: number;
   /** The first thousand, in the order of the items. */
   readonly failed: BulkFailure[];
+  /**
+   * Of what was revoked: how many holders have not stopped yet, as far as is known. A backend has when its
+   * drone reports it, any other holder when it released its lease; each has at its deadline.
+   */
+  readonly stopping: number;
+  /** When the last of them has stopped at the latest; null when none is stopping. */
+  readonly stopsBy: string | null;
+}
+
+/** What a bulk action would find now. */
+export interface BulkPreview {
+  /** Those of the items that are in force: the others would be reported as ended. */
+  readonly held: string[];
+  /** How long the holder that takes longest may go on after a revoke, in milliseconds. */
+  readonly stopsWithinMs: number;
 }
 
 export interface BulkService {
+  /** What the items are at this moment. Changes nothing. */
+  preview(items: readonly GrantRef[]): Promise<BulkPreview>;
   /**
    * Answers once the request is recorded; it is then carried out even if this controller dies.
    * @throws {LeaseError} `bulk.busy` while too many are running; `grant.hold_off`.
@@ -47,7 +64,7 @@ export interface BulkService {
   get(bulkId: string): Promise<BulkProgress>;
   /**
    * Yields the progress now and whenever it changes; ends after `done` and `aborted`, once none of its
-   * acts is under way. @throws {LeaseError} `bulk.not_found`.
+   * acts is under way, and does not wait for holders to stop. @throws {LeaseError} `bulk.not_found`.
    */
   watch(bulkId: string, signal: AbortSignal): AsyncIterable<BulkProgress>;
 }

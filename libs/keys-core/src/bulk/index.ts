@@ -2,4 +2,10 @@
 export { removeOldBulks } from './sql/bulk-requests.ts';
 export type { BulkRunner } from './bulk-runner.ts';
 export { type Bulk, createBulk } from './bulk-service.ts';
-export type { BulkFailure, BulkProgress, BulkRequest, BulkService } from './bulk-types.ts';
+export type {
+  BulkFailure,
+  BulkPreview,
+  BulkProgress,
+  BulkRequest,
+  BulkService,
+} from './bulk-types.ts';

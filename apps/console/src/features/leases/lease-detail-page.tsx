@@ -1,5 +1,6 @@
 'use client';
 
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import dynamic from 'next/dynamic';
 import { at } from '~/lib/datacenters/here.ts';
 import { count } from '~/lib/format.ts';
@@ -51,7 +52,7 @@ function LeaseDetail({ face, resource: { namespace, name, datacenter } }: LeaseD
   const Details = face === 'lease' ? LeaseTabs : EnvironmentTabs;
   return (
     <DetailPage
-      title={<bdi>{name}</bdi>}
+      title={<VisibleText>{name}</VisibleText>}
       eyebrow={<WayBack {...LISTS[face]} namespace={namespace} />}
       what={`the ${face}`}
       read={read}

@@ -1,6 +1,6 @@
 import { Link } from '~/ui/link.tsx';
 import { Facts } from '~/ui/page/facts.tsx';
-import { CopyableId, RelativeTime } from '~/ui/text/text.tsx';
+import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { endedAt, isTaken, type LeaseItem } from './lease-item.ts';
@@ -27,7 +27,7 @@ export function LeaseFacts({
       items={{
         [isHeld ? 'Held by' : 'Last held by']: (
           <Link href={list({ q: fieldText('holder', holder) })}>
-            <bdi className="mono">{holder}</bdi>
+            <Mono>{holder}</Mono>
           </Link>
         ),
         For: isEnvironment && action !== null ? <bdi className="mono">{action}</bdi> : null,

@@ -4,10 +4,10 @@ import classes from './dialogs.module.css';
 
 /** Who is concerned, what happens, and the worst case. */
 export function ConsequenceList({
-  consequences: { holder, steps, worstCase },
+  consequences: { holder, context = [], steps, worstCase },
   isInOrder = false,
 }: {
-  readonly consequences: Pick<Consequences, 'holder' | 'steps' | 'worstCase'>;
+  readonly consequences: Pick<Consequences, 'holder' | 'context' | 'steps' | 'worstCase'>;
   /** Whether the steps happen one after the other. */
   readonly isInOrder?: boolean;
 }) {
@@ -17,6 +17,11 @@ export function ConsequenceList({
       <Text size="sm" fw={500}>
         {holder}
       </Text>
+      {context.map((line) => (
+        <Text key={line} size="sm">
+          {line}
+        </Text>
+      ))}
       <List>
         {steps.map((step) => (
           <li key={step}>{step}</li>

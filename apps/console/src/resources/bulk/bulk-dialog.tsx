@@ -1,13 +1,21 @@
 import { ScrollArea, SegmentedControl, Stack } from '@mantine/core';
-import { useState } from 'react';
+import { resourceText } from '@leasehold/keys-core';
+import { useEffect, useMemo, useState } from 'react';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
 import { Mono } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '../looks.tsx';
 import { counted, fullName } from '~/lib/format.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { bulkSteps, bulkTitle, type BulkAction } from './bulk-texts.ts';
-import type { GrantFace, GrantView } from '../grant-view.ts';
-import type { RevokeMode } from '../actions/revoke/revoke-consequences.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import {
+  bulkSteps,
+  bulkTitle,
+  selectionText,
+  worstCaseText,
+  type BulkAction,
+} from './bulk-texts.ts';
+import { isInForce, type GrantFace, type GrantView } from '../grant-view.ts';
+import { stoppedWithinMs, type RevokeMode } from '../actions/revoke/revoke-consequences.ts';
 import { rememberBulk } from './use-bulk.ts';
 import classes from './bulk.module.css';
 
@@ -40,22 +48,18 @@ export function BulkDialog({
   if (action === null && frozen.action !== null) setFrozen({ action: null, items: frozen.items });
   const shown = frozen.action ?? 'revoke';
   const isForced = shown === 'revoke' && mode === 'force';
-  const [only] = frozen.items;
+  const { held, stopsWithinMs, isCounted } = useHeld(action === null ? null : frozen.items);
+  const title = bulkTitle(shown, face, held.length);
   return (
     <ActDialog
       isOpen={action !== null}
       onClose={onClose}
-      title={bulkTitle(shown, face, frozen.items.length)}
+      title={title}
       reason="required"
-      typed={
-        frozen.items.length > 1
-          ? { what: 'how many they are', text: String(frozen.items.length) }
-          : isForced && only !== undefined
-            ? { what: 'the name', text: only.name }
-            : undefined
-      }
-      actLabel={bulkTitle(shown, face, frozen.items.length)}
+      typed={typedFor(held, isForced)}
+      actLabel={title}
       isDangerous={isForced}
+      isReady={isCounted && held.length > 0}
       act={{
         isPending: start.isPending,
         error: start.error,
@@ -65,11 +69,11 @@ export function BulkDialog({
               action: shown,
               ...(shown === 'revoke' ? { mode } : {}),
               reason: reason ?? '',
-              items: frozen.items.map(({ leaseId, fencingToken }) => ({ leaseId, fencingToken })),
+              items: held.map(({ leaseId, fencingToken }) => ({ leaseId, fencingToken })),
             },
             {
               onSuccess: ({ bulkId }) => {
-                rememberBulk(bulkId, frozen.items);
+                rememberBulk(bulkId, held);
                 onStarted(bulkId);
               },
             },
@@ -89,19 +93,70 @@ export function BulkDialog({
             onChange={(value) => setMode(value === 'force' ? 'force' : 'graceful')}
           />
         ) : null}
+        <p className={classes['counted']} role="status">
+          {isCounted
+            ? selectionText(face, { selected: frozen.items.length, held: held.length })
+            : 'Counting what is held …'}
+        </p>
         <ul className={classes['steps']}>
           {bulkSteps(shown, face, mode).map((step) => (
             <li key={step}>{step}</li>
           ))}
         </ul>
-        <FrozenList items={frozen.items} />
+        {shown === 'revoke' ? (
+          <p className={classes['worst']}>{worstCaseText(face, held.length, stopsWithinMs)}</p>
+        ) : null}
+        <FrozenList items={frozen.items} held={held} />
       </Stack>
     </ActDialog>
   );
 }
 
-/** The chosen grants as they were when the dialog was opened. */
-function FrozenList({ items }: { readonly items: readonly GrantView[] }) {
+/** More than one are confirmed by their number, a single one by its name if it is ended by force. */
+function typedFor(held: readonly GrantView[], isForced: boolean) {
+  const [only] = held;
+  if (held.length > 1) return { what: 'how many they are', text: String(held.length) };
+  return isForced && only !== undefined
+    ? { what: 'the name', text: resourceText(only) }
+    : undefined;
+}
+
+/**
+ * Which of the chosen grants are held at this moment, by the database: a selection may be old. Where the
+ * controller does not say, as they were shown.
+ */
+function useHeld(items: readonly GrantView[] | null) {
+  const { mutate, reset, ...preview } = useApiMutation('bulk', 'preview');
+  useEffect(() => {
+    if (items === null) return;
+    reset();
+    mutate({ items: items.map(({ leaseId, fencingToken }) => ({ leaseId, fencingToken })) });
+  }, [items, mutate, reset]);
+  const nowMs = useDatabaseNow();
+  return useMemo(() => {
+    const all = items ?? [];
+    const isHeld = new Set(preview.data?.held);
+    const held = all.filter((item) =>
+      preview.data === undefined ? isInForce(item) : isHeld.has(item.leaseId),
+    );
+    const longestMs = (): number =>
+      Math.max(0, ...held.map((item) => stoppedWithinMs(item, nowMs ?? Date.parse(item.asOf))));
+    return {
+      held,
+      stopsWithinMs: preview.data?.stopsWithinMs ?? longestMs(),
+      isCounted: preview.data !== undefined || preview.isError,
+    };
+  }, [items, preview.data, preview.isError, nowMs]);
+}
+
+/** The chosen grants as they were when the dialog was opened; those that are not held are marked. */
+function FrozenList({
+  items,
+  held,
+}: {
+  readonly items: readonly GrantView[];
+  readonly held: readonly GrantView[];
+}) {
   const rest = items.length - LISTED_MAX;
   return (
     <ScrollArea.Autosize
@@ -111,10 +166,16 @@ function FrozenList({ items }: { readonly items: readonly GrantView[] }) {
     >
       <ul>
         {items.slice(0, LISTED_MAX).map((item) => (
-          <li key={item.leaseId}>
+          <li key={item.leaseId} data-skipped={held.includes(item) ? undefined : true}>
             <span className={classes['name']}>{fullName(item)}</span>
-            <PhaseBadge phase={item.phase} />
-            <Mono>{item.holder}</Mono>
+            {held.includes(item) ? (
+              <>
+                <PhaseBadge phase={item.phase} />
+                <Mono>{item.holder}</Mono>
+              </>
+            ) : (
+              <span>skipped, not held</span>
+            )}
           </li>
         ))}
         {rest > 0 ? <li>{`and ${counted(rest, 'other')}`}</li> : null}

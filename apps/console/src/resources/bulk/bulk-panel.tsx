@@ -10,9 +10,10 @@ import { counted, fullName } from '~/lib/format.ts';
 import { routeOf, routes, type ResourceRef } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { bulkProgressText, bulkTitle, failureText } from './bulk-texts.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { bulkProgressText, bulkTitle, failureText, stoppingText } from './bulk-texts.ts';
 import type { GrantFace } from '../grant-view.ts';
-import { isUnderWay, namesOfBulk, useBulkProgress } from './use-bulk.ts';
+import { isAllOver, isUnderWay, namesOfBulk, useBulkProgress } from './use-bulk.ts';
 import classes from './bulk.module.css';
 
 type BulkProgress = Outputs['bulk']['get'];
@@ -39,6 +40,7 @@ export function BulkPanel({
   }
   const progress = read.data;
   const isRunning = isUnderWay(progress);
+  const isStopping = !isRunning && !isAllOver(progress);
   return (
     <section className={classes['panel']} aria-label="Bulk action">
       <div className={classes['head']}>
@@ -46,7 +48,10 @@ export function BulkPanel({
           <strong>{bulkTitle(progress.action, face, progress.total)}</strong>
           {progress.mode === 'force' ? ' by force' : ''}
           {': '}
-          <span role="status">{`${STATES[progress.state]} ${bulkProgressText(progress)}.`}</span>
+          <span role="status">
+            {`${stateText(progress)} ${bulkProgressText(progress)}.`}
+            {isStopping ? <Stopping face={face} progress={progress} /> : null}
+          </span>
         </div>
         {isRunning ? (
           <GuardedButton
@@ -63,12 +68,12 @@ export function BulkPanel({
         )}
       </div>
       {/* Over, nothing is read any more. */}
-      {isRunning ? <StaleScope read={read}>{null}</StaleScope> : null}
+      {isRunning || isStopping ? <StaleScope read={read}>{null}</StaleScope> : null}
       <Progress
         size="sm"
         value={(progress.done / Math.max(1, progress.total)) * 100}
         aria-label="Carried out"
-        animated={isRunning}
+        animated={isRunning || isStopping}
       />
       <p className={classes['reason']}>{`${progress.actor}: ${progress.reason}`}</p>
       <ActFailure error={abort.error} />
@@ -83,6 +88,23 @@ const STATES: Record<BulkProgress['state'], string> = {
   aborted: 'aborted,',
   done: 'done,',
 };
+
+/** A revoke is done when what it has revoked has stopped. */
+function stateText(progress: BulkProgress): string {
+  return progress.state === 'done' && !isAllOver(progress) ? 'stopping,' : STATES[progress.state];
+}
+
+function Stopping({
+  face,
+  progress: { stopping, stopsBy },
+}: {
+  readonly face: GrantFace;
+  readonly progress: BulkProgress;
+}) {
+  const nowMs = useDatabaseNow();
+  if (stopsBy === null || nowMs === null) return null;
+  return ` ${stoppingText(face, stopping, Math.max(0, Date.parse(stopsBy) - nowMs))}`;
+}
 
 /** The grants that failed, each with the reason and a link. */
 function Failures({

@@ -1,6 +1,6 @@
 /** What bulk actions are called, and what they do, in words. Pure. */
 import type { Outputs } from '~/lib/api/api.ts';
-import { counted } from '~/lib/format.ts';
+import { count, counted, duration } from '~/lib/format.ts';
 import { FACE_WORDS, type GrantFace } from '../grant-view.ts';
 import type { RevokeMode } from '../actions/revoke/revoke-consequences.ts';
 
@@ -20,8 +20,33 @@ export function bulkTitle(action: BulkAction, face: GrantFace, itemCount: number
 /** What a bulk action does to each of its items. */
 export function bulkSteps(action: BulkAction, face: GrantFace, mode: RevokeMode): string[] {
   const others =
-    'Each act applies to the listed grant only. A grant that has ended meanwhile is left alone and reported as ended.';
+    'Each act applies to the listed grant only. A grant that ends meanwhile is left alone and reported as ended.';
   return [...STEPS[action](face, mode), others];
+}
+
+/** What a selection is now, before anything is done to it: how much of it is held, and the worst case. */
+export function selectionText(
+  face: GrantFace,
+  { selected, held }: { readonly selected: number; readonly held: number },
+): string {
+  const [one, many] = FACE_WORDS[face];
+  if (held === selected) {
+    return selected === 1
+      ? `The selected ${one} is held.`
+      : `All ${count(selected)} selected are held.`;
+  }
+  const rest = 'Grants that have ended are skipped.';
+  return held === 0
+    ? `None of the ${counted(selected, `selected ${one}`, `selected ${many}`)} is held.`
+    : `${count(held)} of ${count(selected)} selected ${held === 1 ? 'is' : 'are'} held. ${rest}`;
+}
+
+/** By when everything that is revoked has stopped. */
+export function worstCaseText(face: GrantFace, held: number, stopsWithinMs: number): string {
+  const what = face === 'key' ? 'backend' : 'holder';
+  if (held === 0) return 'Nothing is revoked.';
+  const subject = held === 1 ? `Its ${what} stops` : `All ${what}s stop`;
+  return `${subject} within ${duration(stopsWithinMs)} at worst, by the clock of each machine.`;
 }
 
 const STEPS: Record<BulkAction, (face: GrantFace, mode: RevokeMode) => string[]> = {
@@ -61,8 +86,14 @@ export function bulkProgressText(progress: {
   readonly failedCount: number;
 }): string {
   const { action, total, done, failedCount } = progress;
-  const failed = failedCount === 0 ? '' : `, ${String(failedCount)} failed`;
-  return `${String(done - failedCount)} of ${String(total)} ${DONE[action]}${failed}`;
+  const failed = failedCount === 0 ? '' : `, ${count(failedCount)} failed`;
+  return `${count(done - failedCount)} of ${count(total)} ${DONE[action]}${failed}`;
+}
+
+/** `Waiting for 3 backends to stop, within 42 s at worst`: what is left of a bulk revoke that was carried out. */
+export function stoppingText(face: GrantFace, stopping: number, worstCaseMs: number): string {
+  const what = face === 'key' ? 'backend' : 'holder';
+  return `Waiting for ${counted(stopping, what)} to stop, within ${duration(worstCaseMs)} at worst.`;
 }
 
 /** What a failure's code means here. */

@@ -22,12 +22,21 @@ export function isUnderWay({ state }: Pick<BulkProgress, 'state'>): boolean {
   return state === 'running' || state === 'interrupted';
 }
 
-/** How far a bulk action is, read again until it is over, even behind a dialog. */
+/**
+ * Whether all is over: carried out or aborted, and what was revoked has stopped. A controller of the version
+ * before does not say what is stopping.
+ */
+export function isAllOver(progress: BulkProgress): boolean {
+  const { stopping } = progress as Partial<BulkProgress>;
+  return !isUnderWay(progress) && (stopping ?? 0) === 0;
+}
+
+/** How far a bulk action is, read again until all is over, even behind a dialog. */
 export function useBulkProgress(bulkId: string) {
   return useQuery({
     ...query('bulk', 'get', { bulkId }),
     refetchInterval: ({ state: { data } }) =>
-      data === undefined || isUnderWay(data) ? LOOK_EVERY_MS : false,
+      data === undefined || !isAllOver(data) ? LOOK_EVERY_MS : false,
   });
 }
 

@@ -5,6 +5,8 @@ import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
 import { useSignal } from '~/lib/signal.ts';
 import { ActFailure } from './act-failure.tsx';
+import { isTypedRight, typedMismatch } from './typed-mismatch.ts';
+import { VisibleText } from '../text/visible-text.tsx';
 import classes from './act-dialog.module.css';
 
 /** The API's limit, in bytes of UTF-8. */
@@ -54,8 +56,7 @@ export function ActDialog(props: ActDialogProps) {
   const reasonBytes = new TextEncoder().encode(reason.trim()).length;
   const isReasonMissing = props.reason === 'required' && reasonBytes === 0;
   const isReasonLong = reasonBytes > REASON_BYTES_MAX;
-  // A name may begin or end with a space of its own.
-  const isTyped = typed === undefined || [typedText, typedText.trim()].includes(typed.text);
+  const isTyped = typed === undefined || isTypedRight(typedText, typed.text);
   const mayAct = !isReasonMissing && !isReasonLong && isTyped && isReady && !act.isPending;
   return (
     <Modal
@@ -93,14 +94,17 @@ export function ActDialog(props: ActDialogProps) {
             <TextInput
               label={
                 <>
-                  To continue, type {typed.what}:{' '}
-                  <span className={classes['typed']}>{typed.text}</span>
+                  To confirm, type {typed.what}:{' '}
+                  <span className={classes['typed']}>
+                    <VisibleText>{typed.text}</VisibleText>
+                  </span>
                 </>
               }
               required
               autoComplete="off"
               spellCheck={false}
               value={typedText}
+              error={typedMismatch(typedText, typed.text)}
               onChange={(event) => setTypedText(event.currentTarget.value)}
             />
           )}

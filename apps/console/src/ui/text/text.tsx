@@ -4,6 +4,7 @@ import { Tip } from '../tip.tsx';
 import { absolute, ago, duration } from '~/lib/format.ts';
 import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { ActionIcon, CopyButton, Group } from '@mantine/core';
+import { VisibleText } from './visible-text.tsx';
 import classes from './text.module.css';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'info' | 'calm';
@@ -36,7 +37,7 @@ export function Mono({
 }) {
   return (
     <span className="mono" title={title}>
-      {children}
+      {typeof children === 'string' ? <VisibleText>{children}</VisibleText> : children}
     </span>
   );
 }
@@ -50,7 +51,9 @@ export function LongName({ children: name }: { readonly children: string }) {
     // The same part may be in a name twice.
     <Fragment key={index}>
       {index === 0 ? null : <wbr className={classes['break']} />}
-      <span className={classes['part']}>{part}</span>
+      <span className={classes['part']}>
+        <VisibleText>{part}</VisibleText>
+      </span>
     </Fragment>
   ));
 }

@@ -4,6 +4,7 @@ import type { BulkProgress } from '../bulk-types.ts';
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
+import { NONE_STOPPING, readStopping } from './bulk-holders.ts';
 import { fragment, isoOf, type Sql, type SqlPool } from '../../postgres/sql.ts';
 
 /** A bulk action as it was asked for, and by whom. */
@@ -119,7 +120,9 @@ export async function abortBulk(
   return rows[0]?.isChanged;
 }
 
-type BulkRow = Omit<BulkState, 'startedAt' | 'failed'> & { readonly startedAt: number };
+type BulkRow = Omit<BulkState, 'startedAt' | 'failed' | 'stopping' | 'stopsBy'> & {
+  readonly startedAt: number;
+};
 
 /** A bulk action's progress; undefined if it does not exist. Index: the primary keys, {@link IS_AT_WORK}. */
 export async function readBulk(sql: Sql<'reads'>, bulkId: string): Promise<BulkState | undefined> {
@@ -137,7 +140,9 @@ export async function readBulk(sql: Sql<'reads'>, bulkId: string): Promise<BulkS
     where b.id = ${bulkId}::uuid`;
   if (row === undefined) return undefined;
   const failed = row.failedCount === 0 ? [] : await readFailures(sql, bulkId);
-  return { ...row, startedAt: isoOf(row.startedAt), failed };
+  const isStoppable = row.action === 'revoke' && row.done > row.failedCount;
+  const stopping = isStoppable ? await readStopping(sql, bulkId) : NONE_STOPPING;
+  return { ...row, startedAt: isoOf(row.startedAt), failed, ...stopping };
 }
 
 /** Index: `bulk_item_failed_idx`. */

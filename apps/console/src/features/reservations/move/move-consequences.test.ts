@@ -23,7 +23,7 @@ test('a held key says who holds it, that it is revoked first, and how long that 
   expect(holder).toContain('Drone drone-1 holds it');
   expect(holder).toContain('revoked first');
   expect(steps.join(' ')).toMatch(/SIGTERM now.*dc1 seals it/u);
-  expect(worstCase).toContain('within 50 s at the latest');
+  expect(worstCase).toContain('within 50 s at worst');
 });
 
 test('a key that is held back after a forced revoke moves when that is over', () => {

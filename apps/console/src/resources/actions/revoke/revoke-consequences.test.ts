@@ -25,7 +25,7 @@ describe('consequencesOf', () => {
     expect(holder).toContain('Drone drone-1');
     expect(holder).toContain('bk-1 (ready)');
     expect(steps.join(' ')).toMatch(/SIGTERM now, and SIGKILL 10 s later/u);
-    expect(worstCase).toContain('within 50 s at the latest');
+    expect(worstCase).toContain('within 50 s at worst');
   });
 
   it('says how long a forced key is held back, and that two backends may run if it is abandoned', () => {
@@ -41,5 +41,13 @@ describe('consequencesOf', () => {
     const { holder, steps } = consequencesOf(plan, NOW_MS);
     expect(holder).toBe('ledger@1 holds it, with token 5.');
     expect(steps.join(' ')).toContain('may continue for 50 s');
+  });
+
+  it('says what an environment is used for, with the comment, and who waits for it', () => {
+    const use = { holder: 'ci@9', action: 'deploy', comment: 'hotfix\u202e 7', waiters: 2 };
+    const plan = { face: 'environment', mode: 'force', isAbandoned: false } as const;
+    const { holder, context } = consequencesOf({ ...plan, grant: { ...KEY, ...use } }, NOW_MS);
+    expect(holder).toBe('ci@9 holds it for deploy, with token 5.');
+    expect(context).toEqual(['Comment: “hotfix\\u{202e} 7”', '2 callers wait for it.']);
   });
 });

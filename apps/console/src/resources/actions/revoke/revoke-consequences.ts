@@ -1,5 +1,6 @@
 /** What a revoke will do, in words, and by when it is over at the latest. Pure. */
-import { duration } from '~/lib/format.ts';
+import { printableText } from '@leasehold/keys-core';
+import { counted, duration } from '~/lib/format.ts';
 import type { GrantFace, GrantView } from '../../grant-view.ts';
 
 export type RevokeMode = 'graceful' | 'force';
@@ -14,6 +15,8 @@ export interface RevokePlan {
 
 export interface Consequences {
   readonly holder: string;
+  /** What the holder uses it for, and who waits. */
+  readonly context?: readonly string[];
   readonly steps: readonly string[];
   /** How long the holder may go on at most, counted from the act. */
   readonly worstCaseMs: number;
@@ -25,6 +28,7 @@ export function consequencesOf(plan: RevokePlan, nowMs: number): Consequences {
   const worstCaseMs = stoppedWithinMs(plan.grant, nowMs);
   return {
     holder: holderText(plan),
+    context: contextOf(plan.grant),
     steps: stepsOf(plan, worstCaseMs),
     worstCaseMs,
     worstCase: worstCaseText(plan, worstCaseMs),
@@ -44,12 +48,23 @@ export function stoppedWithinMs(grant: GrantView, nowMs: number): number {
 
 function holderText({ face, grant }: RevokePlan): string {
   const token = `with token ${grant.fencingToken}`;
-  if (face !== 'key') return `${grant.holder} holds it, ${token}.`;
+  const holder = printableText(grant.holder);
+  if (face === 'environment' && grant.action != null) {
+    return `${holder} holds it for ${printableText(grant.action)}, ${token}.`;
+  }
+  if (face !== 'key') return `${holder} holds it, ${token}.`;
   const backend =
     grant.backendId === null || grant.backendId === undefined
       ? 'no backend yet'
       : `backend ${grant.backendId} (${grant.backendStatus ?? 'unknown'})`;
   return `Drone ${grant.droneId ?? grant.holder} holds it, ${token}: ${backend}.`;
+}
+
+function contextOf({ comment, waiters = 0 }: GrantView): string[] {
+  return [
+    ...(comment == null || comment === '' ? [] : [`Comment: “${printableText(comment)}”`]),
+    ...(waiters === 0 ? [] : [`${counted(waiters, 'caller waits', 'callers wait')} for it.`]),
+  ];
 }
 
 function stepsOf(plan: RevokePlan, worstCaseMs: number): string[] {
@@ -98,7 +113,7 @@ function forcedLease({ face, grant }: RevokePlan, worstCaseMs: number): string[]
 }
 
 function worstCaseText({ face, grant }: RevokePlan, worstCaseMs: number): string {
-  const what = face === 'key' ? 'Its backend has stopped' : 'Its holder has stopped';
+  const what = face === 'key' ? 'Its backend stops' : 'Its holder stops';
   const why = grant.renewable ? ', even if it is renewed just before' : '';
-  return `${what} within ${duration(worstCaseMs)} at the latest, by its own clock${why}.`;
+  return `${what} within ${duration(worstCaseMs)} at worst, by its own clock${why}.`;
 }

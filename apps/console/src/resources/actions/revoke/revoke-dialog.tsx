@@ -1,3 +1,4 @@
+import { resourceText } from '@leasehold/keys-core';
 import { Checkbox, SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
@@ -53,7 +54,7 @@ export function RevokeDialog(props: GrantDialogProps) {
       onClose={onClose}
       title={`Revoke ${fullName(grant)}`}
       reason="required"
-      typed={isForced ? { what: `the name of the ${face}`, text: grant.name } : undefined}
+      typed={isForced ? { what: `the name of the ${face}`, text: resourceText(grant) } : undefined}
       actLabel={isForced ? 'Revoke by force' : 'Revoke'}
       isDangerous={isForced}
       act={{
