@@ -8,6 +8,9 @@ import { insertTokenOf } from '../rig/rig.ts';
 import { programOf, type ConsoleBuild } from './commit-build.ts';
 import { startCountingProxy, type CountingProxy } from './counting-proxy.ts';
 
+/** A million rows were written a moment ago, and PostgreSQL is still at work. */
+const READY_MS_MAX = 180_000;
+
 /** A controller and a console of one build, and somebody who may sign in. */
 export interface ConsoleStack {
   readonly controllerUrl: string;
@@ -33,6 +36,7 @@ export async function startConsoleStack(
   const origin = consoleOrigin(proxy.port);
   const controller = await startProcess({
     name: 'controller',
+    readyMsMax: READY_MS_MAX,
     args: [programOf(folder, 'controller')],
     env: {
       DATABASE_URL: database.url,
@@ -48,6 +52,7 @@ export async function startConsoleStack(
   const controllerUrl = String(controller.ready['url']);
   const pages = await startProcess({
     name: 'console',
+    readyMsMax: READY_MS_MAX,
     args: [programOf(folder, 'console')],
     env: {
       NODE_ENV: 'production',

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { findMigrationsDir, migrate } from '@leasehold/keys-core/postgres';
 import { chromium, type Browser, type Page } from '@playwright/test';
 import { browser as settings } from '../../../e2e/browser.config.ts';
-import type { Bound, Figure, Quantity, Unit } from '../rig/figures.ts';
+import { tableOf, type Bound, type Figure, type Quantity, type Unit } from '../rig/figures.ts';
 import { atMost } from '../rig/quantities.ts';
 import type { BenchDatabase, Rig } from '../rig/rig.ts';
 import { seedLists } from '../rig/seed-lists.ts';
@@ -38,11 +38,14 @@ export async function measureConsole(rig: Rig): Promise<Figure[]> {
   const uses = await onEach(rig, rig.isQuick ? 5_000 : 100_000, builds, (part) =>
     usesOf(rig, browser, part),
   );
+  const before = builds[0]?.name ?? '';
+  const figures = figuresOfUse(uses, before);
+  // The next part takes minutes: these are there in any case.
+  process.stderr.write(`\n${tableOf(figures)}\n`);
   const large = await onEach(rig, rig.isQuick ? 10_000 : 1_000_000, builds, (part) =>
     timesOf(browser, part),
   );
-  const before = builds[0]?.name ?? '';
-  return [...figuresOfUse(uses, before), ...figuresOfLarge(large, before)];
+  return [...figures, ...figuresOfLarge(large, before)];
 }
 
 /** A build that runs on a database of its own schema, with so many keys. */
