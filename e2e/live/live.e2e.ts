@@ -12,9 +12,9 @@ import { expect, test } from '../fixtures/test.ts';
 import { DRONE_ID, type Stack } from '../fixtures/stack.ts';
 import { PAGES, type ConsolePage } from '../pages.ts';
 
-/** Between an event and its row: pages hear of changes once a second. */
+/** Between an event and its row: pages learn of changes once a second. */
 const SEEN_WITHIN_MS = 1_500;
-/** How often a page that hears of nothing reads what has no event. */
+/** How often a page that learns of nothing reads what has no event. */
 const TIMER_MS = 5_000;
 /** How many pages are open at once: as many as two cores can carry. */
 const TABS = 5;

@@ -22,7 +22,7 @@ export const eventsRouter = router({
     ),
 
   /**
-   * What happens to which resource, for whoever reads it again then: at most one message a second, however
+   * What happens to which resource, for a caller that then reads it again: at most one message a second, however
    * many events there are. It begins with what comes next, and cannot be resumed: read everything again
    * after a reconnect.
    */

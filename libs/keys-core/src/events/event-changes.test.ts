@@ -87,7 +87,7 @@ test('the first event after a quiet time is told at once, together with what hap
   ]);
 });
 
-test('more resources of a face than a message names are told as many, and others still by name', async () => {
+test('more resources of a face than a message names are reported as many, and others still by name', async () => {
   const { messages, happen } = follow();
 
   happen({ face: 'environment', namespace: '', name: 'prod' });

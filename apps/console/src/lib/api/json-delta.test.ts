@@ -65,7 +65,7 @@ describe('a delta', () => {
     expect(after.items[2]).toBe(before.items[1]);
   });
 
-  test('of the same value is none', () => {
+  test('does not exist between equal values', () => {
     expect(deltaBetween([row('a')], [row('a')])).toBeUndefined();
     expect(deltaBetween({ list: [] }, { list: [] })).toBeUndefined();
   });

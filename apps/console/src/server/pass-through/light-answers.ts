@@ -1,7 +1,7 @@
 /**
  * Answers to the queries of a page, made small: a page asks the same again and again, so it gets what has
  * changed since the answer that it has, and what is still large is compressed. Only for requests with a header
- * that says so. A page of another site cannot send that header, so nobody can make a browser ask for answers
+ * that asks for it. A page of another site cannot send that header, so nobody can make a browser ask for answers
  * whose compressed length tells what else is in them. Answers about a session hold a secret and are never
  * compressed.
  */
