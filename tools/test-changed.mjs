@@ -8,11 +8,10 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { ensureBuildah } from './install/buildah.mjs';
+import { ensureContainers } from './install/containers.mjs';
 import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
 import { ensurePatroni } from './install/patroni.mjs';
-import { ensurePodman } from './install/podman.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { generate, install, NX_ENVIRONMENT, root, runInstalled, runNx } from './workspace.mjs';
 
@@ -34,8 +33,7 @@ await must('build', () => runNx(['run-many', '-t', 'build', '--outputStyle=stati
 await ensureEtcd();
 await ensureDatabases();
 await ensurePatroni();
-await ensurePodman();
-await ensureBuildah();
+await ensureContainers();
 await must('tests', () =>
   runInstalled('.bin/vitest', ['run', '--passWithNoTests', ...folders.map((one) => `${one}/`)]),
 );

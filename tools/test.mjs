@@ -8,13 +8,12 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { runBrowserTests } from './suite/browser-tests.mjs';
-import { ensureBuildah } from './install/buildah.mjs';
 import { ensureChromium } from './install/chromium.mjs';
+import { ensureContainers } from './install/containers.mjs';
 import { ensureDatabases } from './install/databases.mjs';
 import { ensureEtcd } from './install/etcd.mjs';
 import { ensureLanguages } from './install/languages.mjs';
 import { ensurePatroni } from './install/patroni.mjs';
-import { ensurePodman } from './install/podman.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { printFailures, printSlowest, readReport } from './suite/vitest-report.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
@@ -35,8 +34,7 @@ const PREPARATIONS = [
 const servers = ensureEtcd()
   .then(ensureDatabases)
   .then(ensurePatroni)
-  .then(ensurePodman)
-  .then(ensureBuildah)
+  .then(ensureContainers)
   .then(() => ensureLanguages({ isLong: long }));
 for (const { name, work } of PREPARATIONS) {
   if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);

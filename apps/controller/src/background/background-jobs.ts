@@ -1,4 +1,9 @@
-import { createEventRollup, removeOldBuckets, type StatsCounter } from '@leasehold/keys-core/stats';
+import {
+  createEventRollup,
+  removeOldBuckets,
+  removeOldRefusals,
+  type StatsCounter,
+} from '@leasehold/keys-core/stats';
 import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
 import { createReaper } from '@leasehold/keys-core/keys';
 import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
@@ -78,6 +83,7 @@ async function removeOld(
   await removeOldClockJumps(store.general, pass);
   await removeOldBulks(store.general, retentionDays, pass);
   await removeOldBuckets(store.general, pass);
+  await removeOldRefusals(store.general, pass, retentionDays);
   await removeOldPeopleRows(store.general, pass);
   if (!signal.aborted) await dropOldDeclarations(store.general, retentionDays);
 }
