@@ -119,6 +119,7 @@ export type {
   Acted,
   Caller,
   DatedPage,
+  EventChanges,
   EventView,
   Page,
   RenewalChange,
