@@ -36,6 +36,11 @@ export const nameSchema = checked(z.string(), nameProblem).meta({
   minLength: 1,
   maxLength: LIMITS.nameBytesMax,
 });
+/** As long as a name in a namespace is when it is printed. */
+const SEARCH_TEXT_BYTES_MAX = 1_024;
+/** A part of a name as it is printed, such as `boards.eu/q4`. */
+export const searchTextSchema = textSchema({ bytesMin: 1, bytesMax: SEARCH_TEXT_BYTES_MAX });
+
 export const namespaceSchema = checked(z.string(), namespaceProblem).meta({
   description: 'Segments with "." between them; the empty namespace is the root.',
 });
@@ -105,6 +110,11 @@ export const instantSchema = z.iso
   )
   // The database would round, at the end of the last year into one that is out of its range.
   .overwrite((text) => text.replace(/(\.\d{3})\d+/u, '$1'));
+const WINDOW_MINUTES_MAX = 366 * 24 * 60;
+
+/** The time up to now that a list is about. */
+export const windowMinutesSchema = z.int().min(1).max(WINDOW_MINUTES_MAX);
+
 /** Where the next page of a list begins, as the list answered it. */
 export const cursorSchema = textSchema({ bytesMin: 1, bytesMax: 8_192 });
 /** The name of an environment variable. */
@@ -154,9 +164,15 @@ export const resourceListFields = {
   name: nameSchema.optional(),
   /** Only those whose name begins with this. */
   prefix: nameSchema.optional(),
+  /** Only those whose name as it is printed, with its namespace, contains this, whatever its case. */
+  contains: searchTextSchema.optional(),
   phase: z.enum(PHASES).optional(),
   /** Leaves out what nobody has held for longer than this. 0 keeps what is held now. */
   endedWithinMs: z.number().int().min(0).max(ENDED_WITHIN_MS_MAX).optional(),
+  /** Only what somebody waits for, or what has expired and is not recorded yet. */
+  is: z.enum(['waited', 'overdue']).optional(),
+  /** Leaves out Leasehold's own leases. */
+  withoutOwn: z.boolean().optional(),
   holder: holderSchema.optional(),
   /** Only the one whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),
