@@ -121,6 +121,7 @@ export type {
   DatedPage,
   EventChanges,
   EventView,
+  HolderAt,
   Page,
   RenewalChange,
   Revoked,
