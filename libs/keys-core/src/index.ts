@@ -122,6 +122,7 @@ export type {
   DatedPage,
   EventChanges,
   EventView,
+  HolderAt,
   Page,
   RenewalChange,
   Revoked,

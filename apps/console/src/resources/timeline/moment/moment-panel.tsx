@@ -1,5 +1,6 @@
 import { momentOf } from '@leasehold/keys-core';
 import { Button, Group, Skeleton, TextInput } from '@mantine/core';
+import dynamic from 'next/dynamic';
 import { useState } from 'react';
 import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
@@ -9,9 +10,13 @@ import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { GROUP_OF, type GrantFace } from '../../grant-view.ts';
-import { MomentAnswer } from './moment-answer.tsx';
 import { useMoment } from './use-moment.ts';
 import classes from './moment-panel.module.css';
+
+// A first visit asks about no moment.
+const MomentAnswer = dynamic(() =>
+  import('./moment-answer.tsx').then((module) => module.MomentAnswer),
+);
 
 const NO_MOMENT = 'Type a time of today, such as 03:12, or a date and a time: 2026-11-25 03:12.';
 
