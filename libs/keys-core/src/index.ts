@@ -121,6 +121,8 @@ export type {
   DatedPage,
   EventChanges,
   EventView,
+  HolderAt,
+  HolderAtGrant,
   Page,
   RenewalChange,
   Revoked,
