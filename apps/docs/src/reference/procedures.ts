@@ -1,5 +1,5 @@
 /** Every procedure of the contract: who may call it, what it takes, what it answers and how it fails. */
-import { ERROR_CODES, type ErrorCode } from '@leasehold/keys-core';
+import type { ErrorCode } from '@leasehold/keys-core';
 import type { Description, Operation, Schema } from './description.ts';
 import { anchorOfCode } from './errors.ts';
 import { errorsOfProcedure, forwardingErrors } from './procedure-errors.ts';
