@@ -123,6 +123,7 @@ export type {
   EventChanges,
   EventView,
   HolderAt,
+  HolderAtGrant,
   Page,
   RenewalChange,
   Revoked,
