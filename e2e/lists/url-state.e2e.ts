@@ -38,6 +38,14 @@ const choose =
     await page.getByRole(role, { name: option, exact: true }).click();
     await page.keyboard.press('Escape');
   };
+/** The time that the list is about; it stays relative in the address. */
+const lastTime =
+  (label: string) =>
+  async (page: Page): Promise<void> => {
+    await page.getByRole('button', { name: 'Any time' }).click();
+    await page.getByRole('button', { name: label }).click();
+    await expect(page).toHaveURL(/range=\d+[hd]/);
+  };
 const next = async (page: Page): Promise<void> => {
   await page.getByRole('button', { name: 'Next', exact: true }).click();
 };
@@ -76,13 +84,18 @@ const JOURNEYS: readonly Journey[] = [
     steps: [
       choose('Face', 'Environments'),
       choose('Kinds', 'Granted', 'menuitemcheckbox'),
+      lastTime('Last 7 days'),
       search('Search events', 'namespace:shop'),
     ],
   },
   {
     page: 'audit',
     path: '/audit',
-    steps: [choose('Action', 'keys.revoke'), search('Search the audit', 'actor:nobody')],
+    steps: [
+      choose('Action', 'keys.revoke'),
+      lastTime('Last 24 h'),
+      search('Search the audit', 'actor:nobody'),
+    ],
   },
   { page: 'access', path: '/access', role: 'admin', steps: [tab('People'), tab('API tokens')] },
 ];

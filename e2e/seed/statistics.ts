@@ -62,7 +62,30 @@ export async function addStatistics(sql: pg.Pool, world: World): Promise<void> {
   await sql.query('update stats_cursor set through_id = (select max(id) from lease_event)');
   await sql.query('delete from stats_bucket');
   await insertRows(sql, 'stats_bucket', rows);
+  await sql.query(REFUSED_RENEWALS);
 }
+
+/** An event for each number of refused renewals, of any grant of its face. */
+const REFUSED_RENEWALS = `
+  with fact as (
+    insert into lease_event (
+      at, face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
+    )
+    select b.bucket_at + interval '2 seconds', g.face, g.namespace, g.name, g.lease_id, g.fencing_token,
+      'renewal_refused', g.actor, 'expired',
+      jsonb_build_object('holder', g.detail ->> 'holder', 'count', b.refused_renewals, 'endedAt', b.bucket_at)
+    from stats_bucket b
+    cross join lateral (
+      select v.* from lease_event v
+      where v.face = b.face and v.kind in ('granted', 'taken_over')
+      order by md5(v.id::text || b.bucket_at::text)
+      limit 1
+    ) g
+    where b.refused_renewals > 0
+    order by b.bucket_at
+    returning at, id
+  )
+  insert into refused_renewal (at, event_id) select f.at, f.id from fact f`;
 
 function bucket(
   world: World,

@@ -50,6 +50,29 @@ export function wholeNumberOf(name: string): (text: string) => number {
   };
 }
 
+const MINUTES = { m: 1, h: 60, d: 24 * 60 } as const;
+
+/** Adds `--last`, `--from` and `--to`: the time that a list is about. */
+export function withTimeRange(command: Command): Command {
+  return command
+    .option('--last <time>', 'the time up to now: 15m, 1h or 7d', minutesOf)
+    .option('--from <instant>', 'from this instant on (ISO-8601)')
+    .option('--to <instant>', 'before this instant (ISO-8601)');
+}
+
+/** How {@link withTimeRange} says it, as the input of a list. */
+export function timeRangeOf<Given extends { readonly last?: number }>({ last, ...rest }: Given) {
+  return { ...rest, ...(last === undefined ? {} : { windowMinutes: last }) };
+}
+
+/** @throws {CliFailure} `cli.usage`. */
+function minutesOf(text: string): number {
+  const [, number = '', unit = ''] = /^([1-9]\d{0,4})([mhd])$/u.exec(text) ?? [];
+  if (number === '')
+    {throw usageFailure(`--last must be a time such as 15m, 1h or 7d, not "${text}".`);}
+  return Number(number) * MINUTES[unit as keyof typeof MINUTES];
+}
+
 /** Collects an option that may be given several times. */
 export function collected(text: string, before: readonly string[]): string[] {
   return [...before, text];

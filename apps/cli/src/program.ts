@@ -11,7 +11,7 @@ import { addConnect } from './commands/connect.ts';
 import { addDatacenters } from './commands/datacenters.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addDrones } from './commands/drones.ts';
-import { addEvents } from './commands/events/tail.ts';
+import { addEvents } from './commands/events/events.ts';
 import { addHoldOff } from './commands/hold-off.ts';
 import { addKeys } from './commands/keys.ts';
 import { addEnvironments, addLeases } from './commands/leases/leases.ts';

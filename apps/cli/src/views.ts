@@ -33,5 +33,6 @@ export type LeaseListInput = InputOf<ControllerApi['leases']['list']['query']>;
 export type DroneListInput = InputOf<ControllerApi['drones']['list']['query']>;
 export type BackendListInput = InputOf<ControllerApi['backends']['list']['query']>;
 export type ReservationListInput = InputOf<ControllerApi['reservations']['list']['query']>;
+export type EventListInput = InputOf<ControllerApi['events']['list']['query']>;
 export type EventWatchInput = InputOf<ControllerApi['events']['watch']['subscribe']>;
 export type ConnectInput = InputOf<ControllerApi['keys']['connect']['mutate']>;

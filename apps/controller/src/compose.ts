@@ -90,7 +90,7 @@ async function serve(serving: Serving): Promise<Controller> {
     await stopJobs();
     await parts.close();
     await stats
-      .flush(store)
+      .flush(store, { isLast: true })
       .catch((error: unknown) =>
         log.warn({ err: error }, 'the last statistics could not be written'),
       );
@@ -148,6 +148,7 @@ function jobsOf(serving: Serving, { services, bulk, tokens, whileLeader }: Parts
     ...backgroundJobs({
       ...serving,
       bulk: bulk.runner,
+      health: services.stats,
       reservations: services.reservations,
       tokens,
       whileLeader,

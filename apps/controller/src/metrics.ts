@@ -126,6 +126,8 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
       to.environmentLease.observe({ action: actionLabel(action), outcome: 'granted' }, heldMs);
     },
     renewal: (face, outcome, count) => to.renewals.inc({ face, outcome }, count),
+    // Counted as renewals.
+    renewalsRefused: () => undefined,
     release: (face, outcome) => to.releases.inc({ face, outcome }),
     waited: (face, durationMs, outcome) => to.waits.observe({ face, outcome }, durationMs),
     handedOver: (face, durationMs) => to.handovers.observe({ face }, durationMs),

@@ -18,7 +18,7 @@ export {
   LeaseError,
   invariant,
 } from './kernel/errors/index.ts';
-export { EVENT_KINDS, type EventKind } from './kernel/events.ts';
+export { ASKED_EVENT_KINDS, EVENT_KINDS, type EventKind } from './kernel/events.ts';
 export { HOLD_OFF_CAUSES, type HoldOffCause } from './kernel/hold-off.ts';
 export { isFencingToken } from './kernel/lease/fencing-token.ts';
 export { isPeriodicCall } from './kernel/periodic-calls.ts';
@@ -78,7 +78,7 @@ export {
   type Role,
   roleAllows,
 } from './kernel/access/roles.ts';
-export { AUDIT_ACTIONS, type AuditAction } from './kernel/access/audit-actions.ts';
+export { AUDIT_ACTIONS, SIGN_IN_ACTIONS, type AuditAction } from './kernel/access/audit-actions.ts';
 export {
   type ReservationKey,
   isDatacenterName,

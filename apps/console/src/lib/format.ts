@@ -41,6 +41,11 @@ export function absolute(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`;
 }
 
+/** `2026-11-21 14:03:22`, for rows of any day. */
+export function dayTime(iso: string): string {
+  return `${iso.slice(0, 10)} ${clockTime(iso)}`;
+}
+
 /** `14:03:22`, for axes and rows of one day. */
 export function clockTime(iso: string): string {
   return iso.slice(11, 19);

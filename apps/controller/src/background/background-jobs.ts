@@ -1,4 +1,10 @@
-import { createEventRollup, removeOldBuckets, type StatsCounter } from '@leasehold/keys-core/stats';
+import {
+  createEventRollup,
+  removeOldBuckets,
+  removeOldRefusals,
+  type StatsCounter,
+  type StatsService,
+} from '@leasehold/keys-core/stats';
 import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
 import { createReaper } from '@leasehold/keys-core/keys';
 import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
@@ -19,6 +25,8 @@ const FREE_ROWS_EVERY_MS = 5_000;
 const LOOK_EVERY_MS = 1_000;
 const LAST_USES_EVERY_MS = 15_000;
 const STATISTICS_EVERY_MS = 2_000;
+/** Counts every lease: a few percent of a core of the database at a million of them. */
+const HEALTH_EVERY_MS = 15_000;
 const BULK_EVERY_MS = 2_000;
 const RETENTION_EVERY_MS = 60_000;
 const MOVES_EVERY_MS = 1_000;
@@ -33,6 +41,7 @@ export function backgroundJobs(deps: {
   readonly sessions: SessionAuthority;
   readonly log: Logger;
   readonly stats: StatsCounter;
+  readonly health: Pick<StatsService, 'judge'>;
   readonly bulk: BulkRunner;
   readonly reservations: Pick<ReservationService, 'carryOutMoves'>;
   readonly whileLeader: WhileLeader;
@@ -45,6 +54,7 @@ export function backgroundJobs(deps: {
   const shared: Job[] = [
     { name: 'free rows', everyMs: FREE_ROWS_EVERY_MS, run: (signal) => freeRows.runOnce(signal) },
     { name: 'event counts', everyMs: STATISTICS_EVERY_MS, run: (signal) => rollup.runOnce(signal) },
+    { name: 'health', everyMs: HEALTH_EVERY_MS, run: () => deps.health.judge() },
     {
       ...{ name: 'moves', everyMs: MOVES_EVERY_MS },
       run: (signal) => deps.reservations.carryOutMoves(signal),
@@ -78,6 +88,7 @@ async function removeOld(
   await removeOldClockJumps(store.general, pass);
   await removeOldBulks(store.general, retentionDays, pass);
   await removeOldBuckets(store.general, pass);
+  await removeOldRefusals(store.general, pass, retentionDays);
   await removeOldPeopleRows(store.general, pass);
   if (!signal.aborted) await dropOldDeclarations(store.general, retentionDays);
 }

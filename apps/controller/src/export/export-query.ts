@@ -12,8 +12,8 @@ export interface ExportRequest {
 
 /** Texts of an address that stand for another kind of value. */
 const WORDS: Readonly<Record<string, unknown>> = { true: true, false: false };
-const BOOLEANS = ['includeChildren'];
-const NUMBERS = ['endedWithinMs'];
+const BOOLEANS = ['includeChildren', 'signIns', 'withoutOwn', 'notable'];
+const NUMBERS = ['endedWithinMs', 'windowMinutes'];
 const LISTS = ['kinds'];
 
 /**

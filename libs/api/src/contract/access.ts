@@ -19,6 +19,7 @@ import {
   reasonSchema,
   textSchema,
   uuidSchema,
+  windowMinutesSchema,
 } from './common.ts';
 
 const filterSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.reasonBytesMax });
@@ -28,6 +29,14 @@ export const auditListInputSchema = z
     actor: filterSchema.optional(),
     action: filterSchema.optional(),
     resource: filterSchema.optional(),
+    /** Part of the resource, the reason or the actor, whatever its case. */
+    text: filterSchema.optional(),
+    /** Whether to list only signing in and out, or everything else. */
+    signIns: z.boolean().optional(),
+    /** Only what was done in the last so many minutes of the database's clock. */
+    windowMinutes: windowMinutesSchema.optional(),
+    /** Leaves out sign-ins, and what a bulk action did one by one. */
+    notable: z.boolean().optional(),
     /** Inclusive. */
     from: instantSchema.optional(),
     /** Exclusive. */

@@ -105,6 +105,11 @@ export const instantSchema = z.iso
   )
   // The database would round, at the end of the last year into one that is out of its range.
   .overwrite((text) => text.replace(/(\.\d{3})\d+/u, '$1'));
+const WINDOW_MINUTES_MAX = 366 * 24 * 60;
+
+/** The time up to now that a list is about. */
+export const windowMinutesSchema = z.int().min(1).max(WINDOW_MINUTES_MAX);
+
 /** Where the next page of a list begins, as the list answered it. */
 export const cursorSchema = textSchema({ bytesMin: 1, bytesMax: 8_192 });
 /** The name of an environment variable. */
@@ -157,6 +162,10 @@ export const resourceListFields = {
   phase: z.enum(PHASES).optional(),
   /** Leaves out what nobody has held for longer than this. 0 keeps what is held now. */
   endedWithinMs: z.number().int().min(0).max(ENDED_WITHIN_MS_MAX).optional(),
+  /** Only what somebody waits for, or what has expired and is not recorded yet. */
+  is: z.enum(['waited', 'overdue']).optional(),
+  /** Leaves out Leasehold's own leases. */
+  withoutOwn: z.boolean().optional(),
   holder: holderSchema.optional(),
   /** Only the one whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),

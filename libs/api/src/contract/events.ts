@@ -8,6 +8,7 @@ import {
   namespaceSchema,
   pageFields,
   textSchema,
+  windowMinutesSchema,
 } from './common.ts';
 
 const eventIdSchema = textSchema({ bytesMin: 1, bytesMax: 64 });
@@ -17,6 +18,7 @@ const filterFields = {
   /** This one and its children. */
   namespace: namespaceSchema.optional(),
   name: nameSchema.optional(),
+  /** By default all but `renewal_refused`, which has to be named. */
   kinds: z.array(z.enum(EVENT_KINDS)).max(EVENT_KINDS.length).optional(),
 };
 
@@ -40,6 +42,8 @@ export const eventListInputSchema = z
     from: instantSchema.optional(),
     /** Exclusive. */
     to: instantSchema.optional(),
+    /** Only what happened in the last so many minutes of the database's clock. */
+    windowMinutes: windowMinutesSchema.optional(),
     /** By default newest first. */
     direction: z.enum(['asc', 'desc']).optional(),
     datacenter: anyDatacenterSchema,

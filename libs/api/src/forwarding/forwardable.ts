@@ -5,11 +5,11 @@
 
 /** Procedures that change nothing, and are answered at once. */
 const READS: ReadonlySet<string> = new Set([
-  ...['get', 'list', 'waiters', 'history'].map((name) => `keys.${name}`),
-  ...['get', 'list', 'tree', 'waiters', 'contention', 'failingCallbacks', 'history'].map(
+  ...['get', 'list', 'waiters', 'history', 'at'].map((name) => `keys.${name}`),
+  ...['get', 'list', 'tree', 'waiters', 'contention', 'failingCallbacks', 'history', 'at'].map(
     (name) => `leases.${name}`,
   ),
-  ...['get', 'list', 'history'].map((name) => `environments.${name}`),
+  ...['get', 'list', 'history', 'at'].map((name) => `environments.${name}`),
   ...['get', 'list'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
   'events.list',
   'holdOff.get',

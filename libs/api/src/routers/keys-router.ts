@@ -4,6 +4,7 @@ import { assertMayHold, mayRead } from '../access/access.ts';
 import { assertMayStart } from '../access/bindings.ts';
 import {
   connectInputSchema,
+  keyAtInputSchema,
   keyListInputSchema,
   keyNameSchema,
   keyPageInputSchema,
@@ -76,6 +77,11 @@ export const keysRouter = router({
   history: viewerProcedure
     .input(keyPageInputSchema)
     .query(placed(({ services, caller }, page) => services.keys.history(page, caller))),
+
+  /** Who held it at a moment. */
+  at: viewerProcedure
+    .input(keyAtInputSchema)
+    .query(placed(({ services, caller }, asked) => services.keys.at(asked, caller))),
 });
 
 /**

@@ -111,13 +111,13 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
     },
     async renew(face, request) {
       const outcome = await renewals[face].submit(request);
-      observeRenewals(store, face, [outcome]);
+      observeRenewals(store, face, [request], [outcome]);
       if (outcome === undefined) throw new LeaseError('grant.contended');
       return outcome;
     },
     async renewAll(face, requests) {
       const outcomes = await renewals[face].submitAll(requests);
-      observeRenewals(store, face, outcomes);
+      observeRenewals(store, face, requests, outcomes);
       return outcomes;
     },
     async release(face, request) {

@@ -6,6 +6,7 @@ import type {
   Caller,
   DatedPage,
   EventView,
+  HolderAt,
   GrantListInput,
   Page,
   WaiterView,
@@ -126,6 +127,8 @@ export interface KeyService {
   list(input: KeyListInput, caller: Caller): Promise<KeyPage>;
   waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
+  /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */
+  at(input: Named & { readonly at: string }, caller: Caller): Promise<HolderAt>;
   /**
    * Records a drone's report on a backend; `terminated` releases the backend's own grant in the
    * same transaction.

@@ -1,5 +1,13 @@
 /** What other slices may use. */
-export { grantView, historyPage, idFrom, ONE, resourcePage, waiterPage } from './resource-reads.ts';
+export {
+  grantView,
+  historyPage,
+  holderAtMoment,
+  idFrom,
+  ONE,
+  resourcePage,
+  waiterPage,
+} from './resource-reads.ts';
 export { type KeyRow, listKeys } from './sql/key-list.ts';
 export { type ListedLease, listLeases } from './sql/lease-list.ts';
 export { withinLimits, withinNamespace } from './sql/lease-order.ts';

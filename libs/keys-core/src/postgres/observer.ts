@@ -1,3 +1,4 @@
+import type { RefusedRenewal } from '../kernel/lease/outcomes.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 
 /** The kinds of statement that are counted and timed. */
@@ -27,6 +28,8 @@ export interface StoreObserver {
     action?: string,
   ): void;
   renewal(face: Face, outcome: string, count: number): void;
+  /** Which renewals were refused; those without a grant are left out. Called after `renewal`. */
+  renewalsRefused(face: Face, refused: readonly RefusedRenewal[]): void;
   release(face: Face, outcome: string): void;
   /** A grant was released before its expiry, `heldMs` after it was made. `action` as in `grant`. */
   held(face: Face, heldMs: number, action?: string): void;
@@ -51,6 +54,7 @@ export const SILENT_OBSERVER: StoreObserver = {
   statement: () => undefined,
   grant: () => undefined,
   renewal: () => undefined,
+  renewalsRefused: () => undefined,
   release: () => undefined,
   held: () => undefined,
   waited: () => undefined,

@@ -2,6 +2,7 @@
 export { createEventRollup } from './sql/event-rollup.ts';
 export { countHeldLeases } from './sql/resource-counts.ts';
 export { readSeries, removeOldBuckets, type StatsStep } from './sql/stats-buckets.ts';
+export { removeOldRefusals } from './sql/refused-renewals.ts';
 export { sharedRead } from './shared-read.ts';
 export { type StatsCounter, createStatsCounter } from './stats-counter.ts';
 export { createStatsService } from './stats-service.ts';
@@ -9,6 +10,7 @@ export { numbersOf } from './stats-steps.ts';
 export type {
   ContendedResource,
   FaceCounts,
+  HealthConcern,
   StatsOverview,
   StatsPoint,
   StatsService,

@@ -1,9 +1,10 @@
 /**
- * What this controller answers and no event records: renewals, denials, waits, handovers. Counted in
+ * What this controller answers and no statement records: renewals, denials, waits, handovers. Counted in
  * memory, the only cost on the hot paths, and added to the database every few seconds and when the
  * controller stops. A controller that is killed loses what it had not added: one flush at most.
  */
 import { FACES, type Face } from '../kernel/resource/resource.ts';
+import { createRefusedRenewals, type FlushOptions } from './refused-renewals.ts';
 import { addToBuckets, type StatsCounts } from './sql/stats-buckets.ts';
 import { DURATION_PLACES, mergedCounts, placeOfDuration } from './histogram.ts';
 import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
@@ -17,7 +18,7 @@ export interface StatsCounter {
    * Adds what was counted since the last time. Counts that did not arrive are kept for the next time;
    * only if it is unknown whether they did, they are dropped, because counting twice is worse.
    */
-  flush(store: Pick<Store, 'general'>): Promise<void>;
+  flush(store: Pick<Store, 'general' | 'clock'>, options?: FlushOptions): Promise<void>;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -26,16 +27,27 @@ type FaceCounts = Mutable<Omit<StatsCounts, 'waits' | 'handovers'>> & {
   handovers: number[] | null;
 };
 
-/** A renewal that met a locked row was neither made nor refused: its holder asks again. */
-const UNANSWERED_RENEWAL = 'locked';
-
 export function createStatsCounter(): StatsCounter {
   let counts = new Map<Face, FaceCounts>();
+  const refused = createRefusedRenewals();
   const of = (face: Face): FaceCounts => {
     const found = counts.get(face) ?? nothingOf(face);
     counts.set(face, found);
     return found;
   };
+  async function flushCounts(store: Pick<Store, 'general'>): Promise<void> {
+    if (counts.size === 0) return;
+    const taken = counts;
+    counts = new Map();
+    try {
+      await addToBuckets(store.general, [...taken.values()]);
+    } catch (error) {
+      if (databaseFailureOf(error) !== 'lost') {
+        for (const face of FACES) putBack(of, taken.get(face));
+      }
+      throw error;
+    }
+  }
   return {
     observing: (next) => ({
       ...next,
@@ -50,8 +62,11 @@ export function createStatsCounter(): StatsCounter {
       },
       renewal(face, outcome, count) {
         if (outcome === 'renewed') of(face).renewals += count;
-        else if (outcome !== UNANSWERED_RENEWAL) of(face).refusedRenewals += count;
         next.renewal(face, outcome, count);
+      },
+      renewalsRefused(face, renewals) {
+        refused.note(face, renewals);
+        next.renewalsRefused(face, renewals);
       },
       waited(face, durationMs, outcome) {
         countDuration(of(face), 'waits', durationMs);
@@ -62,24 +77,15 @@ export function createStatsCounter(): StatsCounter {
         next.handedOver(face, durationMs);
       },
     }),
-    async flush(store) {
-      if (counts.size === 0) return;
-      const taken = counts;
-      counts = new Map();
-      try {
-        await addToBuckets(store.general, [...taken.values()]);
-      } catch (error) {
-        if (databaseFailureOf(error) !== 'lost') {
-          for (const face of FACES) putBack(of, taken.get(face));
-        }
-        throw error;
-      }
+    async flush(store, options) {
+      await flushCounts(store);
+      await refused.flush(store, options);
     },
   };
 }
 
 function nothingOf(face: Face): FaceCounts {
-  return { face, denials: 0, renewals: 0, refusedRenewals: 0, waits: null, handovers: null };
+  return { face, denials: 0, renewals: 0, waits: null, handovers: null };
 }
 
 function countDuration(counts: FaceCounts, which: 'waits' | 'handovers', durationMs: number): void {
@@ -93,7 +99,6 @@ function putBack(of: (face: Face) => FaceCounts, taken: FaceCounts | undefined):
   const counts = of(taken.face);
   counts.denials += taken.denials;
   counts.renewals += taken.renewals;
-  counts.refusedRenewals += taken.refusedRenewals;
   counts.waits = merged(counts.waits, taken.waits);
   counts.handovers = merged(counts.handovers, taken.handovers);
 }

@@ -7,7 +7,7 @@ import { createControllerFetch } from '@leasehold/service-kit/controllers';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { unreachable } from '../../failures/failure.ts';
-import { pageText, withPage } from '../../options.ts';
+import { type PageOptions, pageText, timeRangeOf, withPage, withTimeRange } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 import type { Column } from '../../output/table.ts';
 import type { AuditListInput, AuditView } from '../../views.ts';
@@ -19,14 +19,17 @@ export function addAudit(cli: Cli, program: Command): void {
   addExport(cli, parent);
 }
 
+type Filters = Omit<AuditListInput, 'windowMinutes' | 'limit'> & { readonly last?: number };
+
 /** Adds the filters of a list and of an export. */
 function withFilters(command: Command): Command {
-  return command
+  return withTimeRange(command)
+    .option('--text <text>', 'with this in the resource, the reason or the actor, in any case')
     .option('--actor <name>', 'by this actor')
     .option('--action <procedure>', 'of this kind, such as drones.drain')
     .option('--resource <resource>', 'to this: drone:d1, a lease id, or the name of a key')
-    .option('--from <instant>', 'from this instant on (ISO-8601)')
-    .option('--to <instant>', 'before this instant (ISO-8601)');
+    .option('--sign-ins', 'only signing in and out')
+    .option('--no-sign-ins', 'without signing in and out');
 }
 
 const COLUMNS: readonly Column<AuditView>[] = [
@@ -40,15 +43,15 @@ const COLUMNS: readonly Column<AuditView>[] = [
 
 function addLs(cli: Cli, parent: Command): void {
   withFilters(withPage(cli.leaf(parent, 'ls', 'List what operators did, newest first'))).action(
-    async (options: AuditListInput) => {
-      const page = await cli.client().audit.list.query(options);
+    async (options: Filters & PageOptions) => {
+      const page = await cli.client().audit.list.query(timeRangeOf(options));
       cli.show(page, () => pageText(page, 'Nothing in the audit.', COLUMNS));
     },
   );
 }
 
 /** The format, the filters and the file, each only where it was given. */
-type ExportOptions = Readonly<Record<string, string>> & { readonly output?: string };
+type ExportOptions = Filters & { readonly format: string; readonly output?: string };
 
 function addExport(cli: Cli, parent: Command): void {
   const command = cli
@@ -61,7 +64,7 @@ function addExport(cli: Cli, parent: Command): void {
       'the file to write, by default standard output; it appears when it is complete',
     );
   withFilters(command).action(async ({ output, ...wanted }: ExportOptions) => {
-    const body = await download(cli, wanted);
+    const body = await download(cli, timeRangeOf(wanted));
     if (output === undefined) {
       for await (const text of body) cli.context.stdout(text);
       return;
@@ -74,10 +77,13 @@ function addExport(cli: Cli, parent: Command): void {
 /** @throws {LeaseError} with the code of the controller's refusal. */
 async function download(
   cli: Cli,
-  wanted: Readonly<Record<string, string>>,
+  wanted: Readonly<Record<string, unknown>>,
 ): Promise<AsyncIterable<string>> {
   const { urls, token } = cli.access();
-  const path = `/export/audit?${new URLSearchParams(wanted).toString()}`;
+  const params = Object.fromEntries(
+    Object.entries(wanted).map(([field, value]) => [field, String(value)]),
+  );
+  const path = `/export/audit?${new URLSearchParams(params).toString()}`;
   const headers = { authorization: `Bearer ${token}` };
   const response = await createControllerFetch(urls)(path, { headers });
   if (!response.ok || response.body === null) throw await refusalIn(response);

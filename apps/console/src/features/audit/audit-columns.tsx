@@ -2,8 +2,9 @@ import { UnstyledButton } from '@mantine/core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Under, LongName, Mono, RelativeTime } from '~/ui/text/text.tsx';
+import { PersonLink } from '~/resources/person-link.tsx';
 import classes from './audit.module.css';
-import { auditTarget, modeOf, type AuditEntry } from './audit-target.ts';
+import { auditTarget, modeOf, type AuditEntry } from '~/resources/audit/audit-target.ts';
 
 /** `show` opens everything that an entry says. */
 export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEntry>[] {
@@ -26,22 +27,31 @@ export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEnt
     column('On', {}, (entry) => (
       <>
         <Target entry={entry} />
-        <Under upTo="sm">{entry.actor}</Under>
+        <Under upTo="sm">
+          <PersonLink name={entry.actor} />
+        </Under>
+        {entry.reason === null ? null : (
+          <Under upTo="md">
+            <Reason reason={entry.reason} />
+          </Under>
+        )}
       </>
     )),
     column('Why', { from: 'md', isFilling: true }, (entry) =>
-      entry.reason === null ? (
-        '–'
-      ) : (
-        <span className={classes['reason']} title={entry.reason}>
-          {entry.reason}
-        </span>
-      ),
+      entry.reason === null ? '–' : <Reason reason={entry.reason} />,
     ),
-    column('Who', { from: 'sm' }, (entry) => entry.actor),
+    column('Who', { from: 'sm' }, (entry) => <PersonLink name={entry.actor} />),
     column('From where', { from: 'xl' }, (entry) => <Mono>{entry.source ?? '–'}</Mono>),
     column('When', { from: 'lg' }, (entry) => <RelativeTime at={entry.at} />),
   ];
+}
+
+function Reason({ reason }: { readonly reason: string }) {
+  return (
+    <span className={classes['reason']} title={reason}>
+      {reason}
+    </span>
+  );
 }
 
 function Mode({ entry }: { readonly entry: AuditEntry }) {

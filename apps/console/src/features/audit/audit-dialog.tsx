@@ -8,9 +8,10 @@ import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { ROLES } from '@leasehold/keys-core';
 import { absolute } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
-import { routes } from '~/lib/routes.ts';
+import { doneBy } from '~/resources/person.ts';
+import { PersonLink } from '~/resources/person-link.tsx';
 import { Target } from './audit-columns.tsx';
-import type { AuditEntry } from './audit-target.ts';
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 
 /** All of one entry, and a link to what else the same person did. */
 export function AuditDialog({
@@ -30,11 +31,15 @@ export function AuditDialog({
             items={{
               When: <Mono>{absolute(entry.at)}</Mono>,
               On: <Target entry={entry} />,
-              Who: `${entry.actor} (${roleLabel(entry.role)})`,
+              Who: (
+                <>
+                  <PersonLink name={entry.actor} /> ({roleLabel(entry.role)})
+                </>
+              ),
               'From where': <Mono>{entry.source ?? 'not known'}</Mono>,
               Why: entry.reason ?? 'No reason was given.',
               More: (
-                <Link href={routes.audit({ q: `actor:"${entry.actor}"` })} onClick={onClose}>
+                <Link href={doneBy(entry.actor)} onClick={onClose}>
                   Everything by this actor
                 </Link>
               ),

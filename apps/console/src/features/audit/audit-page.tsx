@@ -11,20 +11,26 @@ import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState, NotAllowed } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { parseSearch } from '~/lib/search/search.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { auditColumns } from './audit-columns.tsx';
-import { AUDIT_FIELDS, auditListInput, instantOf, type Span, spanText } from './audit-search.ts';
-import type { AuditEntry } from './audit-target.ts';
-import { Button } from '@mantine/core';
-import { IconChevronDown } from '@tabler/icons-react';
-import dynamic from 'next/dynamic';
-import { useOpener } from '~/ui/menus/use-opener.ts';
+import { timeRangeOf } from '~/ui/time-range/time-range.ts';
+import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
+import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
+import { auditListInput } from './audit-search.ts';
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 
 const AuditDialog = lazyDialog('entry', () => import('./audit-dialog.tsx'));
 
 /** The audit makes no events. */
 const EVERY_MS = 5_000;
+/** A text that is found nowhere is looked for in the whole audit each time. */
+const SEARCH_EVERY_MS = 60_000;
+/** Parts of the input that are there without a filter. */
+const NO_FILTERS = ['limit', 'cursor', 'signIns'];
+const SHOW_OPTIONS = [
+  { value: 'sign-ins', label: 'alone' },
+  { value: 'all', label: 'shown' },
+];
 const ACTION_OPTIONS = AUDIT_ACTIONS.map((value) => ({ value, label: value }));
 
 /** Who did what to what, why, from where, and when. */
@@ -46,20 +52,19 @@ function Audit() {
     {
       q: parseAsString.withDefault(''),
       action: parseAsString,
-      from: parseAsString,
-      to: parseAsString,
+      show: parseAsString,
+      ...TIME_RANGE_PARAMS,
       after: parseAsString,
     },
     { history: 'push' },
   );
   const [shown, setShown] = useState<AuditEntry | null>(null);
   const columns = useMemo(() => auditColumns(setShown), []);
-  const search = useMemo(() => parseSearch(address.q, AUDIT_FIELDS), [address.q]);
-  const input = auditListInput({ ...address, search });
-  const read = useLiveQuery('audit', 'list', input, { everyMs: EVERY_MS });
-  const span = { from: instantOf(address.from), to: instantOf(address.to) };
+  const input = auditListInput(address);
+  const everyMs = input.text === undefined ? EVERY_MS : SEARCH_EVERY_MS;
+  const read = useLiveQuery('audit', 'list', input, { everyMs });
   const isFiltered = Object.entries(input).some(
-    ([field, value]) => value !== undefined && field !== 'limit' && field !== 'cursor',
+    ([field, value]) => value !== undefined && !NO_FILTERS.includes(field),
   );
   return (
     <>
@@ -67,9 +72,8 @@ function Audit() {
       <FilterRow>
         <SearchBox
           label="Search the audit"
-          placeholder="Name or id of what it was done to, or actor:"
+          placeholder="Part of a name, a reason or a person"
           value={address.q}
-          problems={search.problems}
           onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu
@@ -78,9 +82,16 @@ function Audit() {
           options={ACTION_OPTIONS}
           onChange={(action) => void setAddress({ action, after: null })}
         />
-        <SpanFilter
-          span={span}
-          onChange={({ from, to }) => void setAddress({ from, to, after: null })}
+        <FilterMenu
+          label="Sign-ins"
+          value={SHOW_OPTIONS.find(({ value }) => value === address.show)?.value}
+          options={SHOW_OPTIONS}
+          unset="Left out"
+          onChange={(show) => void setAddress({ show, after: null })}
+        />
+        <TimeRangeFilter
+          value={timeRangeOf(address)}
+          onChange={(range) => void setAddress({ ...range, after: null })}
         />
       </FilterRow>
       <DataTable
@@ -93,7 +104,7 @@ function Audit() {
         empty={
           isFiltered ? (
             <EmptyState title="No entry matches">
-              Names of actors and targets are matched as a whole. Remove a filter to see more.
+              Sign-ins are shown only if they are chosen. Try the next page, or remove a filter.
             </EmptyState>
           ) : (
             <EmptyState title="No actions yet">
@@ -103,37 +114,6 @@ function Audit() {
         }
       />
       <AuditDialog entry={shown} onClose={() => setShown(null)} />
-    </>
-  );
-}
-
-const SpanPopover = dynamic(
-  () => import('./span-popover.tsx').then((module) => module.SpanPopover),
-  {
-    ssr: false,
-  },
-);
-
-/** The time that a list spans, as a button; times are UTC, as everywhere on the page. */
-function SpanFilter({
-  span,
-  onChange,
-}: {
-  readonly span: Span;
-  readonly onChange: (span: Span) => void;
-}) {
-  const opener = useOpener('dialog');
-  const isSet = span.from !== null || span.to !== null;
-  return (
-    <>
-      <Button
-        {...opener.props}
-        variant={isSet ? 'light' : 'default'}
-        rightSection={<IconChevronDown size={13} />}
-      >
-        {spanText(span.from, span.to)}
-      </Button>
-      {opener.isWanted ? <SpanPopover opener={opener} span={span} onChange={onChange} /> : null}
     </>
   );
 }

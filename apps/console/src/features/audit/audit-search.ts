@@ -1,61 +1,58 @@
 import type { Inputs } from '~/lib/api/api.ts';
-import type { Search } from '~/lib/search/search.ts';
+import { timeRangeInput, type TimeRange } from '~/ui/time-range/time-range.ts';
 
 const PAGE_ROWS = 100;
 
-/** The fields of the audit's search, beside the bare word for what an act was done to. */
-export const AUDIT_FIELDS = ['actor', 'resource'] as const;
+/** Which entries are shown: what operators did, by default; signing in and out; or both. */
+const SHOWN = { 'sign-ins': true, all: undefined } as const;
+
+/** What a text of the audit's search asks for. */
+interface AuditSearch {
+  readonly actor?: string;
+  readonly resource?: string;
+  /** The rest: part of the resource, the reason or the actor. */
+  readonly text?: string;
+}
+
+const FIELD = /(?<=^|\s)(actor|resource):(?:"([^"]*)"|(\S+))/giu;
+
+/** `actor:` and `resource:` name a whole value; everything else is one text that is looked for. */
+export function parseAuditSearch(q: string): AuditSearch {
+  const fields: Record<string, string> = {};
+  const rest = q.replaceAll(FIELD, (_whole, field: string, quoted?: string, bare?: string) => {
+    fields[field.toLowerCase()] = quoted ?? bare ?? '';
+    return ' ';
+  });
+  const text = rest.replaceAll(/\s+/gu, ' ').trim();
+  const plain = /^"(.+)"$/u.exec(text)?.[1] ?? text;
+  return { ...withoutEmpty(fields), ...(plain === '' ? {} : { text: plain }) };
+}
+
+function withoutEmpty(fields: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
+}
 
 /** The filters of the audit, as the address has them. */
-interface AuditWanted {
-  readonly search: Search;
+interface AuditWanted extends TimeRange {
+  readonly q: string;
   readonly action: string | null;
-  readonly from: string | null;
-  readonly to: string | null;
+  readonly show: string | null;
   readonly after: string | null;
 }
 
 /** The input of `audit.list` for these filters. An invalid instant is left out. */
-export function auditListInput(wanted: AuditWanted): NonNullable<Inputs['audit']['list']> {
-  const { search, action, after } = wanted;
-  const { actor } = search.fields;
-  const resource = search.fields['resource'] ?? search.name ?? search.prefix;
+export function auditListInput(wanted: AuditWanted): Exclude<Inputs['audit']['list'], void> {
+  const { q, action, after } = wanted;
+  const { actor, resource, text } = parseAuditSearch(q);
   return {
-    ...{ limit: PAGE_ROWS, cursor: after ?? undefined, actor, resource },
+    ...{ limit: PAGE_ROWS, cursor: after ?? undefined, actor, resource, text },
     action: action ?? undefined,
-    from: instantOf(wanted.from) ?? undefined,
-    to: instantOf(wanted.to) ?? undefined,
+    // An action that is named is shown, whichever it is.
+    signIns: action === null ? signInsOf(wanted.show) : undefined,
+    ...timeRangeInput(wanted),
   };
 }
 
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z$/u;
-
-/** An instant in UTC as the API takes it; null for anything else. */
-export function instantOf(text: string | null): string | null {
-  return text !== null && INSTANT.test(text) && !Number.isNaN(Date.parse(text))
-    ? new Date(text).toISOString()
-    : null;
-}
-
-/** The value of an `<input type="datetime-local">` for an instant, in UTC. */
-export function toInput(instant: string | null): string {
-  return instant === null ? '' : instant.slice(0, 16);
-}
-
-export function fromInput(text: string): string | null {
-  return text === '' ? null : instantOf(`${text}Z`);
-}
-
-/** From when to when; null for no bound. ISO-8601 instants. */
-export interface Span {
-  readonly from: string | null;
-  readonly to: string | null;
-}
-
-/** The span that is shown, for the button that changes it: `since 2026-11-21 10:00`. */
-export function spanText(from: string | null, to: string | null): string {
-  const short = (instant: string): string => instant.slice(0, 16).replace('T', ' ');
-  if (from !== null && to !== null) return `${short(from)} – ${short(to)}`;
-  if (from !== null) return `since ${short(from)}`;
-  return to === null ? 'Any time' : `before ${short(to)}`;
+function signInsOf(show: string | null): boolean | undefined {
+  return show !== null && Object.hasOwn(SHOWN, show) ? SHOWN[show as keyof typeof SHOWN] : false;
 }

@@ -6,6 +6,7 @@ import {
   IconCircleCheck,
   IconCircleX,
   IconClockPause,
+  IconHandOff,
   IconHandStop,
   IconPlayerPlay,
   IconTrash,
@@ -23,4 +24,5 @@ export const EVENT_LOOKS: Record<EventKind, Look> = {
   renewal_blocked: { label: 'Renewal blocked', tone: 'warn', icon: IconHandStop },
   renewal_allowed: { label: 'Renewal allowed', tone: 'info', icon: IconPlayerPlay },
   revoked: { label: 'Revoked', tone: 'bad', icon: IconBan },
+  renewal_refused: { label: 'Renewal refused', tone: 'bad', icon: IconHandOff },
 };

@@ -1,5 +1,6 @@
 import { assertMayHold } from '../../access/access.ts';
 import {
+  environmentAtInputSchema,
   environmentListInputSchema,
   environmentNameSchema,
   environmentPageInputSchema,
@@ -43,4 +44,9 @@ export const environmentsRouter = router({
   history: viewerProcedure
     .input(environmentPageInputSchema)
     .query(placed(({ services, caller }, page) => services.environments.history(page, caller))),
+
+  /** Who held it at a moment. */
+  at: viewerProcedure
+    .input(environmentAtInputSchema)
+    .query(placed(({ services, caller }, asked) => services.environments.at(asked, caller))),
 });

@@ -1,11 +1,12 @@
-import type { AuditAction } from '../../kernel/access/audit-actions.ts';
-import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import { type AuditAction, SIGN_IN_ACTIONS } from '../../kernel/access/audit-actions.ts';
+import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
 import {
   type Dated,
   type Fragment,
   fragment,
   isoDates,
   joinFragments,
+  onlyRow,
   type Sql,
 } from '../../postgres/sql.ts';
 
@@ -26,6 +27,8 @@ export interface AuditView {
   readonly id: string;
   readonly at: string;
   readonly actor: string;
+  /** The name of the person who acted; null for a token, or Leasehold itself. */
+  readonly actorName: string | null;
   readonly role: string;
   readonly action: string;
   readonly resource: string;
@@ -39,6 +42,14 @@ export interface AuditListInput {
   readonly action?: string | undefined;
   /** As in an entry, such as `drone:d1`; its id alone; or the name of the resource of a grant. */
   readonly resource?: string | undefined;
+  /** Part of the actor, the reason or the resource, as people read it; in any case. */
+  readonly text?: string | undefined;
+  /** Only signing in and out, or only everything else. */
+  readonly signIns?: boolean | undefined;
+  /** Only what was done in the last so many minutes of the database's clock. */
+  readonly windowMinutes?: number | undefined;
+  /** Leaves out sign-ins, and what a bulk action did one by one. */
+  readonly notable?: boolean | undefined;
   /** ISO-8601, inclusive. */
   readonly from?: string | undefined;
   /** ISO-8601, exclusive. */
@@ -58,45 +69,111 @@ export async function writeAudit(sql: Sql<'general'>, entry: AuditEntry): Promis
     returning id::text`;
 }
 
+/** How many ids one statement looks through, and how many statements a page may take. */
+const LOOKED_THROUGH_MAX = 100_000;
+const LOOKS_MAX = 10;
+
 /**
- * The audit, newest first. Index: `audit_pkey`, walked back; `audit_at_idx` for a short time. A
- * filter that matches nothing reads the whole audit: few rows compared with leases.
+ * The audit, newest first. A statement looks through a bounded number of entries, and a page through a
+ * million, whatever the filter is: a page may then hold fewer than were asked for without being the last.
  */
 export async function listAudit(
   sql: Sql<'reads'>,
   input: AuditListInput,
 ): Promise<{ items: AuditView[]; nextCursor: string | null }> {
-  const rows = await sql.$queryRaw<Dated<AuditView, 'at'>[]>`
-    select a.id::text as id, a.at, a.actor, a.role, a.action, a.resource, a.reason, a.source, a.detail
-    from audit a
-    where ${conditionOf(input)}
-    order by a.id desc
-    limit ${input.limit + 1}`;
-  const items = rows.map((row) => isoDates(row));
-  return pageOf(items, input.limit, (item) => [item.id]);
+  const items: AuditView[] = [];
+  let before = placeOfCursor(input.cursor) ?? (await readEnd(sql));
+  for (let look = 0; look < LOOKS_MAX && before > 1n; look += 1) {
+    const from = before - BigInt(LOOKED_THROUGH_MAX);
+    const found = await lookThrough(sql, input, { from, before }, input.limit - items.length + 1);
+    const fitting = found.slice(0, input.limit - items.length);
+    items.push(...fitting);
+    if (fitting.length < found.length) {
+      return { items, nextCursor: encodeCursor([items.at(-1)?.id ?? String(before)]) };
+    }
+    before = from;
+  }
+  return { items, nextCursor: before > 1n ? encodeCursor([String(before)]) : null };
 }
 
-function conditionOf(input: AuditListInput): Fragment {
-  const { actor, action, resource, from, to } = input;
-  const before = placeOfCursor(input.cursor);
+/** After the newest entry. Index: the end of `audit_pkey`. */
+async function readEnd(sql: Sql<'reads'>): Promise<bigint> {
+  const rows = await sql.$queryRaw<{ end: string }[]>`
+    select (coalesce(max(a.id), 0) + 1)::text as end from audit a`;
+  return BigInt(onlyRow(rows).end);
+}
+
+/**
+ * Looks through a range of entries, newest first, until there are enough. Locks nothing. Index: `audit_pkey`,
+ * walked back; `audit_at_idx` for a short time. No row: none of them is wanted.
+ */
+async function lookThrough(
+  sql: Sql<'reads'>,
+  input: AuditListInput,
+  range: { readonly from: bigint; readonly before: bigint },
+  limit: number,
+): Promise<AuditView[]> {
+  const rows = await sql.$queryRaw<Dated<AuditView, 'at'>[]>`
+    select a.id::text as id, a.at, a.actor,
+      (select p.name from person p where p.email = a.actor) as "actorName", a.role, a.action, a.resource, a.reason, a.source, a.detail
+    from audit a
+    where a.id >= ${String(range.from)}::bigint and a.id < ${String(range.before)}::bigint
+      and ${spanOf(input)} and ${conditionOf(input)}
+    order by a.id desc
+    limit ${limit}`;
+  return rows.map((row) => isoDates(row));
+}
+
+/** When they happened. */
+function spanOf({ from, to, windowMinutes }: AuditListInput): Fragment {
   const conditions = [fragment`true`];
-  if (before !== null) conditions.push(fragment`a.id < ${before}::bigint`);
+  if (from !== undefined) conditions.push(fragment`a.at >= ${from}::timestamptz`);
+  if (to !== undefined) conditions.push(fragment`a.at < ${to}::timestamptz`);
+  if (windowMinutes !== undefined) {
+    conditions.push(
+      fragment`a.at >= (select clock_timestamp() - ${windowMinutes}::int * interval '1 minute')`,
+    );
+  }
+  return joinFragments(conditions, ' and ');
+}
+
+/** What they are. */
+function conditionOf(input: AuditListInput): Fragment {
+  const { actor, action, resource, text, signIns } = input;
+  const conditions = [fragment`true`];
   if (actor !== undefined) conditions.push(fragment`a.actor = ${actor}`);
   if (action !== undefined) conditions.push(fragment`a.action = ${action}`);
+  if (signIns !== undefined) {
+    conditions.push(fragment`(a.action = any(${[...SIGN_IN_ACTIONS]}::text[])) = ${signIns}`);
+  }
   if (resource !== undefined) {
     conditions.push(fragment`(
       a.resource = ${resource} or split_part(a.resource, ':', 2) = ${resource}
       or a.detail ->> 'name' = ${resource}
     )`);
   }
-  if (from !== undefined) conditions.push(fragment`a.at >= ${from}::timestamptz`);
-  if (to !== undefined) conditions.push(fragment`a.at < ${to}::timestamptz`);
+  if (text !== undefined) conditions.push(fragment`strpos(${SEARCHED}, lower(${text})) > 0`);
+  if (input.notable === true) {
+    conditions.push(fragment`a.action <> 'people.signIn' and a.detail -> 'bulkId' is null`);
+  }
   return joinFragments(conditions, ' and ');
 }
 
-function placeOfCursor(cursor: string | undefined): string | null {
+/** What a text is looked for in: names as `resourceText` writes them, in lower case. */
+const SEARCHED = fragment`lower(concat_ws(
+      chr(10), a.actor, a.reason, a.resource,
+      concat(
+        replace(
+          replace(replace(a.detail ->> 'namespace', '%25', '%2525'), '%2F', '%252F'), '/', '%2F'
+        ) || '/',
+        a.detail ->> 'name'
+      ),
+      a.detail ->> 'email'
+    ))`;
+
+function placeOfCursor(cursor: string | undefined): bigint | null {
   if (cursor === undefined) return null;
   const [id = ''] = decodeCursor(cursor, 1);
   if (!/^\d{1,18}$/u.test(id)) throw invalidCursor();
-  return id;
+  return BigInt(id);
 }

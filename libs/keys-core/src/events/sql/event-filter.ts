@@ -1,4 +1,4 @@
-import type { EventKind } from '../../kernel/events.ts';
+import { ASKED_EVENT_KINDS, type EventKind } from '../../kernel/events.ts';
 import { isWithinNamespace, type Face, type Resource } from '../../kernel/resource/resource.ts';
 import { C, type Fragment, fragment, joinFragments } from '../../postgres/sql.ts';
 
@@ -8,6 +8,7 @@ export interface EventFilter {
   /** This one and its children. */
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
+  /** By default all but {@link ASKED_EVENT_KINDS}. */
   readonly kinds?: readonly EventKind[] | undefined;
   /** Namespaces, children included, that the reader is limited to; null for no limit. */
   readonly limits: readonly string[] | null;
@@ -21,7 +22,7 @@ export function matchesFilter(
   return (
     (filter.face === undefined || event.face === filter.face) &&
     (filter.name === undefined || event.name === filter.name) &&
-    (filter.kinds?.includes(event.kind) ?? true) &&
+    (filter.kinds?.includes(event.kind) ?? !ASKED_EVENT_KINDS.includes(event.kind)) &&
     (filter.namespace === undefined || isWithinNamespace(event.namespace, filter.namespace)) &&
     (filter.limits?.some((allowed) => isWithinNamespace(event.namespace, allowed)) ?? true)
   );
@@ -38,7 +39,11 @@ export function eventCondition(filter: EventFilter): Fragment {
   if (namespace !== undefined) conditions.push(withinAny([namespace]));
   if (face !== undefined) conditions.push(fragment`v.face = ${face} ${C}`);
   if (name !== undefined) conditions.push(fragment`v.name = ${name} ${C}`);
-  if (kinds !== undefined) conditions.push(fragment`v.kind = any(${[...kinds]}::text[])`);
+  conditions.push(
+    kinds === undefined
+      ? fragment`v.kind <> all(${[...ASKED_EVENT_KINDS]}::text[])`
+      : fragment`v.kind = any(${[...kinds]}::text[])`,
+  );
   return joinFragments(conditions, ' and ');
 }
 

@@ -19,6 +19,8 @@ export interface EventListInput extends Omit<EventFilter, 'limits'> {
   readonly from?: string | undefined;
   /** ISO-8601, exclusive. */
   readonly to?: string | undefined;
+  /** Only what happened in the last so many minutes of the database's clock. */
+  readonly windowMinutes?: number | undefined;
   /** Newest first by default. */
   readonly direction?: 'asc' | 'desc' | undefined;
   readonly cursor?: string | undefined;
@@ -36,7 +38,8 @@ interface Place {
 }
 
 /**
- * A page of events: in the order of their ids, or of their instants where `from` or `to` is given. An event
+ * A page of events: in the order of their ids, or of their instants where a time is given or only
+ * refused renewals are wanted. An event
  * that is written while pages are read may be missed; a caller that needs every event follows the stream.
  * @throws {LeaseError} `request.invalid`; `events.compacted` and `events.other_epoch` for `afterId`.
  */
@@ -97,25 +100,51 @@ interface List {
   readonly range: Fragment;
   /** Which of them are wanted. */
   readonly wanted: Fragment;
+  /** Where they are looked for, as `v`. */
+  readonly source: Fragment;
 }
 
+const ALL_EVENTS = fragment`lease_event v`;
+/** Refused renewals among millions of other events are found by their places. */
+const REFUSED_RENEWALS = fragment`
+      (
+        select r.at, r.event_id as id, e.face, e.namespace, e.name, e.lease_id, e.fencing_token, e.kind,
+          e.actor, e.reason, e.detail
+        from refused_renewal r
+        join lease_event e on e.id = r.event_id
+      ) v`;
+
 function listOf(input: EventListInput, afterId: bigint, limits: readonly string[] | null): List {
-  const { face, namespace, name, kinds, leaseId, from, to, direction } = input;
-  const isByTime = from !== undefined || to !== undefined;
+  const { face, namespace, name, kinds, leaseId, from, to, windowMinutes, direction } = input;
+  const isOfRefusals =
+    kinds?.length === 1 && kinds[0] === 'renewal_refused' && leaseId === undefined;
+  const isByTime =
+    isOfRefusals || from !== undefined || to !== undefined || windowMinutes !== undefined;
   const isDescending = direction !== 'asc';
-  const range = [fragment`v.id > ${String(afterId)}::bigint`];
-  if (from !== undefined) range.push(fragment`v.at >= ${from}::timestamptz`);
-  if (to !== undefined) range.push(fragment`v.at < ${to}::timestamptz`);
   const wanted = [eventCondition({ face, namespace, name, kinds, limits })];
-  // An index finds the events of one grant: no others are looked through.
-  if (leaseId !== undefined) range.push(fragment`v.lease_id = ${leaseId}::uuid`);
   return {
     order: `${isByTime ? 'at' : 'id'} ${isDescending ? 'desc' : 'asc'}`,
     isByTime,
     isDescending,
-    range: joinFragments(range, ' and '),
+    range: rangeOf(input, afterId),
     wanted: joinFragments(wanted, ' and '),
+    source: isOfRefusals ? REFUSED_RENEWALS : ALL_EVENTS,
   };
+}
+
+function rangeOf({ from, to, windowMinutes, leaseId }: EventListInput, afterId: bigint): Fragment {
+  const range = [fragment`v.id > ${String(afterId)}::bigint`];
+  if (from !== undefined) range.push(fragment`v.at >= ${from}::timestamptz`);
+  if (to !== undefined) range.push(fragment`v.at < ${to}::timestamptz`);
+  // In a query of its own, so that the clock is read once and the index is used.
+  if (windowMinutes !== undefined) {
+    range.push(
+      fragment`v.at >= (select clock_timestamp() - ${windowMinutes}::int * interval '1 minute')`,
+    );
+  }
+  // An index finds the events of one grant: no others are looked through.
+  if (leaseId !== undefined) range.push(fragment`v.lease_id = ${leaseId}::uuid`);
+  return joinFragments(range, ' and ');
 }
 
 function placeOf(cursor: string | undefined, order: string): Place | null {
@@ -128,7 +157,7 @@ function placeOf(cursor: string | undefined, order: string): Place | null {
 
 /**
  * Looks through the next events. Locks nothing. Index: `lease_event_pkey`, or `lease_event_at_idx` in
- * the order of instants, or `lease_event_lease_id_idx` for one grant. No row at all means that there
+ * the order of instants, or `lease_event_lease_id_idx` for one grant, or `refused_renewal_pkey`. No row at all means that there
  * are no more; a row without an id means that none of the events looked through is wanted.
  */
 async function lookThrough(
@@ -148,7 +177,7 @@ async function lookThrough(
     with page as materialized (
       select v.id, v.at, v.face, v.namespace, v.name, v.lease_id, v.fencing_token, v.kind, v.actor,
         v.reason, v.detail
-      from lease_event v
+      from ${list.source}
       where ${list.range} and ${comesAfter(list, place)}
       order by ${orderOf(list)}
       limit ${LOOKED_THROUGH_MAX}

@@ -1,3 +1,4 @@
+import { ASKED_EVENT_KINDS } from '../../kernel/events.ts';
 import type { EventView, WaiterView } from '../../kernel/face-types.ts';
 import type { Resource } from '../../kernel/resource/resource.ts';
 import { C, type Sql } from '../../postgres/sql.ts';
@@ -12,7 +13,10 @@ export interface HistoryRow extends EventRow {
   readonly epoch: number;
 }
 
-/** What happened to a resource, newest first. Index: `lease_event_resource_idx`. */
+/**
+ * What happened to a resource, newest first, without what a reader has to name: a client of the version
+ * before does not know it. Index: `lease_event_resource_idx`.
+ */
 export async function readHistory(
   sql: Sql<'reads'>,
   resource: Resource,
@@ -25,6 +29,7 @@ export async function readHistory(
     from lease_event v
     where v.face = ${resource.face} ${C} and v.namespace = ${resource.namespace} ${C}
       and v.name = ${resource.name} ${C}
+      and v.kind <> all(${[...ASKED_EVENT_KINDS]}::text[])
       and (${page.beforeId}::bigint is null or v.id < ${page.beforeId}::bigint)
     order by v.id desc
     limit ${page.limit}`;

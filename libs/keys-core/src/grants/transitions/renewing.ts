@@ -1,4 +1,4 @@
-import type { RefusalReason, RenewOutcome } from '../../kernel/lease/outcomes.ts';
+import type { RefusalReason, RefusedRenewal, RenewOutcome } from '../../kernel/lease/outcomes.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
@@ -118,10 +118,11 @@ async function renewSkipped(store: KernelStore, face: Face, skipped: readonly Re
   return answers;
 }
 
-/** Counts by outcome: a call of a thousand renewals makes only a few observations. */
+/** Counts by outcome: a call of a thousand renewals makes only a few observations. Says which were refused. */
 export function observeRenewals(
   store: KernelStore,
   face: Face,
+  requests: readonly RenewRequest[],
   outcomes: readonly RenewAnswer[],
 ): void {
   const counts = new Map<string, number>();
@@ -130,6 +131,21 @@ export function observeRenewals(
     counts.set(said, (counts.get(said) ?? 0) + 1);
   }
   for (const [said, count] of counts) store.observer.renewal(face, said, count);
+  const refused = refusedOf(requests, outcomes, store.clock.nowMs());
+  if (refused.length > 0) store.observer.renewalsRefused(face, refused);
+}
+
+function refusedOf(
+  requests: readonly RenewRequest[],
+  outcomes: readonly RenewAnswer[],
+  atMs: number,
+): RefusedRenewal[] {
+  return requests.flatMap((request, place) => {
+    const outcome = outcomes[place];
+    return outcome?.outcome === 'refused' && outcome.reason !== 'not_found'
+      ? [{ ...request, reason: outcome.reason, atMs }]
+      : [];
+  });
 }
 
 function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {

@@ -36,3 +36,10 @@ export const AUDIT_ACTIONS = [
 ] as const;
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+/** What is recorded of signing in and out, beside what operators do. */
+export const SIGN_IN_ACTIONS: readonly AuditAction[] = [
+  'people.signIn',
+  'people.signOutEverywhere',
+  'people.lockOut',
+];

@@ -93,6 +93,14 @@ export type RenewOutcome =
     }
   | { readonly leaseId: string; readonly outcome: 'refused'; readonly reason: RefusalReason };
 
+/** A renewal that was refused, for the record. */
+export interface RefusedRenewal extends GrantRef {
+  readonly principal: string;
+  readonly reason: RefusalReason;
+  /** By the store's clock. */
+  readonly atMs: number;
+}
+
 export const RELEASE_OUTCOMES = [
   'released',
   'already_released',

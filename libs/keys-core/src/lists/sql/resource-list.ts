@@ -13,8 +13,9 @@
  */
 import type { GrantListInput } from '../../kernel/face-types.ts';
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
-import type { Face } from '../../kernel/resource/resource.ts';
+import { RESERVED_NAMESPACE, type Face } from '../../kernel/resource/resource.ts';
 import {
+  IS_CONDITIONS,
   PHASE_CONDITIONS,
   endedWithin,
   orderOf,
@@ -110,7 +111,9 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
   const isOneNamespace = namespace !== undefined && !includeChildren;
   // No index gives the order of several ranges together.
   if (!isOneNamespace && namespaces !== null && namespaces.length > 1) return 'scan';
-  if (filter.leaseId !== undefined || filter.droneId !== undefined) return 'scan';
+  const { leaseId, droneId, is } = filter;
+  // Few rows are left, wherever they are.
+  if ([leaseId, droneId, is].some((asked) => asked !== undefined)) return 'scan';
   const isNamed = name !== undefined || prefix !== undefined;
   const { phase, endedWithinMs, holder, tag } = filter;
   const isOfRows = [phase, endedWithinMs, holder, tag].some((asked) => asked !== undefined);
@@ -122,6 +125,9 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
 function rangeOf(filter: ResourceFilter): Fragment {
   const { namespace, includeChildren, name, prefix, livesIn } = filter;
   const conditions = [withinLimits(filter.namespaces)];
+  if (filter.withoutOwn === true) {
+    conditions.push(fragment`l.namespace <> ${RESERVED_NAMESPACE} ${C}`);
+  }
   if (livesIn !== undefined) {
     conditions.push(
       fragment`(l.home_reservation is null or starts_with(l.home_reservation, ${`${livesIn}.`} ${C}))`,
@@ -140,6 +146,7 @@ function rangeOf(filter: ResourceFilter): Fragment {
 function othersOf(filter: ResourceFilter): Fragment {
   const { name, prefix, phase, endedWithinMs, holder, tag, droneId, leaseId } = filter;
   const conditions = [nameConditionOf(name, prefix)];
+  if (filter.is !== undefined) conditions.push(IS_CONDITIONS[filter.is]);
   if (holder !== undefined) conditions.push(fragment`l.holder = ${holder}`);
   if (tag !== undefined) conditions.push(fragment`l.tag = ${tag}`);
   if (phase !== undefined) conditions.push(PHASE_CONDITIONS[phase]);

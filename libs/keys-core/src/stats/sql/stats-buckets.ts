@@ -19,7 +19,6 @@ export interface StatsCounts {
   readonly face: Face;
   readonly denials: number;
   readonly renewals: number;
-  readonly refusedRenewals: number;
   /** Histograms, see `histogram.ts`; null for none. */
   readonly waits: readonly number[] | null;
   readonly handovers: readonly number[] | null;
@@ -56,23 +55,21 @@ export async function addToBuckets(
 ): Promise<void> {
   await sql.$queryRaw<{ face: Face }[]>`
     insert into stats_bucket as t (
-      bucket_at, face, denials, renewals, refused_renewals, waits, handovers
+      bucket_at, face, denials, renewals, waits, handovers
     )
     select ${bucketOf(fragment`clock_timestamp()`)}, c.face, c.denials, c.renewals,
-      c.refused_renewals, c.waits::bigint[], c.handovers::bigint[]
+      c.waits::bigint[], c.handovers::bigint[]
     from unnest(
       ${counts.map((one) => one.face)}::text[],
       ${counts.map((one) => one.denials)}::bigint[],
       ${counts.map((one) => one.renewals)}::bigint[],
-      ${counts.map((one) => one.refusedRenewals)}::bigint[],
       ${counts.map((one) => arrayText(one.waits))}::text[],
       ${counts.map((one) => arrayText(one.handovers))}::text[]
-    ) as c (face, denials, renewals, refused_renewals, waits, handovers)
+    ) as c (face, denials, renewals, waits, handovers)
     order by 1, 2
     on conflict (bucket_at, face) do update set
       denials = t.denials + excluded.denials,
       renewals = t.renewals + excluded.renewals,
-      refused_renewals = t.refused_renewals + excluded.refused_renewals,
       waits = ${added(fragment`waits`)},
       handovers = ${added(fragment`handovers`)}
     returning t.face`;

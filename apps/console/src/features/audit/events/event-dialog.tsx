@@ -1,10 +1,16 @@
 import type { EventView } from '@leasehold/keys-core';
-import { Modal } from '@mantine/core';
-import { JsonView } from '~/ui/page/json-view.tsx';
+import { Modal, Stack } from '@mantine/core';
 import { fullName } from '~/lib/format.ts';
+import { routeOf, routes } from '~/lib/routes.ts';
+import { PersonLink } from '~/resources/person-link.tsx';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
+import { Link } from '~/ui/link.tsx';
+import { Facts } from '~/ui/page/facts.tsx';
+import { JsonView } from '~/ui/page/json-view.tsx';
+import { CopyableId, LongName, Mono } from '~/ui/text/text.tsx';
+import { EventSentence, EventTime } from './event-parts.tsx';
 
-/** All of one event, as the API gives it. */
+/** One event in words, what it names as links, and all of it as the API gives it. */
 export function EventDialog({
   event,
   onClose,
@@ -19,7 +25,35 @@ export function EventDialog({
       size="lg"
       title={event === null ? '' : `${EVENT_LOOKS[event.kind].label}: ${fullName(event)}`}
     >
-      {event === null ? null : <JsonView value={event} label="The event" />}
+      {event === null ? null : (
+        <Stack gap="md">
+          <p style={{ margin: 0 }}>
+            <EventSentence event={event} />.
+          </p>
+          <Facts
+            items={{
+              'When (UTC)': <EventTime at={event.at} />,
+              On: (
+                <>
+                  {event.face}{' '}
+                  <Link href={routeOf(event.face, event)}>
+                    <LongName>{fullName(event)}</LongName>
+                  </Link>
+                </>
+              ),
+              By: <PersonLink name={event.actor} />,
+              Token: <Mono>{event.fencingToken}</Mono>,
+              Lease: <CopyableId id={event.leaseId} label="lease id" />,
+              More: (
+                <Link href={routes.events({ q: `lease:${event.leaseId}` })}>
+                  Everything that happened to this grant
+                </Link>
+              ),
+            }}
+          />
+          <JsonView value={event} label="The event" />
+        </Stack>
+      )}
     </Modal>
   );
 }

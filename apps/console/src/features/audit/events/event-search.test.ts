@@ -4,8 +4,10 @@ import { eventListInput, eventProblems, EVENT_FIELDS, faceOf, kindsOf } from './
 
 const LEASE_ID = '0198a1b2-0000-4000-8000-00000000abcd';
 
+const NO_FILTERS = { face: null, kinds: [], after: null, range: null, from: null, to: null };
+
 const inputOf = (text: string) =>
-  eventListInput({ search: parseSearch(text, EVENT_FIELDS), face: null, kinds: [], after: null });
+  eventListInput({ ...NO_FILTERS, search: parseSearch(text, EVENT_FIELDS) });
 
 describe('eventListInput', () => {
   test.each([
@@ -22,6 +24,14 @@ describe('eventListInput', () => {
 
     expect(eventProblems(search)).toEqual(['lease: must be the whole id of a lease']);
     expect(inputOf('lease:0198')).toEqual({ limit: 100 });
+  });
+});
+
+test('asks for the time up to now', () => {
+  const search = parseSearch('', EVENT_FIELDS);
+
+  expect(eventListInput({ ...NO_FILTERS, search, range: '15m' })).toEqual({
+    ...{ limit: 100, windowMinutes: 15 },
   });
 });
 

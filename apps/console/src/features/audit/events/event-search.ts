@@ -1,13 +1,14 @@
 import { EVENT_KINDS, FACES, type EventKind, type Face } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api/api.ts';
 import type { Search } from '~/lib/search/search.ts';
+import { timeRangeInput, type TimeRange } from '~/ui/time-range/time-range.ts';
 import { LEASE_ID } from '~/resources/list/grant-search.ts';
 
 /** The fields of the events' search, beside the whole name of a resource. */
 export const EVENT_FIELDS = ['namespace', 'lease'] as const;
 
 /** The filters of the events, as the address has them. */
-interface EventsWanted {
+interface EventsWanted extends TimeRange {
   readonly search: Search;
   readonly face: Face | null;
   readonly kinds: readonly EventKind[];
@@ -20,6 +21,7 @@ export function eventListInput({
   face,
   kinds,
   after,
+  ...range
 }: EventsWanted): Inputs['events']['list'] {
   const name = search.name ?? search.prefix;
   const { namespace, lease } = search.fields;
@@ -28,6 +30,7 @@ export function eventListInput({
     leaseId: lease !== undefined && LEASE_ID.test(lease) ? lease.toLowerCase() : undefined,
     face: face ?? undefined,
     kinds: kinds.length === 0 ? undefined : [...kinds],
+    ...timeRangeInput(range),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { type EventView, EVENT_KINDS, FACES } from '@leasehold/keys-core';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
-import { useMemo, useState } from 'react';
+import { useMemo } from 'react';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { FilterManyMenu, FilterMenu } from '~/ui/menus/filter-menu.tsx';
@@ -12,7 +12,16 @@ import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
+import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { counted } from '~/lib/format.ts';
+import { ExportMenu } from '~/resources/list/export-menu.tsx';
+import type { ListPage } from '~/ui/table/table-types.ts';
+import { isAnyTime, timeRangeOf } from '~/ui/time-range/time-range.ts';
+import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
+import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
+import { eventAddress } from './event-address.ts';
+import { refusalsOf } from './event-texts.ts';
+import { useShownEvent } from './use-shown-event.ts';
 import { eventColumns } from './event-columns.tsx';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
 import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';
@@ -32,24 +41,31 @@ export function EventsPage() {
       face: parseAsString,
       kinds: parseAsArrayOf(parseAsString).withDefault([]),
       after: parseAsString,
+      event: parseAsString,
+      ...TIME_RANGE_PARAMS,
     },
     { history: 'push' },
   );
-  const [shown, setShown] = useState<EventView | null>(null);
-  const columns = useMemo(() => eventColumns(setShown), []);
+  const { here } = useDatacenters();
+  const columns = useMemo(
+    () => eventColumns((event) => void setAddress({ event: eventAddress(event, here) })),
+    [here, setAddress],
+  );
   const search = useMemo(() => parseSearch(address.q, EVENT_FIELDS), [address.q]);
   const face = faceOf(address.face);
   const kinds = kindsOf(address.kinds);
   const filter = useDatacenterFilter();
   const input = {
-    ...eventListInput({ search, face, kinds, after: address.after }),
+    ...eventListInput({ ...address, search, face, kinds }),
     ...filter.input,
   };
   const read = useLiveQuery('events', 'list', input, { everyMs: EVERY_MS });
-  const isFiltered = address.q !== '' || face !== null || kinds.length > 0;
+  const range = timeRangeOf(address);
+  const isFiltered = address.q !== '' || face !== null || kinds.length > 0 || !isAnyTime(range);
+  const shown = useShownEvent(address.event, read.data?.items ?? []);
   return (
     <>
-      <PageHeader title="Events" />
+      <PageHeader title="Events" actions={<ExportMenu list="events" input={input} />} />
       <FilterRow>
         <SearchBox
           label="Search events"
@@ -72,8 +88,16 @@ export function EventsPage() {
             void setAddress({ kinds: values.length === 0 ? null : values, after: null })
           }
         />
+        <TimeRangeFilter
+          value={range}
+          onChange={(next) => void setAddress({ ...next, after: null })}
+        />
         <DatacenterMenu filter={filter} />
       </FilterRow>
+      <RefusalSum page={read.data} />
+      {shown.isGone ? (
+        <p className="dimmed">The event of this address is not kept any more.</p>
+      ) : null}
       <DataTable
         label="events"
         columns={withDatacenter(columns, filter.isSeveral)}
@@ -98,7 +122,20 @@ export function EventsPage() {
           )
         }
       />
-      <EventDialog event={shown} onClose={() => setShown(null)} />
+      <EventDialog event={shown.event} onClose={() => void setAddress({ event: null })} />
     </>
+  );
+}
+
+/** What the rows of refused renewals add up to: one row may stand for many refusals. */
+function RefusalSum({ page }: { readonly page: ListPage<EventView> | undefined }) {
+  const counts = (page?.items ?? []).flatMap((event) => refusalsOf(event) ?? []);
+  if (counts.length === 0) return null;
+  const sum = counts.reduce((total, one) => total + one, 0);
+  const where = page?.nextCursor === null ? '' : ' on this page';
+  return (
+    <p className="small-print" role="status">
+      {`${counted(sum, 'refused renewal')} in ${counted(counts.length, 'row')}${where}`}
+    </p>
   );
 }

@@ -1,18 +1,17 @@
 import { Popover, Button, Group, Stack, TextInput } from '@mantine/core';
-import { OpenerAnchor, useOpenedOnceThere, type Opener } from '~/ui/menus/use-opener.ts';
-import { type Span, fromInput, toInput } from './audit-search.ts';
+import { OpenerAnchor, useOpenedOnceThere, type Opener } from '../menus/use-opener.ts';
+import { ANY_TIME, fromInput, QUICK_RANGES, type TimeRange, toInput } from './time-range.ts';
 import { useState } from 'react';
-import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 
-/** What opens below the button of a `SpanFilter`, which loads it when it is needed. */
-export function SpanPopover({
+/** What opens below the button of a `TimeRangeFilter`, which loads it when it is needed. */
+export function TimeRangePopover({
   opener,
-  span,
+  value,
   onChange,
 }: {
   readonly opener: Opener;
-  readonly span: Span;
-  readonly onChange: (span: Span) => void;
+  readonly value: TimeRange;
+  readonly onChange: (value: TimeRange) => void;
 }) {
   const isOpen = useOpenedOnceThere(opener);
   return (
@@ -29,8 +28,8 @@ export function SpanPopover({
       </Popover.Target>
       <Popover.Dropdown aria-label="Time shown">
         {isOpen ? (
-          <SpanForm
-            span={span}
+          <TimeRangeForm
+            value={value}
             onChoose={(next) => {
               onChange(next);
               opener.setOpen(false);
@@ -42,44 +41,33 @@ export function SpanPopover({
   );
 }
 
-const HOUR_MS = 3_600_000;
-const PRESETS = [
-  { label: 'Last hour', ms: HOUR_MS },
-  { label: 'Last 24 hours', ms: 24 * HOUR_MS },
-  { label: 'Last 7 days', ms: 7 * 24 * HOUR_MS },
-] as const;
-
-/** From when, to when; or one of the usual spans. */
-function SpanForm({
-  span,
+/** One of the usual ranges, or from when to when. */
+function TimeRangeForm({
+  value,
   onChoose,
 }: {
-  readonly span: Span;
-  readonly onChoose: (span: Span) => void;
+  readonly value: TimeRange;
+  readonly onChoose: (value: TimeRange) => void;
 }) {
-  const [from, setFrom] = useState(toInput(span.from));
-  const [to, setTo] = useState(toInput(span.to));
-  const nowMs = useDatabaseNow();
+  const [from, setFrom] = useState(toInput(value.from));
+  const [to, setTo] = useState(toInput(value.to));
   const isBackwards = from !== '' && to !== '' && from >= to;
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isBackwards) onChoose({ from: fromInput(from), to: fromInput(to) });
+        if (!isBackwards) onChoose({ range: null, from: fromInput(from), to: fromInput(to) });
       }}
     >
       <Stack gap="xs">
         <Group gap={4}>
-          {PRESETS.map(({ label, ms }) => (
+          {QUICK_RANGES.map(({ range, label }) => (
             <Button
-              key={label}
+              key={range}
               size="compact-xs"
-              variant="default"
-              disabled={nowMs === null}
-              onClick={() => {
-                if (nowMs === null) return;
-                onChoose({ from: new Date(nowMs - ms).toISOString(), to: null });
-              }}
+              variant={value.range === range ? 'light' : 'default'}
+              aria-pressed={value.range === range}
+              onClick={() => onChoose({ ...ANY_TIME, range })}
             >
               {label}
             </Button>
@@ -100,7 +88,7 @@ function SpanForm({
           onChange={(event) => setTo(event.currentTarget.value)}
         />
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={() => onChoose({ from: null, to: null })}>
+          <Button variant="default" onClick={() => onChoose(ANY_TIME)}>
             Any time
           </Button>
           <Button type="submit" disabled={isBackwards}>

@@ -6,8 +6,10 @@ import type { Cli } from '../../cli.ts';
 import { follow } from '../../follow.ts';
 import { usageFailure } from '../../failures/failure.ts';
 import { printable } from '../../output/printable.ts';
+import type { Column } from '../../output/table.ts';
 import { scopeText } from '../../arguments/scope.ts';
-import type { EventView, EventWatchInput } from '../../views.ts';
+import { pageText, timeRangeOf, withPage, withTimeRange } from '../../options.ts';
+import type { EventListInput, EventView, EventWatchInput } from '../../views.ts';
 
 /** The pause after a temporary failure of the controller, such as an unreachable database. */
 const RETRY_MS = 1_000;
@@ -17,12 +19,59 @@ type TailOptions = Omit<EventWatchInput, 'afterId' | 'kinds'> & {
   readonly kind?: EventKind[];
 };
 
-/** `leasehold events tail`: what happens from now on, or happened after an event, until Ctrl-C. */
+type ListOptions = Omit<EventListInput, 'kinds' | 'leaseId' | 'windowMinutes'> & {
+  readonly kind?: EventKind[];
+  readonly lease?: string;
+  readonly last?: number;
+};
+
+/** `leasehold events`. */
 export function addEvents(cli: Cli, program: Command): void {
-  const parent = program.command('events').description('Follow events');
-  cli
-    .leaf(parent, 'tail', 'Show events of keys, leases and environments as they happen')
+  const parent = program.command('events').description('Show what happened, and follow it');
+  addTail(cli, parent);
+  addLs(cli, parent);
+}
+
+/** `leasehold events tail`: what happens from now on, or happened after an event, until Ctrl-C. */
+function addTail(cli: Cli, parent: Command): void {
+  withFilters(
+    cli.leaf(parent, 'tail', 'Show events of keys, leases and environments as they happen'),
+  )
     .option('--after <id>', 'continue after this event, or after `oldest`; by default from now on')
+    .action(async ({ after, kind, ...filter }: TailOptions) => {
+      // Over HTTP first, which fails at once when no controller answers. The reply also tells where
+      // to continue when the connection breaks before the first event.
+      const head = await cli.client().events.head.query();
+      await tail(cli, { ...filter, kinds: kind, afterId: after ?? head.lastId });
+    });
+}
+
+/** `leasehold events ls`: what happened, newest first. */
+function addLs(cli: Cli, parent: Command): void {
+  const command = cli.leaf(parent, 'ls', 'List events, newest first');
+  withTimeRange(withFilters(withPage(command)))
+    .option('--lease <id>', 'only this grant')
+    .action(async ({ kind, lease, ...options }: ListOptions) => {
+      const input = { ...timeRangeOf(options), kinds: kind, leaseId: lease };
+      const page = await cli.client().events.list.query(input);
+      cli.show(page, () => pageText(page, 'No events.', COLUMNS));
+    });
+}
+
+const COLUMNS: readonly Column<EventView>[] = [
+  { head: 'id', text: (event) => event.id },
+  { head: 'at', text: (event) => event.at },
+  { head: 'face', text: (event) => event.face },
+  { head: 'kind', text: (event) => event.kind },
+  { head: 'resource', text: (event) => scopeText(event) },
+  { head: 'token', text: (event) => event.fencingToken },
+  { head: 'by', text: (event) => printable(event.actor) },
+  { head: 'reason', text: (event) => (event.reason === null ? '' : printable(event.reason)) },
+];
+
+/** Adds the filters of a list and of the stream. */
+function withFilters(command: Command): Command {
+  return command
     .addOption(new Option('--face <face>', 'only this face').choices(FACES))
     .option('--namespace <namespace>', 'only this namespace and its children')
     .option('--name <name>', 'only this name')
@@ -30,13 +79,7 @@ export function addEvents(cli: Cli, program: Command): void {
       '--kind <kind>',
       `only this kind of event; repeatable: ${EVENT_KINDS.join(', ')}`,
       kinds,
-    )
-    .action(async ({ after, kind, ...filter }: TailOptions) => {
-      // Over HTTP first, which fails at once when no controller answers. The reply also tells where
-      // to continue when the connection breaks before the first event.
-      const head = await cli.client().events.head.query();
-      await tail(cli, { ...filter, kinds: kind, afterId: after ?? head.lastId });
-    });
+    );
 }
 
 /** Prints event after event, whatever happens to the connection, until it is asked to stop. */

@@ -1,0 +1,18 @@
+import { Link } from '~/ui/link.tsx';
+import { LongName } from '~/ui/text/text.tsx';
+import { useWhyNot } from '~/lib/session/session.tsx';
+import { doneBy, isPerson } from './person.ts';
+
+/**
+ * The name of a person or a token, as the audit and events have it, with a link to everything that they
+ * did. Without a link for those who may not read the audit, and for what no person did.
+ */
+export function PersonLink({ name }: { readonly name: string }) {
+  const isAllowed = useWhyNot('operator') === undefined;
+  if (!isAllowed || !isPerson(name)) return <LongName>{name}</LongName>;
+  return (
+    <Link href={doneBy(name)} title={`Everything by ${name}`}>
+      <LongName>{name}</LongName>
+    </Link>
+  );
+}
