@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Locator, Page } from '@playwright/test';
-import { connectRoom, holdLease, openRoom, untilLive } from '../fixtures/grants.ts';
+import type { Page } from '@playwright/test';
+import { holdLease, openRoom, untilLive } from '../fixtures/grants.ts';
 import type { Stack } from '../fixtures/stack.ts';
 import { expect, test } from '../fixtures/test.ts';
 
@@ -100,46 +100,6 @@ test.describe('the overview', () => {
     );
   });
 });
-
-test.describe('the palette', () => {
-  test('finds a key by the beginning of its name, a page and an act, with the keyboard alone', async ({
-    pageAs,
-    stack,
-  }) => {
-    const room = await connectRoom(stack, `found-${randomUUID().slice(0, 6)}`);
-    const page = await pageAs('viewer');
-    await page.goto('/');
-    await untilLive(page);
-
-    const palette = await openPalette(page);
-    await palette.getByLabel('Go to').fill(room.name.slice(0, -1));
-    // Its reservation is found too, a moment earlier or later; the key is the first.
-    await palette.getByRole('button', { name: `${room.name} Key,` }).waitFor();
-    await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: room.name }).waitFor();
-
-    await (await openPalette(page)).getByLabel('Go to').fill('drones');
-    await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: 'Drones' }).waitFor();
-
-    await (await openPalette(page)).getByLabel('Go to').fill('pause live');
-    await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('Enter');
-    await expect(page.getByRole('button', { name: 'Resume live changes' })).toBeVisible();
-
-    await (await openPalette(page)).getByLabel('Go to').fill('no such thing');
-    await expect(page.getByText('Nothing has that name.')).toBeVisible();
-  });
-});
-
-async function openPalette(page: Page): Promise<Locator> {
-  await page.keyboard.press('Control+k');
-  const palette = page.getByRole('dialog', { name: 'Command palette' });
-  await palette.getByLabel('Go to').waitFor();
-  return palette;
-}
 
 /** Waits in line for a lease of {@link holdLease}, and gives it back. */
 async function waitFor(stack: Stack, key: string): Promise<void> {

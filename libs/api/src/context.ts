@@ -1,4 +1,4 @@
-import type { Actor, EventView, FairUseLimits, Page } from '@leasehold/keys-core';
+import type { Actor, EventChanges, EventView, FairUseLimits, Page } from '@leasehold/keys-core';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import type {
   GiveUpService,
@@ -19,6 +19,7 @@ import type { TraceCarrier } from '@leasehold/service-kit/tracing';
 import type { Access } from './access/access.ts';
 import type { BulkService } from '@leasehold/keys-core/bulk';
 import type { DatacenterService } from './services/datacenters.ts';
+import type { SearchService } from '@leasehold/keys-core/search';
 import type { StatsService } from '@leasehold/keys-core/stats';
 import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
 
@@ -43,6 +44,14 @@ export interface EventService {
     from: Parameters<EventStream['open']>[0],
     signal: AbortSignal,
   ): Promise<AsyncIterable<EventView>>;
+  /**
+   * What changes from now on, at most once a second, until the signal aborts.
+   * @throws {LeaseError} as {@link watch}.
+   */
+  changes(
+    from: Pick<Parameters<EventStream['open']>[0], 'filter' | 'inTurn'>,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<EventChanges>>;
 }
 
 /** What services hold and people look at: the leases face, or the environments face. */
@@ -61,6 +70,7 @@ export interface ApiServices {
   readonly events: EventService;
   readonly bulk: BulkService;
   readonly people: PeopleService;
+  readonly search: SearchService;
   readonly stats: StatsService;
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;

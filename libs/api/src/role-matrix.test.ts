@@ -69,6 +69,7 @@ const CONTRACT: Record<string, Role> = {
   'holdOff.get': 'viewer',
   'holdOff.end': 'operator',
   'events.watch': 'viewer',
+  'events.changes': 'viewer',
   'events.head': 'viewer',
   'events.list': 'viewer',
   'audit.list': 'operator',
@@ -100,6 +101,7 @@ const CONTRACT: Record<string, Role> = {
   'peer.resolve': 'peer',
   'peer.move': 'peer',
   'peer.carryOut': 'peer',
+  'search.find': 'viewer',
   'session.get': 'viewer',
   'stats.overview': 'viewer',
 };

@@ -6,6 +6,7 @@ import {
   type StatsService,
 } from '@leasehold/keys-core/stats';
 import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
+import { createNameFiller } from '@leasehold/keys-core/search';
 import { createReaper } from '@leasehold/keys-core/keys';
 import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
 import { removeOldBulks, type BulkRunner } from '@leasehold/keys-core/bulk';
@@ -30,6 +31,7 @@ const HEALTH_EVERY_MS = 15_000;
 const BULK_EVERY_MS = 2_000;
 const RETENTION_EVERY_MS = 60_000;
 const MOVES_EVERY_MS = 1_000;
+const NAMES_EVERY_MS = 1_000;
 
 /**
  * The jobs of a controller. Each one writes what it keeps in memory, and reaps without a lease, because
@@ -51,10 +53,12 @@ export function backgroundJobs(deps: {
   const reaper = createReaper(store);
   const freeRows = createFreeRowRemover(store);
   const rollup = createEventRollup(store);
+  const names = createNameFiller(store);
   const shared: Job[] = [
     { name: 'free rows', everyMs: FREE_ROWS_EVERY_MS, run: (signal) => freeRows.runOnce(signal) },
     { name: 'event counts', everyMs: STATISTICS_EVERY_MS, run: (signal) => rollup.runOnce(signal) },
     { name: 'health', everyMs: HEALTH_EVERY_MS, run: () => deps.health.judge() },
+    { name: 'names', everyMs: NAMES_EVERY_MS, run: (signal) => names.runOnce(signal) },
     {
       ...{ name: 'moves', everyMs: MOVES_EVERY_MS },
       run: (signal) => deps.reservations.carryOutMoves(signal),

@@ -36,6 +36,11 @@ export const nameSchema = checked(z.string(), nameProblem).meta({
   minLength: 1,
   maxLength: LIMITS.nameBytesMax,
 });
+/** As long as a name in a namespace is when it is printed. */
+const SEARCH_TEXT_BYTES_MAX = 1_024;
+/** A part of a name as it is printed, such as `boards.eu/q4`. */
+export const searchTextSchema = textSchema({ bytesMin: 1, bytesMax: SEARCH_TEXT_BYTES_MAX });
+
 export const namespaceSchema = checked(z.string(), namespaceProblem).meta({
   description: 'Segments with "." between them; the empty namespace is the root.',
 });
@@ -159,6 +164,8 @@ export const resourceListFields = {
   name: nameSchema.optional(),
   /** Only those whose name begins with this. */
   prefix: nameSchema.optional(),
+  /** Only those whose name as it is printed, with its namespace, contains this, whatever its case. */
+  contains: searchTextSchema.optional(),
   phase: z.enum(PHASES).optional(),
   /** Leaves out what nobody has held for longer than this. 0 keeps what is held now. */
   endedWithinMs: z.number().int().min(0).max(ENDED_WITHIN_MS_MAX).optional(),

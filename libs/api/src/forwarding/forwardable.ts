@@ -15,6 +15,7 @@ const READS: ReadonlySet<string> = new Set([
   'holdOff.get',
   'reservations.list',
   'reservations.pendingMove',
+  'search.find',
 ]);
 
 const ACTS: ReadonlySet<string> = new Set([

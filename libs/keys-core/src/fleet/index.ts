@@ -6,6 +6,7 @@ export {
   countDrones,
   type DroneGroup,
   type DroneListInput,
+  heartbeatAgeMsMax,
   readDroneGroups,
 } from './sql/drones.ts';
 export { removeOldFleetRows } from './sql/fleet-retention.ts';

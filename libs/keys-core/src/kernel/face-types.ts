@@ -3,7 +3,7 @@ import type { RevokeOutcome } from './lease/outcomes.ts';
 import type { EventKind } from './events.ts';
 import type { EndReason, Phase } from './lease/lease.ts';
 import type { Ladder } from './lease/ladder.ts';
-import type { Resource, Named } from './resource/resource.ts';
+import type { Face, Named, Resource } from './resource/resource.ts';
 
 /** The caller: what access control established, and what a service may rely on. */
 export interface Caller {
@@ -33,6 +33,8 @@ export interface GrantListInput {
   readonly includeChildren?: boolean | undefined;
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
+  /** A part of the name as it is printed, with its namespace, whatever its case. */
+  readonly contains?: string | undefined;
   readonly phase?: Phase | undefined;
   /** Leaves out resources that nobody has held for longer than this. Milliseconds. */
   readonly endedWithinMs?: number | undefined;
@@ -146,7 +148,7 @@ export interface HolderAtGrant {
 }
 
 /** Who held a resource at a moment of the database's clock. */
-export interface HolderAt extends Named {
+export interface HolderAt {
   readonly at: string;
   /**
    * At that moment. `held` lasts until the end was recorded: when a grant was last renewed is not kept, so
@@ -159,6 +161,16 @@ export interface HolderAt extends Named {
   readonly oldestAt: string | null;
   readonly datacenter: string;
   readonly asOf: string;
+}
+
+/** What events have happened to since the message before: what a page reads again. */
+export interface EventChanges {
+  /** How many events there were. */
+  readonly eventCount: number;
+  /** What they happened to, each once. */
+  readonly resources: Resource[];
+  /** The types of which too many changed to be named. */
+  readonly manyOf: Face[];
 }
 
 export interface WaiterView {

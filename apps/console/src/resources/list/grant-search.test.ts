@@ -8,7 +8,7 @@ const asked = (text: string) =>
 
 test('the request contains what the address asks for', () => {
   expect(asked('settlement- holder:pay-1 phase:held')).toMatchObject({
-    prefix: 'settlement-',
+    contains: 'settlement-',
     holder: 'pay-1',
     phase: 'held',
   });

@@ -20,12 +20,12 @@ export const LEASE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
 /** What all three lists ask for. Without a phase, what ended longer than `recentMs` ago is left out. */
 export function grantListInput(state: AskedState, recentMs: number = RECENT_GRANTS_MS) {
   const { search, sort, direction, after } = state;
-  const { name, prefix, fields } = search;
+  const { name, contains, fields } = search;
   const { holder, lease, own } = fields;
   const is = KINDS.find((known) => known === fields['is']);
   return {
     ...{ limit: PAGE_ROWS, cursor: after ?? undefined, sort, direction },
-    ...{ name, prefix, holder, leaseId: lease },
+    ...{ name, contains, holder, leaseId: lease },
     // What is waited for or overdue is so now, however long ago it was granted.
     ...(is === undefined
       ? phaseInput(search, recentMs)

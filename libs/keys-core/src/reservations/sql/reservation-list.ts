@@ -1,7 +1,7 @@
 import { parseReservationKey } from '../../kernel/resource/reservation.ts';
 import type { Page } from '../../kernel/face-types.ts';
 import type { ReservationListInput, ReservationView } from '../reservation-types.ts';
-import { withinLimits, withinNamespace } from '../../lists/index.ts';
+import { containsText, foldedOf, withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import { C, fragment, isoOf, joinFragments } from '../../postgres/sql.ts';
@@ -26,12 +26,16 @@ export async function listReservations(
   limits: readonly string[] | null,
 ): Promise<Page<ReservationView>> {
   const column = fragment`r.namespace`;
-  const { namespace, prefix, state, cursor, limit } = input;
+  const { namespace, prefix, contains, state, cursor, limit } = input;
   const [afterKey, afterId] = cursor === undefined ? [] : decodeCursor(cursor, 2);
   const conditions = [
     withinLimits(limits, column),
     namespace === undefined ? fragment`true` : withinNamespace(namespace, column),
     prefix === undefined ? fragment`true` : fragment`starts_with(r.name, ${prefix} ${C})`,
+    contains === undefined
+      ? fragment`true`
+      : fragment`(${containsText(contains, fragment`r.namespace`, fragment`r.name`)}
+          or (r.name is null and strpos(search_folded(r.key), ${foldedOf(contains)}) > 0))`,
     state === undefined ? fragment`true` : fragment`r.state = ${state}`,
     afterKey === undefined || afterId === undefined
       ? fragment`true`
