@@ -117,6 +117,7 @@ export {
 export type {
   Acted,
   Caller,
+  Count,
   DatedPage,
   EventView,
   Page,

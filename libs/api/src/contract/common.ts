@@ -129,8 +129,13 @@ export const pageFields = {
   limit: z.number().int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault),
 };
 
-/** For a list without filters. */
-export const pageInputSchema = z.strictObject(pageFields).prefault({});
+/** A part of what is shown of each row. */
+export const searchSchema = textSchema({ bytesMin: 1, bytesMax: 255 });
+
+/** For a list that can only be searched. */
+export const searchInputSchema = z
+  .strictObject({ search: searchSchema.optional(), ...pageFields })
+  .prefault({});
 
 /**
  * What an earlier answer reported about the database, sent back. Opaque, and ignored if it does not
@@ -154,8 +159,7 @@ export const renewableInputSchema = z.strictObject({
 });
 
 /** Filters that the lists of keys, leases and environments have in common. */
-export const resourceListFields = {
-  sort: z.enum(['name', 'grantedAt', 'expiresAt']).optional(),
+export const resourceFilterFields = {
   name: nameSchema.optional(),
   /** Only those whose name begins with this. */
   prefix: nameSchema.optional(),
@@ -166,6 +170,11 @@ export const resourceListFields = {
   /** Only the one whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),
   datacenter: anyDatacenterSchema,
+};
+
+/** How those lists are ordered and cut into pages. */
+export const resourcePageFields = {
+  sort: z.enum(['name', 'grantedAt', 'expiresAt']).optional(),
   direction: z.enum(['asc', 'desc']).optional(),
   ...pageFields,
 };

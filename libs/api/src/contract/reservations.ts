@@ -52,12 +52,18 @@ export const requestMoveInputSchema = reservationRefSchema.extend({
   waitsFor: leaseIdSchema.nullable(),
 });
 
-export const reservationListInputSchema = z.strictObject({
+const reservationFilterFields = {
   /** Only of keys in this namespace, children included. */
   namespace: namespaceSchema.optional(),
   /** Only of keys whose name begins with this. */
   prefix: textSchema({ bytesMin: 1, bytesMax: 255 }).optional(),
   state: z.enum(['active', 'moved']).optional(),
   datacenter: anyDatacenterSchema,
+};
+
+export const reservationListInputSchema = z.strictObject({
+  ...reservationFilterFields,
   ...pageFields,
 });
+
+export const reservationCountInputSchema = z.strictObject(reservationFilterFields);

@@ -5,15 +5,16 @@
 
 /** Procedures that change nothing, and are answered at once. */
 const READS: ReadonlySet<string> = new Set([
-  ...['get', 'list', 'waiters', 'history'].map((name) => `keys.${name}`),
-  ...['get', 'list', 'tree', 'waiters', 'contention', 'failingCallbacks', 'history'].map(
+  ...['get', 'list', 'count', 'waiters', 'history'].map((name) => `keys.${name}`),
+  ...['get', 'list', 'count', 'tree', 'waiters', 'contention', 'failingCallbacks', 'history'].map(
     (name) => `leases.${name}`,
   ),
-  ...['get', 'list', 'history'].map((name) => `environments.${name}`),
-  ...['get', 'list'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
+  ...['get', 'list', 'count', 'history'].map((name) => `environments.${name}`),
+  ...['get', 'list', 'count'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
   'events.list',
   'holdOff.get',
   'reservations.list',
+  'reservations.count',
   'reservations.pendingMove',
 ]);
 

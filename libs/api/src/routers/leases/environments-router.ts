@@ -1,11 +1,13 @@
 import { assertMayHold } from '../../access/access.ts';
 import {
+  environmentCountInputSchema,
   environmentListInputSchema,
   environmentNameSchema,
   environmentPageInputSchema,
   tryAcquireInputSchema,
 } from '../../contract/environments.ts';
 import { at, placed } from '../../forwarding/elsewhere.ts';
+import { counted } from '../../forwarding/counts.ts';
 import { listed } from '../../forwarding/lists.ts';
 import { clientProcedure, router, viewerProcedure } from '../../trpc.ts';
 import { acquiring, heldCalls } from './lease-calls.ts';
@@ -35,6 +37,10 @@ export const environmentsRouter = router({
   list: viewerProcedure
     .input(environmentListInputSchema)
     .query(listed(({ services, caller }, wanted) => services.environments.list(wanted, caller))),
+
+  count: viewerProcedure
+    .input(environmentCountInputSchema)
+    .query(counted(({ services, caller }, wanted) => services.environments.count(wanted, caller))),
 
   get: viewerProcedure
     .input(environmentNameSchema)

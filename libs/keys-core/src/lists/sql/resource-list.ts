@@ -11,9 +11,10 @@
  * that leaves little it walked the whole primary key, row by row, until the statement was cancelled.
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
-import type { GrantListInput } from '../../kernel/face-types.ts';
+import type { Count, FilterOf, GrantListInput } from '../../kernel/face-types.ts';
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
+import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import {
   PHASE_CONDITIONS,
   endedWithin,
@@ -34,10 +35,7 @@ import {
 } from '../../postgres/sql.ts';
 
 /** Which resources are asked for. */
-export interface ResourceFilter extends Omit<
-  GrantListInput,
-  'includeChildren' | 'sort' | 'direction' | 'cursor' | 'limit'
-> {
+export interface ResourceFilter extends Omit<FilterOf<GrantListInput>, 'includeChildren'> {
   readonly includeChildren: boolean;
   /** A key's tag; the action that an environment is leased for. */
   readonly tag?: string | undefined;
@@ -135,6 +133,18 @@ function rangeOf(filter: ResourceFilter): Fragment {
     if (!includeChildren) conditions.push(nameConditionOf(name, prefix));
   }
   return joinFragments(conditions, ' and ');
+}
+
+/** How many rows all pages together have, up to a bound. Index: as for a page. */
+export async function countResources(
+  sql: Sql<'reads'>,
+  face: Face,
+  filter: ResourceFilter,
+): Promise<Count> {
+  return boundedCount(
+    sql,
+    fragment`lease l where l.face = ${face} ${C} and ${rangeOf(filter)} and ${othersOf(filter)}`,
+  );
 }
 
 function othersOf(filter: ResourceFilter): Fragment {
