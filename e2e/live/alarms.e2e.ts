@@ -70,7 +70,7 @@ test('a step of the database’s clock is an alarm: how far, which way, when, an
   await expect(alarm).toContainText(
     /has expired is not believed until 20.* UTC at the latest: nobody else gets it before\. (9 min|10 min)/,
   );
-  await expect(page.getByText('Look at this')).toBeVisible();
+  await expect(page.getByText('Needs attention')).toBeVisible();
   const found: string[] = [];
   await checkSchemes(page, 'a clock that stepped', found);
   expect(found).toEqual([]);

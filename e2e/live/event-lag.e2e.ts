@@ -29,7 +29,7 @@ test.describe('events that are held back', () => {
     const page = await (await browser.newContext({ baseURL: stack.url })).newPage();
     await signIn(page, stack.people.viewer);
     await untilLive(page);
-    const tile = page.locator('main a').filter({ hasText: /^Event lag/ });
+    const tile = page.getByRole('group', { name: 'Event lag' });
     await expect(tile).toContainText('none');
 
     const holding = await stack.sql.connect();
@@ -39,8 +39,8 @@ test.describe('events that are held back', () => {
     await holding.query('select pg_current_xact_id()');
     await holdLease(stack, { key: 'unseen', holder: 'batch-worker' });
 
-    const alarm = page.getByRole('status').filter({ hasText: 'Look at this' });
-    await expect(alarm).toContainText(/events are \d+ s late/);
+    const alarm = page.getByRole('status').filter({ hasText: 'Needs attention' });
+    await expect(alarm).toContainText(/Events are late for \d+ s/);
     await expect(tile).toContainText(/\d+ s/);
     const panel = page.getByRole('region', { name: 'Events are held back' });
     await expect(panel).toContainText('monthly-report');

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Locator, Page } from '@playwright/test';
-import { connectRoom, holdLease, openRoom, untilLive } from '../fixtures/grants.ts';
+import type { Page } from '@playwright/test';
+import { holdLease, openRoom, untilLive } from '../fixtures/grants.ts';
 import type { Stack } from '../fixtures/stack.ts';
 import { expect, test } from '../fixtures/test.ts';
 
 test.describe('the overview', () => {
-  test('counts what is held, what expires, who waits and which drones are silent', async ({
+  test('counts what is held, what expires, who waits and which drones are unreachable; each number is a link to as many rows', async ({
     pageAs,
     stack,
   }) => {
@@ -25,56 +25,81 @@ test.describe('the overview', () => {
       const seen = await numbersOn(page);
       const known = await numbersIn(stack);
       expect(seen).toMatchObject(known);
-      expect(known['Held']).toMatch(/^[2-9]|^\d\d/);
-      expect(known['Expiring']).not.toBe('0');
-      expect(known['Contended']).not.toBe('0');
+      expect(known['leases, held']).not.toBe(0);
+      expect(known['leases, expiring']).not.toBe(0);
+      expect(known['leases, waited for']).not.toBe(0);
     }).toPass({ timeout: 30_000 });
+
+    const list = await pageAs('viewer');
+    for (const link of LISTED) {
+      await expect(async () => {
+        const figure = page.getByRole('region', { name: 'Now' }).getByRole('link', { name: link });
+        const [number] = numberAndUnit(await figure.getAttribute('aria-label'));
+        await list.goto((await figure.getAttribute('href')) ?? '');
+        await untilLive(list);
+        const rowCount = await rowsOn(list);
+        if (number <= DRAWN_ROWS) expect([link, rowCount]).toEqual([link, number]);
+        else expect(rowCount).toBeGreaterThanOrEqual(DRAWN_ROWS);
+      }).toPass({ timeout: 30_000 });
+    }
 
     const { fencingToken } = awaited;
     await stack.api('client').leases.release.mutate({ leaseId: awaited.leaseId, fencingToken });
     await waiting;
   });
-});
 
-test.describe('the palette', () => {
-  test('finds a key by the beginning of its name, a page and an act, with the keyboard alone', async ({
+  test('describes the present: refusals of yesterday need no attention, those of the last minutes do, since when', async ({
     pageAs,
     stack,
   }) => {
-    const room = await connectRoom(stack, `found-${randomUUID().slice(0, 6)}`);
     const page = await pageAs('viewer');
-    await page.goto('/');
+    await addRenewals(stack, { agoMs: 20 * HOUR_MS, forMs: 10_000, renewals: 5_000, refused: 5 });
+    await addRenewals(stack, { agoMs: 600_000, forMs: 600_000, renewals: 100, refused: 0 });
+    await page.goto('/?window=1440');
     await untilLive(page);
+    const refused = page.getByRole('group', { name: 'Refused renewals' });
+    const verdict = page.getByRole('status').filter({ hasText: /^(Healthy|Needs attention)/ });
+    await expect(refused.getByRole('link')).not.toHaveText('0');
+    await expect(verdict).not.toContainText('refused');
 
-    const palette = await openPalette(page);
-    await palette.getByLabel('Go to').fill(room.name.slice(0, -1));
-    // Its reservation is found too, a moment earlier or later; the key is the first.
-    await palette.getByRole('button', { name: `${room.name} Key,` }).waitFor();
-    await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: room.name }).waitFor();
+    await addRenewals(stack, { agoMs: 240_000, forMs: 240_000, renewals: 0, refused: 60 });
+    const concern = verdict.getByRole('listitem').filter({ hasText: 'renewals refused in 5 min' });
+    await expect(concern).toContainText(/refused in 5 min for [34] min/);
+    await expect(concern.getByRole('link')).toHaveAttribute('href', /kinds=renewal_refused/);
 
-    await (await openPalette(page)).getByLabel('Go to').fill('drones');
-    await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: 'Drones' }).waitFor();
+    await stack.sql.query(
+      'update leasehold.stats_bucket set refused_renewals = 0 where refused_renewals > 0',
+    );
+    await expect(verdict).not.toContainText('refused');
+  });
 
-    await (await openPalette(page)).getByLabel('Go to').fill('pause live');
-    await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('Enter');
-    await expect(page.getByRole('button', { name: 'Resume live changes' })).toBeVisible();
+  test('tells what people did in sentences with links, without sign-ins, and a viewer nothing', async ({
+    pageAs,
+    stack,
+  }) => {
+    const { leaseId, name } = await holdLease(stack, {
+      key: `told-${randomUUID().slice(0, 6)}`,
+      holder: 'batch-worker',
+    });
+    await stack.api('operator').leases.revoke.mutate({ leaseId, mode: 'force', reason: 'told' });
+    const page = await pageAs('operator');
+    await page.goto('/');
+    const activity = page.getByRole('region', { name: 'Recent activity' });
 
-    await (await openPalette(page)).getByLabel('Go to').fill('no such thing');
-    await expect(page.getByText('Nothing has that name.')).toBeVisible();
+    const act = activity.getByRole('listitem').filter({ hasText: name });
+    await expect(act).toContainText(`revoked the lease e2e.jobs/${name} by force`);
+    await expect(act).toContainText('“told”');
+    await expect(activity).not.toContainText('signed in');
+    await act.getByRole('link', { name }).click();
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+
+    const viewer = await pageAs('viewer');
+    await viewer.goto('/');
+    await expect(viewer.getByRole('region', { name: 'Recent activity' })).toContainText(
+      'needs the role operator',
+    );
   });
 });
-
-async function openPalette(page: Page): Promise<Locator> {
-  await page.keyboard.press('Control+k');
-  const palette = page.getByRole('dialog', { name: 'Command palette' });
-  await palette.getByLabel('Go to').waitFor();
-  return palette;
-}
 
 /** Waits in line for a lease of {@link holdLease}, and gives it back. */
 async function waitFor(stack: Stack, key: string): Promise<void> {
@@ -87,65 +112,103 @@ async function waitFor(stack: Stack, key: string): Promise<void> {
   await stack.api('client').leases.release.mutate({ leaseId, fencingToken });
 }
 
-type Numbers = Record<string, string>;
+type Numbers = Record<string, number>;
 
-/** Each tile's number and what is below it, under its label. */
-async function numbersOn(page: Page): Promise<Numbers> {
-  const numbers: Numbers = {};
-  for (const label of ['Held', 'Expiring', 'Contended', 'Silent drones']) {
-    const tile = page.locator('main a').filter({ hasText: new RegExp(`^${label}`) });
-    const [, number = '', below = ''] = (await tile.innerText()).split('\n').filter(Boolean);
-    numbers[label] = number;
-    numbers[`${label}, in words`] = below.replaceAll('\u00a0', ' ');
-  }
-  return numbers;
+/** So many rows of a list are drawn, whatever the height of the page. */
+const DRAWN_ROWS = 15;
+const HOUR_MS = 3_600_000;
+
+/** The numbers whose rows are compared: those of lists that nothing else changes all the time. */
+const LISTED = [
+  ...[/keys?, held/, /leases?, held/, /environments?, held/],
+  ...[/keys?, expiring/, /leases?, expiring/, /environments?, expiring/],
+  ...[/keys?, waited for/, /leases?, waited for/, /environments?, waited for/],
+  ...[/keys?, not recorded/, /leases?, not recorded/],
+  ...[/ready$/, /draining$/, /unreachable$/, /lost$/, /failing callbacks$/],
+];
+
+/** `1 key, held` */
+function numberAndUnit(text: string | null): [number, string] {
+  const [number = '', ...unit] = (text ?? '').split(' ');
+  return [Number(number.replaceAll(',', '')), unit.join(' ')];
 }
 
-/** The same from the rows, and from the list of drones. */
+/** Each number of the overview, under what it counts, in the plural. */
+async function numbersOn(page: Page): Promise<Numbers> {
+  const links = page.getByRole('region', { name: 'Now' }).getByRole('link');
+  const names = await links.evaluateAll((all) =>
+    all.map((link) => link.getAttribute('aria-label') ?? link.textContent),
+  );
+  return Object.fromEntries(
+    names.map((name) => {
+      const [number, unit] = numberAndUnit(name);
+      return [unit.replace(/^(key|lease|environment),/u, '$1s,'), number];
+    }),
+  );
+}
+
+/** The rows of the table that a list shows. */
+async function rowsOn(page: Page): Promise<number> {
+  return page
+    .locator('main tbody tr')
+    .filter({ has: page.getByRole('link') })
+    .count();
+}
+
+/** Writes so many renewals and refusals into each ten seconds of a time. */
+async function addRenewals(
+  { sql }: Pick<Stack, 'sql'>,
+  of: {
+    readonly agoMs: number;
+    readonly forMs: number;
+    readonly renewals: number;
+    readonly refused: number;
+  },
+): Promise<void> {
+  await sql.query(
+    `insert into leasehold.stats_bucket as t (bucket_at, face, renewals, refused_renewals)
+    select date_bin('10 seconds', clock_timestamp() - ms * interval '1 millisecond', timestamptz 'epoch'),
+      'lease', $3, $4
+    from generate_series($1::int - $2::int + 10000, $1::int, 10000) ms
+    on conflict (bucket_at, face) do update set
+      renewals = t.renewals + excluded.renewals,
+      refused_renewals = t.refused_renewals + excluded.refused_renewals`,
+    [of.agoMs, of.forMs, of.renewals, of.refused],
+  );
+}
+
+/** The same numbers from the rows, and from the list of drones. */
 async function numbersIn({ sql, api }: Pick<Stack, 'sql' | 'api'>): Promise<Numbers> {
-  const { rows } = await sql.query<
-    Record<'held' | 'expiring' | Face | 'lines' | 'waiters', number>
-  >(`
+  const { rows } = await sql.query<{
+    face: string;
+    held: number;
+    expiring: number;
+    lines: number;
+  }>(`
     with l as (
       select face, renewable and end_reason is null as is_held,
         stops_by > clock_timestamp() or (end_reason is null and not renewable) as is_expiring
       from leasehold.lease
       where namespace <> 'leasehold' and (stops_by > clock_timestamp()
         or (end_reason is null and released_at is null and expires_at > clock_timestamp()))
-    ),
-    h as (
-      select
-        count(*) filter (where is_held)::int as held,
-        count(*) filter (where is_held and face = 'key')::int as key,
-        count(*) filter (where is_held and face = 'lease')::int as lease,
-        count(*) filter (where is_held and face = 'environment')::int as environment,
-        count(*) filter (where is_expiring)::int as expiring
-      from l
-    ),
-    w as (
-      select count(distinct (face, namespace, name))::int as lines, count(*)::int as waiters
-      from leasehold.lease_waiter where valid_until > clock_timestamp()
     )
-    select * from h, w`);
-  const [of] = rows;
-  if (of === undefined) throw new Error('no counts');
-  const drones = await api('viewer').drones.list.query({ limit: 500 });
-  const inStatus = (status: string): string =>
-    String(drones.items.filter((drone) => drone.status === status).length);
-  return {
-    Held: String(of.held),
-    'Held, in words': `${counted(of.key, 'key')} · ${counted(of.lease, 'lease')} · ${String(of.environment)} env.`,
-    Expiring: String(of.expiring),
-    Contended: String(of.lines),
-    'Contended, in words':
-      of.waiters === 1 ? '1 caller waits' : `${String(of.waiters)} callers wait`,
-    'Silent drones': inStatus('unreachable'),
-    'Silent drones, in words': `${inStatus('ready')} ready · ${inStatus('draining')} draining · ${inStatus('lost')} lost`,
-  };
-}
-
-type Face = 'key' | 'lease' | 'environment';
-
-function counted(count: number, what: string): string {
-  return `${String(count)} ${what}${count === 1 ? '' : 's'}`;
+    select f.face,
+      (select count(*)::int from l where l.face = f.face and l.is_held) as held,
+      (select count(*)::int from l where l.face = f.face and l.is_expiring) as expiring,
+      (
+        select count(distinct (w.namespace, w.name))::int from leasehold.lease_waiter w
+        where w.face = f.face and w.valid_until > clock_timestamp()
+      ) as lines
+    from (values ('key'), ('lease'), ('environment')) f (face)`);
+  const ofFaces = rows.flatMap(({ face, held, expiring, lines }) => [
+    [`${face}s, held`, held],
+    [`${face}s, expiring`, expiring],
+    [`${face}s, waited for`, lines],
+  ]);
+  const { items } = await api('viewer').drones.list.query({ limit: 500 });
+  const ofDrones = ['ready', 'draining', 'unreachable', 'lost'].map((status) => [
+    status,
+    items.filter((drone) => drone.status === status).length,
+  ]);
+  return Object.fromEntries([...ofFaces, ...ofDrones]) as Numbers;
 }

@@ -16,6 +16,7 @@ import { measureLists } from './lists.ts';
 import { measureReservations } from './reservations/reservations.ts';
 import { openRig, type Rig } from './rig/rig.ts';
 import { measureRenewals } from './renewals.ts';
+import { measureSearch } from './search.ts';
 import { measureTableSize } from './table-size.ts';
 import { measureWaiters } from './leases/waiters.ts';
 
@@ -36,6 +37,7 @@ const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   'idle-memory': measureIdleMemory,
   'drone-memory': measureDroneMemory,
   lists: measureLists,
+  search: measureSearch,
   reservations: measureReservations,
 };
 

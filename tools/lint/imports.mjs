@@ -21,6 +21,7 @@ export const SLICES = {
   environments: ['grants', 'leases'],
   reservations: ['grants', 'lists', 'keys'],
   bulk: ['grants', 'keys', 'leases'],
+  search: ['lists', 'fleet'],
   stats: ['events', 'access', 'fleet', 'leases'],
 };
 export const TESTING = {

@@ -12,17 +12,18 @@ import { addDatacenters } from './commands/datacenters.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addDrones } from './commands/drones.ts';
 import { addEvents } from './commands/events/events.ts';
+import { addFind } from './commands/find.ts';
 import { addHoldOff } from './commands/hold-off.ts';
 import { addKeys } from './commands/keys.ts';
 import { addEnvironments, addLeases } from './commands/leases/leases.ts';
-import { addMigrate } from './commands/migrate.ts';
+import { addMigrate } from './commands/migrate/migrate.ts';
 import { addReservations } from './commands/reservations/reservations.ts';
 import { addTokens } from './commands/tokens/tokens.ts';
 import { addUp } from './commands/up.ts';
 
 /** First the commands that stand by themselves, then groups of commands, by what they are about. */
 const COMMANDS: readonly ((cli: Cli, program: Command) => void)[] = [
-  ...[addUp, addConnect, addDoctor, addController, addConsole, addDrone, addMigrate],
+  ...[addUp, addConnect, addFind, addDoctor, addController, addConsole, addDrone, addMigrate],
   ...[addKeys, addLeases, addEnvironments, addReservations, addDatacenters, addBackends, addDrones],
   ...[addHoldOff, addAdmin, addTokens, addEvents, addAudit, addConfig],
 ];

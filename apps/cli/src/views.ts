@@ -23,6 +23,8 @@ export type PendingMove = NonNullable<
 export type DatacentersView = Awaited<ReturnType<ControllerApi['datacenters']['list']['query']>>;
 export type DatacenterView = ItemOf<ControllerApi['datacenters']['list']['query']>;
 export type AuditView = ItemOf<ControllerApi['audit']['list']['query']>;
+export type FoundAnswer = Awaited<ReturnType<ControllerApi['search']['find']['query']>>;
+export type FoundView = FoundAnswer['items'][number];
 export type TokenView = ItemOf<ControllerApi['tokens']['list']['query']>;
 export type TokenDetails = Awaited<ReturnType<ControllerApi['tokens']['get']['query']>>;
 export type { BackendStateView } from '@leasehold/keys-core/fleet';
@@ -30,6 +32,7 @@ export type { BackendStateView } from '@leasehold/keys-core/fleet';
 export type AuditListInput = InputOf<ControllerApi['audit']['list']['query']>;
 export type KeyListInput = InputOf<ControllerApi['keys']['list']['query']>;
 export type LeaseListInput = InputOf<ControllerApi['leases']['list']['query']>;
+export type FindInput = InputOf<ControllerApi['search']['find']['query']>;
 export type DroneListInput = InputOf<ControllerApi['drones']['list']['query']>;
 export type BackendListInput = InputOf<ControllerApi['backends']['list']['query']>;
 export type ReservationListInput = InputOf<ControllerApi['reservations']['list']['query']>;

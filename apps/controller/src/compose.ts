@@ -148,6 +148,7 @@ function jobsOf(serving: Serving, { services, bulk, tokens, whileLeader }: Parts
     ...backgroundJobs({
       ...serving,
       bulk: bulk.runner,
+      health: services.stats,
       reservations: services.reservations,
       tokens,
       whileLeader,

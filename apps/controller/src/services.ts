@@ -16,6 +16,7 @@ import { createLeaseStore } from '@leasehold/keys-core/grants';
 import { createKeyService } from '@leasehold/keys-core/keys';
 import { createWhileLeader, type WhileLeader } from '@leasehold/keys-core/leases';
 import { readNow, type Store } from '@leasehold/keys-core/postgres';
+import { createSearchService } from '@leasehold/keys-core/search';
 import { createStatsService, type StatsCounter } from '@leasehold/keys-core/stats';
 import type { Logger } from '@leasehold/service-kit';
 import { createOpenConnections } from './access/open-connections.ts';
@@ -77,6 +78,10 @@ export function createParts(serving: Serving) {
     events: createEventService(events, store),
     bulk: bulk.service,
     people: createPeopleService(store),
+    search: createSearchService({
+      ...{ store, heartbeatMs },
+      onFailure: (error) => log.warn({ err: error }, 'a part of a search failed'),
+    }),
     stats: createStatsService({ store, datacenter, heartbeatMs, events }),
     witness: {
       told: () => store.witness.stamp(),

@@ -17,6 +17,7 @@ import {
 } from './routers/operations-routers.ts';
 import { createPeerRouter, type CallProcedure } from './routers/peer-router.ts';
 import { reservationsRouter } from './routers/reservations-router.ts';
+import { searchRouter } from './routers/search-router.ts';
 import { createCallerFactory, router } from './trpc.ts';
 
 const routers = {
@@ -33,6 +34,7 @@ const routers = {
   bulk: bulkRouter,
   people: peopleRouter,
   reservations: reservationsRouter,
+  search: searchRouter,
   session: sessionRouter,
   stats: statsRouter,
 };

@@ -19,6 +19,7 @@ import type { TraceCarrier } from '@leasehold/service-kit/tracing';
 import type { Access } from './access/access.ts';
 import type { BulkService } from '@leasehold/keys-core/bulk';
 import type { DatacenterService } from './services/datacenters.ts';
+import type { SearchService } from '@leasehold/keys-core/search';
 import type { StatsService } from '@leasehold/keys-core/stats';
 import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
 
@@ -61,6 +62,7 @@ export interface ApiServices {
   readonly events: EventService;
   readonly bulk: BulkService;
   readonly people: PeopleService;
+  readonly search: SearchService;
   readonly stats: StatsService;
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;

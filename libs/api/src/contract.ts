@@ -17,5 +17,10 @@ export { leaseListInputSchema } from './contract/leases.ts';
 export { reservationListInputSchema } from './contract/reservations.ts';
 export type { EventLag } from '@leasehold/keys-core/events';
 export type { ClockJumpView, HoldOffView } from '@leasehold/keys-core/postgres';
-export type { ContendedResource, StatsOverview, StatsPoint } from '@leasehold/keys-core/stats';
+export type {
+  ContendedResource,
+  HealthConcern,
+  StatsOverview,
+  StatsPoint,
+} from '@leasehold/keys-core/stats';
 export type { SessionView } from './access/access.ts';

@@ -19,6 +19,7 @@ export {
   invariant,
 } from './kernel/errors/index.ts';
 export { ASKED_EVENT_KINDS, EVENT_KINDS, type EventKind } from './kernel/events.ts';
+export { compareFound, FOUND_KINDS, type FoundKind, type Match } from './kernel/found-kinds.ts';
 export { HOLD_OFF_CAUSES, type HoldOffCause } from './kernel/hold-off.ts';
 export { isFencingToken } from './kernel/lease/fencing-token.ts';
 export { isPeriodicCall } from './kernel/periodic-calls.ts';

@@ -101,7 +101,8 @@ function addLs(cli: Cli, parent: Command): void {
   withAll(withDatacenters(withPage(command)), RECENT_GRANTS)
     .option('--namespace <namespace>', 'in this namespace and its children')
     .option('--name <name>', 'of this name')
-    .option('--prefix <text>', 'whose name begins with this');
+    .option('--prefix <text>', 'whose name begins with this')
+    .option('--contains <text>', 'whose name as it is printed contains this, whatever its case');
   withHolding(command)
     .option('--drone <drone>', 'on this drone')
     .option('--tag <tag>', 'under this tag');

@@ -50,6 +50,23 @@ async function phaseOf(name: string): Promise<string | undefined> {
   return (await cli.api.keys.get.query({ name }))?.phase;
 }
 
+describe('leasehold find', () => {
+  test('lists what contains a text, whatever its case, or that nothing does', async () => {
+    const { backendId } = await ready('Findable-Q4');
+
+    const found = await cli.run('find', 'ABLE-q');
+    const backends = await cli.answer<{ items: { kind: string; text: string }[] }>(
+      ...['find', backendId, '--kind', 'backend', 'token', '--json'],
+    );
+    const nothing = await cli.run('find', 'no-such-thing');
+
+    expect(found.stdout).toMatch(/KIND +NAME +STATE[\s\S]*\nkey +Findable-Q4 +held +d1/u);
+    expect(backends.items).toMatchObject([{ kind: 'backend', text: backendId }]);
+    expect(nothing).toMatchObject({ exitCode: 0 });
+    expect(nothing.stdout).toContain('Nothing has no-such-thing in its name.');
+  });
+});
+
 describe('leasehold keys', () => {
   test('revoke tells the backend to stop, and the key is free when it has ended', async () => {
     await ready('graceful');

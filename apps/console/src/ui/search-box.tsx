@@ -7,7 +7,7 @@ import classes from './search-box.module.css';
 /** How long after the last key a search is run; Enter runs it at once. */
 const TYPING_MS = 350;
 
-/** The search of a list. `/` moves the focus here from anywhere on the page. */
+/** The search of a list. `/` moves the focus here from anywhere on the page, and Escape away. */
 export function SearchBox({
   value,
   onChange,
@@ -71,6 +71,10 @@ export function SearchBox({
         error={problems.length === 0 ? undefined : problems.join('; ')}
         // A search that is run after a link was followed would lead back to this page.
         onBlur={() => commit(text.trim())}
+        // Back to the rows, and to the shortcuts; what was searched for stays.
+        onKeyDown={(event) => {
+          if (event.key === 'Escape' && !event.nativeEvent.isComposing) input.current?.blur();
+        }}
         onChange={(event) => {
           const next = event.currentTarget.value;
           setText(next);

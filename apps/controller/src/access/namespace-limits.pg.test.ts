@@ -29,6 +29,7 @@ function inputsOf(backendId: string): Record<string, unknown> {
     'reservations.resolve': { key: [HIDDEN, 'hidden-key'] },
     'reservations.get': { key: [HIDDEN, 'hidden-key'] },
     'bulk.get': { bulkId: randomUUID() },
+    'search.find': { text: 'hidden' },
   };
 }
 
@@ -77,7 +78,7 @@ test('a token that is limited to a namespace learns nothing of another namespace
       ...['keys.get', 'keys.history', 'leases.get', 'leases.waiters', 'leases.history'],
       ...['environments.get', 'environments.history', 'backends.get', 'reservations.get'],
       ...['keys.list', 'leases.list', 'leases.tree', 'leases.contention', 'leases.declared'],
-      'leases.failingCallbacks',
+      ...['leases.failingCallbacks', 'search.find'],
       ...['environments.list', 'backends.list', 'drones.list', 'events.list', 'reservations.list'],
     ]),
   );

@@ -3,8 +3,10 @@ import {
   removeOldBuckets,
   removeOldRefusals,
   type StatsCounter,
+  type StatsService,
 } from '@leasehold/keys-core/stats';
 import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
+import { createNameFiller } from '@leasehold/keys-core/search';
 import { createReaper } from '@leasehold/keys-core/keys';
 import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
 import { removeOldBulks, type BulkRunner } from '@leasehold/keys-core/bulk';
@@ -24,9 +26,12 @@ const FREE_ROWS_EVERY_MS = 5_000;
 const LOOK_EVERY_MS = 1_000;
 const LAST_USES_EVERY_MS = 15_000;
 const STATISTICS_EVERY_MS = 2_000;
+/** Counts every lease: a few percent of a core of the database at a million of them. */
+const HEALTH_EVERY_MS = 15_000;
 const BULK_EVERY_MS = 2_000;
 const RETENTION_EVERY_MS = 60_000;
 const MOVES_EVERY_MS = 1_000;
+const NAMES_EVERY_MS = 1_000;
 
 /**
  * The jobs of a controller. Each one writes what it keeps in memory, and reaps without a lease, because
@@ -38,6 +43,7 @@ export function backgroundJobs(deps: {
   readonly sessions: SessionAuthority;
   readonly log: Logger;
   readonly stats: StatsCounter;
+  readonly health: Pick<StatsService, 'judge'>;
   readonly bulk: BulkRunner;
   readonly reservations: Pick<ReservationService, 'carryOutMoves'>;
   readonly whileLeader: WhileLeader;
@@ -47,9 +53,12 @@ export function backgroundJobs(deps: {
   const reaper = createReaper(store);
   const freeRows = createFreeRowRemover(store);
   const rollup = createEventRollup(store);
+  const names = createNameFiller(store);
   const shared: Job[] = [
     { name: 'free rows', everyMs: FREE_ROWS_EVERY_MS, run: (signal) => freeRows.runOnce(signal) },
     { name: 'event counts', everyMs: STATISTICS_EVERY_MS, run: (signal) => rollup.runOnce(signal) },
+    { name: 'health', everyMs: HEALTH_EVERY_MS, run: () => deps.health.judge() },
+    { name: 'names', everyMs: NAMES_EVERY_MS, run: (signal) => names.runOnce(signal) },
     {
       ...{ name: 'moves', everyMs: MOVES_EVERY_MS },
       run: (signal) => deps.reservations.carryOutMoves(signal),

@@ -73,6 +73,19 @@ describe('a list', () => {
     },
   );
 
+  test('a search of all datacenters finds what is in each, and names those that it did not reach', async () => {
+    const text = `${namespace.join('.')}/b`;
+    const find = async (datacenter: string): Promise<unknown> =>
+      list('dc1', { namespace: undefined, text, datacenter }, 'search.find');
+
+    const all = (await find('all')) as { items: { datacenter: string; text: string }[] };
+    expect(all.items.map((item) => `${item.datacenter} ${item.text}`).sort()).toEqual(
+      ['dc1', 'dc2', 'dc3'].map((name) => `${name} ${text}`),
+    );
+    expect(await find('dc2')).toMatchObject({ items: [{ datacenter: 'dc2', text }] });
+    expect(await find('mars')).toBe('reservation.unknown_datacenter');
+  });
+
   test('of all datacenters keeps the limits of the token in each of them', async () => {
     const { secret } = await world.of('dc1').token('viewer', { namespaces: ['elsewhere'] });
 
@@ -99,6 +112,7 @@ describe('a list', () => {
     ['backends.list', { namespace: undefined }],
     ['events.list', { namespace: undefined }],
     ['reservations.list', { namespace: undefined }],
+    ['search.find', { namespace: undefined, text: 'a' }],
   ])('%s works for all datacenters, and for another one', async (path, input) => {
     for (const datacenter of ['all', 'dc2']) {
       expect(await list('dc1', { ...input, datacenter }, path)).toMatchObject({

@@ -18,6 +18,7 @@ const GROUP_TEXTS: Readonly<Record<string, string>> = {
   peer: 'What controllers of different datacenters ask each other.',
   people: 'Who may sign in to the console.',
   reservations: 'Which datacenter a key lives in.',
+  search: 'Anything by a part of its name.',
   session: 'The caller itself.',
   stats: 'Counts for the overview.',
   tokens: 'API tokens.',

@@ -36,6 +36,11 @@ export const nameSchema = checked(z.string(), nameProblem).meta({
   minLength: 1,
   maxLength: LIMITS.nameBytesMax,
 });
+/** As long as a name in a namespace is when it is printed. */
+const SEARCH_TEXT_BYTES_MAX = 1_024;
+/** A part of a name as it is printed, such as `boards.eu/q4`. */
+export const searchTextSchema = textSchema({ bytesMin: 1, bytesMax: SEARCH_TEXT_BYTES_MAX });
+
 export const namespaceSchema = checked(z.string(), namespaceProblem).meta({
   description: 'Segments with "." between them; the empty namespace is the root.',
 });
@@ -129,12 +134,12 @@ export const pageFields = {
   limit: z.number().int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault),
 };
 
-/** A part of what is shown of each row. */
-export const searchSchema = textSchema({ bytesMin: 1, bytesMax: 255 });
+/** For a list without filters. */
+export const pageInputSchema = z.strictObject(pageFields).prefault({});
 
 /** For a list that can only be searched. */
 export const searchInputSchema = z
-  .strictObject({ search: searchSchema.optional(), ...pageFields })
+  .strictObject({ search: searchTextSchema.optional(), ...pageFields })
   .prefault({});
 
 /**
@@ -163,9 +168,15 @@ export const resourceFilterFields = {
   name: nameSchema.optional(),
   /** Only those whose name begins with this. */
   prefix: nameSchema.optional(),
+  /** Only those whose name as it is printed, with its namespace, contains this, whatever its case. */
+  contains: searchTextSchema.optional(),
   phase: z.enum(PHASES).optional(),
   /** Leaves out what nobody has held for longer than this. 0 keeps what is held now. */
   endedWithinMs: z.number().int().min(0).max(ENDED_WITHIN_MS_MAX).optional(),
+  /** Only what somebody waits for, or what has expired and is not recorded yet. */
+  is: z.enum(['waited', 'overdue']).optional(),
+  /** Leaves out Leasehold's own leases. */
+  withoutOwn: z.boolean().optional(),
   holder: holderSchema.optional(),
   /** Only the one whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),

@@ -3,6 +3,7 @@ import { LIMITS, nameProblem } from '@leasehold/keys-core';
 import {
   holderSchema,
   idempotencyKeySchema,
+  instantSchema,
   localTimeMsSchema,
   nameSchema,
   pageFields,
@@ -81,6 +82,11 @@ function addressOf<Fields extends Address>(
 
 /** Names an environment: `{ environment }`, or `{ namespace, name }` as in its view. */
 export const environmentNameSchema = z.strictObject(addressFields).transform(addressOf);
+
+/** Asks who held an environment at a moment of the database's clock. */
+export const environmentAtInputSchema = z
+  .strictObject({ ...addressFields, at: instantSchema })
+  .transform(addressOf);
 
 /** Free environments are listed too: a list shows all that exist. */
 const environmentFilterFields = { ...leaseFilterFields, action: actionSchema.optional() };

@@ -17,7 +17,7 @@ import {
   pageFields,
   placedFields,
   reasonSchema,
-  searchSchema,
+  searchTextSchema,
   textSchema,
   toldFields,
   uuidSchema,
@@ -118,7 +118,7 @@ const droneFilterFields = {
   status: z.enum(DRONE_STATUSES).optional(),
   program: idSchema.optional(),
   /** A part of the drone's id, in any case. */
-  search: searchSchema.optional(),
+  search: searchTextSchema.optional(),
   datacenter: anyDatacenterSchema,
 };
 

@@ -6,6 +6,7 @@ import {
   grantRefSchema,
   idSchema,
   idempotencyKeySchema,
+  instantSchema,
   leaseIdSchema,
   localTimeMsSchema,
   nameSchema,
@@ -118,3 +119,6 @@ export const keyRevokeInputSchema = z
 
 /** Asks for what belongs to one key, page by page. */
 export const keyPageInputSchema = keyNameSchema.extend(pageFields);
+
+/** Asks who held a key at a moment of the database's clock. */
+export const keyAtInputSchema = keyNameSchema.extend({ at: instantSchema });

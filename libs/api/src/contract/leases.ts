@@ -6,6 +6,7 @@ import {
   grantRefSchema,
   holderSchema,
   idempotencyKeySchema,
+  instantSchema,
   itemSchemas,
   leaseIdSchema,
   localTimeMsSchema,
@@ -141,6 +142,11 @@ function addressOf<Fields extends { name?: string | undefined; key?: string | un
 
 /** Names a lease: `{ namespace, key }`, or `{ namespace, name }` as in its view. */
 export const leaseNameSchema = z.strictObject(addressFields).transform(addressOf);
+
+/** Asks who held a lease at a moment of the database's clock. */
+export const leaseAtInputSchema = z
+  .strictObject({ ...addressFields, at: instantSchema })
+  .transform(addressOf);
 
 /** Asks for what belongs to one lease, page by page. */
 export const leasePageInputSchema = z

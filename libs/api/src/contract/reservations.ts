@@ -8,6 +8,7 @@ import {
   namespaceSchema,
   pageFields,
   reasonSchema,
+  searchTextSchema,
   textSchema,
 } from './common.ts';
 
@@ -57,6 +58,8 @@ const reservationFilterFields = {
   namespace: namespaceSchema.optional(),
   /** Only of keys whose name begins with this. */
   prefix: textSchema({ bytesMin: 1, bytesMax: 255 }).optional(),
+  /** Only of keys whose name as it is printed, with its namespace, contains this, whatever its case. */
+  contains: searchTextSchema.optional(),
   state: z.enum(['active', 'moved']).optional(),
   datacenter: anyDatacenterSchema,
 };

@@ -5,17 +5,26 @@
 
 /** Procedures that change nothing, and are answered at once. */
 const READS: ReadonlySet<string> = new Set([
-  ...['get', 'list', 'count', 'waiters', 'history'].map((name) => `keys.${name}`),
-  ...['get', 'list', 'count', 'tree', 'waiters', 'contention', 'failingCallbacks', 'history'].map(
-    (name) => `leases.${name}`,
-  ),
-  ...['get', 'list', 'count', 'history'].map((name) => `environments.${name}`),
+  ...['get', 'list', 'count', 'waiters', 'history', 'at'].map((name) => `keys.${name}`),
+  ...[
+    'get',
+    'list',
+    'count',
+    'tree',
+    'waiters',
+    'contention',
+    'failingCallbacks',
+    'history',
+    'at',
+  ].map((name) => `leases.${name}`),
+  ...['get', 'list', 'count', 'history', 'at'].map((name) => `environments.${name}`),
   ...['get', 'list', 'count'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
   'events.list',
   'holdOff.get',
   'reservations.list',
   'reservations.count',
   'reservations.pendingMove',
+  'search.find',
 ]);
 
 const ACTS: ReadonlySet<string> = new Set([

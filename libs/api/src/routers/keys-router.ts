@@ -5,6 +5,7 @@ import { assertMayStart } from '../access/bindings.ts';
 import {
   connectInputSchema,
   keyCountInputSchema,
+  keyAtInputSchema,
   keyListInputSchema,
   keyNameSchema,
   keyPageInputSchema,
@@ -82,6 +83,11 @@ export const keysRouter = router({
   history: viewerProcedure
     .input(keyPageInputSchema)
     .query(placed(({ services, caller }, page) => services.keys.history(page, caller))),
+
+  /** Who held it at a moment. */
+  at: viewerProcedure
+    .input(keyAtInputSchema)
+    .query(placed(({ services, caller }, asked) => services.keys.at(asked, caller))),
 });
 
 /**

@@ -11,4 +11,6 @@ export type { EventCulprit, EventLag } from './sql/event-lag.ts';
 export type { EventFilter } from './sql/event-filter.ts';
 export { type EventListInput, listEvents } from './sql/event-list.ts';
 export { EPOCH, readEventMark } from './sql/event-pages.ts';
+export { holderAt } from './holder-at.ts';
+export { readFactsAround } from './sql/holder-at.ts';
 export { type EventRow, type HistoryRow, readHistory, readWaiters } from './sql/history.ts';

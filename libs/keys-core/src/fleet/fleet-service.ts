@@ -8,7 +8,7 @@ import type { KeyService } from '../keys/index.ts';
 import { acknowledgeAction } from './sql/outbox.ts';
 import { countBackends, getBackend, listBackends, readBackendStates } from './sql/backends.ts';
 import {
-  countDrones,
+  countListedDrones,
   getDrone,
   heldLeaseIds,
   listDrones,
@@ -58,7 +58,7 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
       return answer;
     },
     listDrones: (input) => listDrones(store.reads, input, heartbeatMs),
-    countDrones: (input) => countDrones(store.reads, input, heartbeatMs),
+    countDrones: (input) => countListedDrones(store.reads, input, heartbeatMs),
     getDrone: (droneId) => getDrone(store.reads, droneId, heartbeatMs),
     async drain(act, actor) {
       const { changed } = await changeDraining(store, true, act, actor);

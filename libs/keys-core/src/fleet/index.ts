@@ -2,7 +2,13 @@
 export type { BackendDetail, BackendStateView, BackendView, DroneView } from './fleet-views.ts';
 export { type BackendListInput, listBackends, type NamespaceLimits } from './sql/backends.ts';
 export { chooseDrone } from './sql/choose-drone.ts';
-export { countDrones, type DroneListInput } from './sql/drones.ts';
+export {
+  countDrones,
+  type DroneGroup,
+  type DroneListInput,
+  heartbeatAgeMsMax,
+  readDroneGroups,
+} from './sql/drones.ts';
 export { removeOldFleetRows } from './sql/fleet-retention.ts';
 export { createFleetService } from './fleet-service.ts';
 export { type OutboxFeed, createOutboxFeed } from './outbox-feed.ts';

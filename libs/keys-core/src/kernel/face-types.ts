@@ -39,9 +39,15 @@ export interface GrantListInput {
   readonly includeChildren?: boolean | undefined;
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
+  /** A part of the name as it is printed, with its namespace, whatever its case. */
+  readonly contains?: string | undefined;
   readonly phase?: Phase | undefined;
   /** Leaves out resources that nobody has held for longer than this. Milliseconds. */
   readonly endedWithinMs?: number | undefined;
+  /** Only what somebody waits for, or what has expired and is not recorded yet. */
+  readonly is?: 'waited' | 'overdue' | undefined;
+  /** Leaves out Leasehold's own leases. */
+  readonly withoutOwn?: boolean | undefined;
   readonly holder?: string | undefined;
   /** The resource whose newest grant this is. */
   readonly leaseId?: string | undefined;
@@ -120,6 +126,50 @@ export interface EventView {
   readonly reason: string | null;
   readonly detail: unknown;
   readonly datacenter: string;
+}
+
+/** A grant as its events, and its row while it is the newest, tell of it. */
+export interface HolderAtGrant {
+  readonly leaseId: string;
+  /** The grant's own, also after a revocation by force. */
+  readonly fencingToken: string;
+  /** Null where its beginning is not kept any more. */
+  readonly holder: string | null;
+  /** What an environment was used for. */
+  readonly action: string | null;
+  readonly comment: string | null;
+  /** Null where its beginning is not kept any more. */
+  readonly since: string | null;
+  /** When it ended, also after the moment; null while it lasts, or where that is not known. */
+  readonly until: string | null;
+  readonly end: {
+    readonly kind: EventKind;
+    readonly at: string;
+    readonly actor: string;
+    readonly reason: string | null;
+  } | null;
+  /** Who blocked its renewal before the moment, by itself or by a graceful revocation. */
+  readonly blocked: {
+    readonly at: string;
+    readonly actor: string;
+    readonly reason: string | null;
+  } | null;
+}
+
+/** Who held a resource at a moment of the database's clock. */
+export interface HolderAt extends Named {
+  readonly at: string;
+  /**
+   * At that moment. `held` lasts until the end was recorded: when a grant was last renewed is not kept, so
+   * one that expired was over some time before. `unknown`: the moment is before everything that is kept.
+   */
+  readonly phase: 'held' | 'expiring' | 'free' | 'unknown';
+  /** The grant at that moment, or while nobody held it the last one before, if it is known. */
+  readonly grant: HolderAtGrant | null;
+  /** The oldest moment of which history is kept; null for an empty history. */
+  readonly oldestAt: string | null;
+  readonly datacenter: string;
+  readonly asOf: string;
 }
 
 export interface WaiterView {

@@ -10,7 +10,7 @@ import { revokeKey, terminateBackend, type StoppingBackend } from './sql/operate
 import { report } from './sql/report.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { createConnect } from './connect/connect.ts';
-import { historyPage, waiterPage } from '../lists/index.ts';
+import { historyPage, holderAtMoment, waiterPage } from '../lists/index.ts';
 import { countKeys, getKey, listKeyPage } from './key-reads.ts';
 
 export interface KeyServiceDeps extends ConnectDeps {
@@ -59,6 +59,8 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       waiterPage(store, { resource: { ...input, face: 'key' }, caller }, input),
     history: (input, caller) =>
       historyPage(store, { resource: { ...input, face: 'key' }, caller }, input),
+    at: (input, caller) =>
+      holderAtMoment(store, { resource: { ...input, face: 'key' }, caller }, input.at),
 
     async report(said) {
       const result = await timed(store, 'report', () => report(store, said));

@@ -8,6 +8,7 @@ import type {
   DatedPage,
   EventView,
   FilterOf,
+  HolderAt,
   GrantListInput,
   Page,
   WaiterView,
@@ -129,6 +130,8 @@ export interface KeyService {
   count(input: FilterOf<KeyListInput>, caller: Caller): Promise<Count>;
   waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
+  /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */
+  at(input: Named & { readonly at: string }, caller: Caller): Promise<HolderAt>;
   /**
    * Records a drone's report on a backend; `terminated` releases the backend's own grant in the
    * same transaction.

@@ -27,6 +27,6 @@ export {
 } from './lease-views.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countWaiters } from './sql/contention.ts';
-export { countFailingCallbacks } from './sql/failing-callbacks.ts';
+export { countFailingCallbacks, failingCallbacksSince } from './sql/failing-callbacks.ts';
 export { dropOldDeclarations } from './sql/declarations.ts';
 export type { NamespaceCounts as LeaseTreeNode } from '../lists/index.ts';

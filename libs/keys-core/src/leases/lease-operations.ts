@@ -4,7 +4,7 @@ import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { revoke, changeRenewable } from '../grants/index.ts';
 import { timed } from '../postgres/statements/timed.ts';
-import { historyPage, waiterPage } from '../lists/index.ts';
+import { historyPage, holderAtMoment, waiterPage } from '../lists/index.ts';
 import { declarationPage, declareLeases } from './declarations.ts';
 import {
   contentionPage,
@@ -35,6 +35,8 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     failingCallbacks: (input, caller) => failingCallbackPage(deps, input, caller),
     waiters: (input, caller) => waiterPage(store, { resource: { ...input, face }, caller }, input),
     history: (input, caller) => historyPage(store, { resource: { ...input, face }, caller }, input),
+    at: (input, caller) =>
+      holderAtMoment(store, { resource: { ...input, face }, caller }, input.at),
     declare: (input, caller) => declareLeases(store, input, caller),
     declared: (input, caller) => declarationPage(store, input, caller),
     async blockRenewal(input, caller) {

@@ -7,6 +7,7 @@ import type {
   DatedPage,
   EventView,
   FilterOf,
+  HolderAt,
   GrantListInput,
   Page,
   WaiterView,
@@ -113,6 +114,8 @@ export interface LeaseOperations {
   tree(input: InNamespace, caller: Caller): Promise<LeaseTree>;
   waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
+  /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */
+  at(input: Named & { readonly at: string }, caller: Caller): Promise<HolderAt>;
   contention(input: InNamespace & PageInput, caller: Caller): Promise<DatedPage<ContentionView>>;
   failingCallbacks(
     input: InNamespace & PageInput,

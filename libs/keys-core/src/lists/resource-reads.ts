@@ -3,7 +3,15 @@ import { readNow } from '../postgres/database-settings.ts';
 import { type LeaseOrder, placeFrom, cursorAfter } from './sql/lease-order.ts';
 import { phaseOf, type EndReason, type LeaseRow } from '../kernel/lease/lease.ts';
 import { isWithinNamespace, type Resource } from '../kernel/resource/resource.ts';
-import { type HistoryRow, eventCursor, readHistory, readWaiters } from '../events/index.ts';
+import {
+  type HistoryRow,
+  eventCursor,
+  holderAt,
+  readFactsAround,
+  readHistory,
+  readWaiters,
+} from '../events/index.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../postgres/paging/page-cursor.ts';
 import { isoOf } from '../postgres/sql.ts';
@@ -11,6 +19,7 @@ import type {
   Caller,
   EventView,
   GrantView,
+  HolderAt,
   Page,
   WaiterView,
   GrantListInput,
@@ -100,6 +109,37 @@ export async function waiterPage(
       waitedMs: Math.round(waitedMs),
     })),
     nextCursor,
+  };
+}
+
+/**
+ * Who held a resource at a moment. Of one that the caller may not see, nothing is known.
+ * @throws {LeaseError} `request.invalid` for a moment that has not come.
+ */
+export async function holderAtMoment(
+  store: Store,
+  { resource, caller }: { readonly resource: Resource; readonly caller: Caller },
+  at: string,
+): Promise<HolderAt> {
+  const { namespace, name } = resource;
+  const facts = await readFactsAround(store.reads, resource, at);
+  if (facts.at > facts.now) {
+    throw new LeaseError(
+      'request.invalid',
+      `at must not be in the future: it is ${isoOf(facts.now)}`,
+      {
+        details: { field: 'at' },
+      },
+    );
+  }
+  const answer = mayRead(resource, caller)
+    ? holderAt(resource.face, facts)
+    : { phase: 'unknown' as const, grant: null };
+  return {
+    ...{ namespace, name, at: isoOf(facts.at) },
+    ...answer,
+    oldestAt: facts.oldestAt === null ? null : isoOf(facts.oldestAt),
+    ...{ datacenter: store.datacenter, asOf: isoOf(facts.now) },
   };
 }
 

@@ -12,7 +12,7 @@ export { empty as NO_FRAGMENT };
 
 /** Whether a column's text has this one in it, whatever their case. */
 export function contains(column: Fragment, text: string): Fragment {
-  return fragment`strpos(lower(${column}), lower(${text}::text)) > 0`;
+  return fragment`strpos(search_folded(${column}), search_folded(${text})) > 0`;
 }
 
 declare const POOL: unique symbol;

@@ -95,6 +95,8 @@ export interface ReservationListInput {
   readonly namespace?: string | undefined;
   /** Of keys whose last element begins with this. */
   readonly prefix?: string | undefined;
+  /** A part of the key's name as it is printed, whatever its case. */
+  readonly contains?: string | undefined;
   readonly state?: 'active' | 'moved' | undefined;
   readonly cursor?: string | undefined;
   readonly limit: number;

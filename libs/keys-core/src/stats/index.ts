@@ -10,6 +10,7 @@ export { numbersOf } from './stats-steps.ts';
 export type {
   ContendedResource,
   FaceCounts,
+  HealthConcern,
   StatsOverview,
   StatsPoint,
   StatsService,

@@ -1,15 +1,18 @@
 import { keepNewest } from '../kernel/keep-newest.ts';
+import { concernsOf, RENEWALS_JUDGED_MS, type Present } from './health/health.ts';
 import type { FaceCounts, StatsOverview, StatsService } from './stats-types.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 import type { EventStream } from '../events/index.ts';
-import { countDrones } from '../fleet/index.ts';
-import { countFailingCallbacks } from '../leases/index.ts';
+import { readDroneGroups } from '../fleet/index.ts';
+import { countFailingCallbacks, failingCallbacksSince } from '../leases/index.ts';
 import {
   countLiveBackends,
   countResources,
   readMostWaitedFor,
   type ResourceCounts,
 } from './sql/resource-counts.ts';
+import { readHealth, recordHealth } from './sql/health.ts';
+import { readRecentRenewals } from './sql/recent-renewals.ts';
 import { readSeries } from './sql/stats-buckets.ts';
 import { readClockJump } from '../postgres/clock/clock-jumps.ts';
 import { readHoldOff } from '../postgres/witness/epoch.ts';
@@ -33,6 +36,7 @@ export interface StatsDeps {
 type Counts = Pick<
   StatsOverview,
   | 'countedAt'
+  | 'health'
   | 'faces'
   | 'drones'
   | 'backends'
@@ -66,52 +70,85 @@ export function createStatsService(deps: StatsDeps): StatsService {
       const [counts, past] = await Promise.all([readCounts(), readPast(windowMinutes)]);
       return { datacenter, windowMinutes, ...counts, ...past };
     },
+    async judge() {
+      const { health } = await readCounts();
+      await recordHealth(store.general, health.concerns.length === 0);
+    },
   };
 }
 
 async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Counts> {
+  const sql = store.guests;
   // Before the counts, so that it is never later than they are.
-  const countedAt = await readNow(store.guests);
+  const countedAt = await readNow(sql);
   const [resources, contended, drones, backends, holdOff, clockJump, eventLag, failingCallbacks] =
     await Promise.all([
-      countResources(store.guests),
-      readMostWaitedFor(store.guests, CONTENDED_MAX),
-      countDrones(store.guests, heartbeatMs),
-      countLiveBackends(store.guests),
-      readHoldOff(store.guests),
-      readClockJump(store.guests),
+      countResources(sql),
+      readMostWaitedFor(sql, CONTENDED_MAX),
+      readDroneGroups(sql, heartbeatMs),
+      countLiveBackends(sql),
+      readHoldOff(sql).then(viewOf),
+      readClockJump(sql),
       events.lag(),
-      countFailingCallbacks(store.guests),
+      countFailingCallbacks(sql),
     ]);
-  const { ready, draining, unreachable, lost } = drones;
   const lagsMs = Object.values(resources).map(({ oldestOverdueMs }) => oldestOverdueMs);
+  const present = {
+    reaperLagMs: Math.round(Math.max(0, ...lagsMs)),
+    ...{ holdOff, clockJump, eventLag, failingCallbacks },
+  };
   return {
     countedAt,
-    faces: facesOf(resources),
+    ...present,
+    health: await healthOf(sql, {
+      ...present,
+      ...{ drones, nowMs: Date.parse(countedAt) },
+      expiring: byFace((face) => ({
+        count: resources[face].expiring,
+        since: resources[face].expiringSince,
+      })),
+    }),
+    faces: byFace((face) => countsOfFace(resources[face])),
     drones: {
-      total: ready + draining + unreachable + lost,
-      ready,
-      draining,
-      stale: unreachable,
-      lost,
+      total: Object.values(drones).reduce((sum, { count }) => sum + count, 0),
+      ready: drones.ready.count,
+      draining: drones.draining.count,
+      stale: drones.unreachable.count,
+      lost: drones.lost.count,
     },
     backends,
-    reaperLagMs: Math.round(Math.max(0, ...lagsMs)),
-    eventLag,
-    failingCallbacks,
     contended: contended.map((one) => ({ ...one, longestWaitMs: Math.round(one.longestWaitMs) })),
-    holdOff: viewOf(holdOff),
-    clockJump,
   };
 }
 
-function facesOf(resources: Record<Face, ResourceCounts>): Record<Face, FaceCounts> {
-  const withoutLag = ({ oldestOverdueMs: _lag, ...counts }: ResourceCounts): FaceCounts => counts;
+async function healthOf(
+  sql: Store['guests'],
+  counted: Omit<Present, 'renewals' | 'callbacksSince'>,
+): Promise<StatsOverview['health']> {
+  const [renewals, callbacksSince, recorded] = await Promise.all([
+    readRecentRenewals(sql),
+    failingCallbacksSince(sql),
+    readHealth(sql),
+  ]);
+  const concerns = concernsOf({ ...counted, renewals, callbacksSince });
+  // What is recorded is some seconds old: the opposite may be so since then.
+  const isSame = recorded?.isHealthy === (concerns.length === 0);
   return {
-    key: withoutLag(resources.key),
-    lease: withoutLag(resources.lease),
-    environment: withoutLag(resources.environment),
+    concerns,
+    since: isSame ? new Date(recorded.since).toISOString() : null,
+    judgedMs: RENEWALS_JUDGED_MS,
+    renewals: renewals.renewals,
+    refused: renewals.refused,
   };
+}
+
+function byFace<Value>(of: (face: Face) => Value): Record<Face, Value> {
+  return { key: of('key'), lease: of('lease'), environment: of('environment') };
+}
+
+function countsOfFace(counts: ResourceCounts): FaceCounts {
+  const { held, expiring, overdue, contended, waiters } = counts;
+  return { held, expiring, overdue, contended, waiters };
 }
 
 async function pastOf({ store }: StatsDeps, windowMinutes: number): Promise<Past> {

@@ -49,6 +49,42 @@ export interface ContendedResource {
   readonly longestWaitMs: number;
 }
 
+/** Something that an operator should look at now. */
+export interface HealthConcern {
+  readonly kind:
+    | 'hold_off'
+    | 'clock_jump'
+    | 'reaper_late'
+    | 'events_late'
+    | 'no_drone_ready'
+    | 'drone_unreachable'
+    | 'drone_lost'
+    | 'renewals_refused'
+    | 'callbacks_failing'
+    | 'expiring';
+  readonly tone: 'bad' | 'warn';
+  /** Since when, ISO-8601; null where that is not recorded. */
+  readonly since: string | null;
+  /** Of how many drones, renewals, callbacks or grants it is. */
+  readonly count: number;
+  /** The drone, if it is of one. */
+  readonly droneId: string | null;
+  /** The face of expiring grants; null for anything else. */
+  readonly face: Face | null;
+}
+
+/** Whether the system needs attention at this moment. Nothing of it depends on the window. */
+export interface SystemHealth {
+  /** The worst first; empty when the system is healthy. */
+  readonly concerns: readonly HealthConcern[];
+  /** Since when it is healthy, or needs attention; null where nobody watched, or it has just changed. */
+  readonly since: string | null;
+  /** The time over which `refused` and `renewals` are counted. */
+  readonly judgedMs: number;
+  readonly renewals: number;
+  readonly refused: number;
+}
+
 /** The health of the system: what an operator sees first. */
 export interface StatsOverview {
   /** When `series` and `totals` were read. Answers are kept for two seconds at least. */
@@ -56,6 +92,7 @@ export interface StatsOverview {
   /** When everything else was counted: on large tables up to ten times as long ago as that takes. */
   readonly countedAt: string;
   readonly datacenter: string;
+  readonly health: SystemHealth;
   readonly windowMinutes: number;
   /** The length of one step of `series`. */
   readonly stepMs: number;
@@ -90,4 +127,6 @@ export interface StatsOverview {
 
 export interface StatsService {
   overview(input: { windowMinutes: number }): Promise<StatsOverview>;
+  /** Judges the present, and records since when it is so. */
+  judge(): Promise<void>;
 }

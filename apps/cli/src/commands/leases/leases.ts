@@ -90,7 +90,8 @@ function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace):
     .option('--namespace <namespace>', 'in this namespace and its children')
     .option('--no-children', 'with --namespace: not in its children')
     .option('--name <name>', 'of this key')
-    .option('--prefix <text>', 'whose key begins with this');
+    .option('--prefix <text>', 'whose key begins with this')
+    .option('--contains <text>', 'whose name as it is printed contains this, whatever its case');
   withSort(withHolding(command)).action(async (options: LsOptions) => {
     const { all, desc, children, ...same } = options;
     const page = await cli.client()[router].list.query({

@@ -133,6 +133,7 @@ function addLs(cli: Cli, parent: Command): void {
   )
     .option('--namespace <namespace>', 'of keys in this namespace and its children')
     .option('--prefix <text>', 'of keys whose name begins with this')
+    .option('--contains <text>', 'of keys whose name as it is printed contains this')
     .addOption(new Option('--state <state>', 'in this state').choices(['active', 'moved']))
     .action(async (options: ReservationListInput) => {
       const page = await cli.client().reservations.list.query(options);

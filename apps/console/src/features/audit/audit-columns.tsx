@@ -4,7 +4,7 @@ import { Link } from '~/ui/link.tsx';
 import { Under, LongName, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { PersonLink } from '~/resources/person-link.tsx';
 import classes from './audit.module.css';
-import { auditTarget, modeOf, type AuditEntry } from './audit-target.ts';
+import { auditTarget, modeOf, type AuditEntry } from '~/resources/audit/audit-target.ts';
 
 /** `show` opens everything that an entry says. */
 export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEntry>[] {

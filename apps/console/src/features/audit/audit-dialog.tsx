@@ -11,7 +11,7 @@ import { pause } from '~/lib/live/live-state.ts';
 import { doneBy } from '~/resources/person.ts';
 import { PersonLink } from '~/resources/person-link.tsx';
 import { Target } from './audit-columns.tsx';
-import type { AuditEntry } from './audit-target.ts';
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 
 /** All of one entry, and a link to what else the same person did. */
 export function AuditDialog({

@@ -17,7 +17,7 @@ import { timeRangeOf } from '~/ui/time-range/time-range.ts';
 import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
 import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
 import { auditListInput } from './audit-search.ts';
-import type { AuditEntry } from './audit-target.ts';
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 
 const AuditDialog = lazyDialog('entry', () => import('./audit-dialog.tsx'));
 

@@ -7,7 +7,7 @@ test('every field of a search for keys is part of the request', () => {
   const search = parseSearch(q, KEY_FIELDS);
 
   expect(keyListInput({ search, sort: 'name', direction: 'asc', after: null })).toMatchObject({
-    prefix: 'room-',
+    contains: 'room-',
     holder: 'drone-1',
     phase: 'held',
     tag: 'v1',

@@ -4,7 +4,7 @@ import { parseSearch } from '~/lib/search/search.ts';
 import { GRANT_SORTS, grantListInput, type AskedState } from '~/resources/list/grant-search.ts';
 
 /** The fields of the keys' search, beside names. */
-export const KEY_FIELDS = ['holder', 'phase', 'tag', 'drone', 'namespace', 'lease'] as const;
+export const KEY_FIELDS = ['holder', 'phase', 'tag', 'drone', 'namespace', 'lease', 'is'] as const;
 
 /** The input of `keys.list` for an address. A namespace includes its children. */
 export function keyListInput(state: AskedState): NonNullable<Inputs['keys']['list']> {

@@ -25,7 +25,7 @@ export function KeysPage() {
         list={list}
         read={read}
         columns={KEY_COLUMNS}
-        placeholder="Name, or holder: phase: tag: drone: namespace:"
+        placeholder="Part of a name, or holder: phase: tag: drone: namespace:"
         filters={<DroneFilter list={list} />}
       >
         <EmptyState title="No keys" action={<LongOver what="keys" state={list.state} />}>

@@ -2,7 +2,7 @@ import type { Inputs } from '~/lib/api/api.ts';
 import { grantListInput, type AskedState } from '~/resources/list/grant-search.ts';
 
 /** The fields of the leases' search, beside names. */
-export const LEASE_FIELDS = ['holder', 'phase', 'namespace', 'lease'] as const;
+export const LEASE_FIELDS = ['holder', 'phase', 'namespace', 'lease', 'is', 'own'] as const;
 
 /** The input of `leases.list` for an address. */
 export function leaseListInput(

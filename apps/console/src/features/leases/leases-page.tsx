@@ -60,7 +60,7 @@ function LeaseList() {
         list={list}
         read={read}
         columns={LEASE_COLUMNS}
-        placeholder="Name, or holder: phase: namespace:"
+        placeholder="Part of a name, or holder: phase: namespace:"
         tools={
           <span className={classes['end']}>
             <ExportMenu list="leases" input={list.input} />

@@ -2,6 +2,7 @@
 
 import { SegmentedControl, Skeleton, Text } from '@mantine/core';
 import { parseAsInteger, useQueryState } from 'nuqs';
+import { memo } from 'react';
 import { PageHeader } from '~/ui/page/page-header.tsx';
 import { DataAge } from '~/ui/states/data-age.tsx';
 import { ErrorState } from '~/ui/states/states.tsx';
@@ -9,7 +10,8 @@ import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { Alarms } from './alarms/alarms.tsx';
 import { ChartPanels } from './charts/chart-panels.tsx';
-import { RecentActs } from './recent-acts.tsx';
+import { useSteps } from './charts/use-steps.ts';
+import { Activity, useRecentActs } from './activity.tsx';
 import { EventLagPanel } from './event-lag-panel.tsx';
 import { Tiles } from './tiles.tsx';
 import { WINDOWS, DEFAULT_WINDOW_MINUTES } from './windows.ts';
@@ -20,14 +22,12 @@ import { PlainTable } from '~/ui/page/plain-table.tsx';
 import { Mono } from '~/ui/text/text.tsx';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
-import { IconAlertTriangle, IconCircleCheck, IconHelpCircle } from '@tabler/icons-react';
-import { pause } from '~/lib/live/live-state.ts';
-import { useStaleSince } from '~/lib/live/use-database-now.ts';
-import { useSignal } from '~/lib/signal.ts';
-import { concernsOf } from './concerns.ts';
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
+import { Verdict } from './verdict.tsx';
 import classes from './overview.module.css';
 
 const EVERY_MS = 3_000;
+const NO_ACTS: readonly AuditEntry[] = [];
 
 /** Shows within ten seconds whether the system is healthy. */
 export function OverviewPage() {
@@ -38,6 +38,7 @@ export function OverviewPage() {
   const known = WINDOWS.some(({ minutes }) => minutes === windowMinutes);
   const minutes = known ? windowMinutes : DEFAULT_WINDOW_MINUTES;
   const read = useLiveQuery('stats', 'overview', { windowMinutes: minutes }, { everyMs: EVERY_MS });
+  const acts = useRecentActs();
   return (
     <div className={classes['page']}>
       <PageHeader
@@ -64,15 +65,27 @@ export function OverviewPage() {
           <Alarms stats={read.data} />
           <EventLagPanel lag={read.data.eventLag} />
           <Tiles stats={read.data} />
-          <ChartPanels stats={read.data} />
+          <OverTime stats={read.data} acts={acts.read.data?.items ?? NO_ACTS} />
           <div className={classes['pair']}>
             <ContendedPanel contended={read.data.contended} />
-            <RecentActs />
+            <Activity {...acts} />
           </div>
         </StaleScope>
       )}
     </div>
   );
+}
+
+function OverTime({
+  stats,
+  acts,
+}: {
+  readonly stats: StatsOverview;
+  readonly acts: readonly AuditEntry[];
+}) {
+  const points = useSteps(stats);
+  const { stepMs, windowMinutes, totals } = stats;
+  return <ChartPanels {...{ points, stepMs, windowMinutes, totals, acts }} />;
 }
 
 /** The page's shape while its first numbers are on their way. */
@@ -85,7 +98,7 @@ function OverviewSkeleton() {
           <Skeleton key={key} height={86} />
         ))}
       </div>
-      <div className={classes['charts']}>
+      <div className={classes['skeletons']}>
         {['a', 'b', 'c', 'd'].map((key) => (
           <Skeleton key={key} height={220} />
         ))}
@@ -95,10 +108,14 @@ function OverviewSkeleton() {
 }
 
 /** What several callers want at once, most wanted first. */
-function ContendedPanel({ contended }: { readonly contended: readonly ContendedResource[] }) {
+const ContendedPanel = memo(function ContendedPanel({
+  contended,
+}: {
+  readonly contended: readonly ContendedResource[];
+}) {
   return (
     <Panel
-      title="Most contended"
+      title="Most waited for"
       meta={
         <Link href={routes.leases({ tab: 'contention' })} className={classes['more']}>
           Who waits for whom
@@ -108,7 +125,7 @@ function ContendedPanel({ contended }: { readonly contended: readonly ContendedR
     >
       {contended.length === 0 ? (
         <Text size="sm" c="dimmed">
-          Nobody waits for anything.
+          Nobody waits for a key, a lease or an environment.
         </Text>
       ) : (
         <div className={classes['contended']}>
@@ -135,7 +152,9 @@ function ContendedPanel({ contended }: { readonly contended: readonly ContendedR
                     <Mono title={resource.holder}>{resource.holder}</Mono>
                   )}
                 </td>
-                <td data-align="end">{count(resource.waiters)}</td>
+                <td data-align="end">
+                  <Link href={routeOf(resource.face, resource)}>{count(resource.waiters)}</Link>
+                </td>
                 <td data-align="end">{duration(resource.longestWaitMs)}</td>
               </tr>
             ))}
@@ -144,43 +163,4 @@ function ContendedPanel({ contended }: { readonly contended: readonly ContendedR
       )}
     </Panel>
   );
-}
-
-/** One line: healthy, or what is not. Data that is stale or paused never counts as healthy. */
-function Verdict({ stats }: { readonly stats: StatsOverview }) {
-  const concerns = concernsOf(stats);
-  const isBad = concerns.some(({ tone }) => tone === 'bad');
-  const isPaused = useSignal(pause.isPausedByHand);
-  const isStale = useStaleSince() !== null;
-  if ((isStale || isPaused) && concerns.length === 0) {
-    return (
-      <div className={classes['verdict']} data-tone="warn" role="status">
-        <IconHelpCircle size={20} aria-hidden />
-        <strong>Not known</strong>
-        <span>It was healthy when it was last read.</span>
-      </div>
-    );
-  }
-  const tone = concerns.length === 0 ? 'good' : isBad ? 'bad' : 'warn';
-  const VerdictIcon = tone === 'good' ? IconCircleCheck : IconAlertTriangle;
-  return (
-    <div className={classes['verdict']} data-tone={tone} role="status">
-      <VerdictIcon size={20} aria-hidden />
-      <strong>{concerns.length === 0 ? 'Healthy' : 'Look at this'}</strong>
-      {concerns.length === 0 ? (
-        <span>
-          {stats.drones.total === 0 ? 'There are no drones yet' : 'All drones are reporting'}, the
-          reaper keeps up, no renewal was refused.
-        </span>
-      ) : (
-        <ul className={classes['concerns']}>
-          {concerns.map(({ text, href }) => (
-            <li key={text}>
-              <Link href={href}>{text}</Link>
-            </li>
-          ))}
-        </ul>
-      )}
-    </div>
-  );
-}
+});

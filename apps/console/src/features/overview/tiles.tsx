@@ -1,113 +1,172 @@
 import type { StatsOverview } from '@leasehold/api/contract';
-import { Link } from '~/ui/link.tsx';
-import type { ReactNode } from 'react';
-import type { Tone } from '~/ui/text/text.tsx';
+import { FACES, type Face } from '@leasehold/keys-core';
+import { memo, type ReactNode } from 'react';
 import { count, counted, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
+import { Link } from '~/ui/link.tsx';
+import type { Tone } from '~/ui/text/text.tsx';
 import { EVENTS_LATE_MS } from './event-lag.ts';
-import { windowText } from './windows.ts';
+import { eventsHref } from './event-links.ts';
+import { FACE_NAMES, listOf } from './face-links.ts';
 import classes from './overview.module.css';
+import { windowText } from './windows.ts';
 
-const FACES = ['key', 'lease', 'environment'] as const;
-
-/** The eight numbers that sum up the system. */
-export function Tiles({ stats }: { readonly stats: StatsOverview }) {
-  const { faces, drones, totals, eventLag, failingCallbacks } = stats;
+/** The numbers that sum up the system. Each one is a link to exactly the rows that it counts. */
+export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverview }) {
+  const { faces, drones, totals, eventLag, failingCallbacks, reaperLagMs, windowMinutes } = stats;
   const isLate = eventLag.lagMs > EVENTS_LATE_MS;
-  const sum = (field: keyof StatsOverview['faces']['key']): number =>
-    FACES.reduce((total, face) => total + faces[face][field], 0);
-  const byFace = (field: keyof StatsOverview['faces']['key']): string =>
-    [
-      counted(faces.key[field], 'key'),
-      counted(faces.lease[field], 'lease'),
-      `${count(faces.environment[field])} env.`,
-    ]
-      // A number stays beside what it counts.
-      .map((text) => text.replaceAll(' ', '\u00a0'))
-      .join(' · ');
+  const waiting = faces.lease.waiters;
   return (
-    <div className={classes['tiles']}>
-      <Tile label="Held" value={count(sum('held'))} href={routes.keys({ q: 'phase:held' })}>
-        {byFace('held')}
+    <section className={classes['tiles']} aria-label="Now">
+      <Tile label="Held">
+        <FaceFigures faces={faces} field="held" what="held" search="phase:held" />
+      </Tile>
+      <Tile label="Expiring">
+        <FaceFigures
+          {...{ faces, field: 'expiring', what: 'expiring', search: 'phase:expiring' }}
+          tone="warn"
+        />
       </Tile>
       <Tile
-        label="Expiring"
-        value={count(sum('expiring'))}
-        tone={sum('expiring') > 0 ? 'warn' : 'calm'}
-        href={routes.keys({ q: 'phase:expiring' })}
+        label="Waited for"
+        below={
+          <Link href={routes.leases({ tab: 'contention' })}>
+            {counted(waiting, 'caller waits', 'callers wait')} for leases
+          </Link>
+        }
       >
-        {byFace('expiring')}
+        <FaceFigures
+          {...{ faces, field: 'contended', what: 'waited for', search: 'is:waited' }}
+          tone="info"
+        />
       </Tile>
-      <Tile
-        label="Contended"
-        value={count(sum('contended'))}
-        tone={sum('contended') > 0 ? 'info' : 'calm'}
-        href={routes.leases({ tab: 'contention' })}
-      >
-        {counted(sum('waiters'), 'caller waits', 'callers wait')}
+      <Tile label="Drones">
+        <Figure value={drones.ready} unit="ready" href={routes.drones({ status: 'ready' })} />
+        <Figure
+          {...{ value: drones.draining, unit: 'draining' }}
+          href={routes.drones({ status: 'draining' })}
+        />
+        <Figure
+          {...{ value: drones.stale, unit: 'unreachable', tone: 'bad' }}
+          href={routes.drones({ status: 'unreachable' })}
+        />
+        <Figure
+          {...{ value: drones.lost, unit: 'lost', tone: 'warn' }}
+          href={routes.drones({ status: 'lost' })}
+        />
       </Tile>
       <Tile
         label="Refused renewals"
-        value={count(totals.refusedRenewals)}
-        tone={totals.refusedRenewals > 0 ? 'warn' : 'calm'}
-        href={routes.events()}
+        below={`of ${count(totals.renewals + totals.refusedRenewals)} ${windowText(windowMinutes)}`}
       >
-        of {count(totals.renewals + totals.refusedRenewals)} {windowText(stats.windowMinutes)}
+        <Figure
+          value={totals.refusedRenewals}
+          unit={windowText(windowMinutes)}
+          isUnitHidden
+          href={eventsHref(['renewal_refused'], windowMinutes)}
+        />
       </Tile>
       <Tile
-        label="Silent drones"
-        value={count(drones.stale)}
-        tone={drones.stale > 0 ? 'bad' : 'calm'}
-        href={routes.drones()}
+        label="Expiries not recorded"
+        below={
+          reaperLagMs === 0 ? 'the reaper keeps up' : `the oldest is ${duration(reaperLagMs)} late`
+        }
       >
-        {count(drones.ready)} ready · {count(drones.draining)} draining · {count(drones.lost)} lost
-      </Tile>
-      <Tile
-        label="Reaper lag"
-        value={stats.reaperLagMs === 0 ? 'none' : duration(stats.reaperLagMs)}
-        tone={stats.reaperLagMs > 5_000 ? 'bad' : 'calm'}
-        href={routes.events()}
-      >
-        {counted(sum('overdue'), 'expiry', 'expiries')} not recorded
+        <FaceFigures {...{ faces, field: 'overdue', what: 'not recorded', search: 'is:overdue' }} />
       </Tile>
       <Tile
         label="Event lag"
-        value={isLate ? duration(eventLag.lagMs) : 'none'}
-        tone={isLate ? 'warn' : 'calm'}
-        href={routes.events()}
+        below={isLate ? 'an open transaction holds events back' : 'events are delivered at once'}
       >
-        {isLate ? 'an open transaction holds events back' : 'events are told at once'}
+        <span className={classes['figure']} data-tone={isLate ? 'warn' : 'calm'}>
+          <strong>{isLate ? duration(eventLag.lagMs) : 'none'}</strong>
+        </span>
       </Tile>
-      <Tile
-        label="Failing callbacks"
-        value={count(failingCallbacks)}
-        tone={failingCallbacks > 0 ? 'warn' : 'calm'}
-        href={routes.leases({ tab: 'callbacks' })}
-      >
-        of expired leases
+      <Tile label="Failing callbacks" below="of expired leases">
+        <Figure
+          {...{ value: failingCallbacks, unit: 'failing callbacks', tone: 'warn' }}
+          isUnitHidden
+          href={routes.leases({ tab: 'callbacks' })}
+        />
       </Tile>
-    </div>
+    </section>
+  );
+});
+
+/** One number for each face. */
+function FaceFigures({
+  faces,
+  field,
+  what,
+  search,
+  tone = 'calm',
+}: {
+  readonly faces: StatsOverview['faces'];
+  readonly field: Exclude<keyof StatsOverview['faces'][Face], 'waiters'>;
+  /** What is so of them, for the names of the links. */
+  readonly what: string;
+  readonly search: string;
+  readonly tone?: Tone;
+}) {
+  return FACES.map((face) => {
+    const value = faces[face][field];
+    const [one, many] = FACE_NAMES[face];
+    return (
+      <Figure
+        key={face}
+        {...{ value, tone, what }}
+        unit={value === 1 ? one : many}
+        href={listOf(face, search)}
+      />
+    );
+  });
+}
+
+function Figure({
+  value,
+  unit,
+  what,
+  href,
+  tone = 'calm',
+  isUnitHidden = false,
+}: {
+  readonly value: number;
+  readonly unit: string;
+  readonly what?: string;
+  readonly href: string;
+  /** For any number but 0. */
+  readonly tone?: Tone;
+  readonly isUnitHidden?: boolean;
+}) {
+  const name = `${count(value)} ${unit}`;
+  return (
+    <Link
+      href={href}
+      className={classes['figure']}
+      data-tone={value === 0 ? 'calm' : tone}
+      data-none={value === 0 || undefined}
+      aria-label={what === undefined ? name : `${name}, ${what}`}
+    >
+      <strong>{count(value)}</strong>
+      {isUnitHidden ? null : <span> {unit}</span>}
+    </Link>
   );
 }
 
 function Tile({
   label,
-  value,
-  tone = 'calm',
-  href,
+  below,
   children,
 }: {
   readonly label: string;
-  readonly value: string;
-  readonly tone?: Tone;
-  readonly href: string;
+  readonly below?: ReactNode;
   readonly children: ReactNode;
 }) {
   return (
-    <Link href={href} className={classes['tile']} data-tone={tone}>
+    <div className={classes['tile']} role="group" aria-label={label}>
       <span className="small-print">{label}</span>
-      <span className={classes['tile-value']}>{value}</span>
-      <span className="small-print">{children}</span>
-    </Link>
+      <div className={classes['figures']}>{children}</div>
+      {below === undefined ? null : <span className="small-print">{below}</span>}
+    </div>
   );
 }

@@ -26,6 +26,7 @@ import { RESERVATION_LOOKS } from './reservation-looks.ts';
 import { IconRoute } from '@tabler/icons-react';
 import { useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { usePageActs } from '~/resources/palette/page-acts.ts';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import type { MoveDialogProps } from './move/move-dialog.tsx';
@@ -177,13 +178,12 @@ function MoveButton({ reservation, grant }: Pick<MoveDialogProps, 'reservation' 
   const [isOpen, setOpen] = useState(false);
   const roleWhyNot = useWhyNot('operator');
   const { isSeveral } = useDatacenters();
+  const whyNot = roleWhyNot ?? whyNotMovable(reservation, isSeveral);
+  const run = (): void => setOpen(true);
+  usePageActs([{ label: `Move ${keyLabel(reservation.key)}`, icon: IconRoute, whyNot, run }]);
   return (
     <>
-      <GuardedButton
-        whyNot={roleWhyNot ?? whyNotMovable(reservation, isSeveral)}
-        leftSection={<IconRoute size={14} />}
-        onClick={() => setOpen(true)}
-      >
+      <GuardedButton whyNot={whyNot} leftSection={<IconRoute size={14} />} onClick={run}>
         Move
       </GuardedButton>
       <MoveDialog

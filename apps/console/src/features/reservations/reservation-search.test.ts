@@ -12,7 +12,7 @@ test('the request contains every field of the search', () => {
   const search = searchOf('room- namespace:rooms.eu state:moved');
 
   expect(reservationListInput({ search, after: 'c1' })).toMatchObject({
-    prefix: 'room-',
+    contains: 'room-',
     namespace: 'rooms.eu',
     state: 'moved',
     cursor: 'c1',

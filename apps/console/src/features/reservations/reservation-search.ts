@@ -1,7 +1,7 @@
 import type { Inputs } from '~/lib/api/api.ts';
 import type { Search } from '~/lib/search/search.ts';
 
-/** The fields of the reservations' search, beside the beginning of a name. */
+/** The fields of the reservations' search, beside a part of a name. */
 export const RESERVATION_FIELDS = ['namespace', 'state'] as const;
 
 /** The states that the list can be asked for: there are no rows for others. */
@@ -9,15 +9,15 @@ export const LISTED_STATES = ['active', 'moved'] as const;
 
 const PAGE_ROWS = 100;
 
-/** The input of `reservations.list` for an address. A bare word is the beginning of the name. */
+/** The input of `reservations.list` for an address. A bare word is a part of the name. */
 export function reservationListInput(wanted: {
   readonly search: Search;
   readonly after: string | null;
 }): Inputs['reservations']['list'] {
-  const { name, prefix = name, fields } = wanted.search;
+  const { name, contains = name, fields } = wanted.search;
   const { namespace } = fields;
   const state = LISTED_STATES.find((known) => known === fields['state']);
-  return { limit: PAGE_ROWS, cursor: wanted.after ?? undefined, prefix, namespace, state };
+  return { limit: PAGE_ROWS, cursor: wanted.after ?? undefined, contains, namespace, state };
 }
 
 /** What the search asks for that no reservation can have; the list is not read then, and this says why. */

@@ -59,7 +59,7 @@ export function ReservationsPage() {
       <FilterRow>
         <SearchBox
           label="Search reservations"
-          placeholder="Beginning of a name, or namespace: state:"
+          placeholder="Part of a name, or namespace: state:"
           value={state.q}
           problems={problems}
           onChange={state.setQ}

@@ -6,10 +6,10 @@ const KNOWN = ['holder', 'phase', 'tag', 'drone'];
 describe('parseSearch', () => {
   test.each([
     ['', {}, {}],
-    ['room-', { prefix: 'room-' }, {}],
+    ['room-', { contains: 'room-' }, {}],
     ['"room-1"', { name: 'room-1' }, {}],
     ['=room-1', { name: 'room-1' }, {}],
-    ['phase:held room', { prefix: 'room' }, { phase: 'held' }],
+    ['phase:held room', { contains: 'room' }, { phase: 'held' }],
     ['tag:"two words" holder:d1', {}, { tag: 'two words', holder: 'd1' }],
     ['HOLDER:d1', {}, { holder: 'd1' }],
   ])('reads %j', (text, names, fields) => {
@@ -18,7 +18,7 @@ describe('parseSearch', () => {
 
   test('takes a name that merely looks like a field for a name', () => {
     expect(parseSearch('user:42', KNOWN)).toEqual({
-      prefix: 'user:42',
+      contains: 'user:42',
       fields: {},
       problems: [],
     });
@@ -27,7 +27,7 @@ describe('parseSearch', () => {
   test('says what it does not understand, and keeps the rest', () => {
     const search = parseSearch('a b phase:held', KNOWN);
 
-    expect(search.prefix).toBe('a');
+    expect(search.contains).toBe('a');
     expect(search.fields).toEqual({ phase: 'held' });
     expect(search.problems).toEqual(['one name at a time: "b" is too many']);
   });

@@ -1,11 +1,12 @@
 /**
  * The search language of the lists: words of the form `field:value`, and at most one bare word.
- * A bare word is a prefix of the name; in quotes, or with `=` before it, the whole name.
- * `holder:drone-1 phase:expiring room-` · `"room-1"` · `=room-1` · `tag:"two words"`.
+ * A bare word is a part of the name as it is printed; in quotes, or with `=` before it, the whole name.
+ * `holder:drone-1 phase:expiring room-` · `boards.eu/q4` · `"room-1"` · `=room-1` · `tag:"two words"`.
  */
 export interface Search {
   readonly name?: string;
-  readonly prefix?: string;
+  /** A part of the name as it is printed, with its namespace, whatever its case. */
+  readonly contains?: string;
   readonly fields: Readonly<Record<string, string>>;
   /** What could not be understood, to be shown beside the box. */
   readonly problems: readonly string[];
@@ -17,7 +18,7 @@ const WORD = /(?:([a-z]+):)?(?:"([^"]*)"|(\S+))/giu;
 export function parseSearch(text: string, known: readonly string[]): Search {
   const fields: Record<string, string> = {};
   const problems: string[] = [];
-  let named: { name: string } | { prefix: string } | undefined;
+  let named: { name: string } | { contains: string } | undefined;
   for (const [whole, rawField, quoted, bare] of text.matchAll(WORD)) {
     const field = rawField?.toLowerCase();
     const value = quoted ?? bare ?? '';
@@ -33,7 +34,10 @@ export function parseSearch(text: string, known: readonly string[]): Search {
   return { ...named, fields, problems };
 }
 
-function nameOf(whole: string, quoted: string | undefined): { name: string } | { prefix: string } {
+function nameOf(
+  whole: string,
+  quoted: string | undefined,
+): { name: string } | { contains: string } {
   if (quoted !== undefined) return { name: quoted };
-  return whole.startsWith('=') && whole.length > 1 ? { name: whole.slice(1) } : { prefix: whole };
+  return whole.startsWith('=') && whole.length > 1 ? { name: whole.slice(1) } : { contains: whole };
 }

@@ -4,6 +4,7 @@ import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { whyNotActable, type GrantFace, type GrantView } from '../grant-view.ts';
+import { usePageActs, type PageAct } from '../palette/page-acts.ts';
 
 const BlockDialog = lazyDialog('isOpen', () => import('./block-dialog.tsx'));
 
@@ -21,16 +22,29 @@ export function GrantActions({
   const roleWhyNot = useWhyNot('operator');
   const whyNot = roleWhyNot ?? whyNotActable(face, grant);
   const close = (): void => setOpen(null);
+  const BlockIcon = grant.renewable ? IconLock : IconLockOpen;
+  const blockLabel = grant.renewable ? 'Block renewal' : 'Allow renewal';
+  const block: PageAct = {
+    ...{ label: `${blockLabel} of ${grant.name}`, icon: BlockIcon, whyNot },
+    run: () => setOpen('block'),
+  };
+  usePageActs([
+    {
+      ...{ label: `Revoke ${grant.name}`, icon: IconHandStop, whyNot },
+      run: () => setOpen('revoke'),
+    },
+    ...(face === 'environment' ? [] : [block]),
+  ]);
   return (
     <>
       {face === 'environment' ? null : (
         <GuardedButton
           variant="default"
           whyNot={whyNot}
-          leftSection={grant.renewable ? <IconLock size={14} /> : <IconLockOpen size={14} />}
-          onClick={() => setOpen('block')}
+          leftSection={<BlockIcon size={14} />}
+          onClick={block.run}
         >
-          {grant.renewable ? 'Block renewal' : 'Allow renewal'}
+          {blockLabel}
         </GuardedButton>
       )}
       <GuardedButton

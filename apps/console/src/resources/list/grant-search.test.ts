@@ -8,7 +8,7 @@ const asked = (text: string) =>
 
 test('the request contains what the address asks for', () => {
   expect(asked('settlement- holder:pay-1 phase:held')).toMatchObject({
-    prefix: 'settlement-',
+    contains: 'settlement-',
     holder: 'pay-1',
     phase: 'held',
   });
@@ -29,4 +29,19 @@ test('a value that no grant can have is reported, with the allowed values', () =
   expect(
     grantSearchProblems(search('phase:held lease:b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30')),
   ).toEqual([]);
+});
+
+test('the rows that the overview counts can be listed, however long ago they were granted', () => {
+  const known = ['phase', 'is', 'own'];
+  const input = (text: string) => {
+    const parsed = parseSearch(text, known);
+    return grantListInput({ search: parsed, sort: 'name', direction: 'asc', after: null });
+  };
+
+  expect(input('is:waited')).toMatchObject({ is: 'waited', endedWithinMs: undefined });
+  expect(input('phase:held own:no')).toMatchObject({ phase: 'held', withoutOwn: true });
+  expect(grantSearchProblems(parseSearch('is:late own:yes', known))).toEqual([
+    'is: is one of waited, overdue',
+    'own: is no, or left out',
+  ]);
 });

@@ -29,8 +29,9 @@ export function NothingFound({
         </Group>
       }
     >
-      Names are found by their beginning. Write <span className="mono">&quot;name&quot;</span> for
-      one whole name, and <span className="mono">field:value</span> for the rest.
+      Names are found by any part of them, with their namespace. Write{' '}
+      <span className="mono">&quot;name&quot;</span> for one whole name, and{' '}
+      <span className="mono">field:value</span> for the rest.
     </EmptyState>
   );
 }

@@ -1,6 +1,7 @@
 import { assertMayHold } from '../../access/access.ts';
 import {
   environmentCountInputSchema,
+  environmentAtInputSchema,
   environmentListInputSchema,
   environmentNameSchema,
   environmentPageInputSchema,
@@ -49,4 +50,9 @@ export const environmentsRouter = router({
   history: viewerProcedure
     .input(environmentPageInputSchema)
     .query(placed(({ services, caller }, page) => services.environments.history(page, caller))),
+
+  /** Who held it at a moment. */
+  at: viewerProcedure
+    .input(environmentAtInputSchema)
+    .query(placed(({ services, caller }, asked) => services.environments.at(asked, caller))),
 });

@@ -5,6 +5,7 @@ import {
   acquireManyInputSchema,
   declareInputSchema,
   failingCallbacksInputSchema,
+  leaseAtInputSchema,
   leaseContentionInputSchema,
   leaseCountInputSchema,
   leaseListInputSchema,
@@ -114,6 +115,11 @@ const looking = {
   history: viewerProcedure
     .input(leasePageInputSchema)
     .query(placed(({ services, caller }, page) => services.leases.history(page, caller))),
+
+  /** Who held it at a moment. */
+  at: viewerProcedure
+    .input(leaseAtInputSchema)
+    .query(placed(({ services, caller }, asked) => services.leases.at(asked, caller))),
 };
 
 /** The leases face on the wire. The lease service decides, also what a caller may read. */

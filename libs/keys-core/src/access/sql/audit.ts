@@ -27,6 +27,8 @@ export interface AuditView {
   readonly id: string;
   readonly at: string;
   readonly actor: string;
+  /** The name of the person who acted; null for a token, or Leasehold itself. */
+  readonly actorName: string | null;
   readonly role: string;
   readonly action: string;
   readonly resource: string;
@@ -46,6 +48,8 @@ export interface AuditListInput {
   readonly signIns?: boolean | undefined;
   /** Only what was done in the last so many minutes of the database's clock. */
   readonly windowMinutes?: number | undefined;
+  /** Leaves out sign-ins, and what a bulk action did one by one. */
+  readonly notable?: boolean | undefined;
   /** ISO-8601, inclusive. */
   readonly from?: string | undefined;
   /** ISO-8601, exclusive. */
@@ -110,7 +114,8 @@ async function lookThrough(
   limit: number,
 ): Promise<AuditView[]> {
   const rows = await sql.$queryRaw<Dated<AuditView, 'at'>[]>`
-    select a.id::text as id, a.at, a.actor, a.role, a.action, a.resource, a.reason, a.source, a.detail
+    select a.id::text as id, a.at, a.actor,
+      (select p.name from person p where p.email = a.actor) as "actorName", a.role, a.action, a.resource, a.reason, a.source, a.detail
     from audit a
     where a.id >= ${String(range.from)}::bigint and a.id < ${String(range.before)}::bigint
       and ${spanOf(input)} and ${conditionOf(input)}
@@ -148,6 +153,9 @@ function conditionOf(input: AuditListInput): Fragment {
     )`);
   }
   if (text !== undefined) conditions.push(fragment`strpos(${SEARCHED}, lower(${text})) > 0`);
+  if (input.notable === true) {
+    conditions.push(fragment`a.action <> 'people.signIn' and a.detail -> 'bulkId' is null`);
+  }
   return joinFragments(conditions, ' and ');
 }
 

@@ -103,7 +103,7 @@ export async function listDrones(
 }
 
 /** How many drones all pages have together. */
-export async function countDrones(
+export async function countListedDrones(
   sql: Sql<'reads'>,
   input: FilterOf<DroneListInput>,
   heartbeatMs: number,
@@ -212,4 +212,52 @@ export async function countDrones(
   const counts = { ready: 0, draining: 0, unreachable: 0, lost: 0 };
   for (const { status, count } of rows) counts[status] = count;
   return counts;
+}
+
+/** The drones of one status. */
+export interface DroneGroup {
+  readonly count: number;
+  /** Those that are in it for longest, {@link DRONES_NAMED_MAX} at most. */
+  readonly named: readonly {
+    readonly droneId: string;
+    /** Since when, as epoch milliseconds of the database; null where it is not recorded. */
+    readonly since: number | null;
+  }[];
+}
+
+const DRONES_NAMED_MAX = 3;
+
+/**
+ * How many drones there are of each status, and which. A drone is unreachable since its last heartbeat, or since
+ * it was registered; since when one is ready or draining is not recorded. Reads all drones, which are few.
+ * Locks nothing.
+ */
+export async function readDroneGroups(
+  sql: Sql<'guests'>,
+  heartbeatMs: number,
+): Promise<Record<DroneStatus, DroneGroup>> {
+  const rows = await sql.$queryRaw<(DroneGroup & { status: DroneStatus })[]>`
+    with timed as (
+      select v.status, v."droneId",
+        case v.status
+          when 'lost' then v."lostAt"
+          when 'unreachable' then coalesce(v."heartbeatAt", v."registeredAt")
+        end as since
+      from (${droneRows(heartbeatMs)}) as v
+    ),
+    ranked as (
+      select t.*, row_number() over (partition by t.status order by t.since, t."droneId" collate "C") as place
+      from timed t
+    )
+    select r.status, count(*)::int as count,
+      jsonb_agg(
+        jsonb_build_object('droneId', r."droneId", 'since', extract(epoch from r.since) * 1000)
+        order by r.place
+      ) filter (where r.place <= ${DRONES_NAMED_MAX}::int) as named
+    from ranked r
+    group by r.status`;
+  const none: DroneGroup = { count: 0, named: [] };
+  const groups = { ready: none, draining: none, unreachable: none, lost: none };
+  for (const { status, ...group } of rows) groups[status] = group;
+  return groups;
 }

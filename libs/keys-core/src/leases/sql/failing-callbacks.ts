@@ -57,3 +57,14 @@ export async function countFailingCallbacks(sql: Sql<'general' | 'guests'>): Pro
     from (select from lease_reap p where p.attempts > 0 limit ${FAILING_CALLBACKS_COUNTED_MAX}) p`;
   return rows[0]?.count ?? 0;
 }
+
+/**
+ * When the lease expired whose callback fails for longest, as epoch milliseconds of the database; null while
+ * none fails. Index: `lease_reap_failing_idx`, its first entry.
+ */
+export async function failingCallbacksSince(sql: Sql<'guests'>): Promise<number | null> {
+  const rows = await sql.$queryRaw<{ since: number | null }[]>`
+    select extract(epoch from min(p.expired_at))::float8 * 1000 as since
+    from lease_reap p where p.attempts > 0`;
+  return rows[0]?.since ?? null;
+}

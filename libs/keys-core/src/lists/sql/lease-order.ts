@@ -59,6 +59,16 @@ export const PHASE_CONDITIONS: Record<Phase, Fragment> = {
   free: fragment`(l.end_reason in ('released', 'revoked', 'removed') and not ${HELD_BACK})`,
 };
 
+/** What the overview counts beside phases. Tickets are few: they are read once. */
+export const IS_CONDITIONS = {
+  waited: fragment`(l.face, l.namespace, l.name) in (
+    select w.face, w.namespace, w.name from lease_waiter w where w.valid_until > clock_timestamp()
+  )`,
+  overdue: fragment`(
+    l.end_reason is null and l.released_at is null and l.expires_at <= clock_timestamp()
+  )`,
+} as const;
+
 /** Whether somebody holds a row, or did at some moment of the last `ms`. */
 export function endedWithin(ms: number): Fragment {
   return fragment`(

@@ -18,6 +18,8 @@ const FILTERS: Record<string, Partial<ResourceFilter>> = {
   held: { phase: 'held' },
   'of a holder': { holder: 'h0' },
   'of a prefix in a namespace': { prefix: 'k', namespace: 'a' },
+  'of a part of a name': { contains: 'K1' },
+  'of a part with a namespace': { contains: 'a.b/k' },
   'of limited namespaces': { namespaces: ['a', 'b.c'] },
 };
 

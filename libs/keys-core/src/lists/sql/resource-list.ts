@@ -9,13 +9,15 @@
  *
  * The planner is not asked to choose between the two: it assumes evenly spread rows, and for a filter
  * that leaves little it walked the whole primary key, row by row, until the statement was cancelled.
+ * A part of a name is looked for in the table of names (`names.ts`) instead of by that scan, if it is rare.
+ *
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
-import type { Count, FilterOf, GrantListInput } from '../../kernel/face-types.ts';
+import type { FilterOf, GrantListInput } from '../../kernel/face-types.ts';
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
-import type { Face } from '../../kernel/resource/resource.ts';
-import { boundedCount } from '../../postgres/paging/bounded-count.ts';
+import { RESERVED_NAMESPACE, type Face } from '../../kernel/resource/resource.ts';
 import {
+  IS_CONDITIONS,
   PHASE_CONDITIONS,
   endedWithin,
   orderOf,
@@ -25,6 +27,7 @@ import {
   withinNamespace,
   type LeaseOrder,
 } from './lease-order.ts';
+import { containsText, isRareName, namesWith } from './names.ts';
 import {
   C,
   type Fragment,
@@ -57,6 +60,8 @@ export interface ResourceColumns {
 
 /** How many rows are read before all are scanned: this takes some milliseconds. */
 const NEAR_ROWS_MAX = 2_000;
+/** How many are read for a part of a name that many names have: this takes some 100 ms. */
+export const FAR_ROWS_MAX = 50_000;
 
 /**
  * Reads a page. Pages by the values of the last row, not by a count, so that it stays stable while
@@ -79,20 +84,31 @@ export async function listResources<Row extends LeaseRow & { readonly isOnPage?:
     });
   }
   const wanted = othersOf(filter);
-  if (way === 'look') {
+  const lookAt = (count: number): Promise<Row[]> => {
     const next = fragment`
       (
         select l.* from lease l
         where ${ofFace}
         order by ${orderOf(order)}
-        limit ${NEAR_ROWS_MAX}
+        limit ${count}
       ) l
       where ${wanted}`;
-    const near = await pageOfRows<Row>(sql, { cut: cutOf(next, order), order, shown });
-    if (near.length === order.limit || near.at(-1)?.isOnPage === false) return near;
+    return pageOfRows(sql, { cut: cutOf(next, order), order, shown });
+  };
+  const isWhole = (page: readonly Row[]): boolean =>
+    page.length === order.limit || page.at(-1)?.isOnPage === false;
+  if (way === 'look') {
+    const near = await lookAt(NEAR_ROWS_MAX);
+    if (isWhole(near)) return near;
+  }
+  const rare = await rareNames(sql, face, filter);
+  if (way === 'look' && filter.contains !== undefined && rare === undefined) {
+    // Many names contain it: where they are not the next ones, they are soon.
+    const far = await lookAt(FAR_ROWS_MAX);
+    if (isWhole(far)) return far;
   }
   const all = fragment`
-    select l.* from lease l
+    select l.* from ${rare ?? fragment`lease l`}
     where ${ofFace} and ${wanted}
     order by ${scanOrderOf(order)}
     limit ${order.limit}`;
@@ -104,22 +120,29 @@ export async function listResources<Row extends LeaseRow & { readonly isOnPage?:
  * a look at the next ones where most filters that people use leave enough of them, or by a scan.
  */
 function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
-  const { namespace, includeChildren, name, prefix, namespaces } = filter;
+  const { namespace, includeChildren, name, prefix, contains, namespaces } = filter;
   const isOneNamespace = namespace !== undefined && !includeChildren;
   // No index gives the order of several ranges together.
   if (!isOneNamespace && namespaces !== null && namespaces.length > 1) return 'scan';
-  if (filter.leaseId !== undefined || filter.droneId !== undefined) return 'scan';
+  const { leaseId, droneId, is } = filter;
+  // Few rows are left, wherever they are.
+  if ([leaseId, droneId, is].some((asked) => asked !== undefined)) return 'scan';
   const isNamed = name !== undefined || prefix !== undefined;
   const { phase, endedWithinMs, holder, tag } = filter;
-  const isOfRows = [phase, endedWithinMs, holder, tag].some((asked) => asked !== undefined);
+  const isOfRows = [phase, endedWithinMs, holder, tag, contains].some(
+    (asked) => asked !== undefined,
+  );
   if (!isOfRows && (isOneNamespace || !isNamed)) return 'walk';
   return name === undefined ? 'look' : 'scan';
 }
 
 /** What the primary key may find by itself. */
-function rangeOf(filter: ResourceFilter): Fragment {
+export function rangeOf(filter: ResourceFilter): Fragment {
   const { namespace, includeChildren, name, prefix, livesIn } = filter;
   const conditions = [withinLimits(filter.namespaces)];
+  if (filter.withoutOwn === true) {
+    conditions.push(fragment`l.namespace <> ${RESERVED_NAMESPACE} ${C}`);
+  }
   if (livesIn !== undefined) {
     conditions.push(
       fragment`(l.home_reservation is null or starts_with(l.home_reservation, ${`${livesIn}.`} ${C}))`,
@@ -135,25 +158,18 @@ function rangeOf(filter: ResourceFilter): Fragment {
   return joinFragments(conditions, ' and ');
 }
 
-/** How many rows all pages together have, up to a bound. Index: as for a page. */
-export async function countResources(
-  sql: Sql<'reads'>,
-  face: Face,
-  filter: ResourceFilter,
-): Promise<Count> {
-  return boundedCount(
-    sql,
-    fragment`lease l where l.face = ${face} ${C} and ${rangeOf(filter)} and ${othersOf(filter)}`,
-  );
-}
-
-function othersOf(filter: ResourceFilter): Fragment {
-  const { name, prefix, phase, endedWithinMs, holder, tag, droneId, leaseId } = filter;
+/** The conditions that only the rows themselves answer. */
+export function othersOf(filter: ResourceFilter): Fragment {
+  const { name, prefix, contains, phase, endedWithinMs, holder, tag, droneId, leaseId } = filter;
   const conditions = [nameConditionOf(name, prefix)];
+  if (filter.is !== undefined) conditions.push(IS_CONDITIONS[filter.is]);
   if (holder !== undefined) conditions.push(fragment`l.holder = ${holder}`);
   if (tag !== undefined) conditions.push(fragment`l.tag = ${tag}`);
   if (phase !== undefined) conditions.push(PHASE_CONDITIONS[phase]);
   if (endedWithinMs !== undefined) conditions.push(endedWithin(endedWithinMs));
+  if (contains !== undefined) {
+    conditions.push(containsText(contains, fragment`l.namespace`, fragment`l.name`));
+  }
   if (leaseId !== undefined) conditions.push(fragment`l.lease_id = ${leaseId}::uuid`);
   if (droneId !== undefined) {
     conditions.push(
@@ -161,6 +177,25 @@ function othersOf(filter: ResourceFilter): Fragment {
     );
   }
   return joinFragments(conditions, ' and ');
+}
+
+/**
+ * The resources whose names contain what is asked for, if few names do: the index of names finds them, and the
+ * primary key each row. Undefined where many do, or the row is found by something else.
+ */
+export async function rareNames(
+  sql: Sql<'reads'>,
+  face: Face,
+  { contains, leaseId, droneId }: ResourceFilter,
+): Promise<Fragment | undefined> {
+  if (contains === undefined || leaseId !== undefined || droneId !== undefined) return undefined;
+  if (!(await isRareName(sql, contains))) return undefined;
+  return fragment`(${namesWith(contains, face)}) k
+    cross join lateral (
+      select l.* from lease l
+      where l.face = ${face} ${C} and l.namespace = k.namespace and l.name = k.name
+      limit 1
+    ) l`;
 }
 
 function nameConditionOf(name: string | undefined, prefix: string | undefined): Fragment {

@@ -1,7 +1,7 @@
 import { parseReservationKey } from '../../kernel/resource/reservation.ts';
 import type { Count, FilterOf, Page } from '../../kernel/face-types.ts';
 import type { ReservationListInput, ReservationView } from '../reservation-types.ts';
-import { withinLimits, withinNamespace } from '../../lists/index.ts';
+import { containsText, foldedOf, withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
@@ -60,7 +60,7 @@ export async function countReservations(
 }
 
 function conditionsOf(
-  { namespace, prefix, state }: FilterOf<ReservationListInput>,
+  { namespace, prefix, contains, state }: FilterOf<ReservationListInput>,
   limits: readonly string[] | null,
 ): Fragment[] {
   const column = fragment`r.namespace`;
@@ -68,6 +68,10 @@ function conditionsOf(
     withinLimits(limits, column),
     namespace === undefined ? fragment`true` : withinNamespace(namespace, column),
     prefix === undefined ? fragment`true` : fragment`starts_with(r.name, ${prefix} ${C})`,
+    contains === undefined
+      ? fragment`true`
+      : fragment`(${containsText(contains, fragment`r.namespace`, fragment`r.name`)}
+          or (r.name is null and strpos(search_folded(r.key), ${foldedOf(contains)}) > 0))`,
     state === undefined ? fragment`true` : fragment`r.state = ${state}`,
   ];
 }

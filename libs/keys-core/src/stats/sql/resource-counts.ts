@@ -12,7 +12,15 @@ import type { Sql } from '../../postgres/sql.ts';
 export interface ResourceCounts extends FaceCounts {
   /** The age of the oldest expiry that is not recorded yet; 0 for none. */
   readonly oldestOverdueMs: number;
+  /**
+   * When the first of the expiring grants was blocked or revoked, as epoch milliseconds; null for none, and if
+   * more than {@link EXPIRING_DATED_MAX} are expiring.
+   */
+  readonly expiringSince: number | null;
 }
+
+/** The events of so many grants are read within some milliseconds. */
+const EXPIRING_DATED_MAX = 1_000;
 
 const NOTHING: ResourceCounts = {
   held: 0,
@@ -21,6 +29,7 @@ const NOTHING: ResourceCounts = {
   contended: 0,
   waiters: 0,
   oldestOverdueMs: 0,
+  expiringSince: null,
 };
 
 /**
@@ -47,7 +56,12 @@ export async function countResources(sql: Sql<'guests'>): Promise<Record<Face, R
         ) as overdue,
         min(l.expires_at) filter (
           where l.end_reason is null and l.released_at is null and l.expires_at <= c.now
-        ) as oldest
+        ) as oldest,
+        (array_agg(l.lease_id) filter (
+          where l.stops_by > c.now or (
+            l.end_reason is null and l.released_at is null and not l.renewable and l.expires_at > c.now
+          )
+        )) as expiring_ids
       from lease l
       cross join clock c
       where l.namespace <> ${RESERVED_NAMESPACE}
@@ -64,7 +78,13 @@ export async function countResources(sql: Sql<'guests'>): Promise<Record<Face, R
       coalesce(p.overdue, 0)::float8 as overdue, coalesce(n.contended, 0)::float8 as contended,
       coalesce(n.waiters, 0)::float8 as waiters,
       coalesce(extract(epoch from (select c.now from clock c) - p.oldest), 0)::float8 * 1000
-        as "oldestOverdueMs"
+        as "oldestOverdueMs",
+      case when p.expiring <= ${EXPIRING_DATED_MAX}::int then (
+        select extract(epoch from min(v.at))::float8 * 1000
+        from unnest(p.expiring_ids) as x (lease_id)
+        join lease_event v on v.lease_id = x.lease_id
+        where v.kind in ('renewal_blocked', 'revoked')
+      ) end as "expiringSince"
     from phases p
     full join lines n using (face)`;
   const found = new Map(rows.map(({ face, ...counts }) => [face, counts]));

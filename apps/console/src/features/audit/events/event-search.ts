@@ -23,7 +23,7 @@ export function eventListInput({
   after,
   ...range
 }: EventsWanted): Inputs['events']['list'] {
-  const name = search.name ?? search.prefix;
+  const name = search.name ?? search.contains;
   const { namespace, lease } = search.fields;
   return {
     ...{ limit: 100, cursor: after ?? undefined, name, namespace },

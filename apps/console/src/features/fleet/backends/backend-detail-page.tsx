@@ -24,6 +24,8 @@ import classes from './backend-detail-page.module.css';
 import { StateTimeline } from './state-timeline.tsx';
 import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import { api, query } from '~/lib/api/api.ts';
+import { IconPlayerStop } from '@tabler/icons-react';
+import { usePageActs } from '~/resources/palette/page-acts.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { pause } from '~/lib/live/live-state.ts';
@@ -83,14 +85,12 @@ export function BackendDetailPage({
 
 function StopButton({ backend }: { readonly backend: BackendWithStates }) {
   const [isOpen, setOpen] = useState(false);
-  const roleWhyNot = useWhyNot('operator');
+  const whyNot = useWhyNot('operator') ?? terminateProblem(backend.status);
+  const run = (): void => setOpen(true);
+  usePageActs([{ label: `Stop ${backend.backendId}`, icon: IconPlayerStop, whyNot, run }]);
   return (
     <>
-      <GuardedButton
-        variant="default"
-        whyNot={roleWhyNot ?? terminateProblem(backend.status)}
-        onClick={() => setOpen(true)}
-      >
+      <GuardedButton variant="default" whyNot={whyNot} onClick={run}>
         Stop
       </GuardedButton>
       <TerminateDialog backend={backend} isOpen={isOpen} onClose={() => setOpen(false)} />

@@ -1,10 +1,20 @@
+import {
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconPlugConnectedX,
+  type Icon,
+} from '@tabler/icons-react';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { actProblem, type Drone, type DroneAct } from './drone-texts.ts';
 
-export const DRONE_ACTS: readonly { readonly act: DroneAct; readonly label: string }[] = [
-  { act: 'drain', label: 'Drain' },
-  { act: 'undrain', label: 'Undrain' },
-  { act: 'markLost', label: 'Mark lost' },
+export const DRONE_ACTS: readonly {
+  readonly act: DroneAct;
+  readonly label: string;
+  readonly icon: Icon;
+}[] = [
+  { act: 'drain', label: 'Drain', icon: IconPlayerPause },
+  { act: 'undrain', label: 'Undrain', icon: IconPlayerPlay },
+  { act: 'markLost', label: 'Mark lost', icon: IconPlugConnectedX },
 ];
 
 /** Why an act may not be done to a drone now: the person's role, or the drone's state. */

@@ -24,8 +24,8 @@ const EVERY_MS = 1_500;
 export function ContentionTab() {
   const state = useListState({ fields: ['namespace'], sorts: ['since'] });
   const filter = useDatacenterFilter();
-  const { fields, name, prefix } = state.search;
-  const namespace = (fields['namespace'] ?? name ?? prefix ?? '').replace(/\.+$/u, '');
+  const { fields, name, contains } = state.search;
+  const namespace = (fields['namespace'] ?? name ?? contains ?? '').replace(/\.+$/u, '');
   return (
     <>
       <FilterRow>

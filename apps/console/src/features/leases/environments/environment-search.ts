@@ -4,7 +4,14 @@ import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/phase-search.ts';
 import { leaseListInput } from '../lease-search.ts';
 
 /** The fields of the environments' search, beside names. */
-export const ENVIRONMENT_FIELDS = ['holder', 'phase', 'action', 'namespace', 'lease'] as const;
+export const ENVIRONMENT_FIELDS = [
+  'holder',
+  'phase',
+  'action',
+  'namespace',
+  'lease',
+  'is',
+] as const;
 
 /** The input of `environments.list` for an address. */
 export function environmentListInput(

@@ -27,7 +27,7 @@ export function EnvironmentsPage() {
           list={list}
           read={read}
           columns={ENVIRONMENT_COLUMNS}
-          placeholder="Name, or holder: phase: action: namespace:"
+          placeholder="Part of a name, or holder: phase: action: namespace:"
           phaseLabel="State"
         >
           <EmptyState

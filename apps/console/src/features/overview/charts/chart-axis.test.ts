@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { axisTicks } from './chart-axis.ts';
+import { axisTicks, clockText, clockTicks, tickText } from './chart-axis.ts';
 
 describe('axisTicks', () => {
   it('counts in ones, twos and fives, up to at least the greatest value', () => {
@@ -14,5 +14,35 @@ describe('axisTicks', () => {
     expect(axisTicks(7_012, 'ms')).toEqual([0, 2_000, 4_000, 6_000, 8_000]);
     expect(axisTicks(23_700, 'ms')).toEqual([0, 10_000, 20_000, 30_000]);
     expect(axisTicks(100_000, 'ms')).toEqual([0, 30_000, 60_000, 90_000, 120_000]);
+  });
+});
+
+describe('the axis of time', () => {
+  const at = (time: string): number => Date.parse(`2026-11-25T${time}:00Z`);
+  const texts = (from: string, to: string, widthPx: number): string[] =>
+    clockTicks(at(from), at(to), widthPx).map(clockText);
+
+  it('is marked at round times, as many as have room', () => {
+    expect(texts('16:20', '17:19', 320)).toEqual(['16:30', '16:45', '17:00', '17:15']);
+    expect(texts('16:20', '17:19', 600)).toEqual([
+      ...['16:20', '16:30', '16:40', '16:50', '17:00', '17:10'],
+    ]);
+    expect(texts('17:01', '17:15', 280)).toEqual(['17:05', '17:10', '17:15']);
+    expect(texts('17:01', '17:15', 1)).toEqual(['17:15']);
+  });
+
+  it('names the day that begins at midnight', () => {
+    const day = clockTicks(at('17:12') - 86_400_000, at('17:00'), 400).map(clockText);
+
+    expect(day).toEqual(['20:00', '25 Nov', '04:00', '08:00', '12:00', '16:00']);
+  });
+});
+
+describe('tickText', () => {
+  it('has a unit, and no more digits than it needs', () => {
+    expect([0, 500, 2_000].map((value) => tickText(value, 'ms'))).toEqual(['0', '500 ms', '2 s']);
+    expect([0, 400, 2_000, 20_000].map((value) => tickText(value, 'count'))).toEqual([
+      ...['0', '400', '2,000', '20k'],
+    ]);
   });
 });

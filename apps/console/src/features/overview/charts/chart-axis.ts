@@ -1,26 +1,53 @@
-import type { StatsOverview } from '@leasehold/api/contract';
-import { finishedSteps, type ChartSpec } from './chart-series.ts';
+/** Where the marks of the axes are, and what they say. Pure. */
+import { count, duration } from '~/lib/format.ts';
+import type { ChartSpec } from './chart-series.ts';
 
 const TICKS_MAX = 4;
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
 /** The steps for times in minutes: whole numbers of minutes, or half a minute. */
 const MINUTE_STEPS_MS = [0.5, 1, 2, 5, 10, 20, 30, 60].map((minutes) => minutes * MINUTE_MS);
-
-/** The greatest value that is drawn; null when nothing happened: no times, or only counts of zero. */
-export function greatestOf({ series, unit }: ChartSpec, stats: StatsOverview): number | null {
-  const values = finishedSteps(stats)
-    .flatMap((point) => series.map(({ name }) => point[name]))
-    .filter((value) => value !== null)
-    .filter((value) => unit === 'ms' || value > 0);
-  return values.length === 0 ? null : Math.max(1, ...values);
-}
+/** The steps of the axis of time: all divide a day, so that marks are at full hours and midnight. */
+const CLOCK_STEPS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720].map(
+  (minutes) => minutes * MINUTE_MS,
+);
+/** The room that a time of day needs. */
+const CLOCK_LABEL_PX = 64;
+/** Below this, thousands are written out. */
+const SHORT_FROM = 10_000;
 
 /** The marks of an axis from zero on, evenly spaced, at values that need no rounding. */
 export function axisTicks(greatest: number, unit: ChartSpec['unit']): number[] {
   const step = unit === 'ms' ? stepOfTimes(greatest) : stepOfCounts(greatest);
   const stepCount = Math.max(1, Math.ceil(greatest / step));
   return Array.from({ length: stepCount + 1 }, (_, index) => index * step);
+}
+
+/** A mark in words: `8 s`, `400`, `20k`. */
+export function tickText(value: number, unit: ChartSpec['unit']): string {
+  if (value === 0) return '0';
+  if (unit === 'ms') return duration(value);
+  return value < SHORT_FROM ? count(value) : `${String(value / 1_000)}k`;
+}
+
+/** The marks of the axis of time, epoch milliseconds: as many as have room, at round times of day, UTC. */
+export function clockTicks(fromMs: number, toMs: number, widthPx: number): number[] {
+  const room = Math.max(1, Math.floor(widthPx / CLOCK_LABEL_PX));
+  const least = (toMs - fromMs) / room;
+  const stepMs = CLOCK_STEPS_MS.find((candidate) => candidate >= least) ?? DAY_MS;
+  const first = Math.ceil(fromMs / stepMs) * stepMs;
+  const tickCount = Math.max(0, Math.floor((toMs - first) / stepMs) + 1);
+  return Array.from({ length: tickCount }, (_, index) => first + index * stepMs);
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** `17:05`; midnight as the day that begins: `26 Nov`. UTC. */
+export function clockText(atMs: number): string {
+  const at = new Date(atMs);
+  if (atMs % DAY_MS === 0) return `${String(at.getUTCDate())} ${MONTHS[at.getUTCMonth()] ?? ''}`;
+  return at.toISOString().slice(11, 16);
 }
 
 /** 1, 2 or 5, times a power of ten. */

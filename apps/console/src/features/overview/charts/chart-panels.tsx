@@ -1,33 +1,48 @@
-import type { StatsOverview } from '@leasehold/api/contract';
+import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { SegmentedControl, Skeleton } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { parseAsStringLiteral, useQueryState } from 'nuqs';
+import { memo } from 'react';
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 import { Panel } from '~/ui/page/panel.tsx';
-import { greatestOf } from './chart-axis.ts';
-import { CHARTS, valueText, type ChartSpec } from './chart-series.ts';
 import { windowText } from '../windows.ts';
-import classes from '../overview.module.css';
+import { Legend, LegendTime } from './chart-legend.tsx';
+import { CHARTS, greatestOf } from './chart-series.ts';
+import classes from './charts.module.css';
 
 const ChartTable = dynamic(() => import('./chart-table.tsx').then((module) => module.ChartTable));
 
 // Charts are heavy, and nothing above them waits for them.
 const TimeChart = dynamic(() => import('./time-chart.tsx').then((module) => module.TimeChart), {
   ssr: false,
-  loading: () => <Skeleton height={180} aria-busy="true" />,
+  loading: () => <Skeleton height={168} aria-busy="true" />,
 });
 
-/** What happened over time, as charts or as tables. */
-export function ChartPanels({ stats }: { readonly stats: StatsOverview }) {
+/** What happened over time, as charts or as tables. What there was nothing of has no chart. */
+export const ChartPanels = memo(function ChartPanels({
+  points,
+  stepMs,
+  windowMinutes,
+  totals,
+  acts,
+}: Pick<StatsOverview, 'stepMs' | 'windowMinutes' | 'totals'> & {
+  /** The steps that are over. */
+  readonly points: readonly StatsPoint[];
+  readonly acts: readonly AuditEntry[];
+}) {
   const [view, setView] = useQueryState(
     'view',
     parseAsStringLiteral(['charts', 'tables'] as const)
       .withDefault('charts')
       .withOptions({ history: 'push' }),
   );
+  const drawn = CHARTS.filter((chart) => greatestOf(chart, points) !== null);
+  const empty = CHARTS.filter((chart) => !drawn.includes(chart));
   return (
-    <section aria-label="Over time">
-      <div className={classes['over-time']}>
+    <section aria-label="Over time" className={classes['over-time']}>
+      {drawn.length === 0 ? null : (
         <SegmentedControl
+          className={classes['view'] ?? ''}
           aria-label="Show as"
           value={view}
           onChange={(value) => void setView(value === 'tables' ? 'tables' : 'charts')}
@@ -36,63 +51,39 @@ export function ChartPanels({ stats }: { readonly stats: StatsOverview }) {
             { value: 'tables', label: 'Tables' },
           ]}
         />
-      </div>
-      <div className={classes['charts']}>
-        {CHARTS.map((chart) => (
-          <Panel
-            key={chart.id}
-            title={chart.title}
-            meta={<span className="small-print">{totalText(chart, stats)}</span>}
-          >
-            {view === 'charts' ? (
-              <Chart chart={chart} stats={stats} />
-            ) : (
-              <ChartTable chart={chart} stats={stats} />
-            )}
-          </Panel>
-        ))}
-      </div>
+      )}
+      {drawn.length === 0 ? null : (
+        <div className={classes['charts']} data-count={drawn.length}>
+          {drawn.map((chart, place) => (
+            <Panel
+              key={chart.id}
+              title={chart.title}
+              meta={<LegendTime {...{ points, stepMs, windowMinutes }} />}
+            >
+              {view === 'charts' ? (
+                <>
+                  <TimeChart {...{ chart, points, stepMs, acts }} hasTabStops={place === 0} />
+                  <Legend {...{ chart, points, totals, windowMinutes }} />
+                </>
+              ) : (
+                <ChartTable chart={chart} points={points} />
+              )}
+            </Panel>
+          ))}
+        </div>
+      )}
+      {empty.length === 0 ? null : (
+        <p className={classes['nothing']}>
+          No {listed(empty.map(({ nothing }) => nothing))} {windowText(windowMinutes)}.
+        </p>
+      )}
     </section>
   );
-}
+});
 
-function Chart({ chart, stats }: { readonly chart: ChartSpec; readonly stats: StatsOverview }) {
-  const greatest = greatestOf(chart, stats);
-  if (greatest === null) {
-    return (
-      <p className={classes['nothing']}>
-        {chart.nothing} {windowText(stats.windowMinutes)}.
-      </p>
-    );
-  }
-  return (
-    <>
-      <TimeChart chart={chart} stats={stats} greatest={greatest} />
-      <Legend chart={chart} />
-    </>
-  );
-}
-
-/** The lines as they are drawn, so that they can be told apart without their colours. */
-function Legend({ chart }: { readonly chart: ChartSpec }) {
-  return (
-    <ul className={classes['legend']}>
-      {chart.series.map(({ name, label, color, dash }) => (
-        <li key={name}>
-          <svg width="22" height="6" aria-hidden>
-            <path d="M0 3h22" stroke={color} strokeWidth="2" strokeDasharray={dash ?? 'none'} />
-          </svg>
-          {label}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function totalText(chart: ChartSpec, { totals, windowMinutes }: StatsOverview) {
-  const [first] = chart.series;
-  const value = first === undefined ? null : totals[first.name];
-  if (value === null) return `none ${windowText(windowMinutes)}`;
-  const text = valueText(chart, value);
-  return `${chart.unit === 'count' ? text : `${first?.label ?? ''} ${text}`} ${windowText(windowMinutes)}`;
+/** `grants, waits or handovers` */
+function listed(words: readonly string[]): string {
+  return words.length < 2
+    ? words.join('')
+    : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
 }

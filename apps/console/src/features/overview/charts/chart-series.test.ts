@@ -1,17 +1,31 @@
-import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
+import type { StatsPoint } from '@leasehold/api/contract';
 import { expect, test } from 'vitest';
-import { finishedSteps } from './chart-series.ts';
+import { finishedSteps, isolatedPlaces, isSameSteps } from './chart-series.ts';
 
 test('a step that is under way, or whose numbers may still arrive, is not drawn', () => {
   const series = ['10:00:00', '10:00:30', '10:01:00'].map(
     (time) => ({ at: `2026-11-20T${time}.000Z` }) as StatsPoint,
   );
   const drawnAt = (time: string): number =>
-    finishedSteps({ series, stepMs: 30_000, asOf: `2026-11-20T${time}.000Z` } as StatsOverview)
-      .length;
+    finishedSteps({ series, stepMs: 30_000, asOf: `2026-11-20T${time}.000Z` }).length;
 
   expect(drawnAt('10:01:04')).toBe(1);
   expect(drawnAt('10:01:05')).toBe(2);
   expect(drawnAt('10:01:34')).toBe(2);
   expect(drawnAt('10:01:35')).toBe(3);
+});
+
+test('a value without neighbours is a point, and one at the edge too', () => {
+  expect(isolatedPlaces([null, 5, null, 3, 4, null, 0])).toEqual([1, 6]);
+  expect(isolatedPlaces([7])).toEqual([0]);
+  expect(isolatedPlaces([null, null])).toEqual([]);
+});
+
+test('steps are the same while none is added and no number changes', () => {
+  const step = (at: string, grants: number) => ({ at, grants }) as StatsPoint;
+  const known = [step('a', 1), step('b', 2)];
+
+  expect(isSameSteps(known, [step('a', 1), step('b', 2)])).toBe(true);
+  expect(isSameSteps(known, [step('a', 1), step('b', 3)])).toBe(false);
+  expect(isSameSteps(known, [step('b', 2)])).toBe(false);
 });

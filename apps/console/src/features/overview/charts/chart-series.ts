@@ -8,9 +8,11 @@ interface ChartSeries {
   readonly name: Exclude<keyof StatsPoint, 'at'>;
   readonly label: string;
   /** A variable of the theme. */
-  readonly color: string;
+  readonly color: `--${string}`;
   /** Lines differ by more than their colour. */
-  readonly dash?: string;
+  readonly dash?: readonly number[];
+  /** The events that it counts; what has no events has no list. */
+  readonly kinds?: readonly string[];
 }
 
 export interface ChartSpec {
@@ -18,7 +20,7 @@ export interface ChartSpec {
   readonly title: string;
   readonly series: readonly ChartSeries[];
   readonly unit: 'count' | 'ms';
-  /** The text in place of lines that would all be at zero. */
+  /** What it is about, for a sentence that there was nothing of it. */
   readonly nothing: string;
 }
 
@@ -31,9 +33,44 @@ export function valueText({ unit }: Pick<ChartSpec, 'unit'>, value: number): str
  * The steps that are over. The one under way, and for some seconds the one before it, whose last
  * numbers arrive late, would look like a fall at the end of every line.
  */
-export function finishedSteps({ series, stepMs, asOf }: StatsOverview): StatsPoint[] {
+export function finishedSteps({
+  series,
+  stepMs,
+  asOf,
+}: Pick<StatsOverview, 'series' | 'stepMs' | 'asOf'>): StatsPoint[] {
   const untilMs = Date.parse(asOf) - SETTLING_MS;
   return series.filter(({ at }) => Date.parse(at) + stepMs <= untilMs);
+}
+
+/** Whether two readings have the same steps with the same numbers: then nothing is drawn again. */
+export function isSameSteps(one: readonly StatsPoint[], other: readonly StatsPoint[]): boolean {
+  return (
+    one.length === other.length &&
+    one.every((point, index) => {
+      const there = other[index];
+      return point === there || JSON.stringify(point) === JSON.stringify(there);
+    })
+  );
+}
+
+/** The greatest value that is drawn; null when nothing happened: no times, or only counts of zero. */
+export function greatestOf(
+  { series, unit }: ChartSpec,
+  points: readonly StatsPoint[],
+): number | null {
+  const values = points
+    .flatMap((point) => series.map(({ name }) => point[name]))
+    .filter((value) => value !== null)
+    .filter((value) => unit === 'ms' || value > 0);
+  return values.length === 0 ? null : Math.max(1, ...values);
+}
+
+/** The places of values without a neighbour, to which no line leads: they are drawn as points. */
+export function isolatedPlaces(values: readonly (number | null | undefined)[]): number[] {
+  return values.flatMap((value, place) => {
+    const isAlone = values[place - 1] == null && values[place + 1] == null;
+    return value != null && isAlone ? [place] : [];
+  });
 }
 
 /** The charts of the overview; its tables show the same. */
@@ -42,51 +79,69 @@ export const CHARTS: readonly ChartSpec[] = [
     id: 'grants',
     title: 'Grants and denials',
     unit: 'count',
-    nothing: 'No requests',
+    nothing: 'grants',
     series: [
-      { name: 'grants', label: 'Grants', color: 'var(--tone-good)' },
-      { name: 'denials', label: 'Denials', color: 'var(--tone-bad)', dash: '5 3' },
+      { name: 'grants', label: 'Grants', color: '--tone-good', kinds: ['granted', 'taken_over'] },
+      { name: 'denials', label: 'Denials', color: '--tone-bad', dash: [5, 3] },
     ],
   },
   {
     id: 'renewals',
     title: 'Renewals',
     unit: 'count',
-    nothing: 'Nothing was renewed',
+    nothing: 'renewals',
     series: [
-      { name: 'renewals', label: 'Renewals', color: 'var(--tone-info)' },
-      { name: 'refusedRenewals', label: 'Refused', color: 'var(--tone-bad)', dash: '5 3' },
+      { name: 'renewals', label: 'Renewals', color: '--tone-info' },
+      {
+        name: 'refusedRenewals',
+        label: 'Refused',
+        color: '--tone-bad',
+        dash: [5, 3],
+        kinds: ['renewal_refused'],
+      },
     ],
   },
   {
     id: 'ends',
     title: 'How grants ended',
     unit: 'count',
-    nothing: 'No grant ended',
+    nothing: 'ends of grants',
     series: [
-      { name: 'releases', label: 'Releases', color: 'var(--tone-good)' },
-      { name: 'expiries', label: 'Expiries', color: 'var(--tone-warn)', dash: '5 3' },
-      { name: 'revocations', label: 'Revocations', color: 'var(--tone-bad)', dash: '1 3' },
+      { name: 'releases', label: 'Releases', color: '--tone-good', kinds: ['released', 'failed'] },
+      {
+        name: 'expiries',
+        label: 'Expiries',
+        color: '--tone-warn',
+        dash: [5, 3],
+        kinds: ['expired'],
+      },
+      {
+        name: 'revocations',
+        label: 'Revocations',
+        color: '--tone-bad',
+        dash: [2, 3],
+        kinds: ['revoked'],
+      },
     ],
   },
   {
     id: 'waits',
     title: 'Time waited',
     unit: 'ms',
-    nothing: 'Nobody waited',
+    nothing: 'waits',
     series: [
-      { name: 'waitMsP50', label: 'p50', color: 'var(--tone-info)' },
-      { name: 'waitMsP99', label: 'p99', color: 'var(--tone-warn)', dash: '5 3' },
+      { name: 'waitMsP50', label: 'p50', color: '--tone-info' },
+      { name: 'waitMsP99', label: 'p99', color: '--tone-warn', dash: [5, 3] },
     ],
   },
   {
     id: 'handover',
     title: 'Handover, from one holder to the next',
     unit: 'ms',
-    nothing: 'No handovers',
+    nothing: 'handovers',
     series: [
-      { name: 'handoverMsP50', label: 'p50', color: 'var(--tone-info)' },
-      { name: 'handoverMsP99', label: 'p99', color: 'var(--tone-warn)', dash: '5 3' },
+      { name: 'handoverMsP50', label: 'p50', color: '--tone-info' },
+      { name: 'handoverMsP99', label: 'p99', color: '--tone-warn', dash: [5, 3] },
     ],
   },
 ];

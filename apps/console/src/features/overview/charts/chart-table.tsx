@@ -1,4 +1,4 @@
-import type { StatsOverview } from '@leasehold/api/contract';
+import type { StatsPoint } from '@leasehold/api/contract';
 import { ScrollArea, Table } from '@mantine/core';
 import { clockTime } from '~/lib/format.ts';
 import { valueText, type ChartSpec } from './chart-series.ts';
@@ -6,10 +6,10 @@ import { valueText, type ChartSpec } from './chart-series.ts';
 /** The numbers of a chart, newest first. */
 export function ChartTable({
   chart,
-  stats,
+  points,
 }: {
   readonly chart: ChartSpec;
-  readonly stats: StatsOverview;
+  readonly points: readonly StatsPoint[];
 }) {
   return (
     <ScrollArea
@@ -28,7 +28,7 @@ export function ChartTable({
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {stats.series.toReversed().map((point) => (
+          {points.toReversed().map((point) => (
             <Table.Tr key={point.at}>
               <Table.Td className="mono">{clockTime(point.at)}</Table.Td>
               {chart.series.map(({ name }) => {

@@ -11,6 +11,7 @@ import { EmptyState } from '~/ui/states/states.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { CopyableId, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
+import { usePageActs } from '~/resources/palette/page-acts.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
@@ -105,6 +106,12 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
 function DroneButtons({ drone }: { readonly drone: Drone }) {
   const [request, setRequest] = useState<DroneActRequest | null>(null);
   const whyNot = useDroneWhyNot();
+  usePageActs(
+    DRONE_ACTS.map(({ act, label, icon }) => ({
+      ...{ label: `${label} ${drone.droneId}`, icon, whyNot: whyNot(act, drone) },
+      run: () => setRequest({ act, drone }),
+    })),
+  );
   return (
     <>
       {DRONE_ACTS.map(({ act, label }) => (

@@ -63,7 +63,7 @@ function reservedKeyOf(
     const addressed = keyOfAddress(id);
     return 'key' in addressed ? addressed.key : undefined;
   }
-  if (kind !== 'key' || typeof detail['toDatacenter'] !== 'string') return undefined;
+  if (kind !== 'key' || typeof detail['reservationId'] !== 'string') return undefined;
   const { namespace, name } = parseResourceText(id);
   return [namespace, name];
 }

@@ -1,6 +1,6 @@
 import { createTestDatabase } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { runCommand } from '../testing/command-line.ts';
+import { runCommand } from '../../testing/command-line.ts';
 
 test('migrate --plan prints each migration with its notes, changes nothing, and reports a database that is up to date', async () => {
   const database = await createTestDatabase();

@@ -1,0 +1,54 @@
+import { FOUND_KINDS } from '@leasehold/keys-core';
+import { Option, type Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { missingText, wholeNumberOf, withDatacenters } from '../options.ts';
+import { printable, printableOr } from '../output/printable.ts';
+import { placed, tableText, type Column } from '../output/table.ts';
+import type { FindInput, FoundAnswer, FoundView } from '../views.ts';
+
+const HELP = `
+Finds what contains the text, whatever its case: exact names first, then names that begin with it, then
+the rest. Names are as they are printed: \`boards.eu/q4-roadmap\`. People and tokens are for administrators.`;
+
+const COLUMNS: readonly Column<FoundView>[] = [
+  { head: 'kind', text: ({ kind }) => kind },
+  { head: 'name', text: ({ text }) => printable(text) },
+  { head: 'state', text: ({ state }) => state },
+  { head: 'held by, key or role', text: ({ detail }) => printableOr(detail, '') },
+];
+
+interface FindOptions {
+  readonly kind?: FindInput['kinds'];
+  readonly limit: number;
+  readonly datacenter?: string;
+}
+
+/** `leasehold find`: anything by a part of its name. */
+export function addFind(cli: Cli, program: Command): void {
+  const command = cli.leaf(program, 'find <text>', 'Find anything by a part of its name');
+  withDatacenters(command)
+    .addOption(
+      new Option('--kind <kind...>', 'only of these kinds; everything unless given').choices(
+        FOUND_KINDS,
+      ),
+    )
+    .option('--limit <n>', 'how many at most', wholeNumberOf('--limit'), 20)
+    .addHelpText('after', HELP)
+    .action(async (text: string, { kind, limit, datacenter }: FindOptions) => {
+      const found = await cli.client().search.find.query({ text, kinds: kind, limit, datacenter });
+      cli.show(found, () => foundText(found, text, datacenter));
+    });
+}
+
+function foundText(found: FoundAnswer, text: string, datacenter: string | undefined): string {
+  const { items, isComplete, failed, unreachable } = found;
+  const rows =
+    items.length === 0
+      ? `Nothing has ${printable(text)} in its name.`
+      : tableText(items, placed(COLUMNS, datacenter));
+  const notes = [
+    ...(isComplete ? [] : ['Names that were there before an upgrade are still being added.']),
+    ...(failed.length === 0 ? [] : [`Not searched this time: ${failed.join(', ')}.`]),
+  ];
+  return [rows, ...notes].join('\n\n') + missingText(unreachable);
+}

@@ -1,0 +1,82 @@
+import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
+import { clockTime, duration } from '~/lib/format.ts';
+import { useSignal } from '~/lib/signal.ts';
+import { Link } from '~/ui/link.tsx';
+import { eventsHref } from '../event-links.ts';
+import { windowText } from '../windows.ts';
+import { chartCursor } from './chart-cursor.ts';
+import { valueText, type ChartSpec } from './chart-series.ts';
+import classes from './charts.module.css';
+
+/** The step that the cursor is at. */
+function usePointed(points: readonly StatsPoint[]): StatsPoint | undefined {
+  const atMs = useSignal(chartCursor);
+  return atMs === null ? undefined : points.find(({ at }) => Date.parse(at) === atMs);
+}
+
+/** What time the numbers below the chart are of: the whole window, or the step at the cursor. */
+export function LegendTime({
+  points,
+  stepMs,
+  windowMinutes,
+}: {
+  readonly points: readonly StatsPoint[];
+  readonly stepMs: number;
+  readonly windowMinutes: number;
+}) {
+  const pointed = usePointed(points);
+  return (
+    <span className="small-print">
+      {pointed === undefined
+        ? `${windowText(windowMinutes)}, each point ${duration(stepMs)}`
+        : `${clockTime(pointed.at)} UTC, ${duration(stepMs)}`}
+    </span>
+  );
+}
+
+/**
+ * The lines as they are drawn, so that they can be told apart without their colours, each with its number: that
+ * at the cursor, or that of the whole window. Nothing of it covers a line.
+ */
+export function Legend({
+  chart,
+  points,
+  totals,
+  windowMinutes,
+}: {
+  readonly chart: ChartSpec;
+  readonly points: readonly StatsPoint[];
+  readonly totals: StatsOverview['totals'];
+  readonly windowMinutes: number;
+}) {
+  const pointed = usePointed(points);
+  return (
+    <ul className={classes['legend']} aria-label={`${chart.title}, numbers`}>
+      {chart.series.map(({ name, label, color, dash, kinds }) => {
+        const value = (pointed ?? totals)[name];
+        const text = value === null ? '–' : valueText(chart, value);
+        const isLink = pointed === undefined && kinds !== undefined;
+        return (
+          <li key={name}>
+            <svg width="22" height="6" aria-hidden>
+              <path
+                d="M0 3h22"
+                stroke={`var(${color})`}
+                strokeWidth="2"
+                strokeDasharray={dash?.join(' ') ?? 'none'}
+              />
+            </svg>
+            {label}{' '}
+            {isLink ? (
+              <Link href={eventsHref(kinds, windowMinutes)} aria-label={`${text} ${label}`}>
+                {text}
+              </Link>
+            ) : (
+              <strong>{text}</strong>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,54 @@
+/** What people did, as marks on the axis of time. Pure. */
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
+import { routes } from '~/lib/routes.ts';
+
+/** Acts closer than this have one mark. */
+const TOGETHER_PX = 12;
+
+/** One act, or several that are too close to tell apart, newest first. */
+export interface ActMark {
+  readonly acts: readonly AuditEntry[];
+  /** Of the first of them, epoch milliseconds. */
+  readonly atMs: number;
+  /** Its entries in the audit, and no others. */
+  readonly href: string;
+}
+
+/** The marks of a chart that spans this time in so much room. Acts are newest first, as the audit lists them. */
+export function marksOf(
+  acts: readonly AuditEntry[],
+  {
+    fromMs,
+    toMs,
+    widthPx,
+  }: { readonly fromMs: number; readonly toMs: number; readonly widthPx: number },
+): ActMark[] {
+  const togetherMs = ((toMs - fromMs) / Math.max(1, widthPx)) * TOGETHER_PX;
+  const groups: AuditEntry[][] = [];
+  for (const act of acts) {
+    const atMs = Date.parse(act.at);
+    if (atMs < fromMs || atMs > toMs) continue;
+    const group = groups.at(-1);
+    const newest = group?.[0];
+    if (group !== undefined && newest !== undefined && Date.parse(newest.at) - atMs < togetherMs) {
+      group.push(act);
+    } else groups.push([act]);
+  }
+  return groups.map((group) => ({
+    acts: group,
+    atMs: Date.parse(group.at(-1)?.at ?? ''),
+    href: auditHref(group),
+  }));
+}
+
+function auditHref(acts: readonly AuditEntry[]): string {
+  const [newest] = acts;
+  const oldest = acts.at(-1);
+  if (newest === undefined || oldest === undefined) return routes.audit();
+  // `to` itself is not included.
+  const to = new Date(Date.parse(newest.at) + 1).toISOString();
+  return routes.audit({
+    ...{ from: oldest.at, to },
+    ...(acts.length === 1 ? { action: newest.action, q: `actor:"${newest.actor}"` } : {}),
+  });
+}

@@ -1,0 +1,65 @@
+/** What needs attention in words, and the page that lists exactly what is counted. Pure. */
+import type { HealthConcern, StatsOverview } from '@leasehold/api/contract';
+import { count, counted, duration } from '~/lib/format.ts';
+import { routes } from '~/lib/routes.ts';
+import { eventsHref } from './event-links.ts';
+import { FACE_NAMES, listOf } from './face-links.ts';
+
+interface ConcernText {
+  readonly text: string;
+  /** Null where the page itself shows more about it. */
+  readonly href: string | null;
+}
+
+const MINUTE_MS = 60_000;
+
+export function concernText(concern: HealthConcern, stats: StatsOverview): ConcernText {
+  return TEXTS[concern.kind](concern, stats);
+}
+
+const TEXTS: Readonly<
+  Record<HealthConcern['kind'], (concern: HealthConcern, stats: StatsOverview) => ConcernText>
+> = {
+  hold_off: (_concern, { holdOff }) => ({
+    text: `The database was restored: no new grants for ${duration(holdOff?.remainingMs ?? 0)}`,
+    href: null,
+  }),
+  clock_jump: (_concern, { clockJump }) => ({
+    text: `The database’s clock stepped ${(clockJump?.jumpMs ?? 0) < 0 ? 'back' : 'forward'} by ${duration(Math.abs(clockJump?.jumpMs ?? 0))}`,
+    href: null,
+  }),
+  reaper_late: (_concern, { faces }) => {
+    const face = FACES.find((one) => faces[one].overdue > 0) ?? 'lease';
+    return { text: 'Expiries are recorded late', href: listOf(face, 'is:overdue') };
+  },
+  events_late: () => ({ text: 'Events are late', href: null }),
+  no_drone_ready: () => ({ text: 'No drone can take a new backend', href: routes.drones() }),
+  drone_unreachable: (concern) => ofDrones(concern, 'unreachable'),
+  drone_lost: (concern) => ofDrones(concern, 'lost'),
+  renewals_refused: ({ count: refused }, { health }) => ({
+    text: `${count(refused)} of ${counted(refused + health.renewals, 'renewal')} refused in ${duration(health.judgedMs)}`,
+    href: eventsHref(['renewal_refused'], health.judgedMs / MINUTE_MS),
+  }),
+  callbacks_failing: ({ count: failing }) => ({
+    text: `${counted(failing, 'callback')} of expired leases failing`,
+    href: routes.leases({ tab: 'callbacks' }),
+  }),
+  expiring: ({ count: expiring, face }) => {
+    const [one, many] = FACE_NAMES[face ?? 'key'];
+    return {
+      text: `${counted(expiring, one, many)} expiring`,
+      href: listOf(face ?? 'key', 'phase:expiring'),
+    };
+  },
+};
+
+const FACES = ['key', 'lease', 'environment'] as const;
+
+function ofDrones(
+  { droneId, count: of }: HealthConcern,
+  status: 'unreachable' | 'lost',
+): ConcernText {
+  return droneId === null
+    ? { text: `${counted(of, 'drone')} ${status}`, href: routes.drones({ status }) }
+    : { text: `${droneId} ${status}`, href: routes.drone(droneId) };
+}

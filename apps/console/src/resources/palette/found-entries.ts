@@ -1,0 +1,61 @@
+/** How what was found is shown, and where it leads. Pure. */
+import {
+  IconBox,
+  IconKey,
+  IconLockAccess,
+  IconServer,
+  IconStack2,
+  IconTicket,
+  IconUser,
+  type Icon,
+} from '@tabler/icons-react';
+import type { BackendStatus, DroneStatus, FoundKind, Phase } from '@leasehold/keys-core';
+import { BACKEND_LOOKS, DRONE_LOOKS, PHASE_LOOKS } from '../looks.tsx';
+import { at } from '~/lib/datacenters/here.ts';
+import { routes, routeOf } from '~/lib/routes.ts';
+import type { Look } from '~/ui/text/text.tsx';
+import type { FoundItem } from './use-find.ts';
+
+export const KIND_LOOKS: Record<FoundKind, { readonly word: string; readonly icon: Icon }> = {
+  key: { word: 'Key', icon: IconKey },
+  lease: { word: 'Lease', icon: IconStack2 },
+  environment: { word: 'Environment', icon: IconLockAccess },
+  drone: { word: 'Drone', icon: IconServer },
+  backend: { word: 'Backend', icon: IconBox },
+  person: { word: 'Person', icon: IconUser },
+  token: { word: 'API token', icon: IconTicket },
+};
+
+export function hrefOf(item: FoundItem): string {
+  const { kind, id, text, datacenter } = item;
+  if (kind === 'drone') return routes.drone(id, datacenter);
+  if (kind === 'backend') return routes.backend(id, datacenter);
+  if (kind === 'person') return routes.access({ tab: 'people', q: text });
+  if (kind === 'token') return routes.access({ tab: 'tokens', q: text });
+  return routeOf(kind, item);
+}
+
+/** What stands beside a name: who holds a resource, whose a backend is, a person's role. */
+export function hintOf({ kind, detail, isLive, name, text, datacenter }: FoundItem): string {
+  const elsewhere = at(datacenter).datacenter === undefined ? '' : `in ${datacenter}`;
+  return [hintWithin(kind, { detail, isLive, name, text }), elsewhere].filter(Boolean).join(', ');
+}
+
+function hintWithin(
+  kind: FoundKind,
+  { detail, isLive, name, text }: Pick<FoundItem, 'detail' | 'isLive' | 'name' | 'text'>,
+): string {
+  if (detail === null) return '';
+  if (kind === 'backend') return `of ${detail}`;
+  if (kind === 'person') return name === text ? detail : `${name}, ${detail}`;
+  if (kind === 'token') return detail;
+  return isLive ? `by ${detail}` : '';
+}
+
+/** The state of what has a page of its own, as it is shown everywhere. */
+export function lookOf({ kind, state }: FoundItem): Look | undefined {
+  if (kind === 'drone') return DRONE_LOOKS[state as DroneStatus];
+  if (kind === 'backend') return BACKEND_LOOKS[state as BackendStatus];
+  if (kind === 'person' || kind === 'token') return undefined;
+  return PHASE_LOOKS[state as Phase];
+}

@@ -1,0 +1,49 @@
+import { useRouter } from 'next/navigation';
+import { useState } from 'react';
+import { useSession } from '~/lib/session/session.tsx';
+import { useSignal } from '~/lib/signal.ts';
+import { useConsoleEntries } from './console-acts.ts';
+import { sectionsOf, type Entry, type Section } from './entries.ts';
+import { hintOf, hrefOf, KIND_LOOKS, lookOf } from './found-entries.ts';
+import { pageActs } from './page-acts.ts';
+import { addRecent, readRecent, type RecentItem } from './recent.ts';
+import type { FoundItem } from './use-find.ts';
+
+/** All that the palette lists for a text. */
+export function usePaletteSections(text: string, found: readonly FoundItem[]): readonly Section[] {
+  const router = useRouter();
+  const { actor } = useSession();
+  const { pages, acts } = useConsoleEntries();
+  const onPage = useSignal(pageActs);
+  const [recent] = useState(() => readRecent(actor));
+  const open = (item: RecentItem): void => {
+    addRecent(actor, item);
+    router.push(item.href);
+  };
+  const recentEntry = (item: RecentItem): Entry => ({
+    ...entryOf(item),
+    id: `recent ${item.href}`,
+    run: () => open(item),
+  });
+  const foundEntry = (item: FoundItem): Entry => {
+    const opened = { kind: item.kind, text: item.text, href: hrefOf(item) };
+    return {
+      ...entryOf(opened),
+      id: `${item.kind} ${item.datacenter} ${item.namespace}/${item.id}`,
+      hint: hintOf(item),
+      look: lookOf(item),
+      run: () => open(opened),
+    };
+  };
+  return sectionsOf(text, {
+    found: found.map(foundEntry),
+    acts: onPage.map((act) => ({ ...act, id: `page ${act.label}` })),
+    recent: recent.map(recentEntry),
+    pages,
+    console: acts,
+  });
+}
+
+function entryOf({ kind, text }: RecentItem): Pick<Entry, 'label' | 'icon' | 'kind'> {
+  return { label: text, icon: KIND_LOOKS[kind].icon, kind: KIND_LOOKS[kind].word };
+}

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import type { AuditAction } from '../kernel/access/audit-actions.ts';
+import { openKernel } from '../testing/kernel-fixture.ts';
+import { listAudit, writeAudit } from './sql/audit.ts';
+
+test('notable acts are listed without sign-ins and the single acts of a bulk action, with the names of people', async () => {
+  const { store } = await openKernel();
+  await store.general.$queryRaw`
+    insert into person (id, email, name, role)
+    values (gen_random_uuid(), 'ada@example.com', 'Ada Okafor', 'admin')
+    returning id`;
+  const write = (action: AuditAction, actor: string, detail?: Record<string, unknown>) =>
+    writeAudit(store.general, { actor, role: 'admin', action, resource: 'drone:d', detail });
+  await write('drones.drain', 'ada@example.com');
+  await write('people.signIn', 'ada@example.com');
+  await write('bulk.start', 'script', { total: 2 });
+  await write('keys.revoke', 'script', { bulkId: 'b' });
+
+  const all = await listAudit(store.reads, { limit: 10 });
+  const notable = await listAudit(store.reads, { notable: true, limit: 10 });
+
+  expect(all.items).toHaveLength(4);
+  expect(notable.items).toMatchObject([
+    { action: 'bulk.start', actor: 'script', actorName: null },
+    { action: 'drones.drain', actor: 'ada@example.com', actorName: 'Ada Okafor' },
+  ]);
+});

@@ -1,0 +1,4 @@
+/** What apps and other slices may use. */
+export { createNameFiller } from './name-filler.ts';
+export { createSearchService } from './search-service.ts';
+export type { FindInput, Found, FoundView, SearchService } from './search-types.ts';

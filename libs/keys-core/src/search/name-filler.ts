@@ -1,0 +1,42 @@
+import type { Clock } from '../kernel/clock.ts';
+import type { Sql } from '../postgres/sql.ts';
+import { addGrantedNames, walkOn, WALKS, type Walk } from './sql/fill-names.ts';
+
+/** With a pass every second: 20,000 events a second. */
+const STATEMENTS_PER_PASS_MAX = 10;
+/** A database with a million names that was in use before is filled in six minutes, with a part of a core. */
+const FIRST_WALK_STATEMENTS_MAX = 3;
+/** A walk that has ended once only looks for what no event reports: 1,000 rows in this time. */
+const WALK_EVERY_MS = 10_000;
+
+/** Fills the table of names that searches read, see `sql/fill-names.ts`. */
+export function createNameFiller(store: {
+  readonly general: Sql<'general'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+}) {
+  /** When a walk is next looked after; a walk that has not ended yet goes on in each pass. */
+  const walkAtMs = new Map<Walk, number>();
+  return {
+    /** Adds names of new grants, and goes on with each walk. */
+    async runOnce(signal?: AbortSignal): Promise<void> {
+      for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
+        if (signal?.aborted === true) return;
+        if ((await addGrantedNames(store.general)) !== true) break;
+      }
+      for (const walk of WALKS) {
+        if (signal?.aborted === true) return;
+        const nowMs = store.clock.nowMs();
+        if (nowMs < (walkAtMs.get(walk) ?? 0)) continue;
+        let walked = await walkOn(store.general, walk);
+        for (
+          let more = 1;
+          more < FIRST_WALK_STATEMENTS_MAX && walked?.hasEnded === false;
+          more += 1
+        ) {
+          walked = await walkOn(store.general, walk);
+        }
+        if (walked?.hasEnded !== false) walkAtMs.set(walk, nowMs + WALK_EVERY_MS);
+      }
+    },
+  };
+}
