@@ -13,7 +13,7 @@ const ITEM = {
 const FILTER = {
   ...{ namespace: 'odd', includeChildren: true, name: 'k', prefix: 'k', phase: 'held' },
   ...{ endedWithinMs: 1_000, holder: 'a', leaseId: LEASE_ID, datacenter: 'local' },
-  ...{ direction: 'asc', is: 'waited', withoutOwn: true, ...PAGE },
+  ...{ is: 'waited', withoutOwn: true },
 };
 const LIST = { ...FILTER, sort: 'name', direction: 'asc', ...PAGE };
 const ISOLATION = {
