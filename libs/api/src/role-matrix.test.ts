@@ -74,6 +74,7 @@ const CONTRACT: Record<string, Role> = {
   'holdOff.get': 'viewer',
   'holdOff.end': 'operator',
   'events.watch': 'viewer',
+  'events.changes': 'viewer',
   'events.head': 'viewer',
   'events.list': 'viewer',
   'audit.list': 'operator',

@@ -120,6 +120,7 @@ export type {
   Caller,
   Count,
   DatedPage,
+  EventChanges,
   EventView,
   Page,
   RenewalChange,

@@ -10,6 +10,8 @@ export interface ProcessSpec {
   readonly command?: string | undefined;
   /** Its whole environment, except for PATH. */
   readonly env: Readonly<Record<string, string>>;
+  /** How long it may take to be ready; 30 s by default. */
+  readonly readyMsMax?: number | undefined;
 }
 
 /** A process of Leasehold that a test started. */
@@ -46,10 +48,11 @@ export async function startProcess(spec: ProcessSpec): Promise<TestProcess> {
     stream?.setEncoding('utf8').on('data', (text: string) => (printed += text));
   }
   const exited = exitOf(child);
+  const readyMsMax = spec.readyMsMax ?? READY_TIMEOUT_MS;
   const ready = await Promise.race([
     readyOf(child),
     exited.then((how) => `ended with ${String(how)}`),
-    sleep(READY_TIMEOUT_MS, `was not ready in ${String(READY_TIMEOUT_MS)} ms`, { ref: false }),
+    sleep(readyMsMax, `was not ready in ${String(readyMsMax)} ms`, { ref: false }),
   ]);
   if (typeof ready === 'string') {
     child.kill('SIGKILL');

@@ -1,7 +1,18 @@
 /** The results of measurements, and how they are shown. */
 
 export type Unit =
-  '/s' | 'x' | 'ms' | 'us' | 'bytes' | 'MB' | 'cores' | '%' | 'share' | 'round trips' | 'count';
+  | '/s'
+  | 'x'
+  | 'ms'
+  | 'us'
+  | 'bytes'
+  | 'kB/s'
+  | 'MB'
+  | 'cores'
+  | '%'
+  | 'share'
+  | 'round trips'
+  | 'count';
 
 export interface Quantity {
   readonly value: number;
@@ -54,6 +65,7 @@ const DIGITS: Record<Unit, number> = {
   ms: 1,
   us: 0,
   bytes: 0,
+  'kB/s': 1,
   MB: 1,
   cores: 2,
   '%': 2,

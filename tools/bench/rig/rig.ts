@@ -32,11 +32,13 @@ export interface Rig {
   /** Where measurements may keep files; removed at the end. */
   readonly folder: string;
   readonly isQuick: boolean;
+  /** The commit that the console is measured beside; undefined: the previous version. */
+  readonly against: string | undefined;
   readonly postgresVersion: string;
   /** The settings that decide whether a commit may be lost. */
   readonly durability: Readonly<Record<string, string>>;
-  /** A new, migrated database, whose connections the rig closes. */
-  database(name: string): Promise<BenchDatabase>;
+  /** A new database, migrated as this version is or as `migrations` say, whose connections the rig closes. */
+  database(name: string, migrations?: string): Promise<BenchDatabase>;
   /** Calls `step` at the next {@link clear}, the latest first. */
   onClose(step: () => Promise<unknown>): void;
   /** Ends what a measurement has started, so that it does not run beside the next one. */
@@ -46,7 +48,10 @@ export interface Rig {
 }
 
 /** Starts PostgreSQL with fsync and synchronous commit, as an installation has them. */
-export async function openRig(isQuick: boolean): Promise<Rig> {
+export async function openRig({
+  isQuick,
+  against,
+}: Pick<Rig, 'isQuick' | 'against'>): Promise<Rig> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-bench-'));
   const steps: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
   const closeDownTo = async (count: number): Promise<void> => {
@@ -64,14 +69,15 @@ export async function openRig(isQuick: boolean): Promise<Rig> {
     return {
       folder,
       isQuick,
+      against,
       ...(await readSettings(postgres.url('postgres'))),
       onClose: (step) => steps.push(step),
       clear: () => closeDownTo(ownCount),
       close: () => closeDownTo(0),
-      async database(name) {
+      async database(name, migrations = findMigrationsDir()) {
         const url = postgres.url(name);
         await createDatabase(url);
-        await migrate(url, findMigrationsDir());
+        await migrate(url, migrations);
         const store = openStore({
           databaseUrl: url,
           datacenter: 'bench',

@@ -23,6 +23,7 @@ import {
   type ActOptions,
   type PageOptions,
 } from '../options.ts';
+import { momentText, withMoment, type MomentOptions } from '../output/moment-text.ts';
 import { agoText } from '../output/duration.ts';
 import { EVENT_COLUMNS, remainingText, WAITER_COLUMNS } from '../output/lease-text.ts';
 import { printable, printableOr } from '../output/printable.ts';
@@ -122,8 +123,15 @@ function addLs(cli: Cli, parent: Command): void {
 }
 
 function addShow(cli: Cli, parent: Command): void {
-  withKey(cli.leaf(parent, 'show <name>', 'Show one key')).action(
-    async (name: string, options: KeyOptions) => {
+  withMoment(withKey(cli.leaf(parent, 'show <name>', 'Show one key'))).action(
+    async (name: string, { at, ...options }: KeyOptions & MomentOptions) => {
+      if (at !== undefined) {
+        const { namespace, datacenter } = options;
+        const input = { name, namespace, datacenter, at: at.toISOString() };
+        const moment = await cli.client().keys.at.query(input);
+        cli.show(moment, () => momentText('key', printable(name), moment));
+        return;
+      }
       const key = await findKey(cli.client(), name, options);
       cli.show(key, () => keyText(key));
     },

@@ -35,6 +35,17 @@ export function isInForce(grant: Pick<GrantView, 'endReason' | 'releasedAt' | 'p
   return grant.endReason === null && grant.releasedAt === null && grant.phase !== 'expired';
 }
 
+/**
+ * The token that the holder was given. A revocation by force raises the token of the row by one, so that
+ * what the last holder sends is refused.
+ */
+export function holdersToken({
+  fencingToken,
+  endReason,
+}: Pick<GrantView, 'fencingToken' | 'endReason'>): string {
+  return endReason === 'revoked' ? String(BigInt(fencingToken) - 1n) : fencingToken;
+}
+
 /** Why a grant cannot be revoked, or its renewal changed; undefined when it can. */
 export function whyNotActable(
   face: GrantFace,

@@ -1,7 +1,10 @@
 import { duration } from '~/lib/format.ts';
-import { useStaleSince, useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useAtDatabaseNow, useStaleSince } from '~/lib/live/use-database-now.ts';
 import type { GrantView } from './grant-view.ts';
 import classes from './remaining.module.css';
+
+/** The bar is some fifty pixels long. */
+const SHARE_DIGITS = 2;
 
 /**
  * How long a grant lasts unless it is renewed: a bar of its whole length and a text. Counted in the
@@ -13,22 +16,26 @@ export function Remaining({
   expiresAt,
   asOf,
 }: Pick<GrantView, 'phase' | 'renewedAt' | 'expiresAt' | 'asOf'>) {
-  const nowMs = useDatabaseNow() ?? Date.parse(asOf);
+  const endMs = Date.parse(expiresAt);
+  const wholeMs = Math.max(1, endMs - Date.parse(renewedAt));
+  const remainingAt = (nowMs: number | null): number => endMs - (nowMs ?? Date.parse(asOf));
+  const text = useAtDatabaseNow((nowMs) => remainingText(remainingAt(nowMs)));
+  const isOver = useAtDatabaseNow((nowMs) => remainingAt(nowMs) <= 0);
+  const share = useAtDatabaseNow((nowMs) =>
+    Math.min(1, Math.max(0, remainingAt(nowMs) / wholeMs)).toFixed(SHARE_DIGITS),
+  );
   const isStale = useStaleSince() !== null;
   if (phase === 'free') return <span className="dimmed">–</span>;
-  const remainingMs = Date.parse(expiresAt) - nowMs;
-  const wholeMs = Math.max(1, Date.parse(expiresAt) - Date.parse(renewedAt));
-  const share = Math.min(1, Math.max(0, remainingMs / wholeMs));
   return (
     <span className={classes['remaining']} data-stale={isStale || undefined}>
       <span className={classes['bar']} aria-hidden>
         <span
           className={classes['rest']}
-          data-phase={remainingMs <= 0 ? 'expired' : phase}
-          style={{ transform: `scaleX(${String(share)})` }}
+          data-phase={isOver ? 'expired' : phase}
+          style={{ transform: `scaleX(${share})` }}
         />
       </span>
-      <span>{remainingText(remainingMs)}</span>
+      <span>{text}</span>
     </span>
   );
 }

@@ -120,6 +120,7 @@ function listenerOf({
       response.writeHead(400, { 'content-type': 'text/plain' });
       response.end('The header next-router-state-tree cannot be read.');
     } else {
+      keepLengthSecret(request);
       setPageHeaders(request, response);
       notePath(request);
       pages(request, response).catch((error: unknown) => {
@@ -129,6 +130,15 @@ function listenerOf({
       });
     }
   };
+}
+
+/**
+ * Next compresses pages, which hold the token of the session's mutations beside text of their address. A
+ * page that another site has opened is sent as it is: its length must not tell anything about the token.
+ */
+function keepLengthSecret({ headers }: IncomingMessage): void {
+  const site = headers['sec-fetch-site'];
+  if (site === 'cross-site' || site === 'same-site') delete headers['accept-encoding'];
 }
 
 function pathnameOf(request: IncomingMessage): string {

@@ -19,6 +19,7 @@ function inputsOf(backendId: string): Record<string, unknown> {
     'keys.get': KEY,
     'keys.waiters': KEY,
     'keys.history': KEY,
+    'keys.at': { ...KEY, at: '2026-01-01T00:00:00Z' },
     'leases.get': LEASE,
     'leases.waiters': LEASE,
     'leases.history': LEASE,

@@ -1,12 +1,17 @@
 import type { EventService } from '@leasehold/api';
 import type { EventView } from '@leasehold/keys-core';
-import { listEvents, type EventRow, type EventStream } from '@leasehold/keys-core/events';
+import {
+  changesOf,
+  listEvents,
+  type EventRow,
+  type EventStream,
+} from '@leasehold/keys-core/events';
 import type { Store } from '@leasehold/keys-core/postgres';
 
 /** The event stream of this controller and its history, in the form of the API. */
 export function createEventService(
   stream: EventStream,
-  store: Pick<Store, 'reads' | 'datacenter'>,
+  store: Pick<Store, 'reads' | 'datacenter' | 'clock'>,
 ): EventService {
   const { datacenter } = store;
   return {
@@ -16,6 +21,11 @@ export function createEventService(
       return { items: items.map((event) => viewOf(event, datacenter)), nextCursor };
     },
     watch: async (request, signal) => views(await stream.open(request, signal), datacenter),
+    async changes(request, signal) {
+      const leaving = new AbortController();
+      const events = await stream.open(request, AbortSignal.any([signal, leaving.signal]));
+      return changesOf(events, { store, signal, leave: () => leaving.abort() });
+    },
   };
 }
 

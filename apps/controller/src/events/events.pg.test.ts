@@ -6,7 +6,7 @@ import {
   type ControllerApi,
   type ControllerClient,
 } from '@leasehold/client';
-import type { EventKind } from '@leasehold/keys-core';
+import type { EventChanges, EventKind } from '@leasehold/keys-core';
 import { startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
@@ -328,4 +328,32 @@ describe('events.watch', () => {
 
     expect(metrics).toContain('leasehold_event_readers 1');
   });
+});
+
+test('events.changes names what changes in the namespaces of its caller, and begins with what comes next', async () => {
+  const on = await startTestController();
+  const { secret } = await on.token('viewer', { namespaces: ['team'] });
+  const client = clientOf(on.url, secret);
+  await insertEvents(on, 'team.before', 1);
+  const messages: EventChanges[] = [];
+  client.api.events.changes.subscribe(undefined, {
+    onData: (changes) => {
+      messages.push(changes);
+    },
+  });
+  // Only what comes after the stream has been opened is told.
+  await waitUntil(async () => {
+    await insertEvents(on, 'team.first', 1);
+    return messages.length > 0;
+  }, SOON);
+
+  await insertEvents(on, 'other', 3);
+  await insertEvents(on, 'team.a', 40);
+  const told = (namespace: string): EventChanges['resources'] =>
+    messages.flatMap(({ resources }) => resources).filter((one) => one.namespace === namespace);
+  await waitUntil(() => told('team.a').length > 0, SOON);
+
+  expect(told('team.a')).toEqual([{ face: 'lease', namespace: 'team.a', name: 'thing' }]);
+  expect(messages.at(-1)?.eventCount).toBeGreaterThanOrEqual(40);
+  expect([...told('team.before'), ...told('other')]).toEqual([]);
 });

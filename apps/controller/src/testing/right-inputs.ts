@@ -146,6 +146,7 @@ export function rightInputs(session: object, backendId: string): Record<string, 
     'tokens.list': { search: 'a', ...PAGE },
     'tokens.get': { tokenId: randomUUID() },
     'tokens.revoke': { tokenId: randomUUID(), reason: 'why' },
+    'events.changes': {},
     'events.head': {},
     'events.watch': {
       ...{ afterId: '1', lastEventId: '1', face: 'lease', namespace: 'odd', name: 'k' },

@@ -21,6 +21,19 @@ export const eventsRouter = router({
       ),
     ),
 
+  /**
+   * What happens to which resource, for a caller that then reads it again: at most one message a second, however
+   * many events there are. It begins with what comes next, and cannot be resumed: read everything again
+   * after a reconnect.
+   */
+  changes: viewerProcedure.subscription(async ({ ctx, signal }) => {
+    const changes = await ctx.services.events.changes(
+      { filter: { limits: ctx.access.namespaces }, inTurn: inTurnOf(ctx.use) },
+      signal ?? ctx.signal,
+    );
+    return asRead(changes, ctx.life);
+  }),
+
   watch: viewerProcedure
     .input(eventWatchInputSchema)
     .subscription(async ({ ctx, input, signal }) => {
@@ -37,6 +50,17 @@ export const eventsRouter = router({
 /** A stream that is behind waits for its turn with every page. */
 function inTurnOf(use: CallerUse | undefined): InTurn | undefined {
   return use === undefined ? undefined : (read) => use.read(read, 'background');
+}
+
+/** No faster than the caller reads. */
+async function* asRead<T>(
+  messages: AsyncIterable<T>,
+  life: CallerConnection,
+): AsyncGenerator<T, void> {
+  for await (const message of messages) {
+    yield message;
+    await life.whenRead?.();
+  }
 }
 
 /** Each event with its id, from which clients resume; no faster than the caller reads. */

@@ -1,4 +1,5 @@
 /** What apps and other slices may use. */
+export { changesOf } from './event-changes.ts';
 export { eventCursor } from './event-cursor.ts';
 export { FinalMark } from './event-finality.ts';
 export {

@@ -3,7 +3,7 @@ import type { RevokeOutcome } from './lease/outcomes.ts';
 import type { EventKind } from './events.ts';
 import type { EndReason, Phase } from './lease/lease.ts';
 import type { Ladder } from './lease/ladder.ts';
-import type { Resource, Named } from './resource/resource.ts';
+import type { Face, Named, Resource } from './resource/resource.ts';
 
 /** The caller: what access control established, and what a service may rely on. */
 export interface Caller {
@@ -170,6 +170,16 @@ export interface HolderAt extends Named {
   readonly oldestAt: string | null;
   readonly datacenter: string;
   readonly asOf: string;
+}
+
+/** What events have happened to since the message before: what a page reads again. */
+export interface EventChanges {
+  /** How many events there were. */
+  readonly eventCount: number;
+  /** What they happened to, each once. */
+  readonly resources: Resource[];
+  /** The types of which too many changed to be named. */
+  readonly manyOf: Face[];
 }
 
 export interface WaiterView {

@@ -1,5 +1,6 @@
 /** Leases, and environments, which are leases on another face. */
 import type { Command } from 'commander';
+import { momentText, withMoment, type MomentOptions } from '../../output/moment-text.ts';
 import {
   nothingText,
   recentFilter,
@@ -106,9 +107,16 @@ function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace):
 }
 
 function addShow(cli: Cli, parent: Command, face: LeaseFace): void {
-  const { noun, argument } = face;
-  withScope(cli.leaf(parent, `show ${argument}`, `Show one ${noun}`)).action(
-    async (text: string, options: ScopeOptions) => {
+  const { noun, argument, router } = face;
+  withMoment(withScope(cli.leaf(parent, `show ${argument}`, `Show one ${noun}`))).action(
+    async (text: string, { at, ...options }: ScopeOptions & MomentOptions) => {
+      if (at !== undefined) {
+        const scope = parseScope(text, options.namespace);
+        const input = { ...scope, datacenter: options.datacenter, at: at.toISOString() };
+        const moment = await cli.client()[router].at.query(input);
+        cli.show(moment, () => momentText(noun, scopeText(scope), moment));
+        return;
+      }
       const { lease } = await findLease(face, cli.client(), text, options);
       cli.show(lease, () => leaseDetails(noun, lease));
     },

@@ -21,7 +21,7 @@ import { BackendPanel } from './backend-panel.tsx';
 import type { KeyItem } from './key-columns.tsx';
 import { Facts } from '~/ui/page/facts.tsx';
 import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
-import { isInForce } from '~/resources/grant-view.ts';
+import { holdersToken, isInForce } from '~/resources/grant-view.ts';
 import classes from './keys.module.css';
 
 // What a first visit does not show is loaded with its tab.
@@ -135,7 +135,7 @@ function KeyFacts({ item }: { readonly item: KeyItem }) {
     <Facts
       items={{
         [isHeld ? 'Held by drone' : 'Last held by']: by,
-        'Fencing token': <CopyableId id={item.fencingToken} label="fencing token" />,
+        'Fencing token': <CopyableId id={holdersToken(item)} label="fencing token" />,
         Granted: <RelativeTime at={grantedAt} asOf={asOf} />,
         Renewed: <RelativeTime at={renewedAt} asOf={asOf} />,
         Released: releasedAt === null ? null : <RelativeTime at={releasedAt} asOf={asOf} />,

@@ -47,7 +47,7 @@ function DroneFilter({ list: { state, filter } }: { readonly list: GrantListStat
     'drones',
     'list',
     { limit: 100, ...filter.input },
-    { everyMs: 30_000 },
+    { everyMs: 30_000, isOnTimer: true },
   );
   return (
     <FilterMenu

@@ -3,6 +3,7 @@ import { Facts } from '~/ui/page/facts.tsx';
 import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
+import { holdersToken } from '~/resources/grant-view.ts';
 import { endedAt, isTaken, type LeaseItem } from './lease-item.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
 
@@ -42,7 +43,7 @@ export function LeaseFacts({
         Granted: <RelativeTime at={lease.grantedAt} asOf={asOf} />,
         'Last renewed': <RelativeTime at={lease.renewedAt} asOf={asOf} />,
         TTL: duration(lease.ttlMs),
-        'Fencing token': <CopyableId id={lease.fencingToken} label="fencing token" />,
+        'Fencing token': <CopyableId id={holdersToken(lease)} label="fencing token" />,
         'Lease id': <CopyableId id={lease.leaseId} label="lease id" isShort />,
         Datacenter: lease.datacenter,
       }}

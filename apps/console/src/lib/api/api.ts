@@ -17,6 +17,7 @@ import {
   type TRPCUntypedClient,
 } from '@trpc/client';
 import type { ApiError } from './api-error.ts';
+import { createDeltaFetch } from './delta-fetch.ts';
 
 export type Inputs = inferRouterInputs<AppRouter>;
 
@@ -49,6 +50,8 @@ export function setCsrfToken(token: string | null): void {
   csrfToken = token;
 }
 
+const deltaFetch = createDeltaFetch((url, init) => fetch(url, init));
+
 /** The browser's client. */
 export const api: ApiClient = createTRPCUntypedClient<AppRouter>({
   links: [
@@ -57,8 +60,25 @@ export const api: ApiClient = createTRPCUntypedClient<AppRouter>({
       true: httpSubscriptionLink({ url: '/trpc' }),
       false: httpLink({
         url: '/trpc',
+        fetch: (url, init) => deltaFetch(url as string, init as RequestInit),
         headers: () => (csrfToken === null ? {} : { 'x-leasehold-csrf': csrfToken }),
       }),
     }),
   ],
 });
+
+/**
+ * Whether the controller does not know a stream, because it is of an older version. False where that
+ * cannot be found out.
+ */
+export async function isProcedureMissing(path: string): Promise<boolean> {
+  const asking = new AbortController();
+  try {
+    const { status } = await fetch(`/trpc/${path}`, { signal: asking.signal });
+    return status === 404;
+  } catch {
+    return false;
+  } finally {
+    asking.abort();
+  }
+}

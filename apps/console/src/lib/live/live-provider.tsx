@@ -1,111 +1,69 @@
-import type { EventView } from '@leasehold/keys-core';
+import type { EventChanges } from '@leasehold/keys-core';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, type ReactNode } from 'react';
-import { api } from '../api/api.ts';
-import { isSignedOut, toApiError } from '../api/api-error.ts';
-import { signedOut } from '../session/signed-out.ts';
 import { useSignal } from '../signal.ts';
-import { missed, pause, stream } from './live-state.ts';
+import { followChanges } from './changes-stream.ts';
+import { isConcerned } from './concerned.ts';
+import { missed, pause } from './live-state.ts';
 
-/** However many events come, lists are read again no more often than this. */
-const REFRESH_EVERY_MS = 400;
-/** What happens together, such as a grant and its backend, is read together. */
-const GATHER_MS = 50;
-/** After a failure that tRPC does not repair by itself the stream is opened again. */
-const REOPEN_MS = 2_000;
-
-/** The groups of procedures whose answers an event of a face may change. */
-const GROUPS: Record<string, readonly string[]> = {
-  key: ['keys', 'backends', 'drones', 'stats', 'events'],
-  lease: ['leases', 'stats', 'events'],
-  environment: ['environments', 'stats', 'events'],
-};
+/** However many messages come, what they concern is read again no more often than this. */
+const REFRESH_EVERY_MS = 1_000;
+/** A message may come this much early or late, without costing a whole second. */
+const JITTER_MS = 100;
 
 /** Keeps every query below fresh while the page is visible. */
 export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const queryClient = useQueryClient();
-  useEffect(() => followEvents(queryClient), [queryClient]);
+  useEffect(() => keepFresh(queryClient), [queryClient]);
   useRefreshAfterPause(queryClient);
   return children;
 }
 
-/**
- * Follows the stream while the tab is visible: a browser has six connections to one origin, and
- * hidden tabs must not take them from the visible one.
- */
-function followEvents(queryClient: QueryClient): () => void {
-  const changed = new Set<string>();
+/** Reads again what changes concern. */
+function keepFresh(queryClient: QueryClient): () => void {
+  let waiting: EventChanges[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let refreshedAtMs = -REFRESH_EVERY_MS;
-  let reopen: ReturnType<typeof setTimeout> | undefined;
-  let isOver = false;
-  /** Something may have happened while nothing was received. */
-  let isBehind = false;
-  let subscription: { unsubscribe(): void } | undefined;
+  let refreshedAtMs = Number.NEGATIVE_INFINITY;
 
   const refresh = (): void => {
     timer = undefined;
-    refreshedAtMs = performance.now();
-    const groups = [...changed];
-    changed.clear();
-    for (const group of groups) void queryClient.invalidateQueries({ queryKey: [group] });
-  };
-  const heard = (face: string): void => {
-    if (pause.isPaused() || document.hidden) {
-      missed.set(missed.get() + 1);
+    const all = waiting;
+    waiting = [];
+    // A dialog may have opened meanwhile.
+    if (isAway()) {
+      miss(all);
       return;
     }
-    for (const group of GROUPS[face] ?? []) changed.add(group);
-    const waitMs = refreshedAtMs + REFRESH_EVERY_MS - performance.now();
-    timer ??= setTimeout(refresh, Math.max(GATHER_MS, waitMs));
-  };
-  const open = (): void => {
-    clearTimeout(reopen);
-    if (isOver || document.hidden || subscription !== undefined) return;
-    subscription = api.subscription('events.watch', undefined, {
-      onConnectionStateChange(state) {
-        if (state.state === 'pending') {
-          if (isBehind) catchUp(queryClient);
-          isBehind = false;
-          stream.set('open');
-        } else if (state.error !== null) {
-          isBehind = true;
-          stream.set('lost');
-        }
-      },
-      onData(data) {
-        const event = (data as { data?: EventView }).data ?? (data as EventView);
-        heard(event.face);
-      },
-      onError(error) {
-        isBehind = true;
-        stream.set('lost');
-        if (isSignedOut(toApiError(error))) signedOut.raise();
-        close();
-        reopen = setTimeout(open, REOPEN_MS);
-      },
+    refreshedAtMs = performance.now();
+    void queryClient.invalidateQueries({
+      predicate: ({ queryKey, state, meta }) =>
+        meta?.['isOnTimer'] !== true &&
+        all.some((changes) => isConcerned({ queryKey, data: state.data }, changes)),
     });
   };
-  const close = (): void => {
-    subscription?.unsubscribe();
-    subscription = undefined;
+  const changed = (changes: EventChanges): void => {
+    if (isAway()) {
+      miss([changes]);
+      return;
+    }
+    waiting.push(changes);
+    const waitMs = refreshedAtMs + REFRESH_EVERY_MS - JITTER_MS - performance.now();
+    if (waitMs > 0) timer ??= setTimeout(refresh, waitMs);
+    else if (timer === undefined) refresh();
   };
-  const look = (): void => {
-    if (document.hidden) {
-      close();
-      isBehind = true;
-      stream.set('connecting');
-    } else open();
-  };
-  open();
-  document.addEventListener('visibilitychange', look);
+  const leave = followChanges({ changed, behind: () => catchUp(queryClient) });
   return () => {
-    isOver = true;
-    document.removeEventListener('visibilitychange', look);
+    leave();
     clearTimeout(timer);
-    clearTimeout(reopen);
-    close();
   };
+}
+
+function isAway(): boolean {
+  return pause.isPaused() || document.hidden;
+}
+
+function miss(all: readonly EventChanges[]): void {
+  missed.set(all.reduce((total, { eventCount }) => total + eventCount, missed.get()));
 }
 
 /** Reads everything on the page again; if it is paused, as soon as it goes on. */

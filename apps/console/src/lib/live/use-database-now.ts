@@ -56,11 +56,20 @@ function subscribe(listener: () => void): () => void {
  * server renders: then the time of the data itself counts. Around stale data it stands still.
  */
 export function useDatabaseNow(): number | null {
-  const stale = useStaleSince();
-  const tickMs = useSyncExternalStore(
-    subscribe,
-    () => (nowMs ??= databaseClock.nowMs()),
-    () => null,
-  );
-  return stale === null ? tickMs : stale.databaseMs;
+  return useAtDatabaseNow(asItIs);
 }
+
+/**
+ * What is made of the database's time, such as a text: what uses it is rendered again only when that changes,
+ * and not with every second.
+ */
+export function useAtDatabaseNow<Value extends string | number | boolean | null>(
+  of: (nowMs: number | null) => Value,
+): Value {
+  const stale = useStaleSince();
+  const read = (): Value =>
+    of(stale === null ? (nowMs ??= databaseClock.nowMs()) : stale.databaseMs);
+  return useSyncExternalStore(subscribe, read, () => of(stale === null ? null : stale.databaseMs));
+}
+
+const asItIs = (ms: number | null): number | null => ms;

@@ -7,6 +7,7 @@ import { bringClockTo } from './use-database-now.ts';
 /** From this age on the data on a page is called stale, whatever the stream says. */
 const STALE_MS = 12_000;
 const TICK_MS = 500;
+const SECOND_MS = 1_000;
 /** How long after a pause data may be read again before its age counts again. */
 const RESUMING_MS = 3_000;
 
@@ -34,18 +35,22 @@ export function useFreshness(read: Read) {
     setNow(clocks());
   }, [read.dataUpdatedAt]);
   useEffect(() => {
-    const timer = setInterval(() => setNow(clocks()), TICK_MS);
+    const timer = setInterval(() => {
+      // Only what changes is rendered again: an age is shown in seconds.
+      setNow((shown) => {
+        const next = clocks();
+        return secondsOld(seen, next) === secondsOld(seen, shown) ? shown : next;
+      });
+    }, TICK_MS);
     return () => clearInterval(timer);
-  }, []);
+  }, [seen]);
   const [wasPaused, setWasPaused] = useState(isPaused);
   const [resumedAtMs, setResumedAtMs] = useState(-RESUMING_MS);
   if (isPaused !== wasPaused) {
     setWasPaused(isPaused);
     if (!isPaused) setResumedAtMs(now.atMs);
   }
-  // The monotonic clock of a machine stops while it sleeps, and its wall clock jumps when it is set.
-  // The greater of the two ages is safe to show.
-  const ageMs = Math.max(0, now.atMs - seen.atMs, now.wallMs - seen.wallMs);
+  const ageMs = ageOf(seen, now);
   const isResuming = isPaused || now.atMs - resumedAtMs < RESUMING_MS;
   const isFailing = read.isError || read.failureCount > 0;
   return {
@@ -65,8 +70,22 @@ interface Seen {
   readonly databaseMs: number | null;
 }
 
-function clocks(): Pick<Seen, 'atMs' | 'wallMs'> {
+type Clocks = Pick<Seen, 'atMs' | 'wallMs'>;
+
+function clocks(): Clocks {
   return { atMs: performance.now(), wallMs: Date.now() };
+}
+
+/**
+ * The monotonic clock of a machine stops while it sleeps, and its wall clock jumps when it is set. The
+ * greater of the two ages is safe to show.
+ */
+function ageOf(seen: Seen, now: Clocks): number {
+  return Math.max(0, now.atMs - seen.atMs, now.wallMs - seen.wallMs);
+}
+
+function secondsOld(seen: Seen, now: Clocks): number {
+  return Math.floor(ageOf(seen, now) / SECOND_MS);
 }
 
 /** The data may have come long before: a page that is opened again shows what it had. */

@@ -18,9 +18,14 @@ export function useLiveQuery<G extends Group, P extends Procedure<G>>(
   group: G,
   procedure: P,
   input?: Inputs[G][P],
-  options: { readonly everyMs?: number; readonly enabled?: boolean } = {},
+  options: {
+    readonly everyMs?: number;
+    readonly enabled?: boolean;
+    /** Not after events: for choices, which need not be of this second. */
+    readonly isOnTimer?: boolean;
+  } = {},
 ): UseQueryResult<Outputs[G][P], ApiError> {
-  const { everyMs = 5_000, enabled = true } = options;
+  const { everyMs = 5_000, enabled = true, isOnTimer = false } = options;
   const holds = useSignal(pause.holds);
   const isByHand = useSignal(pause.isPausedByHand);
   const streamState = useSignal(stream);
@@ -30,6 +35,7 @@ export function useLiveQuery<G extends Group, P extends Procedure<G>>(
   const read = useQuery({
     ...asked,
     enabled,
+    meta: { isOnTimer },
     refetchInterval: isPaused ? false : intervalMs,
     // The rows of a list stay visible, pale, until those of the next page arrive. Any other answer is
     // about one thing, and must never be shown for another.

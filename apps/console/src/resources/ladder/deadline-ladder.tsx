@@ -60,8 +60,13 @@ export function DeadlineLadder({
           {beganText(grant, nowMs)}
         </span>
       </p>
-      <Drawing drawing={drawing} nowMs={nowMs} />
-      <RungTable drawing={drawing} nowMs={nowMs} />
+      {drawing.state === 'free' ? null : (
+        // What is free has no deadlines.
+        <>
+          <Drawing drawing={drawing} nowMs={nowMs} />
+          <RungTable drawing={drawing} nowMs={nowMs} />
+        </>
+      )}
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { Column } from '~/ui/table/column.ts';
-import type { ReactNode } from 'react';
+import { useMemo, type ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { useDatacenterFilter, type DatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { fullName } from '~/lib/format.ts';
@@ -77,6 +77,10 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
   readonly children: ReactNode;
 }) {
   const selection = useSelection<Item>(fullName);
+  const shown = useMemo(
+    () => withDatacenter(columns, filter.isSeveral),
+    [columns, filter.isSeveral],
+  );
   const [, many] = FACE_WORDS[face];
   return (
     <>
@@ -96,7 +100,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
       </FilterRow>
       <DataTable
         label={many}
-        columns={withDatacenter(columns, filter.isSeveral)}
+        columns={shown}
         read={read}
         rowId={(item) => item.leaseId}
         state={state}

@@ -1,6 +1,7 @@
 /**
  * Passes requests on to the controller, and its answers back as they come: nothing is buffered, so
- * that events reach the browser when they happen. A client that goes away ends its request at the
+ * that events reach the browser when they happen, except for an answer that a page wants to have made
+ * small, see `light-answers.ts`. A client that goes away ends its request at the
  * controller too. One of several controllers is kept as long as it answers; a request that was not
  * sent to it goes to the next.
  */
@@ -11,6 +12,7 @@ import { urlToHttpOptions } from 'node:url';
 import type { Logger } from '@leasehold/service-kit';
 import { ControllerChoice } from '@leasehold/service-kit/controllers';
 import { answerUnreachable, refuseBody } from './controller-failure.ts';
+import { LightAnswers, mayBeLight } from './light-answers.ts';
 import { hasUselessBody, headersToReturn, headersToSend } from './passed-headers.ts';
 
 interface PassThroughOptions {
@@ -36,6 +38,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     tls: new https.Agent({ keepAlive: true }),
   };
   const streams = new Set<ServerResponse>();
+  const light = new LightAnswers();
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
     if (hasUselessBody(request)) {
@@ -97,7 +100,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       clearTimeout(limit);
       stopWatching();
       choice.answered(url, answer.statusCode ?? 502);
-      passBack(answer, response);
+      passBack(request, answer, { response, streams, light });
     });
     upstream.once('error', (error) => {
       request.unpipe(upstream);
@@ -113,22 +116,6 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     response.once('close', giveUp);
   }
 
-  function passBack(answer: IncomingMessage, response: ServerResponse): void {
-    response.writeHead(answer.statusCode ?? 502, headersToReturn(answer.headers));
-    // The headers are sent at once: a browser then knows that its stream is connected.
-    response.flushHeaders();
-    if (answer.headers['content-type']?.startsWith('text/event-stream')) {
-      streams.add(response);
-      response.once('close', () => streams.delete(response));
-    }
-    // Half an answer must not look complete: when one end breaks, so does the other. The pipeline would
-    // end the connection normally, so this comes before it.
-    answer.once('error', () => {
-      cutOff(response);
-    });
-    pipeline(answer, response, () => undefined);
-  }
-
   return {
     handle,
     endStreams() {
@@ -139,6 +126,41 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       agents.tls.destroy();
     },
   };
+}
+
+/** Passes an answer back to the browser. */
+function passBack(
+  request: IncomingMessage,
+  answer: IncomingMessage,
+  { response, streams, light }: PassBackParts,
+): void {
+  const headers = headersToReturn(answer.headers);
+  if (mayBeLight(request, answer)) {
+    light.send(request, answer, { response, headers }).catch(() => {
+      cutOff(response);
+    });
+    return;
+  }
+  response.writeHead(answer.statusCode ?? 502, headers);
+  // The headers are sent at once: a browser then knows that its stream is connected.
+  response.flushHeaders();
+  if (answer.headers['content-type']?.startsWith('text/event-stream')) {
+    streams.add(response);
+    response.once('close', () => streams.delete(response));
+  }
+  // Half an answer must not look complete: when one end breaks, so does the other. The pipeline would
+  // end the connection normally, so this comes before it.
+  answer.once('error', () => {
+    cutOff(response);
+  });
+  pipeline(answer, response, () => undefined);
+}
+
+interface PassBackParts {
+  readonly response: ServerResponse;
+  /** The streams of events that are open. */
+  readonly streams: Set<ServerResponse>;
+  readonly light: LightAnswers;
 }
 
 interface Agents {

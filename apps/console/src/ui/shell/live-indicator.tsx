@@ -4,7 +4,7 @@ import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { databaseClock } from '~/lib/live/database-clock.ts';
 import { duration } from '~/lib/format.ts';
 import { missed, pause, stream } from '~/lib/live/live-state.ts';
-import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useSignal } from '~/lib/signal.ts';
 import classes from './live-indicator.module.css';
 
@@ -19,21 +19,26 @@ const LOOKS = {
   paused: { tone: 'warn', label: 'Paused', text: 'Nothing changes until you resume.' },
 } as const;
 
+/** By how much this machine's clock is wrong; null if that is not worth mentioning. */
+function skewText(): string | null {
+  const skewMs = databaseClock.skewMs();
+  return skewMs === null ? null : duration(Math.abs(skewMs));
+}
+
 /** Whether changes arrive, for the whole console, and the button that pauses them. */
 export function LiveIndicator() {
   const streamState = useSignal(stream);
   const isPaused = useSignal(pause.isPausedByHand);
   const missedCount = useSignal(missed);
-  useDatabaseNow();
-  const skewMs = databaseClock.skewMs();
+  const skew = useAtDatabaseNow(skewText);
   const { tone, label, text } = LOOKS[isPaused ? 'paused' : streamState];
   return (
     <span className={classes['live']}>
       <Tip
         label={
-          skewMs === null
+          skew === null
             ? text
-            : `${text} This machine's clock differs from the database's by ${duration(Math.abs(skewMs))}; times here are the database's.`
+            : `${text} This machine's clock differs from the database's by ${skew}; times here are the database's.`
         }
       >
         <span className={classes['state']} data-tone={tone} role="status" tabIndex={0}>

@@ -1,6 +1,8 @@
 import { Skeleton } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { useState } from 'react';
+import { memo, useState, type ReactNode } from 'react';
+import type { Column } from './column.ts';
+import { isSameRow } from './same-row.ts';
 import type { DataTableProps } from './table-types.ts';
 import type { Selection } from './use-selection.ts';
 import classes from './data-table.module.css';
@@ -63,7 +65,7 @@ export function TableRows<Item>({
   const virtualizer = useWindowVirtualizer({
     count: rows.length,
     estimateSize: () => ROW_PX,
-    overscan: 20,
+    overscan: 10,
     initialRect: FIRST_WINDOW,
     scrollMargin: top,
     enabled: rows.length >= VIRTUAL_FROM,
@@ -106,19 +108,15 @@ export function TableRows<Item>({
           ref={virtualizer.measureElement}
         >
           {selection === undefined ? null : (
-            <td className={classes['select']}>
-              <RowCheckbox
-                label={`Select ${selection.nameOf(row)}`}
-                isChecked={selection.has(id)}
-                onChange={() => selection.toggle(id, row)}
-              />
-            </td>
+            <SelectCell
+              row={row}
+              id={id}
+              isChecked={selection.has(id)}
+              nameOf={selection.nameOf}
+              toggle={selection.toggle}
+            />
           )}
-          {columns.map(({ header, from, align, isFilling, cell }) => (
-            <td key={header} data-from={from} data-align={align} data-fill={isFilling}>
-              {cell(row)}
-            </td>
-          ))}
+          <Cells row={row} columns={columns} />
         </tr>
       ))}
       <tr aria-hidden className={classes['spacer']}>
@@ -126,6 +124,59 @@ export function TableRows<Item>({
       </tr>
     </>
   );
+}
+
+/** The cells of a row, which are rendered again only when the row changes: a list is read every second. */
+const Cells = memo(function Cells<Item>({
+  row,
+  columns,
+}: {
+  readonly row: Item;
+  readonly columns: readonly Column<Item>[];
+}) {
+  return columns.map(({ header, from, align, isFilling, cell }) => (
+    <td key={header} data-from={from} data-align={align} data-fill={isFilling}>
+      {cell(row)}
+    </td>
+  ));
+}, haveSameCells) as <Item>(props: {
+  readonly row: Item;
+  readonly columns: readonly Column<Item>[];
+}) => ReactNode;
+
+function haveSameCells(
+  before: { readonly row: unknown; readonly columns: unknown },
+  after: { readonly row: unknown; readonly columns: unknown },
+): boolean {
+  return before.columns === after.columns && isSameRow(before.row, after.row);
+}
+
+/** The checkbox of a row. */
+const SelectCell = memo(
+  function SelectCell<Item>({ row, id, isChecked, nameOf, toggle }: SelectCellProps<Item>) {
+    return (
+      <td className={classes['select']}>
+        <RowCheckbox
+          label={`Select ${nameOf(row)}`}
+          isChecked={isChecked}
+          onChange={() => toggle(id, row)}
+        />
+      </td>
+    );
+  },
+  (before, after) =>
+    before.id === after.id &&
+    before.isChecked === after.isChecked &&
+    before.toggle === after.toggle &&
+    isSameRow(before.row, after.row),
+) as <Item>(props: SelectCellProps<Item>) => ReactNode;
+
+interface SelectCellProps<Item> {
+  readonly row: Item;
+  readonly id: string;
+  readonly isChecked: boolean;
+  readonly nameOf: Selection<Item>['nameOf'];
+  readonly toggle: Selection<Item>['toggle'];
 }
 
 /** The browser's own checkbox in the console's colour; `isPartly`: neither on nor off. */

@@ -12,7 +12,7 @@ export function useSelection<Item>(nameOf: (item: Item) => string) {
       items: [...chosen.values()],
       nameOf,
       has: (id: string) => chosen.has(id),
-      toggle(id: string, item: Item): void {
+      toggle: (id: string, item: Item): void => {
         setChosen((before) => {
           const next = new Map(before);
           if (!next.delete(id)) next.set(id, item);

@@ -2,7 +2,7 @@ import { type Icon, IconCheck, IconCopy } from '@tabler/icons-react';
 import { type ReactNode, Fragment } from 'react';
 import { Tip } from '../tip.tsx';
 import { absolute, ago, duration } from '~/lib/format.ts';
-import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { ActionIcon, CopyButton, Group } from '@mantine/core';
 import { VisibleText } from './visible-text.tsx';
 import classes from './text.module.css';
@@ -82,8 +82,11 @@ export function RelativeTime({
   /** When the data was made; used while the database's time is not known otherwise. */
   readonly asOf?: string;
 }) {
-  const nowMs = useDatabaseNow() ?? (asOf === undefined ? null : Date.parse(asOf));
-  const text = nowMs === null ? absolute(at) : words(Date.parse(at), nowMs);
+  const asOfMs = asOf === undefined ? null : Date.parse(asOf);
+  const text = useAtDatabaseNow((tickMs) => {
+    const nowMs = tickMs ?? asOfMs;
+    return nowMs === null ? absolute(at) : words(Date.parse(at), nowMs);
+  });
   return (
     <Tip label={<span className="mono">{absolute(at)}</span>}>
       <time dateTime={at} tabIndex={0}>

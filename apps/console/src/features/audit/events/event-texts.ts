@@ -41,7 +41,14 @@ export function eventSentence(event: Told): TextPart[] {
       return [{ text: `The grant ran out without a renewal${why}` }];
     case 'renewal_refused':
       return refusalParts(event, detail);
+    case 'released':
+    case 'failed':
+    case 'removed':
+    case 'renewal_blocked':
+    case 'renewal_allowed':
+    case 'revoked':
     default:
+      // Also a kind of a later version.
       return [nameOf(event.actor, event.datacenter), { text: `${actOf(event, detail)}${why}` }];
   }
 }
