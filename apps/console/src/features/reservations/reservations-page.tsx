@@ -13,6 +13,7 @@ import { EmptyState } from '~/ui/states/states.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { mapItems } from '~/ui/table/map-items.ts';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { NothingFound } from '~/resources/list/nothing-found.tsx';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -43,6 +44,7 @@ export function ReservationsPage() {
   const problems = reservationSearchProblems(state.search);
   const input = { ...reservationListInput(state), ...filter.input };
   const read = useLiveQuery('reservations', 'list', input, { enabled: problems.length === 0 });
+  const total = useTotal('reservations', input, read);
   const asOf = read.data?.asOf ?? '';
   const rows = (read.data?.items ?? []).map((reservation) => ({ ...reservation, asOf }));
   return (
@@ -81,6 +83,7 @@ export function ReservationsPage() {
         state={{ after: state.after, setAfter: state.setAfter }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
+        total={total}
         empty={
           <NothingFound what="reservations" state={state}>
             <EmptyState title="No reservations">
