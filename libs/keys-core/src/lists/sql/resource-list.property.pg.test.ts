@@ -28,7 +28,7 @@ const FILTERS: Record<string, Partial<ResourceFilter>> = {
 const MOVES: Record<Act['kind'], readonly string[]> = {
   granted: ['grantedAt', 'expiresAt'],
   renewed: ['expiresAt'],
-  released: ['held'],
+  released: ['expiresAt', 'held'],
   removed: ['name', 'grantedAt', 'expiresAt', 'held'],
 };
 

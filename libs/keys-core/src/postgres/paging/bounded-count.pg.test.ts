@@ -11,7 +11,7 @@ test.each([
 ])('a count of $rows rows ends at its bound of 3, and says so', async ({ rows, counted }) => {
   const { store } = await openKernel();
 
-  const found = await boundedCount(store.general, fragment`generate_series(1, ${rows}::int) i`, 3);
+  const found = await boundedCount(store.general, fragment`(select generate_series(1, ${rows}::int)) i`, 3);
 
   expect(found).toEqual(counted);
 });
