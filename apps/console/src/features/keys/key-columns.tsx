@@ -54,13 +54,13 @@ function HolderCell({ item }: { readonly item: KeyItem }) {
   if (isOver && droneId === null) return '–';
   if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
     return (
-      <span className="dimmed" title={`Last held by ${holder}`}>
+      <span className="dimmed" data-holder title={`Last held by ${holder}`}>
         last <Mono>{holder}</Mono>
       </span>
     );
   }
   return (
-    <span className={classes['holder']}>
+    <span className={classes['holder']} data-holder>
       {droneId === null ? (
         <Mono title={holder}>{holder}</Mono>
       ) : (

@@ -48,13 +48,17 @@ export function NamespaceCell({
 export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
   if (isTaken(lease)) {
     return (
-      <span className={`${classes['holder'] ?? ''} mono`} title={lease.holder}>
+      <span className={`${classes['holder'] ?? ''} mono`} data-holder title={lease.holder}>
         <VisibleText>{lease.holder}</VisibleText>
       </span>
     );
   }
   return (
-    <span className={`${classes['holder'] ?? ''} dimmed`} title={`Last held by ${lease.holder}`}>
+    <span
+      className={`${classes['holder'] ?? ''} dimmed`}
+      data-holder
+      title={`Last held by ${lease.holder}`}
+    >
       last <Mono>{lease.holder}</Mono>
     </span>
   );

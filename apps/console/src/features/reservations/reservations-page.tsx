@@ -10,6 +10,7 @@ import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
+import { Foot } from '~/ui/states/foot.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { mapItems } from '~/ui/table/map-items.ts';
@@ -102,11 +103,13 @@ function StoreNotice() {
   const { store } = useDatacenters();
   if (store === undefined || store.isReachable) return null;
   return (
-    <Notice tone="warn">
-      The reservation store cannot be reached
-      {store.since === null ? '' : ` since ${absolute(store.since)}`}. Keys whose home is known
-      still work. A fresh key cannot get a home now.
-    </Notice>
+    <Foot>
+      <Notice tone="warn">
+        The reservation store cannot be reached
+        {store.since === null ? '' : ` since ${absolute(store.since)}`}. Keys whose home is known
+        still work. A fresh key cannot get a home now.
+      </Notice>
+    </Foot>
   );
 }
 
