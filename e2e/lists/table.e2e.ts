@@ -124,8 +124,8 @@ test('drones, people and API tokens are found by a part of their names', async (
   const page = await pageAs('admin');
   for (const [path, label, text, found] of [
     ['/drones', 'Search drones', 'FRA-3', 'drone-fra-3'],
-    ['/access?tab=people', 'Search people', 'OPERATOR', /operator/iu],
-    ['/access', 'Search API tokens', 'CLIENT', /client/iu],
+    ['/access?tab=people', 'Search people', 'HADDAD', /Haddad/u],
+    ['/access', 'Search API tokens', 'GATEWAY', 'room-gateway'],
   ] as const) {
     await page.goto(path);
     await untilLive(page);
