@@ -22,7 +22,7 @@ test.describe('in a narrow window', () => {
     }) => {
       test.setTimeout(300_000);
       const long = await holdLease(stack, {
-        key: LONG_NAME,
+        key: `${LONG_NAME}${String(viewport.width)}`,
         holder: `h${LONG_NAME}`,
         comment: LONG_NAME,
       });
