@@ -43,7 +43,7 @@ test.describe('what is recorded', () => {
     const page = await pageAs('operator');
     await page.goto('/audit');
     await untilLive(page);
-    await expect(tableOf(page, 'audit').row('people.signIn')).toHaveCount(0);
+    await expect(tableOf(page, 'audit').row('Signed in')).toHaveCount(0);
 
     const box = page.getByLabel('Search the audit');
     await box.fill(`${room.name.toUpperCase()}: does not`);

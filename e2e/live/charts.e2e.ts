@@ -109,7 +109,7 @@ test('what people did is marked above the lines, with a link to the entry of the
   await untilLive(page);
 
   const mark = panelOf(page, 'Grants and denials')
-    .getByRole('list', { name: 'What people did' })
+    .getByRole('list', { name: 'Operator actions' })
     .getByRole('link', { name: `ended the drain of ${DRONE_ID}` });
   await mark.focus();
   await page.keyboard.press('Shift+Tab');
@@ -118,11 +118,11 @@ test('what people did is marked above the lines, with a link to the entry of the
   await mark.click();
   await expect(page).toHaveURL(/\/audit\?/);
   await expect(page.locator('main tbody').getByRole('link')).toHaveCount(1);
-  await expect(page.locator('main tbody')).toContainText('drones.undrain');
+  await expect(page.locator('main tbody')).toContainText('Undrained drone');
 
   const viewer = await pageAs('viewer');
   await viewer.goto('/');
   await untilLive(viewer);
   await expect(panelOf(viewer, 'Grants and denials')).toBeVisible();
-  await expect(viewer.getByRole('list', { name: 'What people did' })).toHaveCount(0);
+  await expect(viewer.getByRole('list', { name: 'Operator actions' })).toHaveCount(0);
 });

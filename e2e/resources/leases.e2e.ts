@@ -41,10 +41,10 @@ test.describe('leases and environments', () => {
     await page.goto('/leases?tab=contention');
     await untilLive(page);
 
-    const table = page.getByRole('region', { name: 'Who waits for whom' });
+    const table = page.getByRole('region', { name: 'Who is waiting for whom' });
     await expect(table.getByRole('link', { name: seeded.leases.queued.name })).toBeVisible();
     await expect(table.getByRole('rowgroup').filter({ hasText: 'settlement-eu' })).toContainText(
-      '6 wait',
+      '6 waiting',
     );
   });
 
