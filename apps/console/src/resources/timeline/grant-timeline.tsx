@@ -42,7 +42,7 @@ export function GrantTimeline({
       read={mapItems(read, rows, asOf)}
       rowId={(grant) => grant.leaseId}
       {...table}
-      empty={<EmptyState title="No grants">Its history is no longer kept.</EmptyState>}
+      empty={<EmptyState title="No grants">The history is no longer kept.</EmptyState>}
     />
   );
 }

@@ -143,8 +143,8 @@ export function storyOf(grant: PastGrant): string {
 
 function lastOf({ end, isLasting, to }: PastGrant): string {
   if (end !== null) return endText(end);
-  if (isLasting) return 'Lasts';
-  return to === null ? 'Its end is on a newer page' : 'Over';
+  if (isLasting) return 'Current';
+  return to === null ? 'Its end is on a newer page' : 'Ended';
 }
 
 const END_WORDS: Record<GrantEnd['kind'], string> = {
