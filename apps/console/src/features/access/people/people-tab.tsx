@@ -56,7 +56,9 @@ export function PeopleTab() {
         rowId={(person) => person.personId}
         state={state}
         identity={JSON.stringify(page)}
-        empty={<EmptyState title="Nobody">Invite the people who may sign in here.</EmptyState>}
+        empty={
+          <EmptyState title="No people yet">Invite the people who may sign in here.</EmptyState>
+        }
       />
       <InviteDialog invited={invited} onClose={() => setInvited(null)} />
       <ResetPasswordDialog person={forgetful} onClose={() => setForgetful(null)} />

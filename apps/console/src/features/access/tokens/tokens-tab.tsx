@@ -41,7 +41,7 @@ export function TokensTab() {
         identity={JSON.stringify(page)}
         empty={
           <EmptyState title="No API tokens">
-            A service, a script or a drone needs one to use Leasehold.
+            Services, scripts and drones each need one to use Leasehold.
           </EmptyState>
         }
       />
