@@ -89,9 +89,9 @@ function KeyBody({ item }: { readonly item: KeyItem }) {
 function NoKey({ resource }: { readonly resource: ResourceRef }) {
   return (
     <EmptyState title="No such key">
-      Nobody has asked for <span className="mono">{fullName(resource)}</span>, or its record was
-      removed since. It exists as soon as somebody connects to it.{' '}
-      <Link href={routes.reservation([resource.namespace, resource.name])}>Where it lives</Link>
+      Nobody has connected to <span className="mono">{fullName(resource)}</span>, or its record has
+      been removed. A key exists once a caller connects to it.{' '}
+      <Link href={routes.reservation([resource.namespace, resource.name])}>Show its home</Link>
     </EmptyState>
   );
 }
@@ -112,7 +112,7 @@ function KeyTabs({ item }: { readonly item: KeyItem }) {
         {
           value: 'raw',
           label: 'Raw',
-          panel: <JsonView value={item} label="The key as the API answers it" />,
+          panel: <JsonView value={item} label="Key as JSON" />,
         },
       ]}
     />
@@ -145,7 +145,7 @@ function KeyFacts({ item }: { readonly item: KeyItem }) {
         Datacenter: (
           <Link
             href={routes.reservation([item.namespace, item.name])}
-            title="Where the key lives and has lived"
+            title="Its home now and before"
             className="mono"
           >
             {item.datacenter}

@@ -39,9 +39,9 @@ export function CallbacksTab() {
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
         empty={
-          <EmptyState title="No callback fails">
+          <EmptyState title="No failing callbacks">
             After a lease has expired, <Code>reapStaleLeases</Code> of its service repairs what its
-            holder had begun. A callback that throws is listed here until it succeeds.
+            holder had begun. A callback that fails is listed here until it succeeds.
           </EmptyState>
         }
       />
@@ -56,7 +56,7 @@ const COLUMNS: Column<FailingCallback>[] = [
         <bdi>{fullName(one)}</bdi>
       </Link>
       <Under upTo="md">
-        <bdi>{one.service ?? 'no service has declared it'}</bdi>
+        <bdi>{one.service ?? 'not declared by any service'}</bdi>
       </Under>
     </>
   )),

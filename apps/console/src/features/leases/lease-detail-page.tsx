@@ -58,7 +58,7 @@ function LeaseDetail({ face, resource: { namespace, name, datacenter } }: LeaseD
       read={read}
       missing={
         <EmptyState title={`No such ${face}`}>
-          Nobody has asked for {face === 'lease' ? 'a lease' : 'an environment'} of this name, or it
+          Nobody has acquired {face === 'lease' ? 'a lease' : 'an environment'} of this name, or it
           is in a namespace that you may not see.
         </EmptyState>
       }
@@ -119,7 +119,7 @@ function contentTabs(lease: LeaseItem) {
   const { name, metadata } = lease;
   const attached =
     metadata === null || metadata === undefined ? (
-      <EmptyState title="No metadata">Its holder attached none.</EmptyState>
+      <EmptyState title="No metadata">The holder attached none.</EmptyState>
     ) : (
       <JsonView value={metadata} label={`Metadata of ${name}`} />
     );

@@ -18,7 +18,7 @@ export const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
     <bdi title={environment.namespace}>{environment.namespace || '–'}</bdi>
   )),
   column('State', {}, (environment) => <PhaseBadge phase={environment.phase} />),
-  column('By whom', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
+  column('Holder', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
   column('For', {}, (environment) => (
     <>
       <span

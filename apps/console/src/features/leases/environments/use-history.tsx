@@ -33,7 +33,7 @@ export function UseHistory({
       read={mapItems(read, rows, asOf)}
       rowId={(use) => use.leaseId}
       {...table}
-      empty={<EmptyState title="No history">Its history is no longer kept.</EmptyState>}
+      empty={<EmptyState title="No history">The history is no longer kept.</EmptyState>}
     />
   );
 }
@@ -42,7 +42,7 @@ const COLUMNS: Column<UseRow>[] = [
   column('From', {}, (use) =>
     use.from === null ? 'before' : <RelativeTime at={use.from} asOf={use.asOf} />,
   ),
-  column('Lasted', { from: 'lg' }, (use) => <Lasted use={use} />),
+  column('Held for', { from: 'lg' }, (use) => <Lasted use={use} />),
   column('By whom', {}, (use) =>
     use.holder === null ? (
       '–'
