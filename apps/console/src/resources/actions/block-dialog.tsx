@@ -96,7 +96,7 @@ function BlockConsequences({
         <li>
           {face === 'key'
             ? `The backend then gets SIGTERM, and SIGKILL ${duration(hardAfterMs - softAfterMs)} later if it is still there.`
-            : 'The service is then told to stop, and stops by its own deadline at the latest.'}
+            : 'The service is then told to stop, and stops by its own deadline at worst.'}
         </li>
         <li>Until then the renewal can be allowed again.</li>
       </ul>

@@ -48,7 +48,7 @@ describe('drawLadder', () => {
   it('says that a blocked grant will not be renewed, and when it is over at the latest', () => {
     const drawing = drawLadder('key', grantOf({ renewable: false }), RENEWED_MS + 18_000);
     expect(drawing.state).toBe('blocked');
-    expect(drawing.headline).toBe('Renewal blocked: expires in 42 s at the latest.');
+    expect(drawing.headline).toBe('Renewal blocked: expires in 42 s at worst.');
     expect(drawing.rungs[0]?.what).toMatch(/refused/u);
   });
 

@@ -184,7 +184,7 @@ function headlineOf(moment: Moment): string {
     }
     case 'blocked': {
       const leftMs = Date.parse(grant.expiresAt) - nowMs;
-      return `Renewal blocked: expires in ${duration(leftMs)} at the latest.`;
+      return `Renewal blocked: expires in ${duration(leftMs)} at worst.`;
     }
     case 'held':
       return heldHeadline(moment);

@@ -48,7 +48,7 @@ export function UnreachableNotice({
   if (unreachable === undefined || unreachable.length === 0) return null;
   return (
     <Notice tone="warn">
-      {unreachable.map(unreachableText).join('; ')}. What lives there is not shown. It continues to
+      {unreachable.map(unreachableText).join('; ')}. What is there is not shown, and continues to
       work.
     </Notice>
   );

@@ -114,7 +114,7 @@ function ControllerSilent() {
         </Button>
       }
     >
-      No controller can be reached, so nobody can sign in. This page tries again every few seconds.
+      No controller answers, so nobody can sign in. This page tries again every few seconds.
     </Notice>
   );
 }

@@ -20,7 +20,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   OIDC_UNREACHABLE: 'The identity provider cannot be reached. Try again, or use a password.',
   'request.rate_limited': 'Too many tries from this address. Wait a minute, then try again.',
   'request.deadline': 'The identity provider did not answer in time. Try again, or use a password.',
-  'request.unreachable': 'No controller can be reached, so nobody can sign in. Nothing was sent.',
+  'request.unreachable': 'No controller answers, so nobody can sign in. Nothing was sent.',
   'request.outcome_unknown':
     'The connection to the controller was lost before it answered. Try again.',
   network: 'The console cannot be reached. Check the connection, then try again.',

@@ -66,7 +66,7 @@ function ClockAlarm({ jump }: { readonly jump: ClockJumpView }) {
       </strong>{' '}
       at {absolute(at)}.{' '}
       {remainingMs > 0
-        ? `Grants from before the step are not granted again until ${absolute(unsureUntil)} at the latest, even if they have expired. ${duration(remainingMs)} left.`
+        ? `Grants from before the step are not granted again until ${absolute(unsureUntil)} at worst, even if they have expired. ${duration(remainingMs)} left.`
         : 'Expired grants are granted again as usual.'}{' '}
       Find out what stepped the clock, and have it slewed instead.
     </Notice>
