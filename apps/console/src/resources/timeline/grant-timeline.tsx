@@ -82,7 +82,7 @@ const COLUMNS: Column<TimelineRow>[] = [
   column('From', { from: 'lg' }, (grant) =>
     grant.from === null ? 'before' : <RelativeTime at={grant.from} asOf={grant.asOf} />,
   ),
-  column('For', {}, (grant) => <HeldFor grant={grant} />),
+  column('Held for', {}, (grant) => <HeldFor grant={grant} />),
   column('What happened', { isFilling: true }, (grant) => <HowItWent grant={grant} />),
 ];
 

@@ -19,7 +19,7 @@ export const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
   )),
   column('State', {}, (environment) => <PhaseBadge phase={environment.phase} />),
   column('Holder', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
-  column('For', {}, (environment) => (
+  column('Action', {}, (environment) => (
     <>
       <span
         className={`${classes['action'] ?? ''} mono ${tone(environment)}`}

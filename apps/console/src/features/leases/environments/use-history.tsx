@@ -55,7 +55,7 @@ const COLUMNS: Column<UseRow>[] = [
       </>
     ),
   ),
-  column('For', { from: 'md' }, (use) =>
+  column('Action', { from: 'md' }, (use) =>
     use.action === null ? (
       '–'
     ) : (
