@@ -16,7 +16,8 @@ export function staleReason(
     return 'You are signed out. Sign in to continue.';
   }
   if (failure === null) return 'No answer since then. Trying again automatically.';
-  if (NO_ANSWER.has(failure.code))
+  if (NO_ANSWER.has(failure.code)) {
     return 'The controller does not answer. Trying again automatically.';
+  }
   return `Could not refresh: ${failure.message} (${failure.code})`;
 }
