@@ -11,7 +11,7 @@ export function FootPlace() {
 
 /**
  * What comes and goes by itself stands at the foot of the window, after what the page shows: nothing moves under
- * the pointer, nothing is covered for good, and several of them stand one above the other.
+ * the pointer, nothing stays covered, and several of them stand one above the other.
  */
 export function Foot({ children }: { readonly children: ReactNode }) {
   const [place, setPlace] = useState<HTMLElement | null>(null);

@@ -8,7 +8,7 @@ import { TableFooter } from './table-footer.tsx';
 import { LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
 import type { DataTableProps, TableState } from './table-types.ts';
 import { useFits } from './use-fits.ts';
-import { useHeldRows } from './held-rows.ts';
+import { useHeldRows } from './rows/held-rows.ts';
 import { useRowStops } from './use-row-stops.ts';
 import { useQueryClient } from '@tanstack/react-query';
 import { useShortcut } from '../shortcuts/use-shortcut.ts';

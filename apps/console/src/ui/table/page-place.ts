@@ -16,7 +16,7 @@ export interface PagePlace {
   readonly total: Total | undefined;
 }
 
-/** Where a page is in its list. What cannot be known is not told as if it were. */
+/** Where a page is in its list. What cannot be known is not shown as known. */
 export function placeText({ before, rowCount, hasNext, total }: PagePlace): string {
   if (before === null) {
     return total === undefined || !hasNext

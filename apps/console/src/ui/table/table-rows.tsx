@@ -2,7 +2,7 @@ import { Skeleton } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useState, type ReactNode } from 'react';
 import type { Column } from './column.ts';
-import { isSameRow } from './same-row.ts';
+import { isSameRow } from './rows/same-row.ts';
 import { useIsHydrating } from './use-is-hydrating.ts';
 import type { DataTableProps } from './table-types.ts';
 import type { Selection } from './use-selection.ts';

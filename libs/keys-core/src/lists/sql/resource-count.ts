@@ -13,7 +13,7 @@ import {
 /**
  * How many resources all pages of a list have together, up to a bound. Index: as for a page. Names that many
  * resources have a part of are compared one by one, so only the first ones are; where there are more, the
- * count says so.
+ * count reports it.
  */
 export async function countResources(
   sql: Sql<'reads'>,

@@ -7,7 +7,7 @@ import { EmptyState, ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { UnreachableNotice } from '~/ui/states/notice.tsx';
 import { TableFooter } from '~/ui/table/table-footer.tsx';
-import { useHeldRows } from '~/ui/table/held-rows.ts';
+import { useHeldRows } from '~/ui/table/rows/held-rows.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useDatacenterFilter, type DatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
