@@ -119,10 +119,12 @@ export {
 export type {
   Acted,
   Caller,
+  Count,
   DatedPage,
   EventChanges,
   EventView,
   HolderAt,
+  HolderAtGrant,
   Page,
   RenewalChange,
   Revoked,
