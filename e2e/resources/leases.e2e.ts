@@ -87,6 +87,7 @@ test.describe('leases and environments', () => {
     await untilLive(page);
 
     await page.keyboard.press('Control+k');
+    await expect(page.getByRole('dialog').getByLabel('Go to')).toBeFocused();
     await page.keyboard.type(name);
     await page.keyboard.press('Enter');
     const asked = page.getByRole('region', { name: 'Who held it at a moment' });
@@ -127,7 +128,7 @@ test.describe('leases and environments', () => {
     stack,
   }) => {
     const environment = `past-${unique()}`;
-    const use = { environment, action: 'deploy', localTimeMs: 0, ttlMs: SHORT_TTL_MS };
+    const use = { environment, action: 'deploy', localTimeMs: 0, durationMs: SHORT_TTL_MS };
     const acquire = async (holder: string): Promise<string> =>
       (await stack.api('client').environments.tryAcquire.mutate({ ...use, holder })).outcome;
     await acquire('ci@1');
