@@ -49,48 +49,48 @@ test.describe('in a narrow window', () => {
  */
 async function hiddenOn(page: Page): Promise<string[]> {
   return page.evaluate(() => {
-    const found: string[] = [];
     const width = document.documentElement.clientWidth;
     const wide = document.documentElement.scrollWidth;
-    if (wide > width) found.push(`the page is ${String(wide)} px wide`);
-    for (const element of document.querySelectorAll<HTMLElement>(
-      'button, a[href], input, textarea, [role="tab"], h1',
-    )) {
-      const box = element.getBoundingClientRect();
-      if (
-        box.width <= 1 ||
-        box.height <= 1 ||
-        !element.checkVisibility({ opacityProperty: true, visibilityProperty: true })
-      )
-        continue;
-      if (element.className.includes('skip-link')) continue;
+    const isShown = (element: HTMLElement): boolean => {
+      const { width: across, height } = element.getBoundingClientRect();
+      const isPainted = element.checkVisibility({
+        opacityProperty: true,
+        visibilityProperty: true,
+      });
+      return across > 1 && height > 1 && isPainted && !element.className.includes('skip-link');
+    };
+    /** Between which places what is in an element can be seen; undefined where a person can scroll to it. */
+    const seenWithin = (element: HTMLElement): { left: number; right: number } | undefined => {
       let left = 0;
       let right = width;
-      let isScrolled = false;
-      for (
-        let around = element.parentElement;
-        around !== null && !isScrolled;
-        around = around.parentElement
-      ) {
+      let around = element.parentElement;
+      for (; around !== null; around = around.parentElement) {
         const { overflowX } = getComputedStyle(around);
         if (overflowX === 'visible') continue;
+        const isScroller = overflowX === 'auto' || overflowX === 'scroll';
+        if (isScroller && around.scrollWidth > around.clientWidth) return undefined;
         const edge = around.getBoundingClientRect();
-        if (overflowX === 'auto' || overflowX === 'scroll')
-          isScrolled = around.scrollWidth > around.clientWidth;
-        if (isScrolled) continue;
         left = Math.max(left, edge.left);
         right = Math.min(right, edge.right);
       }
-      if (isScrolled) continue;
+      return { left, right };
+    };
+    const problemOf = (element: HTMLElement): string | undefined => {
+      const seen = seenWithin(element);
+      if (seen === undefined) return undefined;
+      const box = element.getBoundingClientRect();
       // A long link may end in dots; its beginning is there.
       const end = element.tagName === 'A' ? box.left + 24 : box.right;
-      if (box.left < left - 1 || end > right + 1) {
-        const name = element.getAttribute('aria-label') ?? element.textContent;
-        found.push(
-          `${element.tagName.toLowerCase()} "${name.slice(0, 40)}" from ${String(Math.round(box.left))} to ${String(Math.round(box.right))}`,
-        );
-      }
-    }
-    return found;
+      if (box.left >= seen.left - 1 && end <= seen.right + 1) return undefined;
+      const name = element.getAttribute('aria-label') ?? element.textContent;
+      return `${element.tagName.toLowerCase()} "${name.slice(0, 40)}" from ${String(Math.round(box.left))} to ${String(Math.round(box.right))}`;
+    };
+    const elements = document.querySelectorAll<HTMLElement>(
+      'button, a[href], input, textarea, [role="tab"], h1',
+    );
+    return [
+      ...(wide > width ? [`the page is ${String(wide)} px wide`] : []),
+      ...[...elements].filter(isShown).flatMap((element) => problemOf(element) ?? []),
+    ];
   });
 }

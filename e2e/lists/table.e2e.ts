@@ -133,8 +133,9 @@ test('drones, people and API tokens are found by a part of their names', async (
     await page.getByLabel(label).press('Enter');
     await expect(page).toHaveURL(new RegExp(`q=${text}`, 'u'));
     await expect(page.locator(ROW).first()).toContainText(found);
-    for (const row of await page.locator(ROW).all())
+    for (const row of await page.locator(ROW).all()) {
       await expect(row).toContainText(new RegExp(text, 'iu'));
+    }
     await page.getByLabel(label).fill('nothing-has-this');
     await expect(page.getByRole('heading', { name: /^No .* match/u })).toBeVisible();
   }

@@ -14,35 +14,58 @@ type Answer = Pick<HolderAt, 'phase' | 'grant'>;
  * `expired`. What began before the oldest event that is kept is known only while it lasts, or by what ended it.
  */
 export function holderAt(face: Face, facts: FactsAround): Answer {
-  const { at, newest, begun, ended, blocked, next, oldestAt } = facts;
-  const since = newest?.grantedAt ?? begun?.at;
-  if (since === undefined) return withoutBeginning(next, oldestAt === null || at >= oldestAt);
-  const lapsedAt = newest?.isOver === true ? newest.expiresAt : null;
-  // An end that was not recorded: the next grant began after it.
-  const untilAt = ended?.at ?? lapsedAt ?? (next !== null && isBeginning(next) ? next.at : null);
+  const begun = beginningOf(facts);
+  if (begun === undefined) {
+    const { at, next, oldestAt } = facts;
+    return withoutBeginning(next, oldestAt === null || at >= oldestAt);
+  }
+  const { at, ended, blocked } = facts;
+  const untilAt = endMs(facts);
   const grant: HolderAtGrant = {
-    leaseId: newest?.leaseId ?? begun?.leaseId ?? '',
-    fencingToken: newest?.fencingToken ?? begun?.fencingToken ?? '',
-    holder: newest?.holder ?? textIn(begun?.detail, 'holder'),
-    action: newest === null ? textIn(begun?.detail, 'action') : newest.action,
-    comment: newest === null ? textIn(begun?.detail, 'comment') : newest.comment,
-    since: isoOf(since),
+    ...begun,
     until: untilAt === null ? null : isoOf(untilAt),
     end: endOf(ended, untilAt),
     blocked: blocked === null || blocked.kind === 'renewal_allowed' ? null : actOf(blocked),
   };
-  if (untilAt !== null && untilAt <= at) {
-    // A key that was ended by force is held back until its backend must be gone.
-    const isHeldBack = face === 'key' && at < stopsBy(ended);
-    return { phase: isHeldBack ? 'expiring' : 'free', grant };
+  if (untilAt === null || at < untilAt) {
+    return { phase: grant.blocked === null ? 'held' : 'expiring', grant };
   }
-  return { phase: grant.blocked === null ? 'held' : 'expiring', grant };
+  // A key that was ended by force is held back until its backend must be gone.
+  const isHeldBack = face === 'key' && at < stopsBy(ended);
+  return { phase: isHeldBack ? 'expiring' : 'free', grant };
+}
+
+/** The grant that began last before the moment, by its row while it is the newest, or else by its event. */
+function beginningOf({
+  newest,
+  begun,
+}: FactsAround): Omit<HolderAtGrant, 'until' | 'end' | 'blocked'> | undefined {
+  if (newest !== null) {
+    const { leaseId, fencingToken, holder, action, comment, grantedAt } = newest;
+    return { leaseId, fencingToken, holder, action, comment, since: isoOf(grantedAt) };
+  }
+  if (begun === null) return undefined;
+  const { leaseId, fencingToken, at, detail } = begun;
+  return {
+    ...{ leaseId, fencingToken, since: isoOf(at) },
+    holder: textIn(detail, 'holder'),
+    action: textIn(detail, 'action'),
+    comment: textIn(detail, 'comment'),
+  };
+}
+
+/** When that grant ended; an end that was not recorded was before the next grant. */
+function endMs({ newest, ended, next }: FactsAround): number | null {
+  if (ended !== null) return ended.at;
+  if (newest?.isOver === true) return newest.expiresAt;
+  return next !== null && isBeginning(next) ? next.at : null;
 }
 
 /** No beginning is kept: what happened next may show that somebody held it. */
 function withoutBeginning(next: FactAt | null, isKept: boolean): Answer {
-  if (next === null || isBeginning(next))
+  if (next === null || isBeginning(next)) {
     return { phase: isKept ? 'free' : 'unknown', grant: null };
+  }
   const isEnd = ENDS.includes(next.kind) || isForced(next);
   return {
     phase: 'held',

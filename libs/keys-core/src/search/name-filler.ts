@@ -16,26 +16,29 @@ export function createNameFiller(store: {
 }) {
   /** When a walk is next looked after; a walk that has not ended yet goes on in each pass. */
   const walkAtMs = new Map<Walk, number>();
+  const addGranted = async (signal?: AbortSignal): Promise<void> => {
+    for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
+      if (signal?.aborted === true) return;
+      if ((await addGrantedNames(store.general)) !== true) return;
+    }
+  };
+  const goOn = async (walk: Walk): Promise<void> => {
+    const nowMs = store.clock.nowMs();
+    if (nowMs < (walkAtMs.get(walk) ?? 0)) return;
+    for (let statements = 0; statements < FIRST_WALK_STATEMENTS_MAX; statements += 1) {
+      const walked = await walkOn(store.general, walk);
+      if (walked?.hasEnded === false) continue;
+      walkAtMs.set(walk, nowMs + WALK_EVERY_MS);
+      return;
+    }
+  };
   return {
     /** Adds names of new grants, and goes on with each walk. */
     async runOnce(signal?: AbortSignal): Promise<void> {
-      for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
-        if (signal?.aborted === true) return;
-        if ((await addGrantedNames(store.general)) !== true) break;
-      }
+      await addGranted(signal);
       for (const walk of WALKS) {
         if (signal?.aborted === true) return;
-        const nowMs = store.clock.nowMs();
-        if (nowMs < (walkAtMs.get(walk) ?? 0)) continue;
-        let walked = await walkOn(store.general, walk);
-        for (
-          let more = 1;
-          more < FIRST_WALK_STATEMENTS_MAX && walked?.hasEnded === false;
-          more += 1
-        ) {
-          walked = await walkOn(store.general, walk);
-        }
-        if (walked?.hasEnded !== false) walkAtMs.set(walk, nowMs + WALK_EVERY_MS);
+        await goOn(walk);
       }
     },
   };

@@ -1,6 +1,6 @@
 import type { EventKind } from '../../kernel/events.ts';
 import type { Resource } from '../../kernel/resource/resource.ts';
-import { C, fragment, type Sql } from '../../postgres/sql.ts';
+import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** An event of one resource; `at` is epoch milliseconds. */
 export interface FactAt {
@@ -52,6 +52,29 @@ const TELLS_NOTHING: readonly string[] = ['renewal_refused'];
 /** Of the events after the moment, the number among which the one with the smallest id is looked for. */
 const DISORDER_MAX = 1_000;
 
+/** The row `n` of the newest grant. */
+const NEWEST = fragment`jsonb_build_object(
+      'leaseId', n.lease_id, 'holder', n.holder, 'comment', n.comment,
+      'action', case when n.face = 'environment' then n.tag end,
+      'fencingToken', (n.fencing_token - case when n.end_reason = 'revoked' then 1 else 0 end)::text,
+      'grantedAt', extract(epoch from n.granted_at)::float8 * 1000,
+      'expiresAt', extract(epoch from n.expires_at)::float8 * 1000,
+      'isOver', not lease_unexpired(n.released_at, n.end_reason, n.expires_at)
+    )`;
+
+/** Whether the event `e` ended its grant. */
+const IS_END = fragment`(
+      e.kind in ('released', 'failed', 'expired', 'removed')
+      or (e.kind = 'revoked' and e.detail ->> 'mode' = 'force')
+    )`;
+
+/** Whether the event `e` blocked or allowed the renewal of its grant. */
+const IS_OF_RENEWAL = fragment`(
+      e.kind in ('renewal_blocked', 'renewal_allowed')
+      or (e.kind = 'revoked' and e.detail ->> 'mode' = 'graceful')
+    )`;
+
+/** The event `e`. */
 const FACT = fragment`jsonb_build_object(
       'leaseId', e.lease_id, 'fencingToken', e.fencing_token::text, 'kind', e.kind,
       'at', extract(epoch from e.at)::float8 * 1000, 'actor', e.actor, 'reason', e.reason, 'detail', e.detail
@@ -103,38 +126,21 @@ export async function readFactsAround(
     last as materialized (
       select coalesce((select n.lease_id from newest n), (select b.lease_id from begun b)) as lease_id
     )
-    select
-      extract(epoch from clock_timestamp())::float8 * 1000 as now,
+    select extract(epoch from clock_timestamp())::float8 * 1000 as now,
       extract(epoch from a.at)::float8 * 1000 as at,
-      (
-        select jsonb_build_object(
-          'leaseId', n.lease_id, 'holder', n.holder, 'comment', n.comment,
-          'action', case when n.face = 'environment' then n.tag end,
-          'fencingToken', (n.fencing_token - case when n.end_reason = 'revoked' then 1 else 0 end)::text,
-          'grantedAt', extract(epoch from n.granted_at)::float8 * 1000,
-          'expiresAt', extract(epoch from n.expires_at)::float8 * 1000,
-          'isOver', not lease_unexpired(n.released_at, n.end_reason, n.expires_at)
-        )
-        from newest n
-      ) as newest,
+      (select ${NEWEST} from newest n) as newest,
       (select ${FACT} from begun e) as begun,
       (
         select ${FACT}
         from lease_event e
-        where e.lease_id = (select l.lease_id from last l) and (
-          e.kind in ('released', 'failed', 'expired', 'removed')
-          or (e.kind = 'revoked' and e.detail ->> 'mode' = 'force')
-        )
+        where e.lease_id = (select l.lease_id from last l) and ${IS_END}
         order by e.id
         limit 1
       ) as ended,
       (
         select ${FACT}
         from lease_event e
-        where e.lease_id = (select l.lease_id from last l) and e.at <= a.at and (
-          e.kind in ('renewal_blocked', 'renewal_allowed')
-          or (e.kind = 'revoked' and e.detail ->> 'mode' = 'graceful')
-        )
+        where e.lease_id = (select l.lease_id from last l) and e.at <= a.at and ${IS_OF_RENEWAL}
         order by e.id desc
         limit 1
       ) as blocked,
@@ -150,7 +156,5 @@ export async function readFactsAround(
         select extract(epoch from e.at)::float8 * 1000 from lease_event e order by e.at limit 1
       ) as "oldestAt"
     from asked a`;
-  const [row] = rows;
-  if (row === undefined) throw new Error('a statement without conditions found no row');
-  return row;
+  return onlyRow(rows);
 }

@@ -19,24 +19,11 @@ type Told = Pick<
 /** What happened, in a sentence: `drone-fra-2 was granted the key with token 42`. Pure. */
 export function eventSentence(event: Told): TextPart[] {
   const detail = detailOf(event.detail);
-  const thing = `the ${event.face}`;
-  const token = `with token ${event.fencingToken}`;
-  const why = event.reason === null || event.reason === '' ? '' : `: ${event.reason}`;
+  const why = whyOf(event);
   switch (event.kind) {
     case 'granted':
-      return [
-        holderOf(event, detail),
-        { text: ` was granted ${thing} ${token}${purposeOf(detail)}` },
-        ...askedBy(event, detail),
-      ];
     case 'taken_over':
-      return [
-        holderOf(event, detail),
-        {
-          text: ` took over ${thing} ${token}; the grant before it had expired${purposeOf(detail)}`,
-        },
-        ...askedBy(event, detail),
-      ];
+      return grantParts(event, detail);
     case 'expired':
       return [{ text: `The grant expired without a renewal${why}` }];
     case 'renewal_refused':
@@ -51,6 +38,23 @@ export function eventSentence(event: Told): TextPart[] {
       // Also a kind of a later version.
       return [nameOf(event.actor, event.datacenter), { text: `${actOf(event, detail)}${why}` }];
   }
+}
+
+function whyOf({ reason }: Told): string {
+  return reason === null || reason === '' ? '' : `: ${reason}`;
+}
+
+function grantParts(event: Told, detail: Detail): TextPart[] {
+  const thing = `the ${event.face} with token ${event.fencingToken}`;
+  const text =
+    event.kind === 'granted'
+      ? ` was granted ${thing}`
+      : ` took over ${thing}; the grant before it had expired`;
+  return [
+    holderOf(event, detail),
+    { text: `${text}${purposeOf(detail)}` },
+    ...askedBy(event, detail),
+  ];
 }
 
 /** What an actor did; nothing for a kind of a later version. */
