@@ -58,8 +58,9 @@ function resolverOf(group: string, name: string): ts.Node {
   const router =
     declared().values.get(`${group}Router`) ?? declared().values.get(routerMaker(group));
   const found = router === undefined ? undefined : propertyIn(router, name);
-  if (found === undefined)
+  if (found === undefined) {
     throw new Error(`${group}.${name} is declared nowhere in ${API}/routers`);
+  }
   return found;
 }
 
@@ -165,8 +166,9 @@ function memberOf(
   node: ts.Expression,
   found: Found,
 ): { expression: ts.Expression; name: string } | undefined {
-  if (ts.isPropertyAccessExpression(node))
+  if (ts.isPropertyAccessExpression(node)) {
     return { expression: node.expression, name: node.name.text };
+  }
   if (!ts.isElementAccessExpression(node)) return undefined;
   const { argumentExpression: argument, expression } = node;
   return { expression, name: argument.getText() === 'face' ? found.face : found.name };
@@ -226,8 +228,9 @@ export function codesIn(doc: string): string[] {
 
 function inOrder(codes: ReadonlySet<string>): ErrorCode[] {
   const unknown = [...codes].filter((code) => !Object.hasOwn(ERROR_CODES, code));
-  if (unknown.length > 0)
+  if (unknown.length > 0) {
     throw new Error(`a @throws names ${unknown.join(', ')}, which is no code`);
+  }
   // The registry's own keys.
   return (Object.keys(ERROR_CODES) as ErrorCode[]).filter((code) => codes.has(code));
 }
