@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { noteEnding, noteGrant, type Subject } from './grants.ts';
 import type { Row } from './world.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type World } from './world.ts';
 
@@ -93,8 +94,10 @@ interface Act {
   readonly reason: string | null;
   /** What the action was done to, unless that is a grant. */
   readonly resource?: string;
-  readonly on?: { readonly face: string; readonly namespace: string; readonly name: string };
+  readonly on?: Subject;
   readonly detail?: Row;
+  /** The holder of the grant that it ended, and for how long it had held: its history shows both. */
+  readonly ended?: { readonly holder: string; readonly principal: string; readonly heldMs: number };
 }
 
 const key = (namespace: string, name: string): NonNullable<Act['on']> => ({
@@ -176,19 +179,24 @@ const ACTS: readonly Act[] = [
     on: key('documents.sync', 'pricing-2027'),
   },
   {
-    agoMs: 20 * HOUR_MS,
-    action: 'tokens.revoke',
-    by: ADA,
-    reason: 'Load test is over',
-    resource: 'token:load-test-2026-10',
-  },
-  {
-    agoMs: 26 * HOUR_MS,
+    agoMs: 13 * HOUR_MS,
     action: 'leases.revoke',
     by: OMAR,
     reason: 'Two settlement files for one value date, FIN-881',
     on: lease('billing.payouts', 'settlement-uk'),
     detail: { mode: 'force' },
+    ended: {
+      holder: 'payout-service@pay-k3x1d:41',
+      principal: 'token:payout-service',
+      heldMs: 26 * MINUTE_MS,
+    },
+  },
+  {
+    agoMs: 20 * HOUR_MS,
+    action: 'tokens.revoke',
+    by: ADA,
+    reason: 'Load test is over',
+    resource: 'token:load-test-2026-10',
   },
   {
     agoMs: 27 * HOUR_MS,
@@ -225,14 +233,39 @@ const ACTS: readonly Act[] = [
 /** Puts what operators did into the world. */
 export function addAudit(world: World): void {
   for (const act of ACTS) {
+    const resource = act.resource ?? `lease:${world.chance.uuid()}`;
     world.audit.push({
       at: world.ago(act.agoMs),
       ...act.by,
       action: act.action,
-      resource: act.resource ?? `lease:${world.chance.uuid()}`,
+      resource,
       reason: act.reason,
       detail:
         act.on === undefined && act.detail === undefined ? null : { ...act.detail, ...act.on },
     });
+    noteEnded(world, act, resource.replace('lease:', ''));
   }
+}
+
+/** Puts the grant that an act ended into the history of its resource. */
+function noteEnded(
+  world: World,
+  { agoMs, by, reason, on, ended, detail }: Act,
+  leaseId: string,
+): void {
+  if (on === undefined || ended === undefined) return;
+  const { holder, principal, heldMs } = ended;
+  const grantedAgoMs = agoMs + heldMs;
+  const fencingToken = String(world.nowMs - grantedAgoMs);
+  const actor = principal.replace('token:', '');
+  const grant = { leaseId, fencingToken, holder, principal, actor, grantedAgoMs };
+  noteGrant(world, on, grant);
+  const mode = { ...detail, abandon: false };
+  noteEnding(world, on, grant, {
+    kind: 'revoked',
+    agoMs,
+    actor: by.actor,
+    reason: reason ?? '',
+    detail: mode,
+  });
 }

@@ -36,6 +36,7 @@ export {
   serviceLadder,
   UNCONFIRMED_LADDER,
 } from './kernel/lease/ladder.ts';
+export { momentOf } from './kernel/lease/moment.ts';
 export { PHASES, type Phase, type EndReason } from './kernel/lease/lease.ts';
 export { type Actor, actorOfToken, isSystemName } from './kernel/access/actor.ts';
 export { LIMITS } from './kernel/limits.ts';
@@ -118,6 +119,7 @@ export {
 export type {
   Acted,
   Caller,
+  Count,
   DatedPage,
   EventChanges,
   EventView,

@@ -1,7 +1,8 @@
 import { isTaken, type LeaseItem } from './lease-item.ts';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Mono, RelativeTime } from '~/ui/text/text.tsx';
+import { Mono, RelativeTime, Under } from '~/ui/text/text.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { count, fullName } from '~/lib/format.ts';
@@ -18,13 +19,28 @@ export function NameCell({
 }) {
   return (
     <>
-      <Link href={href} title={fullName(resource)} dir="auto" className={classes['name'] ?? ''}>
-        {resource.name}
-      </Link>
       {resource.namespace === '' ? null : (
-        <bdi className={classes['under']}>{resource.namespace}</bdi>
+        <span className={classes['under']}>
+          <VisibleText>{resource.namespace}</VisibleText>
+        </span>
       )}
+      <Link href={href} title={fullName(resource)} className={classes['name'] ?? ''}>
+        <VisibleText>{resource.name}</VisibleText>
+      </Link>
     </>
+  );
+}
+
+/** The namespace: before the name, because rows are in the order of both. */
+export function NamespaceCell({
+  resource: { namespace },
+}: {
+  readonly resource: { readonly namespace: string };
+}) {
+  return (
+    <span title={namespace}>
+      <VisibleText>{namespace || '–'}</VisibleText>
+    </span>
   );
 }
 
@@ -32,14 +48,18 @@ export function NameCell({
 export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
   if (isTaken(lease)) {
     return (
-      <span className={`${classes['holder'] ?? ''} mono`} dir="auto" title={lease.holder}>
-        {lease.holder}
+      <span className={`${classes['holder'] ?? ''} mono`} data-holder title={lease.holder}>
+        <VisibleText>{lease.holder}</VisibleText>
       </span>
     );
   }
   return (
-    <span className={`${classes['holder'] ?? ''} dimmed`} title={`Last held by ${lease.holder}`}>
-      last <bdi className="mono">{lease.holder}</bdi>
+    <span
+      className={`${classes['holder'] ?? ''} dimmed`}
+      data-holder
+      title={`Last held by ${lease.holder}`}
+    >
+      last <Mono>{lease.holder}</Mono>
     </span>
   );
 }
@@ -49,17 +69,20 @@ export function CommentCell({ lease }: { readonly lease: LeaseItem }) {
   const tone = isTaken(lease) ? '' : 'dimmed';
   return (
     <span className={`${classes['comment'] ?? ''} ${tone}`} dir="auto" title={lease.comment ?? ''}>
-      {lease.comment ?? '–'}
+      <VisibleText>{lease.comment ?? '–'}</VisibleText>
     </span>
   );
 }
 
 export const LEASE_COLUMNS: Column<LeaseItem>[] = [
+  column('Namespace', { sort: 'name', from: 'md' }, (lease) => <NamespaceCell resource={lease} />),
   column('Lease', { sort: 'name' }, (lease) => (
-    <NameCell resource={lease} href={routes.lease(lease)} />
-  )),
-  column('Namespace', { from: 'md' }, (lease) => (
-    <bdi title={lease.namespace}>{lease.namespace || '–'}</bdi>
+    <>
+      <NameCell resource={lease} href={routes.lease(lease)} />
+      <Under upTo="sm">
+        <HolderCell lease={lease} />
+      </Under>
+    </>
   )),
   column('Phase', {}, (lease) => <PhaseBadge phase={lease.phase} />),
   column('Holder', { from: 'sm' }, (lease) => <HolderCell lease={lease} />),

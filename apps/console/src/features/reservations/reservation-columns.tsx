@@ -1,4 +1,5 @@
 import { keyNameOf } from '@leasehold/keys-core';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
@@ -13,11 +14,15 @@ import { RESERVATION_LOOKS } from './reservation-looks.ts';
 type ReservationRow = ReservationItem & { readonly asOf: string };
 
 export const RESERVATION_COLUMNS: Column<ReservationRow>[] = [
-  column('Key', {}, (reservation) => <KeyCell reservation={reservation} />),
   column('Namespace', { from: 'md' }, (reservation) => {
     const namespace = keyNameOf(reservation.key)?.namespace ?? '';
-    return <bdi title={namespace}>{namespace || '–'}</bdi>;
+    return (
+      <span title={namespace}>
+        <VisibleText>{namespace || '–'}</VisibleText>
+      </span>
+    );
   }),
+  column('Key', {}, (reservation) => <KeyCell reservation={reservation} />),
   column('State', {}, (reservation) => <LookBadge look={RESERVATION_LOOKS[reservation.state]} />),
   column('Chain', { from: 'sm' }, (reservation) => (
     <ChainPath chain={reservation.chain} movedTo={reservation.movedTo} />
@@ -48,7 +53,7 @@ function KeyCell({ reservation }: { readonly reservation: ReservationRow }) {
       </Link>
       {namespace === '' ? null : (
         <Under upTo="md">
-          <bdi>{namespace}</bdi>
+          <VisibleText>{namespace}</VisibleText>
         </Under>
       )}
     </>

@@ -11,6 +11,7 @@ import {
 } from '@tabler/icons-react';
 import type { BackendStatus, DroneStatus, FoundKind, Phase } from '@leasehold/keys-core';
 import { BACKEND_LOOKS, DRONE_LOOKS, PHASE_LOOKS } from '../looks.tsx';
+import { doneBy } from '../person.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { routes, routeOf } from '~/lib/routes.ts';
 import type { Look } from '~/ui/text/text.tsx';
@@ -26,7 +27,25 @@ export const KIND_LOOKS: Record<FoundKind, { readonly word: string; readonly ico
   token: { word: 'API token', icon: IconTicket },
 };
 
-export function hrefOf(item: FoundItem): string {
+/** A place that something found leads to, and the word for it at the end of the line. */
+interface Place {
+  readonly href: string;
+  readonly word: string;
+  readonly hint: string;
+}
+
+/** Where it leads. A person has no page: first what they did, which is asked more often, then their access. */
+export function placesOf(item: FoundItem): readonly Place[] {
+  const { kind, text } = item;
+  const hint = hintOf(item);
+  if (kind !== 'person') return [{ href: hrefOf(item), word: KIND_LOOKS[kind].word, hint }];
+  return [
+    { href: doneBy(text), word: 'What they did', hint },
+    { href: hrefOf(item), word: 'Access', hint: '' },
+  ];
+}
+
+function hrefOf(item: FoundItem): string {
   const { kind, id, text, datacenter } = item;
   if (kind === 'drone') return routes.drone(id, datacenter);
   if (kind === 'backend') return routes.backend(id, datacenter);
@@ -36,7 +55,7 @@ export function hrefOf(item: FoundItem): string {
 }
 
 /** What stands beside a name: who holds a resource, whose a backend is, a person's role. */
-export function hintOf({ kind, detail, isLive, name, text, datacenter }: FoundItem): string {
+function hintOf({ kind, detail, isLive, name, text, datacenter }: FoundItem): string {
   const elsewhere = at(datacenter).datacenter === undefined ? '' : `in ${datacenter}`;
   return [hintWithin(kind, { detail, isLive, name, text }), elsewhere].filter(Boolean).join(', ');
 }

@@ -2,6 +2,7 @@ import { Modal, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
+import { endTypeAhead } from '~/ui/shell/type-ahead.ts';
 import { KNOWN_LABEL, type Entry } from './entries.ts';
 import { LIST_ID, optionId, PaletteList } from './palette-list.tsx';
 import { PaletteStatus } from './palette-status.tsx';
@@ -71,6 +72,12 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
         autoComplete="off"
         spellCheck={false}
         value={query}
+        onFocus={() => {
+          const { text: before, isSent } = endTypeAhead();
+          if (before === '') return;
+          setQuery(before);
+          if (isSent) enter.press();
+        }}
         onChange={(event) => {
           setQuery(event.currentTarget.value);
           choice.reset();

@@ -5,6 +5,8 @@ export interface RecentItem {
   readonly kind: FoundKind;
   readonly text: string;
   readonly href: string;
+  /** What kind of page that is. Items of an earlier version have none. */
+  readonly word?: string;
 }
 
 const STORED = 'leasehold.recent';

@@ -4,7 +4,7 @@ import { useSession } from '~/lib/session/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
 import { useConsoleEntries } from './console-acts.ts';
 import { sectionsOf, type Entry, type Section } from './entries.ts';
-import { hintOf, hrefOf, KIND_LOOKS, lookOf } from './found-entries.ts';
+import { KIND_LOOKS, lookOf, placesOf } from './found-entries.ts';
 import { pageActs } from './page-acts.ts';
 import { addRecent, readRecent, type RecentItem } from './recent.ts';
 import type { FoundItem } from './use-find.ts';
@@ -25,18 +25,19 @@ export function usePaletteSections(text: string, found: readonly FoundItem[]): r
     id: `recent ${item.href}`,
     run: () => open(item),
   });
-  const foundEntry = (item: FoundItem): Entry => {
-    const opened = { kind: item.kind, text: item.text, href: hrefOf(item) };
-    return {
-      ...entryOf(opened),
-      id: `${item.kind} ${item.datacenter} ${item.namespace}/${item.id}`,
-      hint: hintOf(item),
-      look: lookOf(item),
-      run: () => open(opened),
-    };
-  };
+  const foundEntries = (item: FoundItem): Entry[] =>
+    placesOf(item).map(({ href, word, hint }) => {
+      const opened = { kind: item.kind, text: item.text, href, word };
+      return {
+        ...entryOf(opened),
+        id: `${item.kind} ${item.datacenter} ${item.namespace}/${item.id} ${word}`,
+        hint,
+        look: lookOf(item),
+        run: () => open(opened),
+      };
+    });
   return sectionsOf(text, {
-    found: found.map(foundEntry),
+    found: found.flatMap(foundEntries),
     acts: onPage.map((act) => ({ ...act, id: `page ${act.label}` })),
     recent: recent.map(recentEntry),
     pages,
@@ -44,6 +45,6 @@ export function usePaletteSections(text: string, found: readonly FoundItem[]): r
   });
 }
 
-function entryOf({ kind, text }: RecentItem): Pick<Entry, 'label' | 'icon' | 'kind'> {
-  return { label: text, icon: KIND_LOOKS[kind].icon, kind: KIND_LOOKS[kind].word };
+function entryOf({ kind, text, word }: RecentItem): Pick<Entry, 'label' | 'icon' | 'kind'> {
+  return { label: text, icon: KIND_LOOKS[kind].icon, kind: word ?? KIND_LOOKS[kind].word };
 }

@@ -29,6 +29,8 @@ export function LoadedMenu({
       opened={isOpen}
       onChange={opener.setOpen}
       position={position}
+      // Within the content of the page: a menu, unlike a dialog, must be in a landmark.
+      portalProps={{ target: '#content' }}
       {...(widthPx === undefined ? {} : { width: widthPx })}
     >
       <Menu.Target>

@@ -1,21 +1,27 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { endedAt, isTaken, type LeaseItem } from '../lease-item.ts';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Under, RelativeTime } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
-import { CommentCell, HolderCell, NameCell } from '../lease-columns.tsx';
+import { CommentCell, HolderCell, NameCell, NamespaceCell } from '../lease-columns.tsx';
 import classes from '../leases.module.css';
 
 /** The last holder and the last action of a free environment are pale. */
 const tone = (environment: LeaseItem): string => (isTaken(environment) ? '' : 'dimmed');
 
 export const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
-  column('Environment', { sort: 'name' }, (environment) => (
-    <NameCell resource={environment} href={routes.environment(environment)} />
+  column('Namespace', { sort: 'name', from: 'md' }, (environment) => (
+    <NamespaceCell resource={environment} />
   )),
-  column('Namespace', { from: 'md' }, (environment) => (
-    <bdi title={environment.namespace}>{environment.namespace || '–'}</bdi>
+  column('Environment', { sort: 'name' }, (environment) => (
+    <>
+      <NameCell resource={environment} href={routes.environment(environment)} />
+      <Under upTo="sm">
+        <HolderCell lease={environment} />
+      </Under>
+    </>
   )),
   column('State', {}, (environment) => <PhaseBadge phase={environment.phase} />),
   column('By whom', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
@@ -26,7 +32,7 @@ export const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
         dir="auto"
         title={environment.action ?? ''}
       >
-        {environment.action ?? '–'}
+        <VisibleText>{environment.action ?? '–'}</VisibleText>
       </span>
       {isTaken(environment) ? (
         <Under upTo="sm">
