@@ -147,7 +147,8 @@ describe('C17 H-restore a base backup that is put back under load', () => {
       await Promise.all(next.map((answer) => stage.untilHeard(answer)));
       await Promise.all([load.stop(), connecting.stop()]);
 
-      // An answer of the former database may come after its end: what it granted is what the restored one lacks.
+      // An answer of the former database may come seconds after its end: it waits for the read that says
+      // why others of its batch were refused. So what is lost is what the restored database lacks.
       const gone = await missing(on, GRANTING, load.granted);
       const lostUntilMs = Math.max(
         ...gone.map((grant) => load.claimedUntilMs(grant)),

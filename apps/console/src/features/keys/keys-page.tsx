@@ -32,7 +32,7 @@ export function KeysPage() {
         filters={<DroneFilter list={list} />}
       >
         <EmptyState title="No keys" action={<LongOver what="keys" state={list.state} />}>
-          Nobody holds a key, nor did within the last hour. To ask for one, from a shell:
+          No key was held in the last hour. Connect to one from a shell:
           <Code block className={classes['command'] ?? ''}>
             <span className={classes['option']}>npx leasehold connect room-1</span>{' '}
             <span className={classes['option']}>--namespace rooms</span>{' '}

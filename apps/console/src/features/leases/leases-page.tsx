@@ -71,7 +71,7 @@ function LeaseList() {
         }
       >
         <EmptyState title="No leases" action={<LongOver what="leases" state={list.state} />}>
-          Nobody holds one, nor did within the last hour. In a service:{' '}
+          No lease was held in the last hour. Acquire one in a service:{' '}
           <Code>leases.acquire(…)</Code> of <Code>@leasehold/client</Code>.
         </EmptyState>
       </GrantList>

@@ -88,8 +88,8 @@ export function ReservationsPage() {
         empty={
           <NothingFound what="reservations" state={state}>
             <EmptyState title="No reservations">
-              A key is reserved where somebody first connects to it, and lives in that datacenter
-              until an operator moves it. To decide where before that, reserve it.
+              The home of a key is the datacenter of its first connect, until an operator moves it.
+              To choose it earlier, reserve the key.
             </EmptyState>
           </NothingFound>
         }
@@ -106,8 +106,8 @@ function StoreNotice() {
     <Foot>
       <Notice tone="warn">
         The reservation store cannot be reached
-        {store.since === null ? '' : ` since ${absolute(store.since)}`}. Keys whose home is known
-        still work. A fresh key cannot get a home now.
+        {store.since === null ? '' : ` since ${absolute(store.since)}`}. Keys with a known home
+        still work. A new key cannot get a home now.
       </Notice>
     </Foot>
   );

@@ -32,7 +32,7 @@ export function BulkBar({
     roleWhyNot ??
     (selection.count > max ? `At most ${count(max)} at a time.` : undefined) ??
     (elsewhere.length > 0
-      ? `Bulk actions are carried out by the datacenter of the leases, and ${count(elsewhere.length)} of these are in another one. Use the console there.`
+      ? `Bulk actions work in one datacenter, and ${count(elsewhere.length)} of these are in another one. Use the console there.`
       : undefined);
   const actions: readonly (readonly [BulkAction, string])[] =
     face === 'environment'

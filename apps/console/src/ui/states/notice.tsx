@@ -50,8 +50,8 @@ export function UnreachableNotice({
   return (
     <Foot>
       <Notice tone="warn">
-        {unreachable.map(unreachableText).join('; ')}. What lives there is not shown. It continues
-        to work.
+        {unreachable.map(unreachableText).join('; ')}. What is there is not shown, and continues to
+        work.
       </Notice>
     </Foot>
   );

@@ -143,7 +143,7 @@ function useRowKeys(
     target?.scrollIntoView({ block: 'nearest' });
   };
   useShortcut('j', 'Next row', () => step(1));
-  useShortcut('k', 'Row before', () => step(-1));
+  useShortcut('k', 'Previous row', () => step(-1));
   useShortcut('x', 'Select the row', () => {
     select(Number(elements()[activeAt()]?.dataset['index'] ?? -1));
   });

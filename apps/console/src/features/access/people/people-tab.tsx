@@ -65,9 +65,9 @@ export function PeopleTab() {
         identity={JSON.stringify(page)}
         empty={
           q === '' ? (
-            <EmptyState title="Nobody">Invite the people who may sign in here.</EmptyState>
+            <EmptyState title="No people yet">Invite the people who may sign in here.</EmptyState>
           ) : (
-            <EmptyState title="No person matches">Clear the search to see everybody.</EmptyState>
+            <EmptyState title="No people match">Clear the search to see everybody.</EmptyState>
           )
         }
       />

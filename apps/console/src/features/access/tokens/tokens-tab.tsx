@@ -49,10 +49,10 @@ export function TokensTab() {
         empty={
           q === '' ? (
             <EmptyState title="No API tokens">
-              A service, a script or a drone needs one to use Leasehold.
+              Services, scripts and drones each need one to use Leasehold.
             </EmptyState>
           ) : (
-            <EmptyState title="No API token matches">Clear the search to see all.</EmptyState>
+            <EmptyState title="No API tokens match">Clear the search to see all.</EmptyState>
           )
         }
       />

@@ -82,10 +82,10 @@ export function BackendsPage() {
         total={total}
         empty={
           isFiltered ? (
-            <EmptyState title="No backend matches">Remove a filter to see the others.</EmptyState>
+            <EmptyState title="No backends match">Remove a filter to see the others.</EmptyState>
           ) : (
             <EmptyState title="No backends">
-              A backend is started when somebody connects to a key that nobody holds.
+              A backend starts when a caller connects to a free key.
             </EmptyState>
           )
         }

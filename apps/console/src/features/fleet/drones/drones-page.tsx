@@ -80,11 +80,11 @@ export function DronesPage() {
         total={total}
         empty={
           isFiltered ? (
-            <EmptyState title="No drone matches">Remove a filter to see the others.</EmptyState>
+            <EmptyState title="No drones match">Remove a filter to see the others.</EmptyState>
           ) : (
             <EmptyState title="No drones">
-              A drone appears here once its agent has reached a controller. Until then no backend
-              can run.
+              A drone appears here once its agent has reached a controller. No backend can run
+              before.
             </EmptyState>
           )
         }

@@ -24,8 +24,8 @@ export const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
     </>
   )),
   column('State', {}, (environment) => <PhaseBadge phase={environment.phase} />),
-  column('By whom', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
-  column('For', {}, (environment) => (
+  column('Holder', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
+  column('Action', {}, (environment) => (
     <>
       <span
         className={`${classes['action'] ?? ''} mono ${tone(environment)}`}

@@ -37,8 +37,8 @@ export function EnvironmentsPage() {
             title="No environments"
             action={<LongOver what="environments" state={list.state} />}
           >
-            None was used within the last 7 days. An environment appears when somebody first asks
-            for it: <Code>withEnvironmentLease(…)</Code> of <Code>@leasehold/client</Code>.
+            None was held in the last 7 days. An environment appears when a caller first acquires
+            it: <Code>withEnvironmentLease(…)</Code> of <Code>@leasehold/client</Code>.
           </EmptyState>
         </GrantList>
       </div>
