@@ -20,7 +20,7 @@ describe('failureOf', () => {
     expect(failureOf(new LeaseError(code))).toMatchObject({ code, exitCode });
   });
 
-  test('a refusal of a role says whose role it was, and how to act as the administrator', () => {
+  test('a refusal because of a role says whose token it may be, and how to act as the administrator', () => {
     const failure = failureOf(new LeaseError('auth.forbidden', 'This needs the role operator.'));
 
     expect(failure.message).toBe('This needs the role operator.');
