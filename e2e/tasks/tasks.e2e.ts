@@ -1,4 +1,4 @@
-import type { Page } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
 import { tableOf, untilLive } from '../fixtures/grants.ts';
 import type { PersonRole } from '../fixtures/people.ts';
 import { expect, test } from '../fixtures/test.ts';
@@ -56,7 +56,7 @@ test.describe('what people ask, on a seeded day, and the steps that the answer t
 
     const operators = await begin('operator', pageAs);
     const fromAct = stepsOn(operators);
-    await fromAct.click(operators.getByRole('link', { name: 'Audit' }));
+    await fromAct.click(navigation(operators).getByRole('link', { name: 'Audit' }));
     const act = tableOf(operators, 'audit').row('Memory replaced');
     await fromAct.click(act.getByRole('link', { name: 'omar.haddad@example.com' }));
     await shows(operators);
@@ -80,10 +80,10 @@ test.describe('what people ask, on a seeded day, and the steps that the answer t
     const page = await begin('viewer', pageAs);
     const steps = stepsOn(page);
 
-    await steps.click(page.getByRole('link', { name: 'Leases', exact: true }));
+    await steps.click(navigation(page).getByRole('link', { name: 'Leases' }));
     await steps.click(page.getByRole('tab', { name: 'Contention' }));
 
-    const lines = page.getByRole('region', { name: 'Who waits for whom' });
+    const lines = page.getByRole('region', { name: /^Who .* for whom$/ });
     const line = lines.getByRole('rowgroup').filter({ hasText: `${namespace}/${name}` });
     const { items } = await stack.api('viewer').leases.contention.query({ namespace, limit: 100 });
     const waiters = items.filter((one) => one.name === name);
@@ -93,6 +93,10 @@ test.describe('what people ask, on a seeded day, and the steps that the answer t
     expect(steps.count()).toBe(2);
   });
 });
+
+function navigation(page: Page): Locator {
+  return page.getByRole('navigation', { name: 'Pages' });
+}
 
 /** Where everybody begins. */
 async function begin(role: PersonRole, pageAs: (role: PersonRole) => Promise<Page>): Promise<Page> {
