@@ -70,7 +70,12 @@ export default tseslint.config(
   ...CONSOLE,
   {
     // Next asks for default exports here.
-    files: ['apps/console/src/app/**/*.{ts,tsx}', 'apps/console/*.config.ts'],
+    files: [
+      'apps/console/src/app/**/*.{ts,tsx}',
+      'apps/console/*.config.ts',
+      'examples/next-cron/app/**/*.tsx',
+      'examples/next-cron/*.config.ts',
+    ],
     rules: { 'no-restricted-syntax': ['error', PROCESS_ENV, UNSAFE_SQL] },
   },
   {
@@ -87,13 +92,17 @@ export default tseslint.config(
     rules: { 'no-restricted-globals': 'off', 'no-restricted-properties': 'off' },
   },
   {
-    files: ['apps/*/src/**/config.ts', '**/*.config.ts'],
+    // Next itself reads which runtime it is in, where it builds `instrumentation.ts`.
+    files: [
+      ...['apps/*/src/**/config.ts', '**/*.config.ts'],
+      ...['examples/next-cron/config.ts', 'examples/next-cron/instrumentation.ts'],
+    ],
     rules: { 'no-restricted-syntax': ['error', UNSAFE_SQL] },
   },
   { files: ['apps/cli/**/*.ts'], rules: { 'no-console': 'off' } },
   {
     // Services that share the database with Leasehold have a client of their own.
-    files: ['examples/use-cases/*.ts'],
+    files: ['examples/use-cases/*.ts', 'examples/next-cron/**/*.{ts,tsx}'],
     rules: noImportsOf([TRPC_ERROR], [TESTING]),
   },
   {

@@ -101,16 +101,21 @@ const executable = path.join(
   root,
   `out/drone/leasehold-drone-${packageJson.version}-${globalThis.process.platform}-${globalThis.process.arch}`,
 );
-/** What the executable itself promises, and that it runs, isolates and guards backends as the file of Node does. */
+/**
+ * What the executable itself promises, and that it runs, isolates and guards backends as the file of Node does,
+ * commands and containers.
+ */
 const onExecutable = [
   'apps/drone/src/executable.process.test.ts',
   'apps/drone/src/agent/{drone,hostile}.process.test.ts',
+  'apps/drone/src/agent/containers/containers.process.test.ts',
   'apps/drone/src/warden/leash.process.test.ts',
 ];
 /** In `npm run test:long`, every test that runs a drone by itself. */
 const allOnExecutable = [
   'apps/drone/src/*.process.test.ts',
   'apps/drone/src/{agent,warden}/*.process.test.ts',
+  'apps/drone/src/agent/containers/*.process.test.ts',
 ];
 
 /** Every fault once in one run of a whole Leasehold, which starts and bundles all that it needs. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { failCallback } from '@leasehold/testing/stack';
+import { checkSchemes } from '../fixtures/axe.ts';
 import { holdLease, tableOf, untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
 
@@ -70,6 +71,86 @@ test.describe('leases and environments', () => {
     await expect(page.getByRole('heading', { level: 1, name: key })).toBeVisible();
   });
 
+  test('who held a lease at a given time is answered in three steps, and kept in the address', async ({
+    pageAs,
+    stack,
+  }) => {
+    const lease = await holdLease(stack, { key: `past-${unique()}`, holder: 'night-worker' });
+    const { name, leaseId, fencingToken } = lease;
+    await stack.api('client').leases.release.mutate({ leaseId, fencingToken });
+    await holdLease(stack, { key: name, holder: 'day-worker' });
+    const history = await stack.api('viewer').leases.history.query({ namespace: 'e2e.jobs', name });
+    const [first, released] = history.items.toReversed();
+    const page = await pageAs('viewer', { viewport: { width: 390, height: 844 } });
+    await page.goto('/');
+    await untilLive(page);
+
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type(name);
+    await page.keyboard.press('Enter');
+    const asked = page.getByRole('region', { name: 'Who held it at a moment' });
+    const field = asked.getByLabel('Who held it at …?');
+    await field.click();
+    await page.keyboard.type(String(first?.at));
+    await page.keyboard.press('Enter');
+
+    await expect(asked.getByRole('status')).toContainText('Held by night-worker');
+    await expect(asked).toContainText(fencingToken);
+    await expect(asked).toContainText(/Ended\s*Released/);
+    const found: string[] = [];
+    await checkSchemes(page, 'who held it', found);
+    expect(found).toEqual([]);
+    await field.fill('2001-02-03 04:05');
+    await field.press('Enter');
+    await expect(asked.getByRole('status')).toContainText('The oldest moment that is kept is 20');
+    await page.goBack();
+    await expect(asked.getByRole('status')).toContainText('Held by night-worker');
+    await page.reload();
+    await expect(field).toHaveValue(textOf(first?.at));
+    await expect(asked.getByRole('status')).toContainText('Held by night-worker');
+    await page.goForward();
+    await expect(field).toHaveValue('2001-02-03 04:05:00');
+
+    await field.fill('half past three');
+    await field.press('Enter');
+    await expect(field).toHaveAccessibleDescription(/Type a time of today, such as 03:12/);
+    await field.fill('2999-01-01 00:00');
+    await field.press('Enter');
+    await expect(field).toHaveAccessibleDescription(/has not come yet/);
+    await page.goto(`${lease.path}&at=${String(released?.at)}`);
+    await expect(asked).toContainText('night-worker');
+  });
+
+  test('a moment is picked on the timeline, by mouse and by keyboard, also of a use that expired', async ({
+    pageAs,
+    stack,
+  }) => {
+    const environment = `past-${unique()}`;
+    const use = { environment, action: 'deploy', localTimeMs: 0, ttlMs: SHORT_TTL_MS };
+    const acquire = async (holder: string): Promise<string> =>
+      (await stack.api('client').environments.acquire.mutate({ ...use, holder })).outcome;
+    await acquire('ci@1');
+    await expect.poll(() => acquire('ci@2')).toBe('granted');
+    const page = await pageAs('viewer');
+    await page.goto(`/environments/detail?namespace=&name=${environment}`);
+    await untilLive(page);
+    const bars = tableOf(page, 'grants').table.getByRole('button', { name: /^Who held it in/ });
+    const asked = page.getByRole('region', { name: 'Who held it at a moment' });
+
+    await bars.last().press('Enter');
+    await expect(asked.getByRole('status')).toContainText('Held by ci@1');
+    await expect(asked).toContainText('It expired: it was over some time before');
+    await expect(page).toHaveURL(/at=20/);
+    const box = await bars.last().boundingBox();
+    await bars.last().click({ position: { x: (box?.width ?? 0) - 2, y: 4 } });
+    await expect(asked.getByRole('status')).toContainText('ci@2');
+
+    await page.getByRole('tab', { name: 'Events' }).click();
+    await expect(page).not.toHaveURL(/at=20/);
+    await page.goBack();
+    await expect(asked.getByRole('status')).toContainText('ci@2');
+  });
+
   test('an environment shows who holds it, and why, also before it is revoked', async ({
     pageAs,
     seeded,
@@ -97,6 +178,16 @@ test.describe('leases and environments', () => {
     await expect(dialog.getByRole('button', { name: 'Revoke by force' })).toBeEnabled();
   });
 });
+
+/** Some characters that no other test's names have. */
+const unique = (): string => randomUUID().slice(0, 6);
+
+const SHORT_TTL_MS = 2_000;
+
+/** An instant as the field of a moment shows it. */
+function textOf(instant = ''): string {
+  return instant.replace('T', ' ').replace('.000Z', '').replace('Z', '');
+}
 
 /** Waits in line as a service does; `granted` is the lease that it gets. */
 function joinLine(

@@ -3,6 +3,7 @@
  *
  * - `ts`: a module of its own; with `<!-- setup: NAME -->` in the place of `// <block>` in
  *   `setups/NAME.ts`. It must compile, and run to its end without throwing.
+ * - `js`: the same, but nothing compiles it: this Node can read it as it is.
  * - any language with `<!-- file: PATH -->`: that file, or a piece of it, word for word. The file has
  *   tests of its own.
  * - `sh`, `console`: run by a shell, all blocks of a page by the same one, beside what `npm start`
@@ -68,6 +69,12 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     reason: 'installs and builds; the `leasehold up` that it ends in is what all blocks run beside',
   },
   {
+    page: 'docs/quick-start.md',
+    firstLine: 'mkdir ~/quick-start && cd ~/quick-start',
+    reason:
+      'installs a package; tools/packages/packages.process.test.ts does it in an empty folder',
+  },
+  {
     page: 'docs/guides/run-a-command.md',
     firstLine:
       '0 3 * * * LEASEHOLD_URL=https://leasehold.example LEASEHOLD_TOKEN=lh_… leasehold leases run jobs/nightly --held-exit 0 -- /usr/local/bin/nightly',
@@ -107,7 +114,7 @@ const isListed = (block: Block): boolean =>
 const toRun = blocks.filter((block) => !isListed(block));
 const unmarked = toRun.filter((block) => block.mark?.kind !== 'file');
 const quotes = toRun.filter((block) => block.mark?.kind === 'file');
-const modules = unmarked.filter(({ language }) => language === 'ts');
+const modules = unmarked.filter(({ language }) => ['ts', 'js'].includes(language));
 const statements = unmarked.filter(
   ({ language, mark }) => language === 'sql' && mark?.value === 'held-lease',
 );
@@ -158,7 +165,7 @@ test('all TypeScript compiles', () => {
   expect(problems).toBe('');
 });
 
-describe('TypeScript runs to its end', () => {
+describe('a module runs to its end', () => {
   test.each(named(modules))('%s', (_place, block) => {
     expect(failures.get(block)).toBeUndefined();
   });

@@ -1,4 +1,4 @@
-/** Compiles the TypeScript blocks of the pages, and runs them, each as a module of its own. */
+/** Compiles the TypeScript blocks of the pages, and runs them and those of JavaScript, each as a module of its own. */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,7 +17,8 @@ const run = promisify(execFile);
 const MODULES = path.join(REPOSITORY, '.test-results', `docs-blocks-${String(process.pid)}`);
 
 function moduleOf(block: Block): string {
-  return path.join(MODULES, `${placeOf(block).replaceAll(/[^\w]+/gu, '-')}.ts`);
+  const ending = block.language === 'js' ? 'mjs' : 'ts';
+  return path.join(MODULES, `${placeOf(block).replaceAll(/[^\w]+/gu, '-')}.${ending}`);
 }
 
 /** Writes the modules of all blocks. */
@@ -89,6 +90,8 @@ export async function runModules(
 
 /** Rejects when the module throws, or goes on for too long. */
 async function runModule(block: Block, stage: Stage): Promise<void> {
+  // tsx would also read what this Node cannot.
+  if (block.language === 'js') await run(process.execPath, ['--check', moduleOf(block)]);
   // What a module disposes of at its end is disposed of; what it leaves open ends with the process.
   const program = `await import(${JSON.stringify(moduleOf(block))}); process.exit(0);`;
   await run(

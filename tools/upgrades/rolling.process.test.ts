@@ -26,6 +26,12 @@ const PROGRAM = 'room';
 /** Soft comes later than any replacement on a busy machine. */
 const LADDER = { ...PATIENT_LADDER, LEASEHOLD_KEY_RENEW_MS: '1000', LEASEHOLD_HEARTBEAT_MS: '400' };
 
+/** A backend that was started on the way. */
+interface Started {
+  readonly before: Answer;
+  readonly pids: ReadonlySet<string>;
+}
+
 let previous: PreviousBuild;
 let database: EmptyDatabase;
 let on: LeaseStage;
@@ -99,7 +105,7 @@ describe('an upgrade from the previous version, and back, under load', () => {
         urls.map((url) => stage.apiAt(url)),
         KEPT_TTL_MS,
       );
-      const started: Answer[] = [];
+      const started: Started[] = [];
 
       /** One step of the upgrade, after which everything works at both addresses. */
       const step = async (what: string, work: () => Promise<unknown>): Promise<void> => {
@@ -114,7 +120,7 @@ describe('an upgrade from the previous version, and back, under load', () => {
             waitFor: 'ready',
           });
           expect(answer, what).toMatchObject({ status: 'ready', spawned: true });
-          started.push(answer);
+          started.push({ before: answer, pids: (await stage.untilHeard(answer)).pids });
         }
         await stage.untilRenewed(before);
         await expectUnharmed(stage, { before, program: PROGRAM, pids });
@@ -142,7 +148,9 @@ describe('an upgrade from the previous version, and back, under load', () => {
       const kept = await on.held('load');
       expect(stillHeld(load).filter(({ key, token }) => kept.get(key) !== token)).toEqual([]);
       expect(allWords([service], 'lost')).toEqual([]);
-      await expectSound(stage, before, ...started);
+      // Healthy is also what was started on the way.
+      for (const one of started) await expectUnharmed(stage, { ...one, program: PROGRAM });
+      await expectSound(stage, before, ...started.map((one) => one.before));
     },
     TEST_MS_MAX,
   );

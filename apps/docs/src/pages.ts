@@ -55,6 +55,7 @@ const GUIDES: Section = {
     page('docs/recipes/README.md', 'guides/index', 'All recipes'),
     page('docs/guides/leader-election.md', 'guides/leader-election', 'Elect a leader'),
     page('docs/guides/run-a-command.md', 'guides/run-a-command', 'Run a command once'),
+    page('docs/guides/cron-in-nextjs.md', 'guides/cron-in-nextjs', 'A cron job in Next.js'),
     page('docs/guides/backend-per-key.md', 'guides/backend-per-key', 'One backend for each key'),
     page('docs/recipes/deploy-gate.md', 'guides/deploy-gate', 'A deploy gate'),
     page(
@@ -86,6 +87,7 @@ const LIBRARIES: Section = {
     page('docs/http-api.md', 'libraries/http-api', 'The HTTP API'),
     page('examples/languages/README.md', 'libraries/languages', 'curl, Python and Go'),
     page('examples/use-cases/README.md', 'libraries/use-cases', 'Use cases as programs'),
+    page('examples/next-cron/README.md', 'libraries/next-cron', 'A Next.js app with a cron job'),
     page('examples/room-server/README.md', 'libraries/room-server', 'A backend to copy'),
   ],
 };

@@ -36,6 +36,7 @@ export {
   serviceLadder,
   UNCONFIRMED_LADDER,
 } from './kernel/lease/ladder.ts';
+export { momentOf } from './kernel/lease/moment.ts';
 export { PHASES, type Phase, type EndReason } from './kernel/lease/lease.ts';
 export { type Actor, actorOfToken, isSystemName } from './kernel/access/actor.ts';
 export { LIMITS } from './kernel/limits.ts';
@@ -122,6 +123,7 @@ export type {
   EventChanges,
   EventView,
   HolderAt,
+  HolderAtGrant,
   Page,
   RenewalChange,
   Revoked,

@@ -1,76 +1,33 @@
 import { randomUUID } from 'node:crypto';
-import { execFile } from 'node:child_process';
-import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { leaseholdErrorOf } from '@leasehold/client';
-import {
-  createDatabase,
-  startEmbeddedPostgres,
-  type EmbeddedPostgres,
-} from '@leasehold/keys-core/postgres';
+import { createDatabase } from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
 import { LeaseStage } from '../leases/stage/lease-stage.ts';
 import type { HolderSettings } from '../leases/stage/holder.ts';
 import { allWords } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
-import { giveToPostgres, spawnAsPostgres } from './stage/machine-user.ts';
-import { postgresFolder } from './stage/programs.ts';
+import { CopiedPostgres } from './stage/copied-postgres.ts';
 
 const TTL_MS = 6_000;
 const TEST_MS_MAX = 180_000;
 const KEYS = ['a', 'b', 'c', 'd', 'e'] as const;
 
-let folder: string;
-let postgres: EmbeddedPostgres;
+let postgres: CopiedPostgres;
 let lease: LeaseStage;
-const dataDir = (): string => path.join(folder, 'postgres');
-const backupDir = (): string => path.join(folder, 'backup');
 
 beforeAll(async () => {
-  folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-base-backup-'));
-  await chmod(folder, 0o755);
-  await start();
+  postgres = await CopiedPostgres.start();
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
   lease = await LeaseStage.open({ databaseUrl });
 }, TEST_MS_MAX);
 afterAll(async ({}, file) => {
   await (lease as LeaseStage | undefined)?.close(file);
-  await postgres.stop();
-  await rm(folder, { recursive: true, maxRetries: 10 });
+  await postgres.close();
 });
-
-/** One that can be copied while it runs: npm's has no pg_basebackup. */
-async function start(port?: number): Promise<void> {
-  postgres = await startEmbeddedPostgres({ dataDir: dataDir(), nativeDir: postgresFolder(), port });
-}
-
-/** Of the running database, with the log up to its end. */
-async function takeBackup(): Promise<void> {
-  await rm(backupDir(), { recursive: true, force: true });
-  await mkdir(backupDir(), { mode: 0o700 });
-  await giveToPostgres(backupDir());
-  const program = path.join(postgresFolder(), 'bin', 'pg_basebackup');
-  const args = ['-D', backupDir(), '-d', postgres.url('postgres'), '-X', 'stream', '-c', 'fast'];
-  const copying = await spawnAsPostgres([program, ...args], 'KILL');
-  const [code] = (await once(copying.child, 'close')) as [number | null];
-  if (code !== 0) throw new Error(`pg_basebackup ended with ${String(code)}: ${copying.printed()}`);
-}
-
-/** Kills the database, puts the backup in its place and starts it, as an administrator would. */
-async function restore(): Promise<void> {
-  const { port } = postgres;
-  postgres.kill();
-  await postgres.exited;
-  const place = path.join(dataDir(), 'data');
-  await rm(place, { recursive: true });
-  await promisify(execFile)('cp', ['-a', backupDir(), place]);
-  await start(port);
-}
 
 /** The tokens of new grants, each released at once. @throws while grants are held off. */
 async function tokensOf(keys: readonly string[]): Promise<bigint[]> {
@@ -160,7 +117,7 @@ describe('C17 H-restore a base backup of the running database that is put back',
       const { stage } = lease;
       const witness: Witness = await WITNESSES[name]();
       const older = await tokensOf(KEYS);
-      await takeBackup();
+      await postgres.takeBackup();
       // The clock of the database that is lost was ahead, as far as tokens show it.
       await lease.query(
         'update lease_token_floor set floor = greatest(floor, $1::bigint) + 7200000',
@@ -172,7 +129,7 @@ describe('C17 H-restore a base backup of the running database that is put back',
       const controller = lease.controller();
       await controller.kill();
       if (witness.cause !== 'controller') await rm(path.join(stage.folder, 'home', 'witness.json'));
-      await restore();
+      await postgres.restore();
       await stage.restartController(controller);
 
       const heldOff = await waitUntil(() => stage.api.holdOff.get.query(), {

@@ -8,7 +8,9 @@ import { holdsOf, overlapsOf } from '../leases/stage/holds.ts';
 import { LeaseStage } from '../leases/stage/lease-stage.ts';
 import { allWords, type Grant } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
+import type { Answer } from '../stage/stage.ts';
 import { expectSound, expectUnharmed } from '../stage/verdict.ts';
+import { Connecting } from './stage/connecting.ts';
 import { missing, tokensThatDidNotGrow } from './stage/judge-load.ts';
 import { Load } from './stage/load.ts';
 import { startPatroni, type PatroniCluster } from './stage/patroni.ts';
@@ -93,10 +95,10 @@ describe('a primary that is killed, and Patroni', () => {
           return startHolder(on, { name, url, keys: keysOf(name), ttlMs: LONG_TTL_MS });
         }),
       );
-      const load = new Load(
-        urls.map((url) => stage.apiAt(url)),
-        LONG_TTL_MS,
-      );
+      const apis = urls.map((url) => stage.apiAt(url));
+      const load = new Load(apis, LONG_TTL_MS);
+      const connecting = new Connecting(apis, { program: 'one', keys: ['room', 'hall'] });
+      const hall = await untilConnected(connecting, 'hall');
       await waitUntil(() => load.released.length >= GRANTS_MIN, { what: 'a hundred grants' });
 
       const former = await cluster.primary();
@@ -111,18 +113,23 @@ describe('a primary that is killed, and Patroni', () => {
       });
       await stage.untilRenewed(backend);
       const backAtMs = machineMs();
+      connecting.add('new');
       await waitUntil(() => load.heldOffAtMs.length > 0, { what: 'a grant that is held off' });
+      await waitUntil(() => connecting.heldOffAtMs.length > 0, {
+        what: 'a connect that is held off',
+      });
       // Nothing was lost: an operator who knows that the standby was synchronous may end it.
       const { cause } = (await stage.api.holdOff.get.query()) ?? {};
       await stage.api.holdOff.end.mutate({ reason: 'the standby was synchronous' });
       await waitUntil(() => load.granted.some((grant) => grant.atMs > backAtMs), {
         what: 'a new grant',
       });
+      const fresh = await untilConnected(connecting, 'new');
       await cluster.restart(former);
       await cluster.untilWhole({ isSynchronous: true });
       const endedAtMs = machineMs();
       await waitUntil(() => load.released.some((one) => one.atMs > endedAtMs));
-      await load.stop();
+      await Promise.all([load.stop(), connecting.stop()]);
 
       console.log(
         `a synchronous standby took over after ${String(Math.round(promotedAtMs - atMs))} ms, renewals were back ${String(Math.round(backAtMs - promotedAtMs))} ms later, with ${String(load.granted.length)} grants acknowledged`,
@@ -134,8 +141,13 @@ describe('a primary that is killed, and Patroni', () => {
       expect(tokensThatDidNotGrow(load.granted)).toEqual([]);
       expect(new Map(held.map(({ key, token }) => [key, token]))).toEqual(again);
       expect(allWords(holders, 'lost')).toEqual([]);
+      // Nobody was ever sent to another backend.
+      const named = [...connecting.answers.values()].map(({ backendId }) => backendId);
+      expect(named.toSorted()).toEqual(
+        [backend, hall, fresh].map(({ backendId }) => backendId).toSorted(),
+      );
       await expectUnharmed(stage, { before: backend, program: 'one', pids });
-      await expectSound(stage, backend);
+      await expectSound(stage, backend, hall, fresh);
     },
     TEST_MS_MAX,
   );
@@ -202,6 +214,14 @@ describe('a primary that is killed, and Patroni', () => {
     TEST_MS_MAX,
   );
 });
+
+/** What callers were answered first for a key. */
+function untilConnected({ answers }: Connecting, name: string): Promise<Answer> {
+  return waitUntil(() => [...answers.values()].find(({ key }) => key.name === name), {
+    what: `a backend of ${name}`,
+    timeoutMs: TEST_MS_MAX,
+  });
+}
 
 interface Granted extends Grant {
   readonly atMs: number;

@@ -121,12 +121,16 @@ describe('leasehold keys', () => {
       const { stdout } = await cli.run('keys', 'waiters', 'blocked');
       return /^WAITER .*\nbootstrap admin +\d/u.test(stdout);
     });
+    const moment = new Date().toISOString();
     const allowed = await cli.run('keys', 'allow-renewal', 'blocked');
+    const then = await cli.run('keys', 'show', 'blocked', '--at', moment);
 
     expect(blocked.stdout).toBe('blocked is not renewed any more, and will expire.\n');
     expect(again.stdout).toContain('Nothing changed');
     expect(shown.stdout).toMatch(/^renewal +blocked$/mu);
     expect(allowed.stdout).toBe('blocked may be renewed again.\n');
+    expect(then.stdout).toMatch(/^key +blocked\nat +20.*\nphase +expiring\nholder +d1$/mu);
+    expect(then.stdout).toMatch(/^renewal blocked +20.* by .*: drain it$/mu);
     expect(await waiting).toMatchObject({ spawned: false, backendId: first.backendId });
   });
 });

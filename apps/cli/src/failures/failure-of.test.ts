@@ -20,6 +20,13 @@ describe('failureOf', () => {
     expect(failureOf(new LeaseError(code))).toMatchObject({ code, exitCode });
   });
 
+  test('a refusal for want of a role says whose role it was, and how to act as the administrator', () => {
+    const failure = failureOf(new LeaseError('auth.forbidden', 'This needs the role operator.'));
+
+    expect(failure.message).toBe('This needs the role operator.');
+    expect(failure.hint).toMatch(/LEASEHOLD_TOKEN is set.*unset it/u);
+  });
+
   test('a refused connection is reported as unreachable, with its address', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
 

@@ -28,7 +28,8 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   // The message names the field and what is allowed.
   'request.invalid': undefined,
   // The message names the role, or the namespace.
-  'auth.forbidden': undefined,
+  'auth.forbidden':
+    'If LEASEHOLD_TOKEN is set, this command used it. Where `leasehold up` runs, unset it to act as the administrator.',
   'auth.required':
     'The token was refused. Set LEASEHOLD_TOKEN to a valid one; `leasehold tokens ls` lists them.',
   'key.unheld':

@@ -1,4 +1,5 @@
 import type { ControllerApi } from '@leasehold/client';
+import { momentOf } from '@leasehold/keys-core';
 import { type Command, InvalidArgumentError } from 'commander';
 import { printable, printableOr } from './printable.ts';
 import { detailsText } from './table.ts';
@@ -16,16 +17,14 @@ export function withMoment(command: Command): Command {
   return command.option(
     '--at <instant>',
     'who held it then, by the database clock: 2026-11-25T03:12:00Z, or 03:12 for today in UTC',
-    (text) => parseMoment(text, new Date()),
+    parseMoment,
   );
 }
 
-/** A moment as people write it, in UTC. @throws {InvalidArgumentError} */
-export function parseMoment(text: string, now: Date): Date {
-  const isTime = /^\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?$/u.test(text);
-  const isWhole = /^\d{4}-\d{2}-\d{2}T.+(?:Z|[+-]\d{2}:\d{2})$/u.test(text);
-  const moment = new Date(isTime ? `${now.toISOString().slice(0, 10)}T${text}Z` : text);
-  if ((isTime || isWhole) && !Number.isNaN(moment.getTime())) return moment;
+/** @throws {InvalidArgumentError} for what is no moment. */
+function parseMoment(text: string): Date {
+  const moment = momentOf(text, new Date().toISOString().slice(0, 10));
+  if (moment !== null) return new Date(moment);
   throw new InvalidArgumentError(
     'It must be an instant such as 2026-11-25T03:12:00Z, or a time of today in UTC such as 03:12.',
   );

@@ -69,8 +69,7 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
   await progress.step(
     'database tables',
     () => whenSpace(() => migrate(database.url, programs.migrations)),
-    ({ applied }) =>
-      `database tables  ${applied.length === 0 ? 'up to date' : `made: ${applied.join(', ')}`}`,
+    ({ applied }) => `database tables  ${tablesText(applied)}`,
   );
   const { tokens, signIn } = await whenSpace(() =>
     prepareCredentials(config, database.url, DEMO_DRONE_ID),
@@ -194,4 +193,13 @@ async function endDrone(agent: SupervisedChild, demo: DemoDrone): Promise<void> 
 
 function urlOf({ ready }: SupervisedChild): string {
   return String(ready['url']);
+}
+
+/** How many migrations are named; more were the whole of a new database. */
+const NAMED_MIGRATIONS_MAX = 5;
+
+function tablesText(applied: readonly string[]): string {
+  if (applied.length === 0) return 'up to date';
+  if (applied.length > NAMED_MIGRATIONS_MAX) return `made by ${String(applied.length)} migrations`;
+  return `made: ${applied.join(', ')}`;
 }

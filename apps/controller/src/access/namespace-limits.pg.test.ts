@@ -15,16 +15,19 @@ const KEY = { name: 'hidden-key', namespace: HIDDEN };
 
 /** The input of each query that would show it. */
 function inputsOf(backendId: string): Record<string, unknown> {
+  const at = new Date().toISOString();
   return {
     'keys.get': KEY,
     'keys.waiters': KEY,
     'keys.history': KEY,
-    'keys.at': { ...KEY, at: '2026-01-01T00:00:00Z' },
+    'keys.at': { ...KEY, at },
     'leases.get': LEASE,
     'leases.waiters': LEASE,
     'leases.history': LEASE,
+    'leases.at': { ...LEASE, at },
     'environments.get': ENVIRONMENT,
     'environments.history': ENVIRONMENT,
+    'environments.at': { ...ENVIRONMENT, at },
     'backends.get': { backendId },
     'drones.get': { droneId: 'd1' },
     'reservations.resolve': { key: [HIDDEN, 'hidden-key'] },
@@ -79,7 +82,7 @@ test('a token that is limited to a namespace learns nothing of another namespace
       ...['keys.get', 'keys.history', 'leases.get', 'leases.waiters', 'leases.history'],
       ...['environments.get', 'environments.history', 'backends.get', 'reservations.get'],
       ...['keys.list', 'leases.list', 'leases.tree', 'leases.contention', 'leases.declared'],
-      ...['leases.failingCallbacks', 'search.find'],
+      ...['leases.failingCallbacks', 'search.find', 'leases.at', 'environments.at'],
       ...['environments.list', 'backends.list', 'drones.list', 'events.list', 'reservations.list'],
     ]),
   );

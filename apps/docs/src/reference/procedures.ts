@@ -1,7 +1,8 @@
 /** Every procedure of the contract: who may call it, what it takes, what it answers and how it fails. */
-import { ERROR_CODES } from '@leasehold/keys-core';
+import type { ErrorCode } from '@leasehold/keys-core';
 import type { Description, Operation, Schema } from './description.ts';
 import { anchorOfCode } from './errors.ts';
+import { errorsOfProcedure, forwardingErrors } from './procedure-errors.ts';
 import { typesIn, typeText } from './schema-text.ts';
 
 const GROUP_TEXTS: Readonly<Record<string, string>> = {
@@ -15,7 +16,7 @@ const GROUP_TEXTS: Readonly<Record<string, string>> = {
   holdOff: 'The time after a restore in which nothing new is granted.',
   keys: 'Single-instance backends, by key.',
   leases: 'Leases of services.',
-  peer: 'What controllers of different datacenters ask each other.',
+  peer: 'What controllers of different datacenters ask each other. `peer.carryOut` also answers with the codes of the procedure that it carries out.',
   people: 'Who may sign in to the console.',
   reservations: 'Which datacenter a key lives in.',
   search: 'Anything by a part of its name.',
@@ -24,24 +25,23 @@ const GROUP_TEXTS: Readonly<Record<string, string>> = {
   tokens: 'API tokens.',
 };
 
-/** The areas of codes that the procedures of a group answer with, beside those of every call. */
-const AREAS: Readonly<Record<string, readonly string[]>> = {
-  backends: ['backend'],
-  bulk: ['bulk'],
-  datacenters: ['reservation'],
-  drones: ['drone', 'session'],
-  environments: ['environment', 'lease', 'grant'],
-  events: ['events'],
-  keys: ['key', 'spawn', 'grant', 'drone', 'reservation'],
-  leases: ['lease', 'grant'],
-  peer: ['peer', 'key', 'spawn', 'grant', 'reservation'],
-  people: ['person'],
-  reservations: ['reservation', 'key', 'grant'],
-  tokens: ['token'],
-};
+/** Areas of codes that any call may fail with; of `request` a procedure also names its own. */
 const OF_EVERY_CALL = ['request', 'quota', 'auth', 'controller', 'store', 'internal'];
 /** Of the start of a process, and of no call. */
 const OF_NO_CALL = ['config'];
+/** What the client libraries make of an answer, and an act inside an answer of many; see each under Errors. */
+const OF_NO_PROCEDURE: readonly ErrorCode[] = [
+  'bulk.unsupported',
+  'environment.vetoed',
+  'lease.held',
+  'lease.in_hook',
+  'lease.lost',
+  'lease.not_found',
+  'lease.not_held',
+  'lease.self_deadlock',
+  'lease.unconfirmed',
+  'lease.wait_timeout',
+];
 
 /** The page, one section for each group. */
 export function proceduresPage({ paths, tags }: Description): string {
@@ -54,7 +54,7 @@ export function proceduresPage({ paths, tags }: Description): string {
   const groups = tags.map(({ name }) => {
     const own = operations.filter(({ operation }) => operation.tags.includes(name));
     const texts = own.map(({ path, method, operation }) => sectionOf(path, method, operation));
-    return `## ${name}\n\n${GROUP_TEXTS[name] ?? ''}\n\n${errorsOf(name)}\n\n${texts.join('\n')}`;
+    return `## ${name}\n\n${GROUP_TEXTS[name] ?? ''}\n\n${texts.join('\n')}`;
   });
   return `# Procedures
 
@@ -65,18 +65,24 @@ and [the client library](/libraries/client) does it for TypeScript. Every contro
 A query is a \`GET\` with its input as JSON in \`?input=…\`. A mutation is a \`POST\` with its input as the body. A
 subscription is a \`GET\` that answers server-sent events. Types with a name are on [their own page](/reference/types).
 
-Every call may fail with a code that begins with ${OF_EVERY_CALL.map((area) => `\`${area}.\``).join(', ')}; each code
-is explained under [Errors](/reference/errors). A call that names a \`datacenter\` may also fail with
-[\`reservation.datacenter_unreachable\`](/reference/errors#${anchorOfCode('reservation.datacenter_unreachable')}). A group
-lists the codes of its own area.
+## Errors of every call
+
+Every call may fail with a code that begins with ${OF_EVERY_CALL.map((area) => `\`${area}.\``).join(', ')}. Each
+procedure below lists what else it may answer with, and those of \`request.\` that its caller should expect. Each code is
+explained under [Errors](/reference/errors).
+
+## Errors of another datacenter
+
+A call that another datacenter carries out fails with its own codes, or with
+${linksTo(forwardingErrors())}.
 
 ${groups.join('\n')}`;
 }
 
-/** Codes that no group of procedures shows. */
-export function codesWithoutGroup(): string[] {
-  const shown = new Set([...OF_EVERY_CALL, ...OF_NO_CALL, ...Object.values(AREAS).flat()]);
-  return Object.keys(ERROR_CODES).filter((code) => !shown.has(areaOf(code)));
+/** Whether a code need not be at a procedure: it may come from any call, or comes from none. */
+export function isNamedElsewhere(code: string): boolean {
+  const isOfNone = OF_NO_PROCEDURE.some((known) => known === code);
+  return isOfNone || [...OF_EVERY_CALL, ...OF_NO_CALL].includes(areaOf(code));
 }
 
 /** Groups of the description that have no text here. */
@@ -88,12 +94,24 @@ function areaOf(code: string): string {
   return code.split('.')[0] ?? '';
 }
 
-function errorsOf(group: string): string {
-  const areas = AREAS[group] ?? [];
-  const codes = Object.keys(ERROR_CODES).filter((code) => areas.includes(areaOf(code)));
-  if (codes.length === 0) return 'It has no codes of its own.';
-  const links = codes.map((code) => `[\`${code}\`](/reference/errors#${anchorOfCode(code)})`);
-  return `Errors of this area: ${links.join(', ')}.`;
+function errorsOf(id: string): string {
+  const { codes, isForwarded } = errorsOfProcedure(id);
+  const own = codes.filter(
+    (code) => areaOf(code) === 'request' || !OF_EVERY_CALL.includes(areaOf(code)),
+  );
+  const elsewhere = isForwarded
+    ? ['[those of another datacenter](#errors-of-another-datacenter)']
+    : [];
+  const all = [...own.map(linkTo), ...elsewhere];
+  return `**Errors**: ${all.length === 0 ? '' : `${all.join(', ')}, and `}[those of every call](#errors-of-every-call).`;
+}
+
+function linksTo(codes: readonly ErrorCode[]): string {
+  return codes.map(linkTo).join(', ');
+}
+
+function linkTo(code: ErrorCode): string {
+  return `[\`${code}\`](/reference/errors#${anchorOfCode(code)})`;
 }
 
 function sectionOf(path: string, method: string, operation: Operation): string {
@@ -113,6 +131,7 @@ function sectionOf(path: string, method: string, operation: Operation): string {
     ...(input === undefined ? ['It takes no input.'] : ['**Input**', code(input)]),
     ...(answer === undefined ? [] : [`**${answer.title}**`, code(answer.schema)]),
     typeLinks([input, answer?.schema]),
+    errorsOf(operationId),
     '',
   ].join('\n\n');
 }

@@ -2,16 +2,42 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PROCEDURES } from '@leasehold/api';
+import { ERROR_CODES } from '@leasehold/keys-core';
 import { ROOT } from '../root.ts';
 import { allCommands, commandsPage } from './commands.ts';
 import { configurationPage, undocumentedVariables } from './configuration.ts';
+import { filesBelow } from './declarations.ts';
 import { readDescription } from './description.ts';
 import { metricsPage } from './metrics.ts';
-import { codesWithoutGroup, groupsWithoutText, proceduresPage } from './procedures.ts';
+import { errorsOfProcedure, forwardingErrors } from './procedure-errors.ts';
+import { groupsWithoutText, isNamedElsewhere, proceduresPage } from './procedures.ts';
 import { typesIn, typeText } from './schema-text.ts';
 import { typesPage } from './types.ts';
 
 const description = readDescription();
+
+/** The slices whose services refuse, and the procedures that call them. */
+const SLICES: [string, string[]][] = [
+  ['access', ['people', 'tokens']],
+  ['bulk', ['bulk']],
+  ['environments', ['environments']],
+  ['events', ['events']],
+  ['fleet', ['drones', 'backends']],
+  ['keys', ['keys', 'backends']],
+  ['leases', ['leases']],
+  ['reservations', ['reservations', 'datacenters', 'keys']],
+];
+
+function codesMadeIn(folder: string): string[] {
+  const made = /\bnew LeaseError\(\s*'([a-z]+\.[a-z_]+)'/gu;
+  return filesBelow(folder).flatMap((file) =>
+    [...readFileSync(path.join(ROOT, file), 'utf8').matchAll(made)].map(([, code = '']) => code),
+  );
+}
+
+function namedBy(paths: readonly string[]): string[] {
+  return [...paths.flatMap((path) => errorsOfProcedure(path).codes), ...forwardingErrors()];
+}
 
 describe('the reference', () => {
   test('has every procedure of the contract, with its role', () => {
@@ -26,8 +52,49 @@ describe('the reference', () => {
     expect(groupsWithoutText(description)).toEqual([]);
   });
 
-  test('shows every code of the registry beside the procedures that it is of', () => {
-    expect(codesWithoutGroup()).toEqual([]);
+  test('lists for each procedure the codes that it answers with', () => {
+    const errors = (path: string): readonly string[] => errorsOfProcedure(path).codes;
+    const page = proceduresPage(description);
+    const [, get = ''] = page.split('### `drones.get`\n');
+
+    expect(errors('keys.connect')).toEqual(
+      expect.arrayContaining(['key.unheld', 'spawn.no_drone', 'reservation.chain_too_long']),
+    );
+    expect(errors('bulk.start')).toEqual(expect.arrayContaining(['bulk.busy', 'grant.hold_off']));
+    expect(errors('bulk.start')).not.toContain('bulk.not_found');
+    // Through a function that the router spreads, which leases and environments share.
+    expect(errors('environments.cancel')).toContain('request.idempotency_reused');
+    expect(errors('environments.cancel')).not.toContain('lease.wait_cancelled');
+    // What a function of the API throws itself.
+    expect(errors('drones.session')).toContain('drone.not_allowed');
+    expect(errorsOfProcedure('keys.revoke').isForwarded).toBe(true);
+    expect(errorsOfProcedure('keys.renew').isForwarded).toBe(false);
+    expect(forwardingErrors()).toContain('peer.refused');
+    expect(get.split('\n### ')[0]).toContain(
+      '**Errors**: [`drone.not_found`](/reference/errors#dronenot_found), [those of another',
+    );
+  });
+
+  test('has every code of the registry at a procedure, unless any call or none answers with it', () => {
+    const named = new Set<string>(namedBy([...PROCEDURES.keys()]));
+    const codes = Object.keys(ERROR_CODES);
+
+    expect(codes.filter((code) => !isNamedElsewhere(code) && !named.has(code))).toEqual([]);
+    expect(codes.filter((code) => code.startsWith('lease.') && named.has(code))).toEqual([
+      'lease.ttl_out_of_range',
+      'lease.wait_cancelled',
+    ]);
+  });
+
+  // A new refusal that no method of a service names would be missing from the page.
+  test.each(SLICES)('has every code that %s makes at a procedure of it', (slice, groups) => {
+    const made = codesMadeIn(`libs/keys-core/src/${slice}`);
+    const named = namedBy(
+      [...PROCEDURES.keys()].filter((path) => groups.includes(path.split('.')[0] ?? '')),
+    );
+
+    expect(made.length).toBeGreaterThan(0);
+    expect(made.filter((code) => !isNamedElsewhere(code) && !named.includes(code))).toEqual([]);
   });
 
   test('has every type that a procedure names', () => {

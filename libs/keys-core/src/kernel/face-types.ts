@@ -148,7 +148,7 @@ export interface HolderAtGrant {
 }
 
 /** Who held a resource at a moment of the database's clock. */
-export interface HolderAt extends Named {
+export interface HolderAt {
   readonly at: string;
   /**
    * At that moment. `held` lasts until the end was recorded: when a grant was last renewed is not kept, so

@@ -121,7 +121,6 @@ export async function holderAtMoment(
   { resource, caller }: { readonly resource: Resource; readonly caller: Caller },
   at: string,
 ): Promise<HolderAt> {
-  const { namespace, name } = resource;
   const facts = await readFactsAround(store.reads, resource, at);
   if (facts.at > facts.now) {
     throw new LeaseError(
@@ -136,7 +135,7 @@ export async function holderAtMoment(
     ? holderAt(resource.face, facts)
     : { phase: 'unknown' as const, grant: null };
   return {
-    ...{ namespace, name, at: isoOf(facts.at) },
+    at: isoOf(facts.at),
     ...answer,
     oldestAt: facts.oldestAt === null ? null : isoOf(facts.oldestAt),
     ...{ datacenter: store.datacenter, asOf: isoOf(facts.now) },

@@ -166,14 +166,18 @@ export interface ReservationService {
   get(input: { key: ReservationKey }): Promise<ReservationDetail | null>;
   /** The reservations of this datacenter, in the order of their keys. */
   list(input: ReservationListInput, caller: Caller): Promise<Page<ReservationView>>;
-  /** Connects to a key wherever it lives. Throws what `KeyService.connect` throws, besides. */
+  /**
+   * Connects to a key wherever it lives.
+   * @throws {LeaseError} as {@link KeyService.connect}; `reservation.unknown_datacenter`,
+   * `reservation.datacenter_unreachable`, `reservation.chain_too_long`.
+   */
   connect(
     input: ConnectInput,
     caller: Caller,
     signal: AbortSignal,
     fresh?: FreshKey,
   ): Promise<ConnectResult>;
-  /** A connect that another datacenter sent here. */
+  /** A connect that another datacenter sent here. @throws {LeaseError} as {@link KeyService.connect}. */
   connectHere(
     input: PeerConnectInput,
     caller: Caller,
@@ -181,6 +185,9 @@ export interface ReservationService {
   ): Promise<PeerConnectOutcome>;
   /** The status of a reservation of this datacenter, which is activated if it can be proven. */
   reservationStatus(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
-  /** A move that another datacenter sent here, because the key lives here. */
+  /**
+   * A move that another datacenter sent here, because the key lives here.
+   * @throws {LeaseError} as {@link move}.
+   */
   moveHere(input: MoveInput, caller: Caller): Promise<Moved>;
 }

@@ -1,5 +1,6 @@
 /** Judges what callers were told, by the event stream and by their tokens. */
 import type { LeaseStage } from '../../leases/stage/lease-stage.ts';
+import type { Grant } from '../../leases/stage/words.ts';
 import { LOAD, type Acknowledged } from './load.ts';
 
 /** What was acknowledged and is not in the event stream. */
@@ -7,16 +8,14 @@ export async function missing(
   on: LeaseStage,
   kinds: readonly string[],
   said: readonly Acknowledged[],
-): Promise<string[]> {
+): Promise<Acknowledged[]> {
   const known = (await on.facts(LOAD)).filter(({ kind }) => kinds.includes(kind));
   const recorded = new Set(known.map(({ leaseId, token }) => `${leaseId} ${token}`));
-  return said
-    .map(({ leaseId, token }) => `${leaseId} ${token}`)
-    .filter((one) => !recorded.has(one));
+  return said.filter(({ leaseId, token }) => !recorded.has(`${leaseId} ${token}`));
 }
 
-/** Grants of one key whose token is not greater than the one before. */
-export function tokensThatDidNotGrow(granted: readonly Acknowledged[]): string[] {
+/** Grants of one key, in order, whose token is not greater than the one before. */
+export function tokensThatDidNotGrow(granted: readonly Pick<Grant, 'key' | 'token'>[]): string[] {
   const latest = new Map<string, bigint>();
   return granted.flatMap(({ key, token }) => {
     const before = latest.get(key) ?? 0n;

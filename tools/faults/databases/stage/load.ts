@@ -15,6 +15,9 @@ const AFTER_FAILURE_MS = 50;
 
 /** A word of the database about a grant that a caller has received. */
 export interface Acknowledged extends Grant {
+  /** When the caller asked for it: from then on it counts how long it may act on the grant. */
+  readonly askedAtMs: number;
+  /** When the caller received it. */
   readonly atMs: number;
 }
 
@@ -24,6 +27,8 @@ export class Load {
   readonly renewed: Acknowledged[] = [];
   /** When a caller was told that grants are held off. */
   readonly heldOffAtMs: number[] = [];
+  /** Until when the caller may act on each lease, by its id. */
+  readonly #claims = new Map<string, number>();
   readonly #apis: readonly ControllerApi[];
   readonly #keptTtlMs: number;
   readonly #lanes: Promise<unknown>;
@@ -39,6 +44,11 @@ export class Load {
   async stop(): Promise<void> {
     this.#isOver = true;
     await this.#lanes;
+  }
+
+  /** Until when the caller may act on a lease, as it knows from the newest answer. */
+  claimedUntilMs({ leaseId }: Acknowledged): number {
+    return this.#claims.get(leaseId) ?? Infinity;
   }
 
   /** In turn: a fresh lease that is kept, and one that is released and taken again. */
@@ -59,9 +69,10 @@ export class Load {
 
   async #hold(api: ControllerApi, of: { key: string; isKept: boolean }): Promise<void> {
     const { key, isKept } = of;
+    const askedAtMs = machineMs();
     const answer = await api.leases.acquire.mutate({
-      ...{ namespace: [LOAD], key, holder: randomUUID(), localTimeMs: machineMs() },
-      ttlMs: isKept ? this.#keptTtlMs : SHORT_TTL_MS,
+      ...{ namespace: [LOAD], key, holder: randomUUID(), localTimeMs: askedAtMs },
+      ttlMs: this.#ttlMs(isKept),
     });
     if (answer.outcome !== 'granted') {
       await pause(AFTER_FAILURE_MS);
@@ -69,14 +80,27 @@ export class Load {
     }
     const { leaseId, fencingToken } = answer.lease;
     const grant = { key, leaseId, token: fencingToken };
-    this.granted.push({ ...grant, atMs: machineMs() });
+    this.granted.push({ ...grant, askedAtMs, atMs: machineMs() });
+    this.#claims.set(leaseId, askedAtMs + this.#ttlMs(isKept));
+    const renewedAtMs = machineMs();
     const { results } = await api.leases.heartbeat.mutate({
-      localTimeMs: machineMs(),
+      localTimeMs: renewedAtMs,
       renewals: [{ leaseId, fencingToken }],
     });
-    if (results[0]?.outcome === 'renewed') this.renewed.push({ ...grant, atMs: machineMs() });
+    if (results[0]?.outcome === 'renewed') {
+      this.renewed.push({ ...grant, askedAtMs: renewedAtMs, atMs: machineMs() });
+      this.#claims.set(leaseId, renewedAtMs + this.#ttlMs(isKept));
+    }
     if (isKept) return;
+    const releasedAtMs = machineMs();
     const { outcome } = await api.leases.release.mutate({ leaseId, fencingToken });
-    if (outcome === 'released') this.released.push({ ...grant, atMs: machineMs() });
+    if (outcome === 'released') {
+      this.released.push({ ...grant, askedAtMs: releasedAtMs, atMs: machineMs() });
+      this.#claims.set(leaseId, releasedAtMs);
+    }
+  }
+
+  #ttlMs(isKept: boolean): number {
+    return isKept ? this.#keptTtlMs : SHORT_TTL_MS;
   }
 }

@@ -25,6 +25,32 @@ describe('leasehold leases', () => {
     expect(shown.stdout).toMatch(/^renewal +allowed$/mu);
   });
 
+  test('show --at says who held a lease then, and refuses what is no moment', async () => {
+    const { fencingToken } = await heldLease(cli.api, ['past'], 'a');
+    const held = await cli.answer<{ grantedAt: string }>('leases', 'show', 'past/a');
+    await cli.run('leases', 'revoke', 'past/a', '--force', '--reason', 'wedged');
+    const at = (moment: string) => cli.run('leases', 'show', 'past/a', '--at', moment);
+
+    const then = await at(held.grantedAt);
+    const before = await at('2001-02-03 04:05');
+
+    expect(then.stdout).toMatch(/^phase +held$/mu);
+    expect(then.stdout).toMatch(/^holder +worker-1$/mu);
+    expect(then.stdout).toMatch(new RegExp(`^fencing token +${fencingToken}$`, 'mu'));
+    expect(then.stdout).toMatch(/^ended +revoked by .*: wedged$/mu);
+    expect(before.stdout).toMatch(
+      /^What happened to lease past\/a at 2001-02-03T04:05:00\.000Z is not kept\. The oldest moment that is kept is 20/u,
+    );
+    const wrong = await at('yesterday');
+    expect(wrong.exitCode).toBe(2);
+    expect(wrong.stderr).toContain('2026-11-25T03:12:00Z');
+    expect(await cli.refused('leases', 'show', 'past/a', '--at', '2999-01-01 00:00')).toMatchObject(
+      {
+        code: 'request.invalid',
+      },
+    );
+  });
+
   test('ls filters by namespace, with or without its children, by prefix and by phase, and sorts', async () => {
     await heldLease(cli.api, ['filtered'], 'a');
     await heldLease(cli.api, ['filtered', 'below'], 'b');
@@ -192,6 +218,16 @@ describe('leasehold env', () => {
       /^ENVIRONMENT .*\nteam\.app\/prod +held .* ci +deploy .* build 7$/mu,
     );
     expect(shown.stdout).toMatch(/^action +deploy$/mu);
+  });
+
+  test('show --at says who held an environment then', async () => {
+    await held(['past', 'prod']);
+    const { grantedAt } = await cli.answer<{ grantedAt: string }>('env', 'show', 'past/prod');
+
+    const then = await cli.run('env', 'show', 'past/prod', '--at', grantedAt);
+
+    expect(then.stdout).toMatch(/^environment +past\/prod\nat +20.*\nphase +held\nholder +ci$/mu);
+    expect(then.stdout).toMatch(/^until +-$/mu);
   });
 
   test('revoke frees it, and the history shows it', async () => {

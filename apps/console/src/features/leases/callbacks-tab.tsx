@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import type { FailingCallback } from '@leasehold/keys-core/leases';
 import { Code } from '@mantine/core';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
@@ -53,21 +54,25 @@ const COLUMNS: Column<FailingCallback>[] = [
   column('Lease', {}, (one) => (
     <>
       <Link href={routes.lease(one)} title={fullName(one)}>
-        <bdi>{fullName(one)}</bdi>
+        <VisibleText>{fullName(one)}</VisibleText>
       </Link>
       <Under upTo="md">
-        <bdi>{one.service ?? 'no service has declared it'}</bdi>
+        <VisibleText>{one.service ?? 'no service has declared it'}</VisibleText>
       </Under>
     </>
   )),
   column('Service', { from: 'md' }, (one) => (
-    <bdi title={one.service ?? ''}>{one.service ?? '–'}</bdi>
+    <span title={one.service ?? ''}>
+      <VisibleText>{one.service ?? '–'}</VisibleText>
+    </span>
   )),
   column('Tries', { align: 'end' }, (one) => (
     <span className={classes['waiting']}>{count(one.tries)}</span>
   )),
   column('Last error', { isFilling: true }, (one) => (
-    <bdi title={one.lastError}>{one.lastError || '–'}</bdi>
+    <span title={one.lastError}>
+      <VisibleText>{one.lastError || '–'}</VisibleText>
+    </span>
   )),
   column('Next try', { from: 'sm' }, (one) => <RelativeTime at={one.nextTryAt} />),
   column('Expired', { from: 'lg' }, (one) => <RelativeTime at={one.expiredAt} />),

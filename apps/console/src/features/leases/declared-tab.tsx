@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import type { LeaseDeclaration } from '@leasehold/keys-core/leases';
 import { Code } from '@mantine/core';
 import { column, type Column } from '~/ui/table/column.ts';
@@ -41,14 +42,22 @@ const COLUMNS: Column<LeaseDeclaration>[] = [
         href={routes.leases({ q: fieldText('namespace', one.namespace) })}
         title={one.namespace}
       >
-        <bdi>{one.namespace || 'the root'}</bdi>
+        <VisibleText>{one.namespace || 'the root'}</VisibleText>
       </Link>
-      <bdi className={classes['under']}>{one.declaredBy}</bdi>
+      <span className={classes['under']}>
+        <VisibleText>{one.declaredBy}</VisibleText>
+      </span>
     </>
   )),
-  column('Service', { from: 'md' }, (one) => <bdi title={one.declaredBy}>{one.declaredBy}</bdi>),
+  column('Service', { from: 'md' }, (one) => (
+    <span title={one.declaredBy}>
+      <VisibleText>{one.declaredBy}</VisibleText>
+    </span>
+  )),
   column('Description', { from: 'md', isFilling: true }, (one) => (
-    <bdi title={one.description ?? ''}>{one.description ?? '–'}</bdi>
+    <span title={one.description ?? ''}>
+      <VisibleText>{one.description ?? '–'}</VisibleText>
+    </span>
   )),
   column('TTL', { align: 'end', from: 'sm' }, (one) => duration(one.ttlMs)),
   column('Held', { align: 'end' }, (one) => (

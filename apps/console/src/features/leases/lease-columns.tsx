@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { isTaken, type LeaseItem } from './lease-item.ts';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
@@ -19,10 +20,12 @@ export function NameCell({
   return (
     <>
       <Link href={href} title={fullName(resource)} dir="auto" className={classes['name'] ?? ''}>
-        {resource.name}
+        <VisibleText>{resource.name}</VisibleText>
       </Link>
       {resource.namespace === '' ? null : (
-        <bdi className={classes['under']}>{resource.namespace}</bdi>
+        <span className={classes['under']}>
+          <VisibleText>{resource.namespace}</VisibleText>
+        </span>
       )}
     </>
   );
@@ -33,13 +36,16 @@ export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
   if (isTaken(lease)) {
     return (
       <span className={`${classes['holder'] ?? ''} mono`} dir="auto" title={lease.holder}>
-        {lease.holder}
+        <VisibleText>{lease.holder}</VisibleText>
       </span>
     );
   }
   return (
     <span className={`${classes['holder'] ?? ''} dimmed`} title={`Last held by ${lease.holder}`}>
-      last <bdi className="mono">{lease.holder}</bdi>
+      last{' '}
+      <span className="mono">
+        <VisibleText>{lease.holder}</VisibleText>
+      </span>
     </span>
   );
 }
@@ -49,7 +55,7 @@ export function CommentCell({ lease }: { readonly lease: LeaseItem }) {
   const tone = isTaken(lease) ? '' : 'dimmed';
   return (
     <span className={`${classes['comment'] ?? ''} ${tone}`} dir="auto" title={lease.comment ?? ''}>
-      {lease.comment ?? '–'}
+      <VisibleText>{lease.comment ?? '–'}</VisibleText>
     </span>
   );
 }
@@ -59,7 +65,9 @@ export const LEASE_COLUMNS: Column<LeaseItem>[] = [
     <NameCell resource={lease} href={routes.lease(lease)} />
   )),
   column('Namespace', { from: 'md' }, (lease) => (
-    <bdi title={lease.namespace}>{lease.namespace || '–'}</bdi>
+    <span title={lease.namespace}>
+      <VisibleText>{lease.namespace || '–'}</VisibleText>
+    </span>
   )),
   column('Phase', {}, (lease) => <PhaseBadge phase={lease.phase} />),
   column('Holder', { from: 'sm' }, (lease) => <HolderCell lease={lease} />),

@@ -1,17 +1,18 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { keyNameOf } from '@leasehold/keys-core';
 import classes from './reservations.module.css';
 
 /** A reserved key: the name of a key, or each string of any other list by itself. */
 export function KeyText({ of }: { readonly of: readonly string[] }) {
   const named = keyNameOf(of);
-  if (named !== undefined) return <bdi>{named.name}</bdi>;
+  if (named !== undefined) return <VisibleText>{named.name}</VisibleText>;
   return (
     <span className={classes['parts']}>
       {of.map((part, index) => (
         // The same string may be in a list twice.
-        <bdi key={index} className={`${classes['part'] ?? ''} mono`}>
-          {part === '' ? '\u00a0' : part}
-        </bdi>
+        <span key={index} className={`${classes['part'] ?? ''} mono`}>
+          {part === '' ? '\u00a0' : <VisibleText>{part}</VisibleText>}
+        </span>
       ))}
     </span>
   );

@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { keyNameOf } from '@leasehold/keys-core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
@@ -16,7 +17,11 @@ export const RESERVATION_COLUMNS: Column<ReservationRow>[] = [
   column('Key', {}, (reservation) => <KeyCell reservation={reservation} />),
   column('Namespace', { from: 'md' }, (reservation) => {
     const namespace = keyNameOf(reservation.key)?.namespace ?? '';
-    return <bdi title={namespace}>{namespace || '–'}</bdi>;
+    return (
+      <span title={namespace}>
+        <VisibleText>{namespace || '–'}</VisibleText>
+      </span>
+    );
   }),
   column('State', {}, (reservation) => <LookBadge look={RESERVATION_LOOKS[reservation.state]} />),
   column('Chain', { from: 'sm' }, (reservation) => (
@@ -48,7 +53,7 @@ function KeyCell({ reservation }: { readonly reservation: ReservationRow }) {
       </Link>
       {namespace === '' ? null : (
         <Under upTo="md">
-          <bdi>{namespace}</bdi>
+          <VisibleText>{namespace}</VisibleText>
         </Under>
       )}
     </>

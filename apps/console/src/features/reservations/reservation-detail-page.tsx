@@ -68,9 +68,7 @@ function Detail({ of }: { readonly of: readonly string[] }) {
   return (
     <DetailPage
       title={<KeyText of={of} />}
-      eyebrow={
-        <WayBack label="Reservations" list={routes.reservations} namespace={namespace} isSearched />
-      }
+      eyebrow={<WayBack label="Reservations" list={routes.reservations} namespace={namespace} />}
       what="the reservation"
       read={read}
       missing={<NotReserved of={of} />}

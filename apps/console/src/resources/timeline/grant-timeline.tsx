@@ -1,24 +1,33 @@
+import type { MouseEvent } from 'react';
 import { column, type Column } from '~/ui/table/column.ts';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
+import { CopyableId, Mono, RelativeTime, Under } from '~/ui/text/text.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { GROUP_OF, type GrantFace } from '../grant-view.ts';
-import { barOf, grantsOfEvents, storyOf, type PastGrant } from './grants-of-events.ts';
+import { barOf, grantsOfEvents, storyOf, type Axis, type PastGrant } from './grants-of-events.ts';
 import { useDetailList } from '../detail/use-detail-list.ts';
+import { useMoment } from './moment/use-moment.ts';
 import { mapItems } from '~/ui/table/map-items.ts';
 import classes from './grant-timeline.module.css';
 
 /** A row of the timeline: the grant, and its place on the axis of the page. */
 interface TimelineRow extends PastGrant {
   readonly bar: { readonly start: number; readonly length: number };
+  readonly axis: Axis;
+  /** Where the moment that somebody asks about is on the axis; null where it is not on it. */
+  readonly mark: number | null;
   readonly asOf: string;
 }
 
-/** Who held it, with which token, from when to when, how it ended and why; newest first, paged. */
+/**
+ * Who held it, with which token, from when to when, how it ended and why; newest first, paged. Of an
+ * environment also what for. A click on a bar asks who held it at that moment.
+ */
 export function GrantTimeline({
   face,
   resource,
@@ -33,12 +42,14 @@ export function GrantTimeline({
   const { input, isFirstPage, table } = useDetailList(resource);
   const read = useLiveQuery(GROUP_OF[face], 'history', input);
   const grants = grantsOfEvents(read.data?.items ?? [], { isNewestPage: isFirstPage });
+  const [moment] = useMoment();
   const axis = axisOf(grants, nowMs);
-  const rows = grants.map((grant) => ({ ...grant, bar: barOf(grant, axis), asOf }));
+  const mark = markOf(moment, axis);
+  const rows = grants.map((grant) => ({ ...grant, bar: barOf(grant, axis), axis, mark, asOf }));
   return (
     <DataTable
       label="grants"
-      columns={COLUMNS}
+      columns={face === 'environment' ? ENVIRONMENT_COLUMNS : COLUMNS}
       read={mapItems(read, rows, asOf)}
       rowId={(grant) => grant.leaseId}
       {...table}
@@ -48,10 +59,7 @@ export function GrantTimeline({
 }
 
 /** From the oldest beginning on the page to the newest end; now, while one lasts. */
-function axisOf(
-  grants: readonly PastGrant[],
-  nowMs: number,
-): { readonly fromMs: number; readonly toMs: number } {
+function axisOf(grants: readonly PastGrant[], nowMs: number): Axis {
   const known = grants.flatMap(({ from, to }) => [from, to]).flatMap((at) => at ?? []);
   const times = known.map((at) => Date.parse(at));
   const isOpen = grants.some(({ isLasting }) => isLasting);
@@ -61,32 +69,92 @@ function axisOf(
   };
 }
 
+function markOf(moment: string | null, { fromMs, toMs }: Axis): number | null {
+  const ms = moment === null ? Number.NaN : Date.parse(moment);
+  return ms >= fromMs && ms <= toMs ? (ms - fromMs) / Math.max(1, toMs - fromMs) : null;
+}
+
 function percent(share: number): string {
   return `${(share * 100).toFixed(2)}%`;
 }
 
-const COLUMNS: Column<TimelineRow>[] = [
+const HELD: Column<TimelineRow>[] = [
   column('Token', {}, (grant) => <CopyableId id={grant.fencingToken} label="fencing token" />),
-  column('Holder', { from: 'sm' }, (grant) =>
-    grant.holder === null ? '–' : <Mono title={grant.holder}>{grant.holder}</Mono>,
-  ),
-  column('When', { from: 'md' }, (grant) => (
-    <span className={classes['axis']} aria-hidden>
-      <span
-        className={classes['bar']}
-        data-end={endKind(grant)}
-        style={{ left: percent(grant.bar.start), width: percent(grant.bar.length) }}
-      />
+  column('Holder', {}, ({ holder, action }) => (
+    <span className={classes['holder']}>
+      {holder === null ? '–' : <Mono title={holder}>{holder}</Mono>}
+      {action === null ? null : (
+        <Under upTo="md">
+          <VisibleText>{action}</VisibleText>
+        </Under>
+      )}
     </span>
   )),
+];
+
+const WHEN: Column<TimelineRow>[] = [
+  column('When', { from: 'md' }, (grant) => <GrantBar grant={grant} />),
   column('From', { from: 'lg' }, (grant) =>
     grant.from === null ? 'before' : <RelativeTime at={grant.from} asOf={grant.asOf} />,
   ),
-  column('For', {}, (grant) => <HeldFor grant={grant} />),
-  column('What happened', { isFilling: true }, (grant) => <HowItWent grant={grant} />),
+  column('Lasted', { from: 'sm' }, (grant) => <Lasted grant={grant} />),
 ];
 
-function HeldFor({ grant }: { readonly grant: TimelineRow }) {
+const WENT: Column<TimelineRow> = column('What happened', { isFilling: true }, (grant) => (
+  <HowItWent grant={grant} />
+));
+
+const COLUMNS = [...HELD, ...WHEN, WENT];
+
+const ENVIRONMENT_COLUMNS = [
+  ...HELD,
+  column('For', { from: 'md' }, ({ action }: TimelineRow) =>
+    action === null ? '–' : <Mono title={action}>{action}</Mono>,
+  ),
+  column('Comment', { from: 'md' }, ({ comment }: TimelineRow) => (
+    <span className={classes['comment']} title={comment ?? ''}>
+      {comment === null ? '–' : <VisibleText>{comment}</VisibleText>}
+    </span>
+  )),
+  ...WHEN,
+  WENT,
+];
+
+/** When the grant was on the axis of the page. A click asks about that moment, Enter about the middle of it. */
+function GrantBar({ grant }: { readonly grant: TimelineRow }) {
+  const [, setMoment] = useMoment();
+  const { bar, axis, mark } = grant;
+  const ask = (event: MouseEvent<HTMLButtonElement>): void => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const isByKeyboard = event.detail === 0;
+    const share = isByKeyboard
+      ? bar.start + bar.length / 2
+      : Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+    void setMoment(new Date(axis.fromMs + share * (axis.toMs - axis.fromMs)).toISOString());
+  };
+  return (
+    <button
+      type="button"
+      className={classes['when']}
+      title="Who held it at this moment?"
+      aria-label={`Who held it in the middle of the grant with token ${grant.fencingToken}?`}
+      onClick={ask}
+    >
+      <span className={classes['axis']}>
+        <span
+          className={classes['bar']}
+          data-end={endKind(grant)}
+          style={{ left: percent(bar.start), width: percent(bar.length) }}
+        />
+        {mark === null ? null : (
+          <span className={classes['mark']} style={{ left: percent(mark) }} />
+        )}
+      </span>
+    </button>
+  );
+}
+
+function Lasted({ grant }: { readonly grant: TimelineRow }) {
   const nowMs = useDatabaseNow() ?? Date.parse(grant.asOf);
   if (grant.from === null || (grant.to === null && !grant.isLasting)) return '–';
   const toMs = grant.to === null ? nowMs : Date.parse(grant.to);
@@ -103,5 +171,5 @@ function HowItWent({ grant }: { readonly grant: TimelineRow }) {
 }
 
 function endKind({ end, isLasting }: TimelineRow): string | undefined {
-  return isLasting ? 'lasts' : end?.kind;
+  return isLasting ? 'current' : end?.kind;
 }

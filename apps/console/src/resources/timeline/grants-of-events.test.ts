@@ -48,6 +48,21 @@ describe('grantsOfEvents', () => {
     });
   });
 
+  it('shows what an environment was used for, also after its use has ended', () => {
+    const detail = { holder: 'ci@1', action: 'deploy', comment: 'CHG-1' };
+    const events = newestFirst(
+      event('granted', 'a', { detail: { holder: 'ci@0', action: '', comment: null } }),
+      event('released', 'a'),
+      event('granted', 'b', { detail }),
+      event('released', 'b'),
+    );
+
+    expect(grantsOfEvents(events)).toMatchObject([
+      { ...detail, end: { kind: 'released' } },
+      { holder: 'ci@0', action: null, comment: null },
+    ]);
+  });
+
   it('does not take a graceful revoke for the end of the grant', () => {
     const granted = event('granted', 'a');
     const revoked = event('revoked', 'a', { detail: { mode: 'graceful' } });

@@ -10,6 +10,9 @@ export interface PastGrant {
   readonly fencingToken: string;
   /** Null when the grant's beginning is on an older page. */
   readonly holder: string | null;
+  /** What an environment was used for, and the comment; null where the holder gave none, too. */
+  readonly action: string | null;
+  readonly comment: string | null;
   readonly from: string | null;
   /** Null while it lasts, or as far as is known. */
   readonly to: string | null;
@@ -69,7 +72,9 @@ function grantOf(events: readonly EventItem[]): PastGrant {
   return {
     leaseId,
     fencingToken,
-    holder: holderIn(begun?.detail),
+    holder: textIn(begun?.detail, 'holder'),
+    action: textIn(begun?.detail, 'action'),
+    comment: textIn(begun?.detail, 'comment'),
     from: begun?.at ?? null,
     to: ended?.at ?? null,
     end: ended === undefined ? null : endOf(ended, events.some(isAbandoned)),
@@ -110,9 +115,9 @@ function field(detail: unknown, name: string): unknown {
     : undefined;
 }
 
-function holderIn(detail: unknown): string | null {
-  const holder = field(detail, 'holder');
-  return typeof holder === 'string' ? holder : null;
+function textIn(detail: unknown, name: string): string | null {
+  const text = field(detail, name);
+  return typeof text === 'string' && text !== '' ? text : null;
 }
 
 function modeIn(detail: unknown): unknown {
@@ -143,7 +148,7 @@ export function storyOf(grant: PastGrant): string {
 
 function lastOf({ end, isLasting, to }: PastGrant): string {
   if (end !== null) return endText(end);
-  if (isLasting) return 'Lasts';
+  if (isLasting) return 'Current';
   return to === null ? 'Its end is on a newer page' : 'Over';
 }
 
@@ -166,10 +171,16 @@ export function actText({ kind, actor, reason }: GrantAct): string {
   return `${ACT_WORDS[kind]} by ${actor}${reason === null ? '' : `: ${reason}`}`;
 }
 
+/** From when to when the bars of a page are drawn. */
+export interface Axis {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
 /** Where a grant lies between two moments, as shares from 0 to 1. */
 export function barOf(
   grant: Pick<PastGrant, 'from' | 'to'>,
-  axis: { readonly fromMs: number; readonly toMs: number },
+  axis: Axis,
 ): { readonly start: number; readonly length: number } {
   const wholeMs = Math.max(1, axis.toMs - axis.fromMs);
   const at = (iso: string | null, otherwise: number): number =>

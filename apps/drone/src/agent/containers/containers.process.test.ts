@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { afterAll, beforeAll, describe, test } from 'vitest';
@@ -49,6 +50,12 @@ afterAll(async () => {
   taken.close();
   await stage[Symbol.asyncDispose]();
 });
+
+/** The rules of the machine's packet filter that lead connections at a port to a container. */
+function packetRules(port: string): string[] {
+  const rules = execFileSync('iptables-save', ['-t', 'nat'], { encoding: 'utf8' }).split('\n');
+  return rules.filter((rule) => new RegExp(`--dports? ${port}\\b`, 'u').test(rule));
+}
 
 /**
  * Apart from the ports of every stage. An engine that is removed with its containers may leave the rule for a published
@@ -109,7 +116,7 @@ describe.concurrent('a backend that is a container', () => {
     await until('it is removed', async () => (await stage.containersOf(backendId)).length === 0);
   });
 
-  test('has a network of its own with one published port, if it is configured so', async ({
+  test('has a network of its own with one published port, if it is configured so, and leaves no rule for the port', async ({
     expect,
   }) => {
     const name = 'bridged';
@@ -119,6 +126,11 @@ describe.concurrent('a backend that is a container', () => {
 
     expect(await answer.json()).toMatchObject({ key: name, backendId });
     expect(address).not.toContain(':8080');
+    const port = String(address?.split(':').at(-1));
+    expect(packetRules(port)).not.toEqual([]);
+    await stage.fleet.client.api.backends.terminate.mutate({ backendId, mode: 'hard' });
+    await until('it is removed', async () => (await stage.containersOf(backendId)).length === 0);
+    expect(packetRules(port)).toEqual([]);
   });
 
   test('has limits of memory, processors and processes, no capabilities, and cannot gain privileges', async ({

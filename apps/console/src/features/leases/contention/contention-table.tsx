@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
@@ -70,7 +71,7 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
         <th scope="rowgroup" colSpan={COLUMN_COUNT}>
           <span className={classes['what']}>
             <Link href={routes.lease(line)}>
-              <bdi>{fullName(line)}</bdi>
+              <VisibleText>{fullName(line)}</VisibleText>
             </Link>
             <Holder line={line} asOf={asOf} />
             <span className={classes['count']}>
@@ -90,7 +91,7 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
               title={`What ${waiter.waiter} holds itself`}
               className="mono"
             >
-              <bdi>{waiter.waiter}</bdi>
+              <VisibleText>{waiter.waiter}</VisibleText>
             </Link>
           </td>
           <td data-align="end">
@@ -114,7 +115,7 @@ function Holder({ line, asOf }: { readonly line: Line; readonly asOf: string }) 
         title={`What ${line.holder} holds`}
         className="mono"
       >
-        <bdi>{line.holder}</bdi>
+        <VisibleText>{line.holder}</VisibleText>
       </Link>
       {line.heldSince === null ? null : (
         <>

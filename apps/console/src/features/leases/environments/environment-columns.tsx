@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { endedAt, isTaken, type LeaseItem } from '../lease-item.ts';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Under, RelativeTime } from '~/ui/text/text.tsx';
@@ -15,7 +16,9 @@ export const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
     <NameCell resource={environment} href={routes.environment(environment)} />
   )),
   column('Namespace', { from: 'md' }, (environment) => (
-    <bdi title={environment.namespace}>{environment.namespace || '–'}</bdi>
+    <span title={environment.namespace}>
+      <VisibleText>{environment.namespace || '–'}</VisibleText>
+    </span>
   )),
   column('State', {}, (environment) => <PhaseBadge phase={environment.phase} />),
   column('By whom', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
@@ -26,7 +29,7 @@ export const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
         dir="auto"
         title={environment.action ?? ''}
       >
-        {environment.action ?? '–'}
+        <VisibleText>{environment.action ?? '–'}</VisibleText>
       </span>
       {isTaken(environment) ? (
         <Under upTo="sm">

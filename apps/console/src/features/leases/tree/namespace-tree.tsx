@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Skeleton, VisuallyHidden } from '@mantine/core';
 import { IconChevronRight } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
@@ -187,7 +188,7 @@ function Row({
           href={routes.leases(namespace === '' ? {} : { q: fieldText('namespace', namespace) })}
           title={namespace}
         >
-          <bdi>{node.label}</bdi>
+          <VisibleText>{node.label}</VisibleText>
         </Link>
       </span>
       {COUNTS.map(({ of, label }) => (

@@ -9,12 +9,13 @@ export async function generateMetadata({ searchParams }: ResourceParams): Promis
 }
 
 export default async function Page({ searchParams }: ResourceParams) {
-  const { namespace, name, datacenter } = resourceOf(await searchParams);
+  const resource = resourceOf(await searchParams);
+  const { namespace, name, datacenter } = resource;
   // The same input as the page itself uses in the browser.
   const input = { namespace, name, ...(datacenter === '' ? {} : { datacenter }) };
   return (
     <Prefetched first={{ group: 'keys', procedure: 'get', input }}>
-      <KeyDetailPage />
+      <KeyDetailPage resource={resource} />
     </Prefetched>
   );
 }

@@ -1,0 +1,137 @@
+import dynamic from 'next/dynamic';
+import type { ReactNode } from 'react';
+import { at } from '~/lib/datacenters/here.ts';
+import { count } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes, type ResourceRef } from '~/lib/routes.ts';
+import { DetailPage } from '~/ui/page/detail-page.tsx';
+import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { GrantActions } from '../actions/grant-actions.tsx';
+import { GROUP_OF, type GrantFace } from '../grant-view.ts';
+import { DeadlineLadder } from '../ladder/deadline-ladder.tsx';
+import { PhaseBadge } from '../looks.tsx';
+import { GrantTimeline } from '../timeline/grant-timeline.tsx';
+import { MomentPanel } from '../timeline/moment/moment-panel.tsx';
+import { MOMENT_PARAM } from '../timeline/moment/use-moment.ts';
+import type { DetailItem } from './detail-item.ts';
+import { GrantFacts } from './grant-facts.tsx';
+import { EventsPanel, JsonView } from './lazy-panels.tsx';
+import { WayBack } from './way-back.tsx';
+import classes from './grant-detail.module.css';
+
+// What a first visit does not show is loaded with its tab.
+const WaitersPanel = dynamic(() =>
+  import('./waiters-panel.tsx').then((module) => module.WaitersPanel),
+);
+
+/** Renewals have no events, so what is shown is read this often. */
+const EVERY_MS = 1_500;
+
+const LISTS = {
+  key: { label: 'Keys', list: routes.keys },
+  lease: { label: 'Leases', list: routes.leases },
+  environment: { label: 'Environments', list: routes.environments },
+} as const;
+
+interface GrantDetailProps {
+  readonly face: GrantFace;
+  readonly resource: ResourceRef;
+  /** What is said of one that does not exist. */
+  readonly missing: ReactNode;
+  /** What runs for it, as a panel beside the holder. */
+  readonly backend?: (item: DetailItem) => ReactNode;
+}
+
+/**
+ * The page of one key, lease or environment: its deadlines, who holds it and why, what runs for it, what it
+ * went through, and what can be done.
+ */
+export function GrantDetail(props: GrantDetailProps) {
+  const { datacenter = '', namespace, name } = props.resource;
+  return <DetailOfOne key={`${datacenter} ${namespace}/${name}`} {...props} />;
+}
+
+function DetailOfOne({ face, resource, missing, backend }: GrantDetailProps) {
+  const { namespace, name, datacenter } = resource;
+  const input = { namespace, name, ...at(datacenter) };
+  const read = useLiveQuery(GROUP_OF[face], 'get', input, { everyMs: EVERY_MS });
+  return (
+    <DetailPage<DetailItem>
+      title={name === '' ? LISTS[face].label : <VisibleText>{name}</VisibleText>}
+      eyebrow={<WayBack {...LISTS[face]} namespace={namespace} />}
+      what={`the ${face}`}
+      read={read}
+      missing={missing}
+      meta={({ phase }) => <PhaseBadge phase={phase} />}
+      asOf={({ asOf }) => asOf}
+      actions={(item) => <GrantActions face={face} grant={item} />}
+    >
+      {(item) => (
+        <>
+          <div className={classes['columns']}>
+            <Panel title="Deadlines">
+              <DeadlineLadder face={face} grant={item} />
+            </Panel>
+            <Panel title="Holder">
+              <GrantFacts face={face} item={item} />
+            </Panel>
+            {backend?.(item)}
+          </div>
+          <GrantTabs face={face} item={item} />
+        </>
+      )}
+    </DetailPage>
+  );
+}
+
+function GrantTabs({ face, item }: { readonly face: GrantFace; readonly item: DetailItem }) {
+  const about = { resource: item, asOf: item.asOf };
+  const waiting = item.waiters === 0 ? 'Waiting' : `Waiting (${count(item.waiters)})`;
+  const grants = (
+    <>
+      <MomentPanel face={face} {...about} />
+      <GrantTimeline face={face} {...about} />
+    </>
+  );
+  return (
+    <DetailTabs
+      label={`About this ${face}`}
+      others={[MOMENT_PARAM]}
+      tabs={[
+        { value: 'grants', label: 'Grants', panel: grants },
+        // Callers of an environment do not wait in line.
+        ...(face === 'environment'
+          ? []
+          : [
+              {
+                value: 'waiters',
+                label: waiting,
+                panel: <WaitersPanel face={face} {...about} />,
+              },
+            ]),
+        { value: 'events', label: 'Events', panel: <EventsPanel face={face} {...about} /> },
+        // Holders of keys attach none.
+        ...(face === 'key'
+          ? []
+          : [{ value: 'metadata', label: 'Metadata', panel: <Metadata of={item} /> }]),
+        {
+          value: 'raw',
+          label: 'Raw',
+          panel: <JsonView value={item} label={`The ${face} as the API answers it`} />,
+        },
+      ]}
+    />
+  );
+}
+
+/** What the holder attached. */
+function Metadata({ of: { name, metadata } }: { readonly of: DetailItem }) {
+  return metadata === null || metadata === undefined ? (
+    <EmptyState title="No metadata">Its holder attached none.</EmptyState>
+  ) : (
+    <JsonView value={metadata} label={`Metadata of ${name}`} />
+  );
+}
