@@ -51,7 +51,7 @@ test.describe('access', () => {
     await page.getByRole('button', { name: `Actions for ${name}` }).click();
     await page.getByRole('menuitem', { name: 'Show limits' }).click();
 
-    const limits = page.getByRole('dialog').getByRole('region', { name: 'Limits of fair use' });
+    const limits = page.getByRole('dialog').getByRole('region', { name: 'Fair-use limits' });
     const limit = (of: string) => limits.getByRole('row').filter({ hasText: of });
     await expect(limit('waiters')).toHaveText(/7the token$/);
     await expect(limit('callsPerSecond')).toHaveText(/its role$/);
@@ -81,7 +81,7 @@ test.describe('access', () => {
     await admin.getByRole('menuitem', { name: 'Reset password' }).click();
     const dialog = admin.getByRole('dialog');
     await dialog.getByLabel('Reason').fill('Forgot it');
-    await dialog.getByRole('button', { name: 'Make link' }).click();
+    await dialog.getByRole('button', { name: 'Create link' }).click();
     const link = await dialog.getByRole('textbox', { name: /link/i }).inputValue();
 
     const after = await browser.newPage();

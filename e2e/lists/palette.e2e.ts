@@ -56,7 +56,7 @@ test.describe('the palette', () => {
 
     await open(page);
     await page.keyboard.type('no such thing');
-    await expect(palette.getByRole('status')).toHaveText('Nothing has that name.');
+    await expect(palette.getByRole('status')).toHaveText('No results.');
     await page.keyboard.press('Escape');
     await expect(palette).toHaveCount(0);
   });

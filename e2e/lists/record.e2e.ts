@@ -23,7 +23,7 @@ test.describe('what is recorded', () => {
     await expect(
       page.getByRole('status').filter({ hasText: /refused renewals? in/ }),
     ).toBeVisible();
-    await row.getByRole('button', { name: /^All of/ }).click();
+    await row.getByRole('button', { name: /^Details: / }).click();
     const dialog = page.getByRole('dialog');
     await expect(dialog).toContainText('"reason": "released"');
     await expect(page).toHaveURL(/event=\d+\.\d+/);
@@ -43,7 +43,7 @@ test.describe('what is recorded', () => {
     const page = await pageAs('operator');
     await page.goto('/audit');
     await untilLive(page);
-    await expect(tableOf(page, 'audit').row('people.signIn')).toHaveCount(0);
+    await expect(tableOf(page, 'audit').row('Signed in')).toHaveCount(0);
 
     const box = page.getByLabel('Search the audit');
     await box.fill(`${room.name.toUpperCase()}: does not`);
@@ -59,10 +59,10 @@ test.describe('what is recorded', () => {
     await expect(tableOf(page, 'audit').row(reason)).toHaveCount(1);
 
     await page.getByRole('button', { name: /^Sign-ins/ }).click();
-    await page.getByRole('menuitemradio', { name: 'alone' }).click();
+    await page.getByRole('menuitemradio', { name: 'Only sign-ins' }).click();
     await expect(page).toHaveURL(/show=sign-ins/);
     await page.getByLabel('Clear the search').click();
     await expect(tableOf(page, 'audit').row(stack.people.operator.email).first()).toBeVisible();
-    await expect(tableOf(page, 'audit').row('keys.')).toHaveCount(0);
+    await expect(tableOf(page, 'audit').row('Blocked renewal')).toHaveCount(0);
   });
 });

@@ -37,14 +37,14 @@ test.describe('what is typed, and by whom', () => {
     await expect(dialog.getByRole('button', { name: 'Revoke by force' })).toBeEnabled();
   });
 
-  test('a name with characters that cannot be seen is marked, shown escaped, and confirmed as shown', async ({
+  test('a name with invisible characters is marked, shown escaped, and confirmed as shown', async ({
     pageAs,
     stack,
   }) => {
     const lease = await holdLease(stack, { key: 'pay\u202eroll', holder: 'some\u200bbody' });
     const page = await pageAs('operator');
     await page.goto(lease.path);
-    const mark = page.getByRole('img', { name: /characters that cannot be seen/ });
+    const mark = page.getByRole('img', { name: /invisible characters/ });
     const heading = page.getByRole('heading', { level: 1 });
     await expect(heading).toContainText('pay\\u{202e}roll');
     await expect(heading.getByTitle('U+202E, right-to-left override')).toBeVisible();

@@ -82,8 +82,8 @@ const JOURNEYS: readonly Journey[] = [
     page: 'events',
     path: '/events',
     steps: [
-      choose('Face', 'Environments'),
-      choose('Kinds', 'Granted', 'menuitemcheckbox'),
+      choose('Type', 'Environments'),
+      choose('Event', 'Granted', 'menuitemcheckbox'),
       lastTime('Last 7 days'),
       search('Search events', 'namespace:shop'),
     ],
@@ -92,7 +92,7 @@ const JOURNEYS: readonly Journey[] = [
     page: 'audit',
     path: '/audit',
     steps: [
-      choose('Action', 'keys.revoke'),
+      choose('Action', 'Revoked a key'),
       lastTime('Last 24 h'),
       search('Search the audit', 'actor:nobody'),
     ],

@@ -69,7 +69,7 @@ test.describe('loaded on demand', () => {
     const page = await pageAs('viewer');
     await page.goto('/events');
     await untilLive(page);
-    await page.getByRole('button', { name: 'Kinds' }).click();
+    await page.getByRole('button', { name: 'Event', exact: true }).click();
     const kinds = page.getByRole('menuitemcheckbox');
     await kinds.nth(0).click();
     await kinds.nth(1).click();
@@ -77,7 +77,7 @@ test.describe('loaded on demand', () => {
     await page.keyboard.press('Escape');
 
     await expect(page).toHaveURL(/kinds=\w+(,|%2C)\w+/);
-    await page.getByRole('button', { name: 'Face' }).click();
+    await page.getByRole('button', { name: 'Type', exact: true }).click();
     await page.getByRole('menuitemradio', { name: 'Leases' }).click();
     await expect(page).toHaveURL(/face=lease/);
   });

@@ -68,7 +68,7 @@ test('a step of the database’s clock is an alarm: how far, which way, when, an
   await expect(alarm).toContainText(/The database’s clock stepped forward by (2 h|1 h 59 min)/);
   await expect(alarm).toContainText(/at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC\./);
   await expect(alarm).toContainText(
-    /has expired is not believed until 20.* UTC at the latest: nobody else gets it before\. (9 min|10 min)/,
+    /are not granted again until 20.* UTC at worst, even if they have expired\. (9 min|10 min)/,
   );
   await expect(page.getByText('Needs attention')).toBeVisible();
   const found: string[] = [];

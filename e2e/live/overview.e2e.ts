@@ -63,8 +63,10 @@ test.describe('the overview', () => {
     await expect(verdict).not.toContainText('refused');
 
     await addRenewals(stack, { agoMs: 240_000, forMs: 240_000, renewals: 0, refused: 60 });
-    const concern = verdict.getByRole('listitem').filter({ hasText: 'renewals refused in 5 min' });
-    await expect(concern).toContainText(/refused in 5 min for [34] min/);
+    const concern = verdict
+      .getByRole('listitem')
+      .filter({ hasText: 'renewals refused in the last 5 minutes' });
+    await expect(concern).toContainText(/refused in the last 5 minutes for [34] min/);
     await expect(concern.getByRole('link')).toHaveAttribute('href', /kinds=renewal_refused/);
 
     await stack.sql.query(

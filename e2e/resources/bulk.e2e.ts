@@ -6,6 +6,42 @@ import { expect, test } from '../fixtures/test.ts';
 const TWICE_THE_LANES = 8;
 
 test.describe('bulk actions', () => {
+  test('two keys are revoked with fewer than twelve key presses, and nothing moves', async ({
+    pageAs,
+    stack,
+  }) => {
+    const stem = `typed-${randomUUID().slice(0, 6)}`;
+    for (const key of [`${stem}-a`, `${stem}-b`]) await holdLease(stack, { key, holder: 'worker' });
+    const page = await pageAs('operator');
+    await page.goto(`/leases?q=${stem}`);
+    await untilLive(page);
+    const { table } = tableOf(page, 'leases');
+    await expect(table.locator('tr[data-row]')).toHaveCount(2);
+    const top = (await table.boundingBox())?.y;
+    let presses = 0;
+    const press = async (key: string): Promise<void> => {
+      presses += 1;
+      await page.keyboard.press(key);
+    };
+
+    for (const key of ['j', 'x', 'j', 'x']) await press(key);
+    await expect(page.getByRole('region', { name: 'Selection' })).toContainText(
+      '2 leases selected',
+    );
+    await press('a');
+    await press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Revoke 2 leases' });
+    await expect(dialog.getByLabel(/^Reason/u)).toBeFocused();
+    await press('.');
+    await press('Tab');
+    await press('2');
+    await press('Enter');
+
+    await expect(page.getByRole('region', { name: 'Bulk action' })).toContainText('2 of 2 revoked');
+    expect(presses).toBeLessThan(12);
+    expect((await table.boundingBox())?.y).toBe(top);
+  });
+
   test('show and count what was selected, are followed to their end, and name what failed', async ({
     pageAs,
     stack,

@@ -110,7 +110,7 @@ test.describe('several datacenters', () => {
       })
       .toEqual([`${HOME} moved`, 'dc3 active']);
     await openReservation(page, 'travels');
-    await expect(banner).toContainText('It lives in dc3.');
+    await expect(banner).toContainText('Its home is dc3 now.');
     const links = chainOf(page).getByRole('listitem');
     await expect(links).toHaveCount(2);
     await expect(links.first()).toContainText('Moved on');

@@ -166,7 +166,7 @@ test.describe('keys', () => {
 
     await page.goto('/audit');
     const entry = page.getByRole('row').filter({ hasText: reason });
-    await expect(entry).toContainText('keys.revoke');
+    await expect(entry).toContainText('Revoked');
     await expect(entry).toContainText(stack.people.operator.email);
     await expect(entry).toContainText(room.name);
   });

@@ -42,10 +42,10 @@ test.describe('leases and environments', () => {
     await page.goto('/leases?tab=contention');
     await untilLive(page);
 
-    const table = page.getByRole('region', { name: 'Who waits for whom' });
+    const table = page.getByRole('region', { name: 'Who is waiting for whom' });
     await expect(table.getByRole('link', { name: seeded.leases.queued.name })).toBeVisible();
     await expect(table.getByRole('rowgroup').filter({ hasText: 'settlement-eu' })).toContainText(
-      '6 wait',
+      '6 waiting',
     );
   });
 
@@ -128,7 +128,7 @@ test.describe('leases and environments', () => {
     const environment = `past-${unique()}`;
     const use = { environment, action: 'deploy', localTimeMs: 0, ttlMs: SHORT_TTL_MS };
     const acquire = async (holder: string): Promise<string> =>
-      (await stack.api('client').environments.acquire.mutate({ ...use, holder })).outcome;
+      (await stack.api('client').environments.tryAcquire.mutate({ ...use, holder })).outcome;
     await acquire('ci@1');
     await expect.poll(() => acquire('ci@2')).toBe('granted');
     const page = await pageAs('viewer');

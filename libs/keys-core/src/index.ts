@@ -119,6 +119,7 @@ export {
 export type {
   Acted,
   Caller,
+  Count,
   DatedPage,
   EventChanges,
   EventView,

@@ -11,7 +11,10 @@ const listeners = new Set<() => void>();
 
 const updateUrl: unstable_AdapterInterface['updateUrl'] = (search, { history, scroll }) => {
   const url = new URL(window.location.href);
-  url.search = renderQueryString(search);
+  const params = new URLSearchParams(search);
+  // How many rows are before a page is of use only with the cursor of that page.
+  if (!params.has('after')) params.delete('before');
+  url.search = renderQueryString(params);
   // A history entry without a state gets Next's state, and Next then reads the address.
   if (history === 'push') window.history.pushState(null, '', url);
   else window.history.replaceState(null, '', url);

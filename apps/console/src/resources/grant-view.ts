@@ -53,7 +53,7 @@ export function whyNotActable(
 ): string | undefined {
   if (isInForce(grant)) return undefined;
   return grant.phase === 'expiring'
-    ? 'It was ended by force before, and is held back until its backend is known to be gone.'
+    ? 'It was ended by force, and is held back until its backend is known to be gone.'
     : `Nobody holds this ${face}.`;
 }
 

@@ -73,6 +73,14 @@ describe('a list', () => {
     },
   );
 
+  test('is counted in one datacenter and in all of them', async () => {
+    const count = (datacenter: string) => list('dc1', { datacenter }, 'leases.count');
+
+    expect(await count('dc1')).toEqual({ count: 3, isExact: true });
+    expect(await count('dc3')).toEqual({ count: 3, isExact: true });
+    expect(await count('all')).toEqual({ count: 9, isExact: true });
+  });
+
   test('a search of all datacenters finds what is in each, and names those that it did not reach', async () => {
     const text = `${namespace.join('.')}/b`;
     const find = async (datacenter: string): Promise<unknown> =>

@@ -137,6 +137,11 @@ export const pageFields = {
 /** For a list without filters. */
 export const pageInputSchema = z.strictObject(pageFields).prefault({});
 
+/** For a list that can only be searched. */
+export const searchInputSchema = z
+  .strictObject({ search: searchTextSchema.optional(), ...pageFields })
+  .prefault({});
+
 /**
  * What an earlier answer reported about the database, sent back. Opaque, and ignored if it does not
  * come from this database.
@@ -159,8 +164,7 @@ export const renewableInputSchema = z.strictObject({
 });
 
 /** Filters that the lists of keys, leases and environments have in common. */
-export const resourceListFields = {
-  sort: z.enum(['name', 'grantedAt', 'expiresAt']).optional(),
+export const resourceFilterFields = {
   name: nameSchema.optional(),
   /** Only those whose name begins with this. */
   prefix: nameSchema.optional(),
@@ -177,6 +181,11 @@ export const resourceListFields = {
   /** Only the one whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),
   datacenter: anyDatacenterSchema,
+};
+
+/** How those lists are ordered and cut into pages. */
+export const resourcePageFields = {
+  sort: z.enum(['name', 'grantedAt', 'expiresAt']).optional(),
   direction: z.enum(['asc', 'desc']).optional(),
   ...pageFields,
 };

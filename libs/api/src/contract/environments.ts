@@ -11,8 +11,9 @@ import {
   segmentsOrProblem,
   textSchema,
   toldFields,
+  resourcePageFields,
 } from './common.ts';
-import { anyNamespaceSchema, commentSchema, leaseListFields, metadataSchema } from './leases.ts';
+import { anyNamespaceSchema, commentSchema, leaseFilterFields, metadataSchema } from './leases.ts';
 
 /** An environment as it is stored. */
 export interface EnvironmentName {
@@ -88,9 +89,13 @@ export const environmentAtInputSchema = z
   .transform(addressOf);
 
 /** Free environments are listed too: a list shows all that exist. */
+const environmentFilterFields = { ...leaseFilterFields, action: actionSchema.optional() };
+
 export const environmentListInputSchema = z
-  .strictObject({ ...leaseListFields, action: actionSchema.optional() })
+  .strictObject({ ...environmentFilterFields, ...resourcePageFields })
   .prefault({});
+
+export const environmentCountInputSchema = z.strictObject(environmentFilterFields).prefault({});
 
 /** Asks for what belongs to one environment, page by page. */
 export const environmentPageInputSchema = z

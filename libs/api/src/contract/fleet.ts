@@ -17,6 +17,7 @@ import {
   pageFields,
   placedFields,
   reasonSchema,
+  searchTextSchema,
   textSchema,
   toldFields,
   uuidSchema,
@@ -113,14 +114,19 @@ export const reportInputSchema = z.strictObject({
 
 export const droneIdInputSchema = z.strictObject({ droneId: idSchema, ...placedFields });
 
+const droneFilterFields = {
+  status: z.enum(DRONE_STATUSES).optional(),
+  program: idSchema.optional(),
+  /** A part of the drone's id, in any case. */
+  search: searchTextSchema.optional(),
+  datacenter: anyDatacenterSchema,
+};
+
 export const droneListInputSchema = z
-  .strictObject({
-    status: z.enum(DRONE_STATUSES).optional(),
-    program: idSchema.optional(),
-    datacenter: anyDatacenterSchema,
-    ...pageFields,
-  })
+  .strictObject({ ...droneFilterFields, ...pageFields })
   .prefault({});
+
+export const droneCountInputSchema = z.strictObject(droneFilterFields).prefault({});
 
 export const droneActInputSchema = z.strictObject({
   droneId: idSchema,
@@ -132,19 +138,22 @@ export const backendIdInputSchema = z.strictObject({ backendId: idSchema });
 
 export const backendGetInputSchema = backendIdInputSchema.extend(placedFields);
 
+const backendFilterFields = {
+  droneId: idSchema.optional(),
+  status: z.enum(BACKEND_STATUSES).optional(),
+  /** Only backends that have not terminated. */
+  live: z.boolean().optional(),
+  program: idSchema.optional(),
+  namespace: namespaceSchema.optional(),
+  name: nameSchema.optional(),
+  datacenter: anyDatacenterSchema,
+};
+
 export const backendListInputSchema = z
-  .strictObject({
-    droneId: idSchema.optional(),
-    status: z.enum(BACKEND_STATUSES).optional(),
-    /** Only backends that have not terminated. */
-    live: z.boolean().optional(),
-    program: idSchema.optional(),
-    namespace: namespaceSchema.optional(),
-    name: nameSchema.optional(),
-    datacenter: anyDatacenterSchema,
-    ...pageFields,
-  })
+  .strictObject({ ...backendFilterFields, ...pageFields })
   .prefault({});
+
+export const backendCountInputSchema = z.strictObject(backendFilterFields).prefault({});
 
 export const backendTerminateInputSchema = z.strictObject({
   backendId: idSchema,

@@ -14,7 +14,8 @@ import {
   pageFields,
   placedFields,
   reasonSchema,
-  resourceListFields,
+  resourceFilterFields,
+  resourcePageFields,
   tagSchema,
   textSchema,
   toldFields,
@@ -78,16 +79,20 @@ export const connectInputSchema = z
     path: ['spawn'],
   });
 
+const keyFilterFields = {
+  namespace: namespaceSchema.optional(),
+  /** Whether children of `namespace` are listed too. */
+  includeChildren: z.boolean().default(false),
+  droneId: idSchema.optional(),
+  tag: tagSchema.optional(),
+  ...resourceFilterFields,
+};
+
 export const keyListInputSchema = z
-  .strictObject({
-    namespace: namespaceSchema.optional(),
-    /** Whether children of `namespace` are listed too. */
-    includeChildren: z.boolean().default(false),
-    droneId: idSchema.optional(),
-    tag: tagSchema.optional(),
-    ...resourceListFields,
-  })
+  .strictObject({ ...keyFilterFields, ...resourcePageFields })
   .prefault({});
+
+export const keyCountInputSchema = z.strictObject(keyFilterFields).prefault({});
 
 export const keyRenewInputSchema = z.strictObject({
   droneId: idSchema,

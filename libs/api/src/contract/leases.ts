@@ -15,7 +15,8 @@ import {
   pageFields,
   placedFields,
   reasonSchema,
-  resourceListFields,
+  resourceFilterFields,
+  resourcePageFields,
   segmentsSchema,
   textSchema,
   toldFields,
@@ -153,14 +154,18 @@ export const leasePageInputSchema = z
   .transform(addressOf);
 
 /** Filters of the lists of leases and environments. */
-export const leaseListFields = {
+export const leaseFilterFields = {
   namespace: anyNamespaceSchema.optional(),
   /** Whether children of `namespace` are listed too. */
   includeChildren: z.boolean().default(true),
-  ...resourceListFields,
+  ...resourceFilterFields,
 };
 
-export const leaseListInputSchema = z.strictObject(leaseListFields).prefault({});
+export const leaseListInputSchema = z
+  .strictObject({ ...leaseFilterFields, ...resourcePageFields })
+  .prefault({});
+
+export const leaseCountInputSchema = z.strictObject(leaseFilterFields).prefault({});
 
 /** What is in a namespace and below it. */
 const withinFields = {

@@ -53,7 +53,7 @@ export const requestMoveInputSchema = reservationRefSchema.extend({
   waitsFor: leaseIdSchema.nullable(),
 });
 
-export const reservationListInputSchema = z.strictObject({
+const reservationFilterFields = {
   /** Only of keys in this namespace, children included. */
   namespace: namespaceSchema.optional(),
   /** Only of keys whose name begins with this. */
@@ -62,5 +62,11 @@ export const reservationListInputSchema = z.strictObject({
   contains: searchTextSchema.optional(),
   state: z.enum(['active', 'moved']).optional(),
   datacenter: anyDatacenterSchema,
+};
+
+export const reservationListInputSchema = z.strictObject({
+  ...reservationFilterFields,
   ...pageFields,
 });
+
+export const reservationCountInputSchema = z.strictObject(reservationFilterFields);

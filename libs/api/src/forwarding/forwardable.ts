@@ -5,15 +5,24 @@
 
 /** Procedures that change nothing, and are answered at once. */
 const READS: ReadonlySet<string> = new Set([
-  ...['get', 'list', 'waiters', 'history', 'at'].map((name) => `keys.${name}`),
-  ...['get', 'list', 'tree', 'waiters', 'contention', 'failingCallbacks', 'history', 'at'].map(
-    (name) => `leases.${name}`,
-  ),
-  ...['get', 'list', 'history', 'at'].map((name) => `environments.${name}`),
-  ...['get', 'list'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
+  ...['get', 'list', 'count', 'waiters', 'history', 'at'].map((name) => `keys.${name}`),
+  ...[
+    'get',
+    'list',
+    'count',
+    'tree',
+    'waiters',
+    'contention',
+    'failingCallbacks',
+    'history',
+    'at',
+  ].map((name) => `leases.${name}`),
+  ...['get', 'list', 'count', 'history', 'at'].map((name) => `environments.${name}`),
+  ...['get', 'list', 'count'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
   'events.list',
   'holdOff.get',
   'reservations.list',
+  'reservations.count',
   'reservations.pendingMove',
   'search.find',
 ]);

@@ -9,7 +9,7 @@ import {
   tokenGetInputSchema,
   tokenRevokeInputSchema,
 } from '../contract/access.ts';
-import { pageInputSchema } from '../contract/common.ts';
+import { searchInputSchema } from '../contract/common.ts';
 import { adminProcedure, fleetOperatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import { asOf } from './as-of.ts';
 
@@ -23,7 +23,7 @@ export const auditRouter = router({
 /** Who may sign in to the console, and as what. */
 export const peopleRouter = router({
   list: adminProcedure
-    .input(pageInputSchema)
+    .input(searchInputSchema)
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.people.list(input))),
 
   invite: adminProcedure
@@ -71,7 +71,7 @@ export const tokensRouter = router({
     .mutation(({ ctx, input }) => ctx.services.tokens.create(input, ctx.actor)),
 
   list: adminProcedure
-    .input(pageInputSchema)
+    .input(searchInputSchema)
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.list(input))),
 
   /** One token, with its limits and its present use of them. */

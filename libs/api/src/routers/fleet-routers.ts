@@ -3,16 +3,19 @@ import {
   ackInputSchema,
   backendGetInputSchema,
   backendIdInputSchema,
+  backendCountInputSchema,
   backendListInputSchema,
   backendTerminateInputSchema,
   droneActInputSchema,
   droneIdInputSchema,
+  droneCountInputSchema,
   droneListInputSchema,
   heartbeatInputSchema,
   reportInputSchema,
   sessionInputSchema,
 } from '../contract/fleet.ts';
 import { placed } from '../forwarding/elsewhere.ts';
+import { counted } from '../forwarding/counts.ts';
 import { listed } from '../forwarding/lists.ts';
 import {
   droneProcedure,
@@ -32,6 +35,10 @@ export const dronesRouter = router({
     .query(
       listed(({ services }, wanted) => asOf(services, () => services.fleet.listDrones(wanted))),
     ),
+
+  count: unlimitedViewerProcedure
+    .input(droneCountInputSchema)
+    .query(counted(({ services }, wanted) => services.fleet.countDrones(wanted))),
 
   get: unlimitedViewerProcedure
     .input(droneIdInputSchema)
@@ -86,6 +93,14 @@ export const backendsRouter = router({
     .query(
       listed(({ services, access }, wanted) =>
         asOf(services, () => services.fleet.listBackends(wanted, access.namespaces)),
+      ),
+    ),
+
+  count: viewerProcedure
+    .input(backendCountInputSchema)
+    .query(
+      counted(({ services, access }, wanted) =>
+        services.fleet.countBackends(wanted, access.namespaces),
       ),
     ),
 

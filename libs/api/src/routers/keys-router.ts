@@ -4,6 +4,7 @@ import { assertMayHold, mayRead } from '../access/access.ts';
 import { assertMayStart } from '../access/bindings.ts';
 import {
   connectInputSchema,
+  keyCountInputSchema,
   keyAtInputSchema,
   keyListInputSchema,
   keyNameSchema,
@@ -12,6 +13,7 @@ import {
   keyRevokeInputSchema,
 } from '../contract/keys.ts';
 import { at, placed, sendOn, type CalledContext } from '../forwarding/elsewhere.ts';
+import { counted } from '../forwarding/counts.ts';
 import { listed } from '../forwarding/lists.ts';
 import {
   clientProcedure,
@@ -52,6 +54,10 @@ export const keysRouter = router({
   list: viewerProcedure
     .input(keyListInputSchema)
     .query(listed(({ services, caller }, wanted) => services.keys.list(wanted, caller))),
+
+  count: viewerProcedure
+    .input(keyCountInputSchema)
+    .query(counted(({ services, caller }, wanted) => services.keys.count(wanted, caller))),
 
   renew: droneProcedure
     .input(keyRenewInputSchema)

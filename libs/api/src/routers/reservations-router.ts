@@ -1,6 +1,7 @@
 import { assertMayReserve, mayReadReservation } from '../access/access.ts';
 import {
   moveInputSchema,
+  reservationCountInputSchema,
   reservationGetInputSchema,
   reservationListInputSchema,
   reservationRefSchema,
@@ -9,6 +10,7 @@ import {
   resolveInputSchema,
 } from '../contract/reservations.ts';
 import { placed } from '../forwarding/elsewhere.ts';
+import { counted } from '../forwarding/counts.ts';
 import { listed } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
 import { cancelEntry, moveEntry } from './auditing.ts';
@@ -74,4 +76,8 @@ export const reservationsRouter = router({
         asOf(services, () => services.reservations.list(wanted, caller)),
       ),
     ),
+
+  count: viewerProcedure
+    .input(reservationCountInputSchema)
+    .query(counted(({ services, caller }, wanted) => services.reservations.count(wanted, caller))),
 });

@@ -6,8 +6,15 @@ import type { AuditAction } from '../kernel/access/audit-actions.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { KeyService } from '../keys/index.ts';
 import { acknowledgeAction } from './sql/outbox.ts';
-import { getBackend, listBackends, readBackendStates } from './sql/backends.ts';
-import { getDrone, heldLeaseIds, listDrones, setDraining, setLost } from './sql/drones.ts';
+import { countBackends, getBackend, listBackends, readBackendStates } from './sql/backends.ts';
+import {
+  countListedDrones,
+  getDrone,
+  heldLeaseIds,
+  listDrones,
+  setDraining,
+  setLost,
+} from './sql/drones.ts';
 import { recordHeartbeat } from './sql/drone-sessions.ts';
 import type { BackendView } from './fleet-views.ts';
 import { writeAudit, type AuditEntry } from '../access/index.ts';
@@ -51,6 +58,7 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
       return answer;
     },
     listDrones: (input) => listDrones(store.reads, input, heartbeatMs),
+    countDrones: (input) => countListedDrones(store.reads, input, heartbeatMs),
     getDrone: (droneId) => getDrone(store.reads, droneId, heartbeatMs),
     async drain(act, actor) {
       const { changed } = await changeDraining(store, true, act, actor);
@@ -59,6 +67,7 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
     undrain: (act, actor) => changeDraining(store, false, act, actor),
     markLost: (act, actor) => markLost(deps, act, actor),
     listBackends: (input, limits) => listBackends(store.reads, input, limits),
+    countBackends: (input, limits) => countBackends(store.reads, input, limits),
     async getBackend(backendId, limits) {
       const backend = await getBackend(store.reads, backendId, limits);
       return { ...backend, states: await readBackendStates(store.reads, backendId, '0') };

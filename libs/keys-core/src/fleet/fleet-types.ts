@@ -1,6 +1,6 @@
 import type { Actor } from '../kernel/access/actor.ts';
 import type { DroneMessage } from '../kernel/fleet/drone-messages.ts';
-import type { Page } from '../kernel/face-types.ts';
+import type { Count, FilterOf, Page } from '../kernel/face-types.ts';
 import type { BackendListInput, NamespaceLimits } from './sql/backends.ts';
 import type { SessionRef, SessionRequest } from './sql/drone-sessions.ts';
 import type { DroneListInput } from './sql/drones.ts';
@@ -21,6 +21,7 @@ export interface FleetService {
   /** @throws {LeaseError} `session.superseded`. */
   acknowledge(ack: SessionRef & { readonly actionId: string }): Promise<{ acknowledged: boolean }>;
   listDrones(input: DroneListInput): Promise<Page<DroneView>>;
+  countDrones(input: FilterOf<DroneListInput>): Promise<Count>;
   /** @throws {LeaseError} `drone.not_found`. */
   getDrone(droneId: string): Promise<DroneView>;
   /** Once it has answered, the drone takes no new backend. @throws {LeaseError} `drone.not_found`. */
@@ -33,6 +34,7 @@ export interface FleetService {
    */
   markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
   listBackends(input: BackendListInput, limits: NamespaceLimits): Promise<Page<BackendView>>;
+  countBackends(input: FilterOf<BackendListInput>, limits: NamespaceLimits): Promise<Count>;
   /** @throws {LeaseError} `backend.not_found`. */
   getBackend(backendId: string, limits: NamespaceLimits): Promise<BackendDetail>;
   /**

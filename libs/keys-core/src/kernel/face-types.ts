@@ -26,6 +26,12 @@ export interface DatedPage<Item> extends Page<Item> {
   readonly asOf: string;
 }
 
+/** How many rows a list has. Without `isExact` there are more than `count`: counting ends there. */
+export interface Count {
+  readonly count: number;
+  readonly isExact: boolean;
+}
+
 /** What every list of grants may be asked for; a face adds filters of its own. */
 export interface GrantListInput {
   readonly namespace?: string | undefined;
@@ -50,6 +56,9 @@ export interface GrantListInput {
   readonly cursor?: string | undefined;
   readonly limit: number;
 }
+
+/** Which rows a list is asked for, without how they are ordered and cut into pages. */
+export type FilterOf<Input> = Omit<Input, 'sort' | 'direction' | 'cursor' | 'limit'>;
 
 /** A grant as operators see it on every face. Instants are ISO-8601 UTC strings, tokens decimal strings. */
 export interface GrantView extends Named {

@@ -1,8 +1,15 @@
 import type { Named } from '../kernel/resource/resource.ts';
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
-import { type KeyRow, grantView, listKeys, ONE, resourcePage } from '../lists/index.ts';
+import {
+  type KeyRow,
+  countResources,
+  grantView,
+  listKeys,
+  ONE,
+  resourcePage,
+} from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import type { Caller } from '../kernel/face-types.ts';
+import type { Caller, Count, FilterOf } from '../kernel/face-types.ts';
 import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
 /** One key, or null when none exists, it has moved to another datacenter, or the caller may not see it. */
@@ -18,18 +25,31 @@ export async function getKey(store: Store, key: Named, caller: Caller): Promise<
 
 /** A page of keys. @throws {LeaseError} `request.invalid` for a cursor of another order. */
 export function listKeyPage(store: Store, input: KeyListInput, caller: Caller): Promise<KeyPage> {
-  const filter = {
-    ...input,
-    includeChildren: input.includeChildren ?? false,
-    namespaces: caller.namespaces,
-    livesIn: store.datacenter,
-  };
+  const filter = filterOf(store, input, caller);
   return resourcePage(
     store,
     input,
     (order) => listKeys(store.reads, filter, order),
     (row) => viewOf(store, row),
   );
+}
+
+/** How many keys all pages have together. */
+export function countKeys(
+  store: Store,
+  input: FilterOf<KeyListInput>,
+  caller: Caller,
+): Promise<Count> {
+  return countResources(store.reads, 'key', filterOf(store, input, caller));
+}
+
+function filterOf(store: Store, input: FilterOf<KeyListInput>, caller: Caller) {
+  return {
+    ...input,
+    includeChildren: input.includeChildren ?? false,
+    namespaces: caller.namespaces,
+    livesIn: store.datacenter,
+  };
 }
 
 function viewOf(store: Store, row: KeyRow): KeyView {

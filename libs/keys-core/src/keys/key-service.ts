@@ -11,7 +11,7 @@ import { report } from './sql/report.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { createConnect } from './connect/connect.ts';
 import { historyPage, holderAtMoment, waiterPage } from '../lists/index.ts';
-import { getKey, listKeyPage } from './key-reads.ts';
+import { countKeys, getKey, listKeyPage } from './key-reads.ts';
 
 export interface KeyServiceDeps extends ConnectDeps {
   readonly leases: LeaseStore;
@@ -54,6 +54,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
 
     get: (input, caller) => getKey(store, input, caller),
     list: (input, caller) => listKeyPage(store, input, caller),
+    count: (input, caller) => countKeys(store, input, caller),
     waiters: (input, caller) =>
       waiterPage(store, { resource: { ...input, face: 'key' }, caller }, input),
     history: (input, caller) =>

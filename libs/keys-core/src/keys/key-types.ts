@@ -4,8 +4,10 @@ import type { GrantRef, RefusalReason } from '../kernel/lease/outcomes.ts';
 import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
 import type {
   Caller,
+  Count,
   DatedPage,
   EventView,
+  FilterOf,
   HolderAt,
   GrantListInput,
   Page,
@@ -125,6 +127,7 @@ export interface KeyService {
   ): Promise<Revoked>;
   get(input: Named, caller: Caller): Promise<KeyView | null>;
   list(input: KeyListInput, caller: Caller): Promise<KeyPage>;
+  count(input: FilterOf<KeyListInput>, caller: Caller): Promise<Count>;
   waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
   /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */

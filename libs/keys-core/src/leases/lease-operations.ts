@@ -8,6 +8,7 @@ import { historyPage, holderAtMoment, waiterPage } from '../lists/index.ts';
 import { declarationPage, declareLeases } from './declarations.ts';
 import {
   contentionPage,
+  countLeases,
   failingCallbackPage,
   getLease,
   leaseTree,
@@ -28,6 +29,7 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
   return {
     get: (input, caller) => getLease(deps, input, caller),
     list: (input, caller) => listLeasePage(deps, input, caller),
+    count: (input, caller) => countLeases(deps, input, caller),
     tree: (input, caller) => leaseTree(deps, input, caller),
     contention: (input, caller) => contentionPage(deps, input, caller),
     failingCallbacks: (input, caller) => failingCallbackPage(deps, input, caller),

@@ -6,6 +6,7 @@ import {
   type ListedLease,
   type NamespaceCounts,
   countByNamespace,
+  countResources,
   grantView,
   idFrom,
   listLeases,
@@ -16,7 +17,7 @@ import type { Store } from '../postgres/open-store.ts';
 import { isUuid, pageOf, placeAfter } from '../postgres/paging/page-cursor.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/sql.ts';
-import type { Caller, DatedPage, PageInput } from '../kernel/face-types.ts';
+import type { Caller, Count, DatedPage, FilterOf, PageInput } from '../kernel/face-types.ts';
 import type {
   ContentionView,
   FailingCallback,
@@ -51,18 +52,31 @@ export function listLeasePage(
   input: LeaseListInput,
   caller: Caller,
 ): Promise<LeasePage> {
-  const filter = {
-    ...input,
-    tag: input.action,
-    includeChildren: input.includeChildren ?? true,
-    namespaces: caller.namespaces,
-  };
+  const filter = filterOf(input, caller);
   return resourcePage(
     reader.store,
     input,
     (order) => listLeases(reader.store.reads, reader.face, filter, order),
     (row) => viewOf(reader, row),
   );
+}
+
+/** How many leases all pages have together. */
+export function countLeases(
+  { store, face }: LeaseReader,
+  input: FilterOf<LeaseListInput>,
+  caller: Caller,
+): Promise<Count> {
+  return countResources(store.reads, face, filterOf(input, caller));
+}
+
+function filterOf(input: FilterOf<LeaseListInput>, caller: Caller) {
+  return {
+    ...input,
+    tag: input.action,
+    includeChildren: input.includeChildren ?? true,
+    namespaces: caller.namespaces,
+  };
 }
 
 function viewOf({ store, face }: LeaseReader, row: ListedLease): LeaseView {

@@ -3,8 +3,10 @@ import type { Named } from '../kernel/resource/resource.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
 import type {
   Caller,
+  Count,
   DatedPage,
   EventView,
+  FilterOf,
   HolderAt,
   GrantListInput,
   Page,
@@ -108,6 +110,7 @@ export interface InNamespace {
 export interface LeaseOperations {
   get(input: Named, caller: Caller): Promise<LeaseView | null>;
   list(input: LeaseListInput, caller: Caller): Promise<LeasePage>;
+  count(input: FilterOf<LeaseListInput>, caller: Caller): Promise<Count>;
   tree(input: InNamespace, caller: Caller): Promise<LeaseTree>;
   waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;

@@ -10,6 +10,7 @@ export {
 } from './resource-reads.ts';
 export { type KeyRow, listKeys } from './sql/key-list.ts';
 export { type ListedLease, listLeases } from './sql/lease-list.ts';
+export { countResources } from './sql/resource-count.ts';
 export { PHASE_CONDITIONS, withinLimits, withinNamespace } from './sql/lease-order.ts';
 export { type NamespaceCounts, countByNamespace } from './sql/lease-tree.ts';
 export {

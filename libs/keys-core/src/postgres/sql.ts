@@ -10,6 +10,11 @@ export { fragment, type Fragment };
 export { join as joinFragments };
 export { empty as NO_FRAGMENT };
 
+/** Whether a column's text has this one in it, whatever their case. */
+export function contains(column: Fragment, text: string): Fragment {
+  return fragment`strpos(search_folded(${column}), search_folded(${text})) > 0`;
+}
+
 declare const POOL: unique symbol;
 
 /**

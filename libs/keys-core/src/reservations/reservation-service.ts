@@ -16,7 +16,7 @@ import { createLocalHome } from './resolving/local-home.ts';
 import { createMover } from './moving/mover.ts';
 import { createPendingMoves } from './moving/pending-moves.ts';
 import type { Peers } from './peers.ts';
-import { listReservations } from './sql/reservation-list.ts';
+import { countReservations, listReservations } from './sql/reservation-list.ts';
 import type { ReservationStore } from './store/reservation-store.ts';
 import type { ReservationService } from './reservation-types.ts';
 import { createResolver, type ResolverOptions } from './resolving/resolver.ts';
@@ -80,5 +80,6 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
       return homes.detail(key);
     },
     list: (input, caller) => listReservations(store, input, caller.namespaces),
+    count: (input, caller) => countReservations(store, input, caller.namespaces),
   };
 }

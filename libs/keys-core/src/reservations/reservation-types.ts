@@ -1,5 +1,5 @@
 import type { ReservationKey } from '../kernel/resource/reservation.ts';
-import type { Caller, Page } from '../kernel/face-types.ts';
+import type { Caller, Count, FilterOf, Page } from '../kernel/face-types.ts';
 import type { ConnectInput, ConnectResult, NamedConnect } from '../keys/index.ts';
 import type { Departure, ReservationStatus } from './sql/activate.ts';
 
@@ -166,6 +166,7 @@ export interface ReservationService {
   get(input: { key: ReservationKey }): Promise<ReservationDetail | null>;
   /** The reservations of this datacenter, in the order of their keys. */
   list(input: ReservationListInput, caller: Caller): Promise<Page<ReservationView>>;
+  count(input: FilterOf<ReservationListInput>, caller: Caller): Promise<Count>;
   /**
    * Connects to a key wherever it lives.
    * @throws {LeaseError} as {@link KeyService.connect}; `reservation.unknown_datacenter`,

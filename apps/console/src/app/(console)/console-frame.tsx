@@ -8,6 +8,7 @@ import { MoveBanners } from '~/features/reservations/move/move-banners.tsx';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
 import { SessionProvider } from '~/lib/session/session.tsx';
 import { Palette } from '~/resources/palette/palette.tsx';
+import { Foot } from '~/ui/states/foot.tsx';
 import { Shell } from '~/ui/shell/shell.tsx';
 import { ShortcutsHelp } from '~/ui/shortcuts/shortcuts-help.tsx';
 import { SignedOut } from '~/features/access/session/signed-out.tsx';
@@ -24,9 +25,11 @@ export function ConsoleFrame({
     <SessionProvider session={session}>
       <LiveProvider>
         <Shell account={<AccountMenu />}>
-          <RevokeBanners />
-          <MoveBanners />
           {children}
+          <Foot>
+            <RevokeBanners />
+            <MoveBanners />
+          </Foot>
         </Shell>
         <Palette />
         <ShortcutsHelp />

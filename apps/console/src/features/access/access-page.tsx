@@ -27,7 +27,7 @@ export function AccessPage() {
         />
       ) : (
         <NotAllowed whyNot={whyNot}>
-          Here administrators make API tokens and decide who may sign in.
+          Administrators create API tokens and decide who may sign in here.
         </NotAllowed>
       )}
     </>

@@ -12,7 +12,7 @@ import type { TokenState } from './tokens/token-state.ts';
 
 export const TOKEN_LOOKS: Record<TokenState, Look> = {
   active: { label: 'Active', tone: 'good', icon: IconCircleCheck },
-  ending: { label: 'Ends soon', tone: 'warn', icon: IconHourglass },
+  ending: { label: 'Expiring', tone: 'warn', icon: IconHourglass },
   expired: { label: 'Expired', tone: 'calm', icon: IconClockPause },
   revoked: { label: 'Revoked', tone: 'calm', icon: IconCircleX },
 };

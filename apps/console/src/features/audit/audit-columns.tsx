@@ -2,6 +2,7 @@ import { UnstyledButton } from '@mantine/core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Under, LongName, Mono, RelativeTime } from '~/ui/text/text.tsx';
+import { actionLabel } from '~/resources/audit/action-labels.ts';
 import { PersonLink } from '~/resources/person-link.tsx';
 import classes from './audit.module.css';
 import { auditTarget, modeOf, type AuditEntry } from '~/resources/audit/audit-target.ts';
@@ -16,7 +17,7 @@ export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEnt
           aria-haspopup="dialog"
           onClick={() => show(entry)}
         >
-          <Mono>{entry.action}</Mono>
+          <span title={entry.action}>{actionLabel(entry.action)}</span>
           <Mode entry={entry} />
         </UnstyledButton>
         <Under upTo="lg">
@@ -24,7 +25,7 @@ export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEnt
         </Under>
       </>
     )),
-    column('On', {}, (entry) => (
+    column('Resource', {}, (entry) => (
       <>
         <Target entry={entry} />
         <Under upTo="sm">
@@ -37,12 +38,12 @@ export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEnt
         )}
       </>
     )),
-    column('Why', { from: 'md', isFilling: true }, (entry) =>
+    column('Reason', { from: 'md', isFilling: true }, (entry) =>
       entry.reason === null ? '–' : <Reason reason={entry.reason} />,
     ),
-    column('Who', { from: 'sm' }, (entry) => <PersonLink name={entry.actor} />),
-    column('From where', { from: 'xl' }, (entry) => <Mono>{entry.source ?? '–'}</Mono>),
-    column('When', { from: 'lg' }, (entry) => <RelativeTime at={entry.at} />),
+    column('By', { from: 'sm' }, (entry) => <PersonLink name={entry.actor} />),
+    column('Address', { from: 'xl' }, (entry) => <Mono>{entry.source ?? '–'}</Mono>),
+    column('Time', { from: 'lg' }, (entry) => <RelativeTime at={entry.at} />),
   ];
 }
 

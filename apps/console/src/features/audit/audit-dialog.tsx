@@ -8,6 +8,7 @@ import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { ROLES } from '@leasehold/keys-core';
 import { absolute } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
+import { actionLabel } from '~/resources/audit/action-labels.ts';
 import { doneBy } from '~/resources/person.ts';
 import { PersonLink } from '~/resources/person-link.tsx';
 import { Target } from './audit-columns.tsx';
@@ -24,28 +25,33 @@ export function AuditDialog({
   const isOpen = entry !== null;
   useEffect(() => (isOpen ? pause.hold() : undefined), [isOpen]);
   return (
-    <Modal opened={isOpen} onClose={onClose} size="lg" title={entry?.action ?? ''}>
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      size="lg"
+      title={entry === null ? '' : actionLabel(entry.action)}
+    >
       {entry === null ? null : (
         <Stack gap="md">
           <Facts
             items={{
-              When: <Mono>{absolute(entry.at)}</Mono>,
-              On: <Target entry={entry} />,
-              Who: (
+              Time: <Mono>{absolute(entry.at)}</Mono>,
+              Resource: <Target entry={entry} />,
+              By: (
                 <>
                   <PersonLink name={entry.actor} /> ({roleLabel(entry.role)})
                 </>
               ),
-              'From where': <Mono>{entry.source ?? 'not known'}</Mono>,
-              Why: entry.reason ?? 'No reason was given.',
+              Address: <Mono>{entry.source ?? 'not known'}</Mono>,
+              Reason: entry.reason ?? 'none given',
               More: (
                 <Link href={doneBy(entry.actor)} onClick={onClose}>
-                  Everything by this actor
+                  Everything by {entry.actor}
                 </Link>
               ),
             }}
           />
-          <JsonView value={entry} label="The entry as the API gives it" />
+          <JsonView value={entry} label="Entry as JSON" />
         </Stack>
       )}
     </Modal>

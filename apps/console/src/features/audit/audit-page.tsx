@@ -17,6 +17,7 @@ import { timeRangeOf } from '~/ui/time-range/time-range.ts';
 import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
 import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
 import { auditListInput } from './audit-search.ts';
+import { actionName } from '~/resources/audit/action-labels.ts';
 import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 
 const AuditDialog = lazyDialog('entry', () => import('./audit-dialog.tsx'));
@@ -28,10 +29,10 @@ const SEARCH_EVERY_MS = 60_000;
 /** Parts of the input that are there without a filter. */
 const NO_FILTERS = ['limit', 'cursor', 'signIns'];
 const SHOW_OPTIONS = [
-  { value: 'sign-ins', label: 'alone' },
-  { value: 'all', label: 'shown' },
+  { value: 'sign-ins', label: 'Only sign-ins' },
+  { value: 'all', label: 'Shown' },
 ];
-const ACTION_OPTIONS = AUDIT_ACTIONS.map((value) => ({ value, label: value }));
+const ACTION_OPTIONS = AUDIT_ACTIONS.map((value) => ({ value, label: actionName(value) }));
 
 /** Who did what to what, why, from where, and when. */
 export function AuditPage() {
@@ -41,7 +42,7 @@ export function AuditPage() {
     <>
       <PageHeader title="Audit" />
       <NotAllowed whyNot={whyNot}>
-        Here operators and administrators read who did what, and why.
+        Operators and administrators read here who did what, and why.
       </NotAllowed>
     </>
   );
@@ -86,7 +87,7 @@ function Audit() {
           label="Sign-ins"
           value={SHOW_OPTIONS.find(({ value }) => value === address.show)?.value}
           options={SHOW_OPTIONS}
-          unset="Left out"
+          unset="Hidden"
           onChange={(show) => void setAddress({ show, after: null })}
         />
         <TimeRangeFilter
@@ -103,8 +104,8 @@ function Audit() {
         identity={JSON.stringify(input)}
         empty={
           isFiltered ? (
-            <EmptyState title="No entry matches">
-              Sign-ins are shown only if they are chosen. Try the next page, or remove a filter.
+            <EmptyState title="No entries match">
+              Sign-ins are hidden unless you show them. Try the next page, or remove a filter.
             </EmptyState>
           ) : (
             <EmptyState title="No actions yet">

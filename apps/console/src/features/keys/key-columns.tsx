@@ -2,6 +2,7 @@ import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS, PhaseBadge } from '~/resources/looks.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
 import type { Outputs } from '~/lib/api/api.ts';
@@ -12,21 +13,27 @@ import classes from './keys.module.css';
 /** A key as it comes over the wire. */
 export type KeyItem = Outputs['keys']['list']['items'][number];
 
+/** Their order is that of the rows: by namespace, and in it by name. */
 export const KEY_COLUMNS: Column<KeyItem>[] = [
+  column('Namespace', { sort: 'name', from: 'md' }, (key) => (
+    <span title={key.namespace}>
+      <VisibleText>{key.namespace || '–'}</VisibleText>
+    </span>
+  )),
   column('Key', { sort: 'name' }, (key) => (
     <>
-      <Link href={routes.key(key)} title={fullName(key)}>
-        <bdi>{key.name}</bdi>
-      </Link>
       {key.namespace === '' ? null : (
         <Under upTo="md">
-          <bdi>{key.namespace}</bdi>
+          <VisibleText>{key.namespace}</VisibleText>
         </Under>
       )}
+      <Link href={routes.key(key)} title={fullName(key)}>
+        <VisibleText>{key.name}</VisibleText>
+      </Link>
+      <Under upTo="sm">
+        <HolderCell item={key} />
+      </Under>
     </>
-  )),
-  column('Namespace', { from: 'md' }, (key) => (
-    <bdi title={key.namespace}>{key.namespace || '–'}</bdi>
   )),
   column('Tag', { from: 'lg' }, (key) => (key.tag === '' ? '–' : <Mono>{key.tag}</Mono>)),
   column('Phase', {}, (key) => <PhaseBadge phase={key.phase} />),
@@ -47,13 +54,13 @@ function HolderCell({ item }: { readonly item: KeyItem }) {
   if (isOver && droneId === null) return '–';
   if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
     return (
-      <span className="dimmed" title={`Last held by ${holder}`}>
-        last <bdi className="mono">{holder}</bdi>
+      <span className="dimmed" data-holder title={`Last held by ${holder}`}>
+        last <Mono>{holder}</Mono>
       </span>
     );
   }
   return (
-    <span className={classes['holder']}>
+    <span className={classes['holder']} data-holder>
       {droneId === null ? (
         <Mono title={holder}>{holder}</Mono>
       ) : (

@@ -27,12 +27,12 @@ export function KeyDetailPage({ resource }: { readonly resource: ResourceRef }) 
 function NoKey({ resource }: { readonly resource: ResourceRef }) {
   return (
     <EmptyState title="No such key">
-      Nobody has asked for{' '}
+      Nobody has connected to{' '}
       <span className="mono">
         <VisibleText>{resourceText(resource)}</VisibleText>
       </span>
-      , or its record was removed since. It exists as soon as somebody connects to it.{' '}
-      <Link href={routes.reservation([resource.namespace, resource.name])}>Where it lives</Link>
+      , or its record has been removed. A key exists once a caller connects to it.{' '}
+      <Link href={routes.reservation([resource.namespace, resource.name])}>Show its home</Link>
     </EmptyState>
   );
 }

@@ -5,6 +5,7 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { withField } from '~/lib/search/search-text.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState, type GrantListState } from '~/resources/list/grant-list.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { LongOver } from '~/resources/list/nothing-found.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
@@ -17,6 +18,7 @@ import classes from './keys.module.css';
 export function KeysPage() {
   const list = useGrantListState(KEY_FIELDS, keyListInput);
   const read = useLiveQuery('keys', 'list', list.input, list.options);
+  const total = useTotal('keys', list.input, read);
   return (
     <>
       <PageHeader title="Keys" actions={<ExportMenu list="keys" input={list.input} />} />
@@ -24,12 +26,13 @@ export function KeysPage() {
         face="key"
         list={list}
         read={read}
+        total={total}
         columns={KEY_COLUMNS}
         placeholder="Part of a name, or holder: phase: tag: drone: namespace:"
         filters={<DroneFilter list={list} />}
       >
         <EmptyState title="No keys" action={<LongOver what="keys" state={list.state} />}>
-          Nobody holds a key, nor did within the last hour. To ask for one, from a shell:
+          No key was held in the last hour. Connect to one from a shell:
           <Code block className={classes['command'] ?? ''}>
             <span className={classes['option']}>npx leasehold connect room-1</span>{' '}
             <span className={classes['option']}>--namespace rooms</span>{' '}

@@ -40,9 +40,9 @@ export function CallbacksTab() {
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
         empty={
-          <EmptyState title="No callback fails">
+          <EmptyState title="No failing callbacks">
             After a lease has expired, <Code>reapStaleLeases</Code> of its service repairs what its
-            holder had begun. A callback that throws is listed here until it succeeds.
+            holder had begun. A callback that fails is listed here until it succeeds.
           </EmptyState>
         }
       />
@@ -57,7 +57,7 @@ const COLUMNS: Column<FailingCallback>[] = [
         <VisibleText>{fullName(one)}</VisibleText>
       </Link>
       <Under upTo="md">
-        <VisibleText>{one.service ?? 'no service has declared it'}</VisibleText>
+        <VisibleText>{one.service ?? 'not declared by any service'}</VisibleText>
       </Under>
     </>
   )),

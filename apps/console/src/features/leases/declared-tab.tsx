@@ -26,7 +26,7 @@ export function DeclaredTab() {
       state={state}
       identity={JSON.stringify(page)}
       empty={
-        <EmptyState title="Nothing is declared">
+        <EmptyState title="No declared leases">
           Services declare the leases that they use when they start: <Code>leases.declare(…)</Code>{' '}
           of <Code>@leasehold/client</Code>.
         </EmptyState>

@@ -1,8 +1,8 @@
-import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { isTaken, type LeaseItem } from './lease-item.ts';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Mono, RelativeTime } from '~/ui/text/text.tsx';
+import { Mono, RelativeTime, Under } from '~/ui/text/text.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { count, fullName } from '~/lib/format.ts';
@@ -19,15 +19,28 @@ export function NameCell({
 }) {
   return (
     <>
-      <Link href={href} title={fullName(resource)} dir="auto" className={classes['name'] ?? ''}>
-        <VisibleText>{resource.name}</VisibleText>
-      </Link>
       {resource.namespace === '' ? null : (
         <span className={classes['under']}>
           <VisibleText>{resource.namespace}</VisibleText>
         </span>
       )}
+      <Link href={href} title={fullName(resource)} className={classes['name'] ?? ''}>
+        <VisibleText>{resource.name}</VisibleText>
+      </Link>
     </>
+  );
+}
+
+/** The namespace: before the name, because rows are in the order of both. */
+export function NamespaceCell({
+  resource: { namespace },
+}: {
+  readonly resource: { readonly namespace: string };
+}) {
+  return (
+    <span title={namespace}>
+      <VisibleText>{namespace || '–'}</VisibleText>
+    </span>
   );
 }
 
@@ -35,17 +48,18 @@ export function NameCell({
 export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
   if (isTaken(lease)) {
     return (
-      <span className={`${classes['holder'] ?? ''} mono`} dir="auto" title={lease.holder}>
+      <span className={`${classes['holder'] ?? ''} mono`} data-holder title={lease.holder}>
         <VisibleText>{lease.holder}</VisibleText>
       </span>
     );
   }
   return (
-    <span className={`${classes['holder'] ?? ''} dimmed`} title={`Last held by ${lease.holder}`}>
-      last{' '}
-      <span className="mono">
-        <VisibleText>{lease.holder}</VisibleText>
-      </span>
+    <span
+      className={`${classes['holder'] ?? ''} dimmed`}
+      data-holder
+      title={`Last held by ${lease.holder}`}
+    >
+      last <Mono>{lease.holder}</Mono>
     </span>
   );
 }
@@ -61,13 +75,14 @@ export function CommentCell({ lease }: { readonly lease: LeaseItem }) {
 }
 
 export const LEASE_COLUMNS: Column<LeaseItem>[] = [
+  column('Namespace', { sort: 'name', from: 'md' }, (lease) => <NamespaceCell resource={lease} />),
   column('Lease', { sort: 'name' }, (lease) => (
-    <NameCell resource={lease} href={routes.lease(lease)} />
-  )),
-  column('Namespace', { from: 'md' }, (lease) => (
-    <span title={lease.namespace}>
-      <VisibleText>{lease.namespace || '–'}</VisibleText>
-    </span>
+    <>
+      <NameCell resource={lease} href={routes.lease(lease)} />
+      <Under upTo="sm">
+        <HolderCell lease={lease} />
+      </Under>
+    </>
   )),
   column('Phase', {}, (lease) => <PhaseBadge phase={lease.phase} />),
   column('Holder', { from: 'sm' }, (lease) => <HolderCell lease={lease} />),

@@ -18,7 +18,7 @@ export function LeaseDetailPage({
       resource={resource}
       missing={
         <EmptyState title={`No such ${face}`}>
-          Nobody has asked for {face === 'lease' ? 'a lease' : 'an environment'} of this name, or it
+          Nobody has acquired {face === 'lease' ? 'a lease' : 'an environment'} of this name, or it
           is in a namespace that you may not see.
         </EmptyState>
       }

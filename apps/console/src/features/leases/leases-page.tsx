@@ -7,6 +7,7 @@ import { PageHeader } from '~/ui/page/page-header.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { LongOver } from '~/resources/list/nothing-found.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { LEASE_COLUMNS } from './lease-columns.tsx';
@@ -53,12 +54,14 @@ export function LeasesPage() {
 function LeaseList() {
   const list = useGrantListState(LEASE_FIELDS, leaseListInput);
   const read = useLiveQuery('leases', 'list', list.input, list.options);
+  const total = useTotal('leases', list.input, read);
   return (
     <div className={classes['list']}>
       <GrantList
         face="lease"
         list={list}
         read={read}
+        total={total}
         columns={LEASE_COLUMNS}
         placeholder="Part of a name, or holder: phase: namespace:"
         tools={
@@ -68,7 +71,7 @@ function LeaseList() {
         }
       >
         <EmptyState title="No leases" action={<LongOver what="leases" state={list.state} />}>
-          Nobody holds one, nor did within the last hour. In a service:{' '}
+          No lease was held in the last hour. Acquire one in a service:{' '}
           <Code>leases.acquire(…)</Code> of <Code>@leasehold/client</Code>.
         </EmptyState>
       </GrantList>

@@ -51,7 +51,7 @@ export function Activity({ whyNot, read }: ReturnType<typeof useRecentActs>) {
         <Skeleton height={120} aria-busy="true" />
       ) : read.data.items.length === 0 ? (
         <Text size="sm" c="dimmed">
-          Nobody has done anything yet. Sign-ins are in the audit.
+          No actions yet. Sign-ins are in the audit.
         </Text>
       ) : (
         <StaleScope read={read}>

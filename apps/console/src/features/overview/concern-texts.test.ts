@@ -21,7 +21,7 @@ test.each<[Partial<HealthConcern>, string, string | null]>([
   [{ kind: 'drone_lost', count: 9 }, '9 drones lost', '/drones?status=lost'],
   [
     { kind: 'renewals_refused', count: 57 },
-    '57 of 5,000 renewals refused in 5 min',
+    '57 of 5,000 renewals refused in the last 5 minutes',
     '/events?kinds=renewal_refused&range=5m',
   ],
   [

@@ -4,6 +4,7 @@ import { count, counted, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { eventsHref } from './event-links.ts';
 import { FACE_NAMES, listOf } from './face-links.ts';
+import { windowText } from './windows.ts';
 
 interface ConcernText {
   readonly text: string;
@@ -37,7 +38,7 @@ const TEXTS: Readonly<
   drone_unreachable: (concern) => ofDrones(concern, 'unreachable'),
   drone_lost: (concern) => ofDrones(concern, 'lost'),
   renewals_refused: ({ count: refused }, { health }) => ({
-    text: `${count(refused)} of ${counted(refused + health.renewals, 'renewal')} refused in ${duration(health.judgedMs)}`,
+    text: `${count(refused)} of ${counted(refused + health.renewals, 'renewal')} refused ${windowText(health.judgedMs / MINUTE_MS)}`,
     href: eventsHref(['renewal_refused'], health.judgedMs / MINUTE_MS),
   }),
   callbacks_failing: ({ count: failing }) => ({

@@ -13,9 +13,9 @@ export function EventLagPanel({ lag: { lagMs, culprit } }: { readonly lag: Event
   return (
     <Panel title="Events are held back">
       <Text size="sm">
-        A transaction that is still open may write an event that belongs before the newest ones.
-        Until it ends, nobody is told of them: not this page, not <Code>events tail</Code>, not a
-        service that watches events. Leases and keys do not wait for it.
+        A transaction that is still open may write an event older than the newest ones. Until it
+        ends, nobody receives those: not this page, not <Code>events tail</Code>, not a service that
+        watches events. Leases and keys do not wait for it.
       </Text>
       {culprit === null ? null : (
         <>

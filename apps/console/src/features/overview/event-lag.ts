@@ -27,7 +27,7 @@ export function remedyOf({ pid, preparedAs, database }: Culprit): Remedy {
     };
   }
   return {
-    text: 'Look at what it does, and end it unless it must go on. Its work is rolled back:',
+    text: 'See what it does, and end it unless it must continue. Its work is rolled back:',
     sql: `select query from pg_stat_activity where pid = ${String(pid)};\nselect pg_terminate_backend(${String(pid)});`,
   };
 }

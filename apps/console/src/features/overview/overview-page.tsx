@@ -118,19 +118,19 @@ const ContendedPanel = memo(function ContendedPanel({
       title="Most waited for"
       meta={
         <Link href={routes.leases({ tab: 'contention' })} className={classes['more']}>
-          Who waits for whom
+          Who is waiting for whom
         </Link>
       }
       isFlush={contended.length > 0}
     >
       {contended.length === 0 ? (
         <Text size="sm" c="dimmed">
-          Nobody waits for a key, a lease or an environment.
+          Nobody is waiting for a key, a lease or an environment.
         </Text>
       ) : (
         <div className={classes['contended']}>
           <PlainTable
-            label="Leases with several waiters"
+            label="Most waited for"
             heads={[
               { text: 'Resource' },
               { text: 'Held by' },

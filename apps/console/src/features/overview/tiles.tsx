@@ -1,7 +1,7 @@
 import type { StatsOverview } from '@leasehold/api/contract';
 import { FACES, type Face } from '@leasehold/keys-core';
 import { memo, type ReactNode } from 'react';
-import { count, counted, duration } from '~/lib/format.ts';
+import { count, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { Link } from '~/ui/link.tsx';
 import type { Tone } from '~/ui/text/text.tsx';
@@ -31,7 +31,7 @@ export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverv
         label="Waited for"
         below={
           <Link href={routes.leases({ tab: 'contention' })}>
-            {counted(waiting, 'caller waits', 'callers wait')} for leases
+            {count(waiting)} waiting for leases
           </Link>
         }
       >

@@ -21,7 +21,7 @@ export function Verdict({ stats }: { readonly stats: StatsOverview }) {
       <div className={classes['verdict']} data-tone="warn" role="status">
         <IconHelpCircle size={20} aria-hidden />
         <strong>Not known</strong>
-        <span>It was healthy when it was last read.</span>
+        <span>Healthy at the last reading.</span>
       </div>
     );
   }
@@ -46,8 +46,8 @@ export function Verdict({ stats }: { readonly stats: StatsOverview }) {
       </strong>
       {isHealthy ? (
         <span>
-          {stats.drones.total === 0 ? 'There are no drones yet.' : 'All drones are reporting.'}{' '}
-          Expiries are recorded in time, and holders renew.
+          {stats.drones.total === 0 ? 'No drones yet.' : 'All drones reporting.'} Expiries are
+          recorded in time, and holders renew.
         </span>
       ) : (
         <ul className={classes['concerns']}>

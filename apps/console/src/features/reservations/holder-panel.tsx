@@ -32,8 +32,8 @@ export function HolderPanel({
     <Panel title="Holder" meta={grant ? <PhaseBadge phase={grant.phase} /> : undefined}>
       {keyNameOf(of) === undefined ? (
         <p className={classes['text']}>
-          This list names no key of Leasehold’s: nothing is granted under it. The owner of the entry
-          uses where it lives.
+          This list names no key of Leasehold: nothing is granted under it. Its owner only uses its
+          home.
         </p>
       ) : grant && !isOnlyMoved(grant) ? (
         <StaleScope read={read}>
@@ -54,8 +54,8 @@ function isOnlyMoved(grant: Grant): boolean {
 }
 
 function holderText(unreachable: string | undefined, error: ApiError | null): string {
-  if (unreachable !== undefined) return `Not known while ${unreachable} cannot be reached.`;
-  return error === null ? 'Nobody has held it there yet.' : `Not known: ${error.message}`;
+  if (unreachable !== undefined) return `Unknown while ${unreachable} cannot be reached.`;
+  return error === null ? 'Nobody has held it there yet.' : `Unknown: ${error.message}`;
 }
 
 function HolderFacts({ grant }: { readonly grant: Grant }) {

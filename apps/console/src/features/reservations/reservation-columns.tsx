@@ -1,5 +1,5 @@
-import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { keyNameOf } from '@leasehold/keys-core';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
@@ -14,7 +14,6 @@ import { RESERVATION_LOOKS } from './reservation-looks.ts';
 type ReservationRow = ReservationItem & { readonly asOf: string };
 
 export const RESERVATION_COLUMNS: Column<ReservationRow>[] = [
-  column('Key', {}, (reservation) => <KeyCell reservation={reservation} />),
   column('Namespace', { from: 'md' }, (reservation) => {
     const namespace = keyNameOf(reservation.key)?.namespace ?? '';
     return (
@@ -23,6 +22,7 @@ export const RESERVATION_COLUMNS: Column<ReservationRow>[] = [
       </span>
     );
   }),
+  column('Key', {}, (reservation) => <KeyCell reservation={reservation} />),
   column('State', {}, (reservation) => <LookBadge look={RESERVATION_LOOKS[reservation.state]} />),
   column('Chain', { from: 'sm' }, (reservation) => (
     <ChainPath chain={reservation.chain} movedTo={reservation.movedTo} />

@@ -134,9 +134,8 @@ function HomeNotice({
   if (state === 'unreachable') {
     return (
       <Notice tone="warn">
-        {datacenter} cannot be reached from here. The key stays there, and its own datacenter serves
-        its holder. From here it cannot be connected to or moved until that datacenter can be
-        reached.
+        {datacenter} cannot be reached from here. The key stays there, and that datacenter serves
+        its holder. It cannot be connected to or moved from here until then.
       </Notice>
     );
   }
@@ -152,7 +151,7 @@ function HomeNotice({
     return (
       <Notice tone="info">
         {links.length === 1
-          ? `It is decided that the key lives in ${datacenter}; its first connect makes it active there.`
+          ? `The home of the key is to be ${datacenter}. The first connect makes it active there.`
           : `The key has left ${links.at(-2)?.datacenter ?? ''} and is not active in ${datacenter} yet. The next connect completes the move, or the same move once more. The controllers complete a move that was requested here.`}
       </Notice>
     );
@@ -163,8 +162,8 @@ function HomeNotice({
 function NotReserved({ of }: { readonly of: readonly string[] }) {
   return (
     <EmptyState title="Not reserved">
-      Nobody has connected to <span className="mono">{keyLabel(of)}</span> yet, or reserved it. It
-      will live where the first connect to it is made.
+      Nobody has connected to <span className="mono">{keyLabel(of)}</span> yet, or reserved it. Its
+      home will be where the first connect is made.
     </EmptyState>
   );
 }
@@ -198,12 +197,12 @@ function whyNotMovable(
   { links, datacenter }: ReservationDetail,
   isSeveral: boolean,
 ): string | undefined {
-  if (!isSeveral) return 'There is one datacenter: see LEASEHOLD_PEERS.';
+  if (!isSeveral) return 'There is only one datacenter. Add others with LEASEHOLD_PEERS.';
   const state = links.at(-1)?.state;
   if (state === 'given_up') {
-    return `${datacenter} was given up: use the command \`leasehold reservations move\`.`;
+    return `${datacenter} was given up. Use the command \`leasehold reservations move\`.`;
   }
   return state === 'unreachable'
-    ? `${datacenter} cannot be reached, and only it can let the key leave.`
+    ? `${datacenter} cannot be reached, and a key can leave only while its home can be reached.`
     : undefined;
 }

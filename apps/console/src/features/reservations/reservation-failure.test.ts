@@ -13,12 +13,12 @@ test('a refusal keeps the controller’s message and adds what to do', () => {
       code: 'reservation.key_held',
       incidentId: 'i-1',
       message: expect.stringMatching(
-        /^Refused\. drone-1 has it for 12 s more.* Revoke it/u,
+        /^Refused\. drone-1 holds it for 12 s more.* Revoke it/u,
       ) as string,
     },
   );
   expect(refused('reservation.moved_meanwhile', { datacenter: 'dc3' })?.message).toContain(
-    'It lives in dc3 now.',
+    'Its home is dc3 now.',
   );
   expect(refused('reservation.unknown_datacenter', { known: ['dc1', 'dc2'] })?.message).toContain(
     'dc1, dc2',

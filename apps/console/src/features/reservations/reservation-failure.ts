@@ -16,13 +16,13 @@ const WHAT_TO_DO: Readonly<Record<string, (details: Details) => string>> = {
       : 'See LEASEHOLD_PEERS.',
   'reservation.same_datacenter': () => 'There is nothing to do.',
   'reservation.key_held': ({ holder, remainingMs }) =>
-    `${textOf(holder, 'Somebody')} has it${
+    `${textOf(holder, 'Another caller')} holds it${
       typeof remainingMs === 'number' ? ` for ${duration(remainingMs)} more unless renewed` : ''
     }. Revoke it, and move it when it is free.`,
   'reservation.moved_meanwhile': ({ datacenter }) =>
-    `It lives in ${textOf(datacenter, 'another datacenter')} now. Read it again before you move it.`,
+    `Its home is ${textOf(datacenter, 'another datacenter')} now. Refresh before you move it.`,
   'reservation.chain_too_long': () => 'Use another key.',
-  'reservation.conflict': () => 'Read it again. If it stays like this, see the runbook.',
+  'reservation.conflict': () => 'Refresh. If it stays like this, see the runbook.',
   'grant.hold_off': () => 'Its last holder may still act. Try again in a moment.',
   'peer.refused': ({ datacenter }) =>
     `This controller and ${textOf(datacenter, 'the other datacenter')} must have the same LEASEHOLD_PEER_TOKEN for each other.`,

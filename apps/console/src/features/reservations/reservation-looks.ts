@@ -19,9 +19,9 @@ export const RESERVATION_LOOKS: Record<ReservationLink['state'], Look> = {
 
 /** What a state means, for somebody who sees it for the first time. */
 export const STATE_TEXTS: Record<ReservationLink['state'], string> = {
-  active: 'The key lives here.',
+  active: 'This is the home of the key.',
   moved: 'Sealed: nothing is granted under it any more.',
-  pending: 'Decided, and not yet there: nothing is granted under it before its first connect.',
-  unreachable: 'Its datacenter cannot be asked now.',
-  given_up: 'Its datacenter was given up: the next connect gives the key another home.',
+  pending: 'Decided, not active yet: nothing is granted under it before the first connect.',
+  unreachable: 'Its datacenter cannot be reached now.',
+  given_up: 'Its datacenter was given up. The next connect gives the key another home.',
 };

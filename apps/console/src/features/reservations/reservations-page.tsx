@@ -10,9 +10,11 @@ import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
+import { Foot } from '~/ui/states/foot.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { mapItems } from '~/ui/table/map-items.ts';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { NothingFound } from '~/resources/list/nothing-found.tsx';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -43,6 +45,7 @@ export function ReservationsPage() {
   const problems = reservationSearchProblems(state.search);
   const input = { ...reservationListInput(state), ...filter.input };
   const read = useLiveQuery('reservations', 'list', input, { enabled: problems.length === 0 });
+  const total = useTotal('reservations', input, read);
   const asOf = read.data?.asOf ?? '';
   const rows = (read.data?.items ?? []).map((reservation) => ({ ...reservation, asOf }));
   return (
@@ -81,11 +84,12 @@ export function ReservationsPage() {
         state={{ after: state.after, setAfter: state.setAfter }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
+        total={total}
         empty={
           <NothingFound what="reservations" state={state}>
             <EmptyState title="No reservations">
-              A key is reserved where somebody first connects to it, and lives in that datacenter
-              until an operator moves it. To decide where before that, reserve it.
+              The home of a key is the datacenter of its first connect, until an operator moves it.
+              To choose it earlier, reserve the key.
             </EmptyState>
           </NothingFound>
         }
@@ -99,11 +103,13 @@ function StoreNotice() {
   const { store } = useDatacenters();
   if (store === undefined || store.isReachable) return null;
   return (
-    <Notice tone="warn">
-      The reservation store cannot be reached
-      {store.since === null ? '' : ` since ${absolute(store.since)}`}. Keys whose home is known
-      still work. A fresh key cannot get a home now.
-    </Notice>
+    <Foot>
+      <Notice tone="warn">
+        The reservation store cannot be reached
+        {store.since === null ? '' : ` since ${absolute(store.since)}`}. Keys with a known home
+        still work. A new key cannot get a home now.
+      </Notice>
+    </Foot>
   );
 }
 

@@ -76,12 +76,12 @@ export function ReserveDialog({ isOpen, onClose }: DialogProps) {
           }}
         />
         <Text size="sm">
-          The key lives in {chosen ?? here} from then on, for all callers in all datacenters. A
-          reservation cannot be undone. An operator can move it.
+          The home of the key is {chosen ?? here} from then on, for all callers in all datacenters.
+          A reservation cannot be undone, but an operator can move the key.
         </Text>
         {existing === undefined ? null : (
           <Notice tone="info">
-            It was reserved before, and lives in <span className="mono">{existing.datacenter}</span>
+            It was reserved already. Its home is <span className="mono">{existing.datacenter}</span>
             : <Link href={routes.reservation(key)}>show it</Link>.
           </Notice>
         )}
@@ -117,7 +117,7 @@ function KeyFields({
   return (
     <>
       <SegmentedControl
-        aria-label="What is reserved"
+        aria-label="Kind"
         fullWidth
         value={typed.kind}
         data={[
@@ -146,7 +146,7 @@ function KeyFields({
       ) : (
         <Textarea
           label="Strings"
-          description="One on each line, in order. No key of Leasehold’s has such a name: it is yours to use."
+          description="One on each line, in order. No key of Leasehold has such a name: it is for your own use."
           required
           autosize
           minRows={2}

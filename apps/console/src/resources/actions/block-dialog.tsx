@@ -56,7 +56,7 @@ export function BlockDialog(
                 notifications.show({
                   message: changed
                     ? `Renewal of ${fullName(grant)} is ${grant.renewable ? 'blocked' : 'allowed'}.`
-                    : `Nothing was changed: the grant has ended, or somebody else did it first.`,
+                    : `Nothing changed: the grant has ended, or another person did it first.`,
                 });
               },
             },
@@ -67,8 +67,8 @@ export function BlockDialog(
         <BlockConsequences face={face} grant={grant} />
       ) : (
         <p className={classes['text']}>
-          The next renewal is answered again, if it comes before the grant expires. A holder that
-          has begun to stop does not continue.
+          The next renewal is answered, if it comes before the grant expires. A holder that has
+          begun to stop does not continue.
         </p>
       )}
     </ActDialog>
@@ -96,12 +96,12 @@ function BlockConsequences({
         <li>
           {face === 'key'
             ? `The backend then gets SIGTERM, and SIGKILL ${duration(hardAfterMs - softAfterMs)} later if it is still there.`
-            : 'The service is then told to stop, and stops by its own deadline at the latest.'}
+            : 'The service is then told to stop, and stops by its own deadline at worst.'}
         </li>
         <li>Until then the renewal can be allowed again.</li>
       </ul>
       <p className={classes['worst']}>
-        {`Its holder has stopped within ${duration(hardAfterMs)} at the latest, and within ${duration(ttlMs)} others can be granted it.`}
+        {`Its holder stops within ${duration(hardAfterMs)} at worst. It is free for others within ${duration(ttlMs)}.`}
       </p>
     </div>
   );

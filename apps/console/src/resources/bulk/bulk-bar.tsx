@@ -1,8 +1,9 @@
 import { Button, Group } from '@mantine/core';
 import { LIMITS } from '@leasehold/keys-core';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
+import { useShortcut } from '~/ui/shortcuts/use-shortcut.ts';
 import type { Selection } from '~/ui/table/use-selection.ts';
 import { count, counted } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
@@ -31,7 +32,7 @@ export function BulkBar({
     roleWhyNot ??
     (selection.count > max ? `At most ${count(max)} at a time.` : undefined) ??
     (elsewhere.length > 0
-      ? `Bulk actions are carried out by the datacenter of the leases, and ${count(elsewhere.length)} of these are in another one. Use the console there.`
+      ? `Bulk actions work in one datacenter, and ${count(elsewhere.length)} of these are in another one. Use the console there.`
       : undefined);
   const actions: readonly (readonly [BulkAction, string])[] =
     face === 'environment'
@@ -41,6 +42,10 @@ export function BulkBar({
           ['blockRenewal', 'Block renewal'],
           ['allowRenewal', 'Allow renewal'],
         ];
+  const acts = useRef<HTMLDivElement>(null);
+  useShortcut('a', 'Act on what is selected', () => {
+    acts.current?.querySelector('button')?.focus();
+  });
   return (
     <div className={classes['bar']} role="region" aria-label="Selection">
       <Group gap={4}>
@@ -51,7 +56,7 @@ export function BulkBar({
           Clear
         </Button>
       </Group>
-      <Group gap="xs">
+      <Group gap="xs" ref={acts}>
         {actions.map(([name, label]) => (
           <GuardedButton
             key={name}

@@ -83,7 +83,7 @@ export function BulkDialog({
       <Stack gap="sm">
         {shown === 'revoke' ? (
           <SegmentedControl
-            aria-label="How they are revoked"
+            aria-label="Mode"
             fullWidth
             data={[
               { value: 'graceful', label: 'Graceful: let them stop' },

@@ -84,7 +84,7 @@ export function BulkPanel({
 
 const STATES: Record<BulkProgress['state'], string> = {
   running: 'under way,',
-  interrupted: 'interrupted, another controller takes it over;',
+  interrupted: 'interrupted: another controller takes it over;',
   aborted: 'aborted,',
   done: 'done,',
 };

@@ -39,7 +39,7 @@ describe('texts of bulk actions', () => {
 
   it('say that every act applies to the listed grants alone', () => {
     for (const action of ['revoke', 'blockRenewal', 'allowRenewal'] as const) {
-      expect(bulkSteps(action, 'key', 'force').at(-1)).toContain('left alone');
+      expect(bulkSteps(action, 'key', 'force').at(-1)).toContain('Only the listed grants');
     }
   });
 });

@@ -20,7 +20,7 @@ export function bulkTitle(action: BulkAction, face: GrantFace, itemCount: number
 /** What a bulk action does to each of its items. */
 export function bulkSteps(action: BulkAction, face: GrantFace, mode: RevokeMode): string[] {
   const others =
-    'Each act applies to the listed grant only. A grant that ends meanwhile is left alone and reported as ended.';
+    'Only the listed grants are changed. One that ends meanwhile is skipped, and reported as ended.';
   return [...STEPS[action](face, mode), others];
 }
 
@@ -54,8 +54,8 @@ const STEPS: Record<BulkAction, (face: GrantFace, mode: RevokeMode) => string[]>
     if (mode === 'force') {
       return face === 'key'
         ? [
-            'Each grant ends now, and its backend gets SIGKILL.',
-            'No key is granted to anybody before its backend is known to be gone, or the key has expired.',
+            'Each grant ends. Its backend gets SIGKILL now, no grace period.',
+            'No key is granted again before its backend is known to be gone, or the key has expired.',
           ]
         : [
             'Each grant ends now, and is free for others at once.',
@@ -63,13 +63,15 @@ const STEPS: Record<BulkAction, (face: GrantFace, mode: RevokeMode) => string[]>
           ];
     }
     return face === 'key'
-      ? ['Each is not renewed any more, and its backend is asked to stop.']
-      : ['Each is not renewed any more, and its holder is told to stop.'];
+      ? ['None is renewed any more, and each backend is asked to stop.']
+      : ['None is renewed any more, and each holder is told to stop.'];
   },
   blockRenewal: () => [
-    'The next renewal of each is refused, and its holder stops then. Until then it can be allowed again.',
+    'The next renewal of each is refused, and its holder stops then. Until then you can allow it again.',
   ],
-  allowRenewal: () => ['The next renewal of each is answered again, if it comes in time.'],
+  allowRenewal: () => [
+    'The next renewal of each is answered, if it comes before the grant expires.',
+  ],
 };
 
 const DONE: Record<BulkAction, string> = {

@@ -1,4 +1,5 @@
 import dynamic from 'next/dynamic';
+import { Foot } from '~/ui/states/foot.tsx';
 import type { Selection } from '~/ui/table/use-selection.ts';
 import type { GrantFace, GrantView } from '../grant-view.ts';
 import { useBulkId } from './use-bulk.ts';
@@ -14,7 +15,11 @@ const LoadedBar = dynamic(() => import('./bulk-bar.tsx').then((module) => module
 export function BulkPanel({ face }: { readonly face: GrantFace }) {
   const [bulkId, setBulkId] = useBulkId();
   if (bulkId === null) return null;
-  return <LoadedPanel key={bulkId} face={face} bulkId={bulkId} onClose={() => setBulkId(null)} />;
+  return (
+    <Foot>
+      <LoadedPanel key={bulkId} face={face} bulkId={bulkId} onClose={() => setBulkId(null)} />
+    </Foot>
+  );
 }
 
 /** What can be done to the chosen rows; its code is loaded when the first row is chosen. */
@@ -22,5 +27,10 @@ export function BulkBar(props: {
   readonly face: GrantFace;
   readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear'>;
 }) {
-  return props.selection.count === 0 ? null : <LoadedBar {...props} />;
+  if (props.selection.count === 0) return null;
+  return (
+    <Foot>
+      <LoadedBar {...props} />
+    </Foot>
+  );
 }

@@ -120,7 +120,7 @@ function GrantTabs({ face, item }: { readonly face: GrantFace; readonly item: De
         {
           value: 'raw',
           label: 'Raw',
-          panel: <JsonView value={item} label={`The ${face} as the API answers it`} />,
+          panel: <JsonView value={item} label={`The ${face} as JSON`} />,
         },
       ]}
     />
@@ -130,7 +130,7 @@ function GrantTabs({ face, item }: { readonly face: GrantFace; readonly item: De
 /** What the holder attached. */
 function Metadata({ of: { name, metadata } }: { readonly of: DetailItem }) {
   return metadata === null || metadata === undefined ? (
-    <EmptyState title="No metadata">Its holder attached none.</EmptyState>
+    <EmptyState title="No metadata">The holder attached none.</EmptyState>
   ) : (
     <JsonView value={metadata} label={`Metadata of ${name}`} />
   );

@@ -44,7 +44,11 @@ export function WaitersPanel({
       read={mapItems(read, rows, asOf)}
       rowId={(waiter) => waiter.ticketId}
       {...table}
-      empty={<EmptyState title="Nobody waits">The next caller is first in line.</EmptyState>}
+      empty={
+        <EmptyState title="Nobody is waiting">
+          The next caller is the first in the queue.
+        </EmptyState>
+      }
     />
   );
 }

@@ -37,10 +37,10 @@ describe('drawLadder', () => {
   });
 
   it.each([
-    [31_000, 'Renewal is due. The drone asks until it is answered; soft stop in 9 s.'],
-    [41_000, 'Not renewed: the backend is being stopped. Killed in 9 s.'],
+    [31_000, 'Renewal is due. The drone asks until it is answered. Soft stop in 9 s.'],
+    [41_000, 'Not renewed: the backend is being stopped. Hard stop in 9 s.'],
     [51_000, 'Not renewed: the drone has stopped. Free in 9 s.'],
-    [62_000, 'Expired 2 s ago: not renewed in time, and nobody has asked since.'],
+    [62_000, 'Expired 2 s ago: not renewed in time, and nobody has asked for it since.'],
   ])('describes the grant %i ms after its renewal', (afterMs, headline) => {
     expect(drawLadder('key', grantOf(), RENEWED_MS + afterMs).headline).toBe(headline);
   });
@@ -48,7 +48,7 @@ describe('drawLadder', () => {
   it('says that a blocked grant will not be renewed, and when it is over at the latest', () => {
     const drawing = drawLadder('key', grantOf({ renewable: false }), RENEWED_MS + 18_000);
     expect(drawing.state).toBe('blocked');
-    expect(drawing.headline).toBe('Will not be renewed: over in 42 s at the latest.');
+    expect(drawing.headline).toBe('Renewal blocked: expires in 42 s at worst.');
     expect(drawing.rungs[0]?.what).toMatch(/refused/u);
   });
 

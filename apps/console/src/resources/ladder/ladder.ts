@@ -121,7 +121,7 @@ const HAPPENS: Record<GrantFace, Record<RungKind, string>> = {
     soft: 'Not renewed by now: the service stops.',
     hard: 'The service has stopped, by its own clock.',
     lose: 'Not renewed by now: the service counts the lease as lost and stops, by its own clock.',
-    expiry: 'The next in line is granted the lease.',
+    expiry: 'The first waiter is granted the lease.',
   },
   environment: {
     renew:
@@ -176,7 +176,7 @@ function headlineOf(moment: Moment): string {
         : `Free: nobody holds this ${face}.`;
     case 'expired': {
       const forMs = nowMs - Date.parse(grant.expiresAt);
-      return `Expired ${duration(forMs)} ago: not renewed in time, and nobody has asked since.`;
+      return `Expired ${duration(forMs)} ago: not renewed in time, and nobody has asked for it since.`;
     }
     case 'held_back': {
       const forMs = Date.parse(grant.stopsBy ?? grant.expiresAt) - nowMs;
@@ -184,7 +184,7 @@ function headlineOf(moment: Moment): string {
     }
     case 'blocked': {
       const leftMs = Date.parse(grant.expiresAt) - nowMs;
-      return `Will not be renewed: over in ${duration(leftMs)} at the latest.`;
+      return `Renewal blocked: expires in ${duration(leftMs)} at worst.`;
     }
     case 'held':
       return heldHeadline(moment);
@@ -200,11 +200,11 @@ function heldHeadline({ face, rungs, nowMs }: Moment): string {
         ? `Held. May be renewed in ${inText}.`
         : `Held. Next renewal in ${inText}.`;
     case 'soft':
-      return `Renewal is due. ${HOLDS[face]} asks until it is answered; soft stop in ${inText}.`;
+      return `Renewal is due. ${HOLDS[face]} asks until it is answered. Soft stop in ${inText}.`;
     case 'lose':
       return `Renewal is due. ${HOLDS[face]} gives up in ${inText} unless it is answered.`;
     case 'hard':
-      return `Not renewed: the backend is being stopped. Killed in ${inText}.`;
+      return `Not renewed: the backend is being stopped. Hard stop in ${inText}.`;
     case 'expiry':
     case undefined:
       return `Not renewed: ${HOLDS[face].toLowerCase()} has stopped. Free in ${inText}.`;

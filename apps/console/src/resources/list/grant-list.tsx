@@ -8,6 +8,7 @@ import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
 import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
+import type { Total } from '~/ui/table/page-place.ts';
 import type { ListPage } from '~/ui/table/table-types.ts';
 import { useSelection } from '~/ui/table/use-selection.ts';
 import { BulkBar, BulkPanel } from '../bulk/lazy-bulk.tsx';
@@ -55,6 +56,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
   face,
   list: { state, filter, problems, input },
   read,
+  total,
   columns,
   placeholder,
   phaseLabel = 'Phase',
@@ -65,6 +67,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
   readonly face: GrantFace;
   readonly list: GrantListState;
   readonly read: UseQueryResult<ListPage<Item>, ApiError>;
+  readonly total: Total | undefined;
   readonly columns: readonly Column<Item>[];
   /** What the search box shows while it is empty. */
   readonly placeholder: string;
@@ -107,6 +110,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
         selection={selection}
+        total={total}
         empty={
           <NothingFound what={many} state={state}>
             {children}

@@ -24,7 +24,7 @@ test('a name in quotes is a whole name, and a grant is found by its id', () => {
 test('a value that no grant can have is reported, with the allowed values', () => {
   expect(grantSearchProblems(search('phase:nonsense lease:b39f'))).toEqual([
     'phase: is one of free, held, expiring, expired, any',
-    'lease: is a whole lease id',
+    'lease: needs a whole lease id',
   ]);
   expect(
     grantSearchProblems(search('phase:held lease:b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30')),

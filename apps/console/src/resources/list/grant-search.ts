@@ -44,6 +44,6 @@ export function grantSearchProblems(search: Search): readonly string[] {
       ? []
       : [`is: is one of ${KINDS.join(', ')}`]),
     ...(own === undefined || own === NO ? [] : [`own: is ${NO}, or left out`]),
-    ...(lease === undefined || LEASE_ID.test(lease) ? [] : ['lease: is a whole lease id']),
+    ...(lease === undefined || LEASE_ID.test(lease) ? [] : ['lease: needs a whole lease id']),
   ];
 }

@@ -19,7 +19,7 @@ export function NothingFound({
   if (!state.isFiltered && state.after === null) return children;
   return (
     <EmptyState
-      title={`No ${what} match this search`}
+      title={`No ${what} match`}
       action={
         <Group gap="xs" justify="center">
           <Button variant="default" onClick={() => state.setQ('')}>
@@ -29,9 +29,9 @@ export function NothingFound({
         </Group>
       }
     >
-      Names are found by any part of them, with their namespace. Write{' '}
-      <span className="mono">&quot;name&quot;</span> for one whole name, and{' '}
-      <span className="mono">field:value</span> for the rest.
+      The search finds any part of a name with its namespace. Write{' '}
+      <span className="mono">&quot;name&quot;</span> for a whole name, and{' '}
+      <span className="mono">field:value</span> for other fields.
     </EmptyState>
   );
 }
@@ -47,7 +47,7 @@ export function LongOver({
 }) {
   return (
     <Button variant="default" onClick={() => state.setQ(withField(state.q, 'phase', ANY_PHASE))}>
-      Show {what} that ended long ago
+      Show {what} that ended earlier
     </Button>
   );
 }

@@ -50,8 +50,8 @@ function statusText(
 ): string {
   if (text === '') return '';
   if (now.isSearching || now.last?.text !== text) return 'Searching…';
-  if (now.shown?.text !== text) return 'Move the pointer away to see what was found.';
+  if (now.shown?.text !== text) return 'Move the pointer away to see the results.';
   const uncovered = uncoveredText(now.shown.answer);
-  const found = now.count === 0 ? 'Nothing has that name.' : `${counted(now.count, 'result')}.`;
+  const found = now.count === 0 ? 'No results.' : `${counted(now.count, 'result')}.`;
   return uncovered === undefined ? found : `${found} ${uncovered}`;
 }

@@ -49,8 +49,8 @@ export function useFind(text: string): {
 export function uncoveredText({ failed, isComplete, unreachable }: Answer): string | undefined {
   const texts = [
     ...unreachable.map(({ datacenter }) => `${datacenter} was not searched: it did not answer.`),
-    ...(failed.length === 0 ? [] : [`Not searched this time: ${failed.join(', ')}.`]),
-    ...(isComplete ? [] : ['Older names are still being added to the search.']),
+    ...(failed.length === 0 ? [] : [`Not searched: ${failed.join(', ')}.`]),
+    ...(isComplete ? [] : ['Older names are still being indexed.']),
   ];
   return texts.length === 0 ? undefined : texts.join(' ');
 }
@@ -58,6 +58,6 @@ export function uncoveredText({ failed, isComplete, unreachable }: Answer): stri
 /** What became of a search that has no answer. */
 export function failureText({ code, message }: ApiError): string {
   return code === 'request.not_found'
-    ? 'The controller is of an earlier version, which cannot search. Lists find names.'
+    ? 'The controller is of an earlier version and cannot search. Search in a list instead.'
     : `The search failed: ${message}`;
 }

@@ -30,18 +30,20 @@ export function EventsPanel({
       read={mapItems(read, read.data?.items ?? [], asOf)}
       rowId={(event) => event.id}
       {...table}
-      empty={<EmptyState title="No events">Events older than the retention are pruned.</EmptyState>}
+      empty={
+        <EmptyState title="No events">Old events are deleted after the retention time.</EmptyState>
+      }
     />
   );
 }
 
 const COLUMNS: Column<EventItem>[] = [
-  column('At', {}, (event) => <Mono>{absolute(event.at)}</Mono>),
-  column('What', {}, (event) => <LookBadge look={EVENT_LOOKS[event.kind]} />),
+  column('Time', {}, (event) => <Mono>{absolute(event.at)}</Mono>),
+  column('Event', {}, (event) => <LookBadge look={EVENT_LOOKS[event.kind]} />),
   column('Token', { from: 'sm' }, (event) => <Mono>{event.fencingToken}</Mono>),
   column('By', {}, (event) => <Mono title={event.actor}>{event.actor}</Mono>),
   column('Reason', {}, (event) => event.reason ?? ''),
-  column('Detail', { from: 'lg' }, (event) =>
+  column('Details', { from: 'lg' }, (event) =>
     isNothing(event.detail) ? null : <Mono>{JSON.stringify(event.detail)}</Mono>,
   ),
 ];

@@ -53,7 +53,7 @@ export function GrantTimeline({
       read={mapItems(read, rows, asOf)}
       rowId={(grant) => grant.leaseId}
       {...table}
-      empty={<EmptyState title="No grants">Its history is no longer kept.</EmptyState>}
+      empty={<EmptyState title="No grants">The history is no longer kept.</EmptyState>}
     />
   );
 }
@@ -97,7 +97,7 @@ const WHEN: Column<TimelineRow>[] = [
   column('From', { from: 'lg' }, (grant) =>
     grant.from === null ? 'before' : <RelativeTime at={grant.from} asOf={grant.asOf} />,
   ),
-  column('Lasted', { from: 'sm' }, (grant) => <Lasted grant={grant} />),
+  column('Held for', { from: 'sm' }, (grant) => <Lasted grant={grant} />),
 ];
 
 const WENT: Column<TimelineRow> = column('What happened', { isFilling: true }, (grant) => (
@@ -108,7 +108,7 @@ const COLUMNS = [...HELD, ...WHEN, WENT];
 
 const ENVIRONMENT_COLUMNS = [
   ...HELD,
-  column('For', { from: 'md' }, ({ action }: TimelineRow) =>
+  column('Action', { from: 'md' }, ({ action }: TimelineRow) =>
     action === null ? '–' : <Mono title={action}>{action}</Mono>,
   ),
   column('Comment', { from: 'md' }, ({ comment }: TimelineRow) => (

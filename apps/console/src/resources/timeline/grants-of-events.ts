@@ -149,7 +149,7 @@ export function storyOf(grant: PastGrant): string {
 function lastOf({ end, isLasting, to }: PastGrant): string {
   if (end !== null) return endText(end);
   if (isLasting) return 'Current';
-  return to === null ? 'Its end is on a newer page' : 'Over';
+  return to === null ? 'Its end is on a newer page' : 'Ended';
 }
 
 const END_WORDS: Record<GrantEnd['kind'], string> = {

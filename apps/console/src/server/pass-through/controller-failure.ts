@@ -20,7 +20,7 @@ const OWN_ERRORS: Record<OwnCode, { message: string; trpcCode: string; jsonRpc: 
   },
   'request.outcome_unknown': {
     message:
-      'The connection to the controller was lost before it answered; what it did is unknown.',
+      'The connection to the controller was lost before it answered. What it did is unknown.',
     trpcCode: 'SERVICE_UNAVAILABLE',
     jsonRpc: JSON_RPC_INTERNAL,
   },

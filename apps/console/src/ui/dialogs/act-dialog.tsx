@@ -80,7 +80,7 @@ export function ActDialog(props: ActDialogProps) {
           {props.reason === 'none' ? null : (
             <Textarea
               label="Reason"
-              description="It is written into the audit, with your name and address."
+              description="Recorded in the audit, with your name and address."
               required={props.reason === 'required'}
               data-autofocus
               autosize

@@ -41,7 +41,7 @@ export function DatacenterStates() {
         {store?.isReachable === false ? (
           <li className={classes['away']} title={sinceText(store.since)}>
             <IconAlertTriangle size={13} aria-hidden />
-            the reservation store cannot be asked
+            the reservation store cannot be reached
           </li>
         ) : null}
       </ul>
@@ -56,7 +56,7 @@ function State({ datacenter }: { readonly datacenter: Datacenter }) {
       <li className={classes['away']} title={sinceText(since)}>
         <IconPlugConnectedX size={13} aria-hidden />
         <span className="mono">{name}</span>{' '}
-        {code === 'peer.refused' ? 'refuses us' : 'unreachable'}
+        {code === 'peer.refused' ? 'refuses this datacenter’s credentials' : 'unreachable'}
       </li>
     );
   }

@@ -9,12 +9,12 @@ import { useSignal } from '~/lib/signal.ts';
 import classes from './live-indicator.module.css';
 
 const LOOKS = {
-  open: { tone: 'good', label: 'Live', text: 'Changes are shown as they happen.' },
-  connecting: { tone: 'info', label: 'Connecting', text: 'The stream of events is being opened.' },
+  open: { tone: 'good', label: 'Live', text: 'Changes appear as they happen.' },
+  connecting: { tone: 'info', label: 'Connecting', text: 'Connecting to the event stream.' },
   lost: {
     tone: 'bad',
     label: 'Not live',
-    text: 'The stream of events is lost. The console tries to open it again, and reads pages on a timer meanwhile.',
+    text: 'The event stream is lost. The console keeps trying, and refreshes pages on a timer meanwhile.',
   },
   paused: { tone: 'warn', label: 'Paused', text: 'Nothing changes until you resume.' },
 } as const;
@@ -47,7 +47,7 @@ export function LiveIndicator() {
           {isPaused && missedCount > 0 ? ` · ${String(missedCount)}` : ''}
         </span>
       </Tip>
-      <Tip label={isPaused ? 'Go on' : 'Pause changes and countdowns'}>
+      <Tip label={isPaused ? 'Resume' : 'Pause changes and countdowns'}>
         <ActionIcon
           size="md"
           aria-label={isPaused ? 'Resume live changes' : 'Pause live changes'}

@@ -1,6 +1,7 @@
 import { useDisclosure } from '@mantine/hooks';
 import { usePathname } from 'next/navigation';
 import { useEffect, type ReactNode } from 'react';
+import { FootPlace } from '../states/foot.tsx';
 import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
 import { Header } from './header.tsx';
 import { Nav } from './nav.tsx';
@@ -32,6 +33,7 @@ export function Shell({
         <Header account={account} onOpenNav={open} />
         <main id="content" className={classes['content']} tabIndex={-1}>
           {children}
+          <FootPlace />
         </main>
       </div>
     </div>

@@ -19,8 +19,8 @@ export function ControllerDown() {
           </Button>
         }
       >
-        The console runs, but its controller does not answer. Holders that have a grant keep it
-        until its deadline. This page tries again every two seconds.
+        The console runs, but its controller does not answer. Holders keep their grants until the
+        deadlines. This page tries again every two seconds.
       </EmptyState>
     </main>
   );

@@ -1,5 +1,6 @@
 import { IconAlertTriangle, IconInfoCircle, IconCircleCheck } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
+import { Foot } from './foot.tsx';
 import type { Tone } from '../text/text.tsx';
 import { absolute } from '~/lib/format.ts';
 import classes from './states.module.css';
@@ -47,10 +48,12 @@ export function UnreachableNotice({
 }) {
   if (unreachable === undefined || unreachable.length === 0) return null;
   return (
-    <Notice tone="warn">
-      {unreachable.map(unreachableText).join('; ')}. What lives there is not shown. It continues to
-      work.
-    </Notice>
+    <Foot>
+      <Notice tone="warn">
+        {unreachable.map(unreachableText).join('; ')}. What is there is not shown, and continues to
+        work.
+      </Notice>
+    </Foot>
   );
 }
 

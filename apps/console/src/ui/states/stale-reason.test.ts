@@ -12,7 +12,7 @@ describe('staleReason', () => {
       expect(staleReason({ ...unreachable, code }, false)).toBe(staleReason(unreachable, false));
     }
     expect(staleReason(refused, false)).toBe(
-      'It could not be read again: Your role may not do this. (auth.forbidden)',
+      'Could not refresh: Your role may not do this. (auth.forbidden)',
     );
     expect(staleReason(null, false)).not.toMatch(/controller/);
   });
@@ -20,7 +20,7 @@ describe('staleReason', () => {
   test('says that the session has ended, whatever else has failed', () => {
     const ended = { code: 'auth.required', message: 'Sign in first.' };
 
-    expect(staleReason(ended, false)).toMatch(/not signed in any more/);
-    expect(staleReason({ code: 'network', message: '' }, true)).toMatch(/not signed in any more/);
+    expect(staleReason(ended, false)).toMatch(/signed out/);
+    expect(staleReason({ code: 'network', message: '' }, true)).toMatch(/signed out/);
   });
 });

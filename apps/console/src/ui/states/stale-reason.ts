@@ -13,9 +13,11 @@ export function staleReason(
   isSignedOut: boolean,
 ): string {
   if (isSignedOut || failure?.code === 'auth.required') {
-    return 'You are not signed in any more. Sign in to continue.';
+    return 'You are signed out. Sign in to continue.';
   }
-  if (failure === null) return 'No answer has come since; trying again by itself.';
-  if (NO_ANSWER.has(failure.code)) return 'The controller does not answer; trying again by itself.';
-  return `It could not be read again: ${failure.message} (${failure.code})`;
+  if (failure === null) return 'No answer since then. Trying again automatically.';
+  if (NO_ANSWER.has(failure.code)) {
+    return 'The controller does not answer. Trying again automatically.';
+  }
+  return `Could not refresh: ${failure.message} (${failure.code})`;
 }

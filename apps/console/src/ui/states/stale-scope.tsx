@@ -7,6 +7,7 @@ import { useFreshness } from '~/lib/live/use-freshness.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
 import { useSignal } from '~/lib/signal.ts';
 import { CopyableId } from '../text/text.tsx';
+import { Foot } from './foot.tsx';
 import { Notice } from './notice.tsx';
 import { staleReason } from './stale-reason.ts';
 
@@ -33,18 +34,20 @@ export function StaleScope({
   return (
     <>
       {isStale && !isSaid ? (
-        <Notice tone="bad">
-          Stale. {staleReason(failure, isSignedOut)}{' '}
-          {/* For eyes: told to screen readers, the notice would be read out each second. */}
-          {read.dataUpdatedAt === 0 ? null : (
-            <span aria-hidden>This is how it was {duration(ageMs)} ago. </span>
-          )}
-          {incidentId === null ? null : (
-            <>
-              Incident <CopyableId id={incidentId} label="incident id" />
-            </>
-          )}
-        </Notice>
+        <Foot>
+          <Notice tone="bad">
+            Stale. {staleReason(failure, isSignedOut)}{' '}
+            {/* For eyes: told to screen readers, the notice would be read out each second. */}
+            {read.dataUpdatedAt === 0 ? null : (
+              <span aria-hidden>This is how it was {duration(ageMs)} ago. </span>
+            )}
+            {incidentId === null ? null : (
+              <>
+                Incident <CopyableId id={incidentId} label="incident id" />
+              </>
+            )}
+          </Notice>
+        </Foot>
       ) : null}
       <StaleContext value={since}>{children}</StaleContext>
     </>

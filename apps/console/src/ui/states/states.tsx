@@ -80,7 +80,7 @@ export function NotAllowed({
 }) {
   return (
     <EmptyState title={whyNot}>
-      {children} An administrator can change your role on the page Access.
+      {children} An administrator can change your role on the Access page.
     </EmptyState>
   );
 }

@@ -7,7 +7,9 @@ import { UnreachableNotice } from '../states/notice.tsx';
 import { TableFooter } from './table-footer.tsx';
 import { LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
 import type { DataTableProps, TableState } from './table-types.ts';
+import { useFits } from './use-fits.ts';
 import { useHeldRows } from './held-rows.ts';
+import { useRowStops } from './use-row-stops.ts';
 import { useQueryClient } from '@tanstack/react-query';
 import { useShortcut } from '../shortcuts/use-shortcut.ts';
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react';
@@ -16,7 +18,7 @@ import classes from './data-table.module.css';
 
 /**
  * A list as every page shows it: sortable heads, pages by cursor, rows that stay put while somebody
- * works with them, `j` `k` between rows, `x` to select, `r` to refresh; and its own empty,
+ * works with them, `j` `k` and arrow keys between rows, `x` to select, `r` to refresh; and its own empty,
  * loading and error states. The first link of a row is what Enter opens.
  */
 export function DataTable<Item>(props: DataTableProps<Item>) {
@@ -32,6 +34,8 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
     rowId,
   });
   const { rows } = held;
+  useFits(region);
+  useRowStops(body);
   useRowKeys(body, (index) => {
     const row = rows[index];
     if (row !== undefined) selection?.toggle(rowId(row), row);
@@ -134,12 +138,12 @@ function useRowKeys(
     const all = elements();
     const at = activeAt();
     const next = at === -1 ? (by === 1 ? 0 : all.length - 1) : at + by;
-    const target = all[next]?.querySelector<HTMLElement>('a, button');
+    const target = all[next]?.querySelector<HTMLElement>('a, button, [data-stop]');
     target?.focus();
     target?.scrollIntoView({ block: 'nearest' });
   };
   useShortcut('j', 'Next row', () => step(1));
-  useShortcut('k', 'Row before', () => step(-1));
+  useShortcut('k', 'Previous row', () => step(-1));
   useShortcut('x', 'Select the row', () => {
     select(Number(elements()[activeAt()]?.dataset['index'] ?? -1));
   });

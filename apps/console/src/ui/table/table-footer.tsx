@@ -1,7 +1,8 @@
 import { Button, Group } from '@mantine/core';
 import { IconChevronLeft, IconChevronRight, IconChevronsLeft } from '@tabler/icons-react';
-import { counted } from '~/lib/format.ts';
+import { parseAsInteger, useQueryState } from 'nuqs';
 import { DataAge } from '../states/data-age.tsx';
+import { placeText } from './page-place.ts';
 import type { DataTableProps, TableState } from './table-types.ts';
 import { useRef } from 'react';
 import classes from './data-table.module.css';
@@ -14,13 +15,14 @@ export function TableFooter<Item>({
   identity,
   rowCount,
   isOfOthers = false,
+  total,
   onPaged,
-}: Pick<DataTableProps<Item>, 'read' | 'label' | 'state' | 'identity' | 'isOfOthers'> & {
+}: Pick<DataTableProps<Item>, 'read' | 'label' | 'state' | 'identity' | 'isOfOthers' | 'total'> & {
   readonly rowCount: number;
   /** Called when a person asks for another page. */
   readonly onPaged?: () => void;
 }) {
-  const paging = usePaging(state, identity);
+  const paging = usePaging(state, { identity, rowCount });
   const nextCursor = read.data?.nextCursor ?? null;
   const isOnly = state.after === null && !paging.hasPrevious && nextCursor === null;
   return (
@@ -28,7 +30,9 @@ export function TableFooter<Item>({
       <DataAge read={read} asOf={read.data?.asOf} />
       {isOfOthers ? <span className={classes['count']}>other datacenters on a timer</span> : null}
       <Group gap={4} ml="auto" role="group" aria-label={`Pages of ${label}`}>
-        <span className={classes['count']}>{counted(rowCount, 'row')}</span>
+        <span className={classes['count']}>
+          {placeText({ before: paging.before, rowCount, hasNext: nextCursor !== null, total })}
+        </span>
         {isOnly ? null : (
           <Pager state={state} paging={paging} nextCursor={nextCursor} onPaged={onPaged} />
         )}
@@ -93,30 +97,44 @@ function Pager({
 
 /**
  * Pages by cursor. A cursor leads forward only, so the visited pages are remembered; after a reload
- * in the middle, only "first" and the browser's own Back lead back.
+ * in the middle, only "first" and the browser's own Back lead back. How many rows are before a page is
+ * in the address beside its cursor, which does not say it.
  */
 function usePaging(
-  state: { readonly after: string | null; readonly setAfter: (after: string | null) => void },
-  identity: string,
+  state: Pick<TableState, 'after' | 'setAfter'>,
+  { identity, rowCount }: { readonly identity: string; readonly rowCount: number },
 ) {
-  const trail = useRef<{ identity: string; cursors: (string | null)[] }>({ identity, cursors: [] });
-  const { cursors } = trail.current;
-  const at = cursors.lastIndexOf(state.after);
-  const before = at > 0 ? cursors.slice(0, at) : [];
-  const hasPrevious = before.length > 0;
+  const [told, setTold] = useQueryState('before', parseAsInteger.withOptions({ history: 'push' }));
+  const trail = useRef<{ identity: string; pages: Place[] }>({ identity, pages: [] });
+  const here: Place = { after: state.after, before: state.after === null ? 0 : told };
+  const { pages } = trail.current;
+  const at = pages.findLastIndex(({ after }) => after === state.after);
+  const previous = at > 0 ? pages[at - 1] : undefined;
+  const goTo = ({ after, before }: Place): void => {
+    // Both at once: one step of the history.
+    void setTold(after === null ? null : before);
+    state.setAfter(after);
+  };
   return {
-    hasPrevious,
+    before: here.before,
+    hasPrevious: previous !== undefined,
     first(): void {
-      trail.current = { identity, cursors: [] };
-      state.setAfter(null);
+      trail.current = { identity, pages: [] };
+      goTo({ after: null, before: 0 });
     },
     previous(): void {
-      state.setAfter(before.at(-1) ?? null);
+      if (previous !== undefined) goTo(previous);
     },
-    next(cursor: string): void {
-      const come = at >= 0 ? cursors.slice(0, at + 1) : [state.after];
-      trail.current = { identity, cursors: [...come, cursor] };
-      state.setAfter(cursor);
+    next(after: string): void {
+      const next = { after, before: here.before === null ? null : here.before + rowCount };
+      trail.current = { identity, pages: [...(at >= 0 ? pages.slice(0, at + 1) : [here]), next] };
+      goTo(next);
     },
   };
+}
+
+/** A page: the cursor that leads to it, and how many rows are before it; null if that is not known. */
+interface Place {
+  readonly after: string | null;
+  readonly before: number | null;
 }

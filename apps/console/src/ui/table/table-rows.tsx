@@ -3,6 +3,7 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useState, type ReactNode } from 'react';
 import type { Column } from './column.ts';
 import { isSameRow } from './same-row.ts';
+import { useIsHydrating } from './use-is-hydrating.ts';
 import type { DataTableProps } from './table-types.ts';
 import type { Selection } from './use-selection.ts';
 import classes from './data-table.module.css';
@@ -12,6 +13,9 @@ const VIRTUAL_FROM = 60;
 const ROW_PX = 34;
 /** The window that is assumed until there is one: a page comes with as many rows as it shows. */
 const FIRST_WINDOW = { width: 1_440, height: 900 };
+/** Rows that are rendered beyond those in sight, in each direction. */
+const OVERSCAN_ROWS = 10;
+const FIRST_ROWS = Math.ceil(FIRST_WINDOW.height / ROW_PX) + OVERSCAN_ROWS;
 const SKELETON_ROWS = 8;
 
 /** The placeholder while rows are loading. */
@@ -65,7 +69,7 @@ export function TableRows<Item>({
   const virtualizer = useWindowVirtualizer({
     count: rows.length,
     estimateSize: () => ROW_PX,
-    overscan: 10,
+    overscan: OVERSCAN_ROWS,
     initialRect: FIRST_WINDOW,
     scrollMargin: top,
     enabled: rows.length >= VIRTUAL_FROM,
@@ -75,16 +79,20 @@ export function TableRows<Item>({
     },
   });
   const isVirtual = rows.length >= VIRTUAL_FROM;
+  const isHydrating = useIsHydrating();
   const inSight = virtualizer.getVirtualItems();
   const first = inSight[0];
   const last = inSight.at(-1);
   const all = rows.map((row, index) => ({ row, id: rowId(row), index }));
-  const shown =
-    !isVirtual || first === undefined || last === undefined
-      ? all
-      : all.slice(first.index, last.index + 1);
-  const before = isVirtual && first !== undefined ? first.start - top : 0;
-  const after = isVirtual && last !== undefined ? virtualizer.getTotalSize() - (last.end - top) : 0;
+  const isCut = isVirtual && first !== undefined && last !== undefined;
+  let shown = isCut ? all.slice(first.index, last.index + 1) : all;
+  let before = isCut ? first.start - top : 0;
+  let after = isCut ? virtualizer.getTotalSize() - (last.end - top) : 0;
+  if (isVirtual && isHydrating) {
+    shown = all.slice(0, FIRST_ROWS);
+    before = 0;
+    after = Math.max(0, all.length - FIRST_ROWS) * ROW_PX;
+  }
   return (
     <>
       <tr

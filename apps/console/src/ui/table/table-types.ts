@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import type { UnreachableDatacenter } from '../states/notice.tsx';
 import type { Column } from './column.ts';
+import type { Total } from './page-place.ts';
 import type { Selection } from './use-selection.ts';
 
 /** A page of any list of the API. */
@@ -36,4 +37,6 @@ export interface DataTableProps<Item> {
   /** What is shown if there are no rows. */
   readonly empty: ReactNode;
   readonly selection?: Selection<Item>;
+  /** How many rows all pages have, if that is counted. */
+  readonly total?: Total | undefined;
 }

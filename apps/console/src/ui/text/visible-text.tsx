@@ -19,7 +19,7 @@ export function VisibleText({ children: text }: { readonly children: string }) {
         size={14}
         className={classes['unseen-mark']}
         role="img"
-        aria-label="Contains characters that cannot be seen:"
+        aria-label="Contains invisible characters:"
       />
       {parts.map((part, index) => (
         // The same part may be in a text twice.

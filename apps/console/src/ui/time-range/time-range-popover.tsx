@@ -81,10 +81,10 @@ function TimeRangeForm({
         />
         <TextInput
           label="To (UTC)"
-          description="Not itself included."
+          description="Not included itself."
           type="datetime-local"
           value={to}
-          error={isBackwards ? 'Must be later than the beginning.' : undefined}
+          error={isBackwards ? 'Must be later than the start.' : undefined}
           onChange={(event) => setTo(event.currentTarget.value)}
         />
         <Group justify="flex-end" gap="xs">

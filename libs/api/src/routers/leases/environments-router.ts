@@ -1,5 +1,6 @@
 import { assertMayHold } from '../../access/access.ts';
 import {
+  environmentCountInputSchema,
   environmentAtInputSchema,
   environmentListInputSchema,
   environmentNameSchema,
@@ -7,6 +8,7 @@ import {
   tryAcquireInputSchema,
 } from '../../contract/environments.ts';
 import { at, placed } from '../../forwarding/elsewhere.ts';
+import { counted } from '../../forwarding/counts.ts';
 import { listed } from '../../forwarding/lists.ts';
 import { clientProcedure, router, viewerProcedure } from '../../trpc.ts';
 import { acquiring, heldCalls } from './lease-calls.ts';
@@ -36,6 +38,10 @@ export const environmentsRouter = router({
   list: viewerProcedure
     .input(environmentListInputSchema)
     .query(listed(({ services, caller }, wanted) => services.environments.list(wanted, caller))),
+
+  count: viewerProcedure
+    .input(environmentCountInputSchema)
+    .query(counted(({ services, caller }, wanted) => services.environments.count(wanted, caller))),
 
   get: viewerProcedure
     .input(environmentNameSchema)

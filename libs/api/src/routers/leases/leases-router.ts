@@ -7,6 +7,7 @@ import {
   failingCallbacksInputSchema,
   leaseAtInputSchema,
   leaseContentionInputSchema,
+  leaseCountInputSchema,
   leaseListInputSchema,
   leaseNameSchema,
   leasePageInputSchema,
@@ -16,6 +17,7 @@ import {
   releaseManyInputSchema,
 } from '../../contract/leases.ts';
 import { at, placed } from '../../forwarding/elsewhere.ts';
+import { counted } from '../../forwarding/counts.ts';
 import { listed } from '../../forwarding/lists.ts';
 import { treeAt } from '../../forwarding/trees.ts';
 import { clientProcedure, router, viewerProcedure } from '../../trpc.ts';
@@ -81,6 +83,10 @@ const looking = {
   list: viewerProcedure
     .input(leaseListInputSchema)
     .query(listed(({ services, caller }, wanted) => services.leases.list(wanted, caller))),
+
+  count: viewerProcedure
+    .input(leaseCountInputSchema)
+    .query(counted(({ services, caller }, wanted) => services.leases.count(wanted, caller))),
 
   get: viewerProcedure
     .input(leaseNameSchema)

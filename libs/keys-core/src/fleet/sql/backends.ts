@@ -1,8 +1,17 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { BackendStatus } from '../../kernel/fleet/backend-state.ts';
+import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import { withinLimits } from '../../lists/index.ts';
+import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import { pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
-import { type Dated, fragment, isoDates, joinFragments, type Sql } from '../../postgres/sql.ts';
+import {
+  type Dated,
+  type Fragment,
+  fragment,
+  isoDates,
+  joinFragments,
+  type Sql,
+} from '../../postgres/sql.ts';
 import type { BackendStateView, BackendView } from '../fleet-views.ts';
 
 export interface BackendListInput {
@@ -52,20 +61,12 @@ export async function listBackends(
 ): Promise<{ items: BackendView[]; nextCursor: string | null }> {
   const after = input.cursor === undefined ? undefined : placeAfter(input.cursor);
   const filters = [
-    withinLimits(limits, fragment`b.namespace`),
+    ...filtersOf(input, limits),
     ...(after === undefined
       ? []
       : [
           fragment`(b.created_at, b.id) < (${after[0]}::timestamptz, ${after[1]}::text collate "C")`,
         ]),
-    ...(input.droneId === undefined ? [] : [fragment`b.drone_id = ${input.droneId} collate "C"`]),
-    ...(input.status === undefined ? [] : [fragment`b.status = ${input.status}`]),
-    ...(input.live === true ? [fragment`b.status <> 'terminated'`] : []),
-    ...(input.program === undefined ? [] : [fragment`b.program = ${input.program}`]),
-    ...(input.namespace === undefined
-      ? []
-      : [fragment`b.namespace = ${input.namespace} collate "C"`]),
-    ...(input.name === undefined ? [] : [fragment`b.name = ${input.name} collate "C"`]),
   ];
   const rows = await sql.$queryRaw<BackendRow[]>`
     select ${BACKEND_COLUMNS}
@@ -78,6 +79,32 @@ export async function listBackends(
     left join drone d on d.id = b.drone_id
     order by b.created_at desc, b.id desc`;
   return pageOf(rows.map(backendView), input.limit, (item) => [item.createdAt, item.backendId]);
+}
+
+/** How many backends all pages have together. */
+export async function countBackends(
+  sql: Sql<'reads'>,
+  input: FilterOf<BackendListInput>,
+  limits: NamespaceLimits,
+): Promise<Count> {
+  return boundedCount(
+    sql,
+    fragment`backend b where ${joinFragments(filtersOf(input, limits), ' and ')}`,
+  );
+}
+
+function filtersOf(input: FilterOf<BackendListInput>, limits: NamespaceLimits): Fragment[] {
+  return [
+    withinLimits(limits, fragment`b.namespace`),
+    ...(input.droneId === undefined ? [] : [fragment`b.drone_id = ${input.droneId} collate "C"`]),
+    ...(input.status === undefined ? [] : [fragment`b.status = ${input.status}`]),
+    ...(input.live === true ? [fragment`b.status <> 'terminated'`] : []),
+    ...(input.program === undefined ? [] : [fragment`b.program = ${input.program}`]),
+    ...(input.namespace === undefined
+      ? []
+      : [fragment`b.namespace = ${input.namespace} collate "C"`]),
+    ...(input.name === undefined ? [] : [fragment`b.name = ${input.name} collate "C"`]),
+  ];
 }
 
 /**

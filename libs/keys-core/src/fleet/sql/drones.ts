@@ -1,8 +1,18 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
+import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
+import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import { type Dated, type Fragment, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
+import {
+  contains,
+  type Dated,
+  type Fragment,
+  fragment,
+  isoDates,
+  joinFragments,
+  type Sql,
+} from '../../postgres/sql.ts';
 import type { DroneEngine, DroneView } from '../fleet-views.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
@@ -17,6 +27,8 @@ export function heartbeatAgeMsMax(heartbeatMs: number): number {
 export interface DroneListInput {
   readonly status?: DroneStatus | undefined;
   readonly program?: string | undefined;
+  /** A part of the drone's id, in any case. */
+  readonly search?: string | undefined;
   readonly cursor?: string | undefined;
   readonly limit: number;
 }
@@ -84,14 +96,32 @@ export async function listDrones(
     select v.*
     from (${droneRows(heartbeatMs)}) as v
     where (${after}::text is null or v."droneId" > ${after}::text collate "C")
-      and (${input.status ?? null}::text is null or v.status = ${input.status ?? null}::text)
-      and (
-        ${input.program ?? null}::text is null
-        or v.programs @> jsonb_build_array(jsonb_build_object('name', ${input.program ?? null}::text))
-      )
+      and ${conditionsOf(input)}
     order by v."droneId" collate "C"
     limit ${input.limit + 1}`;
   return pageOf(rows.map(droneView), input.limit, (drone) => [drone.droneId]);
+}
+
+/** How many drones all pages have together. */
+export async function countListedDrones(
+  sql: Sql<'reads'>,
+  input: FilterOf<DroneListInput>,
+  heartbeatMs: number,
+): Promise<Count> {
+  return boundedCount(sql, fragment`(${droneRows(heartbeatMs)}) as v where ${conditionsOf(input)}`);
+}
+
+function conditionsOf({ status, program, search }: FilterOf<DroneListInput>): Fragment {
+  return joinFragments(
+    [
+      status === undefined ? fragment`true` : fragment`v.status = ${status}::text`,
+      program === undefined
+        ? fragment`true`
+        : fragment`v.programs @> jsonb_build_array(jsonb_build_object('name', ${program}::text))`,
+      search === undefined ? fragment`true` : contains(fragment`v."droneId"`, search),
+    ],
+    ' and ',
+  );
 }
 
 /** @throws {LeaseError} `drone.not_found`. */

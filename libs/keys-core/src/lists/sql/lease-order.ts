@@ -79,7 +79,8 @@ export function endedWithin(ms: number): Fragment {
 
 const SORT_COLUMNS = {
   grantedAt: fragment`l.granted_at`,
-  expiresAt: fragment`l.expires_at`,
+  // What was released before its end is over since then.
+  expiresAt: fragment`least(l.expires_at, l.released_at)`,
 } as const;
 
 /** The condition that a row comes after the place that was reached. */
@@ -112,9 +113,16 @@ export function scanOrderOf({ by, direction }: LeaseOrder): Fragment {
 /** The cursor of the page that begins after a row. */
 export function cursorAfter(
   by: LeaseOrder['by'],
-  row: Pick<LeaseRow, 'grantedAt' | 'expiresAt' | 'namespace' | 'name'>,
+  row: Pick<LeaseRow, 'grantedAt' | 'expiresAt' | 'releasedAt' | 'namespace' | 'name'>,
 ): string {
-  return encodeCursor([by === 'name' ? '' : String(row[by]), row.namespace, row.name]);
+  return encodeCursor([by === 'name' ? '' : String(instantOf(by, row)), row.namespace, row.name]);
+}
+
+function instantOf(
+  by: 'grantedAt' | 'expiresAt',
+  row: Pick<LeaseRow, 'grantedAt' | 'expiresAt' | 'releasedAt'>,
+): number {
+  return by === 'grantedAt' ? row.grantedAt : Math.min(row.expiresAt, row.releasedAt ?? Infinity);
 }
 
 /** The furthest instant that has a date, in milliseconds from the epoch. */

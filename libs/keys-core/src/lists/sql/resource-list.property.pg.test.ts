@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { listKeys } from './key-list.ts';
 import { cursorAfter, placeFrom, type LeaseOrder } from './lease-order.ts';
+import { countResources } from './resource-count.ts';
 import type { ResourceFilter } from './resource-list.ts';
 
 /** What may happen between two pages, and to which key. */
@@ -27,7 +28,7 @@ const FILTERS: Record<string, Partial<ResourceFilter>> = {
 const MOVES: Record<Act['kind'], readonly string[]> = {
   granted: ['grantedAt', 'expiresAt'],
   renewed: ['expiresAt'],
-  released: ['held'],
+  released: ['expiresAt', 'held'],
   removed: ['name', 'grantedAt', 'expiresAt', 'held'],
 };
 
@@ -108,6 +109,7 @@ test('a list neither repeats nor skips unchanged keys while others are granted, 
         const filter = { includeChildren: true, namespaces: null, ...FILTERS[filterName] };
         const whole = { by, direction, after: null, limit: 1_000 };
         const first = await listKeys(kernel.store.general, filter, whole);
+        const counted = await countResources(kernel.store.general, 'key', filter);
         const moved = new Set(
           acts
             .flat()
@@ -120,6 +122,7 @@ test('a list neither repeats nor skips unchanged keys while others are granted, 
         const staying = first.map(({ name }) => name).filter((name) => !moved.has(name));
         const shown = seen.filter((name) => name.startsWith('k') && !moved.has(name));
         expect(shown).toEqual(staying);
+        expect(counted).toEqual({ count: first.length, isExact: true });
       },
     ),
     { numRuns: 60 },

@@ -13,7 +13,7 @@
  *
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
-import type { GrantListInput } from '../../kernel/face-types.ts';
+import type { FilterOf, GrantListInput } from '../../kernel/face-types.ts';
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import { RESERVED_NAMESPACE, type Face } from '../../kernel/resource/resource.ts';
 import {
@@ -38,10 +38,7 @@ import {
 } from '../../postgres/sql.ts';
 
 /** Which resources are asked for. */
-export interface ResourceFilter extends Omit<
-  GrantListInput,
-  'includeChildren' | 'sort' | 'direction' | 'cursor' | 'limit'
-> {
+export interface ResourceFilter extends Omit<FilterOf<GrantListInput>, 'includeChildren'> {
   readonly includeChildren: boolean;
   /** A key's tag; the action that an environment is leased for. */
   readonly tag?: string | undefined;
@@ -64,7 +61,7 @@ export interface ResourceColumns {
 /** How many rows are read before all are scanned: this takes some milliseconds. */
 const NEAR_ROWS_MAX = 2_000;
 /** How many are read for a part of a name that many names have: this takes some 100 ms. */
-const FAR_ROWS_MAX = 50_000;
+export const FAR_ROWS_MAX = 50_000;
 
 /**
  * Reads a page. Pages by the values of the last row, not by a count, so that it stays stable while
@@ -140,7 +137,7 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
 }
 
 /** What the primary key may find by itself. */
-function rangeOf(filter: ResourceFilter): Fragment {
+export function rangeOf(filter: ResourceFilter): Fragment {
   const { namespace, includeChildren, name, prefix, livesIn } = filter;
   const conditions = [withinLimits(filter.namespaces)];
   if (filter.withoutOwn === true) {
@@ -161,7 +158,8 @@ function rangeOf(filter: ResourceFilter): Fragment {
   return joinFragments(conditions, ' and ');
 }
 
-function othersOf(filter: ResourceFilter): Fragment {
+/** The conditions that only the rows themselves answer. */
+export function othersOf(filter: ResourceFilter): Fragment {
   const { name, prefix, contains, phase, endedWithinMs, holder, tag, droneId, leaseId } = filter;
   const conditions = [nameConditionOf(name, prefix)];
   if (filter.is !== undefined) conditions.push(IS_CONDITIONS[filter.is]);
@@ -185,7 +183,7 @@ function othersOf(filter: ResourceFilter): Fragment {
  * The resources whose names contain what is asked for, if few names do: the index of names finds them, and the
  * primary key each row. Undefined where many do, or the row is found by something else.
  */
-async function rareNames(
+export async function rareNames(
   sql: Sql<'reads'>,
   face: Face,
   { contains, leaseId, droneId }: ResourceFilter,

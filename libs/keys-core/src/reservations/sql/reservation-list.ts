@@ -1,10 +1,11 @@
 import { parseReservationKey } from '../../kernel/resource/reservation.ts';
-import type { Page } from '../../kernel/face-types.ts';
+import type { Count, FilterOf, Page } from '../../kernel/face-types.ts';
 import type { ReservationListInput, ReservationView } from '../reservation-types.ts';
 import { containsText, foldedOf, withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
+import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
-import { C, fragment, isoOf, joinFragments } from '../../postgres/sql.ts';
+import { C, type Fragment, fragment, isoOf, joinFragments } from '../../postgres/sql.ts';
 
 /** A reservation of this datacenter; instants are epoch milliseconds. */
 interface ReservationRow extends Omit<
@@ -25,18 +26,10 @@ export async function listReservations(
   input: ReservationListInput,
   limits: readonly string[] | null,
 ): Promise<Page<ReservationView>> {
-  const column = fragment`r.namespace`;
-  const { namespace, prefix, contains, state, cursor, limit } = input;
+  const { cursor, limit } = input;
   const [afterKey, afterId] = cursor === undefined ? [] : decodeCursor(cursor, 2);
   const conditions = [
-    withinLimits(limits, column),
-    namespace === undefined ? fragment`true` : withinNamespace(namespace, column),
-    prefix === undefined ? fragment`true` : fragment`starts_with(r.name, ${prefix} ${C})`,
-    contains === undefined
-      ? fragment`true`
-      : fragment`(${containsText(contains, fragment`r.namespace`, fragment`r.name`)}
-          or (r.name is null and strpos(search_folded(r.key), ${foldedOf(contains)}) > 0))`,
-    state === undefined ? fragment`true` : fragment`r.state = ${state}`,
+    ...conditionsOf(input, limits),
     afterKey === undefined || afterId === undefined
       ? fragment`true`
       : fragment`(r.key, r.reservation_id) > (${afterKey} ${C}, ${afterId} ${C})`,
@@ -54,6 +47,33 @@ export async function listReservations(
     limit ${limit + 1}`;
   const page = pageOf(rows, limit, (row) => [row.key, row.reservationId]);
   return { ...page, items: page.items.map((row) => viewOf(store, row)) };
+}
+
+/** How many reservations all pages have together. */
+export async function countReservations(
+  store: Pick<Store, 'reads'>,
+  input: FilterOf<ReservationListInput>,
+  limits: readonly string[] | null,
+): Promise<Count> {
+  const conditions = joinFragments(conditionsOf(input, limits), ' and ');
+  return boundedCount(store.reads, fragment`reservation r where ${conditions}`);
+}
+
+function conditionsOf(
+  { namespace, prefix, contains, state }: FilterOf<ReservationListInput>,
+  limits: readonly string[] | null,
+): Fragment[] {
+  const column = fragment`r.namespace`;
+  return [
+    withinLimits(limits, column),
+    namespace === undefined ? fragment`true` : withinNamespace(namespace, column),
+    prefix === undefined ? fragment`true` : fragment`starts_with(r.name, ${prefix} ${C})`,
+    contains === undefined
+      ? fragment`true`
+      : fragment`(${containsText(contains, fragment`r.namespace`, fragment`r.name`)}
+          or (r.name is null and strpos(search_folded(r.key), ${foldedOf(contains)}) > 0))`,
+    state === undefined ? fragment`true` : fragment`r.state = ${state}`,
+  ];
 }
 
 function viewOf({ datacenter }: Pick<Store, 'datacenter'>, row: ReservationRow): ReservationView {

@@ -62,7 +62,7 @@ function ChangePasswordForm({ onClose }: { readonly onClose: () => void }) {
         <input hidden readOnly autoComplete="username" value={person?.email ?? ''} />
         <PasswordInput
           size="sm"
-          label="Present password"
+          label="Current password"
           autoComplete="current-password"
           required
           withAsterisk={false}

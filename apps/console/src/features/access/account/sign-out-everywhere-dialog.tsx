@@ -38,8 +38,8 @@ export function SignOutEverywhereDialog({ isOpen, onClose }: DialogProps) {
       isDangerous
       act={{ isPending, error, run: () => void run() }}
     >
-      Every session of yours ends now, in every browser, this one too. Pages that are open there
-      stop showing changes. API tokens are not sessions: they go on.
+      All your sessions end now, in every browser, this one too. Open pages there stop showing
+      changes. API tokens keep working.
     </ActDialog>
   );
 }

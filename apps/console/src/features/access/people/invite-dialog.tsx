@@ -21,10 +21,10 @@ export function InviteDialog({
       isOpen={invited !== null}
       onClose={onClose}
       title={{
-        before: 'Invite somebody',
+        before: 'Invite a person',
         made: (link) => `Invitation of ${link.person.email}`,
       }}
-      note="Where an identity provider is set up, they can also just sign in with it, with this e-mail address."
+      note="With an identity provider, they can also sign in with it at once, using this e-mail address."
     >
       {(onMade) => (
         <InviteForm
@@ -62,7 +62,7 @@ function InviteForm({
     >
       <Stack gap="sm">
         {known === null ? null : (
-          <Text size="sm">This makes a new link. The previous one stops working.</Text>
+          <Text size="sm">This creates a new link. The previous one stops working.</Text>
         )}
         <TextInput
           label="E-mail"
@@ -88,7 +88,7 @@ function InviteForm({
             Cancel
           </Button>
           <Button type="submit" disabled={email.trim() === ''} loading={invite.isPending}>
-            Make invitation
+            Create invitation
           </Button>
         </Group>
       </Stack>

@@ -48,12 +48,12 @@ function MadeLink({
   return (
     <Stack gap="sm">
       <Notice tone="warn">
-        This is the only time that the link is shown, and it works once. Leasehold sends no mail:
-        give it to {person.name === '' ? person.email : person.name} yourself.
+        The link is shown only now, and works once. Leasehold sends no mail: give it to{' '}
+        {person.name === '' ? person.email : person.name} yourself.
       </Notice>
       <ShownOnce label="Link" value={`${window.location.origin}${path}`}>
         <Text size="xs" c="dimmed">
-          Good until {absolute(expiresAt)}. {note}
+          Expires {absolute(expiresAt)}. {note}
         </Text>
       </ShownOnce>
       <Group justify="flex-end">

@@ -3,10 +3,11 @@ import { IconUserPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { FilterRow } from '~/ui/page/page-header.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { usePage } from '~/lib/search/use-page.ts';
+import { useSearchedPage } from '~/lib/search/use-page.ts';
 import type { PersonActRequest } from './person-act-dialog.tsx';
 import { personColumns } from './person-columns.tsx';
 import type { Person } from './person-state.ts';
@@ -22,10 +23,10 @@ export function PeopleTab() {
   const [request, setRequest] = useState<PersonActRequest | null>(null);
   const [forgetful, setForgetful] = useState<Person | null>(null);
   const [invited, setInvited] = useState<Person | 'somebody' | null>(null);
-  const { page, state } = usePage();
+  const { page, state, q, setQ } = useSearchedPage();
   const read = useLiveQuery('people', 'list', page);
   const people = read.data?.items;
-  const isWhole = state.after === null && read.data?.nextCursor === null;
+  const isWhole = q === '' && state.after === null && read.data?.nextCursor === null;
   const columns = useMemo(
     () =>
       personColumns({
@@ -42,6 +43,12 @@ export function PeopleTab() {
   return (
     <>
       <FilterRow>
+        <SearchBox
+          label="Search people"
+          placeholder="Part of a name or an address"
+          value={q}
+          onChange={setQ}
+        />
         <Button
           leftSection={<IconUserPlus size={14} aria-hidden />}
           onClick={() => setInvited('somebody')}
@@ -56,7 +63,13 @@ export function PeopleTab() {
         rowId={(person) => person.personId}
         state={state}
         identity={JSON.stringify(page)}
-        empty={<EmptyState title="Nobody">Invite the people who may sign in here.</EmptyState>}
+        empty={
+          q === '' ? (
+            <EmptyState title="No people yet">Invite the people who may sign in here.</EmptyState>
+          ) : (
+            <EmptyState title="No people match">Clear the search to see everybody.</EmptyState>
+          )
+        }
       />
       <InviteDialog invited={invited} onClose={() => setInvited(null)} />
       <ResetPasswordDialog person={forgetful} onClose={() => setForgetful(null)} />

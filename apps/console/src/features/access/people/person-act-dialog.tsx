@@ -57,13 +57,15 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
   const run = (reason: string | undefined): void => {
     const input = { personId: person.personId, reason };
     if (act === 'setRole') {
-      const onSuccess = done(`Is ${ROLE_LABELS[role].toLowerCase()} now.`);
+      const onSuccess = done(`Role changed to ${ROLE_LABELS[role].toLowerCase()}.`);
       setRoleOf.mutate({ ...input, role }, { onSuccess });
     } else if (act === 'disable') {
       disable.mutate(input, {
         onSuccess: ({ tokensMade }) => {
           const left =
-            tokensMade === 0 ? '' : ` They made ${counted(tokensMade, 'token')} still in force.`;
+            tokensMade === 0
+              ? ''
+              : ` ${counted(tokensMade, 'token')} that they created still ${tokensMade === 1 ? 'works' : 'work'}.`;
           done(`Disabled.${left}`)();
         },
       });
@@ -71,7 +73,7 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
       signOut.mutate(input, {
         onSuccess: ({ endedCount }) => done(`${counted(endedCount, 'session')} ended.`)(),
       });
-    } else enable.mutate(input, { onSuccess: done('May sign in again.') });
+    } else enable.mutate(input, { onSuccess: done('They can sign in again.') });
   };
   return (
     <ActDialog
@@ -122,11 +124,11 @@ function Consequence({
   const sessions = counted(person.sessionCount, 'session');
   switch (act) {
     case 'disable':
-      return `They cannot sign in any more, and their ${sessions} end now. API tokens that they made go on. Enable takes it back.`;
+      return `They can no longer sign in, and their ${sessions} end now. API tokens that they created keep working. Enable reverses this.`;
     case 'enable':
       return 'They can sign in again, with the role and the password that they had.';
     case 'unlock':
-      return 'They can try to sign in again at once, and the count of failed tries starts at zero.';
+      return 'They can sign in again at once. The count of failed tries starts at zero.';
     case 'signOutEverywhere':
       return `${isMe ? 'Your' : 'Their'} ${sessions} end now, in every browser${isMe ? ', this one too' : ''}. ${isMe ? 'You' : 'They'} can sign in again.`;
   }

@@ -28,7 +28,7 @@ export interface Among {
   readonly state: PersonState;
 }
 
-const LAST_ADMIN = 'This is the last administrator who can sign in: make another one first.';
+const LAST_ADMIN = 'This is the last administrator who can sign in. Make another one first.';
 
 /** Which acts make sense for somebody in a state. Pure. */
 export function actsFor(state: PersonState): PersonAct[] {
@@ -46,7 +46,7 @@ export function personActProblem(
 ): string | undefined {
   if (act === 'disable') {
     if (among.isLastAdmin) return LAST_ADMIN;
-    if (person.personId === among.meId) return 'This is you: ask another administrator.';
+    if (person.personId === among.meId) return 'This is you. Ask another administrator.';
   }
   if (act === 'setRole' && among.isLastAdmin) return LAST_ADMIN;
   if (act === 'signOutEverywhere' && person.sessionCount === 0) {
@@ -69,15 +69,14 @@ export function isLastAdmin(
 
 /** What a change of role means for the person. Pure. */
 export function roleChangeText(from: OrderedRole, to: OrderedRole, isMe: boolean): string {
-  if (from === to) return 'This is the role that they have.';
-  const who = isMe ? 'You' : 'They';
+  if (from === to) return 'This is their role now.';
   const lost = isMe && from === 'admin' ? ' You will not see this page any more.' : '';
-  return `${who} keep what is open; what the new role may not do is refused from now on.${lost}`;
+  return `Open pages keep working. What the new role does not allow is refused from now on.${lost}`;
 }
 
 /** What the link of a password reset does. Pure. */
 export function resetText({ signInMethods }: Pick<Person, 'signInMethods'>): string {
   return signInMethods.includes('password')
-    ? 'A link is made with which they choose a new password. The old one works until then; with the new one their sessions and a lock-out end. A link before it stops working.'
-    : 'They sign in with the identity provider and have no password. A link is made with which they choose one, and can sign in with either; their sessions end then.';
+    ? 'You get a link with which they choose a new password. The old one works until then. The new one ends their sessions and a lockout. An earlier link stops working.'
+    : 'They sign in with the identity provider and have no password. You get a link with which they choose one. Their sessions end then, and they can sign in either way.';
 }

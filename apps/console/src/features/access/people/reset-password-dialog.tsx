@@ -25,7 +25,7 @@ export function ResetPasswordDialog({
         before: person === null ? 'Reset password' : `Reset password: ${person.email}`,
         made: (link) => `New password of ${link.person.email}`,
       }}
-      note="Until it is used, nothing changes. A newer link, or Disable, ends it."
+      note="Nothing changes until the link is used. A newer link, or Disable, ends it."
     >
       {(onMade) =>
         person === null ? null : <ResetForm person={person} onMade={onMade} onClose={onClose} />
@@ -57,7 +57,7 @@ function ResetForm({
         <Text size="sm">{resetText(person)}</Text>
         <Textarea
           label="Reason"
-          description="It is written into the audit, with your name and address."
+          description="Recorded in the audit, with your name and address."
           data-autofocus
           autosize
           minRows={2}
@@ -71,7 +71,7 @@ function ResetForm({
             Cancel
           </Button>
           <Button type="submit" loading={reset.isPending}>
-            Make link
+            Create link
           </Button>
         </Group>
       </Stack>

@@ -17,7 +17,7 @@ export function SignedInElsewhere() {
         You are signed in
       </Title>
       <Text size="sm" mt="xs">
-        Close this window: the page that you came from goes on where you were.
+        Close this window and continue on the page that you came from.
       </Text>
     </FrontDoor>
   );

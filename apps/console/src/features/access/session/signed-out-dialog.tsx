@@ -66,7 +66,7 @@ function SignInAgain({ goOn }: { readonly goOn: () => Promise<void> }) {
   const { pathname, search } = window.location;
   return (
     <Stack gap="sm">
-      <Text size="sm">Sign in again to continue here. Nothing that you have typed is lost.</Text>
+      <Text size="sm">Sign in again to continue. What you have typed is kept.</Text>
       {options?.oidc == null ? null : (
         <>
           <ProviderButton name={options.oidc.name} goesTo={WINDOW_END} isInWindow />
@@ -75,7 +75,7 @@ function SignInAgain({ goOn }: { readonly goOn: () => Promise<void> }) {
       )}
       <SignInForm {...(person === null ? {} : { email: person.email })} onSignedIn={goOn} />
       <Text size="xs" c="dimmed">
-        Are you somebody else?{' '}
+        Not you?{' '}
         <Anchor size="xs" href={routes.signIn(`${pathname}${search}`)}>
           Leave this page and sign in again
         </Anchor>

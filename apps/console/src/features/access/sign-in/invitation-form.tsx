@@ -55,7 +55,7 @@ export function InvitationForm({
           <TextInput
             size="sm"
             label="Your name"
-            description="As others see it beside what you do. Leave it empty to keep the one in the invitation."
+            description="Shown to others beside what you do. Leave it empty to keep the one in the invitation."
             autoComplete="name"
             data-autofocus
             value={name}

@@ -30,7 +30,7 @@ export function ProviderButton({
     if ('url' in answer) {
       if (target === null) {
         setProblem({
-          text: 'The browser does not let a window be opened. Allow it for this page.',
+          text: 'The browser blocked the sign-in window. Allow pop-ups for this page.',
         });
       } else {
         target.location.assign(answer.url);

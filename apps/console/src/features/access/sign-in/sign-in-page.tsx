@@ -40,13 +40,13 @@ export function SignInPage({ options, next, invitation, isReset, providerError }
             <Heading title="Sign in">
               {next === '/'
                 ? 'To see who holds what, and to stop it.'
-                : 'Then you continue where you were.'}
+                : 'You then continue where you were.'}
             </Heading>
             <Ways options={options} next={next}>
               <SignInForm onSignedIn={goOn} />
             </Ways>
             <Text size="xs" c="dimmed">
-              No account, or no way in? Ask an administrator. One who is locked out runs{' '}
+              No account, or locked out? Ask an administrator. A locked-out administrator runs{' '}
               <span className="mono">leasehold admin create</span> on the server.
             </Text>
           </>
@@ -110,11 +110,11 @@ function ControllerSilent() {
       tone="bad"
       action={
         <Button size="compact-xs" variant="default" onClick={refresh}>
-          Look again now
+          Try again now
         </Button>
       }
     >
-      No controller answers, so nobody can sign in. This page looks again every few seconds.
+      No controller answers, so nobody can sign in. This page tries again every few seconds.
     </Notice>
   );
 }

@@ -12,7 +12,7 @@ export interface SignInProblem {
 
 const REFUSALS: Readonly<Record<string, string>> = {
   INVALID_EMAIL_OR_PASSWORD: 'The e-mail address or the password is wrong.',
-  INVALID_PASSWORD: 'The present password is wrong.',
+  INVALID_PASSWORD: 'The current password is wrong.',
   INVALID_INVITATION:
     'This link has been used, was replaced by a newer one, or has expired. Ask an administrator for a new one.',
   INVALID_ORIGIN:
@@ -23,7 +23,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   'request.unreachable': 'No controller answers, so nobody can sign in. Nothing was sent.',
   'request.outcome_unknown':
     'The connection to the controller was lost before it answered. Try again.',
-  network: 'The console does not answer. Check the connection, then try again.',
+  network: 'The console cannot be reached. Check the connection, then try again.',
 };
 
 /** A refused sign-in in words, which are the same whether or not the person exists. */
@@ -54,15 +54,15 @@ export function untilText(at: string, restMs: number | null): string {
 
 const PROVIDER_ERRORS: Readonly<Record<string, string>> = {
   not_invited:
-    'You are known to the identity provider, but nobody has invited you to this console. Ask an administrator for an invitation to the e-mail address that you use there.',
+    'You have not been invited to this console. Ask an administrator for an invitation to the e-mail address that you use at the identity provider.',
   account_linked:
-    'Somebody else already signs in with this e-mail address, with another account at the identity provider. Ask an administrator.',
+    'This e-mail address already belongs to another account at the identity provider. Ask an administrator.',
   email_not_verified:
-    'The identity provider does not vouch for your e-mail address. Have it verified there, then sign in again.',
+    'The identity provider has not verified your e-mail address. Have it verified there, then sign in again.',
   state_mismatch:
-    'The sign-in took too long, or began in another window. Nothing was changed; sign in again.',
+    'The sign-in took too long, or began in another window. Nothing changed. Sign in again.',
   access_denied: 'The sign-in was cancelled at the identity provider.',
-  oidc_failed: 'The identity provider did not let you in. The controller’s log says why.',
+  oidc_failed: 'The identity provider refused the sign-in. The controller’s log has the reason.',
 };
 
 /** The heading of the page of a one-time link. */
@@ -70,7 +70,7 @@ export function linkHeading(isReset: boolean): { readonly title: string; readonl
   return isReset
     ? {
         title: 'Choose a new password',
-        text: 'It replaces the old one, and ends your sessions in other browsers. The link works once.',
+        text: 'It replaces the old one and ends your sessions in other browsers. The link works once.',
       }
     : {
         title: 'Accept your invitation',

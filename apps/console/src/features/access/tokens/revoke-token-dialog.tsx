@@ -38,7 +38,7 @@ export function RevokeTokenDialog({
               onSuccess: ({ changed }) => {
                 notifications.show({
                   title: name,
-                  message: changed ? 'Revoked.' : 'It was revoked before.',
+                  message: changed ? 'Revoked.' : 'It was revoked already.',
                 });
                 close();
               },
@@ -52,8 +52,7 @@ export function RevokeTokenDialog({
           its open connections end.
         </List.Item>
         <List.Item>
-          Nothing that was taken with it is given back: grants run out where nobody else renews
-          them.
+          Grants made with it are not released. They expire unless another token renews them.
         </List.Item>
         <List.Item>This cannot be undone. A new token has a new secret.</List.Item>
       </List>

@@ -48,7 +48,7 @@ function TokenDetails({ tokenId }: { readonly tokenId: string }) {
         }}
       />
       <PlainTable
-        label="Limits of fair use"
+        label="Fair-use limits"
         heads={[
           { text: 'Limit' },
           { text: 'Used', align: 'end' },

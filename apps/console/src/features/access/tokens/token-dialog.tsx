@@ -37,8 +37,7 @@ function NewToken({
   return (
     <Stack gap="sm">
       <Notice tone="warn">
-        This is the only time that the token is shown. Leasehold keeps a hash of it, and nobody can
-        read it again.
+        The token is shown only now. Leasehold keeps a hash of it, and nobody can read it again.
       </Notice>
       <ShownOnce label="Token" value={token.secret} />
       <Example {...exampleOf(token, window.location.origin)} />
@@ -56,12 +55,12 @@ function exampleOf(
 ): { readonly title: string; readonly command: string } {
   if (token.role === 'drone') {
     return {
-      title: 'Start the drone with it, where the controller is reached at its own address',
+      title: 'Start the drone with it. Use the controller’s own address',
       command: `LEASEHOLD_URL=${origin} \\\n  LEASEHOLD_TOKEN=${token.secret} \\\n  npx leasehold drone --config drone.json`,
     };
   }
   return {
-    title: 'Try it: who am I?',
+    title: 'Try it',
     command: `curl ${origin}/trpc/session.get \\\n  -H 'authorization: Bearer ${token.secret}'`,
   };
 }

@@ -57,7 +57,7 @@ export function TokenForm({
       <Stack gap="sm">
         <TextInput
           label="Name"
-          description="The name of its user in the audit and in events: a service, a script."
+          description="Shown in the audit and in events: the service or script that uses it."
           required
           autoComplete="off"
           data-autofocus
@@ -68,9 +68,9 @@ export function TokenForm({
         {isDrone ? <DroneIdInput value={droneId} onChange={setDroneId} /> : null}
         <TokenBoundsInputs role={role} bounds={bounds} onChange={setBounds} />
         <Select
-          label="Lasts"
+          label="Expires"
           description={
-            expiresAt === undefined ? 'Review it now and then.' : `Until ${absolute(expiresAt)}`
+            expiresAt === undefined ? 'Review it from time to time.' : absolute(expiresAt)
           }
           value={lifetime}
           data={LIFETIMES}
@@ -103,7 +103,7 @@ function DroneIdInput({
     <Autocomplete
       label="Drone id"
       size="xs"
-      description="The only drone for which it may act. It need not have registered yet."
+      description="The only drone that may use it. It need not have registered yet."
       required
       value={value}
       data={(drones.data?.items ?? []).map((drone) => drone.droneId)}
@@ -120,12 +120,12 @@ const LISTS = {
   },
   programs: {
     label: 'Programs',
-    description: 'What it may start, or a drone may offer. Leave it empty for any.',
+    description: 'Programs that it may start, or that a drone may offer. Leave it empty for any.',
     placeholder: 'room, then Enter',
   },
   addresses: {
     label: 'Addresses',
-    description: 'Where backends of the drone may be. Leave it empty for anywhere.',
+    description: 'Addresses that backends of the drone may have. Leave it empty for any.',
     placeholder: '10.1.0.0/16:21000-29999, then Enter',
   },
 } as const;

@@ -22,16 +22,16 @@ export function tokenState(
 
 /** Why a token cannot be revoked; undefined when it can. */
 export function revokeProblem(state: TokenState): string | undefined {
-  return state === 'revoked' ? 'It is revoked already.' : undefined;
+  return state === 'revoked' ? 'It was revoked already.' : undefined;
 }
 
 /** For how long a new token lasts. */
 export const LIFETIMES = [
-  { value: '7', label: '7 days' },
-  { value: '30', label: '30 days' },
-  { value: '90', label: '90 days' },
-  { value: '365', label: 'One year' },
-  { value: 'never', label: 'Until it is revoked' },
+  { value: '7', label: 'In 7 days' },
+  { value: '30', label: 'In 30 days' },
+  { value: '90', label: 'In 90 days' },
+  { value: '365', label: 'In one year' },
+  { value: 'never', label: 'Never' },
 ] as const;
 
 /** When a token that is made now ends; undefined for never. */

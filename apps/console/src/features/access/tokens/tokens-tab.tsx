@@ -4,10 +4,11 @@ import { IconPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { FilterRow } from '~/ui/page/page-header.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { usePage } from '~/lib/search/use-page.ts';
+import { useSearchedPage } from '~/lib/search/use-page.ts';
 import { tokenColumns } from './token-columns.tsx';
 import type { Token } from './token-state.ts';
 
@@ -23,11 +24,17 @@ export function TokensTab() {
   const [revoked, setRevoked] = useState<Token | null>(null);
   const [shown, setShown] = useState<Token | null>(null);
   const columns = useMemo(() => tokenColumns({ revoke: setRevoked, show: setShown }), []);
-  const { page, state } = usePage();
+  const { page, state, q, setQ } = useSearchedPage();
   const read = useLiveQuery('tokens', 'list', page);
   return (
     <>
       <FilterRow>
+        <SearchBox
+          label="Search API tokens"
+          placeholder="Part of a name, or of a drone’s id"
+          value={q}
+          onChange={setQ}
+        />
         <Button leftSection={<IconPlus size={14} aria-hidden />} onClick={making.open}>
           New token
         </Button>
@@ -40,9 +47,13 @@ export function TokensTab() {
         state={state}
         identity={JSON.stringify(page)}
         empty={
-          <EmptyState title="No API tokens">
-            A service, a script or a drone needs one to use Leasehold.
-          </EmptyState>
+          q === '' ? (
+            <EmptyState title="No API tokens">
+              Services, scripts and drones each need one to use Leasehold.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No API tokens match">Clear the search to see all.</EmptyState>
+          )
         }
       />
       <TokenDialog isOpen={isMaking} onClose={making.close} />

@@ -15,7 +15,7 @@ import { eventText } from './event-texts.ts';
 /** The columns of events. `onShow` opens one event in full. */
 export function eventColumns(onShow: (event: EventView) => void): Column<EventView>[] {
   return [
-    column('At (UTC)', { from: 'sm' }, (event) => <EventTime at={event.at} />),
+    column('Time (UTC)', { from: 'sm' }, (event) => <EventTime at={event.at} />),
     column('Event', {}, (event) => (
       <>
         <LookBadge look={EVENT_LOOKS[event.kind]} />
@@ -36,10 +36,10 @@ export function eventColumns(onShow: (event: EventView) => void): Column<EventVi
     )),
     column('What happened', { from: 'md', isFilling: true }, (event) => <Sentence event={event} />),
     column('Details', { isHeadHidden: true }, (event) => (
-      <Tip label="All of this event">
+      <Tip label="Details">
         <ActionIcon
           size="sm"
-          aria-label={`All of ${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
+          aria-label={`Details: ${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
           onClick={() => onShow(event)}
         >
           <IconListDetails size={15} />

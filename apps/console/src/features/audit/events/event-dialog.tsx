@@ -32,8 +32,8 @@ export function EventDialog({
           </p>
           <Facts
             items={{
-              'When (UTC)': <EventTime at={event.at} />,
-              On: (
+              'Time (UTC)': <EventTime at={event.at} />,
+              Resource: (
                 <>
                   {event.face}{' '}
                   <Link href={routeOf(event.face, event)}>
@@ -46,12 +46,12 @@ export function EventDialog({
               Lease: <CopyableId id={event.leaseId} label="lease id" />,
               More: (
                 <Link href={routes.events({ q: `lease:${event.leaseId}` })}>
-                  Everything that happened to this grant
+                  All events of this grant
                 </Link>
               ),
             }}
           />
-          <JsonView value={event} label="The event" />
+          <JsonView value={event} label="Event as JSON" />
         </Stack>
       )}
     </Modal>

@@ -22,7 +22,7 @@ describe('eventListInput', () => {
   test('reports half a lease id as a problem, and does not ask for it', () => {
     const search = parseSearch('lease:0198', EVENT_FIELDS);
 
-    expect(eventProblems(search)).toEqual(['lease: must be the whole id of a lease']);
+    expect(eventProblems(search)).toEqual(['lease: needs a whole lease id']);
     expect(inputOf('lease:0198')).toEqual({ limit: 100 });
   });
 });

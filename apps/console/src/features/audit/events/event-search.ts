@@ -38,7 +38,7 @@ export function eventListInput({
 export function eventProblems({ problems, fields }: Search): readonly string[] {
   const { lease } = fields;
   if (lease === undefined || LEASE_ID.test(lease)) return problems;
-  return [...problems, 'lease: must be the whole id of a lease'];
+  return [...problems, 'lease: needs a whole lease id'];
 }
 
 /** Kinds of the address, unknown ones left out. */

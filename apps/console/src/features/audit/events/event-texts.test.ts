@@ -19,11 +19,11 @@ describe('an event in words', () => {
     ],
     [
       { kind: 'taken_over' },
-      'drone-fra-2 took over the key with token 42; the grant before it had run out, asked for by web-shop',
+      'drone-fra-2 took over the key with token 42; the grant before it had expired, asked for by web-shop',
     ],
     [{ kind: 'released', actor: 'drone:drone-fra-2' }, 'drone-fra-2 released the key'],
     [{ kind: 'failed', reason: 'exit 1' }, 'web-shop released the key after a failure: exit 1'],
-    [{ kind: 'expired', actor: 'leasehold' }, 'The grant ran out without a renewal'],
+    [{ kind: 'expired', actor: 'leasehold' }, 'The grant expired without a renewal'],
     [
       { kind: 'revoked', actor: 'ada', detail: { mode: 'force' }, reason: 'hangs' },
       'ada revoked the key by force: hangs',

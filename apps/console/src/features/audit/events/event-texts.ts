@@ -33,12 +33,12 @@ export function eventSentence(event: Told): TextPart[] {
       return [
         holderOf(event, detail),
         {
-          text: ` took over ${thing} ${token}; the grant before it had run out${purposeOf(detail)}`,
+          text: ` took over ${thing} ${token}; the grant before it had expired${purposeOf(detail)}`,
         },
         ...askedBy(event, detail),
       ];
     case 'expired':
-      return [{ text: `The grant ran out without a renewal${why}` }];
+      return [{ text: `The grant expired without a renewal${why}` }];
     case 'renewal_refused':
       return refusalParts(event, detail);
     case 'released':

@@ -75,13 +75,13 @@ export function EventsPage() {
           onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu
-          label="Face"
+          label="Type"
           value={face ?? undefined}
           options={FACE_OPTIONS}
           onChange={(value) => void setAddress({ face: value, after: null })}
         />
         <FilterManyMenu
-          label="Kinds"
+          label="Event"
           values={kinds}
           options={KIND_OPTIONS}
           onChange={(values) =>
@@ -95,9 +95,7 @@ export function EventsPage() {
         <DatacenterMenu filter={filter} />
       </FilterRow>
       <RefusalSum page={read.data} />
-      {shown.isGone ? (
-        <p className="dimmed">The event of this address is not kept any more.</p>
-      ) : null}
+      {shown.isGone ? <p className="dimmed">This event is no longer kept.</p> : null}
       <DataTable
         label="events"
         columns={withDatacenter(columns, filter.isSeveral)}
@@ -111,12 +109,11 @@ export function EventsPage() {
         isOfOthers={filter.isOfOthers}
         empty={
           isFiltered ? (
-            <EmptyState title="No event matches">
-              No event that is kept, or none on the pages that were searched. Try the next page, or
-              remove a filter.
+            <EmptyState title="No events match">
+              No event on the pages that were searched. Try the next page, or remove a filter.
             </EmptyState>
           ) : (
-            <EmptyState title="Nothing has happened yet">
+            <EmptyState title="No events yet">
               Grants, releases, expiries and revocations appear here as they happen.
             </EmptyState>
           )

@@ -54,8 +54,7 @@ export function BackendDetailPage({
       missingCode="backend.not_found"
       missing={
         <EmptyState title="No such backend">
-          No backend with this id was started here, or it ended so long ago that its record was
-          removed.
+          No backend with this id was started here, or its record was removed after it had ended.
         </EmptyState>
       }
       meta={({ status }) => <LookBadge look={BACKEND_LOOKS[status]} />}
@@ -132,9 +131,9 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
         Started: <RelativeTime at={backend.createdAt} />,
         Lifetime:
           lifetimeLimitSeconds === null
-            ? 'not limited'
+            ? 'no limit'
             : `at most ${duration(lifetimeLimitSeconds * SECOND_MS)}`,
-        'Ends because': end ?? null,
+        'Ending because': end ?? null,
         'Exit code': backend.exitCode === null ? null : <Mono>{backend.exitCode}</Mono>,
       }}
     />
@@ -146,7 +145,7 @@ function Logs({ backend: { logs, droneId } }: { readonly backend: BackendWithSta
   if (logs === null) {
     return (
       <Text size="sm" c="dimmed">
-        The drone does not say where the output goes.
+        The drone does not report where the output goes.
       </Text>
     );
   }

@@ -12,8 +12,8 @@ export const REASON_TEXTS: Record<TerminationReason, string> = {
   key_expired: 'its key expired',
   renewal_refused: 'renewal of its key was refused',
   revoked: 'its key was revoked',
-  external: 'somebody asked for it',
-  lifetime: 'its lifetime was over',
+  external: 'it was stopped on request',
+  lifetime: 'its lifetime ended',
   startup_timeout: 'it was not ready in time',
   exited: 'it ended by itself',
   drone_lost: 'its drone was lost',
@@ -43,9 +43,9 @@ export function endOf({
   reason,
   exitCode,
 }: Pick<Backend, 'reason' | 'exitCode'>): string | undefined {
-  if (reason === null) return exitCode === null ? undefined : `exit code ${String(exitCode)}`;
+  if (reason === null) return exitCode === null ? undefined : `exited, code ${String(exitCode)}`;
   const text = REASON_TEXTS[reason];
-  return exitCode === null ? text : `${text} (${String(exitCode)})`;
+  return exitCode === null ? text : `${text}; exited, code ${String(exitCode)}`;
 }
 
 /** What kind of program a backend runs. */

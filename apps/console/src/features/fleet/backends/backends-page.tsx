@@ -5,6 +5,7 @@ import { SegmentedControl } from '@mantine/core';
 import { parseAsBoolean, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
@@ -40,6 +41,7 @@ export function BackendsPage() {
   const filter = useDatacenterFilter();
   const input = { ...backendListInput({ ...address, search }), ...filter.input };
   const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
+  const total = useTotal('backends', input, read);
   const isFiltered = address.q !== '' || address.status !== null || address.live;
   return (
     <>
@@ -77,12 +79,13 @@ export function BackendsPage() {
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
+        total={total}
         empty={
           isFiltered ? (
-            <EmptyState title="No backend matches">Remove a filter to see the others.</EmptyState>
+            <EmptyState title="No backends match">Remove a filter to see the others.</EmptyState>
           ) : (
             <EmptyState title="No backends">
-              A backend is started when somebody connects to a key that nobody holds.
+              A backend starts when a caller connects to a free key.
             </EmptyState>
           )
         }

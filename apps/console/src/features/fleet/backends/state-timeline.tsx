@@ -36,9 +36,7 @@ function Step({ step: { state, durationMs, isPresent } }: { readonly step: State
             </time>
           </Tip>
           {durationMs === null ? null : (
-            <span className={classes['duration']}>
-              {isPresent ? `for ${duration(durationMs)} now` : `for ${duration(durationMs)}`}
-            </span>
+            <span className={classes['duration']}>for {duration(durationMs)}</span>
           )}
         </div>
         <Details state={state} />
@@ -55,13 +53,13 @@ function Details({ state }: { readonly state: BackendState }) {
       {exitCode === null ? null : (
         <>
           {' '}
-          Exit code <Mono>{exitCode}</Mono>.
+          Exited, code <Mono>{exitCode}</Mono>.
         </>
       )}
       {address === null ? null : (
         <>
           {' '}
-          At <Mono>{address}</Mono>.
+          Address <Mono>{address}</Mono>.
         </>
       )}
       {detail === null ? null : <span className={classes['detail']}>{detail}</span>}

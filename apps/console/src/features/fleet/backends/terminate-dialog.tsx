@@ -67,7 +67,7 @@ export function TerminateDialog({
           <Mono>{fullName(backend.key)}</Mono>, token <Mono>{backend.fencingToken}</Mono>.
         </Text>
         <Radio.Group
-          label="How"
+          label="Mode"
           value={chosen}
           onChange={(value) => setMode(value === 'hard' ? 'hard' : 'soft')}
         >
@@ -76,18 +76,18 @@ export function TerminateDialog({
               value="soft"
               size="xs"
               disabled={isSoftOver}
-              label="Softly"
+              label="Graceful: let it stop"
               description={
                 isSoftOver
-                  ? 'It has been asked to stop already.'
-                  : 'SIGTERM now, then SIGKILL when the program’s grace period is over (10 s, unless the drone is configured otherwise).'
+                  ? 'It was asked to stop already.'
+                  : 'SIGTERM now, SIGKILL after the program’s grace period (10 s, unless the drone is configured otherwise).'
               }
             />
             <Radio
               value="hard"
               size="xs"
-              label="Hard"
-              description="SIGKILL now. What it has not written is lost."
+              label="Force: kill it now"
+              description="SIGKILL now, no grace period. What it has not written is lost."
             />
           </Stack>
         </Radio.Group>
@@ -101,11 +101,11 @@ function Consequences() {
   return (
     <List size="sm" spacing={4}>
       <List.Item>
-        Its drone is told at once. If the drone cannot be reached, the key expires at its deadline
+        Its drone is told at once. If the drone is unreachable, the key expires at its deadline
         instead.
       </List.Item>
       <List.Item>
-        The key is released when the process has ended. The next caller gets a new backend, with a
+        The key is released when the backend has ended. The next caller gets a new one, with a
         larger token.
       </List.Item>
     </List>

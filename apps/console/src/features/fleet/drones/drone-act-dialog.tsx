@@ -51,13 +51,13 @@ export function DroneActDialog({
       drain.mutate(input, {
         onSuccess: ({ changed, backends }) => {
           const left = `${counted(backends.length, 'backend')} left on it.`;
-          done(changed ? `Draining. ${left}` : `It was being drained already. ${left}`);
+          done(changed ? `Draining. ${left}` : `It was draining already. ${left}`);
         },
       });
     } else if (act === 'undrain') {
       undrain.mutate(input, {
         onSuccess: ({ changed }) =>
-          done(changed ? 'Takes new backends again.' : 'It was not being drained.'),
+          done(changed ? 'Takes new backends again.' : 'It was not draining.'),
       });
     } else {
       markLost.mutate(input, {
@@ -92,13 +92,11 @@ const KEYS_LOOKED_AT = 100;
 function DrainConsequence({ drone: { backendCount } }: ConsequenceProps) {
   return (
     <List spacing={4} size="sm">
-      <List.Item>
-        New backends go to other drones, from the moment that this is confirmed.
-      </List.Item>
+      <List.Item>New backends go to other drones from now on.</List.Item>
       <List.Item>
         {backendCount === 0
-          ? 'It has no backend now.'
-          : `Its ${counted(backendCount, 'backend')} go on, and their keys are renewed as before, until they end or are stopped.`}
+          ? 'It has no backends now.'
+          : `Its ${counted(backendCount, 'backend')} keep running, and their keys are renewed as before, until they end or are stopped.`}
       </List.Item>
       <List.Item>Undrain reverses this.</List.Item>
     </List>
@@ -128,12 +126,12 @@ function LostConsequence({ drone: { droneId, datacenter, backendCount } }: Conse
   const ttlMs = Math.max(0, ...(read.data?.items ?? []).map(({ ladder }) => ladder.ttlMs));
   const until =
     ttlMs === 0
-      ? 'Each runs out at its deadline'
+      ? 'Each expires at its deadline'
       : `Each expires at its deadline, the last of them within ${duration(ttlMs)}`;
   return (
     <List spacing={4} size="sm">
       <List.Item>
-        Nobody can say whether its {counted(backendCount, 'backend')} still run, so no key is freed
+        It is unknown whether its {counted(backendCount, 'backend')} still run, so no key is freed
         at once.
       </List.Item>
       <List.Item>

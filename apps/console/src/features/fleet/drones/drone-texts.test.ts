@@ -17,7 +17,7 @@ describe('actProblem', () => {
   test('says why an act would change nothing', () => {
     expect(actProblem('drain', DRAINING)).toContain('already');
     expect(actProblem('drain', LOST)).toContain('lost');
-    expect(actProblem('undrain', READY)).toContain('not being drained');
+    expect(actProblem('undrain', READY)).toContain('not draining');
     expect(actProblem('markLost', LOST)).toContain('already');
   });
 });

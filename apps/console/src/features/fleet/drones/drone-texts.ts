@@ -12,10 +12,10 @@ type Judged = Pick<Drone, 'draining' | 'lostAt'>;
 /** Why an act makes no sense for a drone in its present state; undefined when it does. */
 export function actProblem(act: DroneAct, drone: Judged): string | undefined {
   if (act === 'drain') {
-    if (drone.lostAt !== null) return 'It is marked lost, and gets no backends.';
-    return drone.draining ? 'It is being drained already.' : undefined;
+    if (drone.lostAt !== null) return 'It is marked lost and gets no backends.';
+    return drone.draining ? 'It is draining already.' : undefined;
   }
-  if (act === 'undrain') return drone.draining ? undefined : 'It is not being drained.';
+  if (act === 'undrain') return drone.draining ? undefined : 'It is not draining.';
   return drone.lostAt === null ? undefined : 'It is marked lost already.';
 }
 
@@ -32,7 +32,7 @@ export function droneNotice(
         tone: 'warn',
         text:
           drone.backendCount === 0
-            ? 'Drained: it gets no new backends, and none is left on it.'
+            ? 'Drained: it gets no new backends, and none are left on it.'
             : `Draining: it gets no new backends. ${left} still there, until they end or are stopped.`,
       };
     case 'unreachable':

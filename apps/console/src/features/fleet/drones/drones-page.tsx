@@ -5,8 +5,10 @@ import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
@@ -27,7 +29,12 @@ const STATUS_OPTIONS = DRONE_STATUSES.map((value) => ({ value, label: DRONE_LOOK
 /** The machines that run backends: how full they are, and whether they report. */
 export function DronesPage() {
   const [address, setAddress] = useQueryStates(
-    { status: parseAsString, program: parseAsString, after: parseAsString },
+    {
+      q: parseAsString.withDefault(''),
+      status: parseAsString,
+      program: parseAsString,
+      after: parseAsString,
+    },
     { history: 'push' },
   );
   const [request, setRequest] = useState<DroneActRequest | null>(null);
@@ -35,12 +42,19 @@ export function DronesPage() {
   const filter = useDatacenterFilter();
   const input = { ...droneListInput(address), ...filter.input };
   const read = useLiveQuery('drones', 'list', input, { everyMs: EVERY_MS });
+  const total = useTotal('drones', input, read);
   const items = read.data?.items;
-  const isFiltered = address.status !== null || address.program !== null;
+  const isFiltered = address.q !== '' || address.status !== null || address.program !== null;
   return (
     <>
       <PageHeader title="Drones" />
       <FilterRow>
+        <SearchBox
+          label="Search drones"
+          placeholder="Part of a drone’s id"
+          value={address.q}
+          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+        />
         <FilterMenu
           label="Status"
           value={statusOf(address.status) ?? undefined}
@@ -63,13 +77,14 @@ export function DronesPage() {
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
+        total={total}
         empty={
           isFiltered ? (
-            <EmptyState title="No drone matches">Remove a filter to see the others.</EmptyState>
+            <EmptyState title="No drones match">Remove a filter to see the others.</EmptyState>
           ) : (
             <EmptyState title="No drones">
-              A drone appears here once its agent has reached a controller. Until then no backend
-              can run.
+              A drone appears here once its agent has reached a controller. No backend can run
+              before.
             </EmptyState>
           )
         }
@@ -89,6 +104,7 @@ const PAGE_ROWS = 100;
 
 /** The filters of the drones, as the address has them. */
 interface DronesWanted {
+  readonly q: string;
   readonly status: string | null;
   readonly program: string | null;
   readonly after: string | null;
@@ -103,6 +119,7 @@ function droneListInput(wanted: DronesWanted): NonNullable<Inputs['drones']['lis
   return {
     limit: PAGE_ROWS,
     cursor: wanted.after ?? undefined,
+    search: wanted.q === '' ? undefined : wanted.q,
     status: statusOf(wanted.status) ?? undefined,
     program: wanted.program ?? undefined,
   };

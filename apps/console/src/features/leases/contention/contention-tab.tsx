@@ -75,7 +75,7 @@ function Lines({
     onTouched: setTouched,
   };
   if (read.data === undefined && read.isError) {
-    return <ErrorState read={read} what="who waits" />;
+    return <ErrorState read={read} what="the waiters" />;
   }
   return (
     <StaleScope read={read}>
@@ -84,7 +84,7 @@ function Lines({
       <ContentionTable {...table} empty={<NobodyWaits namespace={namespace} />} />
       <TableFooter
         read={read}
-        label="who waits"
+        label="waiters"
         state={state}
         identity={identity}
         rowCount={read.data?.items.length ?? 0}
@@ -105,10 +105,10 @@ function Changes({ count, onShow }: { readonly count: number; readonly onShow: (
 
 function NobodyWaits({ namespace }: { readonly namespace: string }) {
   return (
-    <EmptyState title="Nobody waits">
+    <EmptyState title="Nobody is waiting">
       {namespace === ''
-        ? 'Every service that asked for a lease has it, or was refused at once.'
-        : `Nobody waits for a lease in ${namespace} or below it.`}
+        ? 'Every caller that asked for a lease holds it, or was refused at once.'
+        : `Nobody is waiting for a lease in ${namespace} or below it.`}
     </EmptyState>
   );
 }

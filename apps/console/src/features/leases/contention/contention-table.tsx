@@ -3,7 +3,7 @@ import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
 import { RelativeTime } from '~/ui/text/text.tsx';
-import { counted, fullName } from '~/lib/format.ts';
+import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import tableClasses from '~/ui/table/data-table.module.css';
 import type { Line } from './contention-groups.ts';
@@ -32,7 +32,7 @@ export function ContentionTable({
       className={tableClasses['scroll']}
       tabIndex={0}
       role="region"
-      aria-label="Who waits for whom"
+      aria-label="Who is waiting for whom"
       onPointerEnter={() => onTouched(true)}
       onPointerLeave={() => onTouched(false)}
     >
@@ -45,7 +45,7 @@ export function ContentionTable({
             <th scope="col" className={classes['place']}>
               Place
             </th>
-            <th scope="col">Who waits</th>
+            <th scope="col">Waiter</th>
             <th scope="col" data-align="end">
               Waiting
             </th>
@@ -76,8 +76,8 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
             <Holder line={line} asOf={asOf} />
             <span className={classes['count']}>
               {line.before === 0
-                ? counted(line.waiters.length, 'waits', 'wait')
-                : `${counted(line.waiters.length, 'waits', 'wait')} here, ${String(line.before)} before them`}
+                ? `${count(line.waiters.length)} waiting`
+                : `${count(line.waiters.length)} waiting here, ${count(line.before)} before them`}
             </span>
           </span>
         </th>
@@ -88,7 +88,7 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
           <td>
             <Link
               href={routes.leases({ q: fieldText('holder', waiter.waiter) })}
-              title={`What ${waiter.waiter} holds itself`}
+              title={`Leases that ${waiter.waiter} holds`}
               className="mono"
             >
               <VisibleText>{waiter.waiter}</VisibleText>
@@ -105,14 +105,14 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
 
 function Holder({ line, asOf }: { readonly line: Line; readonly asOf: string }) {
   if (line.holder === null) {
-    return <span className={classes['nobody']}>held by nobody right now</span>;
+    return <span className={classes['nobody']}>held by nobody now</span>;
   }
   return (
     <span className={classes['holder']}>
       held by{' '}
       <Link
         href={routes.leases({ q: fieldText('holder', line.holder) })}
-        title={`What ${line.holder} holds`}
+        title={`Leases that ${line.holder} holds`}
         className="mono"
       >
         <VisibleText>{line.holder}</VisibleText>

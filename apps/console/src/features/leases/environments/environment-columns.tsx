@@ -5,24 +5,27 @@ import { Under, RelativeTime } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
-import { CommentCell, HolderCell, NameCell } from '../lease-columns.tsx';
+import { CommentCell, HolderCell, NameCell, NamespaceCell } from '../lease-columns.tsx';
 import classes from '../leases.module.css';
 
 /** The last holder and the last action of a free environment are pale. */
 const tone = (environment: LeaseItem): string => (isTaken(environment) ? '' : 'dimmed');
 
 export const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
-  column('Environment', { sort: 'name' }, (environment) => (
-    <NameCell resource={environment} href={routes.environment(environment)} />
+  column('Namespace', { sort: 'name', from: 'md' }, (environment) => (
+    <NamespaceCell resource={environment} />
   )),
-  column('Namespace', { from: 'md' }, (environment) => (
-    <span title={environment.namespace}>
-      <VisibleText>{environment.namespace || '–'}</VisibleText>
-    </span>
+  column('Environment', { sort: 'name' }, (environment) => (
+    <>
+      <NameCell resource={environment} href={routes.environment(environment)} />
+      <Under upTo="sm">
+        <HolderCell lease={environment} />
+      </Under>
+    </>
   )),
   column('State', {}, (environment) => <PhaseBadge phase={environment.phase} />),
-  column('By whom', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
-  column('For', {}, (environment) => (
+  column('Holder', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
+  column('Action', {}, (environment) => (
     <>
       <span
         className={`${classes['action'] ?? ''} mono ${tone(environment)}`}

@@ -4,6 +4,7 @@ import { Code } from '@mantine/core';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { LongOver } from '~/resources/list/nothing-found.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
@@ -15,6 +16,7 @@ import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.t
 export function EnvironmentsPage() {
   const list = useGrantListState(ENVIRONMENT_FIELDS, environmentListInput);
   const read = useLiveQuery('environments', 'list', list.input, list.options);
+  const total = useTotal('environments', list.input, read);
   return (
     <>
       <PageHeader
@@ -26,6 +28,7 @@ export function EnvironmentsPage() {
           face="environment"
           list={list}
           read={read}
+          total={total}
           columns={ENVIRONMENT_COLUMNS}
           placeholder="Part of a name, or holder: phase: action: namespace:"
           phaseLabel="State"
@@ -34,8 +37,8 @@ export function EnvironmentsPage() {
             title="No environments"
             action={<LongOver what="environments" state={list.state} />}
           >
-            None was used within the last 7 days. An environment appears when somebody first asks
-            for it: <Code>withEnvironmentLease(…)</Code> of <Code>@leasehold/client</Code>.
+            None was held in the last 7 days. An environment appears when a caller first acquires
+            it: <Code>withEnvironmentLease(…)</Code> of <Code>@leasehold/client</Code>.
           </EmptyState>
         </GrantList>
       </div>

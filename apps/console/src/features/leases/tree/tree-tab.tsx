@@ -31,7 +31,7 @@ export function TreeTab() {
       <FilterRow>
         <SearchBox
           label="Find a namespace"
-          placeholder="A part of its name"
+          placeholder="Part of its name"
           value={q}
           onChange={setQ}
         />
@@ -79,8 +79,8 @@ function Tree({
             )
           }
         >
-          There are more namespaces than one tree shows: these are {count(tree.items.length)}, the
-          uppermost. For what lies deeper, type the whole name of a namespace above.
+          The tree is cut off: these are {count(tree.items.length)} of the uppermost namespaces. To
+          see deeper ones, type the whole name of a namespace above.
         </Notice>
       )}
       {items.length > 0 ? (
@@ -93,7 +93,7 @@ function Tree({
               <Code>@leasehold/client</Code>.
             </EmptyState>
           ) : (
-            <EmptyState title="No namespace has that in its name">
+            <EmptyState title="No namespaces match">
               {counted(tree.items.length, 'namespace')} were looked through.
             </EmptyState>
           )}

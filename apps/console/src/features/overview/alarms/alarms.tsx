@@ -48,8 +48,8 @@ function HoldOffAlarm({
         }
       >
         <strong>New grants are held off</strong>
-        {begun}, until {absolute(until)}: {duration(remainingMs)} more. The database was restored or
-        failed over{why}. Grants that it has lost may still be in use. Renewals continue.
+        {begun}, until {absolute(until)}: {duration(remainingMs)} more. The database was restored,
+        or failed over{why}. Grants that it lost may still be in use. Renewals continue.
       </Notice>
       <EndHoldOffDialog holdOff={ending} datacenter={datacenter} onClose={() => setEnding(null)} />
     </>
@@ -66,9 +66,9 @@ function ClockAlarm({ jump }: { readonly jump: ClockJumpView }) {
       </strong>{' '}
       at {absolute(at)}.{' '}
       {remainingMs > 0
-        ? `That a grant from before the step has expired is not believed until ${absolute(unsureUntil)} at the latest: nobody else gets it before. ${duration(remainingMs)} more.`
-        : 'Every expiry is believed again.'}{' '}
-      Find out what stepped the clock: it must be slewed.
+        ? `Grants from before the step are not granted again until ${absolute(unsureUntil)} at worst, even if they have expired. ${duration(remainingMs)} left.`
+        : 'Expired grants are granted again as usual.'}{' '}
+      Find out what stepped the clock, and have it slewed instead.
     </Notice>
   );
 }

@@ -46,13 +46,13 @@ export function EndHoldOffDialog({
       <List spacing={4} size="sm">
         <List.Item>New keys, leases and environments are granted again at once.</List.Item>
         <List.Item>
-          The database has lost grants. Their holders may still act on them
+          The database lost grants. Their holders may still act on them
           {holdOff === null ? '' : ` until ${absolute(holdOff.until)}`}: then two holders, or two
           backends, act at the same time. Only stores that check fencing tokens notice it.
         </List.Item>
         <List.Item>
           End it only if every drone and every service that holds leases was restarted, or is off.
-          Otherwise wait: it ends by itself.
+          Otherwise wait. It ends by itself.
         </List.Item>
       </List>
     </ActDialog>

@@ -105,7 +105,7 @@ export const CHARTS: readonly ChartSpec[] = [
     id: 'ends',
     title: 'How grants ended',
     unit: 'count',
-    nothing: 'ends of grants',
+    nothing: 'ended grants',
     series: [
       { name: 'releases', label: 'Releases', color: '--tone-good', kinds: ['released', 'failed'] },
       {
@@ -136,7 +136,7 @@ export const CHARTS: readonly ChartSpec[] = [
   },
   {
     id: 'handover',
-    title: 'Handover, from one holder to the next',
+    title: 'Handover time, from one holder to the next',
     unit: 'ms',
     nothing: 'handovers',
     series: [

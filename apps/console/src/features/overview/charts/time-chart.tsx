@@ -103,7 +103,7 @@ function Slider({
       aria-valuemax={Math.max(0, points.length - 1)}
       aria-valuenow={place === -1 ? Math.max(0, points.length - 1) : place}
       aria-valuetext={
-        point === undefined ? 'No time chosen' : `${clockTime(point.at)}: ${values.join(', ')}`
+        point === undefined ? 'No time selected' : `${clockTime(point.at)}: ${values.join(', ')}`
       }
       onKeyDown={(event) => {
         const steps = points.map(({ at }) => Date.parse(at));

@@ -30,7 +30,7 @@ export function ChainList({ links }: { readonly links: readonly ReservationLink[
 function Said({ link: { state, left } }: { readonly link: ReservationLink }) {
   if (left === null) {
     return state === 'moved'
-      ? `${STATE_TEXTS.moved} Its datacenter cannot be asked now who moved it.`
+      ? `${STATE_TEXTS.moved} Its datacenter cannot be reached, so it is unknown who moved it.`
       : STATE_TEXTS[state];
   }
   return (

@@ -35,5 +35,5 @@ test('a key that is held back after a forced revoke moves when that is over', ()
   });
 
   expect(holder).toContain('held back');
-  expect(worstCase).toContain('within 30 s at the latest');
+  expect(worstCase).toContain('within 30 s at worst');
 });

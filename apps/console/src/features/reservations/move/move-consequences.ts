@@ -30,10 +30,9 @@ export function moveConsequences(
     grant.phase === 'expired'
   ) {
     return {
-      holder: grant === undefined ? 'Whether somebody holds it is not known.' : 'Nobody holds it.',
+      holder: grant === undefined ? 'It is unknown whether it is held.' : 'Nobody holds it.',
       steps: sealing,
-      worstCase:
-        'It takes a moment. If somebody is granted it first, it is not moved, and you are told.',
+      worstCase: 'It takes a moment. If it is granted before, it is not moved, and you are told.',
     };
   }
   if (!isInForce(grant)) {
@@ -41,7 +40,7 @@ export function moveConsequences(
     return {
       holder: `It was ended by force and is held back: ${grant.holder} may still act.`,
       steps: ['Nothing happens until its backend is known to be gone.', ...sealing],
-      worstCase: `It moves within ${duration(heldMs)} at the latest.`,
+      worstCase: `It moves within ${duration(heldMs)} at worst.`,
     };
   }
   const revoke = consequencesOf(

@@ -131,8 +131,8 @@ function TargetSelect({
   return (
     <Select
       label="To datacenter"
-      description={`It lives in ${home} now.`}
-      placeholder="Choose one"
+      description={`Its home is ${home} now.`}
+      placeholder="Choose a datacenter"
       required
       value={value}
       data={items

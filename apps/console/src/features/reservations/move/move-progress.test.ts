@@ -31,7 +31,7 @@ describe('a move', () => {
   });
 
   test.each([
-    ['reservation.key_held', 'Somebody was granted it'],
+    ['reservation.key_held', 'was granted before'],
     ['cancelled', 'was cancelled'],
     ['reservation.chain_too_long', 'reservation.chain_too_long'],
   ])('that has ended with %s says why', (failure, text) => {
@@ -43,11 +43,11 @@ describe('a move', () => {
 });
 
 test('the stages follow request and chain, so that a reload shows the same', () => {
-  expect(doneOf({ links: [home], request: held })).toEqual(['Asked for']);
-  expect(doneOf({ links: [home], request: free })).toEqual(['Asked for', 'Nobody holds it']);
+  expect(doneOf({ links: [home], request: held })).toEqual(['Requested']);
+  expect(doneOf({ links: [home], request: free })).toEqual(['Requested', 'Nobody holds it']);
   const sealed = [left, { ...arrived, state: 'pending' as const }];
   expect(doneOf({ links: sealed })).toEqual([
-    'Asked for',
+    'Requested',
     'Nobody holds it',
     'Sealed and left dc1',
   ]);

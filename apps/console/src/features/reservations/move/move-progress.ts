@@ -42,7 +42,7 @@ export function moveProgress(move: FollowedMove, observed: ObservedMove): MovePr
   const hasLeft = next === 'arrive' || next === 'done';
   const { fromDatacenter, toDatacenter } = move;
   const stages: Stage[] = [
-    stage('Asked for', true),
+    stage('Requested', true),
     stage('Nobody holds it', hasLeft || next === 'move'),
     stage(`Sealed and left ${fromDatacenter}`, hasLeft),
     stage(`Active in ${toDatacenter}`, next === 'done'),
@@ -81,15 +81,15 @@ function textOf(
     case 'look':
       return 'Reading its state.';
     case 'wait':
-      return 'Somebody holds it; it moves when it is free.';
+      return 'It is held, and moves when it is free.';
     case 'move':
       return `Nobody holds it: it leaves ${fromDatacenter} now.`;
     case 'arrive':
       return `It has left ${fromDatacenter} and is not active in ${toDatacenter} yet. The controllers continue to try.`;
     case 'done':
-      return `It lives in ${toDatacenter}.`;
+      return `Its home is ${toDatacenter} now.`;
     case 'elsewhere':
-      return 'It was moved to another datacenter meanwhile.';
+      return 'It was moved to another datacenter in the meantime.';
     case 'failed':
       return `${failureText(request?.failure ?? '')} It stays in ${fromDatacenter}.`;
   }
@@ -99,6 +99,6 @@ function textOf(
 export function failureText(failure: string): string {
   if (failure === 'cancelled') return 'The move was cancelled.';
   return failure === 'reservation.key_held'
-    ? 'Somebody was granted it before it could move.'
+    ? 'It was granted before it could move.'
     : `It could not be moved: ${failure}.`;
 }

@@ -48,6 +48,6 @@ describe('consequencesOf', () => {
     const plan = { face: 'environment', mode: 'force', isAbandoned: false } as const;
     const { holder, context } = consequencesOf({ ...plan, grant: { ...KEY, ...use } }, NOW_MS);
     expect(holder).toBe('ci@9 holds it for deploy, with token 5.');
-    expect(context).toEqual(['Comment: “hotfix\\u{202e} 7”', '2 callers wait for it.']);
+    expect(context).toEqual(['Comment: “hotfix\\u{202e} 7”', '2 waiting for it.']);
   });
 });

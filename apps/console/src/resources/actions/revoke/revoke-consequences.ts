@@ -1,6 +1,6 @@
 /** What a revoke will do, in words, and by when it is over at the latest. Pure. */
 import { printableText } from '@leasehold/keys-core';
-import { counted, duration } from '~/lib/format.ts';
+import { count, duration } from '~/lib/format.ts';
 import type { GrantFace, GrantView } from '../../grant-view.ts';
 
 export type RevokeMode = 'graceful' | 'force';
@@ -63,7 +63,7 @@ function holderText({ face, grant }: RevokePlan): string {
 function contextOf({ comment, waiters = 0 }: GrantView): string[] {
   return [
     ...(comment == null || comment === '' ? [] : [`Comment: “${printableText(comment)}”`]),
-    ...(waiters === 0 ? [] : [`${counted(waiters, 'caller waits', 'callers wait')} for it.`]),
+    ...(waiters === 0 ? [] : [`${count(waiters)} waiting for it.`]),
   ];
 }
 
@@ -85,10 +85,10 @@ function gentleKey({ grant }: RevokePlan): string[] {
 function forcedKey({ grant, isAbandoned }: RevokePlan): string[] {
   return [
     `The grant ends now: nothing is renewed, released or written with token ${grant.fencingToken} any more.`,
-    'Its backend gets SIGKILL now, with no time to clean up.',
+    'Its backend gets SIGKILL now, no grace period.',
     isAbandoned
-      ? 'The key is given to the next caller at once: two backends may run at the same time.'
-      : `Nobody is granted the key before its drone says that the backend is gone, or ${duration(grant.ladder.ttlMs)} have passed.`,
+      ? 'The next caller is granted the key at once: two backends may run at the same time.'
+      : `Nobody is granted the key before its drone reports that the backend is gone, or ${duration(grant.ladder.ttlMs)} have passed.`,
   ];
 }
 
@@ -106,7 +106,7 @@ function forcedLease({ face, grant }: RevokePlan, worstCaseMs: number): string[]
   return [
     `The grant ends now: nothing is renewed, released or written with token ${grant.fencingToken} any more.`,
     face === 'lease'
-      ? 'The next in line is granted it at once.'
+      ? 'The first waiter is granted it at once.'
       : 'The next caller is granted it at once.',
     `${holder} is told within a second. Without a connection it may continue for ${duration(worstCaseMs)}: only the token protects what it writes to.`,
   ];

@@ -65,7 +65,7 @@ export function RevokeDialog(props: GrantDialogProps) {
     >
       <Stack gap="sm">
         <SegmentedControl
-          aria-label="How it is revoked"
+          aria-label="Mode"
           fullWidth
           data={MODES.map((choice) => ({ ...choice }))}
           value={mode}
@@ -82,8 +82,7 @@ export function RevokeDialog(props: GrantDialogProps) {
         ) : null}
         {plan.isAbandoned ? (
           <Notice tone="bad">
-            Two backends may run for this key at once. Use this only for a machine that is certainly
-            gone.
+            Two backends may run for this key at once. Use it only if the machine is certainly gone.
           </Notice>
         ) : null}
       </Stack>

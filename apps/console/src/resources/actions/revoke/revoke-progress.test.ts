@@ -50,7 +50,7 @@ describe('revokeProgress of a key', () => {
 
   it('says how long it can take at most, and is over by then in any case', () => {
     const waiting = revokeProgress(KEY, {}, AT_MS + 12_000);
-    expect(elapsedText(waiting)).toBe('for 12 s · over in 48 s at the latest');
+    expect(elapsedText(waiting)).toBe('for 12 s · stops within 48 s at worst');
     expect(revokeProgress(KEY, {}, AT_MS + 60_000).isOver).toBe(true);
   });
 

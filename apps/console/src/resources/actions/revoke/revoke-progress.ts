@@ -104,8 +104,8 @@ function leaseStages(revoke: FollowedRevoke, observed: Observed, isTimeOver: boo
   const endedAt = observed.grant?.releasedAt ?? (isTimeOver ? stopsBy : null);
   return [
     { label: 'Requested', isDone: true, at: requestedAt },
-    { label: isForced ? 'Ended' : 'Renewal blocked', isDone: true, at: requestedAt },
-    { label: isForced ? 'Holder stopped' : 'Over', isDone: isEnded, at: isEnded ? endedAt : null },
+    { label: isForced ? 'Free for others' : 'Renewal blocked', isDone: true, at: requestedAt },
+    { label: isForced ? 'Holder stopped' : 'Ended', isDone: isEnded, at: isEnded ? endedAt : null },
   ];
 }
 
@@ -129,9 +129,9 @@ const SAYS: Record<string, string> = {
   Acknowledged: 'Acknowledged: its backend is stopping.',
   Stopped: 'Stopped: its backend is gone.',
   'Renewal blocked': 'It will not be renewed: its holder has been told to stop.',
-  Ended: 'Ended: others may have it. Its holder has been told to stop.',
-  'Holder stopped': 'Over: its holder has stopped by its own clock.',
-  Over: 'Over: nobody holds that grant any more.',
+  'Free for others': 'The grant has ended, others may have it. Its holder has been told to stop.',
+  'Holder stopped': 'Its holder has stopped, by its own clock.',
+  Ended: 'Ended: nobody holds that grant any more.',
 };
 
 /** `took 3 s`; or `for 3 s`, and how much longer it can take at most. */
@@ -139,5 +139,5 @@ export function elapsedText({ elapsedMs, worstCaseMs }: RevokeProgress): string 
   const elapsed = duration(elapsedMs);
   return worstCaseMs === null
     ? `took ${elapsed}`
-    : `for ${elapsed} · over in ${duration(worstCaseMs)} at the latest`;
+    : `for ${elapsed} · stops within ${duration(worstCaseMs)} at worst`;
 }

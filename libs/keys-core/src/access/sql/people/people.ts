@@ -1,7 +1,7 @@
 import type { PersonView } from '../../people-types.ts';
 import { LeaseError } from '../../../kernel/errors/index.ts';
 import { isUuid, pageOf, placeAfter } from '../../../postgres/paging/page-cursor.ts';
-import { type Dated, isoDates, type Sql } from '../../../postgres/sql.ts';
+import { contains, type Dated, fragment, isoDates, type Sql } from '../../../postgres/sql.ts';
 import { SESSION_IDLE_DAYS } from './person-sessions.ts';
 import { SIGN_IN_METHODS } from '../sign-in/sign-in-methods.ts';
 
@@ -16,10 +16,15 @@ async function readPeople(
   input: {
     readonly personId: string | null;
     readonly after: readonly [string, string] | null;
+    readonly search?: string | undefined;
     readonly limit: number;
   },
 ): Promise<PersonView[]> {
   const [afterAt, afterId] = input.after ?? [null, null];
+  const isFound =
+    input.search === undefined
+      ? fragment`true`
+      : contains(fragment`concat_ws(' ', p.name, p.email)`, input.search);
   const rows = await sql.$queryRaw<PersonRow[]>`
     select p.id::text as "personId", p.email, p.name, p.role,
       case when p.disabled_at is not null then 'disabled'
@@ -44,6 +49,7 @@ async function readPeople(
     where (${input.personId}::uuid is null or p.id = ${input.personId}::uuid)
       and (${afterAt}::timestamptz is null
         or (p.created_at, p.id) < (${afterAt}::timestamptz, ${afterId}::uuid))
+      and ${isFound}
     order by p.created_at desc, p.id desc
     limit ${input.limit}`;
   return rows.map((row) => isoDates(row));
@@ -52,10 +58,16 @@ async function readPeople(
 /** People, newest first. */
 export async function listPeople(
   sql: Sql<'general'>,
-  input: { readonly cursor?: string | undefined; readonly limit: number },
+  input: {
+    /** A part of a name or an e-mail address, in any case. */
+    readonly search?: string | undefined;
+    readonly cursor?: string | undefined;
+    readonly limit: number;
+  },
 ): Promise<{ items: PersonView[]; nextCursor: string | null }> {
   const after = input.cursor === undefined ? null : placeAfter(input.cursor, isUuid);
-  const rows = await readPeople(sql, { personId: null, after, limit: input.limit + 1 });
+  const { search, limit } = input;
+  const rows = await readPeople(sql, { personId: null, after, search, limit: limit + 1 });
   return pageOf(rows, input.limit, (person) => [person.createdAt, person.personId]);
 }
 

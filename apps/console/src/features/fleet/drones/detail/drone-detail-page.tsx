@@ -49,7 +49,7 @@ export function DroneDetailPage({
       missingCode="drone.not_found"
       missing={
         <EmptyState title="No such drone">
-          No drone of this id has ever registered in this datacenter.
+          No drone with this id has registered in this datacenter.
         </EmptyState>
       }
       meta={({ status }) => <LookBadge look={DRONE_LOOKS[status]} />}

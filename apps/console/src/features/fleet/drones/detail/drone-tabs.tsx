@@ -58,7 +58,7 @@ function Backends({ droneId, datacenter }: OfDrone) {
           value={show}
           data={[
             { value: 'running', label: 'Running' },
-            { value: 'all', label: 'Ended too' },
+            { value: 'all', label: 'Also ended' },
           ]}
           onChange={(value) =>
             void setAddress({ show: value as (typeof SHOWN)[number], after: null })
@@ -73,8 +73,8 @@ function Backends({ droneId, datacenter }: OfDrone) {
         state={state}
         identity={JSON.stringify(input)}
         empty={
-          <EmptyState title={show === 'running' ? 'It runs no backend' : 'It never ran a backend'}>
-            Backends come here when a key is asked for and this drone has room.
+          <EmptyState title={show === 'running' ? 'No running backends' : 'No backends yet'}>
+            A backend starts here when a caller connects to a free key and this drone has room.
           </EmptyState>
         }
       />
@@ -95,8 +95,8 @@ function Keys({ droneId, datacenter }: OfDrone) {
       state={state}
       identity={JSON.stringify(input)}
       empty={
-        <EmptyState title="It holds no key">
-          A drone holds a key for as long as the key’s backend runs on it.
+        <EmptyState title="No keys held">
+          A drone holds a key while the key’s backend runs on it.
         </EmptyState>
       }
     />

@@ -9,7 +9,7 @@ import type { ChartArea } from '../draw-chart.ts';
 /** How many acts of one mark are written out. */
 const TOLD_MAX = 3;
 
-/** What people did, above the lines: each mark says it, and links to it in the audit. */
+/** Operator actions, above the lines: each mark says it, and links to it in the audit. */
 export function MarkLinks({
   marks,
   area,
@@ -22,7 +22,7 @@ export function MarkLinks({
   if (marks.length === 0) return null;
   const { leftPx, widthPx, fromMs, toMs } = area;
   return (
-    <ul className={classes['marks']} aria-label="What people did">
+    <ul className={classes['marks']} aria-label="Operator actions">
       {marks.map(({ acts, atMs, href }) => {
         const left = leftPx + ((atMs - fromMs) / (toMs - fromMs)) * widthPx;
         const told = acts.slice(0, TOLD_MAX).map((act) => actText(act));

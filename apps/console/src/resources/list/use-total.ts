@@ -1,0 +1,28 @@
+import type { Inputs } from '~/lib/api/api.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import type { Total } from '~/ui/table/page-place.ts';
+
+/** The groups of procedures whose lists can be counted. */
+type Counted = 'keys' | 'leases' | 'environments' | 'reservations' | 'drones' | 'backends';
+
+/** A total changes little, and is read beside a page that is read often. */
+const EVERY_MS = 30_000;
+
+/**
+ * How many rows all pages of a list have. Asked for on its own, so that no page waits for it, and only
+ * where the page that is shown does not answer it: one that is the first and the last has every row.
+ */
+export function useTotal<G extends Counted>(
+  group: G,
+  input: NonNullable<Inputs[G]['list']>,
+  read: { readonly data?: { readonly nextCursor: string | null } | undefined },
+): Total | undefined {
+  const { limit, cursor, sort, direction, ...filter } = input as Record<string, unknown>;
+  const isMore = typeof read.data?.nextCursor === 'string';
+  const counted = useLiveQuery(group, 'count', filter as Inputs[G]['count'], {
+    everyMs: EVERY_MS,
+    isOnTimer: true,
+    enabled: isMore,
+  });
+  return counted.data as Total | undefined;
+}

@@ -1,0 +1,37 @@
+/** Which rows of a list a page shows, in words: `1 to 100 of 100,013`. Pure. */
+import { counted, count as shown } from '~/lib/format.ts';
+
+/** How many rows all pages have. Without `isExact` there are more. */
+export interface Total {
+  readonly count: number;
+  readonly isExact: boolean;
+}
+
+export interface PagePlace {
+  /** How many rows the pages before this one have; null if that is not known. */
+  readonly before: number | null;
+  readonly rowCount: number;
+  readonly hasNext: boolean;
+  /** Undefined until it has been counted. */
+  readonly total: Total | undefined;
+}
+
+/** Where a page is in its list. What cannot be known is not told as if it were. */
+export function placeText({ before, rowCount, hasNext, total }: PagePlace): string {
+  if (before === null) {
+    return total === undefined || !hasNext
+      ? counted(rowCount, 'row')
+      : `${counted(rowCount, 'row')} of ${totalText(total, rowCount)}`;
+  }
+  const end = before + rowCount;
+  if (!hasNext && before === 0) return counted(rowCount, 'row');
+  const range = rowCount === 0 ? 'None' : `${shown(before + 1)} to ${shown(end)}`;
+  if (!hasNext) return `${range} of ${shown(end)}`;
+  return `${range} of ${totalText(total ?? { count: end, isExact: false }, end)}`;
+}
+
+/** There is a next page, so a total that is no higher than what is shown was counted before it changed. */
+function totalText({ count, isExact }: Total, atLeast: number): string {
+  const known = Math.max(count, atLeast);
+  return isExact && count > atLeast ? shown(known) : `more than ${shown(known)}`;
+}

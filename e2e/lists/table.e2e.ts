@@ -1,0 +1,154 @@
+import { tableOf, untilLive } from '../fixtures/grants.ts';
+import { expect, test } from '../fixtures/test.ts';
+
+const ROW = 'tr[data-row]';
+
+test.describe('a list', () => {
+  test('says which rows it shows of how many, after a reload and Back too; nothing differs from what the server sent', async ({
+    pageAs,
+    seeded,
+  }) => {
+    expect(seeded.keys.count).toBeGreaterThan(200);
+    const page = await pageAs('operator');
+    const errors: string[] = [];
+    page.on('pageerror', (error) => errors.push(error.message));
+    await page.goto('/keys');
+    await untilLive(page);
+    const pages = page.getByRole('group', { name: 'Pages of keys' });
+    await expect(pages).toContainText(/^1 to 100 of \d+/u);
+    const total = /of (\d+)/u.exec(await pages.innerText())?.[1] ?? '';
+    const first = page.locator(`${ROW} a`).first();
+    for (const range of ['101 to 200', '201 to']) {
+      const before = await first.innerText();
+      await page.getByRole('button', { name: 'Next', exact: true }).click();
+      await expect(first).not.toHaveText(before);
+      await expect(pages).toContainText(range);
+    }
+    await page.goBack();
+    await expect(pages).toContainText(`101 to 200 of ${total}`);
+    await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+    await page.reload();
+    await untilLive(page);
+
+    await expect(pages).toContainText(`101 to 200 of ${total}`);
+    await expect(page.locator(ROW).last()).toBeInViewport({ ratio: 0 });
+    expect(errors).toEqual([]);
+
+    await page
+      .getByRole('searchbox', { name: 'Search keys' })
+      .or(page.getByLabel('Search keys'))
+      .first()
+      .fill('q4-roadmap');
+    await expect(pages).toContainText(/^1 row/u);
+    expect(new URL(page.url()).searchParams.has('before')).toBe(false);
+  });
+
+  test('keeps its heads in sight, and has one tab stop for each row', async ({
+    pageAs,
+    seeded,
+  }) => {
+    expect(seeded.keys.count).toBeGreaterThan(100);
+    const page = await pageAs('operator');
+    await page.goto('/keys');
+    await untilLive(page);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(() => window.scrollTo(0, 1_000));
+      const head = page.getByRole('columnheader', { name: 'Holder' });
+      await expect(head).toBeInViewport({ ratio: 1 });
+      expect(await head.evaluate((cell) => getComputedStyle(cell).backgroundColor)).toMatch(
+        /^rgb\(/u,
+      );
+    }
+
+    await page.evaluate(() => window.scrollTo(0, 0));
+    const rows = page.locator(ROW);
+    await rows.first().locator('a').first().focus();
+    await page.keyboard.press('Tab');
+    await expect(rows.nth(1).locator('a').first()).toBeFocused();
+    await page.keyboard.press('ArrowLeft');
+    await expect(rows.nth(1).getByRole('checkbox')).toBeFocused();
+    await page.keyboard.press('ArrowDown');
+    await expect(rows.nth(2).getByRole('checkbox')).toBeFocused();
+    await page.keyboard.press('Shift+Tab');
+    await expect(rows.nth(1).getByRole('checkbox')).toBeFocused();
+  });
+
+  test('is in the order that its heads say: by namespace, and in it by name', async ({
+    pageAs,
+    seeded,
+  }) => {
+    expect(seeded.keys.count).toBeGreaterThan(100);
+    const page = await pageAs('operator');
+    await page.goto('/keys');
+    await untilLive(page);
+    await expect(page.locator('th[aria-sort="ascending"]')).toHaveText(['Namespace', 'Key']);
+    const namesOf = async (): Promise<string[]> =>
+      page
+        .locator(ROW)
+        .evaluateAll((rows) =>
+          rows.map((row) =>
+            [1, 2].map((at) => row.children[at]?.querySelector('a, span')?.textContent).join('\t'),
+          ),
+        );
+    const ascending = await namesOf();
+    expect(ascending).toEqual([...ascending].sort((one, other) => (one < other ? -1 : 1)));
+  });
+
+  // 200 % of a window of 1,280 px is one of 640 px.
+  for (const width of [768, 640]) {
+    test(`shows the holder at ${String(width)} px`, async ({ pageAs, seeded }) => {
+      const page = await pageAs('operator', { viewport: { width, height: 900 } });
+      for (const [label, path, holder] of [
+        ['keys', `/keys?q=namespace:${seeded.keys.busy.namespace}+phase:held`, /drone-/u],
+        ['leases', '/leases?q=phase:held', /\w/u],
+        ['environments', '/environments?q=phase:held', /\w/u],
+      ] as const) {
+        await page.goto(path);
+        await untilLive(page);
+        const { table } = tableOf(page, label);
+        const shown = table.locator('[data-holder]').filter({ visible: true });
+        await expect(shown.first()).toHaveText(holder);
+        const box = await shown.first().boundingBox();
+        expect((box?.x ?? width) + (box?.width ?? 0), label).toBeLessThanOrEqual(width);
+      }
+    });
+  }
+});
+
+test('drones, people and API tokens are found by a part of their names', async ({
+  pageAs,
+  seeded,
+}) => {
+  expect(seeded.keys.count).toBeGreaterThan(0);
+  const page = await pageAs('admin');
+  for (const [path, label, text, found] of [
+    ['/drones', 'Search drones', 'FRA-3', 'drone-fra-3'],
+    ['/access?tab=people', 'Search people', 'HADDAD', /Haddad/u],
+    ['/access', 'Search API tokens', 'GATEWAY', 'room-gateway'],
+  ] as const) {
+    await page.goto(path);
+    await untilLive(page);
+    await page.getByLabel(label).fill(text);
+    await page.getByLabel(label).press('Enter');
+    await expect(page).toHaveURL(new RegExp(`q=${text}`, 'u'));
+    await expect(page.locator(ROW).first()).toContainText(found);
+    for (const row of await page.locator(ROW).all())
+      await expect(row).toContainText(new RegExp(text, 'iu'));
+    await page.getByLabel(label).fill('nothing-has-this');
+    await expect(page.getByRole('heading', { name: /^No .* match/u })).toBeVisible();
+  }
+});
+
+test('an unknown address is answered inside the frame, with ways on', async ({ pageAs }) => {
+  const page = await pageAs('viewer');
+  const answer = await page.goto('/no/such/page');
+
+  expect(answer?.status()).toBe(404);
+  await expect(page.getByRole('heading', { level: 1, name: 'Page not found' })).toBeVisible();
+  await page.getByRole('button', { name: 'Search', exact: true }).click();
+  await expect(page.getByRole('dialog')).toBeVisible();
+  await page.keyboard.press('Escape');
+  await page.getByRole('navigation').getByRole('link', { name: 'Keys' }).click();
+  await expect(page.getByRole('heading', { level: 1, name: 'Keys' })).toBeVisible();
+});
