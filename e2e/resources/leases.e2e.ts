@@ -126,7 +126,7 @@ test.describe('leases and environments', () => {
     stack,
   }) => {
     const environment = `past-${unique()}`;
-    const use = { environment, action: 'deploy', localTimeMs: 0, ttlMs: SHORT_TTL_MS };
+    const use = { environment, action: 'deploy', localTimeMs: 0, durationMs: SHORT_TTL_MS };
     const acquire = async (holder: string): Promise<string> =>
       (await stack.api('client').environments.tryAcquire.mutate({ ...use, holder })).outcome;
     await acquire('ci@1');
