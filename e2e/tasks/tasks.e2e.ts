@@ -56,7 +56,7 @@ test.describe('what people ask, on a seeded day, and the steps that the answer t
     const operators = await begin('operator', pageAs);
     const fromAct = stepsOn(operators);
     await fromAct.click(navigation(operators).getByRole('link', { name: 'Audit' }));
-    const act = tableOf(operators, 'audit').row('Memory replaced');
+    const act = tableOf(operators, 'audit').row('Does not answer, customer waits');
     await fromAct.click(act.getByRole('link', { name: 'omar.haddad@example.com' }));
     await shows(operators);
     expect(fromAct.count()).toBe(2);
