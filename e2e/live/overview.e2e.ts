@@ -126,7 +126,7 @@ const LISTED = [
   ...[/keys?, expiring/, /leases?, expiring/, /environments?, expiring/],
   ...[/keys?, waited for/, /leases?, waited for/, /environments?, waited for/],
   ...[/keys?, not recorded/, /leases?, not recorded/],
-  ...[/ready$/, /draining$/, /unreachable$/, /lost$/, /failing callbacks$/],
+  ...[/ready$/, /draining$/, /unreachable$/, /lost$/, /failing callbacks?$/],
 ];
 
 /** `1 key, held` */

@@ -59,9 +59,8 @@ test.describe('leases and environments', () => {
     const page = await pageAs('viewer');
     await page.goto('/');
     await untilLive(page);
-    await expect(page.locator('main a').filter({ hasText: /^Failing callbacks/ })).toContainText(
-      '1',
-    );
+    const figure = page.getByRole('group', { name: 'Failing callbacks' }).getByRole('link');
+    await expect(figure).toHaveAccessibleName('1 failing callback');
 
     await page.getByRole('link', { name: '1 callback of expired leases failing' }).click();
 

@@ -130,7 +130,7 @@ const ContendedPanel = memo(function ContendedPanel({
       ) : (
         <div className={classes['contended']}>
           <PlainTable
-            label="Most waited for"
+            label="Resources most waited for"
             heads={[
               { text: 'Resource' },
               { text: 'Held by' },

@@ -84,7 +84,8 @@ export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverv
       </Tile>
       <Tile label="Failing callbacks" below="of expired leases">
         <Figure
-          {...{ value: failingCallbacks, unit: 'failing callbacks', tone: 'warn' }}
+          {...{ value: failingCallbacks, tone: 'warn' }}
+          unit={failingCallbacks === 1 ? 'failing callback' : 'failing callbacks'}
           isUnitHidden
           href={routes.leases({ tab: 'callbacks' })}
         />
