@@ -1,3 +1,4 @@
+import { Skeleton } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import type { ReactNode } from 'react';
 import { at } from '~/lib/datacenters/here.ts';
@@ -14,7 +15,6 @@ import { GROUP_OF, type GrantFace } from '../grant-view.ts';
 import { DeadlineLadder } from '../ladder/deadline-ladder.tsx';
 import { PhaseBadge } from '../looks.tsx';
 import { GrantTimeline } from '../timeline/grant-timeline.tsx';
-import { MomentPanel } from '../timeline/moment/moment-panel.tsx';
 import { MOMENT_PARAM } from '../timeline/moment/use-moment.ts';
 import type { DetailItem } from './detail-item.ts';
 import { GrantFacts } from './grant-facts.tsx';
@@ -26,6 +26,13 @@ import classes from './grant-detail.module.css';
 const WaitersPanel = dynamic(() =>
   import('./waiters-panel.tsx').then((module) => module.WaitersPanel),
 );
+
+const MomentPanel = dynamic(
+  () => import('../timeline/moment/moment-panel.tsx').then((module) => module.MomentPanel),
+  { ssr: false, loading: () => <Skeleton height={MOMENT_PANEL_PX} aria-busy="true" /> },
+);
+/** Its height without an answer, so that the timeline below does not move when it is there. */
+const MOMENT_PANEL_PX = 76;
 
 /** Renewals have no events, so what is shown is read this often. */
 const EVERY_MS = 1_500;
