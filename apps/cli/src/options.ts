@@ -68,8 +68,9 @@ export function timeRangeOf<Given extends { readonly last?: number }>({ last, ..
 /** @throws {CliFailure} `cli.usage`. */
 function minutesOf(text: string): number {
   const [, number = '', unit = ''] = /^([1-9]\d{0,4})([mhd])$/u.exec(text) ?? [];
-  if (number === '')
-    {throw usageFailure(`--last must be a time such as 15m, 1h or 7d, not "${text}".`);}
+  if (number === '') {
+    throw usageFailure(`--last must be a time such as 15m, 1h or 7d, not "${text}".`);
+  }
   return Number(number) * MINUTES[unit as keyof typeof MINUTES];
 }
 

@@ -11,7 +11,11 @@ test.each([
 ])('a count of $rows rows ends at its bound of 3, and reports it', async ({ rows, counted }) => {
   const { store } = await openKernel();
 
-  const found = await boundedCount(store.general, fragment`(select generate_series(1, ${rows}::int)) i`, 3);
+  const found = await boundedCount(
+    store.general,
+    fragment`(select generate_series(1, ${rows}::int)) i`,
+    3,
+  );
 
   expect(found).toEqual(counted);
 });
