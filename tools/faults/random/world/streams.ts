@@ -1,6 +1,7 @@
 /** Readers of the event stream that go on from the last event that they received, whatever happens. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
+import { EVENT_KINDS } from '@leasehold/keys-core';
 import { machineMs } from '../../stage/machine-time.ts';
 
 const AGAIN_MS = 200;
@@ -43,7 +44,8 @@ export class StreamReader {
     while (!this.#isClosed) {
       await new Promise<void>((resolve) => {
         this.#client.api.events.watch.subscribe(
-          { afterId },
+          // All kinds, also those that a reader gets only if it names them.
+          { afterId, kinds: [...EVENT_KINDS] },
           {
             onData: ({ id }) => {
               afterId = id;

@@ -1,4 +1,4 @@
-import type { EventKind } from '../../kernel/events.ts';
+import { ASKED_EVENT_KINDS, type EventKind } from '../../kernel/events.ts';
 import type { Resource } from '../../kernel/resource/resource.ts';
 import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 
@@ -45,9 +45,6 @@ export interface FactsAround {
   /** The oldest event that is kept, of any resource. */
   readonly oldestAt: number | null;
 }
-
-/** Kinds of event that need not concern a grant that was in force. */
-const TELLS_NOTHING: readonly string[] = ['renewal_refused'];
 
 /** Of the events after the moment, the number among which the one with the smallest id is looked for. */
 const DISORDER_MAX = 1_000;
@@ -148,7 +145,7 @@ export async function readFactsAround(
         select ${FACT}
         from lease_event e
         where ${isOf} and e.id >= (select f.id from after f) and e.at > a.at
-          and e.kind <> all (${[...TELLS_NOTHING]}::text[])
+          and e.kind <> all (${[...ASKED_EVENT_KINDS]}::text[])
         order by e.id
         limit 1
       ) as next,
