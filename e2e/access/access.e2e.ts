@@ -18,7 +18,7 @@ test.describe('access', () => {
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill(name);
     await dialog.getByRole('button', { name: 'Create token' }).click();
-    const secret = await dialog.getByRole('textbox', { name: 'Token' }).inputValue();
+    const secret = await dialog.getByRole('textbox', { name: 'Token', exact: true }).inputValue();
     expect(secret).toMatch(/^lh_/);
 
     const read = (): Promise<number> =>
@@ -28,7 +28,7 @@ test.describe('access', () => {
     expect(await read()).toBe(200);
 
     await dialog.getByRole('button', { name: 'I have stored it' }).click();
-    await expect(page.getByRole('textbox', { name: 'Token' })).toHaveCount(0);
+    await expect(page.getByRole('textbox', { name: 'Token', exact: true })).toHaveCount(0);
     const row = page.getByRole('row').filter({ hasText: name });
     await row.getByRole('button', { name: `Actions for ${name}` }).click();
     await page.getByRole('menuitem', { name: 'Revoke' }).click();

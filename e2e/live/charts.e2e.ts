@@ -98,15 +98,16 @@ test('what people did is marked above the lines, with a link to the entry of the
   pageAs,
   stack,
 }) => {
-  await addStep(stack, 20 * 60_000);
+  // At a time that no act of another test has, nor one of the seeded day.
+  await addStep(stack, 2 * 3_600_000);
   const reason = `marked ${randomUUID()}`;
   await stack.api('operator').drones.undrain.mutate({ droneId: DRONE_ID, reason });
   await stack.sql.query(
-    `update leasehold.audit set at = at - interval '17 minutes' where reason = $1`,
+    `update leasehold.audit set at = at - interval '2 hours' where reason = $1`,
     [reason],
   );
   const page = await pageAs('operator');
-  await page.goto('/');
+  await page.goto('/?window=360');
   await untilLive(page);
 
   const mark = panelOf(page, 'Grants and denials')
