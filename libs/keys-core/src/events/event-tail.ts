@@ -8,6 +8,8 @@ import { pause } from '../postgres/statements/timed.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { eventCursor } from './event-cursor.ts';
 import { FinalMark } from './event-finality.ts';
+import { EVENT_KINDS } from '../kernel/events.ts';
+import type { EventFilter } from './sql/event-filter.ts';
 import { readEventMark, readEventPage } from './sql/event-pages.ts';
 import type { EventRow } from './sql/history.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -21,6 +23,9 @@ const HELD_BACK_MS = 1_000;
 /** After a query that failed. */
 const RETRY_MS = 1_000;
 /** How many events are kept for readers that are slightly behind; others read pages of their own. */
+/** The tail feeds every reader, also one that names kinds which others do not get. */
+const EVERY_EVENT: EventFilter = { kinds: EVENT_KINDS, limits: null };
+
 export const TAIL_EVENTS_MAX = 4_000;
 /** How many events a reader takes at a time. */
 const EVENTS_PER_TAKE_MAX = 256;
@@ -185,7 +190,7 @@ export class EventTail {
   async #readOn(epoch: number): Promise<boolean> {
     const { finalId } = this.#mark;
     const range = { afterId: this.#throughId, upToId: finalId };
-    const page = await readEventPage(this.#options.store.general, range, { limits: null });
+    const page = await readEventPage(this.#options.store.general, range, EVERY_EVENT);
     if (page.epoch !== epoch) return false;
     if (page.removedThroughId > range.afterId) {
       // Events were removed before anybody read them: each reader finds that out at its own position.

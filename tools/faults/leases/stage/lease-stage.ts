@@ -128,14 +128,15 @@ export class LeaseStage {
     });
   }
 
-  /** What happened in a namespace, in order. */
+  /** What happened to grants in a namespace, in order; a renewal that was refused changed nothing. */
   async facts(namespace: string): Promise<Fact[]> {
     return this.#connected(async (client) => {
       const askedAtMs = machineMs();
       const { rows } = await client.query<Fact>(
         `select name as key, kind, lease_id::text as "leaseId", fencing_token::text as token,
           extract(epoch from at - clock_timestamp())::float8 * 1000 as "atMs"
-        from lease_event where face = 'lease' and namespace = $1 order by id`,
+        from lease_event
+        where face = 'lease' and namespace = $1 and kind <> 'renewal_refused' order by id`,
         [namespace],
       );
       return rows.map((fact) => ({ ...fact, atMs: askedAtMs + fact.atMs }));
