@@ -32,7 +32,7 @@ const MomentPanel = dynamic(
   { ssr: false, loading: () => <Skeleton height={MOMENT_PANEL_PX} aria-busy="true" /> },
 );
 /** Its height without an answer, so that the timeline below does not move when it is there. */
-const MOMENT_PANEL_PX = 76;
+const MOMENT_PANEL_PX = 130;
 
 /** Renewals have no events, so what is shown is read this often. */
 const EVERY_MS = 1_500;
