@@ -127,7 +127,7 @@ function addShow(cli: Cli, parent: Command): void {
     async (name: string, { at, ...options }: KeyOptions & MomentOptions) => {
       if (at !== undefined) {
         const { namespace, datacenter } = options;
-        const input = { name, namespace, datacenter, at: at.toISOString() };
+        const input = { name, namespace, datacenter, at };
         const moment = await cli.client().keys.at.query(input);
         cli.show(moment, () => momentText('key', printable(name), moment));
         return;

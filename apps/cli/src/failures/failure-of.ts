@@ -27,7 +27,7 @@ const EXIT_CODE_OF: Partial<Record<ErrorCode, ExitCode>> = {
 const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   // The message names the field and what is allowed.
   'request.invalid': undefined,
-  // The message names the role, or the namespace.
+  // The message names the role, or the namespace; which token was used is less plain.
   'auth.forbidden':
     'If LEASEHOLD_TOKEN is set, this command used it. Where `leasehold up` runs, unset it to act as the administrator.',
   'auth.required':

@@ -9,7 +9,8 @@ type Grant = NonNullable<Moment['grant']>;
 
 /** Of a command that can show a past moment. */
 export interface MomentOptions {
-  readonly at?: Date;
+  /** ISO-8601. */
+  readonly at?: string;
 }
 
 /** Adds `--at`. */
@@ -22,9 +23,9 @@ export function withMoment(command: Command): Command {
 }
 
 /** @throws {InvalidArgumentError} for what is no moment. */
-function parseMoment(text: string): Date {
+function parseMoment(text: string): string {
   const moment = momentOf(text, new Date().toISOString().slice(0, 10));
-  if (moment !== null) return new Date(moment);
+  if (moment !== null) return moment;
   throw new InvalidArgumentError(
     'It must be an instant such as 2026-11-25T03:12:00Z, or a time of today in UTC such as 03:12.',
   );

@@ -220,7 +220,7 @@ function interfacesIn(type: ts.TypeNode): ts.InterfaceDeclaration[] {
 }
 
 /** The codes that a comment says are thrown. */
-export function codesIn(doc: string): string[] {
+function codesIn(doc: string): string[] {
   const from = doc.search(/@throws|may throw/u);
   if (from === -1) return [];
   return [...doc.slice(from).matchAll(/`([a-z]+\.[a-z_]+)`/gu)].map(([, code = '']) => code);

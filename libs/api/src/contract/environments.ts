@@ -88,9 +88,9 @@ export const environmentAtInputSchema = z
   .strictObject({ ...addressFields, at: instantSchema })
   .transform(addressOf);
 
-/** Free environments are listed too: a list shows all that exist. */
 const environmentFilterFields = { ...leaseFilterFields, action: actionSchema.optional() };
 
+/** Free environments are listed too: a list shows all that exist. */
 export const environmentListInputSchema = z
   .strictObject({ ...environmentFilterFields, ...resourcePageFields })
   .prefault({});

@@ -23,12 +23,11 @@ const HELD_BACK_MS = 1_000;
 /** After a query that failed. */
 const RETRY_MS = 1_000;
 /** How many events are kept for readers that are slightly behind; others read pages of their own. */
-/** The tail feeds every reader, also one that names kinds which others do not get. */
-const EVERY_EVENT: EventFilter = { kinds: EVENT_KINDS, limits: null };
-
 export const TAIL_EVENTS_MAX = 4_000;
 /** How many events a reader takes at a time. */
 const EVENTS_PER_TAKE_MAX = 256;
+/** The tail feeds every reader, also one that names kinds which others do not get. */
+const EVERY_EVENT: EventFilter = { kinds: EVENT_KINDS, limits: null };
 
 interface TailEvent {
   readonly id: bigint;

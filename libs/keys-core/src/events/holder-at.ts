@@ -2,6 +2,7 @@
 import type { EventKind } from '../kernel/events.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 import type { HolderAt, HolderAtGrant } from '../kernel/face-types.ts';
+import { isoOf } from '../postgres/sql.ts';
 import type { FactAt, FactsAround } from './sql/holder-at.ts';
 
 const ENDS: readonly EventKind[] = ['released', 'failed', 'expired', 'removed'];
@@ -122,8 +123,4 @@ function fieldIn(detail: unknown, name: string): unknown {
   return typeof detail === 'object' && detail !== null
     ? (detail as Record<string, unknown>)[name]
     : undefined;
-}
-
-function isoOf(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -15,6 +15,11 @@ export function contains(column: Fragment, text: string): Fragment {
   return fragment`strpos(search_folded(${column}), search_folded(${text})) > 0`;
 }
 
+/** Whether an instant is in the last so many minutes. The clock is read once, so that an index is used. */
+export function inLastMinutes(instant: Fragment, minutes: number): Fragment {
+  return fragment`${instant} >= (select clock_timestamp() - ${minutes}::int * interval '1 minute')`;
+}
+
 declare const POOL: unique symbol;
 
 /**

@@ -112,7 +112,7 @@ function addShow(cli: Cli, parent: Command, face: LeaseFace): void {
     async (text: string, { at, ...options }: ScopeOptions & MomentOptions) => {
       if (at !== undefined) {
         const scope = parseScope(text, options.namespace);
-        const input = { ...scope, datacenter: options.datacenter, at: at.toISOString() };
+        const input = { ...scope, datacenter: options.datacenter, at };
         const moment = await cli.client()[router].at.query(input);
         cli.show(moment, () => momentText(noun, scopeText(scope), moment));
         return;

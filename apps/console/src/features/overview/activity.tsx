@@ -10,6 +10,7 @@ import { Panel } from '~/ui/page/panel.tsx';
 import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { RelativeTime } from '~/ui/text/text.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import classes from './overview.module.css';
 
 const SHOWN = 8;
@@ -78,7 +79,7 @@ function ActLine({ act }: { readonly act: AuditEntry }) {
               text
             ) : (
               <Link href={href}>
-                <bdi>{text}</bdi>
+                <VisibleText>{text}</VisibleText>
               </Link>
             )}
           </Fragment>
@@ -87,7 +88,7 @@ function ActLine({ act }: { readonly act: AuditEntry }) {
       <span className="small-print">
         {act.reason === null ? null : (
           <>
-            <bdi>“{act.reason}”</bdi> ·{' '}
+            <VisibleText>{`“${act.reason}”`}</VisibleText> ·{' '}
           </>
         )}
         <RelativeTime at={act.at} />

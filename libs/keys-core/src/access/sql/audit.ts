@@ -4,6 +4,7 @@ import {
   type Dated,
   type Fragment,
   fragment,
+  inLastMinutes,
   isoDates,
   joinFragments,
   onlyRow,
@@ -129,17 +130,14 @@ function spanOf({ from, to, windowMinutes }: AuditListInput): Fragment {
   const conditions = [fragment`true`];
   if (from !== undefined) conditions.push(fragment`a.at >= ${from}::timestamptz`);
   if (to !== undefined) conditions.push(fragment`a.at < ${to}::timestamptz`);
-  if (windowMinutes !== undefined) {
-    conditions.push(
-      fragment`a.at >= (select clock_timestamp() - ${windowMinutes}::int * interval '1 minute')`,
-    );
-  }
+  if (windowMinutes !== undefined) conditions.push(inLastMinutes(fragment`a.at`, windowMinutes));
   return joinFragments(conditions, ' and ');
 }
 
 /** What they are. */
 function conditionOf(input: AuditListInput): Fragment {
-  const { actor, action, resource, text, signIns } = input;
+  const { actor, action, resource, text, notable } = input;
+  const signIns = notable === true ? false : input.signIns;
   const conditions = [fragment`true`];
   if (actor !== undefined) conditions.push(fragment`a.actor = ${actor}`);
   if (action !== undefined) conditions.push(fragment`a.action = ${action}`);
@@ -153,9 +151,7 @@ function conditionOf(input: AuditListInput): Fragment {
     )`);
   }
   if (text !== undefined) conditions.push(fragment`strpos(${SEARCHED}, lower(${text})) > 0`);
-  if (input.notable === true) {
-    conditions.push(fragment`a.action <> 'people.signIn' and a.detail -> 'bulkId' is null`);
-  }
+  if (notable === true) conditions.push(fragment`a.detail -> 'bulkId' is null`);
   return joinFragments(conditions, ' and ');
 }
 

@@ -9,7 +9,13 @@ import { eventCondition, type EventFilter } from './event-filter.ts';
 import { readEventBounds } from './event-pages.ts';
 import type { EventRow } from './history.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
-import { type Fragment, fragment, joinFragments, type Sql } from '../../postgres/sql.ts';
+import {
+  type Fragment,
+  fragment,
+  inLastMinutes,
+  joinFragments,
+  type Sql,
+} from '../../postgres/sql.ts';
 
 export interface EventListInput extends Omit<EventFilter, 'limits'> {
   readonly leaseId?: string | undefined;
@@ -136,12 +142,7 @@ function rangeOf({ from, to, windowMinutes, leaseId }: EventListInput, afterId: 
   const range = [fragment`v.id > ${String(afterId)}::bigint`];
   if (from !== undefined) range.push(fragment`v.at >= ${from}::timestamptz`);
   if (to !== undefined) range.push(fragment`v.at < ${to}::timestamptz`);
-  // In a query of its own, so that the clock is read once and the index is used.
-  if (windowMinutes !== undefined) {
-    range.push(
-      fragment`v.at >= (select clock_timestamp() - ${windowMinutes}::int * interval '1 minute')`,
-    );
-  }
+  if (windowMinutes !== undefined) range.push(inLastMinutes(fragment`v.at`, windowMinutes));
   // An index finds the events of one grant: no others are looked through.
   if (leaseId !== undefined) range.push(fragment`v.lease_id = ${leaseId}::uuid`);
   return joinFragments(range, ' and ');

@@ -2,7 +2,7 @@ import type { Count } from '../../kernel/face-types.ts';
 import { type Fragment, type Sql } from '../sql.ts';
 
 /** Counting ends here: a number above it helps nobody, and would cost more than the page it is shown with. */
-export const COUNT_MAX = 200_000;
+const COUNT_MAX = 200_000;
 
 /** How many rows `from` has, which begins with a table and may have conditions. Reads no more than the bound. */
 export async function boundedCount(
