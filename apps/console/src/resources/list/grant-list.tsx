@@ -8,7 +8,7 @@ import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
 import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import type { Total } from '~/ui/table/page-place.ts';
+import type { Count } from '@leasehold/keys-core';
 import type { ListPage } from '~/ui/table/table-types.ts';
 import { useSelection } from '~/ui/table/use-selection.ts';
 import { BulkBar, BulkPanel } from '../bulk/lazy-bulk.tsx';
@@ -67,7 +67,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
   readonly face: GrantFace;
   readonly list: GrantListState;
   readonly read: UseQueryResult<ListPage<Item>, ApiError>;
-  readonly total: Total | undefined;
+  readonly total: Count | undefined;
   readonly columns: readonly Column<Item>[];
   /** What the search box shows while it is empty. */
   readonly placeholder: string;

@@ -1,6 +1,6 @@
 import type { Inputs } from '~/lib/api/api.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import type { Total } from '~/ui/table/page-place.ts';
+import type { Count } from '@leasehold/keys-core';
 
 /** The groups of procedures whose lists can be counted. */
 type Counted = 'keys' | 'leases' | 'environments' | 'reservations' | 'drones' | 'backends';
@@ -19,7 +19,7 @@ export function useTotal<G extends Counted>(
   group: G,
   input: NonNullable<Inputs[G]['list']>,
   read: { readonly data?: { readonly nextCursor: string | null } | undefined },
-): Total | undefined {
+): Count | undefined {
   const filter = Object.fromEntries(
     Object.entries(input).filter(([field]) => !OF_A_PAGE.includes(field)),
   );
@@ -29,5 +29,5 @@ export function useTotal<G extends Counted>(
     isOnTimer: true,
     enabled: isMore,
   });
-  return counted.data as Total | undefined;
+  return counted.data as Count | undefined;
 }

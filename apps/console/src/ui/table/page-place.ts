@@ -1,19 +1,14 @@
 /** Which rows of a list a page shows, in words: `1 to 100 of 100,013`. Pure. */
+import type { Count } from '@leasehold/keys-core';
 import { counted, count as shown } from '~/lib/format.ts';
 
-/** How many rows all pages have. Without `isExact` there are more. */
-export interface Total {
-  readonly count: number;
-  readonly isExact: boolean;
-}
-
-export interface PagePlace {
+interface PagePlace {
   /** How many rows the pages before this one have; null if that is not known. */
   readonly before: number | null;
   readonly rowCount: number;
   readonly hasNext: boolean;
   /** Undefined until it has been counted. */
-  readonly total: Total | undefined;
+  readonly total: Count | undefined;
 }
 
 /** Where a page is in its list. What cannot be known is not shown as known. */
@@ -31,7 +26,7 @@ export function placeText({ before, rowCount, hasNext, total }: PagePlace): stri
 }
 
 /** There is a next page, so a total that is no higher than what is shown was counted before it changed. */
-function totalText({ count, isExact }: Total, atLeast: number): string {
+function totalText({ count, isExact }: Count, atLeast: number): string {
   const known = Math.max(count, atLeast);
   return isExact && count > atLeast ? shown(known) : `more than ${shown(known)}`;
 }

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import type { UnreachableDatacenter } from '../states/notice.tsx';
 import type { Column } from './column.ts';
-import type { Total } from './page-place.ts';
+import type { Count } from '@leasehold/keys-core';
 import type { Selection } from './use-selection.ts';
 
 /** A page of any list of the API. */
@@ -38,5 +38,5 @@ export interface DataTableProps<Item> {
   readonly empty: ReactNode;
   readonly selection?: Selection<Item>;
   /** How many rows all pages have, if that is counted. */
-  readonly total?: Total | undefined;
+  readonly total?: Count | undefined;
 }

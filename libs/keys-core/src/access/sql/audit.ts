@@ -1,6 +1,7 @@
 import { type AuditAction, SIGN_IN_ACTIONS } from '../../kernel/access/audit-actions.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
 import {
+  contains,
   type Dated,
   type Fragment,
   fragment,
@@ -150,22 +151,16 @@ function conditionOf(input: AuditListInput): Fragment {
       or a.detail ->> 'name' = ${resource}
     )`);
   }
-  if (text !== undefined) conditions.push(fragment`strpos(${SEARCHED}, lower(${text})) > 0`);
+  if (text !== undefined) conditions.push(contains(SEARCHED, text));
   if (notable === true) conditions.push(fragment`a.detail -> 'bulkId' is null`);
   return joinFragments(conditions, ' and ');
 }
 
-/** What a text is looked for in: names as `resourceText` writes them, in lower case. */
-const SEARCHED = fragment`lower(concat_ws(
-      chr(10), a.actor, a.reason, a.resource,
-      concat(
-        replace(
-          replace(replace(a.detail ->> 'namespace', '%25', '%2525'), '%2F', '%252F'), '/', '%2F'
-        ) || '/',
-        a.detail ->> 'name'
-      ),
-      a.detail ->> 'email'
-    ))`;
+/** What a text is looked for in: of names, as they are printed. */
+const SEARCHED = fragment`concat_ws(
+      chr(10), a.actor, a.reason, a.resource, a.detail ->> 'email',
+      coalesce(search_text(a.detail ->> 'namespace', a.detail ->> 'name'), a.detail ->> 'name')
+    )`;
 
 function placeOfCursor(cursor: string | undefined): bigint | null {
   if (cursor === undefined) return null;
