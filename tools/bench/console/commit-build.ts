@@ -5,7 +5,8 @@ import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { findMigrationsDir } from '@leasehold/keys-core/postgres';
-import recorded from '../../upgrades/previous/previous.json' with { type: 'json' };
+import { commitOf, unpackCommit } from '../../upgrades/previous/commit-source.ts';
+import { findPrevious } from '../../upgrades/previous/find-previous.ts';
 
 /** Both programs of a commit, in the layout of the repository. */
 export interface ConsoleBuild {
@@ -36,43 +37,20 @@ export function programOf(folder: string, app: string): string {
 
 /** Builds a commit; without one, the newest tag before this commit, or else the recorded previous version. */
 export async function buildCommit(wanted: string | undefined): Promise<ConsoleBuild> {
-  const commit = await commitOf(wanted ?? (await previousOne()));
+  const commit =
+    wanted === undefined ? (await findPrevious(ROOT)).commit : await commitOf(wanted, ROOT);
   const folder = path.join(CACHE, commit);
   if (!existsSync(path.join(folder, MARK))) {
     process.stderr.write(`building ${commit.slice(0, SHORT_LENGTH)} …\n`);
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true });
-    await unpack(commit, folder);
+    await unpackCommit(commit, { repository: ROOT, folder });
     await installIn(folder);
     await node(folder, path.join('tools', 'build', 'bundle.mjs'), 'controller');
     await node(folder, path.join('apps', 'console', 'build.mjs'));
     await writeFile(path.join(folder, MARK), commit);
   }
   return { name: commit.slice(0, SHORT_LENGTH), folder };
-}
-
-async function previousOne(): Promise<string> {
-  return git('describe', '--tags', '--abbrev=0', '--match=v[0-9]*', 'HEAD^').catch(
-    () => recorded.commit,
-  );
-}
-
-async function commitOf(wanted: string): Promise<string> {
-  return git('rev-parse', '--verify', '--quiet', `${wanted}^{commit}`).catch((cause: unknown) => {
-    throw new Error(`the commit ${wanted} is not in this clone`, { cause });
-  });
-}
-
-async function git(...args: readonly string[]): Promise<string> {
-  const { stdout } = await run('git', [...args], { cwd: ROOT });
-  return stdout.trim();
-}
-
-async function unpack(commit: string, folder: string): Promise<void> {
-  const tar = path.join(folder, 'source.tar');
-  await git('archive', `--output=${tar}`, commit);
-  await run('tar', ['-xf', tar], { cwd: folder });
-  await rm(tar);
 }
 
 /** Links the packages of this clone where the lock file is the same: Next refuses links to folders. */

@@ -1,19 +1,11 @@
 /** Builds the previous version from its own source, once, and keeps it in `node_modules/.cache`. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import {
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { archiveOf, findPrevious, type PreviousVersion } from './find-previous.ts';
+import { unpackCommit } from './commit-source.ts';
+import { findPrevious, type PreviousVersion } from './find-previous.ts';
 
 /** A build of the previous version, with the layout of the repository. */
 export interface PreviousBuild extends PreviousVersion {
@@ -61,7 +53,7 @@ async function buildInto(folder: string, previous: PreviousVersion): Promise<voi
   await mkdir(CACHE, { recursive: true });
   const draft = await mkdtemp(path.join(CACHE, 'draft-'));
   try {
-    await unpack(await archiveOf(previous, SOURCES), draft);
+    await unpackCommit(previous.commit, { repository: ROOT, folder: draft, paths: SOURCES });
     if (await hasSameDependencies(draft)) await linkDependencies(draft);
     else await run(draft, 'npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund']);
     const bundler = path.join('tools', 'build', 'bundle.mjs');
@@ -72,13 +64,6 @@ async function buildInto(folder: string, previous: PreviousVersion): Promise<voi
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
-}
-
-async function unpack(archive: Buffer, folder: string): Promise<void> {
-  const file = path.join(folder, 'source.tar');
-  await writeFile(file, archive);
-  await run(folder, 'tar', ['-xf', file]);
-  await rm(file);
 }
 
 /** Whether what the apps depend on is installed here in the same versions. */
