@@ -1,19 +1,27 @@
+import type { Page } from '@playwright/test';
 import { tableOf, untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
+import type { Seeded } from '../seed/seed-realistic.ts';
 
 const ROW = 'tr[data-row]';
+
+/** The list of keys, of which there are more than a number. */
+async function openKeys(page: Page, { keys }: Seeded, moreThan: number): Promise<Page> {
+  expect(keys.count).toBeGreaterThan(moreThan);
+  await page.goto('/keys');
+  await untilLive(page);
+  return page;
+}
 
 test.describe('a list', () => {
   test('says which rows it shows of how many, after a reload and Back too; nothing differs from what the server sent', async ({
     pageAs,
     seeded,
   }) => {
-    expect(seeded.keys.count).toBeGreaterThan(200);
     const page = await pageAs('operator');
     const errors: string[] = [];
     page.on('pageerror', (error) => errors.push(error.message));
-    await page.goto('/keys');
-    await untilLive(page);
+    await openKeys(page, seeded, 200);
     const pages = page.getByRole('group', { name: 'Pages of keys' });
     await expect(pages).toContainText(/^1 to 100 of \d+/u);
     const total = /of (\d+)/u.exec(await pages.innerText())?.[1] ?? '';
@@ -34,11 +42,7 @@ test.describe('a list', () => {
     await expect(page.locator(ROW).last()).toBeInViewport({ ratio: 0 });
     expect(errors).toEqual([]);
 
-    await page
-      .getByRole('searchbox', { name: 'Search keys' })
-      .or(page.getByLabel('Search keys'))
-      .first()
-      .fill('q4-roadmap');
+    await page.getByLabel('Search keys').fill('q4-roadmap');
     await expect(pages).toContainText(/^1 row/u);
     expect(new URL(page.url()).searchParams.has('before')).toBe(false);
   });
@@ -47,10 +51,7 @@ test.describe('a list', () => {
     pageAs,
     seeded,
   }) => {
-    expect(seeded.keys.count).toBeGreaterThan(100);
-    const page = await pageAs('operator');
-    await page.goto('/keys');
-    await untilLive(page);
+    const page = await openKeys(await pageAs('operator'), seeded, 100);
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       await page.evaluate(() => window.scrollTo(0, 1_000));
@@ -78,10 +79,7 @@ test.describe('a list', () => {
     pageAs,
     seeded,
   }) => {
-    expect(seeded.keys.count).toBeGreaterThan(100);
-    const page = await pageAs('operator');
-    await page.goto('/keys');
-    await untilLive(page);
+    const page = await openKeys(await pageAs('operator'), seeded, 100);
     await expect(page.locator('th[aria-sort="ascending"]')).toHaveText(['Namespace', 'Key']);
     const namesOf = async (): Promise<string[]> =>
       page

@@ -1,11 +1,16 @@
 import type { BulkPreview } from '@leasehold/keys-core/bulk';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
-import { acquireLeases, bulkProgressWhen, startBulkAction } from '../testing/bulk.ts';
+import {
+  acquireLeases,
+  bulkProgressWhen,
+  connectStarted,
+  startBulkAction,
+} from '../testing/bulk.ts';
 import { startTestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate } from '../testing/wire.ts';
-import { refOf, type WireLease } from '../testing/wire-leases.ts';
+import { refOf } from '../testing/wire-leases.ts';
 
 describe('the holders of what is selected', () => {
   test('are counted where they hold it now, with the longest time that one may go on', async () => {
@@ -38,12 +43,7 @@ describe('the holders of what is selected', () => {
       const { secret } = await on.token('client');
       const operator = await on.token('operator');
       const drone = await startTestDrone(on);
-      const key = (await mutate(on, 'keys.connect', {
-        secret,
-        input: { key: { name: 'k' }, spawn: { program: 'room' } },
-      })) as WireLease & { backendId: string };
-      const spawn = await waitUntil(() => drone.messages.find(({ kind }) => kind === 'spawn'));
-      await drone.ack('actionId' in spawn ? spawn.actionId : '');
+      const key = await connectStarted(on, secret, drone);
 
       const items = [refOf(key)];
       const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', mode, items });

@@ -7,6 +7,7 @@ import {
   acquireLeases,
   bulkProgress,
   bulkProgressWhen,
+  connectStarted,
   countAudit,
   countEvents,
   startBulkAction,
@@ -112,13 +113,7 @@ describe('a bulk action', () => {
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
     const drone = await startTestDrone(on);
-    const key = (await mutate(on, 'keys.connect', {
-      secret,
-      input: { key: { name: 'k' }, spawn: { program: 'room' } },
-    })) as WireLease;
-    // Until a spawn is acknowledged, further commands for its backend are not sent.
-    const spawn = await waitUntil(() => drone.messages.find(({ kind }) => kind === 'spawn'));
-    await drone.ack('actionId' in spawn ? spawn.actionId : '');
+    const key = await connectStarted(on, secret, drone);
     const { lease: environment } = (await mutate(on, 'environments.tryAcquire', {
       secret,
       input: { environment: 'prod', action: 'deploy', holder: 'h', localTimeMs: 1 },

@@ -2,6 +2,7 @@ import type { BulkProgress } from '@leasehold/keys-core/bulk';
 import type { GrantRef } from '@leasehold/keys-core';
 import { waitUntil } from '@leasehold/testing';
 import type { TestController } from './test-controller.ts';
+import type { TestDrone } from './test-drone.ts';
 import { mutate, query } from './wire.ts';
 import { wanted, type WireLease } from './wire-leases.ts';
 
@@ -25,6 +26,21 @@ export async function acquireLeases(
 /** One item of many: only the call has the time. */
 function untimed({ localTimeMs: _localTimeMs, ...item }: Record<string, unknown>): object {
   return item;
+}
+
+/** A key whose backend was given to the drone: until that is acknowledged, it is sent no further commands. */
+export async function connectStarted(
+  on: TestController,
+  secret: string,
+  drone: TestDrone,
+): Promise<WireLease & { readonly backendId: string }> {
+  const key = await mutate(on, 'keys.connect', {
+    secret,
+    input: { key: { name: 'k' }, spawn: { program: 'room' } },
+  });
+  const spawn = await waitUntil(() => drone.messages.find(({ kind }) => kind === 'spawn'));
+  await drone.ack('actionId' in spawn ? spawn.actionId : '');
+  return key as WireLease & { backendId: string };
 }
 
 /** Starts a bulk action and returns its id, or the code of the refusal. */
