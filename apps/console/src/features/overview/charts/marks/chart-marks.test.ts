@@ -27,3 +27,9 @@ test('acts that are too close have one mark, with a link to all of them', () => 
     '/audit?from=2026-11-25T10%3A30%3A00.000Z&to=2026-11-25T10%3A31%3A00.001Z',
   );
 });
+
+test('acts that were recorded in another order than that of their times are marked at their times', () => {
+  const marks = marksOf([act(10), act(50), act(30)], HOUR);
+
+  expect(marks.map(({ atMs }) => (atMs - FROM) / 60_000)).toEqual([50, 30, 10]);
+});

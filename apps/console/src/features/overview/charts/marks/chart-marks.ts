@@ -14,7 +14,10 @@ export interface ActMark {
   readonly href: string;
 }
 
-/** The marks of a chart that spans this time in so much room. Acts are newest first, as the audit lists them. */
+/**
+ * The marks of a chart that spans this time in so much room. The audit lists acts in the order in which they were
+ * recorded: where the database's clock was set back, that is not the order of their times.
+ */
 export function marksOf(
   acts: readonly AuditEntry[],
   {
@@ -25,7 +28,8 @@ export function marksOf(
 ): ActMark[] {
   const togetherMs = ((toMs - fromMs) / Math.max(1, widthPx)) * TOGETHER_PX;
   const groups: AuditEntry[][] = [];
-  for (const act of acts) {
+  const newestFirst = acts.toSorted((one, other) => Date.parse(other.at) - Date.parse(one.at));
+  for (const act of newestFirst) {
     const atMs = Date.parse(act.at);
     if (atMs < fromMs || atMs > toMs) continue;
     const group = groups.at(-1);
