@@ -98,7 +98,12 @@ async function startReplica(name: string, env: Readonly<Record<string, string>>)
   });
   const url = `http://127.0.0.1:${port}/`;
   replicas.set(name, { ...replica, url });
-  await waitUntil(async () => (await fetch(url)).ok, { what: `the page of replica ${name}` });
+  const look = async (): Promise<boolean> => {
+    const { ok, status } = await fetch(url);
+    if (!ok) throw new Error(`${String(status)}\n${replica.log()}`);
+    return true;
+  };
+  await waitUntil(look, { what: `the page of replica ${name}` });
 }
 
 /** In the order in which they were due. */

