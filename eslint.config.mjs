@@ -36,6 +36,8 @@ export default tseslint.config(
       'out/**',
       '**/node_modules/**',
       '**/.next/**',
+      '**/.vitepress/.temp/**',
+      '**/.vitepress/cache/**',
       '**/next-env.d.ts',
       'libs/core/src/testing/generated/**',
       '.nx/**',

@@ -287,7 +287,7 @@ describe('a command whose lease ends', () => {
   });
 
   test('has the time of --grace to stop', async () => {
-    const job = await aJob(SAVE_AND_EXIT, '--ttl', '2000', '--grace', '400');
+    const job = await aJob(SAVE_AND_EXIT, '--ttl', '8000', '--grace', '2000');
 
     cli.proxy.drop();
     const ended = await job.started.ended;

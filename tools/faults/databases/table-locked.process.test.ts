@@ -33,6 +33,12 @@ afterAll(async ({}, file) => {
   await lease.close(file);
 });
 
+interface TableLock {
+  /** When each short lease expires, read under the lock: no renewal comes after it. */
+  readonly expiries: ReadonlyMap<string, number>;
+  unlock(): Promise<void>;
+}
+
 async function hold(namespace: string, ttlMs: number, isEndless = false): Promise<TestProcess> {
   const tasks = Array.from({ length: LEASE_COUNT }, (_, place) => ({
     ...{ url: lease.controller(place % 2).url, key: String(place), ttlMs },
@@ -45,15 +51,18 @@ async function hold(namespace: string, ttlMs: number, isEndless = false): Promis
   return holder;
 }
 
-/** Locks the table of grants, as a careless migration would. @returns a function that ends it. */
-async function lockLeases(): Promise<() => Promise<void>> {
+/** Locks the table of grants, as a careless migration would. */
+async function lockLeases(): Promise<TableLock> {
   const client = new pg.Client(connectionOf(lease.stage.databaseUrl));
   await client.connect();
   await client.query('begin');
   await client.query('lock table lease in access exclusive mode');
-  return async () => {
-    await client.query('rollback');
-    await client.end();
+  return {
+    expiries: await lease.expiries('short', client),
+    unlock: async () => {
+      await client.query('rollback');
+      await client.end();
+    },
   };
 }
 
@@ -66,8 +75,7 @@ test('F11 I1 I4 the table of grants is locked for 10 s: who has time left keeps 
   const apis = lease.stage.controllers.map(({ url }) => lease.stage.apiAt(url));
   await lease.stage.untilRenewed(before);
 
-  const expiries = await lease.expiries('short');
-  const unlock = await lockLeases();
+  const { expiries, unlock } = await lockLeases();
   const lockedAtMs = machineMs();
   const callers = startCallers({ apis, namespace: 'fresh', count: CALLER_COUNT });
   await untilPassed(LOCK_MS);

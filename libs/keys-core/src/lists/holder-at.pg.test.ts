@@ -95,6 +95,25 @@ describe('who held it at a moment', () => {
     });
   });
 
+  test('of a grant whose event is a millisecond later than its row lasts, in that millisecond too', async () => {
+    const kernel = await openKernel();
+    const { leaseId } = await granted(kernel, { holder: 'alice' });
+    const [row] = await kernel.store.general.$queryRaw<{ at: string }[]>`
+      update lease_event e set at = l.granted_at + interval '1 ms'
+      from lease l
+      where e.lease_id = ${leaseId} and l.lease_id = e.lease_id
+      returning to_json(l.granted_at) #>> '{}' as at`;
+    const resource = { face: 'lease', namespace: 'test', name: 'thing' } as const;
+
+    const answer = await holderAtMoment(
+      kernel.store,
+      { resource, caller: VIEWER },
+      String(row?.at),
+    );
+
+    expect(answer).toMatchObject({ phase: 'held', grant: { holder: 'alice', until: null } });
+  });
+
   test('of a grant that ran out, and whose end nobody has recorded, ends at its expiry', async () => {
     const kernel = await openKernel();
     const { leaseId } = await granted(kernel);

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { mkdir, open, stat, utimes } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, open, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -13,16 +14,16 @@ const PORTS = { from: 18_000, below: 21_000 } as const;
 const COUNT = PORTS.below - PORTS.from;
 /** So many lie between those of one process and those of the next: workers are started one after the other. */
 const APART = 30;
-/** A file for each port that was handed out, whose time says when: processes that test beside each other share it. */
+/** A file for each port that was handed out, in a folder for each period: all processes that test share it. */
 const HANDED_OUT = path.join(os.tmpdir(), `leasehold-test-ports-${os.userInfo().username}`);
-/** Longer than a process on a busy machine needs until it listens. */
-const RESERVED_MS = 120_000;
+/** A port is reserved until the period after this one ends: longer than a busy process needs until it listens. */
+const PERIOD_MS = 120_000;
 
 let nextPlace = process.pid * APART;
 
 /**
  * A port of 127.0.0.1 that nobody listens on at this moment, and that the kernel assigns to nobody. A
- * port that was handed out may not be in use yet, so it is reserved for two minutes, among all processes.
+ * port that was handed out may not be in use yet, so it is reserved for two minutes at least, among all processes.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < COUNT; tries += 1) {
@@ -33,18 +34,18 @@ export async function freePort(): Promise<number> {
   throw new Error(`no port from ${String(PORTS.from)} to ${String(PORTS.below)} is free`);
 }
 
-/** False if it was handed out a short time ago. */
+/** False if it was handed out in this period or the one before. To create a file is one step, also among processes. */
 async function reserve(port: number): Promise<boolean> {
-  await mkdir(HANDED_OUT, { recursive: true });
-  const file = path.join(HANDED_OUT, String(port));
+  const period = Math.floor(Date.now() / PERIOD_MS);
+  const folderOf = (one: number): string => path.join(HANDED_OUT, String(one));
+  if (existsSync(path.join(folderOf(period - 1), String(port)))) return false;
+  const isFirst = (await mkdir(folderOf(period), { recursive: true })) !== undefined;
+  if (isFirst) await rm(folderOf(period - 2), { recursive: true, force: true });
   try {
-    await (await open(file, 'wx')).close();
+    await (await open(path.join(folderOf(period), String(port)), 'wx')).close();
     return true;
   } catch {
-    const now = new Date();
-    if (now.getTime() - (await stat(file)).mtimeMs < RESERVED_MS) return false;
-    await utimes(file, now, now);
-    return true;
+    return false;
   }
 }
 

@@ -106,10 +106,10 @@ export class LeaseStage {
   /**
    * When the grants of a namespace expire if not renewed, by lease id, in the clock of this machine:
    * never late, and early by no more than the question took. On a busy machine it is asked several times,
-   * and the quickest answer counts.
+   * and the quickest answer counts. `inside`: the connection that asks, for one that has locked the table.
    */
-  async expiries(namespace: string): Promise<Map<string, number>> {
-    return this.#connected(async (client) => {
+  async expiries(namespace: string, inside?: pg.Client): Promise<Map<string, number>> {
+    const ask = async (client: pg.Client): Promise<Map<string, number>> => {
       let quickest = { tookMs: Infinity, expiries: new Map<string, number>() };
       for (let tries = 0; tries < ASKS_MAX && quickest.tookMs > QUICK_MS; tries += 1) {
         const askedAtMs = machineMs();
@@ -125,7 +125,8 @@ export class LeaseStage {
         quickest = { tookMs, expiries: new Map(expiries) };
       }
       return quickest.expiries;
-    });
+    };
+    return inside === undefined ? this.#connected(ask) : ask(inside);
   }
 
   /** What happened to grants in a namespace, in order; a renewal that was refused changed nothing. */

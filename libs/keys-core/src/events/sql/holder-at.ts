@@ -146,6 +146,11 @@ export async function readFactsAround(
         from lease_event e
         where ${isOf} and e.id >= (select f.id from after f) and e.at > a.at
           and e.kind <> all (${[...ASKED_EVENT_KINDS]}::text[])
+          -- A grant's row and its event have times of their own, which round to different milliseconds.
+          and not (
+            e.kind in ('granted', 'taken_over')
+            and e.lease_id is not distinct from (select l.lease_id from last l)
+          )
         order by e.id
         limit 1
       ) as next,

@@ -25,15 +25,17 @@ function counting(hints: Hints, topic: string): { count: number } {
   return seen;
 }
 
-/** Two controllers on one database. The second one listens: it has received a hint. */
+/** Two controllers on one database. Both listen: each has received a hint of the other. */
 async function twoControllers(databaseUrl?: string): Promise<[Kernel, Kernel]> {
   const first = await openKernel(databaseUrl === undefined ? {} : { databaseUrl });
   const second = await openKernel({ databaseUrl: first.databaseUrl });
-  const heard = counting(second.store.hints, 'warm-up');
-  await waitUntil(() => {
-    first.store.hints.notify('warm-up');
-    return heard.count > 0;
-  });
+  for (const [from, to] of [[first, second] as const, [second, first] as const]) {
+    const heard = counting(to.store.hints, 'warm-up');
+    await waitUntil(() => {
+      from.store.hints.notify('warm-up');
+      return heard.count > 0;
+    });
+  }
   return [first, second];
 }
 
