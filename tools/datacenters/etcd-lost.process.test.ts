@@ -51,7 +51,10 @@ async function knownNearby(member: number, names: readonly string[]): Promise<st
   return names.filter((name) => known.some((key) => key.endsWith(JSON.stringify(['', name]))));
 }
 
-/** Waits until a datacenter has written its own row after everything that is in etcd now. */
+/**
+ * Waits until a datacenter has written its own row after everything that is in etcd now, and knows so: an etcd
+ * that ends before it has answered leaves it without that knowledge.
+ */
 async function untilBeat(at: string): Promise<void> {
   const newest = async (kind: string, name = ''): Promise<number> => {
     const rows = (await rowsAt(0, kind)).filter(({ key }) => key.toString().includes(`/${name}`));
@@ -59,6 +62,9 @@ async function untilBeat(at: string): Promise<void> {
   };
   const latest = Math.max(await newest('reservation'), await newest('pointer'));
   await waitUntil(async () => (await newest('witness', `${at}/`)) > latest, { what: 'a beat' });
+  // What nobody has reserved is asked of etcd itself, and by now the earlier call is answered as well.
+  const unknown = { key: ['', freshName()] as [string, string] };
+  await on.world.dc(at).api('client').reservations.resolve.query(unknown);
 }
 
 interface Living {

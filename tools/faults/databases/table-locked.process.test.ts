@@ -36,7 +36,7 @@ afterAll(async ({}, file) => {
 interface TableLock {
   /** When each short lease expires, read under the lock: no renewal comes after it. */
   readonly expiries: ReadonlyMap<string, number>;
-  unlock(): Promise<void>;
+  readonly unlock: () => Promise<void>;
 }
 
 async function hold(namespace: string, ttlMs: number, isEndless = false): Promise<TestProcess> {
