@@ -38,7 +38,7 @@ export function ago(ms: number): string {
 
 /** `2026-11-21 14:03:22.120 UTC`: sortable, and the same for everybody on call. */
 export function absolute(iso: string): string {
-  return `${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`;
+  return `${iso.slice(0, 10)} ${clockMs(iso)} UTC`;
 }
 
 /** `2026-11-21 14:03:22`, for rows of any day. */
@@ -49,6 +49,11 @@ export function dayTime(iso: string): string {
 /** `14:03:22`, for axes and rows of one day. */
 export function clockTime(iso: string): string {
   return iso.slice(11, 19);
+}
+
+/** `14:03:22.120`, for what follows within moments. */
+export function clockMs(iso: string): string {
+  return iso.slice(11, 23);
 }
 
 const WHOLE = new Intl.NumberFormat('en-US');

@@ -6,7 +6,7 @@ import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { CopyableId, LookBadge } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
-import { clockTime } from '~/lib/format.ts';
+import { clockMs } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
@@ -60,7 +60,7 @@ export function BackendPanel({
             <li key={state.id}>
               <LookBadge look={BACKEND_LOOKS[state.status]} />
               <time dateTime={state.at} className="mono">
-                {clockTime(state.at)}
+                {clockMs(state.at)}
               </time>
             </li>
           ))}

@@ -112,6 +112,9 @@ describe('texts', () => {
   it('say who ended a grant and why, and name nobody for an expiry', () => {
     const end = { isAbandoned: false, reason: null };
     expect(endText({ ...end, kind: 'expired', actor: 'leasehold' })).toBe('Expired');
+    expect(endText({ ...end, kind: 'released', actor: 'drone:drone-1' })).toBe(
+      'Released by drone-1',
+    );
     expect(endText({ kind: 'revoked', actor: 'ada', reason: 'moved', isAbandoned: true })).toBe(
       'Revoked by force by ada, abandoned: moved',
     );

@@ -128,9 +128,9 @@ function isAbandoned({ kind, detail }: EventItem): boolean {
   return kind === 'revoked' && field(detail, 'abandon') === true;
 }
 
-/** `Released by drone:drone-1`, `Expired`, `Revoked by force by ada: moved`: how a grant ended. */
+/** `Released by drone-1`, `Expired`, `Revoked by force by ada: moved`: how a grant ended. */
 export function endText(end: GrantEnd): string {
-  const by = end.actor === 'leasehold' || end.actor === '' ? '' : ` by ${end.actor}`;
+  const by = end.actor === 'leasehold' || end.actor === '' ? '' : ` by ${nameOf(end.actor)}`;
   const why = end.reason === null ? '' : `: ${end.reason}`;
   const abandoned = end.isAbandoned ? ', abandoned' : '';
   return `${END_WORDS[end.kind]}${by}${abandoned}${why}`;
@@ -152,6 +152,11 @@ function lastOf({ end, isLasting, to }: PastGrant): string {
   return to === null ? 'Its end is on a newer page' : 'Ended';
 }
 
+/** A drone is named without what tells it from people and tokens. */
+function nameOf(actor: string): string {
+  return actor.replace(/^drone:/u, '');
+}
+
 const END_WORDS: Record<GrantEnd['kind'], string> = {
   released: 'Released',
   failed: 'Failed',
@@ -168,7 +173,7 @@ const ACT_WORDS: Record<GrantAct['kind'], string> = {
 
 /** `Renewal blocked by ada: moved`. */
 export function actText({ kind, actor, reason }: GrantAct): string {
-  return `${ACT_WORDS[kind]} by ${actor}${reason === null ? '' : `: ${reason}`}`;
+  return `${ACT_WORDS[kind]} by ${nameOf(actor)}${reason === null ? '' : `: ${reason}`}`;
 }
 
 /** From when to when the bars of a page are drawn. */

@@ -1,7 +1,7 @@
 import { Tip } from '~/ui/tip.tsx';
 import { Mono } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
-import { absolute, duration } from '~/lib/format.ts';
+import { absolute, clockMs, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { REASON_TEXTS, STATUS_TEXTS, type BackendState } from './backend-texts.ts';
 import { stateSteps, type StateStep } from './state-steps.ts';
@@ -32,7 +32,7 @@ function Step({ step: { state, durationMs, isPresent } }: { readonly step: State
           <strong>{label}</strong>
           <Tip label={<span className="mono">{absolute(state.at)}</span>}>
             <time className="mono" dateTime={state.at} tabIndex={0}>
-              {state.at.slice(11, 23)}
+              {clockMs(state.at)}
             </time>
           </Tip>
           {durationMs === null ? null : (

@@ -2,7 +2,6 @@ import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
-import { RelativeTime } from '~/ui/text/text.tsx';
 import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import tableClasses from '~/ui/table/data-table.module.css';
@@ -119,7 +118,8 @@ function Holder({ line, asOf }: { readonly line: Line; readonly asOf: string }) 
       </Link>
       {line.heldSince === null ? null : (
         <>
-          , since <RelativeTime at={line.heldSince} asOf={asOf} />
+          {' '}
+          for <Waited since={line.heldSince} asOf={asOf} />
         </>
       )}
     </span>
