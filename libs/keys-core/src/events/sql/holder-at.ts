@@ -71,6 +71,15 @@ const IS_OF_RENEWAL = fragment`(
       or (e.kind = 'revoked' and e.detail ->> 'mode' = 'graceful')
     )`;
 
+/**
+ * Whether the event `e` began the grant in question. It may be later than the moment, although its grant is not: a
+ * grant and its event have times of their own, which round to different milliseconds.
+ */
+const IS_BEGINNING_OF_LAST = fragment`(
+      e.kind in ('granted', 'taken_over')
+      and e.lease_id is not distinct from (select l.lease_id from last l)
+    )`;
+
 /** The event `e`. */
 const FACT = fragment`jsonb_build_object(
       'leaseId', e.lease_id, 'fencingToken', e.fencing_token::text, 'kind', e.kind,
@@ -145,12 +154,7 @@ export async function readFactsAround(
         select ${FACT}
         from lease_event e
         where ${isOf} and e.id >= (select f.id from after f) and e.at > a.at
-          and e.kind <> all (${[...ASKED_EVENT_KINDS]}::text[])
-          -- A grant's row and its event have times of their own, which round to different milliseconds.
-          and not (
-            e.kind in ('granted', 'taken_over')
-            and e.lease_id is not distinct from (select l.lease_id from last l)
-          )
+          and e.kind <> all (${[...ASKED_EVENT_KINDS]}::text[]) and not ${IS_BEGINNING_OF_LAST}
         order by e.id
         limit 1
       ) as next,
