@@ -1,3 +1,4 @@
+import { checkSchemes } from '../fixtures/axe.ts';
 import { actWithReason, untilLive } from '../fixtures/grants.ts';
 import { makePerson } from '../fixtures/people.ts';
 import { expect, signIn, test } from '../fixtures/test.ts';
@@ -20,6 +21,9 @@ test.describe('access', () => {
     await dialog.getByRole('button', { name: 'Create token' }).click();
     const secret = await dialog.getByRole('textbox', { name: 'Token', exact: true }).inputValue();
     expect(secret).toMatch(/^lh_/);
+    const found: string[] = [];
+    await checkSchemes(page, 'a new token, shown once', found);
+    expect(found).toEqual([]);
 
     const read = (): Promise<number> =>
       fetch(`${stack.controller().url}/trpc/keys.list`, {
@@ -83,6 +87,9 @@ test.describe('access', () => {
     await dialog.getByLabel('Reason').fill('Forgot it');
     await dialog.getByRole('button', { name: 'Create link' }).click();
     const link = await dialog.getByRole('textbox', { name: /link/i }).inputValue();
+    const found: string[] = [];
+    await checkSchemes(admin, 'a link, shown once', found);
+    expect(found).toEqual([]);
 
     const after = await browser.newPage();
     await after.goto(link);

@@ -1,3 +1,4 @@
+import { checkSchemes } from '../fixtures/axe.ts';
 import { expect, test } from '../fixtures/test.ts';
 import { makePerson } from '../fixtures/people.ts';
 import { untilLive } from '../fixtures/grants.ts';
@@ -86,6 +87,10 @@ test.describe('sign-in', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Block renewal' }).click();
 
     const ended = page.getByRole('dialog', { name: 'Your session has ended' });
+    await ended.waitFor();
+    const found: string[] = [];
+    await checkSchemes(page, 'an ended session', found);
+    expect(found).toEqual([]);
     await ended.getByLabel(/^Password/).fill(stack.people.operator.password);
     await ended.getByRole('button', { name: 'Sign in', exact: true }).click();
     await expect(ended).toBeHidden();

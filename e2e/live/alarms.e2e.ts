@@ -103,11 +103,12 @@ test('a hold-off of a database that was put back is an alarm, which an operator 
   );
   const found: string[] = [];
   await checkSchemes(page, 'a hold-off', found);
-  expect(found).toEqual([]);
 
   await alarm.getByRole('button', { name: 'End the hold-off' }).click();
   const dialog = page.getByRole('dialog', { name: 'End the hold-off' });
   await expect(dialog).toContainText(/may still act on them until 20.* UTC/);
+  await checkSchemes(page, 'the end of a hold-off', found);
+  expect(found).toEqual([]);
   await dialog.getByLabel(/^Reason/).fill('all services were restarted');
   const act = dialog.getByRole('button', { name: 'End the hold-off' });
   await expect(act).toBeDisabled();

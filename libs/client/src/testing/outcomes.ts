@@ -1,3 +1,4 @@
+import { TICK_MS, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { Lease } from '../lease/lease.ts';
 
 /** What a promise rejects with. */
@@ -18,16 +19,23 @@ export function endOf(signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** The reason of the abort, and how late it was after the deadline at that time. */
+/**
+ * The reason of the abort, and how late it was after the deadline at that time. A process that stood still checks
+ * deadlines late: the time by which its clock's last ticks were further apart than usual does not count.
+ */
 export async function deadlineOf(
   lease: Lease,
-  nowMs: () => number,
+  clock: TickingClock,
 ): Promise<{ reason: unknown; lateMs: number }> {
   let deadlineMs = 0;
-  const look = setInterval(() => {
-    deadlineMs = Math.max(deadlineMs, nowMs() + lease.remainingMs());
-  }, 20);
+  let tickedAtMs = clock.nowMs();
+  let stoodStillMs = 0;
+  const end = clock.onTick((nowMs) => {
+    stoodStillMs = Math.max(0, nowMs - tickedAtMs - TICK_MS);
+    tickedAtMs = nowMs;
+    deadlineMs = Math.max(deadlineMs, nowMs + lease.remainingMs());
+  });
   const reason = await endOf(lease.signal);
-  clearInterval(look);
-  return { reason, lateMs: nowMs() - deadlineMs };
+  end();
+  return { reason, lateMs: clock.nowMs() - deadlineMs - stoodStillMs };
 }

@@ -7,6 +7,7 @@ import { PageHeader } from '~/ui/page/page-header.tsx';
 import { DataAge } from '~/ui/states/data-age.tsx';
 import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { Alarms } from './alarms/alarms.tsx';
 import { ChartPanels } from './charts/chart-panels.tsx';
@@ -23,6 +24,7 @@ import { Mono } from '~/ui/text/text.tsx';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import type { AuditEntry } from '~/resources/audit/audit-target.ts';
+import { OwnDatacenter, RowsLink } from './rows-link.tsx';
 import { Verdict } from './verdict.tsx';
 import classes from './overview.module.css';
 
@@ -39,6 +41,7 @@ export function OverviewPage() {
   const minutes = known ? windowMinutes : DEFAULT_WINDOW_MINUTES;
   const read = useLiveQuery('stats', 'overview', { windowMinutes: minutes }, { everyMs: EVERY_MS });
   const acts = useRecentActs();
+  const { here, isSeveral } = useDatacenters();
   return (
     <div className={classes['page']}>
       <PageHeader
@@ -60,17 +63,19 @@ export function OverviewPage() {
           <OverviewSkeleton />
         )
       ) : (
-        <StaleScope read={read}>
-          <Verdict stats={read.data} />
-          <Alarms stats={read.data} />
-          <EventLagPanel lag={read.data.eventLag} />
-          <Tiles stats={read.data} />
-          <OverTime stats={read.data} acts={acts.read.data?.items ?? NO_ACTS} />
-          <div className={classes['pair']}>
-            <ContendedPanel contended={read.data.contended} />
-            <Activity {...acts} />
-          </div>
-        </StaleScope>
+        <OwnDatacenter value={isSeveral ? here : undefined}>
+          <StaleScope read={read}>
+            <Verdict stats={read.data} />
+            <Alarms stats={read.data} />
+            <EventLagPanel lag={read.data.eventLag} />
+            <Tiles stats={read.data} />
+            <OverTime stats={read.data} acts={acts.read.data?.items ?? NO_ACTS} />
+            <div className={classes['pair']}>
+              <ContendedPanel contended={read.data.contended} />
+              <Activity {...acts} />
+            </div>
+          </StaleScope>
+        </OwnDatacenter>
       )}
     </div>
   );
@@ -117,9 +122,9 @@ const ContendedPanel = memo(function ContendedPanel({
     <Panel
       title="Most waited for"
       meta={
-        <Link href={routes.leases({ tab: 'contention' })} className={classes['more']}>
+        <RowsLink href={routes.leases({ tab: 'contention' })} className={classes['more']}>
           Who is waiting for whom
-        </Link>
+        </RowsLink>
       }
       isFlush={contended.length > 0}
     >

@@ -3,11 +3,11 @@ import { FACES, type Face } from '@leasehold/keys-core';
 import { memo, type ReactNode } from 'react';
 import { count, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { Link } from '~/ui/link.tsx';
 import type { Tone } from '~/ui/text/text.tsx';
 import { EVENTS_LATE_MS } from './event-lag.ts';
 import { eventsHref } from './event-links.ts';
 import { FACE_NAMES, listOf } from './face-links.ts';
+import { RowsLink } from './rows-link.tsx';
 import classes from './overview.module.css';
 import { windowText } from './windows.ts';
 
@@ -30,9 +30,9 @@ export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverv
       <Tile
         label="Waited for"
         below={
-          <Link href={routes.leases({ tab: 'contention' })}>
+          <RowsLink href={routes.leases({ tab: 'contention' })}>
             {count(waiting)} waiting for leases
-          </Link>
+          </RowsLink>
         }
       >
         <FaceFigures
@@ -141,7 +141,7 @@ function Figure({
 }) {
   const name = `${count(value)} ${unit}`;
   return (
-    <Link
+    <RowsLink
       href={href}
       className={classes['figure']}
       data-tone={value === 0 ? 'calm' : tone}
@@ -150,7 +150,7 @@ function Figure({
     >
       <strong>{count(value)}</strong>
       {isUnitHidden ? null : <span> {unit}</span>}
-    </Link>
+    </RowsLink>
   );
 }
 

@@ -3,8 +3,8 @@ import { IconAlertTriangle, IconCircleCheck, IconHelpCircle } from '@tabler/icon
 import { pause } from '~/lib/live/live-state.ts';
 import { useStaleSince } from '~/lib/live/use-database-now.ts';
 import { useSignal } from '~/lib/signal.ts';
-import { Link } from '~/ui/link.tsx';
 import { concernText } from './concern-texts.ts';
+import { RowsLink } from './rows-link.tsx';
 import classes from './overview.module.css';
 import { Since } from './since.tsx';
 
@@ -55,7 +55,7 @@ export function Verdict({ stats }: { readonly stats: StatsOverview }) {
             const { text, href } = concernText(concern, stats);
             return (
               <li key={text}>
-                {href === null ? text : <Link href={href}>{text}</Link>}
+                {href === null ? text : <RowsLink href={href}>{text}</RowsLink>}
                 {concern.since === null ? null : (
                   <>
                     {' '}

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
+import type { Clock } from '../../kernel/clock.ts';
 import { SILENT_OBSERVER } from '../../postgres/observer.ts';
+import { MACHINE_CLOCK, TRUSTING_WATCH } from '../../testing/kernel-fixture.ts';
 import {
   acquire,
   acquired,
@@ -14,12 +16,38 @@ import {
 
 /** Less than the time between two checks of a line: nobody looks during such a wait. */
 const SHORT_WAIT_MS = 1;
+/** So many times slower runs a clock that was slowed down: a look that is late is still in time. */
+const SLOWER_BY = 20;
+
+/** The clock of this machine, until it is slowed down. */
+class SlowingClock implements Clock {
+  #slowSinceMs: number | undefined;
+
+  slowDown(): void {
+    this.#slowSinceMs = MACHINE_CLOCK.nowMs();
+  }
+
+  nowMs(): number {
+    const machineMs = MACHINE_CLOCK.nowMs();
+    const sinceMs = this.#slowSinceMs ?? machineMs;
+    return sinceMs + (machineMs - sinceMs) / SLOWER_BY;
+  }
+
+  at(atMs: number, fn: () => void): () => void {
+    return MACHINE_CLOCK.at(MACHINE_CLOCK.nowMs() + atMs - this.nowMs(), fn);
+  }
+}
 
 /**
  * Two controllers. At the first one somebody waits who has fallen silent, so that nobody looks for its
  * line any more, and who was told of a holder that is gone by now.
  */
-async function afterAnOldLook(): Promise<{ one: Leases; two: Leases; looksCount: () => number }> {
+async function afterAnOldLook(): Promise<{
+  one: Leases;
+  two: Leases;
+  clock: SlowingClock;
+  looksCount: () => number;
+}> {
   let count = 0;
   const observer = {
     ...SILENT_OBSERVER,
@@ -27,7 +55,8 @@ async function afterAnOldLook(): Promise<{ one: Leases; two: Leases; looksCount:
       if (kind === 'grant') count += 1;
     },
   };
-  const one = await openLeases({ observer });
+  const clock = new SlowingClock();
+  const one = await openLeases({ observer, clock, clockWatch: TRUSTING_WATCH });
   const two = await openLeases({ databaseUrl: one.databaseUrl });
   const former = await acquired(two, { holder: 'former' });
   const silent = aCaller();
@@ -37,7 +66,7 @@ async function afterAnOldLook(): Promise<{ one: Leases; two: Leases; looksCount:
   silent.fallSilent();
   await waitUntil(async () => (await lineOf(one)).length === 0);
   await released(two, former);
-  return { one, two, looksCount: () => count };
+  return { one, two, clock, looksCount: () => count };
 }
 
 describe('a caller whose wait is over', () => {
@@ -59,8 +88,9 @@ describe('a caller whose wait is over', () => {
   });
 
   test('costs no look of its own: many who give up together share one', async () => {
-    const { one, two, looksCount } = await afterAnOldLook();
+    const { one, two, clock, looksCount } = await afterAnOldLook();
     await acquired(two, { holder: 'next' });
+    clock.slowDown();
     const before = looksCount();
 
     const answers = await Promise.all(

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { SILENT_OBSERVER, type StoreObserver } from '../../postgres/observer.ts';
+import { joinLine } from '../../grants/line/sql/line-tickets.ts';
 import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
 import { age, eventsOf } from '../../testing/kernel-fixture.ts';
 import {
@@ -54,10 +55,14 @@ describe('waiting in line', () => {
   test('nobody overtakes a live waiter: a newcomer is told the head of the line', async () => {
     const one = await openLeases();
     const held = await acquired(one);
-    const silent = aCaller();
-    await inLine(one, 'first', {}, silent);
-    // A silent waiter is not granted the lease, so that it stays free for a moment.
-    silent.fallSilent();
+    // Joined without a waiting room, nobody looks for it, so that the lease stays free.
+    await joinLine(one.store.general, [
+      {
+        ...{ face: 'lease', namespace: 'user.update', name: '42', waiter: 'first' },
+        ...{ ticketId: randomUUID(), idempotencyKey: randomUUID() },
+        principal: SERVICE.principal,
+      },
+    ]);
     await one.store.general
       .$executeRaw`update lease_waiter set valid_until = clock_timestamp() + interval '1 minute'`;
     await released(one, held);

@@ -1,8 +1,8 @@
 import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { clockTime, duration } from '~/lib/format.ts';
 import { useSignal } from '~/lib/signal.ts';
-import { Link } from '~/ui/link.tsx';
 import { eventsHref } from '../event-links.ts';
+import { RowsLink } from '../rows-link.tsx';
 import { windowText } from '../windows.ts';
 import { chartCursor } from './chart-cursor.ts';
 import { valueText, type ChartSpec } from './chart-series.ts';
@@ -68,9 +68,9 @@ export function Legend({
             </svg>
             {label}{' '}
             {isLink ? (
-              <Link href={eventsHref(kinds, windowMinutes)} aria-label={`${text} ${label}`}>
+              <RowsLink href={eventsHref(kinds, windowMinutes)} aria-label={`${text} ${label}`}>
                 {text}
-              </Link>
+              </RowsLink>
             ) : (
               <strong>{text}</strong>
             )}
