@@ -9,7 +9,7 @@ import { ROLES } from '@leasehold/keys-core';
 import { absolute } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { actionLabel } from '~/resources/audit/action-labels.ts';
-import { doneBy } from '~/resources/person.ts';
+import { doneBy } from '~/resources/actor.ts';
 import { PersonLink } from '~/resources/person-link.tsx';
 import { Target } from './audit-columns.tsx';
 import type { AuditEntry } from '~/resources/audit/audit-target.ts';

@@ -11,7 +11,7 @@ import {
 } from '@tabler/icons-react';
 import type { BackendStatus, DroneStatus, FoundKind, Phase } from '@leasehold/keys-core';
 import { BACKEND_LOOKS, DRONE_LOOKS, PHASE_LOOKS } from '../looks.tsx';
-import { doneBy } from '../person.ts';
+import { doneBy } from '../actor.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { routes, routeOf } from '~/lib/routes.ts';
 import type { Look } from '~/ui/text/text.tsx';

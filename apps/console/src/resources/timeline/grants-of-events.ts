@@ -1,5 +1,6 @@
 /** The grants of a resource, with how each went, from its events. Pure. */
 import type { Outputs } from '~/lib/api/api.ts';
+import { droneOf } from '~/resources/actor.ts';
 
 /** An event of a resource as it comes over the wire; the same for every face. */
 export type EventItem = Outputs['keys']['history']['items'][number];
@@ -130,7 +131,8 @@ function isAbandoned({ kind, detail }: EventItem): boolean {
 
 /** `Released by drone-1`, `Expired`, `Revoked by force by ada: moved`: how a grant ended. */
 export function endText(end: GrantEnd): string {
-  const by = end.actor === 'leasehold' || end.actor === '' ? '' : ` by ${nameOf(end.actor)}`;
+  const by =
+    end.actor === 'leasehold' || end.actor === '' ? '' : ` by ${droneOf(end.actor) ?? end.actor}`;
   const why = end.reason === null ? '' : `: ${end.reason}`;
   const abandoned = end.isAbandoned ? ', abandoned' : '';
   return `${END_WORDS[end.kind]}${by}${abandoned}${why}`;
@@ -152,11 +154,6 @@ function lastOf({ end, isLasting, to }: PastGrant): string {
   return to === null ? 'Its end is on a newer page' : 'Ended';
 }
 
-/** A drone is named without what tells it from people and tokens. */
-function nameOf(actor: string): string {
-  return actor.replace(/^drone:/u, '');
-}
-
 const END_WORDS: Record<GrantEnd['kind'], string> = {
   released: 'Released',
   failed: 'Failed',
@@ -173,7 +170,7 @@ const ACT_WORDS: Record<GrantAct['kind'], string> = {
 
 /** `Renewal blocked by ada: moved`. */
 export function actText({ kind, actor, reason }: GrantAct): string {
-  return `${ACT_WORDS[kind]} by ${nameOf(actor)}${reason === null ? '' : `: ${reason}`}`;
+  return `${ACT_WORDS[kind]} by ${droneOf(actor) ?? actor}${reason === null ? '' : `: ${reason}`}`;
 }
 
 /** From when to when the bars of a page are drawn. */

@@ -65,21 +65,12 @@ describe('a handover', () => {
 
   test('I10 a release wakes the first in line at another controller, without any time that passes', async () => {
     const { one, two } = await twoInStillTime();
-    let held = await acquired(one);
-    let [from, to] = [one, two];
-    const outcomes: string[] = [];
+    const held = await acquired(one);
+    const { answer } = await inLine(two, 'next');
 
-    for (let turns = 0; turns < 5; turns += 1) {
-      const { answer } = await inLine(to, 'next');
-      await released(from, held);
-      const next = await answer;
-      outcomes.push(next.outcome);
-      if (next.outcome !== 'granted') break;
-      held = next.lease;
-      [from, to] = [to, from];
-    }
+    await released(one, held);
 
-    expect(outcomes).toEqual(Array(5).fill('granted'));
+    expect((await answer).outcome).toBe('granted');
   });
 
   test('I10 a waiter that died delays the one behind it by half a second at most', async () => {

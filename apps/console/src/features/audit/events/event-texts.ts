@@ -1,6 +1,7 @@
 import type { EventView } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
+import { droneOf } from '~/resources/actor.ts';
 
 /** A piece of a sentence: a text, and the page of what it names, or whether it is who did it. */
 export interface TextPart {
@@ -147,14 +148,10 @@ function holderPart({ face, datacenter }: Told, holder: string): TextPart {
     : { text: holder };
 }
 
-const DRONE = 'drone:';
-
 function nameOf(actor: string, datacenter: string | undefined): TextPart {
   if (actor === 'leasehold') return { text: 'Leasehold' };
-  if (actor.startsWith(DRONE)) {
-    const droneId = actor.slice(DRONE.length);
-    return { text: droneId, href: routes.drone(droneId, datacenter) };
-  }
+  const droneId = droneOf(actor);
+  if (droneId !== undefined) return { text: droneId, href: routes.drone(droneId, datacenter) };
   return { text: actor, isActor: true };
 }
 
