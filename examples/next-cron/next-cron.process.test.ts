@@ -1,7 +1,7 @@
 /** What `instrumentation.ts` starts in each replica, and what `schedule.ts` then decides, in real processes. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
@@ -144,6 +144,13 @@ async function expectPaidOnce(): Promise<void> {
 }
 
 describe('a cron job in three replicas of a Next.js app', () => {
+  test('its build has no links, which nx would leave out when it restores the build', async () => {
+    const built = await readdir(path.join(APP, '.next'), { recursive: true, withFileTypes: true });
+
+    expect(built.filter((entry) => entry.isFile()).map(({ name }) => name)).toContain('BUILD_ID');
+    expect(built.filter((entry) => entry.isSymbolicLink()).map(({ name }) => name)).toEqual([]);
+  });
+
   test('every due instant is carried out once', async () => {
     const runs = await afterRuns(4);
 

@@ -3,11 +3,16 @@ import { fileURLToPath } from 'node:url';
 
 const workspace = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Inside this repository the packages are sources. An app that installs them needs none of this. */
+/**
+ * Inside this repository the packages are sources, and nx keeps what a build wrote. An app that installs
+ * the packages needs none of this.
+ */
 const config: NextConfig = {
   transpilePackages: [
     ...['@leasehold/client', '@leasehold/core'],
     ...['@leasehold/api', '@leasehold/keys-core', '@leasehold/service-kit'],
+    // Next would link to it from the build otherwise, and nx keeps no links.
+    'pg',
   ],
   turbopack: { root: workspace },
   outputFileTracingRoot: workspace,
