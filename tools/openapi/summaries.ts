@@ -81,6 +81,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'people.enable': 'Lets a person sign in again',
   'people.invite': 'Invites a person',
   'people.list': 'Lists people',
+  'people.count': 'Counts people',
   'people.resetPassword': 'Makes a link with which a person sets a new password',
   'people.setRole': 'Gives a person another role',
   'people.signOutEverywhere': 'Ends all sessions of a person',
@@ -99,5 +100,6 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'tokens.create': 'Makes an API token; its secret is in the answer, and nowhere else',
   'tokens.get': 'Shows an API token, with its use of its limits',
   'tokens.list': 'Lists API tokens',
+  'tokens.count': 'Counts API tokens',
   'tokens.revoke': 'Ends an API token',
 };

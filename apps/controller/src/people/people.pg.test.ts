@@ -220,6 +220,21 @@ describe('people', () => {
     ]);
     expect(second.nextCursor).toBeNull();
   });
+
+  test('and the tokens are counted over all pages, those alone that a search finds', async () => {
+    const on = await startTestController();
+    const admin = await signedInAdmin(on);
+    await admin.mutate('people.invite', { email: 'bob@example.com', role: 'viewer' });
+    for (const name of ['deploy-eu', 'deploy-us', 'reports']) {
+      await admin.mutate('tokens.create', { name, role: 'client' });
+    }
+    const { items: tokens } = (await admin.query('tokens.list')) as { items: unknown[] };
+
+    expect(await admin.query('people.count')).toEqual({ count: 2, isExact: true });
+    expect(await admin.query('people.count', { search: 'BOB' })).toMatchObject({ count: 1 });
+    expect(await admin.query('tokens.count')).toMatchObject({ count: tokens.length });
+    expect(await admin.query('tokens.count', { search: 'Deploy' })).toMatchObject({ count: 2 });
+  });
 });
 
 test('disabling a person reports how many tokens in force they have made', async () => {

@@ -137,10 +137,13 @@ export const pageFields = {
 /** For a list without filters. */
 export const pageInputSchema = z.strictObject(pageFields).prefault({});
 
+const searchFields = { search: searchTextSchema.optional() };
+
 /** For a list that can only be searched. */
-export const searchInputSchema = z
-  .strictObject({ search: searchTextSchema.optional(), ...pageFields })
-  .prefault({});
+export const searchInputSchema = z.strictObject({ ...searchFields, ...pageFields }).prefault({});
+
+/** For the number of rows of such a list. */
+export const searchCountInputSchema = z.strictObject(searchFields).prefault({});
 
 /**
  * What an earlier answer reported about the database, sent back. Opaque, and ignored if it does not

@@ -9,7 +9,7 @@ import {
   tokenGetInputSchema,
   tokenRevokeInputSchema,
 } from '../contract/access.ts';
-import { searchInputSchema } from '../contract/common.ts';
+import { searchCountInputSchema, searchInputSchema } from '../contract/common.ts';
 import { adminProcedure, fleetOperatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import { asOf } from './as-of.ts';
 
@@ -25,6 +25,10 @@ export const peopleRouter = router({
   list: adminProcedure
     .input(searchInputSchema)
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.people.list(input))),
+
+  count: adminProcedure
+    .input(searchCountInputSchema)
+    .query(({ ctx, input }) => ctx.services.people.count(input)),
 
   invite: adminProcedure
     .input(personInviteInputSchema)
@@ -73,6 +77,10 @@ export const tokensRouter = router({
   list: adminProcedure
     .input(searchInputSchema)
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.list(input))),
+
+  count: adminProcedure
+    .input(searchCountInputSchema)
+    .query(({ ctx, input }) => ctx.services.tokens.count(input)),
 
   /** One token, with its limits and its present use of them. */
   get: adminProcedure

@@ -11,7 +11,7 @@ import { countTokensMadeBy } from './sql/api-tokens.ts';
 import { endSessionsOf } from './sql/people/person-sessions.ts';
 import { forgetSignInFailures } from './sql/sign-in/sign-in-failures.ts';
 import { invitePerson, newInvitationSecret, openPasswordReset } from './sql/people/invitations.ts';
-import { listPeople, readPerson } from './sql/people/people.ts';
+import { countPeople, listPeople, readPerson } from './sql/people/people.ts';
 import { PEOPLE_TOPIC } from './session-authority.ts';
 import { writeAudit, type AuditEntry } from './sql/audit.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -26,6 +26,7 @@ export function createPeopleService(store: Store): PeopleService {
   const { general, hints } = store;
   return {
     list: (input) => listPeople(general, input),
+    count: (input) => countPeople(general, input),
 
     async invite(input, actor) {
       const secret = newInvitationSecret();

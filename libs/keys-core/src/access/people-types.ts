@@ -1,4 +1,4 @@
-import type { Page } from '../kernel/face-types.ts';
+import type { Count, Page, Searched, SearchedPage } from '../kernel/face-types.ts';
 import type { OrderedRole } from '../kernel/access/roles.ts';
 import type { Actor } from '../kernel/access/actor.ts';
 
@@ -35,7 +35,10 @@ export interface PersonAct {
 
 /** Who may sign in to the console. Nobody can take the last administrator away. */
 export interface PeopleService {
-  list(input: { cursor?: string | undefined; limit: number }): Promise<Page<PersonView>>;
+  /** Newest first; searched by a part of a name or an e-mail address. */
+  list(input: SearchedPage): Promise<Page<PersonView>>;
+  /** How many people all pages of the list have. */
+  count(input: Searched): Promise<Count>;
   /**
    * Makes a person, or renews the invitation of one who has not accepted it.
    * @throws {LeaseError} `person.exists`.

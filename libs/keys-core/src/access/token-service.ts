@@ -1,6 +1,6 @@
 import type { TokenService, UseReport } from './token-types.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
-import { insertToken, listTokens, readToken, revokeToken } from './sql/api-tokens.ts';
+import { countTokens, insertToken, listTokens, readToken, revokeToken } from './sql/api-tokens.ts';
 import { newTokenSecret } from './token-secret.ts';
 import { TOKENS_TOPIC } from './token-authority.ts';
 import { writeAudit } from './sql/audit.ts';
@@ -34,6 +34,7 @@ export function createTokenService(store: Store, fairUse: UseReport): TokenServi
       return { ...token, secret };
     },
     list: (input) => listTokens(store.reads, input),
+    count: (input) => countTokens(store.reads, input),
     async get(tokenId) {
       const token = await readToken(store.reads, tokenId);
       if (token === undefined) throw new LeaseError('token.not_found');

@@ -1,5 +1,5 @@
 import type { Actor } from '../kernel/access/actor.ts';
-import type { Page } from '../kernel/face-types.ts';
+import type { Count, Page, Searched, SearchedPage } from '../kernel/face-types.ts';
 import type { FairUseLimit, FairUseOverrides } from '../kernel/access/fair-use.ts';
 import type { Role } from '../kernel/access/roles.ts';
 import type { TokenView } from './sql/api-tokens.ts';
@@ -31,7 +31,10 @@ export interface LimitUse {
 export interface TokenService {
   /** The secret is in this answer and nowhere else. */
   create(request: TokenRequest, actor: Actor): Promise<TokenView & { secret: string }>;
-  list(input: { cursor?: string | undefined; limit: number }): Promise<Page<TokenView>>;
+  /** Newest first; searched by a part of a name or of a drone's id. */
+  list(input: SearchedPage): Promise<Page<TokenView>>;
+  /** How many tokens all pages of the list have. */
+  count(input: Searched): Promise<Count>;
   /** @throws {LeaseError} `token.not_found`. */
   get(
     tokenId: string,

@@ -32,6 +32,18 @@ export interface Count {
   readonly isExact: boolean;
 }
 
+/** What a list that can only be searched is asked for. */
+export interface Searched {
+  /** A part of what is shown of each row, in any case. */
+  readonly search?: string | undefined;
+}
+
+/** One page of such a list. */
+export interface SearchedPage extends Searched {
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
 /** What every list of grants may be asked for; a face adds filters of its own. */
 export interface GrantListInput {
   readonly namespace?: string | undefined;

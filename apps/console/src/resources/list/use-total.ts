@@ -3,7 +3,8 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { Count } from '@leasehold/keys-core';
 
 /** The groups of procedures whose lists can be counted. */
-type Counted = 'keys' | 'leases' | 'environments' | 'reservations' | 'drones' | 'backends';
+type Counted =
+  'keys' | 'leases' | 'environments' | 'reservations' | 'drones' | 'backends' | 'people' | 'tokens';
 
 /** A total changes little, and is read beside a page that is read often. */
 const EVERY_MS = 30_000;

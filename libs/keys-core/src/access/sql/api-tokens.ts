@@ -1,8 +1,17 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { FairUseOverrides } from '../../kernel/access/fair-use.ts';
+import type { Count, Page, Searched, SearchedPage } from '../../kernel/face-types.ts';
 import type { Role } from '../../kernel/access/roles.ts';
 import { isUuid, pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
-import { contains, type Dated, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
+import { boundedCount } from '../../postgres/paging/bounded-count.ts';
+import {
+  contains,
+  type Dated,
+  type Fragment,
+  fragment,
+  isoDates,
+  type Sql,
+} from '../../postgres/sql.ts';
 import { hashTokenSecret } from '../token-secret.ts';
 
 /** What a token is bound to besides its role. Each is null for no bound. */
@@ -110,30 +119,30 @@ export async function insertToken(sql: Sql<'general'>, token: NewToken): Promise
 }
 
 /** Tokens, newest first. */
-export async function listTokens(
-  sql: Sql<'reads'>,
-  input: {
-    /** A part of a token's name or of its drone's id, in any case. */
-    readonly search?: string | undefined;
-    readonly cursor?: string | undefined;
-    readonly limit: number;
-  },
-): Promise<{ items: TokenView[]; nextCursor: string | null }> {
+export async function listTokens(sql: Sql<'reads'>, input: SearchedPage): Promise<Page<TokenView>> {
   const [afterAt, afterId] =
     input.cursor === undefined ? [null, null] : placeAfter(input.cursor, isUuid);
-  const isFound =
-    input.search === undefined
-      ? fragment`true`
-      : contains(fragment`concat_ws(' ', t.name, t.drone_id)`, input.search);
   const rows = await sql.$queryRaw<TokenRow[]>`
     select ${VIEW_COLUMNS}
     from api_token t
     where (${afterAt}::timestamptz is null
         or (t.created_at, t.id) < (${afterAt}::timestamptz, ${afterId}::uuid))
-      and ${isFound}
+      and ${isFound(input)}
     order by t.created_at desc, t.id desc
     limit ${input.limit + 1}`;
   return pageOf(rows.map(tokenView), input.limit, (token) => [token.createdAt, token.tokenId]);
+}
+
+/** How many tokens all pages have together. */
+export function countTokens(sql: Sql<'reads'>, input: Searched): Promise<Count> {
+  return boundedCount(sql, fragment`api_token t where ${isFound(input)}`);
+}
+
+/** Whether the search is a part of the token's name or of its drone's id, in any case. */
+function isFound({ search }: Searched): Fragment {
+  return search === undefined
+    ? fragment`true`
+    : contains(fragment`concat_ws(' ', t.name, t.drone_id)`, search);
 }
 
 /** Ends a token at once. `changed` is false when it was revoked before, or never existed. */

@@ -6,6 +6,7 @@ import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useSearchedPage } from '~/lib/search/use-page.ts';
 import type { PersonActRequest } from './person-act-dialog.tsx';
@@ -25,6 +26,7 @@ export function PeopleTab() {
   const [invited, setInvited] = useState<Person | 'somebody' | null>(null);
   const { page, state, q, setQ } = useSearchedPage();
   const read = useLiveQuery('people', 'list', page);
+  const total = useTotal('people', page, read);
   const people = read.data?.items;
   const isWhole = q === '' && state.after === null && read.data?.nextCursor === null;
   const columns = useMemo(
@@ -63,6 +65,7 @@ export function PeopleTab() {
         rowId={(person) => person.personId}
         state={state}
         identity={JSON.stringify(page)}
+        total={total}
         empty={
           q === '' ? (
             <EmptyState title="No people yet">Invite the people who may sign in here.</EmptyState>

@@ -7,6 +7,7 @@ import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useSearchedPage } from '~/lib/search/use-page.ts';
 import { tokenColumns } from './token-columns.tsx';
@@ -26,6 +27,7 @@ export function TokensTab() {
   const columns = useMemo(() => tokenColumns({ revoke: setRevoked, show: setShown }), []);
   const { page, state, q, setQ } = useSearchedPage();
   const read = useLiveQuery('tokens', 'list', page);
+  const total = useTotal('tokens', page, read);
   return (
     <>
       <FilterRow>
@@ -46,6 +48,7 @@ export function TokensTab() {
         rowId={(token) => token.tokenId}
         state={state}
         identity={JSON.stringify(page)}
+        total={total}
         empty={
           q === '' ? (
             <EmptyState title="No API tokens">

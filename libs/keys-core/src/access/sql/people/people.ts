@@ -1,7 +1,16 @@
+import type { Count, Page, Searched, SearchedPage } from '../../../kernel/face-types.ts';
 import type { PersonView } from '../../people-types.ts';
 import { LeaseError } from '../../../kernel/errors/index.ts';
 import { isUuid, pageOf, placeAfter } from '../../../postgres/paging/page-cursor.ts';
-import { contains, type Dated, fragment, isoDates, type Sql } from '../../../postgres/sql.ts';
+import { boundedCount } from '../../../postgres/paging/bounded-count.ts';
+import {
+  contains,
+  type Dated,
+  type Fragment,
+  fragment,
+  isoDates,
+  type Sql,
+} from '../../../postgres/sql.ts';
 import { SESSION_IDLE_DAYS } from './person-sessions.ts';
 import { SIGN_IN_METHODS } from '../sign-in/sign-in-methods.ts';
 
@@ -21,10 +30,6 @@ async function readPeople(
   },
 ): Promise<PersonView[]> {
   const [afterAt, afterId] = input.after ?? [null, null];
-  const isFound =
-    input.search === undefined
-      ? fragment`true`
-      : contains(fragment`concat_ws(' ', p.name, p.email)`, input.search);
   const rows = await sql.$queryRaw<PersonRow[]>`
     select p.id::text as "personId", p.email, p.name, p.role,
       case when p.disabled_at is not null then 'disabled'
@@ -49,7 +54,7 @@ async function readPeople(
     where (${input.personId}::uuid is null or p.id = ${input.personId}::uuid)
       and (${afterAt}::timestamptz is null
         or (p.created_at, p.id) < (${afterAt}::timestamptz, ${afterId}::uuid))
-      and ${isFound}
+      and ${isFound(input)}
     order by p.created_at desc, p.id desc
     limit ${input.limit}`;
   return rows.map((row) => isoDates(row));
@@ -58,17 +63,24 @@ async function readPeople(
 /** People, newest first. */
 export async function listPeople(
   sql: Sql<'general'>,
-  input: {
-    /** A part of a name or an e-mail address, in any case. */
-    readonly search?: string | undefined;
-    readonly cursor?: string | undefined;
-    readonly limit: number;
-  },
-): Promise<{ items: PersonView[]; nextCursor: string | null }> {
+  input: SearchedPage,
+): Promise<Page<PersonView>> {
   const after = input.cursor === undefined ? null : placeAfter(input.cursor, isUuid);
   const { search, limit } = input;
   const rows = await readPeople(sql, { personId: null, after, search, limit: limit + 1 });
   return pageOf(rows, input.limit, (person) => [person.createdAt, person.personId]);
+}
+
+/** How many people all pages have together. */
+export function countPeople(sql: Sql<'general'>, input: Searched): Promise<Count> {
+  return boundedCount(sql, fragment`person p where ${isFound(input)}`);
+}
+
+/** Whether the search is a part of the name or the e-mail address, in any case. */
+function isFound({ search }: Searched): Fragment {
+  return search === undefined
+    ? fragment`true`
+    : contains(fragment`concat_ws(' ', p.name, p.email)`, search);
 }
 
 /** The person with this address, in lower case. Index: `person_email_key`. */
