@@ -1,5 +1,6 @@
 /** What each procedure does, in one line. */
 export const SUMMARIES: Readonly<Record<string, string>> = {
+  'audit.count': 'Counts what operators did outside of leases',
   'audit.list': 'Lists what operators did outside of leases',
   'backends.count': 'Counts backends',
   'backends.get': 'Shows a backend',
@@ -36,6 +37,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'environments.tryAcquire': 'Leases an environment, or says who holds it',
   'events.changes': 'Follows what changes, once a second at most',
   'events.head': 'Shows where the stream of events begins and ends now',
+  'events.count': 'Counts events',
   'events.list': 'Lists events',
   'events.watch': 'Follows the stream of events',
   'holdOff.end': 'Ends the time after a restore in which nothing new is granted',

@@ -6,6 +6,7 @@ import {
   createPeopleService,
   createTokenAuthority,
   createTokenService,
+  countAudit,
   listAudit,
   writeAudit,
 } from '@leasehold/keys-core/access';
@@ -73,6 +74,7 @@ export function createParts(serving: Serving) {
     tokens: createTokenService(store, fairUse.fairUse),
     audit: {
       list: (input) => listAudit(store.reads, input),
+      count: (input) => countAudit(store.reads, input),
       write: (entry) => writeAudit(store.general, entry),
     },
     events: createEventService(events, store),

@@ -1,4 +1,11 @@
-import type { Actor, EventChanges, EventView, FairUseLimits, Page } from '@leasehold/keys-core';
+import type {
+  Actor,
+  Count,
+  EventChanges,
+  EventView,
+  FairUseLimits,
+  Page,
+} from '@leasehold/keys-core';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import type {
   GiveUpService,
@@ -8,13 +15,19 @@ import type {
 import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
 import type {
   AuditEntry,
+  AuditFilter,
   AuditListInput,
   AuditView,
   PeopleService,
   TokenService,
 } from '@leasehold/keys-core/access';
 import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
-import type { EventHead, EventListInput, EventStream } from '@leasehold/keys-core/events';
+import type {
+  EventCountInput,
+  EventHead,
+  EventListInput,
+  EventStream,
+} from '@leasehold/keys-core/events';
 import type { TraceCarrier } from '@leasehold/service-kit/tracing';
 import type { Access } from './access/access.ts';
 import type { BulkService } from '@leasehold/keys-core/bulk';
@@ -26,6 +39,8 @@ import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgr
 /** What operators did outside of leases. */
 export interface AuditService {
   list(input: AuditListInput): Promise<Page<AuditView>>;
+  /** How many entries all pages of the list have. */
+  count(input: AuditFilter): Promise<Count>;
   write(entry: AuditEntry): Promise<void>;
 }
 
@@ -35,6 +50,8 @@ export interface EventService {
   head(): Promise<EventHead>;
   /** @throws {LeaseError} `events.compacted`, `events.other_epoch`, `request.invalid`. */
   list(input: EventListInput, limits: NamespaceLimits): Promise<Page<EventView>>;
+  /** How many events all pages of the list have. */
+  count(input: EventCountInput, limits: NamespaceLimits): Promise<Count>;
   /**
    * Every event after `afterId` that passes the filter, in order, each once, until the signal aborts;
    * without `afterId`, those that come after this has answered.

@@ -2,6 +2,7 @@ import type { EventService } from '@leasehold/api';
 import type { EventView } from '@leasehold/keys-core';
 import {
   changesOf,
+  countEvents,
   listEvents,
   type EventRow,
   type EventStream,
@@ -20,6 +21,7 @@ export function createEventService(
       const { items, nextCursor } = await listEvents(store.reads, input, limits);
       return { items: items.map((event) => viewOf(event, datacenter)), nextCursor };
     },
+    count: (input, limits) => countEvents(store.reads, input, limits),
     watch: async (request, signal) => views(await stream.open(request, signal), datacenter),
     async changes(request, signal) {
       const leaving = new AbortController();

@@ -153,6 +153,10 @@ export function rightInputs(session: object, backendId: string): Record<string, 
       ...{ afterId: '1', lastEventId: '1', face: 'lease', namespace: 'odd', name: 'k' },
       kinds: ['granted'],
     },
+    'events.count': {
+      ...{ face: 'lease', namespace: 'odd', name: 'k', kinds: ['granted'], leaseId: LEASE_ID },
+      ...{ ...BETWEEN, windowMinutes: 60, datacenter: 'local' },
+    },
     'events.list': {
       ...{ face: 'lease', namespace: 'odd', name: 'k', kinds: ['granted'], leaseId: LEASE_ID },
       ...{
@@ -163,6 +167,11 @@ export function rightInputs(session: object, backendId: string): Record<string, 
         datacenter: 'local',
         ...PAGE,
       },
+    },
+    'audit.count': {
+      ...{ actor: 'a', action: 'a', resource: 'a', text: 'a', signIns: false, windowMinutes: 60 },
+      notable: true,
+      ...BETWEEN,
     },
     'audit.list': {
       ...{ actor: 'a', action: 'a', resource: 'a', text: 'a', signIns: false, windowMinutes: 60 },

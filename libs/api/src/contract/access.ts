@@ -24,26 +24,27 @@ import {
 
 const filterSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.reasonBytesMax });
 
-export const auditListInputSchema = z
-  .strictObject({
-    actor: filterSchema.optional(),
-    action: filterSchema.optional(),
-    resource: filterSchema.optional(),
-    /** Part of the resource, the reason or the actor, whatever its case. */
-    text: filterSchema.optional(),
-    /** Whether to list only signing in and out, or everything else. */
-    signIns: z.boolean().optional(),
-    /** Only what was done in the last so many minutes of the database's clock. */
-    windowMinutes: windowMinutesSchema.optional(),
-    /** Leaves out sign-ins, and what a bulk action did one by one. */
-    notable: z.boolean().optional(),
-    /** Inclusive. */
-    from: instantSchema.optional(),
-    /** Exclusive. */
-    to: instantSchema.optional(),
-    ...pageFields,
-  })
-  .prefault({});
+const auditFields = {
+  actor: filterSchema.optional(),
+  action: filterSchema.optional(),
+  resource: filterSchema.optional(),
+  /** Part of the resource, the reason or the actor, whatever its case. */
+  text: filterSchema.optional(),
+  /** Whether to list only signing in and out, or everything else. */
+  signIns: z.boolean().optional(),
+  /** Only what was done in the last so many minutes of the database's clock. */
+  windowMinutes: windowMinutesSchema.optional(),
+  /** Leaves out sign-ins, and what a bulk action did one by one. */
+  notable: z.boolean().optional(),
+  /** Inclusive. */
+  from: instantSchema.optional(),
+  /** Exclusive. */
+  to: instantSchema.optional(),
+};
+
+export const auditCountInputSchema = z.strictObject(auditFields).prefault({});
+
+export const auditListInputSchema = z.strictObject({ ...auditFields, ...pageFields }).prefault({});
 
 const EMAIL_BYTES_MAX = 254;
 const PERSON_NAME_BYTES_MAX = 255;

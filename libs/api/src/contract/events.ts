@@ -32,21 +32,27 @@ export const eventWatchInputSchema = z
   })
   .prefault({});
 
+const listFields = {
+  ...filterFields,
+  leaseId: leaseIdSchema.optional(),
+  /** Inclusive. */
+  from: instantSchema.optional(),
+  /** Exclusive. */
+  to: instantSchema.optional(),
+  /** Only what happened in the last so many minutes of the database's clock. */
+  windowMinutes: windowMinutesSchema.optional(),
+  datacenter: anyDatacenterSchema,
+};
+
+export const eventCountInputSchema = z.strictObject(listFields).prefault({});
+
 export const eventListInputSchema = z
   .strictObject({
-    ...filterFields,
-    leaseId: leaseIdSchema.optional(),
+    ...listFields,
     /** Only what came after the event with this id. */
     afterId: eventIdSchema.optional(),
-    /** Inclusive. */
-    from: instantSchema.optional(),
-    /** Exclusive. */
-    to: instantSchema.optional(),
-    /** Only what happened in the last so many minutes of the database's clock. */
-    windowMinutes: windowMinutesSchema.optional(),
     /** By default newest first. */
     direction: z.enum(['asc', 'desc']).optional(),
-    datacenter: anyDatacenterSchema,
     ...pageFields,
   })
   .refine((input) => input.datacenter !== 'all' || input.afterId === undefined, {

@@ -20,6 +20,7 @@ const READS: ReadonlySet<string> = new Set([
   ...['get', 'list', 'count', 'history', 'at'].map((name) => `environments.${name}`),
   ...['get', 'list', 'count'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
   'events.list',
+  'events.count',
   'holdOff.get',
   'reservations.list',
   'reservations.count',

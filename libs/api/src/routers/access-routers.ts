@@ -1,6 +1,7 @@
 /** The audit, people and API tokens, and the caller itself. */
 import type { SessionView } from '../access/access.ts';
 import {
+  auditCountInputSchema,
   auditListInputSchema,
   personActInputSchema,
   personInviteInputSchema,
@@ -18,6 +19,10 @@ export const auditRouter = router({
   list: fleetOperatorProcedure
     .input(auditListInputSchema)
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.audit.list(input))),
+
+  count: fleetOperatorProcedure
+    .input(auditCountInputSchema)
+    .query(({ ctx, input }) => ctx.services.audit.count(input)),
 });
 
 /** Who may sign in to the console, and as what. */

@@ -2,7 +2,12 @@ import { tracked, type TrackedEnvelope } from '@trpc/server';
 import type { EventView } from '@leasehold/keys-core';
 import type { InTurn } from '@leasehold/keys-core/events';
 import type { CallerConnection, CallerUse } from '../context.ts';
-import { eventListInputSchema, eventWatchInputSchema } from '../contract/events.ts';
+import {
+  eventCountInputSchema,
+  eventListInputSchema,
+  eventWatchInputSchema,
+} from '../contract/events.ts';
+import { counted } from '../forwarding/counts.ts';
 import { listed } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
 import { router, viewerProcedure } from '../trpc.ts';
@@ -19,6 +24,12 @@ export const eventsRouter = router({
       listed(({ services, access }, wanted) =>
         asOf(services, () => services.events.list(wanted, access.namespaces)),
       ),
+    ),
+
+  count: viewerProcedure
+    .input(eventCountInputSchema)
+    .query(
+      counted(({ services, access }, wanted) => services.events.count(wanted, access.namespaces)),
     ),
 
   /**

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AuditAction } from '../kernel/access/audit-actions.ts';
 import { openKernel } from '../testing/kernel-fixture.ts';
-import { listAudit, writeAudit } from './sql/audit.ts';
+import { countAudit, listAudit, writeAudit } from './sql/audit.ts';
 
 test('notable acts are listed without sign-ins and the single acts of a bulk action, with the names of people', async () => {
   const { store } = await openKernel();
@@ -24,4 +24,28 @@ test('notable acts are listed without sign-ins and the single acts of a bulk act
     { action: 'bulk.start', actor: 'script', actorName: null },
     { action: 'drones.drain', actor: 'ada@example.com', actorName: 'Ada Okafor' },
   ]);
+});
+
+test('the entries of all pages are counted, those alone that a filter leaves', async () => {
+  const { store } = await openKernel();
+  for (let drone = 1; drone <= 12; drone += 1) {
+    const resource = `drone:d${String(drone)}`;
+    await writeAudit(store.general, {
+      actor: 'ada',
+      role: 'admin',
+      action: 'drones.drain',
+      resource,
+    });
+  }
+  const { items } = await listAudit(store.reads, { limit: 1 });
+  const newest = items[0]?.at;
+
+  expect(await countAudit(store.reads, {})).toEqual({ count: 12, isExact: true });
+  expect(await countAudit(store.reads, { text: 'D1' })).toEqual({ count: 4, isExact: true });
+  expect(await countAudit(store.reads, { windowMinutes: 60 })).toEqual({
+    count: 12,
+    isExact: true,
+  });
+  expect(await countAudit(store.reads, { from: newest })).toMatchObject({ isExact: true });
+  expect(await countAudit(store.reads, { to: '2020-01-01T00:00:00Z' })).toMatchObject({ count: 0 });
 });

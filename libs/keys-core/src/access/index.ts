@@ -15,8 +15,10 @@ export {
 } from './sql/api-tokens.ts';
 export {
   type AuditEntry,
+  type AuditFilter,
   type AuditListInput,
   type AuditView,
+  countAudit,
   listAudit,
   writeAudit,
 } from './sql/audit.ts';

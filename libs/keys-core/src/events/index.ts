@@ -10,7 +10,12 @@ export {
 } from './event-stream.ts';
 export type { EventCulprit, EventLag } from './sql/event-lag.ts';
 export type { EventFilter } from './sql/event-filter.ts';
-export { type EventListInput, listEvents } from './sql/event-list.ts';
+export {
+  countEvents,
+  type EventCountInput,
+  type EventListInput,
+  listEvents,
+} from './sql/event-list.ts';
 export { EPOCH, readEventMark } from './sql/event-pages.ts';
 export { holderAt } from './holder-at.ts';
 export { readFactsAround } from './sql/holder-at.ts';

@@ -26,7 +26,7 @@ export interface DatedPage<Item> extends Page<Item> {
   readonly asOf: string;
 }
 
-/** How many rows a list has. Without `isExact` there are more than `count`: counting ends there. */
+/** How many rows a list has. Without `isExact` there are at least so many: counting ended there. */
 export interface Count {
   readonly count: number;
   readonly isExact: boolean;

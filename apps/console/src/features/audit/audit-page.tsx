@@ -7,6 +7,7 @@ import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState, NotAllowed } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
@@ -64,6 +65,7 @@ function Audit() {
   const input = auditListInput(address);
   const everyMs = input.text === undefined ? EVERY_MS : SEARCH_EVERY_MS;
   const read = useLiveQuery('audit', 'list', input, { everyMs });
+  const total = useTotal('audit', input, read);
   const isFiltered = Object.entries(input).some(
     ([field, value]) => value !== undefined && !NO_FILTERS.includes(field),
   );
@@ -102,6 +104,7 @@ function Audit() {
         rowId={(entry) => entry.id}
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
+        total={total}
         empty={
           isFiltered ? (
             <EmptyState title="No entries match">

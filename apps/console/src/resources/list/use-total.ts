@@ -4,7 +4,16 @@ import type { Count } from '@leasehold/keys-core';
 
 /** The groups of procedures whose lists can be counted. */
 type Counted =
-  'keys' | 'leases' | 'environments' | 'reservations' | 'drones' | 'backends' | 'people' | 'tokens';
+  | 'keys'
+  | 'leases'
+  | 'environments'
+  | 'reservations'
+  | 'drones'
+  | 'backends'
+  | 'events'
+  | 'audit'
+  | 'people'
+  | 'tokens';
 
 /** A total changes little, and is read beside a page that is read often. */
 const EVERY_MS = 30_000;

@@ -20,7 +20,7 @@ test.each([
   [
     'beyond the bound of a count',
     { before: 0, rowCount: 100, hasNext: true, total: BOUND },
-    '1 to 100 of more than 200,000',
+    '1 to 100 of at least 200,000',
   ],
   [
     'before it is counted',

@@ -27,6 +27,6 @@ export function placeText({ before, rowCount, hasNext, total }: PagePlace): stri
 
 /** There is a next page, so a total that is no higher than what is shown was counted before it changed. */
 function totalText({ count, isExact }: Count, atLeast: number): string {
-  const known = Math.max(count, atLeast);
-  return isExact && count > atLeast ? shown(known) : `more than ${shown(known)}`;
+  if (count <= atLeast) return `more than ${shown(atLeast)}`;
+  return isExact ? shown(count) : `at least ${shown(count)}`;
 }

@@ -1,4 +1,6 @@
 import { type AuditAction, SIGN_IN_ACTIONS } from '../../kernel/access/audit-actions.ts';
+import type { Count } from '../../kernel/face-types.ts';
+import { boundedLogCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
 import {
   contains,
@@ -39,7 +41,8 @@ export interface AuditView {
   readonly detail: unknown;
 }
 
-export interface AuditListInput {
+/** Which entries are wanted. */
+export interface AuditFilter {
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
   /** As in an entry, such as `drone:d1`; its id alone; or the name of the resource of a grant. */
@@ -56,6 +59,9 @@ export interface AuditListInput {
   readonly from?: string | undefined;
   /** ISO-8601, exclusive. */
   readonly to?: string | undefined;
+}
+
+export interface AuditListInput extends AuditFilter {
   readonly cursor?: string | undefined;
   readonly limit: number;
 }
@@ -116,50 +122,63 @@ async function lookThrough(
   limit: number,
 ): Promise<AuditView[]> {
   const rows = await sql.$queryRaw<Dated<AuditView, 'at'>[]>`
-    select a.id::text as id, a.at, a.actor,
-      (select p.name from person p where p.email = a.actor) as "actorName", a.role, a.action, a.resource, a.reason, a.source, a.detail
-    from audit a
-    where a.id >= ${String(range.from)}::bigint and a.id < ${String(range.before)}::bigint
+    select v.id::text as id, v.at, v.actor,
+      (select p.name from person p where p.email = v.actor) as "actorName", v.role, v.action, v.resource, v.reason, v.source, v.detail
+    from audit v
+    where v.id >= ${String(range.from)}::bigint and v.id < ${String(range.before)}::bigint
       and ${spanOf(input)} and ${conditionOf(input)}
-    order by a.id desc
+    order by v.id desc
     limit ${limit}`;
   return rows.map((row) => isoDates(row));
 }
 
+/**
+ * How many entries all pages have together, of the newest of their time. Locks nothing. Index: `audit_pkey`
+ * walked back, or `audit_at_idx` for a time.
+ */
+export function countAudit(sql: Sql<'reads'>, input: AuditFilter): Promise<Count> {
+  const hasTime = [input.from, input.to, input.windowMinutes].some((bound) => bound !== undefined);
+  const order = hasTime ? fragment`v.at desc` : fragment`v.id desc`;
+  return boundedLogCount(sql, {
+    rows: fragment`select * from audit v where ${spanOf(input)} order by ${order}`,
+    wanted: conditionOf(input),
+  });
+}
+
 /** When they happened. */
-function spanOf({ from, to, windowMinutes }: AuditListInput): Fragment {
+function spanOf({ from, to, windowMinutes }: AuditFilter): Fragment {
   const conditions = [fragment`true`];
-  if (from !== undefined) conditions.push(fragment`a.at >= ${from}::timestamptz`);
-  if (to !== undefined) conditions.push(fragment`a.at < ${to}::timestamptz`);
-  if (windowMinutes !== undefined) conditions.push(inLastMinutes(fragment`a.at`, windowMinutes));
+  if (from !== undefined) conditions.push(fragment`v.at >= ${from}::timestamptz`);
+  if (to !== undefined) conditions.push(fragment`v.at < ${to}::timestamptz`);
+  if (windowMinutes !== undefined) conditions.push(inLastMinutes(fragment`v.at`, windowMinutes));
   return joinFragments(conditions, ' and ');
 }
 
 /** What they are. */
-function conditionOf(input: AuditListInput): Fragment {
+function conditionOf(input: AuditFilter): Fragment {
   const { actor, action, resource, text, notable } = input;
   const signIns = notable === true ? false : input.signIns;
   const conditions = [fragment`true`];
-  if (actor !== undefined) conditions.push(fragment`a.actor = ${actor}`);
-  if (action !== undefined) conditions.push(fragment`a.action = ${action}`);
+  if (actor !== undefined) conditions.push(fragment`v.actor = ${actor}`);
+  if (action !== undefined) conditions.push(fragment`v.action = ${action}`);
   if (signIns !== undefined) {
-    conditions.push(fragment`(a.action = any(${[...SIGN_IN_ACTIONS]}::text[])) = ${signIns}`);
+    conditions.push(fragment`(v.action = any(${[...SIGN_IN_ACTIONS]}::text[])) = ${signIns}`);
   }
   if (resource !== undefined) {
     conditions.push(fragment`(
-      a.resource = ${resource} or split_part(a.resource, ':', 2) = ${resource}
-      or a.detail ->> 'name' = ${resource}
+      v.resource = ${resource} or split_part(v.resource, ':', 2) = ${resource}
+      or v.detail ->> 'name' = ${resource}
     )`);
   }
   if (text !== undefined) conditions.push(contains(SEARCHED, text));
-  if (notable === true) conditions.push(fragment`a.detail -> 'bulkId' is null`);
+  if (notable === true) conditions.push(fragment`v.detail -> 'bulkId' is null`);
   return joinFragments(conditions, ' and ');
 }
 
 /** What a text is looked for in: of names, as they are printed. */
 const SEARCHED = fragment`concat_ws(
-      chr(10), a.actor, a.reason, a.resource, a.detail ->> 'email',
-      coalesce(search_text(a.detail ->> 'namespace', a.detail ->> 'name'), a.detail ->> 'name')
+      chr(10), v.actor, v.reason, v.resource, v.detail ->> 'email',
+      coalesce(search_text(v.detail ->> 'namespace', v.detail ->> 'name'), v.detail ->> 'name')
     )`;
 
 function placeOfCursor(cursor: string | undefined): bigint | null {

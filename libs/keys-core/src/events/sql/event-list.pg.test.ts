@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { granted, openKernel, releaseOf, type Kernel } from '../../testing/kernel-fixture.ts';
-import { listEvents, type EventListInput } from './event-list.ts';
+import {
+  countEvents,
+  listEvents,
+  type EventCountInput,
+  type EventListInput,
+} from './event-list.ts';
 
 async function all(
   { store }: Kernel,
@@ -78,6 +83,23 @@ describe('a list of events', () => {
     expect(rare.names).toHaveLength(300);
     expect(rare.pages.length).toBeGreaterThan(1);
     expect(none).toMatchObject({ names: [] });
+  });
+
+  test('the events of all pages are counted: those that a filter leaves, and that a limited reader may see', async () => {
+    const kernel = await openKernel();
+    await seed(kernel, 3_000);
+    const count = (
+      input: EventCountInput,
+      limits: readonly string[] | null = null,
+    ): ReturnType<typeof countEvents> => countEvents(kernel.store.reads, input, limits);
+
+    expect(await count({})).toEqual({ count: 3_000, isExact: true });
+    expect(await count({ name: 'rare' })).toEqual({ count: 30, isExact: true });
+    expect(await count({ name: 'nobody' })).toEqual({ count: 0, isExact: true });
+    expect(await count({}, ['n1'])).toEqual({ count: 1_000, isExact: true });
+    const [from, to] = ['2026-01-01T00:00:10Z', '2026-01-01T00:00:20Z'];
+    expect(await count({ from, to })).toEqual({ count: 10, isExact: true });
+    expect(await count({ kinds: ['renewal_refused'] })).toEqual({ count: 0, isExact: true });
   });
 
   test.each(['asc', 'desc'] as const)(

@@ -3,11 +3,13 @@
  * through a bounded number of events, whatever the filter is, so that a filter which leaves little gets
  * no statement cancelled: a page may then hold fewer than were asked for without being the last.
  */
+import type { Count } from '../../kernel/face-types.ts';
 import { LeaseError, invariant } from '../../kernel/errors/index.ts';
 import { eventCursor, parseEventPlace } from '../event-cursor.ts';
 import { eventCondition, type EventFilter } from './event-filter.ts';
 import { readEventBounds } from './event-pages.ts';
 import type { EventRow } from './history.ts';
+import { boundedLogCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
 import {
   type Fragment,
@@ -17,16 +19,20 @@ import {
   type Sql,
 } from '../../postgres/sql.ts';
 
-export interface EventListInput extends Omit<EventFilter, 'limits'> {
+/** Which events are wanted. */
+export interface EventCountInput extends Omit<EventFilter, 'limits'> {
   readonly leaseId?: string | undefined;
-  /** Only what came after this event; `oldest` for all that are kept. */
-  readonly afterId?: string | undefined;
   /** ISO-8601, inclusive. */
   readonly from?: string | undefined;
   /** ISO-8601, exclusive. */
   readonly to?: string | undefined;
   /** Only what happened in the last so many minutes of the database's clock. */
   readonly windowMinutes?: number | undefined;
+}
+
+export interface EventListInput extends EventCountInput {
+  /** Only what came after this event; `oldest` for all that are kept. */
+  readonly afterId?: string | undefined;
   /** Newest first by default. */
   readonly direction?: 'asc' | 'desc' | undefined;
   readonly cursor?: string | undefined;
@@ -71,6 +77,19 @@ export async function listEvents(
   invariant(place !== null, 'what was looked through and goes on has come to a place');
   const cursor = encodeCursor([list.order, String(place.at), place.id]);
   return { items: withEpoch(items, epoch), nextCursor: cursor };
+}
+
+/** How many events all pages have together, of the newest of their time. Index: as for the pages. */
+export function countEvents(
+  sql: Sql<'reads'>,
+  input: EventCountInput,
+  limits: readonly string[] | null,
+): Promise<Count> {
+  const list = listOf(input, 0n, limits);
+  return boundedLogCount(sql, {
+    rows: fragment`select * from ${list.source} where ${list.range} order by ${orderOf(list)}`,
+    wanted: list.wanted,
+  });
 }
 
 /** The present database epoch, and the id after which a list begins in it. */
@@ -120,7 +139,11 @@ const REFUSED_RENEWALS = fragment`
         join lease_event e on e.id = r.event_id
       ) v`;
 
-function listOf(input: EventListInput, afterId: bigint, limits: readonly string[] | null): List {
+function listOf(
+  input: Omit<EventListInput, 'limit'>,
+  afterId: bigint,
+  limits: readonly string[] | null,
+): List {
   const { face, namespace, name, kinds, leaseId, from, to, windowMinutes, direction } = input;
   const isOfRefusals =
     kinds?.length === 1 && kinds[0] === 'renewal_refused' && leaseId === undefined;
@@ -138,7 +161,7 @@ function listOf(input: EventListInput, afterId: bigint, limits: readonly string[
   };
 }
 
-function rangeOf({ from, to, windowMinutes, leaseId }: EventListInput, afterId: bigint): Fragment {
+function rangeOf({ from, to, windowMinutes, leaseId }: EventCountInput, afterId: bigint): Fragment {
   const range = [fragment`v.id > ${String(afterId)}::bigint`];
   if (from !== undefined) range.push(fragment`v.at >= ${from}::timestamptz`);
   if (to !== undefined) range.push(fragment`v.at < ${to}::timestamptz`);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { openKernel } from '../../testing/kernel-fixture.ts';
 import { fragment } from '../sql.ts';
-import { boundedCount } from './bounded-count.ts';
+import { boundedCount, boundedLogCount } from './bounded-count.ts';
 
 test.each([
   { rows: 0, counted: { count: 0, isExact: true } },
@@ -19,3 +19,25 @@ test.each([
 
   expect(found).toEqual(counted);
 });
+
+test.each([
+  { last: 6, counted: { count: 3, isExact: true } },
+  { last: 7, counted: { count: 3, isExact: false } },
+  { last: 999_999_999, counted: { count: 3, isExact: false } },
+])(
+  'a log of $last rows is looked through up to its bound of 6, whatever is wanted',
+  async ({ last, counted }) => {
+    const { store } = await openKernel();
+
+    const found = await boundedLogCount(
+      store.reads,
+      {
+        rows: fragment`select generate_series(${last}::int, 1, -1) as id`,
+        wanted: fragment`v.id % 2 = 0`,
+      },
+      6,
+    );
+
+    expect(found).toEqual(counted);
+  },
+);

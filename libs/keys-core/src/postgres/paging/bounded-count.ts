@@ -16,3 +16,24 @@ export async function boundedCount(
   const count = row?.count ?? 0;
   return { count: Math.min(count, countMax), isExact: count <= countMax };
 }
+
+/** A log is counted in its newest rows, so many of them. */
+const LOOKED_THROUGH_MAX = 100_000;
+
+/**
+ * How many rows of a log are wanted. Reads no more rows than the bound, whether they are wanted or not: what a
+ * filter leaves may be rare.
+ * @param rows a statement that lists the rows in which to look, newest first
+ * @param wanted a condition on such a row, whose alias is `v`
+ */
+export async function boundedLogCount(
+  sql: Sql<'reads'>,
+  { rows, wanted }: { readonly rows: Fragment; readonly wanted: Fragment },
+  lookedThroughMax: number = LOOKED_THROUGH_MAX,
+): Promise<Count> {
+  const [row] = await sql.$queryRaw<{ count: number; isWhole: boolean }[]>`
+    select count(*) filter (where ${wanted})::int as count,
+      count(*) <= ${lookedThroughMax}::int as "isWhole"
+    from (${rows} limit ${lookedThroughMax + 1}) v`;
+  return { count: row?.count ?? 0, isExact: row?.isWhole ?? true };
+}

@@ -11,6 +11,7 @@ import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { parseSearch } from '~/lib/search/search.ts';
 import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { counted } from '~/lib/format.ts';
@@ -60,6 +61,7 @@ export function EventsPage() {
     ...filter.input,
   };
   const read = useLiveQuery('events', 'list', input, { everyMs: EVERY_MS });
+  const total = useTotal('events', input, read);
   const range = timeRangeOf(address);
   const isFiltered = address.q !== '' || face !== null || kinds.length > 0 || !isAnyTime(range);
   const shown = useShownEvent(address.event, read.data?.items ?? []);
@@ -106,6 +108,7 @@ export function EventsPage() {
           setAfter: (after) => void setAddress({ after }),
         }}
         identity={JSON.stringify(input)}
+        total={total}
         isOfOthers={filter.isOfOthers}
         empty={
           isFiltered ? (
