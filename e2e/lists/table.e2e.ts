@@ -64,6 +64,8 @@ test.describe('a list', () => {
 
     await page.evaluate(() => window.scrollTo(0, 0));
     const rows = page.locator(ROW);
+    // Rows out of sight are rendered when they come near it.
+    await expect(rows.first()).toHaveAttribute('data-index', '0');
     await rows.first().locator('a').first().focus();
     await page.keyboard.press('Tab');
     await expect(rows.nth(1).locator('a').first()).toBeFocused();
