@@ -325,8 +325,12 @@ describe('a command whose lease ends', () => {
 });
 
 describe('a command whose command line', () => {
+  // A lease expires a sixth of its TTL after its holder's own deadline. This second is the time in
+  // which a busy machine has to find the lease still held.
+  const TTL = ['--ttl', '6000'];
+
   test('is killed is sent SIGTERM, and is gone with its children before the lease expires', async () => {
-    const job = await aJob(LOG_TERM, '--ttl', '3000');
+    const job = await aJob(LOG_TERM, ...TTL);
 
     job.started.child.kill('SIGKILL');
     await waitUntil(async () => (await job.notes()).includes('term'));
@@ -346,7 +350,7 @@ describe('a command whose command line', () => {
   });
 
   test('is stopped is killed in time, and the command line reports it when it continues', async () => {
-    const job = await aJob(LOG_TERM, '--ttl', '2000');
+    const job = await aJob(LOG_TERM, ...TTL);
 
     job.started.child.kill('SIGSTOP');
     await waitUntil(job.isGone);
@@ -385,7 +389,7 @@ describe('a command whose command line', () => {
   });
 
   test('has a guard that hangs is killed without it', async () => {
-    const job = await aJob(LOG_TERM, '--ttl', '2000');
+    const job = await aJob(LOG_TERM, ...TTL);
     const guard = guardOf(job);
 
     process.kill(guard, 'SIGSTOP');
