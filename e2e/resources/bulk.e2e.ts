@@ -32,6 +32,8 @@ test.describe('bulk actions', () => {
     await press('Enter');
     const dialog = page.getByRole('dialog', { name: 'Revoke 2 leases' });
     await expect(dialog.getByLabel(/^Reason/u)).toBeFocused();
+    // Nothing is started before it is known how many of them are held.
+    await expect(dialog.getByRole('status')).toHaveText('All 2 selected are held.');
     await press('.');
     await press('Tab');
     await press('2');

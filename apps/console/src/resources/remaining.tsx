@@ -18,7 +18,11 @@ export function Remaining({
 }: Pick<GrantView, 'phase' | 'renewedAt' | 'expiresAt' | 'asOf'>) {
   const endMs = Date.parse(expiresAt);
   const wholeMs = Math.max(1, endMs - Date.parse(renewedAt));
-  const remainingAt = (nowMs: number | null): number => endMs - (nowMs ?? Date.parse(asOf));
+  const remainingAt = (nowMs: number | null): number => {
+    const remainingMs = endMs - (nowMs ?? Date.parse(asOf));
+    // The database has found it expired: what is known of its time here is a moment behind.
+    return phase === 'expired' ? Math.min(0, remainingMs) : remainingMs;
+  };
   const text = useAtDatabaseNow((nowMs) => remainingText(remainingAt(nowMs)));
   const isOver = useAtDatabaseNow((nowMs) => remainingAt(nowMs) <= 0);
   const share = useAtDatabaseNow((nowMs) =>

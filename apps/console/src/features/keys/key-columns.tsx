@@ -21,7 +21,7 @@ export const KEY_COLUMNS: Column<KeyItem>[] = [
     </span>
   )),
   column('Key', { sort: 'name' }, (key) => (
-    <>
+    <span className={classes['key']}>
       {key.namespace === '' ? null : (
         <Under upTo="md">
           <VisibleText>{key.namespace}</VisibleText>
@@ -33,7 +33,7 @@ export const KEY_COLUMNS: Column<KeyItem>[] = [
       <Under upTo="sm">
         <HolderCell item={key} />
       </Under>
-    </>
+    </span>
   )),
   column('Tag', { from: 'lg' }, (key) => (key.tag === '' ? '–' : <Mono>{key.tag}</Mono>)),
   column('Phase', {}, (key) => <PhaseBadge phase={key.phase} />),
