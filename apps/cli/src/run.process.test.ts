@@ -325,12 +325,9 @@ describe('a command whose lease ends', () => {
 });
 
 describe('a command whose command line', () => {
-  // A lease expires a sixth of its TTL after its holder's own deadline. This second is the time in
-  // which a busy machine has to find the lease still held.
-  const TTL = ['--ttl', '6000'];
-
+  // A TTL of 6 s: after the deadline a busy machine has a second to find the lease still held.
   test('is killed is sent SIGTERM, and is gone with its children before the lease expires', async () => {
-    const job = await aJob(LOG_TERM, ...TTL);
+    const job = await aJob(LOG_TERM, '--ttl', '6000');
 
     job.started.child.kill('SIGKILL');
     await waitUntil(async () => (await job.notes()).includes('term'));
@@ -350,7 +347,7 @@ describe('a command whose command line', () => {
   });
 
   test('is stopped is killed in time, and the command line reports it when it continues', async () => {
-    const job = await aJob(LOG_TERM, ...TTL);
+    const job = await aJob(LOG_TERM, '--ttl', '6000');
 
     job.started.child.kill('SIGSTOP');
     await waitUntil(job.isGone);
@@ -389,15 +386,14 @@ describe('a command whose command line', () => {
   });
 
   test('has a guard that hangs is killed without it', async () => {
-    const job = await aJob(LOG_TERM, ...TTL);
+    const job = await aJob(LOG_TERM, '--ttl', '6000');
     const guard = guardOf(job);
 
     process.kill(guard, 'SIGSTOP');
     cli.proxy.drop();
     await waitUntil(job.isGone);
-    const view = await viewOf(job.key);
 
-    expect(view).toMatchObject({ phase: 'held' });
+    expect(await viewOf(job.key)).toMatchObject({ phase: 'held' });
     expect((await job.started.ended).exitCode).toBe(125);
     expect(isRunning(guard)).toBe(false);
   });
