@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,12 +30,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
-let keyCount = 0;
 /** A scope that no other test uses. */
-function aKey(): string {
-  keyCount += 1;
-  return `job-${String(keyCount)}`;
-}
+const aKey = (): string => `job-${randomUUID()}`;
 
 const run = (...args: string[]): Promise<Ended> => cli.run('leases', 'run', ...args);
 const viewOf = (key: string): ReturnType<typeof cli.api.leases.get.query> =>
@@ -363,10 +360,12 @@ describe('a command whose command line', () => {
     const job = await aJob(LOG_TERM, '--ttl', '60000');
     const stateOf = (pid: number): string | undefined =>
       /\) (\S) /u.exec(readFileSync(`/proc/${String(pid)}/stat`, 'utf8'))?.[1];
+    // The command line stops itself last, and hears no SIGCONT before.
+    const all = [job.started.child.pid ?? 0, ...job.pids];
 
     job.started.child.kill('SIGTSTP');
     // A shell that is just starting a program waits for it in state D instead of T.
-    await waitUntil(() => job.pids.every((pid) => /[TD]/u.test(stateOf(pid) ?? '')));
+    await waitUntil(() => all.every((pid) => /[TD]/u.test(stateOf(pid) ?? '')));
     job.started.child.kill('SIGCONT');
     await waitUntil(() => job.pids.every((pid) => /[SR]/u.test(stateOf(pid) ?? '')));
     job.started.child.kill('SIGINT');

@@ -37,5 +37,8 @@ export async function deadlineOf(
   });
   const reason = await endOf(lease.signal);
   end();
-  return { reason, lateMs: clock.nowMs() - deadlineMs - stoodStillMs };
+  const nowMs = clock.nowMs();
+  // It may stand still once more between its last tick and the signal.
+  stoodStillMs += Math.max(0, nowMs - tickedAtMs - TICK_MS);
+  return { reason, lateMs: nowMs - deadlineMs - stoodStillMs };
 }
