@@ -360,7 +360,7 @@ describe('a command whose command line', () => {
     const job = await aJob(LOG_TERM, '--ttl', '60000');
     const stateOf = (pid: number): string | undefined =>
       /\) (\S) /u.exec(readFileSync(`/proc/${String(pid)}/stat`, 'utf8'))?.[1];
-    // The command line stops itself last, and hears no SIGCONT before.
+    // The command line stops itself last: a SIGCONT before that is lost.
     const all = [job.started.child.pid ?? 0, ...job.pids];
 
     job.started.child.kill('SIGTSTP');
