@@ -47,6 +47,31 @@ test.describe('a list', () => {
     expect(new URL(page.url()).searchParams.has('before')).toBe(false);
   });
 
+  test('of events, people, API tokens and the audit says how many there are', async ({
+    pageAs,
+    seeded,
+    stack,
+  }) => {
+    expect(seeded.keys.count).toBeGreaterThan(0);
+    const { people, tokens } = stack.api('admin');
+    for (let place = 1; place <= 101; place += 1) {
+      const name = `counted-${String(place)}`;
+      await people.invite.mutate({ email: `${name}@example.com`, name, role: 'viewer' });
+      await tokens.create.mutate({ name, role: 'client' });
+    }
+    const page = await pageAs('admin');
+    for (const [path, label, place] of [
+      ['/access?tab=people&q=counted-', 'people', /^1 to 100 of 101/u],
+      ['/access?q=counted-', 'API tokens', /^1 to 100 of 101/u],
+      ['/audit?q=counted-', 'audit', /^1 to 100 of 202/u],
+      ['/events', 'events', /^1 to 100 of [\d,]{4,}/u],
+    ] as const) {
+      await page.goto(path);
+      await untilLive(page);
+      await expect(page.getByRole('group', { name: `Pages of ${label}` })).toContainText(place);
+    }
+  });
+
   test('keeps its heads in sight, and has one tab stop for each row', async ({
     pageAs,
     seeded,
