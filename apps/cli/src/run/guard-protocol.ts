@@ -11,7 +11,7 @@
  * - A command line that is stopped, or hangs, moves no deadline: they pass.
  * - After the machine has slept, the guard reads the clock before it does anything else.
  * - When the guard itself is killed, the kernel kills the command (where `setpriv` is installed), and
- *   the command line kills the rest of the session.
+ *   the command line kills the rest of the session. The command begins only once the command line knows it.
  *
  * Stopping is final: no later deadline is accepted once SIGTERM was sent. What is left of the session when
  * the command has ended is killed, so that nothing of it runs on when the lease is given back.

@@ -7,6 +7,8 @@ function guarded(): {
   readonly guard: Guard;
   readonly reports: GuardReport[];
   readonly signals: string[];
+  /** What had been reported when the command began. */
+  readonly begun: string[];
   /** Sets the clock, and lets the guard read it. */
   readonly at: (ms: number) => void;
   /** Sets the clock, and the guard does not read it. */
@@ -16,6 +18,7 @@ function guarded(): {
 } {
   const reports: GuardReport[] = [];
   const signals: string[] = [];
+  const begun: string[] = [];
   let nowMs = 0;
   let end: (end: CommandEnd) => void = () => undefined;
   const guard = new Guard({
@@ -24,6 +27,7 @@ function guarded(): {
     launch: () =>
       Promise.resolve({
         pid: 7,
+        begin: () => begun.push(...reports.map(({ type }) => type)),
         signal: (signal: NodeJS.Signals) => signals.push(signal),
         ended: new Promise<CommandEnd>((resolve) => {
           end = resolve;
@@ -34,6 +38,7 @@ function guarded(): {
     guard,
     reports,
     signals,
+    begun,
     at(ms: number) {
       nowMs = ms;
       guard.tick();
@@ -149,6 +154,14 @@ describe('Guard', () => {
     await starting;
 
     expect(signals).toEqual(['SIGINT']);
+  });
+
+  test('lets the command begin when the command line has been told of it, so that it can end it', async () => {
+    const { start, begun } = guarded();
+
+    await start();
+
+    expect(begun).toEqual(['started']);
   });
 
   test('reports how the command ended, and then guards nothing', async () => {

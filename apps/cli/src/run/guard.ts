@@ -9,6 +9,8 @@ import type {
 /** The processes of one command; {@link launchCommand} in production. */
 export interface CommandSession {
   readonly pid: number;
+  /** Lets the command begin: until then, none of it runs. */
+  begin(): void;
   /** Sends a signal to all of them. Nothing happens when none are left. */
   signal(signal: NodeJS.Signals): void;
   /** Fulfilled when the command has ended and the rest of its session is gone. */
@@ -84,9 +86,11 @@ export class Guard {
     try {
       const session = await launch(order.command, order.environment);
       this.#session = session;
+      // It is on its way when this returns: nothing begins that the command line could not end without the guard.
       report({ type: 'started', pid: session.pid });
       // Signals and stops that came during the start have not reached it.
       if (this.#stopping !== undefined) session.signal('SIGKILL');
+      session.begin();
       for (const signal of this.#early.splice(0)) session.signal(signal);
       this.tick();
       const end = await session.ended;

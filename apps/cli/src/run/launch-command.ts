@@ -1,5 +1,6 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { signalSession } from './command-session.ts';
 import { findCommand } from './find-command.ts';
@@ -25,24 +26,34 @@ export async function findDeathSignal(searchPath: string): Promise<DeathSignal> 
 }
 
 /**
- * Starts a command as the leader of a session of its own, with the standard streams of this process.
+ * Waits for a line and then becomes the command. When this process is killed before it sends one, the command line
+ * may not know the command yet, and could not end what it starts: so it is never run.
+ */
+const GATE = ['/bin/sh', '-c', 'read -r go <&3 && exec 3<&- "$@"', 'leasehold'];
+
+/**
+ * Prepares a command as the leader of a session of its own, with the standard streams of this process.
  * @throws {Error} when the system cannot start it.
  */
 export async function launchCommand(
   command: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
+  deathSignal: DeathSignal,
 ): Promise<CommandSession> {
-  const [file = '', ...args] = command;
-  const child = spawn(file, args, { env, stdio: 'inherit', detached: true });
+  const [file = '', ...args] = [...deathSignal, ...GATE, ...command];
+  const streams = ['inherit', 'inherit', 'inherit', 'pipe'] as const;
+  const child = spawn(file, args, { env, stdio: [...streams], detached: true });
   const { pid } = child;
   if (pid === undefined) {
     const [problem] = (await once(child, 'error')) as [Error];
     throw problem;
   }
-  // In the same turn, so that the command line knows the command at once: if the guard is killed now,
-  // the command line ends what the command has started.
+  const gate = child.stdio[3] as Writable;
+  // Killed before it was let begin.
+  gate.on('error', () => undefined);
   return {
     pid,
+    begin: () => gate.end('\n'),
     signal: (signal) => {
       signalSession(pid, signal);
     },

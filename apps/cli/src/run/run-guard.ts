@@ -18,8 +18,7 @@ export async function runGuard(
   const deathSignal = await findDeathSignal(environment['PATH'] ?? '');
   const guard = new Guard({
     nowMs: () => clock.nowMs(),
-    launch: (command, added) =>
-      launchCommand([...deathSignal, ...command], { ...environment, ...added }),
+    launch: (command, added) => launchCommand(command, { ...environment, ...added }, deathSignal),
     report: (report) => {
       tell(report);
       if (isLast(report)) over.abort();
