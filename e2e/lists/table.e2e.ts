@@ -141,6 +141,26 @@ test.describe('a list', () => {
   }
 });
 
+test('the longest namespace and name leave in sight who holds it, and for how long', async ({
+  pageAs,
+  stack,
+}) => {
+  const long = 'abcdefghi-'.repeat(12);
+  const of = { namespace: [`wide-${long}`], key: long, ttlMs: 60_000, holder: long };
+  await stack.api('client').leases.acquire.mutate({ ...of, localTimeMs: 1_000 });
+  const page = await pageAs('operator');
+  for (const width of [1_024, 1_440]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto('/leases?q=wide-');
+    await untilLive(page);
+
+    const row = page.locator(ROW).first();
+    const holder = row.locator('[data-holder]').filter({ visible: true });
+    await expect(holder).toBeInViewport({ ratio: 1 });
+    await expect(row.locator('[data-sort="expiresAt"]')).toBeInViewport({ ratio: 1 });
+  }
+});
+
 test('drones, people and API tokens are found by a part of their names', async ({
   pageAs,
   seeded,

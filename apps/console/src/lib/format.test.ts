@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ago, counted, duration, fullName } from './format.ts';
+import { ago, counted, duration, fullName, timeNear } from './format.ts';
 
 describe('duration', () => {
   test.each([
@@ -20,6 +20,12 @@ describe('duration', () => {
 test('what happened a moment ago reads "just now", not "0 ms ago"', () => {
   expect(ago(300)).toBe('just now');
   expect(ago(2_000)).toBe('2 s ago');
+});
+
+test('a time of another day has its date', () => {
+  const now = '2026-11-21T23:59:58.000Z';
+  expect(timeNear('2026-11-21T14:03:22.120Z', now)).toBe('14:03:22');
+  expect(timeNear('2026-11-22T00:00:28.120Z', now)).toBe('2026-11-22 00:00:28');
 });
 
 test('one thing is counted in the singular, several in the plural', () => {

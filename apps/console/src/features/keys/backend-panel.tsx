@@ -5,6 +5,7 @@ import { Panel } from '~/ui/page/panel.tsx';
 import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { CopyableId, LookBadge } from '~/ui/text/text.tsx';
+import { endLabel, endOf } from '~/resources/backend-end.ts';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { clockMs } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
@@ -51,8 +52,7 @@ export function BackendPanel({
             Program: backend.program,
             Address:
               backend.address === null ? null : <CopyableId id={backend.address} label="address" />,
-            Reason: backend.reason,
-            'Exit code': backend.exitCode,
+            [endLabel(backend.status)]: endOf(backend),
           }}
         />
         <ol className={classes['states']} aria-label="States, oldest first">

@@ -6,7 +6,7 @@ import {
   type Icon,
 } from '@tabler/icons-react';
 import type { CSSProperties } from 'react';
-import { absolute, ago, clockTime, duration } from '~/lib/format.ts';
+import { absolute, ago, duration, timeNear } from '~/lib/format.ts';
 import { useStaleSince, useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import type { GrantFace, GrantView } from '../grant-view.ts';
 import {
@@ -212,7 +212,7 @@ function RungRow({
       <td className={classes['time']}>{duration(atMs - startMs)}</td>
       <td className={classes['time']}>
         <time dateTime={at} title={absolute(at)}>
-          {clockTime(at)}
+          {timeNear(at, new Date(nowMs ?? startMs).toISOString())}
         </time>
         {nowMs === null ? null : <span className={classes['in']}>{fromNow(atMs, nowMs)}</span>}
       </td>

@@ -142,8 +142,8 @@ const Cells = memo(function Cells<Item>({
   readonly row: Item;
   readonly columns: readonly Column<Item>[];
 }) {
-  return columns.map(({ header, from, align, isFilling, cell }) => (
-    <td key={header} data-from={from} data-align={align} data-fill={isFilling}>
+  return columns.map(({ header, from, sort, align, isFilling, cell }) => (
+    <td key={header} data-from={from} data-sort={sort} data-align={align} data-fill={isFilling}>
       {cell(row)}
     </td>
   ));

@@ -3,7 +3,8 @@ import { Link } from '~/ui/link.tsx';
 import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { routes } from '~/lib/routes.ts';
-import { endOf, kindOf, type Backend } from './backend-texts.ts';
+import { endOf } from '~/resources/backend-end.ts';
+import { kindOf, type Backend } from './backend-texts.ts';
 
 /** `isOfDrone`: on the page of a drone, where the drone is not repeated. */
 export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {

@@ -10,16 +10,12 @@ import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { CopyableId, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
+import { endLabel, endOf } from '~/resources/backend-end.ts';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { duration, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
-import {
-  endOf,
-  terminateProblem,
-  type BackendWithStates,
-  type BackendState,
-} from './backend-texts.ts';
+import { terminateProblem, type BackendWithStates, type BackendState } from './backend-texts.ts';
 import classes from './backend-detail-page.module.css';
 import { StateTimeline } from './state-timeline.tsx';
 import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
@@ -116,7 +112,6 @@ function KeyFacts({ backend }: { readonly backend: BackendWithStates }) {
 
 function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
   const { lifetimeLimitSeconds, address } = backend;
-  const end = endOf(backend);
   return (
     <Facts
       items={{
@@ -133,8 +128,7 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
           lifetimeLimitSeconds === null
             ? 'no limit'
             : `at most ${duration(lifetimeLimitSeconds * SECOND_MS)}`,
-        'Ending because': end ?? null,
-        'Exit code': backend.exitCode === null ? null : <Mono>{backend.exitCode}</Mono>,
+        [endLabel(backend.status)]: endOf(backend),
       }}
     />
   );

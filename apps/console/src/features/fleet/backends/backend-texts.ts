@@ -1,4 +1,4 @@
-import type { BackendStatus, TerminationReason } from '@leasehold/keys-core';
+import type { BackendStatus } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 
 /** A backend as the API returns it. */
@@ -6,19 +6,6 @@ export type Backend = Outputs['backends']['list']['items'][number];
 /** With every state that it was in. */
 export type BackendWithStates = Outputs['backends']['get'];
 export type BackendState = BackendWithStates['states'][number];
-
-/** Why a backend was stopped. */
-export const REASON_TEXTS: Record<TerminationReason, string> = {
-  key_expired: 'its key expired',
-  renewal_refused: 'renewal of its key was refused',
-  revoked: 'its key was revoked',
-  external: 'it was stopped on request',
-  lifetime: 'its lifetime ended',
-  startup_timeout: 'it was not ready in time',
-  exited: 'it ended by itself',
-  drone_lost: 'its drone was lost',
-  internal: 'the drone failed',
-};
 
 /** What a backend does in a status, for people who do not know the word. */
 export const STATUS_TEXTS: Record<BackendStatus, string> = {
@@ -36,16 +23,6 @@ export const STATUS_TEXTS: Record<BackendStatus, string> = {
 export function terminateProblem(status: BackendStatus): string | undefined {
   if (status === 'terminated') return 'It has ended already.';
   return status === 'hard_terminating' ? 'It is being killed already.' : undefined;
-}
-
-/** Why a backend has ended or is going to, with its exit code; undefined while it runs. */
-export function endOf({
-  reason,
-  exitCode,
-}: Pick<Backend, 'reason' | 'exitCode'>): string | undefined {
-  if (reason === null) return exitCode === null ? undefined : `exited, code ${String(exitCode)}`;
-  const text = REASON_TEXTS[reason];
-  return exitCode === null ? text : `${text}; exited, code ${String(exitCode)}`;
 }
 
 /** What kind of program a backend runs. */

@@ -3,7 +3,8 @@ import { Mono } from '~/ui/text/text.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { absolute, clockMs, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { REASON_TEXTS, STATUS_TEXTS, type BackendState } from './backend-texts.ts';
+import { REASON_TEXTS } from '~/resources/backend-end.ts';
+import { STATUS_TEXTS, type BackendState } from './backend-texts.ts';
 import { stateSteps, type StateStep } from './state-steps.ts';
 import classes from './state-timeline.module.css';
 
