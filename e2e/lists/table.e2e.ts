@@ -146,7 +146,7 @@ test('the longest namespace and name leave in sight who holds it, and for how lo
   stack,
 }) => {
   const long = 'abcdefghi-'.repeat(12);
-  const of = { namespace: [`wide-${long}`], key: long, ttlMs: 60_000, holder: long };
+  const of = { namespace: [`wide-${long}`], key: long, ttlMs: 3_600_000, holder: long };
   await stack.api('client').leases.acquire.mutate({ ...of, localTimeMs: 1_000 });
   const page = await pageAs('operator');
   for (const width of [1_024, 1_440]) {
