@@ -113,7 +113,7 @@ describe('heartbeat', () => {
       },
     });
     const grant = await acquired(coordinator, lease);
-    await age(kernel, grant.leaseId, 59_500);
+    await age(kernel, grant.leaseId, 56_000);
 
     const renewing = coordinator.heartbeat(lease);
     renewing.catch(() => undefined);
