@@ -153,7 +153,7 @@ describe('drone session', () => {
 
     expect(await admin.tokens.revoke.mutate({ tokenId: drone.tokenId })).toEqual({ changed: true });
 
-    await waitUntil(() => drone.endedWith() === 'auth.required', { timeoutMs: 10_000 });
+    await waitUntil(() => drone.endedWith() === 'auth.required', { timeoutMs: 3_000 });
     expect(await codeOf(drone.heartbeat())).toBe('auth.required');
   });
 
@@ -165,7 +165,7 @@ describe('drone session', () => {
 
     await admin.tokens.revoke.mutate({ tokenId: drone.tokenId });
 
-    await waitUntil(() => drone.endedWith() === 'auth.required', { timeoutMs: 10_000 });
+    await waitUntil(() => drone.endedWith() === 'auth.required', { timeoutMs: 3_000 });
     expect(await codeOf(drone.heartbeat())).toBe('auth.required');
   });
 

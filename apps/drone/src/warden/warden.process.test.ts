@@ -62,7 +62,7 @@ describe.each([
 
     process.kill(warden.pid, 'SIGKILL');
 
-    await until('both are dead', () => processesWith(marker).length === 0, 5_000);
+    await until('both are dead', () => processesWith(marker).length === 0, 2_000);
     expect(processesWith(marker)).toEqual([]);
   });
 

@@ -133,7 +133,9 @@ describe('an open stream ends', () => {
     await admin.mutate('people.signOutEverywhere', { personId: person.personId });
 
     await waitUntil(stream.ended);
-    await waitUntil(async () => (await there.query('session.get')) === 'auth.required');
+    await waitUntil(async () => (await there.query('session.get')) === 'auth.required', {
+      timeoutMs: 1_000,
+    });
   });
 });
 
