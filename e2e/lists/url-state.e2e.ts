@@ -80,12 +80,13 @@ const JOURNEYS: readonly Journey[] = [
   },
   {
     page: 'events',
-    // Of all types, the newest row would change with what other tests left behind.
-    path: '/events?face=environment',
+    // The newest event of all would change with what other tests have left behind.
+    path: '/events?q=namespace:shop',
     steps: [
+      choose('Type', 'Environments'),
       choose('Event', 'Granted', 'menuitemcheckbox'),
       lastTime('Last 7 days'),
-      search('Search events', 'namespace:shop'),
+      search('Search events', 'namespace:boards'),
     ],
   },
   {

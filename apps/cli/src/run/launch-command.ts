@@ -26,8 +26,8 @@ export async function findDeathSignal(searchPath: string): Promise<DeathSignal> 
 }
 
 /**
- * Waits for a line and then becomes the command. When this process is killed before it sends one, the command line
- * may not know the command yet, and could not end what it starts: so it is never run.
+ * Waits for a line and then becomes the command. If the guard is killed before it sends that line, the command line
+ * may not know the command, and could not end what it started: then the command never runs.
  */
 const GATE = ['/bin/sh', '-c', 'read -r go <&3 && exec 3<&- "$@"', 'leasehold'];
 
@@ -41,15 +41,18 @@ export async function launchCommand(
   deathSignal: DeathSignal,
 ): Promise<CommandSession> {
   const [file = '', ...args] = [...deathSignal, ...GATE, ...command];
-  const streams = ['inherit', 'inherit', 'inherit', 'pipe'] as const;
-  const child = spawn(file, args, { env, stdio: [...streams], detached: true });
+  const child = spawn(file, args, {
+    env,
+    stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+    detached: true,
+  });
   const { pid } = child;
   if (pid === undefined) {
     const [problem] = (await once(child, 'error')) as [Error];
     throw problem;
   }
   const gate = child.stdio[3] as Writable;
-  // Killed before it was let begin.
+  // A command that was killed meanwhile has closed its end.
   gate.on('error', () => undefined);
   return {
     pid,

@@ -46,9 +46,9 @@ export function dayTime(iso: string): string {
   return `${iso.slice(0, 10)} ${clockTime(iso)}`;
 }
 
-/** `14:03:22` on the day of `of`, and with its date on any other. */
-export function timeNear(iso: string, of: string): string {
-  return iso.slice(0, 10) === of.slice(0, 10) ? clockTime(iso) : dayTime(iso);
+/** `14:03:22` on the day of `nowIso`, and with its date on any other. */
+export function timeNear(iso: string, nowIso: string): string {
+  return iso.slice(0, 10) === nowIso.slice(0, 10) ? clockTime(iso) : dayTime(iso);
 }
 
 /** `14:03:22`, for axes and rows of one day. */

@@ -13,7 +13,7 @@ export const REASON_TEXTS: Record<TerminationReason, string> = {
   internal: 'the drone failed',
 };
 
-/** The head of `endOf`. */
+/** What stands before the text of `endOf`. */
 export function endLabel(status: BackendStatus): string {
   return status === 'terminated' ? 'Ended because' : 'Ending because';
 }

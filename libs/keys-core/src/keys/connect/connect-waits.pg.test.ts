@@ -2,9 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import { recordHeartbeat } from '../../fleet/sql/drone-sessions.ts';
 import { setLost } from '../../fleet/sql/drones.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
-import { age, MACHINE_CLOCK } from '../../testing/kernel-fixture.ts';
+import { age } from '../../testing/kernel-fixture.ts';
 import {
   CLIENT,
   OPERATOR,
@@ -17,6 +16,7 @@ import {
   statesOf,
   type Keys,
 } from '../../testing/keys-fixture.ts';
+import { passingTime } from '../../testing/passing-time.ts';
 import { makeClockShiftable } from '../../testing/shifted-clock.ts';
 
 const LONG_WAIT_MS = 20_000;
@@ -29,12 +29,6 @@ async function waitersOf(on: Keys): Promise<string[]> {
 /** Resolves when somebody waits in line for the key. */
 function someoneWaits(on: Keys): Promise<unknown> {
   return waitUntil(async () => (await waitersOf(on)).length > 0);
-}
-
-/** The refusal for a key whose backend may act for 40 s more, or a little less. */
-function terminating(holder: string): object {
-  const remainingMs = expect.closeTo(35_000, -4) as number;
-  return { code: 'key.terminating', details: { holder, remainingMs } };
 }
 
 describe('connect to a key whose backend is being stopped', () => {
@@ -74,23 +68,25 @@ describe('connect to a key whose backend is being stopped', () => {
   });
 
   test('C31 gets key.terminating and the time left when it may not wait, or not long enough', async () => {
-    let passedMs = 0;
-    const clock: Clock = {
-      nowMs: () => MACHINE_CLOCK.nowMs() + passedMs,
-      at: (atMs, fn) => MACHINE_CLOCK.at(atMs - passedMs, fn),
-    };
-    const on = await openKeys({ clock });
+    const time = await passingTime();
+    const on = await openKeys({ databaseUrl: time.databaseUrl, clock: time.clock });
     const drone = await aDrone(on.store.general);
     const { backendId, leaseId } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'hard_terminating'));
     await age(on, leaseId, 20_000);
 
     const atOnce = connect(on, { waitMs: 0 });
-    await expect(atOnce).rejects.toMatchObject(terminating(drone.droneId));
-    const waiting = connect(on, { waitMs: LONG_WAIT_MS });
-    const waited = expect(waiting).rejects.toMatchObject(terminating(drone.droneId));
+    await expect(atOnce).rejects.toMatchObject({
+      code: 'key.terminating',
+      details: { holder: drone.droneId, remainingMs: 40_000 },
+    });
+    const waiting = connect(on, { waitMs: 10_000 });
+    const waited = expect(waiting).rejects.toMatchObject({
+      code: 'key.terminating',
+      details: { holder: drone.droneId, remainingMs: 30_000 },
+    });
     await someoneWaits(on);
-    passedMs = LONG_WAIT_MS;
+    await time.pass(10_000);
     await waited;
 
     expect(await rowCounts(on)).toMatchObject({ waiters: 0, backends: 1 });
