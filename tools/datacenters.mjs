@@ -8,12 +8,12 @@
  * Everything is new each time, and gone afterwards.
  */
 import { spawn } from 'node:child_process';
-import { ensureEtcd } from './install/etcd.mjs';
+import { ensurePackages } from './install/debian.mjs';
 import { prepare, root } from './workspace.mjs';
 
 await prepare('npm run datacenters');
 
-await ensureEtcd();
+await ensurePackages(['etcd-server']);
 // It runs from its sources, as its tests do; it starts the programs as they ship.
 const child = spawn(
   process.execPath,

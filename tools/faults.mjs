@@ -10,11 +10,9 @@
  * Bundles what it runs from the sources, so that it needs no build before it.
  */
 import { runBundled } from './build/run-bundled.mjs';
-import { ensureDatabases } from './install/databases.mjs';
-import { ensureEtcd } from './install/etcd.mjs';
+import { ensurePackages } from './install/debian.mjs';
 
-await ensureEtcd();
-await ensureDatabases();
+await ensurePackages(['etcd-server', 'pgbouncer']);
 
 await runBundled('tools/faults/random', {
   main: 'tools/faults/random/main.ts',

@@ -2,16 +2,13 @@
  * `npm run test:changed`: for daily work. Lints, checks, builds and tests the projects that a change
  * concerns: those with changed files, and those that depend on them (nx affected). Changed is what
  * is not in `main`, committed or not; another base is an argument: `npm run test:changed -- HEAD~1`.
- * Tests in a browser are left to `npm run e2e`, and everything to `npm test`.
+ * Of their tests it runs those of the gate; tests in a browser are left to `npm run e2e`.
  */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { ensureContainers } from './install/containers.mjs';
-import { ensureDatabases } from './install/databases.mjs';
-import { ensureEtcd } from './install/etcd.mjs';
-import { ensurePatroni } from './install/patroni.mjs';
+import { ensurePackages } from './install/debian.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
 import { generate, install, NX_ENVIRONMENT, root, runInstalled, runNx } from './workspace.mjs';
 
@@ -30,12 +27,11 @@ await must('project graph', findProjects);
 for (const { name, run } of linters(folders)) await must(name, run);
 // Tests of processes run the bundles of all apps.
 await must('build', () => runNx(['run-many', '-t', 'build', '--outputStyle=static']));
-await ensureEtcd();
-await ensureDatabases();
-await ensurePatroni();
-await ensureContainers();
+await ensurePackages(['etcd-server']);
 await must('tests', () =>
-  runInstalled('.bin/vitest', ['run', '--passWithNoTests', ...folders.map((one) => `${one}/`)]),
+  runInstalled('.bin/vitest', ['run', '--passWithNoTests', ...folders.map((one) => `${one}/`)], {
+    env: { LEASEHOLD_TEST_SUITE: 'gate' },
+  }),
 );
 
 /** Where this branch left main; the commit before on main itself, when nothing is uncommitted. */

@@ -1,125 +1,123 @@
 /**
- * `npm test`: everything that must pass, from a fresh clone. Installs what is missing, lints, checks
- * types, builds, runs every test, those in a real browser too, and ends with the slowest files, what
- * failed, and one line: how many passed and failed. A check that fails counts as one. Arguments go to
- * Vitest, and then there are no tests in a browser: `npm test -- libs/keys-core -t grant`. With `--long`
- * (`npm run test:long`) what chance may break is repeated more often.
+ * `npm test`: the gate, from a fresh clone. Installs what is missing, lints, checks types, builds, and runs the
+ * tests that every change must pass, those in a real browser too. `--all` (`npm run test:all`) runs every test,
+ * those of `*.nightly.*` files too, on all that is supported; `--long` (`npm run test:long`) is that with more
+ * repetitions of what chance may break. Ends with the slowest files, what failed, and one line: how many passed and
+ * failed. A check that fails counts as one.
+ *
+ * Other arguments go to Vitest, after a build: `npm test -- libs/keys-core -t grant`.
  */
-import { mkdir, rm } from 'node:fs/promises';
-import path from 'node:path';
+import { rm } from 'node:fs/promises';
+import { HEADLESS } from './install/chromium.mjs';
+import { ensurePackages, PACKAGES_OF_ALL } from './install/debian.mjs';
 import { runBrowserTests } from './suite/browser-tests.mjs';
-import { ensureChromium } from './install/chromium.mjs';
-import { ensureContainers } from './install/containers.mjs';
-import { ensureDatabases } from './install/databases.mjs';
-import { ensureEtcd } from './install/etcd.mjs';
-import { ensureLanguages } from './install/languages.mjs';
-import { ensurePatroni } from './install/patroni.mjs';
 import { findProjects, linters } from './suite/linters.mjs';
-import { printFailures, printSlowest, readReport } from './suite/vitest-report.mjs';
-import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
+import { runPhases, secondsOf } from './suite/phases.mjs';
+import { RESULTS, runVitest } from './suite/vitest-run.mjs';
+import { generate, install, runInstalled, runNx, run, root } from './workspace.mjs';
 
-const results = path.join(root, '.test-results');
-const { long, wanted } = parsed(process.argv.slice(2));
-/** Read by `repetitions` of libs/testing. */
-const TEST_ENVIRONMENT = long ? { LEASEHOLD_TEST_LONG: '1' } : {};
+const SUITES = ['--all', '--long'];
+const SLOWEST_COUNT = 10;
 
-/** Without these there is nothing that could be tested. */
-const PREPARATIONS = [
-  { name: 'install', work: () => install('ci') },
-  { name: 'generate', work: generate },
-  { name: 'project graph', work: findProjects },
-];
+const args = process.argv.slice(2);
+const wanted = args.filter((arg) => !SUITES.includes(arg));
+const isLong = args.includes('--long');
+const isAll = isLong || args.includes('--all');
+/** Read by `vitest.config.ts`, `e2e/playwright.config.ts` and `libs/testing/src/repetitions.ts`. */
+const ENVIRONMENT = {
+  LEASEHOLD_TEST_SUITE: isAll ? 'all' : 'gate',
+  ...(isLong ? { LEASEHOLD_TEST_LONG: '1' } : {}),
+};
+const startMs = performance.now();
 
-// Packages of the machine are installed beside other things: first those of servers, then the browser.
-const servers = ensureEtcd()
-  .then(ensureDatabases)
-  .then(ensurePatroni)
-  .then(ensureContainers)
-  .then(() => ensureLanguages({ isLong: long }));
-for (const { name, work } of PREPARATIONS) {
-  if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);
-}
-await rm(results, { recursive: true, force: true });
-await mkdir(results, { recursive: true });
-await servers;
-
-const outcomes = await Promise.all([
-  inTurn(linters().map((linter) => () => check(linter))),
-  wanted.length === 0 ? allTests() : wantedTests(),
+await rm(RESULTS, { recursive: true, force: true });
+const prepared = await runPhases([
+  { name: 'npm packages', run: () => step('npm packages', () => install('ci')) },
+  { name: 'machine', run: () => step('machine', installPrograms) },
 ]);
-end(outcomes.flat());
+if (prepared.some(({ failed }) => failed > 0)) end(prepared);
+if (wanted.length > 0) end(await runWanted());
+end([...prepared, ...(await runPhases([...gate(), ...(isAll ? beyondTheGate() : [])]))]);
 
-/**
- * Lanes beside each other. The one with the longest waits comes first at the processor, so that what
- * waits for nothing fills its pauses: tests of sources, the browser, and last the linters. The run in which
- * faults meet has a lane of its own: it waits more than anything, and what is beside it is one more fault.
- */
-async function allTests() {
-  const built = build();
-  const browser = ensureChromium();
-  const behind = { atOnce: true, niceness: 5 };
-  const lanes = await Promise.all([
-    inTurn([() => built, () => vitest('processes', ['process', 'executable', 'faults', 'alone'])]),
-    inTurn([() => built, () => vitest('meeting', ['meeting'], { atOnce: true })]),
-    vitest('sources', ['unit', 'pg', 'pg-oldest'], behind),
-    Promise.all([built, browser]).then(() => runBrowserTests(['--workers=1'], behind)),
+/** The longest come first, so that at the end neither core waits for the other. */
+function gate() {
+  return [
+    { name: 'generate', run: () => step('generate', generate) },
+    { name: 'build', needs: ['generate'], run: () => step('build', build) },
+    { name: 'unit', needs: ['generate'], run: () => vitest('unit') },
+    { name: 'process', needs: ['build'], run: () => vitest('process') },
+    { name: 'pg', needs: ['generate'], run: () => vitest('pg') },
+    { name: 'browser', needs: ['build'], run: () => runBrowserTests([], ENVIRONMENT) },
+    { name: 'projects', needs: ['build'], run: () => step('projects', findProjects) },
+    ...linters().map(({ name, run: lint }) => ({
+      name,
+      needs: ['projects'],
+      run: () => step(name, () => lint({ ifFailed: true })),
+    })),
+  ];
+}
+
+/** The same tests on what else is supported: the oldest PostgreSQL, and a drone as one executable file. */
+function beyondTheGate() {
+  const binary = `${root}tools/build/drone-binary.mjs`;
+  return [
+    { name: 'pg, oldest', run: () => vitest('pg', { LEASEHOLD_TEST_POSTGRES: 'oldest' }) },
+    {
+      name: 'executable',
+      needs: ['build'],
+      run: () => step('executable', () => run(process.execPath, [binary], { ifFailed: true })),
+    },
+    {
+      name: 'process, executable',
+      needs: ['executable'],
+      run: () => vitest('process', { LEASEHOLD_TEST_DRONE: 'executable' }, ['apps/drone/']),
+    },
+  ];
+}
+
+async function installPrograms() {
+  const chromium = process.env.CHROMIUM_PATH ? [] : [HEADLESS];
+  await ensurePackages([...chromium, 'etcd-server', ...(isAll ? PACKAGES_OF_ALL : [])]);
+  return 0;
+}
+
+function build() {
+  return runNx(['run-many', '-t', 'build', '--outputStyle=static'], { ifFailed: true });
+}
+
+async function step(name, work) {
+  const isOk = (await work()) === 0;
+  return { passed: 0, failed: isOk ? 0 : 1, failures: isOk ? [] : [name] };
+}
+
+function vitest(project, env = {}, more = []) {
+  const name = [project, ...Object.values(env)].join(', ');
+  return runVitest(name, [`--project=${project}`, ...more], { ...ENVIRONMENT, ...env });
+}
+
+/** Shown as it comes: somebody is waiting for it. */
+async function runWanted() {
+  const built = await runPhases([
+    { name: 'generate', run: () => step('generate', generate) },
+    { name: 'build', needs: ['generate'], run: () => step('build', build) },
   ]);
-  return lanes.flat();
-}
-
-async function wantedTests() {
-  return [await build(), await runVitest('wanted', wanted)];
-}
-
-function parsed(args) {
-  return { long: args.includes('--long'), wanted: args.filter((arg) => arg !== '--long') };
-}
-
-async function inTurn(steps) {
-  const outcomes = [];
-  for (const step of steps) outcomes.push(await step());
-  return outcomes;
-}
-
-async function check({ name, run }) {
-  return outcomeOf(name, await run({ atOnce: true, niceness: 19 }));
-}
-
-async function build() {
-  const args = ['run-many', '-t', 'build', '--outputStyle=static'];
-  return outcomeOf('build', await runNx(args, { atOnce: true }));
-}
-
-function outcomeOf(name, exitCode) {
-  return exitCode === 0 ? { passed: 0, failed: 0 } : { passed: 0, failed: 1, reason: name };
-}
-
-function vitest(name, projects, options) {
-  return runVitest(
-    name,
-    projects.map((project) => `--project=${project}`),
-    options,
-  );
-}
-
-async function runVitest(name, args, options = {}) {
-  const file = path.join(results, `vitest-${name}.json`);
-  const exitCode = await runInstalled(
-    '.bin/vitest',
-    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${file}`, ...args],
-    { ...options, env: TEST_ENVIRONMENT },
-  );
-  const report = await readReport(file);
-  if (exitCode === 0 || report.failed > 0) return report;
-  return { ...report, failed: 1, reason: 'errors outside of tests' };
+  if (built.some(({ failed }) => failed > 0)) return built;
+  process.exit(await runInstalled('.bin/vitest', ['run', ...wanted]));
 }
 
 function end(outcomes) {
   const sum = (field) => outcomes.reduce((total, outcome) => total + outcome[field], 0);
-  printSlowest(outcomes.flatMap(({ files = [] }) => files));
-  printFailures(outcomes.flatMap(({ failures = [] }) => failures));
-  for (const { reason } of outcomes) if (reason !== undefined) console.log(`failed: ${reason}`);
-  const failed = sum('failed');
-  console.log(`\n${sum('passed')} passed, ${failed} failed`);
-  process.exit(failed === 0 ? 0 : 1);
+  const slowest = outcomes
+    .flatMap(({ files = [] }) => files)
+    .toSorted((a, b) => b.tookMs - a.tookMs)
+    .slice(0, SLOWEST_COUNT);
+  if (slowest.length > 0) console.log('\nslowest files:');
+  for (const { name, tookMs } of slowest) console.log(`${secondsOf(tookMs)}  ${name}`);
+  console.log('');
+  for (const failure of outcomes.flatMap(({ failures = [] }) => failures)) {
+    console.log(`failed: ${failure}`);
+  }
+  console.log(`${secondsOf(performance.now() - startMs).trim()} in all\n`);
+  console.log(`${String(sum('passed'))} passed, ${String(sum('failed'))} failed`);
+  process.exit(sum('failed') === 0 ? 0 : 1);
 }

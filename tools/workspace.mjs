@@ -5,7 +5,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
-import { setPriority } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -16,23 +15,21 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 export const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
 
 /**
- * Runs a command to its end, its output shown: as it comes, or, for what runs beside something else,
- * `atOnce` when it has ended. `niceness`, up to 19, is how far it stands back where others want the processor.
+ * Runs a command to its end, its output shown: as it comes, or, with `ifFailed`, at its end and only if it failed.
  * @returns its exit code; a signal counts as 1.
  */
 export async function run(command, args, options = {}) {
-  const { env = {}, quiet = false, atOnce = false, niceness = 0 } = options;
-  const output = atOnce ? 'pipe' : 'inherit';
+  const { env = {}, ifFailed = false } = options;
+  const output = ifFailed ? 'pipe' : 'inherit';
   const child = spawn(command, args, {
     cwd: root,
     env: { ...process.env, ...env },
-    stdio: ['ignore', quiet ? 'ignore' : output, output],
+    stdio: ['ignore', output, output],
   });
-  if (niceness > 0 && child.pid !== undefined) setPriority(child.pid, niceness);
   const said = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => said.push(data));
   const [code] = await once(child, 'close');
-  if (said.length > 0) process.stdout.write(Buffer.concat(said));
+  if (code !== 0) process.stdout.write(Buffer.concat(said));
   return code ?? 1;
 }
 
@@ -86,7 +83,7 @@ export async function prepare(command, projects = []) {
       name: 'build',
       work: () => {
         console.error('Building …');
-        return runNx(args, { quiet: true });
+        return runNx(args, { ifFailed: true });
       },
     },
   ];
@@ -94,7 +91,6 @@ export async function prepare(command, projects = []) {
     const code = await work();
     if (code === 0) continue;
     console.error(`${command}: the step "${name}" failed.`);
-    if (name === 'build') await runNx(args);
     process.exit(code);
   }
 }

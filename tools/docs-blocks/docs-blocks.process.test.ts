@@ -48,7 +48,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   {
     page: 'README.md',
     firstLine: 'npm install …/out/packages/leasehold-0.1.0.tgz',
-    reason: 'is what tools/packages/packages.process.test.ts does',
+    reason: 'is what tools/packages/packages.process.nightly.test.ts does',
   },
   {
     page: 'README.md',
@@ -72,7 +72,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     page: 'docs/quick-start.md',
     firstLine: 'mkdir ~/quick-start && cd ~/quick-start',
     reason:
-      'installs a package; tools/packages/packages.process.test.ts does it in an empty folder',
+      'installs a package; tools/packages/packages.process.nightly.test.ts does it in an empty folder',
   },
   {
     page: 'docs/guides/run-a-command.md',

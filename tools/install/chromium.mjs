@@ -4,12 +4,10 @@
  * else Playwright's own.
  */
 import { spawnSync } from 'node:child_process';
-import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
-import path from 'node:path';
-import { root, run, runInstalled } from '../workspace.mjs';
+import { root, runInstalled } from '../workspace.mjs';
+import { findProgram, installPackages, isExecutable } from './debian.mjs';
 
-const HEADLESS = 'chromium-headless-shell';
+export const HEADLESS = 'chromium-headless-shell';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 /** A browser that hangs when asked for its version is not used. */
 const VERSION_TIMEOUT_MS = 20_000;
@@ -29,11 +27,11 @@ export async function ensureChromium() {
     return undefined;
   }
   const ways = [
-    () => findInPath([HEADLESS]),
-    () => installPackage(HEADLESS),
-    () => findInPath(NAMES),
+    () => findBrowser([HEADLESS]),
+    () => installBrowser(HEADLESS),
+    () => findBrowser(NAMES),
     findDownloaded,
-    () => installPackage('chromium'),
+    () => installBrowser('chromium'),
     download,
   ];
   for (const find of ways) {
@@ -44,33 +42,23 @@ export async function ensureChromium() {
   return undefined;
 }
 
-async function findInPath(names) {
-  const folders = (process.env.PATH ?? '').split(path.delimiter).filter(Boolean);
+async function findBrowser(names) {
   for (const name of names) {
-    for (const folder of folders) {
-      const file = path.join(folder, name);
-      if ((await isExecutable(file)) && isBrowser(file)) return file;
-    }
+    const file = await findProgram(name);
+    if (file !== undefined && isBrowser(file)) return file;
   }
   return undefined;
+}
+
+async function installBrowser(name) {
+  await installPackages([name]);
+  return findBrowser([name]);
 }
 
 async function findDownloaded() {
   const { chromium } = await import('@playwright/test');
   const file = chromium.executablePath();
   return (await isExecutable(file)) && isBrowser(file) ? file : undefined;
-}
-
-async function installPackage(name) {
-  const isDebian = await isExecutable('/usr/bin/apt-get');
-  if (process.getuid?.() !== 0 || !isDebian) return undefined;
-  console.log(`Installing ${name}, for the tests in a browser (apt-get) …`);
-  const env = { DEBIAN_FRONTEND: 'noninteractive' };
-  // An old list of packages may do as well: only whether there is a browser then counts.
-  await run('/usr/bin/apt-get', ['update', '-qq'], { env, quiet: true });
-  const install = ['install', '-y', '-qq', '--no-install-recommends', name];
-  await run('/usr/bin/apt-get', install, { env, quiet: true });
-  return findInPath([name]);
 }
 
 async function download() {
@@ -86,11 +74,4 @@ function isBrowser(file) {
     timeout: VERSION_TIMEOUT_MS,
   });
   return status === 0;
-}
-
-async function isExecutable(file) {
-  return access(file, constants.X_OK).then(
-    () => true,
-    () => false,
-  );
 }

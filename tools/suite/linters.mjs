@@ -11,11 +11,11 @@ export function linters(paths = ['.']) {
       name: 'lint',
       run: (options) => runInstalled('.bin/eslint', ['--max-warnings=0', ...paths], options),
     },
-    { name: 'types', run: (options) => runInstalled('.bin/oxlint', paths, options) },
+    { name: 'types', run: (options) => runInstalled('.bin/oxlint', ['--threads=1', ...paths], options) },
   ];
 }
 
 /** Without nx's graph of the projects, ESLint does not check the boundaries between them, and says nothing. */
 export function findProjects() {
-  return runNx(['show', 'projects'], { quiet: true });
+  return runNx(['show', 'projects'], { ifFailed: true });
 }

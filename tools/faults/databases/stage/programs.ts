@@ -1,4 +1,4 @@
-/** Programs of this machine that npm does not bring; tools/install/patroni.mjs installs them. */
+/** Programs of this machine that npm does not bring; tools/install/debian.mjs installs them. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { findOldestPostgres } from '../../../../libs/testing/src/postgres/oldest-postgres.ts';

@@ -1,4 +1,4 @@
-/** What the executable itself promises; the tests that name no program run on it too, see `vitest.config.ts`. */
+/** What the executable itself promises; `npm run test:all` runs all tests of a drone on it too. */
 import { execFile, spawn, type ChildProcessByStdio } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { freePort } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../package.json' with { type: 'json' };
 import { processesWith } from './testing/processes.ts';
-import { testedDrone, type TestedDrone } from './testing/tested-drone.ts';
+import { copyExecutableTo, testedDrone, type TestedDrone } from './testing/tested-drone.ts';
 import { until } from './testing/wait.ts';
 import { startOf, startWarden } from './testing/warden-fixture.ts';
 import { readWardenRecord } from './warden/link/socket-path.ts';
@@ -29,7 +29,7 @@ let file: string;
 /** A PATH without Node, and without anything else. */
 let nowhere: string;
 beforeAll(() => {
-  drone = testedDrone();
+  drone = testedDrone(copyExecutableTo);
   [file = ''] = drone.words;
   nowhere = path.join(path.dirname(file), 'empty');
   mkdirSync(nowhere);
