@@ -11,7 +11,10 @@ export function linters(paths = ['.']) {
       name: 'lint',
       run: (options) => runInstalled('.bin/eslint', ['--max-warnings=0', ...paths], options),
     },
-    { name: 'types', run: (options) => runInstalled('.bin/oxlint', ['--threads=1', ...paths], options) },
+    {
+      name: 'types',
+      run: (options) => runInstalled('.bin/oxlint', ['--threads=1', ...paths], options),
+    },
   ];
 }
 
