@@ -32,6 +32,13 @@ test.each([
   ['a file that does not exist', '`report.pg.test.ts`', '`gone.pg.test.ts`', 'no file gone.pg'],
   ['a note without tests', /^\[\^slews\]:.*\n(?: .*\n)*/mu, '', '[^slews] has no tests'],
   ['tests without a promise', '[^slews]\n', '\n', 'nothing has [^slews]'],
+  ['a note that no test of the gate holds', ' (npm run test:all)', '', 'has no test in the gate'],
+  [
+    'a note that a test of the gate holds, and that says otherwise',
+    '"many small steps in a row are a jump"',
+    '"many small steps in a row are a jump" (npm run test:all)',
+    'has a test in the gate',
+  ],
   ['tests in another form', '"F7b an acquire', 'F7b an acquire', 'is not of the form'],
 ])('%s is found', (_case, part, replacement, problem) => {
   const changed = semantics.replace(part, replacement);

@@ -6,7 +6,8 @@
  *
  *     [^name]: `file.test.ts` "title of a test", "another"; `folder/other.test.ts` "title"
  *
- * A file is named by the end of its path: as much of it as no other file has.
+ * A file is named by the end of its path: as much of it as no other file has. A note that no test of the gate holds
+ * ends with `(npm run test:all)`.
  *
  * A table needs a note in each row, or one at the end of the paragraph before it. A paragraph or a list that
  * promises nothing, because it explains or advises, stands after `<!-- no promise -->`.
@@ -21,6 +22,8 @@ const HAS_NOTE = new RegExp(NOTE.source, 'u');
 const ENDS_WITH_NOTE = /\[\^[\w-]+\][.:]?$/u;
 const ITEM = /^(?:[-*]|\d+\.) /u;
 const DEFINITION = /^\[\^(?<name>[\w-]+)\]: (?<tests>.*)$/u;
+/** At the end of a note whose tests are all in files of `*.nightly.*`. */
+const NOT_IN_GATE = ' (npm run test:all)';
 /** One file and its tests. */
 const FILE_TESTS = /^`(?<file>[\w./-]+)` (?<titles>".*")$/u;
 
@@ -200,7 +203,22 @@ function noteProblems(blocks: readonly Block[], titles: TestTitles): string[] {
       .filter((name, index) => defined.indexOf(name) !== index)
       .map((name) => `[^${name}] is there twice`),
     ...definitions.flatMap(({ name = '', tests = '' }) =>
-      citedProblems(tests, titles).map((problem) => `[^${name}] ${problem}`),
+      [...citedProblems(tests.replace(NOT_IN_GATE, ''), titles), ...suiteProblems(tests)].map(
+        (problem) => `[^${name}] ${problem}`,
+      ),
     ),
+  ];
+}
+
+function suiteProblems(tests: string): string[] {
+  const files = [...tests.matchAll(/`(?<file>[\w./-]+\.ts)`/gu)].map(
+    ({ groups }) => groups?.['file'],
+  );
+  const isInGate = files.some((file) => file?.includes('.nightly.') === false);
+  if (isInGate === !tests.endsWith(NOT_IN_GATE)) return [];
+  return [
+    isInGate
+      ? `has a test in the gate, and ends with${NOT_IN_GATE}`
+      : `has no test in the gate: end it with${NOT_IN_GATE}`,
   ];
 }
