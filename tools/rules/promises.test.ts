@@ -35,8 +35,8 @@ test.each([
   ['a note that no test of the gate holds', ' (npm run test:all)', '', 'has no test in the gate'],
   [
     'a note that a test of the gate holds, and that says otherwise',
-    '"many small steps in a row are a jump"',
-    '"many small steps in a row are a jump" (npm run test:all)',
+    '"F7b a grant that was renewed after the step expires in its time"',
+    '"F7b a grant that was renewed after the step expires in its time" (npm run test:all)',
     'has a test in the gate',
   ],
   ['tests in another form', '"F7b an acquire', 'F7b an acquire', 'is not of the form'],
