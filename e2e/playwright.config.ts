@@ -2,8 +2,12 @@ import path from 'node:path';
 import { defineConfig } from '@playwright/test';
 import { browser, ROOT } from './browser.config.ts';
 
-const DATACENTERS = '**/datacenters.e2e.ts';
-const SCALE = '**/scale.e2e.ts';
+/** Set by `npm test` and `npm run test:all`. */
+const suite = process.env['LEASEHOLD_TEST_SUITE'];
+/** `npm test`, and `npm run e2e` without arguments, leave these to `npm run test:all`. */
+const NIGHTLY = suite === 'gate' ? ['**/*.nightly.e2e.ts'] : [];
+const DATACENTERS = '**/datacenters.nightly.e2e.ts';
+const SCALE = '**/scale.nightly.e2e.ts';
 
 /**
  * The console in a real browser. Each worker has a Leasehold of its own, so tests of one worker run
@@ -13,14 +17,22 @@ export default defineConfig({
   testDir: '.',
   projects: [
     // First, because it needs a worker of its own, which would otherwise be started last and alone.
-    { name: 'datacenters', testMatch: DATACENTERS },
-    { name: 'console', testMatch: '**/*.e2e.ts', testIgnore: [DATACENTERS, SCALE] },
+    { name: 'datacenters', testMatch: DATACENTERS, testIgnore: NIGHTLY },
+    { name: 'console', testMatch: '**/*.e2e.ts', testIgnore: [DATACENTERS, SCALE, ...NIGHTLY] },
     // The tests that measure times have the machine to themselves.
-    { name: 'scale', testMatch: SCALE, dependencies: ['datacenters', 'console'] },
+    {
+      name: 'scale',
+      testMatch: SCALE,
+      testIgnore: NIGHTLY,
+      dependencies: ['datacenters', 'console'],
+    },
   ],
   globalSetup: './fixtures/cluster-setup.ts',
   outputDir: path.join(ROOT, '.test-results', 'e2e'),
-  reporter: [['list'], ['json', { outputFile: path.join(ROOT, '.test-results', 'e2e.json') }]],
+  reporter: [
+    [suite === undefined ? 'list' : 'dot'],
+    ['json', { outputFile: path.join(ROOT, '.test-results', 'e2e.json') }],
+  ],
   workers: 2,
   retries: 0,
   fullyParallel: false,

@@ -47,7 +47,11 @@ function gate() {
     { name: 'unit', needs: ['generate'], run: () => vitest('unit') },
     { name: 'process', needs: ['build'], run: () => vitest('process') },
     { name: 'pg', needs: ['generate'], run: () => vitest('pg') },
-    { name: 'browser', needs: ['build'], run: () => runBrowserTests([], ENVIRONMENT) },
+    {
+      name: 'browser',
+      needs: ['build'],
+      run: () => runBrowserTests(['--workers=1'], { env: ENVIRONMENT, ifFailed: true }),
+    },
     { name: 'projects', needs: ['build'], run: () => step('projects', findProjects) },
     ...linters().map(({ name, run: lint }) => ({
       name,

@@ -3,22 +3,8 @@ import { untilLive } from '../fixtures/grants.ts';
 import { openPage } from '../fixtures/open-page.ts';
 import { expect, test } from '../fixtures/test.ts';
 import { PAGES } from '../pages.ts';
-import type { Seeded } from '../seed/seed-realistic.ts';
 
 test.describe('accessible', () => {
-  // One file runs in one worker: the pages without data come first.
-  test('every list without data, in light and dark', async ({ pageAs }) => {
-    test.setTimeout(300_000);
-    const page = await pageAs('admin', { reducedMotion: 'reduce' });
-    const found: string[] = [];
-    for (const shown of PAGES.filter((one) => one.isDetail !== true)) {
-      await openPage(page, shown, {} as Seeded);
-      await checkSchemes(page, `${shown.name}, empty`, found);
-    }
-
-    expect(found).toEqual([]);
-  });
-
   test('every page with realistic data, in light and dark', async ({ pageAs, seeded }) => {
     test.setTimeout(300_000);
     const page = await pageAs('admin', { reducedMotion: 'reduce' });
