@@ -128,8 +128,8 @@ const ENDING = [
     name: 'callback-again-at-once',
     breaks: 'a callback that failed is called again after a while, not at once',
     file: `${CORE}/grants/sql/reap-stale.ts`,
-    find: 'where p.lease_id = ${leaseId}::uuid\n      and (p.next_attempt_at is null or p.next_attempt_at <= clock_timestamp())',
-    replace: 'where p.lease_id = ${leaseId}::uuid',
+    find: "+ least(60, power(2, least(p.attempts, 6))) * interval '1 second'",
+    replace: "+ least(60, power(2, least(p.attempts, 6))) * interval '1 millisecond'",
   },
   {
     name: 'stale-of-the-sibling-namespace',
@@ -294,7 +294,7 @@ const CONNECTING = [
 
 const ACCESS = [
   {
-    name: 'viewer-may-revoke',
+    name: 'client-may-revoke',
     breaks: 'only an operator revokes',
     file: 'libs/api/src/routers/leases/lease-calls.ts',
     find: 'revoke: operatorProcedure',
@@ -340,10 +340,10 @@ const IDEMPOTENCY = [
   },
   {
     name: 'given-up-request-granted-late',
-    breaks: 'a request that was given up is granted nothing when it arrives late',
-    file: `${CORE}/leases/acquire/acquire-answers.ts`,
-    find: "if (recorded?.outcome !== 'held')",
-    replace: "if (recorded?.outcome === 'held')",
+    breaks: 'a request that was given up is never answered with its grant',
+    file: `${CORE}/leases/acquire/acquiring.ts`,
+    find: 'if (record.answer !== null || record.leaseId === null)',
+    replace: 'if (record.leaseId === null)',
   },
 ];
 

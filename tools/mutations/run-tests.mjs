@@ -38,6 +38,9 @@ export async function failuresOf(copy, files, { bail }) {
 /** Runs Node in the copy without its output. @returns the exit code; a signal counts as 1. */
 async function node(copy, args) {
   const child = spawn(process.execPath, args, { cwd: copy, stdio: 'ignore' });
+  const stop = () => child.kill();
+  process.once('exit', stop);
   const [code] = await once(child, 'close');
+  process.off('exit', stop);
   return code ?? 1;
 }
