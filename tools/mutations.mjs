@@ -64,7 +64,7 @@ async function find({ file, find: original, replace }) {
       if (suite === 'all' && !isAll) break;
       if (round.needsBundles && !isBundled) await bundleApps(copy);
       isBundled ||= round.needsBundles;
-      const [failure] = await failuresOf(copy, round.files, { bail: true });
+      const [failure] = await failuresOf(copy, round.files, { suite, bail: true });
       if (failure === undefined) continue;
       found = { suite, ...failure };
       break;
@@ -82,7 +82,7 @@ async function takeBack(results) {
   ];
   if (files.length === 0) return;
   if (files.some(needsBundles)) await bundleApps(copy);
-  const failing = await failuresOf(copy, files, { bail: false });
+  const failing = await failuresOf(copy, files, { suite: isAll ? 'all' : 'gate', bail: false });
   for (const result of results) {
     const { found } = result;
     if (!failing.some(({ file, test }) => file === found?.file && test === found.test)) continue;

@@ -14,17 +14,17 @@ export async function bundleApps(copy) {
   }
 }
 
-/** @returns the tests that failed, each with its file; with `bail` the run ends at the first. */
-export async function failuresOf(copy, files, { bail }) {
+/**
+ * Runs these tests as `npm test` does, or `npm run test:all`.
+ * @returns those that failed, each with its file; with `bail` the run ends at the first.
+ */
+export async function failuresOf(copy, files, { suite, bail }) {
   const report = path.join(copy, '.test-results', 'mutations.json');
   await rm(report, { force: true });
-  await node(copy, [
-    'node_modules/.bin/vitest',
-    ...['run', '--passWithNoTests', '--reporter=json', `--outputFile.json=${report}`],
-    ...['unit', 'pg', 'process'].map((project) => `--project=${project}`),
-    ...(bail ? ['--bail=1'] : []),
-    ...files,
-  ]);
+  const args = ['run', '--passWithNoTests', '--reporter=json', `--outputFile.json=${report}`];
+  await node(copy, ['node_modules/.bin/vitest', ...args, ...(bail ? ['--bail=1'] : []), ...files], {
+    LEASEHOLD_TEST_SUITE: suite,
+  });
   const { testResults } = JSON.parse(await readFile(report, 'utf8'));
   return testResults.flatMap(({ name, status, assertionResults }) => {
     const file = path.relative(copy, name);
@@ -36,8 +36,12 @@ export async function failuresOf(copy, files, { bail }) {
 }
 
 /** Runs Node in the copy without its output. @returns the exit code; a signal counts as 1. */
-async function node(copy, args) {
-  const child = spawn(process.execPath, args, { cwd: copy, stdio: 'ignore' });
+async function node(copy, args, env = {}) {
+  const child = spawn(process.execPath, args, {
+    cwd: copy,
+    env: { ...process.env, ...env },
+    stdio: 'ignore',
+  });
   const stop = () => child.kill();
   process.once('exit', stop);
   const [code] = await once(child, 'close');
