@@ -72,6 +72,21 @@ describe('a launch that is under way', () => {
     await expect(started).rejects.toThrow('not_wanted_any_more');
     expect(held.events).toEqual(['launching', 'killed']);
   });
+
+  test('is never released when it takes until its soft deadline', async () => {
+    let nowMs = 0;
+    const held = new HeldLaunch();
+    const warden = wardenOf(held.launch, { nowMs: () => nowMs });
+    const times = { hardAfterMs: 500, softAtMs: 400, hardAtMs: 500 };
+    const started = warden.start(startOf('', { ...times, backendId: 'b1' }));
+
+    nowMs = 400;
+    held.finish();
+
+    await expect(started).rejects.toThrow('too_late');
+    expect(held.events).toEqual(['launching', 'killed']);
+    expect(warden.list()).toEqual([]);
+  });
 });
 
 test('H-frozen-warden reports when it must act next: for the earliest backend that it has not killed', async () => {

@@ -1,0 +1,401 @@
+/**
+ * Faults that the tests must find: `npm run mutations`. Each is one place in which somebody could be wrong,
+ * and breaks one promise.
+ */
+
+const CORE = 'libs/keys-core/src';
+
+const GRANTING = [
+  {
+    name: 'grant-takes-what-is-held',
+    breaks: 'a resource is granted only when the grant before is over',
+    file: `${CORE}/postgres/clock/expiry.ts`,
+    find: 'lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by) and ${isSurelyOver(belief)}',
+    replace: '${isSurelyOver(belief)}',
+  },
+  {
+    name: 'grant-judges-before-the-lock',
+    breaks: 'of two grants at once, one is made: the row is judged after its lock',
+    file: `${CORE}/grants/sql/parts/upsert-grants.ts`,
+    find: 'where ${isFree}\n        and (l.home_reservation is null',
+    replace: 'where (l.home_reservation is null',
+  },
+  {
+    name: 'token-of-the-clock-alone',
+    breaks: 'each grant has a larger token than all before',
+    file: `${CORE}/grants/sql/parts/upsert-grants.ts`,
+    find: 'lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR}))',
+    replace: 'lease_next_token(${TOKEN_FLOOR})',
+  },
+  {
+    name: 'takeover-without-expired-event',
+    breaks: 'a grant that ran out has its one event, also when the next grant ended it',
+    file: `${CORE}/grants/sql/parts/grant-facts.ts`,
+    find: "where g.previous_end in ('lapsed', 'unconfirmed')",
+    replace: "where g.previous_end = 'unconfirmed'",
+  },
+  {
+    name: 'acquire-or-renew-of-another-principal',
+    breaks: 'a lease is renewed for its own holder of its own principal',
+    file: `${CORE}/grants/sql/acquire-or-renew.ts`,
+    find: 'where l.holder = w.holder and l.principal = w.principal and l.end_reason is null',
+    replace: 'where l.holder = w.holder and l.end_reason is null',
+  },
+  {
+    name: 'unwatched-expiry-believed',
+    breaks: 'a grant whose expiry comes from a clock that stepped is not given away',
+    file: `${CORE}/postgres/clock/expiry.ts`,
+    find: 'l.renewed_at >= to_timestamp(${watchedSince / 1000}::float8)\n      or',
+    replace: 'true\n      or',
+  },
+  {
+    name: 'step-of-the-clock-unseen',
+    breaks: 'a step of the database clock is noticed',
+    file: `${CORE}/postgres/clock/clock-watch.ts`,
+    find: 'if (Math.abs(apartMs) > JUMP_MS + slewMs) return apartMs;',
+    replace: 'if (Math.abs(apartMs) > 10 * JUMP_MS + slewMs) return apartMs;',
+  },
+];
+
+const RENEWING = [
+  {
+    name: 'renewal-of-a-blocked-grant',
+    breaks: 'a grant whose renewal is blocked is not renewed',
+    file: `${CORE}/grants/sql/renewals/renew-in-time.ts`,
+    find: 'and l.renewable and l.released_at is null',
+    replace: 'and l.released_at is null',
+  },
+  {
+    name: 'renewal-revives',
+    breaks: 'a renewal never revives a grant that has expired',
+    file: `${CORE}/grants/sql/renewals/renew.ts`,
+    find: "when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'\n",
+    replace: '\n',
+  },
+  {
+    name: 'renewal-of-another-principal',
+    breaks: 'only the principal that holds a grant renews it',
+    file: `${CORE}/grants/sql/renewals/renew.ts`,
+    find: 'where l.lease_id = a.lease_id and l.principal = a.principal and',
+    replace: 'where l.lease_id = a.lease_id and',
+  },
+  {
+    name: 'renewal-with-another-token',
+    breaks: 'a grant is renewed with its own token',
+    file: `${CORE}/grants/sql/renewals/renew.ts`,
+    find: "when k.fencing_token <> a.fencing_token then 'superseded'\n",
+    replace: '\n',
+  },
+  {
+    name: 'renewal-from-the-clock-of-its-grant',
+    breaks: 'a renewed grant lasts for its whole term again',
+    file: `${CORE}/grants/sql/renewals/renew-in-time.ts`,
+    find: "expires_at = clock_timestamp() + l.ttl_ms * interval '1 millisecond'",
+    replace: "expires_at = l.granted_at + l.ttl_ms * interval '1 millisecond'",
+  },
+];
+
+const ENDING = [
+  {
+    name: 'release-with-another-token',
+    breaks: 'a grant is released with its own token',
+    file: `${CORE}/grants/sql/release-held.ts`,
+    find: 'where l.lease_id = a.lease_id and l.fencing_token = a.fencing_token\n',
+    replace: 'where l.lease_id = a.lease_id\n',
+  },
+  {
+    name: 'release-hides-an-expiry',
+    breaks: 'a grant that has expired ends as expired, however late its release comes',
+    file: `${CORE}/grants/sql/release.ts`,
+    find: "when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'\n",
+    replace: '\n',
+  },
+  {
+    name: 'reaper-believes-every-clock',
+    breaks: 'the reaper ends no grant by a clock that stepped',
+    file: `${CORE}/grants/sql/reap.ts`,
+    find: 'and ${expiryBelieved(range.belief)}\n',
+    replace: '\n',
+  },
+  {
+    name: 'reaper-owes-no-callback',
+    breaks: 'the callback of a lease that expired is called',
+    file: `${CORE}/grants/sql/parts/expired.ts`,
+    find: "where x.face = 'lease' and x.is_confirmed",
+    replace: "where x.face = 'lease' and not x.is_confirmed",
+  },
+  {
+    name: 'callback-again-at-once',
+    breaks: 'a callback that failed is called again after a while, not at once',
+    file: `${CORE}/grants/sql/reap-stale.ts`,
+    find: "+ least(60, power(2, least(p.attempts, 6))) * interval '1 second'",
+    replace: "+ least(60, power(2, least(p.attempts, 6))) * interval '1 millisecond'",
+  },
+  {
+    name: 'stale-of-the-sibling-namespace',
+    breaks: 'a reaper of a namespace ends nothing in a namespace beside it',
+    file: `${CORE}/grants/sql/reap-stale.ts`,
+    find: 'starts_with(l.namespace, ${`${namespace}.`})',
+    replace: 'starts_with(l.namespace, ${namespace})',
+  },
+  {
+    name: 'revoke-does-not-fence',
+    breaks: 'a revoke by force raises the token, so that a sink can refuse the holder',
+    file: `${CORE}/grants/sql/revoke.ts`,
+    find: "l.fencing_token + case when k.mode = 'force' then 1 else 0 end",
+    replace: 'l.fencing_token',
+  },
+  {
+    name: 'revoke-does-not-block-renewal',
+    breaks: 'a graceful revoke blocks the renewal of the grant',
+    file: `${CORE}/grants/sql/revoke.ts`,
+    find: 'set renewable = false,',
+    replace: "set renewable = k.mode = 'graceful',",
+  },
+  {
+    name: 'revoke-frees-a-key-at-once',
+    breaks: 'a key that was ended by force waits until its backend must be gone',
+    file: `${CORE}/grants/sql/revoke.ts`,
+    find: "and l.face = 'key' and not k.abandon then",
+    replace: "and l.face = 'key' and k.abandon then",
+  },
+  {
+    name: 'revoke-without-event',
+    breaks: 'each revoke has its event',
+    file: `${CORE}/grants/sql/revoke.ts`,
+    find: 'join locked k on k.lease_id = r.lease_id\n',
+    replace: "join locked k on k.lease_id = r.lease_id and k.mode = 'force'\n",
+  },
+];
+
+const QUEUE = [
+  {
+    name: 'last-in-line-first',
+    breaks: 'waiters are granted in the order in which they came',
+    file: `${CORE}/grants/sql/grant.ts`,
+    find: '(t.id is null or o.id < t.id)',
+    replace: '(t.id is null or o.id > t.id)',
+  },
+  {
+    name: 'newcomer-passes-the-line',
+    breaks: 'nobody gets a lease while an earlier caller waits for it',
+    file: `${CORE}/grants/sql/grant-free.ts`,
+    find: "(w.face <> 'lease' or not ${IS_AWAITED})\n        and",
+    replace: 'true\n        and',
+  },
+  {
+    name: 'dead-waiter-holds-up-the-line',
+    breaks: 'the ticket of a waiter that died is passed over',
+    file: `${CORE}/grants/sql/grant.ts`,
+    find: 'and o.valid_until > clock_timestamp() and (t.id',
+    replace: 'and (t.id',
+  },
+  {
+    name: 'waiter-that-gave-up-stays',
+    breaks: 'a waiter that gave up is granted nothing',
+    file: `${CORE}/grants/idempotency/sql/cancel-request.ts`,
+    find: 'delete from lease_waiter where ticket_id = ${leaseId}::uuid returning face, namespace, name',
+    replace: 'select face, namespace, name from lease_waiter where ticket_id = ${leaseId}::uuid',
+  },
+];
+
+const LADDER = [
+  {
+    name: 'deadlines-from-the-reply',
+    breaks: 'an answer that was delayed leaves less time, not more',
+    file: `${CORE}/kernel/lease/ladder.ts`,
+    find: 'localTimeMs + Math.min(remainingMs, ladder.ttlMs)',
+    replace: 'localTimeMs + ladder.ttlMs',
+  },
+  {
+    name: 'soft-stop-with-the-hard-one',
+    breaks: 'a holder is asked to stop before it is killed',
+    file: `${CORE}/kernel/lease/ladder.ts`,
+    find: 'softTerminateAtMs: expiresAtMs - (ladder.ttlMs - ladder.softAfterMs)',
+    replace: 'softTerminateAtMs: expiresAtMs - (ladder.ttlMs - ladder.hardAfterMs)',
+  },
+  {
+    name: 'expired-an-instant-late',
+    breaks: 'at the instant of its expiry a grant is expired',
+    file: `${CORE}/kernel/lease/lease.ts`,
+    find: 'if (asOf >= row.expiresAt)',
+    replace: 'if (asOf > row.expiresAt)',
+  },
+  {
+    name: 'late-answer-moves-deadlines-back',
+    breaks: 'deadlines only move later, by the newest answer',
+    file: `${CORE}/holder/lease-keeper.ts`,
+    find: 'if (isProvisional || isLater) this.#deadlines = deadlines;',
+    replace: 'this.#deadlines = deadlines;',
+  },
+];
+
+const WARDEN = [
+  {
+    name: 'hard-deadline-ignored',
+    breaks: 'no backend runs past its hard deadline',
+    file: 'apps/drone/src/warden/backend.ts',
+    find: 'if (nowMs < Math.min(this.#hardAtMs, this.#graceEndsAtMs))',
+    replace: 'if (nowMs < this.#graceEndsAtMs)',
+  },
+  {
+    name: 'soft-stop-skipped',
+    breaks: 'a backend is asked to stop at its soft deadline',
+    file: 'apps/drone/src/warden/backend.ts',
+    find: 'this.#stopReason === null) {\n        this.#beginStop(KEY_EXPIRED, nowMs);',
+    replace: 'this.#stopReason === null) {\n        this.#stopReason = KEY_EXPIRED;',
+  },
+  {
+    name: 'extension-after-soft',
+    breaks: 'a backend that must stop by now gets no later deadline',
+    file: 'apps/drone/src/warden/deadlines.ts',
+    find: "if (held.softAtMs <= nowMs) return 'stopping';",
+    replace: '',
+  },
+  {
+    name: 'slow-launch-released-late',
+    breaks: 'a program whose launch took too long never runs',
+    file: 'apps/drone/src/warden/warden.ts',
+    find: '// Launching took time; the program runs only if soft is still ahead.\n      this.#refuseUnlessWanted(request);',
+    replace: '',
+  },
+];
+
+const CONNECTING = [
+  {
+    name: 'other-tag-connected',
+    breaks: 'a connect with another tag is refused',
+    file: `${CORE}/keys/connect/decide-connect.ts`,
+    find: "if (lease.tag !== asked.tag) return { do: 'refuse', code: 'key.tag_mismatch' };",
+    replace: '',
+  },
+  {
+    name: 'second-backend-of-a-silent-drone',
+    breaks: 'a key whose drone is silent gets no second backend before it has expired',
+    file: `${CORE}/keys/connect/decide-connect.ts`,
+    find: "return { do: 'wait', code: 'key.holder_unreachable', remainingMs };",
+    replace: "return { do: 'spawn' };",
+  },
+  {
+    name: 'connected-to-a-stopping-backend',
+    breaks: 'nobody is sent to a backend that was asked to stop',
+    file: `${CORE}/keys/connect/decide-connect.ts`,
+    find: 'if (backend === null || isStopAsked || isStopping(backend.status))',
+    replace: 'if (backend === null || isStopping(backend.status))',
+  },
+  {
+    name: 'spawn-on-a-draining-drone',
+    breaks: 'a drone that drains gets no new backend',
+    file: `${CORE}/keys/sql/spawn-plain.ts`,
+    find: 'and not d.draining and d.lost_at is null',
+    replace: 'and d.lost_at is null',
+  },
+];
+
+const ACCESS = [
+  {
+    name: 'client-may-revoke',
+    breaks: 'only an operator revokes',
+    file: 'libs/api/src/routers/leases/lease-calls.ts',
+    find: 'revoke: operatorProcedure',
+    replace: 'revoke: clientProcedure',
+  },
+  {
+    name: 'lower-roles-may-more',
+    breaks: 'a role may do what the roles below it may, and nothing else',
+    file: `${CORE}/kernel/access/roles.ts`,
+    find: 'ORDERED_ROLES.indexOf(role) >= ORDERED_ROLES.indexOf(needed)',
+    replace: 'ORDERED_ROLES.indexOf(role) + 1 >= ORDERED_ROLES.indexOf(needed)',
+  },
+  {
+    name: 'revoke-beyond-its-namespaces',
+    breaks: 'an operator that is limited to namespaces revokes nothing outside of them',
+    file: `${CORE}/grants/sql/revoke.ts`,
+    find: 'where l.face = ${face} and lease_is_within(l.namespace, a.limits::jsonb)',
+    replace: 'where l.face = ${face}',
+  },
+  {
+    name: 'holder-beyond-its-namespaces',
+    breaks: 'a token that is limited to namespaces holds nothing outside of them',
+    file: 'libs/api/src/access/access.ts',
+    find: 'if (!mayRead(access, namespace)) {',
+    replace: 'if (access.namespaces?.length === 0) {',
+  },
+];
+
+const IDEMPOTENCY = [
+  {
+    name: 'other-request-of-one-key-answered',
+    breaks: 'an idempotency key of another request is refused',
+    file: `${CORE}/kernel/lease/recorded-request.ts`,
+    find: 'return record.fingerprint === request.fingerprint;',
+    replace: 'return true;',
+  },
+  {
+    name: 'replay-granted-again',
+    breaks: 'a replay gets the answer of its first request, and no second grant',
+    file: `${CORE}/grants/sql/grant-free.ts`,
+    find: 'where m.idempotency_key is not null',
+    replace: "where m.idempotency_key is not null and m.face <> 'lease'",
+  },
+  {
+    name: 'given-up-request-granted-late',
+    breaks: 'a request that was given up is never answered with its grant',
+    file: `${CORE}/leases/acquire/acquiring.ts`,
+    find: 'if (record.answer !== null || record.leaseId === null)',
+    replace: 'if (record.leaseId === null)',
+  },
+];
+
+const RESERVATIONS = [
+  {
+    name: 'home-overwritten',
+    breaks: 'the first reservation of a key stays',
+    file: `${CORE}/reservations/sql/home-rows.ts`,
+    find: 'where exists (select from alone) and not exists (select from known)\n        on conflict (key) do nothing',
+    replace:
+      'where exists (select from alone)\n        on conflict (key) do update set reservation_id = excluded.reservation_id',
+  },
+  {
+    name: 'pointer-overwritten',
+    breaks: 'where a reservation moved to is written once',
+    file: `${CORE}/reservations/sql/home-rows.ts`,
+    find: 'on conflict (from_id) do nothing',
+    replace:
+      'on conflict (from_id) do update set to_id = excluded.to_id, token_floor = excluded.token_floor',
+  },
+  {
+    name: 'pointer-ignored',
+    breaks: 'a key that has moved is found at its new home',
+    file: `${CORE}/reservations/resolving/resolver.ts`,
+    find: 'const toId = this.#steps.get(fromId) ?? (await this.#pointedTo(fromId));',
+    replace: 'const toId = this.#steps.get(fromId);',
+  },
+  {
+    name: 'left-home-grants',
+    breaks: 'a datacenter grants no key that has left it',
+    file: `${CORE}/reservations/sql/move-away.ts`,
+    find: 'set home_reservation = ${plan.toId}, released_at',
+    replace: 'set home_reservation = ${plan.fromId}, released_at',
+  },
+  {
+    name: 'token-floor-lost',
+    breaks: 'the tokens of a key grow across its homes',
+    file: `${CORE}/reservations/sql/activate.ts`,
+    find: 'fencing_token = greatest(l.fencing_token, ${tokenFloor}::bigint)',
+    replace: 'fencing_token = l.fencing_token',
+  },
+];
+
+export const MUTATIONS = [
+  ...GRANTING,
+  ...RENEWING,
+  ...ENDING,
+  ...QUEUE,
+  ...LADDER,
+  ...WARDEN,
+  ...CONNECTING,
+  ...ACCESS,
+  ...IDEMPOTENCY,
+  ...RESERVATIONS,
+];
