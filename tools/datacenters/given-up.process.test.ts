@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { bundleOf, waitUntil } from '@leasehold/testing';
 import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { freshBundles } from '../faults/stage/fresh-bundles.ts';
 import { refusalOf } from './errors.ts';
 
 /** So short that a test can wait until a datacenter may be given up. */
@@ -12,7 +11,6 @@ const REASON = 'the hall has burnt down';
 let world: Datacenters;
 
 beforeAll(async () => {
-  await freshBundles();
   world = await startDatacenters({
     databaseOf: databasesIn(inject('clusterUrl')),
     envOf: () => ({ LEASEHOLD_START_WITHOUT_ETCD_MS: String(START_ALONE_MS) }),

@@ -22,6 +22,7 @@ export interface ControllerProcessOptions {
   /** Run in place of the app's own file, which it imports. */
   readonly entry?: string | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly readyMsMax?: number | undefined;
 }
 
 /** A controller that answers at `url`. */
@@ -44,6 +45,7 @@ export async function startControllerProcess(
       LEASEHOLD_PRESET: 'fast',
       ...options.env,
     },
+    readyMsMax: options.readyMsMax,
   });
   const url = String(started.ready['url']);
   return { ...started, url, port: Number(new URL(url).port) };
