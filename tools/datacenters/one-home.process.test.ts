@@ -1,4 +1,4 @@
-import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
+import { startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { repetitions, waitUntil } from '@leasehold/testing';
 import { leaseholdErrorOf } from '@leasehold/client';
@@ -13,7 +13,7 @@ const ROUNDS_AT_ONCE = 4;
 let world: Datacenters;
 
 beforeAll(async () => {
-  world = await startDatacenters({ databaseOf: databasesIn(inject('clusterUrl')) });
+  world = await startDatacenters({ clusterUrl: inject('clusterUrl') });
 }, 120_000);
 
 afterAll(async () => {

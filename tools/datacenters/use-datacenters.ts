@@ -1,4 +1,4 @@
-import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
+import { startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { afterAll, afterEach, beforeAll, inject } from 'vitest';
 
 /** Three datacenters for all tests of a file, whole again after each, and what clients ask of them. */
@@ -7,7 +7,7 @@ export function useDatacenters() {
   let keysCount = 0;
 
   beforeAll(async () => {
-    world = await startDatacenters({ databaseOf: databasesIn(inject('clusterUrl')) });
+    world = await startDatacenters({ clusterUrl: inject('clusterUrl') });
   }, 120_000);
 
   afterEach(async () => {

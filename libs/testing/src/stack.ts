@@ -6,7 +6,8 @@ export { startEtcd, type EtcdOptions, type TestEtcd } from './etcd.ts';
 export { failCallback } from './failing-callback.ts';
 export { startFaultProxy, type FaultProxy } from './network/fault-proxy.ts';
 export { freePort } from './network/free-port.ts';
-export { openStage, Stage, type StageOptions } from './stage/stage.ts';
+export { programFile } from './program-file.ts';
+export { consoleOrigin, openStage, Stage, type StageOptions } from './stage/stage.ts';
 export { StageDrone } from './stage/stage-drone.ts';
 export type { ClockFault } from './stage/skewed-clocks.ts';
 export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';
@@ -16,12 +17,4 @@ export { copyTemplate, type TestDatabase } from './postgres/template-copy.ts';
 export { startTestCluster, type TestCluster } from './postgres/test-cluster.ts';
 export { startProcess, type TestProcess } from './test-process.ts';
 export { waitUntil } from './wait-until.ts';
-export {
-  bundleOf,
-  startControllerProcess,
-  startDroneProcess,
-  type ControllerProcess,
-  type DroneProcess,
-  type DroneProcessOptions,
-} from './leasehold-processes.ts';
-export { consoleOrigin, startConsoleProcess, type ConsoleProcess } from './console-process.ts';
+export { bundleOf, startControllerProcess, type ControllerProcess } from './leasehold-processes.ts';

@@ -38,10 +38,13 @@ export interface ControllerOptions {
 }
 
 /** How a drone is started: at the first controller, with a token of its own and a copy of the app's own file. */
-export interface DroneOptions
-  extends
-    Pick<DronePlan, 'droneId' | 'programs' | 'env' | 'config' | 'user'>,
-    Partial<Pick<DronePlan, 'controllerUrls' | 'token' | 'entry'>> {
+export interface DroneOptions extends Pick<
+  DronePlan,
+  'droneId' | 'programs' | 'env' | 'config' | 'user'
+> {
+  readonly controllerUrls?: readonly string[] | undefined;
+  readonly token?: string | undefined;
+  readonly entry?: string | undefined;
   readonly clock?: ClockFault | undefined;
 }
 
@@ -150,6 +153,10 @@ export class Stage implements AsyncDisposable {
     return database.url;
   }
 
+  get datacenter(): string {
+    return this.#options.datacenter ?? 'local';
+  }
+
   get databaseUrl(): string {
     return this.#databaseUrl;
   }
@@ -171,7 +178,8 @@ export class Stage implements AsyncDisposable {
     const sql = new pg.Pool({ ...connectionOf(this.#databaseUrl), max: 4 });
     // The database may be what fails, while nothing is asked of it.
     sql.on('error', () => undefined);
-    this.onClose(() => sql.end());
+    // Not waited for: a test that has failed may have kept a session.
+    this.onClose(() => void sql.end());
     return sql;
   }
 
