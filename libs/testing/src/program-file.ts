@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 
-/** The path of a program of this machine. @throws when there is none, with the package of Debian to install. */
+/** The path of a program of this machine. @throws when it does not exist, with the package of Debian to install. */
 export function programFile(name: string, packageName: string): string {
   const folders = [...(process.env['PATH'] ?? '').split(path.delimiter), '/usr/sbin'];
   const file = folders
