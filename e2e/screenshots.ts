@@ -108,9 +108,9 @@ function smaller(picture: Buffer): Promise<Buffer> {
 const ROOMS = ['standup-web', 'standup-payments', 'all-hands', 'interview-11-21', 'incident-2240'];
 
 /** Keys with real backends on the real drone. */
-async function makeRooms({ api }: Pick<Stack, 'api'>): Promise<void> {
+async function makeRooms(stack: Pick<Stack, 'api'>): Promise<void> {
   for (const name of ROOMS) {
-    await api('client').keys.connect.mutate({
+    await stack.api('client').keys.connect.mutate({
       key: { name, namespace: 'rooms.eu', tag: 'v7' },
       spawn: { program: 'room' },
       waitFor: 'ready',

@@ -22,7 +22,7 @@ test.describe('accessible in every state', () => {
     stack,
   }) => {
     test.setTimeout(400_000);
-    const gated = await startGatedConsole(stack.controller().url);
+    const gated = await startGatedConsole(stack);
     const found: string[] = [];
     const tabs = await Promise.all(
       Array.from({ length: TABS }, () =>

@@ -73,10 +73,10 @@ test.describe('access', () => {
     };
     await makePerson(
       stack.controller().url,
-      { admin: stack.credentials.admin, origin: stack.url },
+      { admin: stack.credentials.admin, origin: stack.consoleUrl },
       { ...person, role: 'viewer' },
     );
-    const before = await browser.newPage({ baseURL: stack.url });
+    const before = await browser.newPage({ baseURL: stack.consoleUrl });
     await signIn(before, person);
     const admin = await pageAs('admin');
     await admin.goto('/access?tab=people');

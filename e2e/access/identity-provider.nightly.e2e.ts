@@ -1,7 +1,6 @@
 import { consoleOrigin, freePort } from '@leasehold/testing/stack';
 import { startOidcProvider, type OidcProvider } from '@leasehold/testing/oidc';
 import type { Page } from '@playwright/test';
-import { CLUSTER_VARIABLE } from '../fixtures/cluster-setup.ts';
 import { startStack, type Stack } from '../fixtures/stack.ts';
 import { expect, test } from '../fixtures/test.ts';
 
@@ -12,7 +11,7 @@ test.describe('sign-in with an identity provider', () => {
   let provider: OidcProvider;
   let stack: Stack;
 
-  test.beforeAll(async ({}, info) => {
+  test.beforeAll(async () => {
     test.setTimeout(120_000);
     const consolePort = await freePort();
     provider = await startOidcProvider({
@@ -22,18 +21,18 @@ test.describe('sign-in with an identity provider', () => {
         eve: { email: 'eve@elsewhere.example', isVerified: true },
       },
     });
-    stack = await startStack({
-      clusterUrl: process.env[CLUSTER_VARIABLE] ?? '',
-      name: 'e2e_oidc',
-      workerIndex: info.parallelIndex + 16,
-      consolePort,
-      env: {
-        LEASEHOLD_OIDC_ISSUER: provider.issuer,
-        LEASEHOLD_OIDC_CLIENT_ID: provider.clientId,
-        LEASEHOLD_OIDC_CLIENT_SECRET: provider.clientSecret,
-        LEASEHOLD_OIDC_NAME: PROVIDER,
+    stack = await startStack(
+      {
+        name: 'e2e_oidc',
+        env: {
+          LEASEHOLD_OIDC_ISSUER: provider.issuer,
+          LEASEHOLD_OIDC_CLIENT_ID: provider.clientId,
+          LEASEHOLD_OIDC_CLIENT_SECRET: provider.clientSecret,
+          LEASEHOLD_OIDC_NAME: PROVIDER,
+        },
       },
-    });
+      consolePort,
+    );
   });
 
   test.afterAll(async () => {
@@ -50,14 +49,14 @@ test.describe('sign-in with an identity provider', () => {
       spawn: { program: 'room' },
     });
     const path = `/keys/detail?${new URLSearchParams({ namespace, name }).toString()}`;
-    const context = await browser.newContext({ baseURL: stack.url });
+    const context = await browser.newContext({ baseURL: stack.consoleUrl });
     const page = await context.newPage();
     await page.goto(path);
     await page.getByRole('button', { name: `Sign in with ${PROVIDER}` }).click();
     await identify(page, 'omar');
 
     await expect(page.getByRole('heading', { level: 1, name })).toBeVisible();
-    expect(page.url()).toBe(stack.url + path);
+    expect(page.url()).toBe(stack.consoleUrl + path);
 
     await page.getByRole('button', { name: 'Block renewal', exact: true }).click();
     const reason = page.getByRole('dialog').getByLabel(/^Reason/);
@@ -77,13 +76,13 @@ test.describe('sign-in with an identity provider', () => {
   });
 
   test('a person who was not invited is not let in, and is told why', async ({ browser }) => {
-    const context = await browser.newContext({ baseURL: stack.url });
+    const context = await browser.newContext({ baseURL: stack.consoleUrl });
     const page = await context.newPage();
     await page.goto('/sign-in');
     await page.getByRole('button', { name: `Sign in with ${PROVIDER}` }).click();
     await identify(page, 'eve');
 
-    await expect(page).toHaveURL(new RegExp(`^${stack.url}/sign-in`));
+    await expect(page).toHaveURL(new RegExp(`^${stack.consoleUrl}/sign-in`));
     await expect(page.getByRole('alert').filter({ hasText: /invit/iu })).toBeVisible();
     await context.close();
   });

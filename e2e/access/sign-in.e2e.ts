@@ -50,13 +50,13 @@ test.describe('sign-in', () => {
     };
     await makePerson(
       stack.controller().url,
-      { admin: stack.credentials.admin, origin: stack.url },
+      { admin: stack.credentials.admin, origin: stack.consoleUrl },
       { ...person, role: 'viewer' },
     );
     for (let tries = 0; tries < 10; tries += 1) {
       await page.request.post('/api/auth/sign-in/email', {
         data: { email: person.email, password: `wrong-password-${String(tries)}` },
-        headers: { origin: stack.url },
+        headers: { origin: stack.consoleUrl },
       });
     }
 

@@ -1,5 +1,4 @@
 import type { Page } from '@playwright/test';
-import { CLUSTER_VARIABLE } from '../fixtures/cluster-setup.ts';
 import { tableOf, untilLive } from '../fixtures/grants.ts';
 import { startStack, type Stack } from '../fixtures/stack.ts';
 import { expect, signIn, test } from '../fixtures/test.ts';
@@ -22,12 +21,10 @@ const LOOK_EVERY_MS = 10;
 test.describe('a hundred thousand keys', () => {
   let large: Stack;
 
-  test.beforeAll(async ({}, info) => {
+  test.beforeAll(async () => {
     test.setTimeout(120_000);
     large = await startStack({
-      clusterUrl: process.env[CLUSTER_VARIABLE] ?? '',
       name: 'e2e_scale',
-      workerIndex: info.parallelIndex + 8,
     });
     await seedMany(large.sql, FEW);
   });
@@ -37,7 +34,7 @@ test.describe('a hundred thousand keys', () => {
   });
 
   test('are listed and paged about as fast as eleven hundred', async ({ browser }) => {
-    const context = await browser.newContext({ baseURL: large.url });
+    const context = await browser.newContext({ baseURL: large.consoleUrl });
     const page = await context.newPage();
     await signIn(page, large.people.viewer);
 

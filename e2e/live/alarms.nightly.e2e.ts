@@ -6,13 +6,9 @@ import {
   type ReplacedClock,
 } from '@leasehold/testing/stack';
 import { checkSchemes } from '../fixtures/axe.ts';
-import { CLUSTER_VARIABLE } from '../fixtures/cluster-setup.ts';
 import { actWithReason, holdLease, untilLive } from '../fixtures/grants.ts';
 import { startStack, type Stack } from '../fixtures/stack.ts';
 import { expect, test as base } from '../fixtures/test.ts';
-
-/** The ports of other workers end before those of this one. */
-const WORKER_OFFSET = 8;
 
 /** A Leasehold of its own: others must not meet a clock that steps, or a database that is put back. */
 const test = base.extend<object, { readonly clock: { current?: ReplacedClock } }>({
@@ -27,10 +23,7 @@ const test = base.extend<object, { readonly clock: { current?: ReplacedClock } }
   stack: [
     async ({ clock }, use, info) => {
       const stack = await startStack({
-        clusterUrl: process.env[CLUSTER_VARIABLE] ?? '',
         name: `e2e_alarms_${String(info.parallelIndex)}`,
-        workerIndex: WORKER_OFFSET + info.parallelIndex,
-        env: { LEASEHOLD_PRESET: 'fast' },
         async prepare(databaseUrl) {
           clock.current = await replaceClock(databaseUrl, SHIFTED_CLOCK);
         },

@@ -83,11 +83,11 @@ test.describe('failures are shown', () => {
     stack,
   }) => {
     const page = await pageAs('viewer');
-    await stack.killController();
+    await stack.controller().kill();
     await page.goto('/keys');
     await expect(page.getByRole('heading', { name: 'No controller answers' })).toBeVisible();
 
-    await stack.startController();
+    await stack.restartController();
     await expect(page.getByRole('heading', { level: 1, name: 'Keys' })).toBeVisible();
   });
 });

@@ -8,13 +8,12 @@ test.describe('events that are held back', () => {
   let cluster: TestCluster;
   let stack: Stack;
 
-  test.beforeAll(async ({}, info) => {
+  test.beforeAll(async () => {
     test.setTimeout(120_000);
     cluster = await startTestCluster();
     stack = await startStack({
       clusterUrl: cluster.url,
       name: 'e2e_held_back',
-      workerIndex: info.parallelIndex + 24,
     });
   });
 
@@ -26,7 +25,7 @@ test.describe('events that are held back', () => {
   test('are an alarm on the overview, with the transaction that holds them back and what ends it', async ({
     browser,
   }) => {
-    const page = await (await browser.newContext({ baseURL: stack.url })).newPage();
+    const page = await (await browser.newContext({ baseURL: stack.consoleUrl })).newPage();
     await signIn(page, stack.people.viewer);
     await untilLive(page);
     const tile = page.getByRole('group', { name: 'Event lag' });

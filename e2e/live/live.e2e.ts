@@ -33,12 +33,12 @@ test.describe('live', () => {
 
     const sessionBefore = (await droneOf(stack))?.session ?? 0;
 
-    await stack.killController();
+    await stack.controller().kill();
     await expect(page.getByRole('status').filter({ hasText: 'Not live' })).toBeVisible();
     await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toBeVisible();
     await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toHaveCount(0);
 
-    await stack.startController();
+    await stack.restartController();
     await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
     await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toHaveCount(0);
     // The drone reconnects after a delay of its own. Until then its row may look as before the kill.

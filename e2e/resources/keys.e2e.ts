@@ -125,7 +125,7 @@ test.describe('keys', () => {
     await expect(dialog).toContainText('Two backends may run for this key at once.');
 
     // A drone that does not answer: its backend lives on.
-    stack.drone.signal('SIGSTOP');
+    stack.drone().agent.signal('SIGSTOP');
     try {
       const input = { reason: 'The machine is gone', typed: `${room.namespace}/${room.name}` };
       await actWithReason(page, { ...input, label: 'Revoke by force' });
@@ -135,7 +135,7 @@ test.describe('keys', () => {
       expect(key?.phase).toBe('free');
       expect(await isAnswering(room)).toBe(true);
     } finally {
-      stack.drone.signal('SIGCONT');
+      stack.drone().agent.signal('SIGCONT');
     }
     await expect.poll(() => isAnswering(room)).toBe(false);
   });

@@ -10,104 +10,52 @@ interface Use {
   readonly comment: string;
 }
 
-interface Environment {
-  readonly namespace: string;
-  readonly name: string;
-  /** Null when it is free. */
-  readonly now: (Use & { readonly sinceMs: number }) | null;
-  readonly before: readonly Use[];
-}
-
 const deploy = (by: string, comment: string): Use => ({ action: 'deploy', by, comment });
 
-const ENVIRONMENTS: readonly Environment[] = [
-  {
-    namespace: 'shop',
-    name: 'production',
-    now: {
-      ...deploy('ci-deploy@runner-14', '6.2.1 to all regions, change CHG-4471'),
-      sinceMs: 6.5 * MINUTE_MS,
-    },
-    before: [
+const use = (action: string, by: string, comment: string): Use => ({ action, by, comment });
+
+/** Namespace, name, for how long it has been in use, and its uses, the latest first. */
+const ENVIRONMENTS: readonly (readonly [string, string, number | null, readonly Use[]])[] = [
+  [
+    ...(['shop', 'production', 6.5 * MINUTE_MS] as const),
+    [
+      deploy('ci-deploy@runner-14', '6.2.1 to all regions, change CHG-4471'),
       deploy('ci-deploy@runner-09', '6.2.0, change CHG-4466'),
-      { action: 'restore', by: 'mei.tanaka@laptop', comment: 'Restore drill, OPS-2190' },
+      use('restore', 'mei.tanaka@laptop', 'Restore drill, OPS-2190'),
       deploy('ci-deploy@runner-11', '6.1.9 hotfix of checkout totals'),
     ],
-  },
-  {
-    namespace: 'shop',
-    name: 'staging',
-    now: {
-      action: 'load-test',
-      by: 'jonas.weber@laptop',
-      comment: 'Black Friday rehearsal, until noon',
-      sinceMs: 74 * MINUTE_MS,
-    },
-    before: [
+  ],
+  [
+    ...(['shop', 'staging', 74 * MINUTE_MS] as const),
+    [
+      use('load-test', 'jonas.weber@laptop', 'Black Friday rehearsal, until noon'),
       deploy('ci-deploy@runner-02', '6.2.1-rc3'),
       deploy('ci-deploy@runner-02', '6.2.1-rc2'),
     ],
-  },
-  {
-    namespace: 'shop',
-    name: 'demo',
-    now: null,
-    before: [deploy('ci-deploy@runner-05', 'Sales demo, contoso')],
-  },
-  {
-    namespace: 'payments',
-    name: 'production',
-    now: {
-      action: 'rotate-keys',
-      by: 'priya.raman@bastion-2',
-      comment: 'Yearly rotation of bank certificates',
-      sinceMs: 21 * MINUTE_MS,
-    },
-    before: [
+  ],
+  ['shop', 'demo', null, [deploy('ci-deploy@runner-05', 'Sales demo, contoso')]],
+  [
+    ...(['payments', 'production', 21 * MINUTE_MS] as const),
+    [
+      use('rotate-keys', 'priya.raman@bastion-2', 'Yearly rotation of bank certificates'),
       deploy('ci-deploy@runner-21', 'ledger 3.18.0'),
       deploy('ci-deploy@runner-20', 'ledger 3.17.4'),
     ],
-  },
-  {
-    namespace: 'payments',
-    name: 'staging',
-    now: null,
-    before: [deploy('ci-deploy@runner-21', 'ledger 3.18.0-rc1')],
-  },
-  {
-    namespace: 'search',
-    name: 'production',
-    now: null,
-    before: [{ action: 'reindex', by: 'search-indexer@idx-1', comment: 'Mapping v19' }],
-  },
-  {
-    namespace: 'search',
-    name: 'staging',
-    now: {
-      action: 'reindex',
-      by: 'search-indexer@idx-4',
-      comment: 'Mapping v20, first try',
-      sinceMs: 12 * MINUTE_MS,
-    },
-    before: [deploy('ci-deploy@runner-07', 'search 2.9.0')],
-  },
-  {
-    namespace: 'perf',
-    name: 'lab-1',
-    now: null,
-    before: [{ action: 'benchmark', by: 'nightly@bench-1', comment: 'Nightly' }],
-  },
-  {
-    namespace: 'perf',
-    name: 'lab-2',
-    now: {
-      action: 'benchmark',
-      by: 'nightly@bench-2',
-      comment: 'PostgreSQL 18.1 against 17.6',
-      sinceMs: 133 * MINUTE_MS,
-    },
-    before: [],
-  },
+  ],
+  ['payments', 'staging', null, [deploy('ci-deploy@runner-21', 'ledger 3.18.0-rc1')]],
+  ['search', 'production', null, [use('reindex', 'search-indexer@idx-1', 'Mapping v19')]],
+  [
+    ...(['search', 'staging', 12 * MINUTE_MS] as const),
+    [
+      use('reindex', 'search-indexer@idx-4', 'Mapping v20, first try'),
+      deploy('ci-deploy@runner-07', 'search 2.9.0'),
+    ],
+  ],
+  ['perf', 'lab-1', null, [use('benchmark', 'nightly@bench-1', 'Nightly')]],
+  [
+    ...(['perf', 'lab-2', 133 * MINUTE_MS] as const),
+    [use('benchmark', 'nightly@bench-2', 'PostgreSQL 18.1 against 17.6')],
+  ],
 ];
 
 const TTL_MS = 60_000;
@@ -123,25 +71,20 @@ export interface SeededEnvironments {
 /** Puts environments into the world: some in use, some free, all with a history. */
 export function addEnvironments(world: World): SeededEnvironments {
   const renewed: string[] = [];
-  for (const environment of ENVIRONMENTS) {
-    const subject: Subject = {
-      face: 'environment',
-      namespace: environment.namespace,
-      name: environment.name,
-    };
-    let endAgoMs = environment.now?.sinceMs ?? 3 * HOUR_MS;
-    for (const [index, use] of environment.before.entries()) {
+  for (const [namespace, name, sinceMs, uses] of ENVIRONMENTS) {
+    const subject: Subject = { face: 'environment', namespace, name };
+    const [now, before] = sinceMs === null ? [undefined, uses] : [uses[0], uses.slice(1)];
+    let endAgoMs = sinceMs ?? 3 * HOUR_MS;
+    for (const [index, past] of before.entries()) {
       endAgoMs += world.chance.int(20, 300) * MINUTE_MS;
       const beganAgoMs = endAgoMs + world.chance.int(4, 40) * MINUTE_MS;
-      const isLatest = environment.now === null && index === 0;
-      addUse(world, subject, { use, beganAgoMs, endAgoMs, isRow: isLatest });
+      const isRow = now === undefined && index === 0;
+      addUse(world, subject, { use: past, beganAgoMs, endAgoMs, isRow });
       endAgoMs = beganAgoMs;
     }
-    if (environment.now !== null) {
-      const beganAgoMs = environment.now.sinceMs;
-      renewed.push(
-        addUse(world, subject, { use: environment.now, beganAgoMs, endAgoMs: null, isRow: true }),
-      );
+    if (now !== undefined && sinceMs !== null) {
+      const present = { use: now, beganAgoMs: sinceMs, endAgoMs: null, isRow: true };
+      renewed.push(addUse(world, subject, present));
     }
   }
   return {

@@ -1,5 +1,6 @@
 import { grantColumns, grantOf, noteEnding, noteEvent, noteGrant, queueUp } from './grants.ts';
 import type { Subject } from './grants.ts';
+import { words } from './key-kinds.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS, type Row, type World } from './world.ts';
 
 /** A kind of lease as a service declares it, and which of its leases there are. */
@@ -14,16 +15,7 @@ interface Service {
   readonly heldOfTen: number;
 }
 
-const tenants = [
-  'acme',
-  'bluebird',
-  'contoso',
-  'delmar',
-  'evergreen',
-  'fjord',
-  'granite',
-  'harbour',
-];
+const tenants = words('acme bluebird contoso delmar evergreen fjord granite harbour');
 
 const SERVICES: readonly Service[] = [
   {
@@ -67,14 +59,8 @@ const SERVICES: readonly Service[] = [
     declaredBy: 'scheduler',
     ttlMs: 60_000,
     description: 'Jobs that run once, on whichever machine is first',
-    names: [
-      'exchange-rates',
-      'vacuum-carts',
-      'report-revenue',
-      'sync-tax-tables',
-      'expire-vouchers',
-      'archive-logs',
-    ],
+    names: words(`
+      exchange-rates vacuum-carts report-revenue sync-tax-tables expire-vouchers archive-logs`),
     comments: ['Started by the scheduler'],
     heldOfTen: 5,
   },
@@ -83,15 +69,8 @@ const SERVICES: readonly Service[] = [
     declaredBy: 'media-worker',
     ttlMs: 30_000,
     description: 'One worker for each upload',
-    names: [
-      'upload-8f3k2',
-      'upload-91bq7',
-      'upload-a02mz',
-      'upload-bb41x',
-      'upload-c9d3e',
-      'upload-d77ka',
-      'upload-e5t1p',
-    ],
+    names: words(`
+      upload-8f3k2 upload-91bq7 upload-a02mz upload-bb41x upload-c9d3e upload-d77ka upload-e5t1p`),
     comments: ['4K, 3 renditions', '1080p, 2 renditions'],
     heldOfTen: 7,
   },
@@ -124,19 +103,15 @@ const UNUSED: Row = {
   principal: 'token:support-desk',
 };
 
-/** The other lines, beside the long one. */
-const LINES: readonly {
-  readonly namespace: string;
-  readonly name: string;
-  readonly count: number;
-}[] = [
-  { namespace: 'billing.payouts', name: 'settlement-eu', count: 6 },
-  { namespace: 'search.reindex', name: 'shard-03', count: 3 },
-  { namespace: 'tenants.migrate', name: 'contoso', count: 2 },
-  { namespace: 'ledger', name: 'close-day', count: 2 },
-  { namespace: 'warehouse.picking', name: 'aisle-4', count: 1 },
-  { namespace: 'media.transcode', name: 'upload-a02mz', count: 1 },
-];
+/** How many wait for a lease. */
+const LINES: Readonly<Record<string, number>> = {
+  'billing.payouts/settlement-eu': 6,
+  'search.reindex/shard-03': 3,
+  'tenants.migrate/contoso': 2,
+  'ledger/close-day': 2,
+  'warehouse.picking/aisle-4': 1,
+  'media.transcode/upload-a02mz': 1,
+};
 
 /** What tests and pictures want to find again. */
 export interface SeededLeases {
@@ -154,10 +129,10 @@ export function addLeases(world: World): SeededLeases {
   for (const service of SERVICES) {
     for (const name of service.names) {
       const subject: Subject = { face: 'lease', namespace: service.namespace, name };
-      const line = LINES.find((one) => one.namespace === service.namespace && one.name === name);
-      const leaseId = addLease(world, { service, subject, isWanted: line !== undefined });
+      const waitersCount = LINES[`${service.namespace}/${name}`] ?? 0;
+      const leaseId = addLease(world, { service, subject, isWanted: waitersCount > 0 });
       if (leaseId !== undefined) renewed.push(leaseId);
-      if (line !== undefined) queueUp(world, subject, waiters(world, service, line.count));
+      queueUp(world, subject, waiters(world, service, waitersCount));
       count += 1;
     }
   }

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ATTACKS } from './attacks.ts';
 import { carryOut } from './carry-out.ts';
-import { openStage, type Stage } from './stage.ts';
+import { AttackStage } from './stage.ts';
 
 /** Long enough for each attack to do its worst; `npm run attack` judges how slow others become. */
 const ATTACK_MS = 2_000;
 
-let stage: Stage;
+let stage: AttackStage;
 
 beforeAll(async () => {
-  stage = await openStage(inject('clusterUrl'));
+  stage = await AttackStage.open(inject('clusterUrl'));
 });
 
 afterAll(async () => {

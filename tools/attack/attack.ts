@@ -1,4 +1,4 @@
-import type { Stage } from './stage.ts';
+import type { AttackStage } from './stage.ts';
 
 /** What an attacker has seen. */
 export interface Yield {
@@ -13,5 +13,5 @@ export interface Yield {
 export interface Attack {
   readonly name: string;
   readonly what: string;
-  carryOut(stage: Stage, attackMs: number): Promise<Yield>;
+  carryOut(stage: AttackStage, attackMs: number): Promise<Yield>;
 }

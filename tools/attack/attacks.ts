@@ -2,14 +2,14 @@
 import type { Attack } from './attack.ts';
 import { hostileBackend } from './hostile-backend.ts';
 import { reusedIdempotencyKeys } from './reused-idempotency-keys.ts';
-import type { Stage } from './stage.ts';
+import type { AttackStage } from './stage.ts';
 import { startAttacker } from './start-attacker.ts';
 
 /** An attack by a process of its own, which knows only Leasehold's address and a token. */
 function fromOutside(
   name: string,
   what: string,
-  tokenOf: (stage: Stage) => string | null = () => null,
+  tokenOf: (stage: AttackStage) => string | null = () => null,
 ): Attack {
   return {
     name,
@@ -19,8 +19,8 @@ function fromOutside(
   };
 }
 
-const viewer = (stage: Stage): string => stage.tokens.viewer;
-const client = (stage: Stage): string => stage.tokens.attacker;
+const viewer = (stage: AttackStage): string => stage.tokens.viewer;
+const client = (stage: AttackStage): string => stage.tokens.attacker;
 
 export const ATTACKS: readonly Attack[] = [
   hostileBackend,

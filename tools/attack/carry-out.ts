@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Attack, Yield } from './attack.ts';
 import type { Latencies } from './healthy.ts';
-import type { Stage } from './stage.ts';
+import type { AttackStage } from './stage.ts';
 
 /** What healthy callers may take at the 99th percentile: this, or a multiple of what they take idle. */
 const P99_MS_MAX = 250;
@@ -34,11 +34,11 @@ export interface CarryOutOptions {
 
 export async function carryOut(
   attack: Attack,
-  stage: Stage,
+  stage: AttackStage,
   { idle, attackMs }: CarryOutOptions,
 ): Promise<Result> {
   const before = await stage.memoryMb();
-  const logged = stage.log().length;
+  const logged = stage.controller().log().length;
   let peak = before;
   const looking = new AbortController();
   const watch = (async () => {
@@ -54,7 +54,7 @@ export async function carryOut(
   looking.abort();
   await watch;
   const after = await settled(stage, before);
-  const log = stage.log().slice(logged);
+  const log = stage.controller().log().slice(logged);
   const broken = [
     ...seen.got.map((what) => `it got ${what}`),
     ...(await stage.healthy.losses()),
@@ -87,7 +87,7 @@ function errorsIn(log: string): string[] {
   return lines.slice(0, 1).map((line) => `${String(lines.length)} errors were logged: ${line}`);
 }
 
-async function settled(stage: Stage, before: number): Promise<number> {
+async function settled(stage: AttackStage, before: number): Promise<number> {
   const untilMs = performance.now() + SETTLE_MS_MAX;
   for (;;) {
     const now = await stage.memoryMb();

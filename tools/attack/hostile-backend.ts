@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { waitUntil } from '@leasehold/testing/stack';
 import type { Attack } from './attack.ts';
-import type { Stage } from './stage.ts';
+import type { AttackStage } from './stage.ts';
 
 /** A line of `hostile.mjs`: what it tried, and what it got or why it was refused. */
 interface Line {
@@ -18,16 +18,13 @@ export const hostileBackend: Attack = {
   name: 'hostile-backend',
   what: 'a backend that attacks its drone',
   async carryOut(stage) {
-    await writeFile(
-      path.join(stage.openFolder, 'targets.json'),
-      JSON.stringify(await targetsOf(stage)),
-    );
-    const { backendId } = await stage.api.keys.connect.mutate({
+    await writeFile(path.join(stage.openFolder, 'targets.json'), JSON.stringify(targetsOf(stage)));
+    const { backendId } = await stage.api().keys.connect.mutate({
       key: { name: 'hostile' },
       spawn: { program: 'hostile' },
       waitFor: 'ready',
     });
-    const output = path.join(stage.drone.stateDir, 'logs', `${backendId}.stdout.log`);
+    const output = path.join(stage.drone().stateDir, 'logs', `${backendId}.stdout.log`);
     const lines = await waitUntil(
       async () => {
         const found = await linesOf(output);
@@ -47,16 +44,13 @@ export const hostileBackend: Attack = {
   },
 };
 
-async function targetsOf({ controller, drone, home }: Stage): Promise<unknown> {
-  const record = await readFile(path.join(drone.stateDir, 'warden.json'), 'utf8');
-  const { pid, socketPath } = JSON.parse(record) as { pid: number; socketPath: string };
+function targetsOf(stage: AttackStage): unknown {
+  const drone = stage.drone();
+  const { pid: warden, socketPath } = drone.warden();
+  const { stateDir, configFile: config, file: program } = drone;
   return {
-    pids: { agent: drone.pid, warden: pid, controller: controller.pid },
-    stateDir: drone.stateDir,
-    home,
-    socketPath,
-    config: path.join(home, 'attacked.json'),
-    program: path.join(import.meta.dirname, '..', '..', 'apps', 'drone', 'dist', 'main.mjs'),
+    pids: { agent: drone.agent.pid, warden, controller: stage.controller().pid },
+    ...{ stateDir, home: stage.home, socketPath, config, program },
   };
 }
 

@@ -2,7 +2,7 @@ import { startTestCluster } from '@leasehold/testing/stack';
 import { ATTACKS } from './attacks.ts';
 import { carryOut, type Result } from './carry-out.ts';
 import { tableOf } from './report.ts';
-import { openStage } from './stage.ts';
+import { AttackStage } from './stage.ts';
 
 const ATTACK_MS = 10_000;
 const IDLE_MS = 5_000;
@@ -23,7 +23,7 @@ async function main(names: readonly string[]): Promise<number> {
   const cluster = await startTestCluster();
   const results: Result[] = [];
   try {
-    await using stage = await openStage(cluster.url);
+    await using stage = await AttackStage.open(cluster.url);
     const idle = await stage.healthy.measure(IDLE_MS);
     for (const attack of ATTACKS) {
       if (names.length > 0 && !names.includes(attack.name)) continue;

@@ -38,7 +38,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     return `a round trip takes ${String(roundTripMs)} ms`;
   },
   async kill(datacenters, [name]) {
-    await datacenters.dc(named(datacenters, name)).killController();
+    await datacenters.dc(named(datacenters, name)).controller().kill();
     return 'killed';
   },
   async start(datacenters, [name]) {

@@ -124,7 +124,7 @@ describe('while a datacenter is cut off and nobody is told', () => {
     await resolve(alone, far);
     await connect(alone, near);
     on.world.cut(alone);
-    await on.world.dc(alone).killController();
+    await on.world.dc(alone).controller().kill();
 
     await on.world.dc(alone).restartController();
 

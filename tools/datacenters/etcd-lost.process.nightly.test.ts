@@ -150,7 +150,7 @@ describe('an etcd that is put back to an older snapshot under running controller
       }
 
       // In the order of the runbook; callers come back when the last one is ready.
-      await Promise.all(on.world.names.map((name) => on.world.dc(name).killController()));
+      await Promise.all(on.world.names.map((name) => on.world.dc(name).controller().kill()));
       for (const name of on.world.names) await on.world.dc(name).restartController();
       await on.world.untilInTouch();
 

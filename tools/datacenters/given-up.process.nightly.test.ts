@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
 import { bundleOf, waitUntil } from '@leasehold/testing';
-import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
+import { startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { freshBundles } from '../faults/stage/fresh-bundles.ts';
 import { refusalOf } from './errors.ts';
 
 /** So short that a test can wait until a datacenter may be given up. */
@@ -12,9 +11,8 @@ const REASON = 'the hall has burnt down';
 let world: Datacenters;
 
 beforeAll(async () => {
-  await freshBundles();
   world = await startDatacenters({
-    databaseOf: databasesIn(inject('clusterUrl')),
+    clusterUrl: inject('clusterUrl'),
     envOf: () => ({ LEASEHOLD_START_WITHOUT_ETCD_MS: String(START_ALONE_MS) }),
   });
 }, 120_000);
@@ -84,7 +82,7 @@ test('a datacenter that answers is not given up, and one that is alone in its na
 });
 
 test('a declaration is taken back while the keys wait, and the datacenter starts again', async () => {
-  await world.dc('dc3').killController();
+  await world.dc('dc3').controller().kill();
 
   const unconfirmed = await giveUp('dc1', 'dc3');
   const declared = await giveUp('dc1', 'dc3', '--yes');
@@ -115,7 +113,7 @@ test('C61 I14 the keys of a datacenter that is gone get other homes after the wa
       .api('client')
       .reservations.reserve.mutate({ key: ['', name], datacenter: 'dc3' });
   }
-  await world.dc('dc3').killController();
+  await world.dc('dc3').controller().kill();
   world.cut('dc3');
 
   const declared = await waitUntil(async () => {

@@ -1,16 +1,11 @@
 /** Three datacenters for people to try, with a prompt that cuts and restores the lines between them. */
-import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 import { ensureFirstAdmin, FIRST_ADMIN_EMAIL, type AdminSignIn } from '@leasehold/keys-core/access';
 import { openStore } from '@leasehold/keys-core/postgres';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
-import {
-  startDatacenters,
-  type Datacenter,
-  type Datacenters,
-} from '@leasehold/testing/datacenters';
-import { consoleOrigin, freePort, startConsoleProcess } from '@leasehold/testing/stack';
+import { startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
+import { consoleOrigin, freePort, type Stage } from '@leasehold/testing/stack';
 import { carryOut, HELP, statusOf } from './commands.ts';
 
 /** One way: a round trip between two datacenters takes 40 ms, as between two ends of Europe. */
@@ -19,18 +14,16 @@ const DELAY_MS = 20;
 interface OpenConsole {
   readonly url: string;
   readonly signIn: AdminSignIn | undefined;
-  stop(): Promise<unknown>;
 }
 
-async function openConsole(of: Datacenter, port: number): Promise<OpenConsole> {
-  const { databaseUrl, name, url } = of;
+async function openConsole(of: Stage, port: number): Promise<OpenConsole> {
+  const { databaseUrl, datacenter } = of;
   const clock = createBootClock();
-  const store = openStore({ databaseUrl, datacenter: name, clock, ids: systemIds() });
+  const store = openStore({ databaseUrl, datacenter, clock, ids: systemIds() });
   try {
     const first = { email: FIRST_ADMIN_EMAIL, name: 'Administrator' };
     const signIn = await ensureFirstAdmin(store, first, () => undefined);
-    const started = await startConsoleProcess({ controllerUrl: url, port });
-    return { url: started.url, signIn, stop: () => started.stop() };
+    return { url: (await of.startConsole({ port })).url, signIn };
   } finally {
     await store.close();
   }
@@ -99,10 +92,9 @@ async function main(): Promise<void> {
   const ended = new AbortController();
   console.log('Starting three databases, three members of etcd, three controllers …');
   const port = await freePort();
-  const secret = randomBytes(32).toString('hex');
   const datacenters = await startDatacenters({
     delayMs: DELAY_MS,
-    envOf: () => ({ LEASEHOLD_CONSOLE_ORIGIN: consoleOrigin(port), LEASEHOLD_AUTH_SECRET: secret }),
+    consoleOrigin: consoleOrigin(port),
   });
   let open: OpenConsole | undefined;
   try {
@@ -113,7 +105,6 @@ async function main(): Promise<void> {
     await converse(datacenters, ended);
     console.log('\nEnding everything …');
   } finally {
-    await open?.stop();
     await datacenters.close();
   }
 }

@@ -1,9 +1,8 @@
-import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
+import { startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { repetitions, waitUntil } from '@leasehold/testing';
 import { leaseholdErrorOf } from '@leasehold/client';
 import { backendPlacesOf, faultsOfHolders } from './holders.ts';
-import { freshBundles } from '../faults/stage/fresh-bundles.ts';
 
 const ROUNDS_COUNT = repetitions({ short: 60, long: 200 });
 /** About five times what a round takes on two cores that have nothing else to do. */
@@ -14,8 +13,7 @@ const ROUNDS_AT_ONCE = 4;
 let world: Datacenters;
 
 beforeAll(async () => {
-  await freshBundles();
-  world = await startDatacenters({ databaseOf: databasesIn(inject('clusterUrl')) });
+  world = await startDatacenters({ clusterUrl: inject('clusterUrl') });
 }, 120_000);
 
 afterAll(async () => {

@@ -1,6 +1,5 @@
-import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
+import { startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { afterAll, afterEach, beforeAll, inject } from 'vitest';
-import { freshBundles } from '../faults/stage/fresh-bundles.ts';
 
 /** Three datacenters for all tests of a file, whole again after each, and what clients ask of them. */
 export function useDatacenters() {
@@ -8,8 +7,7 @@ export function useDatacenters() {
   let keysCount = 0;
 
   beforeAll(async () => {
-    await freshBundles();
-    world = await startDatacenters({ databaseOf: databasesIn(inject('clusterUrl')) });
+    world = await startDatacenters({ clusterUrl: inject('clusterUrl') });
   }, 120_000);
 
   afterEach(async () => {

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { machineMs } from './stage/machine-time.ts';
-import { Stage } from './stage/stage.ts';
+import { FaultStage } from './stage/stage.ts';
 import { expectSound, expectSuccession, expectUnharmed } from './stage/verdict.ts';
 
-let stage: Stage;
+let stage: FaultStage;
 beforeAll(async () => {
-  stage = await Stage.open();
+  stage = await FaultStage.open();
 });
 afterAll(({}, file) => stage.close(file));
 
@@ -35,9 +35,9 @@ describe.concurrent('an agent that is stopped and continued', () => {
     await expectUnharmed(stage, { before: next.answer, program: 'pause', pids });
     const { backendId } = former;
     await waitUntil(
-      async () => (await stage.api.drones.get.query({ droneId: 'pause-1' })).backendCount === 1,
+      async () => (await stage.api().drones.get.query({ droneId: 'pause-1' })).backendCount === 1,
     );
-    expect(await stage.api.backends.get.query({ backendId })).toMatchObject({
+    expect(await stage.api().backends.get.query({ backendId })).toMatchObject({
       status: 'terminated',
       reason: 'drone_lost',
     });

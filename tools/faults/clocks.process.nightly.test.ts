@@ -1,25 +1,17 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
+import type { ClockFault } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { machineMs } from './stage/machine-time.ts';
-import { skewedEntry, type ClockFault } from './stage/skewed-clocks.ts';
-import { Stage } from './stage/stage.ts';
+import { FaultStage } from './stage/stage.ts';
 import { expectSound, expectSuccession, expectUnharmed } from './stage/verdict.ts';
 
 const HOUR_MS = 3_600_000;
-let folder: string;
-let stage: Stage;
+let stage: FaultStage;
 beforeAll(async () => {
-  folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-clocks-'));
   // The controller's wall clock is an hour late and steps back; nothing may depend on it.
-  const fault = { wallAheadMs: -HOUR_MS, wallStepsBackEveryMs: 700 };
-  stage = await Stage.open({ entry: await skewedEntry(folder, 'controller', fault) });
+  const clock = { wallAheadMs: -HOUR_MS, wallStepsBackEveryMs: 700 };
+  stage = await FaultStage.open({ clock });
 });
-afterAll(async ({}, file) => {
-  await stage.close(file);
-  await rm(folder, { recursive: true, maxRetries: 10 });
-});
+afterAll(({}, file) => stage.close(file));
 
 const FAULTS: { name: string; clocks: string; fault: ClockFault }[] = [
   { name: 'fast', clocks: 'running 10 % fast', fault: { bootRate: 1.1 } },
@@ -36,8 +28,7 @@ describe.concurrent('a drone whose clocks are wrong', () => {
   for (const { name, clocks, fault } of FAULTS) {
     test(`C24 F5 F6 ${clocks} keeps its key while nothing fails, and stops in time when its agent is killed`, async () => {
       const programs = { [name]: 'stubborn' } as const;
-      const entry = await skewedEntry(folder, 'drone', fault);
-      const drone = await stage.startDrone({ droneId: `${name}-1`, programs, entry });
+      const drone = await stage.startDrone({ droneId: `${name}-1`, programs, clock: fault });
       const former = await stage.connect(name, name);
       const { pids } = await stage.untilHeard(former);
       await stage.untilRenewed(former, 3);

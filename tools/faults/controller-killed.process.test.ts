@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { machineMs } from './stage/machine-time.ts';
-import { PATIENT_LADDER, Stage, type Answer } from './stage/stage.ts';
+import { PATIENT_LADDER, FaultStage, type Answer } from './stage/stage.ts';
 import { expectSound, expectUnharmed } from './stage/verdict.ts';
 
-let stage: Stage;
-let patientStage: Stage;
+let stage: FaultStage;
+let patientStage: FaultStage;
 beforeAll(async () => {
-  stage = await Stage.open();
-  patientStage = await Stage.open({ env: PATIENT_LADDER });
+  stage = await FaultStage.open();
+  patientStage = await FaultStage.open({ ladder: PATIENT_LADDER });
 });
 afterAll(async ({}, file) => {
   await patientStage.close(file);
@@ -21,7 +21,7 @@ describe('a controller that is killed', () => {
     await stage.startDrone({ droneId: 'restart-1', programs: { restart: 'stubborn' } });
     const before = await stage.connect('restart', 'restart');
     const { pids } = await stage.untilHeard(before);
-    const { api } = stage;
+    const api = stage.api();
     const [controller] = stage.controllers;
     if (controller === undefined) throw new Error('no controller');
 

@@ -3,22 +3,22 @@ import { createDatabase } from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
 import { startKillableDatabase, type KillableDatabase } from './stage/killable-database.ts';
 import { machineMs } from './stage/machine-time.ts';
-import { PATIENT_LADDER, Stage, type Answer } from './stage/stage.ts';
+import { PATIENT_LADDER, FaultStage, type Answer } from './stage/stage.ts';
 import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './stage/verdict.ts';
 
 /** Of the preset `fast`. */
 const HEARTBEAT_MS = 1_000;
 
 let postgres: KillableDatabase;
-let stage: Stage;
-let patientStage: Stage;
+let stage: FaultStage;
+let patientStage: FaultStage;
 beforeAll(async () => {
   postgres = await startKillableDatabase();
   const [databaseUrl, patientUrl] = [postgres.url('leasehold'), postgres.url('patient')];
   await createDatabase(databaseUrl);
   await createDatabase(patientUrl);
-  stage = await Stage.open({ databaseUrl });
-  patientStage = await Stage.open({ databaseUrl: patientUrl, env: PATIENT_LADDER });
+  stage = await FaultStage.open({ databaseUrl });
+  patientStage = await FaultStage.open({ databaseUrl: patientUrl, ladder: PATIENT_LADDER });
 });
 afterAll(async ({}, file) => {
   await patientStage.close(file);
@@ -35,7 +35,7 @@ describe('a database that is killed', () => {
     await stage.untilRenewed(before);
 
     // Requests while it dies: some are answered, some are not.
-    const { api } = stage;
+    const api = stage.api();
     const answered: Answer[] = [];
     const asking = Array.from({ length: 8 }, async (_, index) => {
       const name = `last-${String(index)}`;

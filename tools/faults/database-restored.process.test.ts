@@ -11,12 +11,12 @@ import {
   type EmbeddedPostgres,
 } from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
-import { Stage, type Answer } from './stage/stage.ts';
+import { FaultStage, type Answer } from './stage/stage.ts';
 import { expectSound } from './stage/verdict.ts';
 
 let folder: string;
 let postgres: EmbeddedPostgres;
-let stage: Stage;
+let stage: FaultStage;
 const dataDir = (): string => path.join(folder, 'postgres');
 const copyDir = (): string => path.join(folder, 'copy');
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
   postgres = await startEmbeddedPostgres({ dataDir: dataDir() });
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
-  stage = await Stage.open({ databaseUrl });
+  stage = await FaultStage.open({ databaseUrl });
   await stage.startDrone({ droneId: 'd-1', programs: { one: 'stubborn', two: 'stubborn' } });
 });
 afterAll(async ({}, file) => {
@@ -59,7 +59,7 @@ async function firstWord(name: string, program: string): Promise<string | undefi
     async () => {
       try {
         const key = { name };
-        await stage.api.keys.connect.mutate({ key, spawn: { program }, waitMs: 0 });
+        await stage.api().keys.connect.mutate({ key, spawn: { program }, waitMs: 0 });
         return 'granted';
       } catch (error) {
         const code = leaseholdErrorOf(error)?.code;

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { machineMs } from './stage/machine-time.ts';
 import { leashOf, processesOf } from './stage/machine-processes.ts';
-import { Stage } from './stage/stage.ts';
+import { FaultStage } from './stage/stage.ts';
 import { SUCCESSION_MS_MAX, expectUnharmed } from './stage/verdict.ts';
 
-let stage: Stage;
+let stage: FaultStage;
 beforeAll(async () => {
-  stage = await Stage.open();
+  stage = await FaultStage.open();
 });
 afterAll(({}, file) => stage.close(file));
 

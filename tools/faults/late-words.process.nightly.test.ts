@@ -3,13 +3,13 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { machineMs } from './stage/machine-time.ts';
-import { Stage, type Answer } from './stage/stage.ts';
+import { FaultStage, type Answer } from './stage/stage.ts';
 import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './stage/verdict.ts';
 
-let stage: Stage;
+let stage: FaultStage;
 let db: pg.Client;
 beforeAll(async () => {
-  stage = await Stage.open();
+  stage = await FaultStage.open();
   db = new pg.Client(connectionOf(stage.databaseUrl));
   await db.connect();
   stage.onClose(() => db.end());
@@ -57,7 +57,7 @@ describe.concurrent('messages that come late', () => {
     const before = await stage.connect('once', 'once');
     const { pids } = await stage.untilHeard(before);
 
-    await stage.api.backends.terminate.mutate({ backendId: before.backendId, mode: 'soft' });
+    await stage.api().backends.terminate.mutate({ backendId: before.backendId, mode: 'soft' });
     await stage.untilSilent(before);
     // What the next agent knows of it is on the disk.
     await drone.agent.kill();
@@ -76,7 +76,7 @@ describe.concurrent('messages that come late', () => {
       key: 'never',
       how: 'and is told so at once',
       revoke: ({ leaseId }: Answer) =>
-        stage.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' }),
+        stage.api().keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' }),
     },
     {
       key: 'unasked',
@@ -97,7 +97,7 @@ describe.concurrent('messages that come late', () => {
 
       // The spawn is in the socket of an agent that is stopped: cancelling it cannot help.
       drone.agent.signal('SIGSTOP');
-      const granted = await stage.api.keys.connect.mutate({
+      const granted = await stage.api().keys.connect.mutate({
         key: { name: key },
         spawn: { program: key },
       });
@@ -105,7 +105,7 @@ describe.concurrent('messages that come late', () => {
       drone.agent.signal('SIGCONT');
       const { backendId } = granted;
       await waitUntil(
-        async () => (await stage.api.backends.get.query({ backendId })).status === 'terminated',
+        async () => (await stage.api().backends.get.query({ backendId })).status === 'terminated',
         { what: 'the end of the backend that never began' },
       );
       const next = await stage.connect(key, key);
@@ -124,7 +124,7 @@ describe.concurrent('messages that come late', () => {
 
     const atMs = machineMs();
     const { leaseId } = former;
-    const { outcome } = await stage.api.keys.revoke.mutate({
+    const { outcome } = await stage.api().keys.revoke.mutate({
       leaseId,
       mode: 'force',
       reason: 'test',
@@ -148,7 +148,7 @@ describe.concurrent('messages that come late', () => {
 
     drone.agent.signal('SIGSTOP');
     const { leaseId } = former;
-    const { stopsBy } = await stage.api.keys.revoke.mutate({
+    const { stopsBy } = await stage.api().keys.revoke.mutate({
       leaseId,
       mode: 'force',
       reason: 'test',

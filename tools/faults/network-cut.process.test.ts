@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startFaultProxy, type Direction, type FaultProxy } from '@leasehold/testing';
 import { machineMs } from './stage/machine-time.ts';
-import { Stage } from './stage/stage.ts';
+import { FaultStage } from './stage/stage.ts';
 import { expectSound, expectSuccession, expectUnharmed } from './stage/verdict.ts';
 
-let stage: Stage;
+let stage: FaultStage;
 beforeAll(async () => {
-  stage = await Stage.open();
+  stage = await FaultStage.open();
 });
 afterAll(({}, file) => stage.close(file));
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { machineMs } from './stage/machine-time.ts';
-import { Stage } from './stage/stage.ts';
+import { FaultStage } from './stage/stage.ts';
 import { expectSound, expectSuccession } from './stage/verdict.ts';
 
-let stage: Stage;
+let stage: FaultStage;
 beforeAll(async () => {
-  stage = await Stage.open();
+  stage = await FaultStage.open();
 });
 afterAll(({}, file) => stage.close(file));
 
@@ -38,7 +38,7 @@ describe('a warden that is killed', () => {
     const heir = drone.warden();
     expect(heir.clockId).not.toBe(dead.clockId);
     expect(heir.pid).not.toBe(dead.pid);
-    const { clockId } = await stage.api.drones.get.query({ droneId: 'warden-1' });
+    const { clockId } = await stage.api().drones.get.query({ droneId: 'warden-1' });
     expect(clockId).toBe(heir.clockId);
   });
 });

@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { waitUntil } from '@leasehold/testing';
+import { waitUntil, type StageDrone } from '@leasehold/testing';
 import { machineMs } from './stage/machine-time.ts';
-import { Stage, type Answer } from './stage/stage.ts';
-import type { StageDrone } from './stage/stage-drone.ts';
+import { FaultStage, type Answer } from './stage/stage.ts';
 import { expectSound, expectSuccession } from './stage/verdict.ts';
 
-let stage: Stage;
+let stage: FaultStage;
 beforeAll(async () => {
-  stage = await Stage.open();
+  stage = await FaultStage.open();
 });
 afterAll(({}, file) => stage.close(file));
 
@@ -65,7 +64,7 @@ describe.concurrent('a warden that is stopped', () => {
     const key = 'launch';
     const programs = { [key]: 'stubborn' } as const;
     const first = await stage.startDrone({ droneId: `${key}-1`, programs });
-    const granted = await stage.api.keys.connect.mutate({
+    const granted = await stage.api().keys.connect.mutate({
       key: { name: key },
       spawn: { program: key },
     });

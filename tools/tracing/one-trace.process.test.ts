@@ -1,18 +1,13 @@
 /** Traces of a whole Leasehold, of processes as they ship, at a receiver in this process. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
 import { createControllerClient, createLeasehold, type Leasehold } from '@leasehold/client';
 import { createLogger } from '@leasehold/service-kit';
 import { startTracing, type Tracing } from '@leasehold/service-kit/start-tracing';
 import {
-  createTestDatabase,
-  startControllerProcess,
-  startDroneProcess,
+  openTestStage,
   startTraceReceiver,
   waitUntil,
-  type ControllerProcess,
   type ReceivedSpan,
+  type Stage,
   type TraceReceiver,
 } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -26,9 +21,7 @@ const ROOM = `process.on('SIGTERM', () => process.exit(0));
 const SECRET = 'a-secret-of-a-caller';
 
 let receiver: TraceReceiver;
-let home: string;
-let controller: ControllerProcess;
-let credentials: Record<string, string>;
+let stage: Stage;
 let tracing: Tracing;
 let environment: Record<string, string>;
 const endings: (() => Promise<unknown>)[] = [];
@@ -36,48 +29,17 @@ const endings: (() => Promise<unknown>)[] = [];
 beforeAll(async () => {
   receiver = await startTraceReceiver();
   endings.unshift(() => receiver.close());
-  home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-traces-'));
-  endings.unshift(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
   environment = {
     OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
     OTEL_BSP_SCHEDULE_DELAY: '100',
   };
-  const database = await createTestDatabase();
-  endings.unshift(() => database.drop());
-  controller = await startControllerProcess({
-    databaseUrl: database.url,
-    home,
+  const room = { command: process.execPath, args: ['-e', ROOM], readiness: { type: 'tcp' } };
+  stage = await openTestStage({
     env: environment,
+    drones: [{ droneId: 'drone-1', programs: { room }, env: environment }],
   });
-  endings.unshift(() => controller.stop());
-  credentials = JSON.parse(await readFile(path.join(home, 'credentials.json'), 'utf8')) as Record<
-    string,
-    string
-  >;
-  const admin = createControllerClient({
-    ...{ url: controller.url, token: credentials['admin'] ?? '', transport: 'http' },
-  });
-  endings.unshift(() => admin.close());
-  const { secret } = await admin.api.tokens.create.mutate({
-    ...{ name: 'drone', role: 'drone', droneId: 'drone-1' },
-  });
-  const drone = await startDroneProcess({
-    droneId: 'drone-1',
-    home,
-    controllerUrls: [controller.url],
-    token: secret,
-    programs: {
-      room: {
-        command: process.execPath,
-        args: ['-e', ROOM],
-        port: 'auto',
-        readiness: { type: 'tcp' },
-      },
-    },
-    env: environment,
-  });
-  endings.unshift(() => drone.stop());
+  endings.unshift(() => stage.close());
   tracing = await tracedHere();
   endings.unshift(() => tracing.stop());
 });
@@ -96,8 +58,8 @@ async function tracedHere(): Promise<Tracing> {
 
 function openClient(transport: 'ws' | 'http'): Leasehold {
   const client = createLeasehold({
-    url: controller.url,
-    token: credentials['client'] ?? '',
+    url: stage.url,
+    token: stage.credentials.client,
     transport,
   });
   onTestFinished(() => client.close());
@@ -174,7 +136,7 @@ describe('one trace', () => {
       waitFor: 'ready',
     });
     const operator = createControllerClient({
-      ...{ url: controller.url, token: credentials['admin'] ?? '', transport: 'http' },
+      ...{ url: stage.url, token: stage.credentials.admin, transport: 'http' },
     });
     onTestFinished(() => operator.close());
 
@@ -214,10 +176,10 @@ describe('one trace', () => {
     onTestFinished(async () => {
       await lease.release();
     });
-    const headers = { authorization: `Bearer ${credentials['admin'] ?? ''}` };
+    const headers = { authorization: `Bearer ${stage.credentials.admin}` };
     await waitUntil(
       async () => {
-        const metrics = await (await fetch(`${controller.url}/metrics`, { headers })).text();
+        const metrics = await (await fetch(`${stage.url}/metrics`, { headers })).text();
         return /^leasehold_renewals_total\{face="lease",outcome="renewed"\} [1-9]/mu.test(metrics);
       },
       { what: 'a renewal', timeoutMs: 30_000 },

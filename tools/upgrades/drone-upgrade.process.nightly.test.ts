@@ -3,10 +3,9 @@ import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { waitUntil } from '@leasehold/testing';
+import { waitUntil, type StageDrone } from '@leasehold/testing';
 import { bundleOf } from '@leasehold/testing/stack';
-import type { StageDrone } from '../faults/stage/stage-drone.ts';
-import { Stage, type Answer } from '../faults/stage/stage.ts';
+import { FaultStage, type Answer } from '../faults/stage/stage.ts';
 import { readTestimony } from '../faults/stage/testimony.ts';
 import { expectSound, expectUnharmed } from '../faults/stage/verdict.ts';
 import { buildPrevious, type PreviousBuild } from './previous/build-previous.ts';
@@ -26,12 +25,12 @@ const GAP_MS_MAX = 5_000;
 const TEST_MS_MAX = 240_000;
 
 let previous: PreviousBuild;
-let stage: Stage;
+let stage: FaultStage;
 /** Its agent stays that of the previous version. */
 let kept: Case;
 beforeAll(async () => {
   previous = await buildPrevious();
-  stage = await Stage.open({ env: LADDER });
+  stage = await FaultStage.open({ env: LADDER });
   kept = await open('kept', { isSupervised: true });
 }, TEST_MS_MAX);
 afterAll(({}, file) => stage.close(file));
@@ -63,11 +62,11 @@ async function open(name: string, of: { isSupervised: boolean }): Promise<Case> 
   if (of.isSupervised) supervise(drone, installed);
   const before = await stage.connect(name, name);
   const { pids } = await stage.untilHeard(before);
-  const { configFile, env } = drone.settings();
+  const { configFile } = drone;
   return {
     ...{ drone, installed, before, pids },
     upgrade: (args, program = bundleOf('drone')) =>
-      ranOf([program, 'upgrade', '--config', configFile, ...args], env),
+      ranOf([program, 'upgrade', '--config', configFile, ...args], drone.environment()),
     async expectUnharmed(renewals) {
       await stage.untilRenewed(before, renewals);
       await expectUnharmed(stage, { before, program: name, pids });
@@ -121,7 +120,7 @@ async function isSame(file: string, other: string): Promise<boolean> {
 
 /** Which agent says that it is in command. */
 async function agentRecord(drone: StageDrone): Promise<{ pid: number; version: string }> {
-  const text = await readFile(path.join(drone.agent.stateDir, 'agent.json'), 'utf8');
+  const text = await readFile(path.join(drone.stateDir, 'agent.json'), 'utf8');
   return JSON.parse(text) as { pid: number; version: string };
 }
 

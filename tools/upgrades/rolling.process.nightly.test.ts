@@ -2,15 +2,14 @@ import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findMigrationsDir, migrate, planMigration } from '@leasehold/keys-core/postgres';
-import { startProcess, waitUntil, type TestProcess } from '@leasehold/testing';
+import { bundleOf, startProcess, waitUntil, type TestProcess } from '@leasehold/testing';
 import { missing, tokensThatDidNotGrow } from '../faults/databases/stage/judge-load.ts';
 import { Load } from '../faults/databases/stage/load.ts';
 import { bundleProgram } from '../faults/leases/stage/build-program.ts';
 import type { HolderSettings } from '../faults/leases/stage/holder.ts';
-import { LeaseStage } from '../faults/leases/stage/lease-stage.ts';
 import { allWords } from '../faults/leases/stage/words.ts';
 import { machineMs } from '../faults/stage/machine-time.ts';
-import { PATIENT_LADDER, type Answer } from '../faults/stage/stage.ts';
+import { type Answer, FaultStage, PATIENT_LADDER } from '../faults/stage/stage.ts';
 import { expectSound, expectUnharmed } from '../faults/stage/verdict.ts';
 import { openEmptyDatabase, type EmptyDatabase } from './empty-database.ts';
 import { buildPrevious, type PreviousBuild } from './previous/build-previous.ts';
@@ -24,7 +23,8 @@ const KEPT_TTL_MS = 60_000;
 const GRANTS_PER_STEP = 40;
 const PROGRAM = 'room';
 /** Soft comes later than any replacement on a busy machine. */
-const LADDER = { ...PATIENT_LADDER, LEASEHOLD_KEY_RENEW_MS: '1000', LEASEHOLD_HEARTBEAT_MS: '400' };
+const LADDER = { ...PATIENT_LADDER, renewAfterMs: 1_000 };
+const HEARTBEAT_MS = '400';
 
 /** A backend that was started on the way. */
 interface Started {
@@ -34,14 +34,16 @@ interface Started {
 
 let previous: PreviousBuild;
 let database: EmptyDatabase;
-let on: LeaseStage;
+let on: FaultStage;
 
 beforeAll(async () => {
   previous = await buildPrevious();
   database = await openEmptyDatabase();
   const { url: databaseUrl } = database;
-  on = await LeaseStage.open({ databaseUrl, entry: previous.controller, env: LADDER });
-  await on.stage.startController({ entry: previous.controller });
+  on = await FaultStage.open({
+    ...{ databaseUrl, controllers: 2, entry: previous.controller, ladder: LADDER },
+    env: { LEASEHOLD_HEARTBEAT_MS: HEARTBEAT_MS },
+  });
 }, TEST_MS_MAX);
 afterAll(async ({}, file) => {
   await on.close(file);
@@ -51,7 +53,7 @@ afterAll(async ({}, file) => {
 /** A service with the client library of the previous version: services are upgraded last. */
 async function startService(): Promise<TestProcess> {
   const source = path.join(previous.folder, 'tools/faults/leases/stage/holder.ts');
-  const tasks = on.stage.controllers.map(({ url }, index) => ({
+  const tasks = on.controllers.map(({ url }, index) => ({
     ...{ url, key: `service-${String(index)}`, ttlMs: HELD_TTL_MS },
   }));
   const settings = { token: on.token, namespace: 'held', tasks } satisfies HolderSettings;
@@ -60,7 +62,7 @@ async function startService(): Promise<TestProcess> {
     args: [await bundleProgram(source), JSON.stringify(settings)],
     env: {},
   });
-  on.stage.onClose(() => service.kill());
+  on.onClose(() => service.kill());
   await waitUntil(() => allWords([service], 'held').length === tasks.length, {
     what: 'the leases of the service',
   });
@@ -68,15 +70,15 @@ async function startService(): Promise<TestProcess> {
 }
 
 /** Stops a controller as a service manager does, and starts another one at its address. */
-async function replaceController(index: number, entry: string | undefined): Promise<void> {
+async function replaceController(index: number, entry: string): Promise<void> {
   const former = on.controller(index);
   expect(await former.stop()).toBe(0);
-  await on.stage.restartController(former, entry);
+  await on.restartController(former, entry);
 }
 
 /** As the agent before: it leaves its backends to the warden, and the next one adopts them. */
 async function replaceAgent(entry: string): Promise<void> {
-  const drone = on.stage.drone('d-1');
+  const drone = on.drone('d-1');
   const former = drone.agent;
   former.signal('SIGUSR2');
   expect(await former.exited).toBe(0);
@@ -87,12 +89,12 @@ describe('an upgrade from the previous version, and back, under load', () => {
   test(
     'loses no acknowledged grant, hands out growing tokens and kills no healthy backend',
     async () => {
-      const { stage } = on;
+      const stage = on;
       const urls = stage.controllers.map(({ url }) => url);
       // The drone's own file, which its warden is started from too.
       const [formerDrone, newDrone] = await Promise.all([
         copyTo(stage.folder, previous.drone, 'drone-former.mjs'),
-        copyTo(stage.folder, path.resolve('apps/drone/dist/main.mjs'), 'drone-new.mjs'),
+        copyTo(stage.folder, bundleOf('drone'), 'drone-new.mjs'),
       ]);
       await stage.startDrone({
         ...{ droneId: 'd-1', programs: { [PROGRAM]: 'stubborn' }, controllerUrls: urls },
@@ -102,7 +104,7 @@ describe('an upgrade from the previous version, and back, under load', () => {
       const { pids } = await stage.untilHeard(before);
       const service = await startService();
       const load = new Load(
-        urls.map((url) => stage.apiAt(url)),
+        urls.map((url) => stage.api('admin', url)),
         KEPT_TTL_MS,
       );
       const started: Started[] = [];
@@ -115,7 +117,7 @@ describe('an upgrade from the previous version, and back, under load', () => {
           what: `grants after ${what}`,
         });
         for (const [index, url] of urls.entries()) {
-          const answer = await stage.apiAt(url).keys.connect.mutate({
+          const answer = await stage.api('admin', url).keys.connect.mutate({
             ...{ key: { name: `${what}, ${String(index)}` }, spawn: { program: PROGRAM } },
             waitFor: 'ready',
           });
@@ -130,8 +132,8 @@ describe('an upgrade from the previous version, and back, under load', () => {
       const { planned } = await planMigration(database.url, migrations);
       await step('no change', () => Promise.resolve());
       await step('the migration', () => migrate(database.url, migrations));
-      await step('the new controller', () => replaceController(0, undefined));
-      await step('the new controllers', () => replaceController(1, undefined));
+      await step('the new controller', () => replaceController(0, bundleOf('controller')));
+      await step('the new controllers', () => replaceController(1, bundleOf('controller')));
       await step('the new agent', () => replaceAgent(newDrone));
       await step('the former agent', () => replaceAgent(formerDrone));
       await step('a former controller', () => replaceController(0, previous.controller));

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bundleOf } from '@leasehold/testing/stack';
 import { waitUntil, type ControllerProcess } from '@leasehold/testing';
-import { Stage } from '../faults/stage/stage.ts';
+import { FaultStage } from '../faults/stage/stage.ts';
 import { expectSound, expectUnharmed } from '../faults/stage/verdict.ts';
 import { openEmptyDatabase, type EmptyDatabase } from './empty-database.ts';
 import { buildPrevious } from './previous/build-previous.ts';
@@ -27,7 +27,7 @@ interface Versions {
 }
 
 let database: EmptyDatabase;
-let stage: Stage;
+let stage: FaultStage;
 let former: Versions;
 let current: Versions;
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
   const previous = await buildPrevious();
   database = await openEmptyDatabase();
   // First the new one: the other one is started on the database that it has migrated.
-  stage = await Stage.open({ databaseUrl: database.url, env: LADDER });
+  stage = await FaultStage.open({ databaseUrl: database.url, env: LADDER });
   const [first] = stage.controllers;
   if (first === undefined) throw new Error('no controller');
   current = { controller: first, drone: await copyOf(bundleOf('drone'), 'current') };
@@ -68,7 +68,7 @@ async function expectToWork(of: {
     ...{ droneId: name, programs: { [name]: 'stubborn' }, controllerUrls: [controller.url] },
     entry: first,
   });
-  const api = stage.apiAt(controller.url);
+  const api = stage.api('admin', controller.url);
   const before = await stage.connect(name, name);
   const { pids } = await stage.untilHeard(before);
   await stage.untilRenewed(before, RENEWALS_PAST_EXPIRY);

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startFaultProxy, waitUntil } from '@leasehold/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { startCliController, heldLease, type CliController } from './testing/cli-controller.ts';
+import { CliStage, heldLease } from './testing/cli-controller.ts';
 import { runCommand, type Ended, type Started } from './testing/command-line.ts';
 
 /**
@@ -13,11 +13,11 @@ import { runCommand, type Ended, type Started } from './testing/command-line.ts'
  * told, and that it never outlives the lease.
  */
 
-let cli: CliController;
+let cli: CliStage;
 let folder: string;
 
 beforeAll(async () => {
-  cli = await startCliController();
+  cli = await CliStage.open();
   folder = await mkdtemp(join(tmpdir(), 'leasehold-run-'));
 }, 60_000);
 
@@ -34,11 +34,11 @@ afterAll(async () => {
 const aKey = (): string => `job-${randomUUID()}`;
 
 const run = (...args: string[]): Promise<Ended> => cli.run('leases', 'run', ...args);
-const viewOf = (key: string): ReturnType<typeof cli.api.leases.get.query> =>
-  cli.api.leases.get.query({ name: key, namespace: 'run' });
+const viewOf = (key: string): ReturnType<ReturnType<typeof cli.api>['leases']['get']['query']> =>
+  cli.api().leases.get.query({ name: key, namespace: 'run' });
 
 async function eventsOf(key: string): Promise<{ kind: string; reason: string | null }[]> {
-  const { items } = await cli.api.leases.history.query({ name: key, namespace: 'run' });
+  const { items } = await cli.api().leases.history.query({ name: key, namespace: 'run' });
   return items.map(({ kind, reason }) => ({ kind, reason })).reverse();
 }
 
@@ -172,7 +172,7 @@ describe('a command under a lease', () => {
 describe('a command without a lease', () => {
   test('is not run while somebody else holds the lease, and the error names the holder', async () => {
     const key = aKey();
-    await heldLease(cli.api, ['run'], key);
+    await heldLease(cli.api(), ['run'], key);
 
     const ended = await run(`run/${key}`, '--', 'echo', 'ran');
     const chosen = await run(`run/${key}`, '--held-exit', '75', '--', 'echo', 'ran');
@@ -221,7 +221,7 @@ describe('a command without a lease', () => {
       ['SIGTERM', 143],
     ] as const) {
       const key = aKey();
-      const held = await heldLease(cli.api, ['run'], key);
+      const held = await heldLease(cli.api(), ['run'], key);
       const waiting = cli.start(
         'leases',
         'run',
@@ -238,7 +238,7 @@ describe('a command without a lease', () => {
       const ended = await waiting.ended;
       const after = await viewOf(key);
       const { leaseId, fencingToken } = held;
-      await cli.api.leases.release.mutate({ leaseId, fencingToken });
+      await cli.api().leases.release.mutate({ leaseId, fencingToken });
 
       expect(ended).toMatchObject({ exitCode, stdout: '' });
       expect(after).toMatchObject({ waiters: 0, leaseId });
@@ -298,7 +298,7 @@ describe('a command whose lease ends', () => {
     const job = await aJob(LOG_TERM);
     const { leaseId } = (await viewOf(job.key)) ?? { leaseId: '' };
 
-    await cli.api.leases.revoke.mutate({ leaseId, mode: 'force', reason: 'wedged' });
+    await cli.api().leases.revoke.mutate({ leaseId, mode: 'force', reason: 'wedged' });
     const ended = await job.started.ended;
 
     expect(job.isGone()).toBe(true);
@@ -311,7 +311,7 @@ describe('a command whose lease ends', () => {
     const job = await aJob(SAVE_AND_EXIT);
     const { leaseId } = (await viewOf(job.key)) ?? { leaseId: '' };
 
-    await cli.api.leases.revoke.mutate({ leaseId, mode: 'graceful', reason: 'move over' });
+    await cli.api().leases.revoke.mutate({ leaseId, mode: 'graceful', reason: 'move over' });
     const ended = await job.started.ended;
 
     expect(await job.notes()).toContain('saved\n');

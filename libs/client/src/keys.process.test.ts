@@ -1,48 +1,16 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
-import {
-  createTestDatabase,
-  startControllerProcess,
-  startDroneProcess,
-  startFaultProxy,
-  waitUntil,
-} from '@leasehold/testing';
+import { openTestStage } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import type { BackendState } from './keys.ts';
 import { createLeasehold, type Leasehold } from './leasehold.ts';
 
 /** A client that sees the controller through a proxy, and a drone that offers `idle`. */
 async function aFleet() {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
-  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-keys-'));
-  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
-  const controller = await startControllerProcess({ databaseUrl: database.url, home });
-  onTestFinished(() => controller.kill());
-  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
-  const credentials = JSON.parse(text) as { admin: string; client: string };
-  const admin = aClient(controller.url, credentials.admin);
-  const { secret } = await admin.api.tokens.create.mutate({
-    name: 'd1',
-    role: 'drone',
-    droneId: 'd1',
-  });
-  const drone = await startDroneProcess({
-    droneId: 'd1',
-    home,
-    controllerUrls: [controller.url],
-    token: secret,
-    programs: { idle: { command: '/bin/sleep', args: ['1000'], readiness: { type: 'none' } } },
-  });
-  onTestFinished(async () => {
-    await drone.stop();
-  });
-  await waitUntil(async () => (await admin.api.drones.list.query({})).items.length > 0);
-  const proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
-  onTestFinished(() => proxy.close());
-  const client = aClient(`http://${proxy.host}:${String(proxy.port)}`, credentials.client);
-  return { admin, proxy, client };
+  const idle = { command: '/bin/sleep', args: ['1000'], readiness: { type: 'none' } };
+  const stage = await openTestStage({ drones: [{ droneId: 'd1', programs: { idle } }] });
+  onTestFinished(() => stage.close());
+  const proxy = await stage.front();
+  const admin = aClient(stage.url, stage.credentials.admin);
+  return { admin, proxy, client: aClient(proxy.url, stage.credentials.client) };
 }
 
 function aClient(url: string, token: string): Leasehold {

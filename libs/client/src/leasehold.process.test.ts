@@ -4,7 +4,7 @@ import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { describe, expect, test } from 'vitest';
 import { LeaseHeldError, LeaseLost, LeaseRevoked } from './lease/lease-errors.ts';
 import { EnvironmentVetoedError } from './environments.ts';
-import { urlOf, useController } from './testing/controller-fixture.ts';
+import { useController } from './testing/controller-fixture.ts';
 import { deadlineOf, endOf, failureOf } from './testing/outcomes.ts';
 
 const on = useController();
@@ -129,7 +129,7 @@ describe('a network that fails', () => {
     const proxy = await aProxy();
     const cutOff = await Promise.all(
       Array.from({ length: 50 }, async (_, nth) => {
-        const client = aClient({ url: urlOf(proxy), clock });
+        const client = aClient({ url: proxy.url, clock });
         // On a busy machine, fifty connections take seconds.
         const ttlMs = 8_000 + 20 * nth;
         const lease = await client.defineLease(['cut', 'off'], { ttlMs }).acquire(randomUUID());
@@ -151,7 +151,7 @@ describe('a network that fails', () => {
   test('C29 releases nothing when it drops a connection: the holder renews over the next one', async () => {
     const proxy = await aProxy();
     const key = randomUUID();
-    const lease = await aClient({ url: urlOf(proxy) })
+    const lease = await aClient({ url: proxy.url })
       .defineLease(['dropped'], { ttlMs: 3_000 })
       .acquire(key);
     const before = await view('dropped', key);
@@ -173,7 +173,7 @@ describe('a network that fails', () => {
       const proxy = await aProxy();
       const key = randomUUID();
       const first = await aClient().defineLease(['broken', 'line']).acquire(key);
-      const waiting = aClient({ url: urlOf(proxy), transport })
+      const waiting = aClient({ url: proxy.url, transport })
         .defineLease(['broken', 'line'])
         .acquire(key, { waitMs: 30_000 });
       await waitUntil(async () => (await waiters('broken.line', key)).length === 1);
@@ -195,7 +195,7 @@ describe('a network that fails', () => {
     async (transport) => {
       const proxy = await aProxy();
       const key = randomUUID();
-      const definition = aClient({ url: urlOf(proxy), transport }).defineLease(['lost', 'reply']);
+      const definition = aClient({ url: proxy.url, transport }).defineLease(['lost', 'reply']);
       await (await definition.acquire(randomUUID())).release();
       proxy.drop('down');
       const acquired = definition.acquire(key);
@@ -220,7 +220,7 @@ describe('a network that fails', () => {
   test('F18 leaves no grant behind when a caller gives up on a lost reply', async () => {
     const proxy = await aProxy();
     const key = randomUUID();
-    const definition = aClient({ url: urlOf(proxy) }).defineLease(['given', 'up']);
+    const definition = aClient({ url: proxy.url }).defineLease(['given', 'up']);
     await (await definition.acquire(randomUUID())).release();
     proxy.drop('down');
     const giveUp = new AbortController();
@@ -238,7 +238,7 @@ describe('a network that fails', () => {
   test('C28 lets a release after a loss report how the lease ended', async () => {
     const proxy = await aProxy();
     const key = randomUUID();
-    const lease = await aClient({ url: urlOf(proxy) })
+    const lease = await aClient({ url: proxy.url })
       .defineLease(['lost'], { ttlMs: 1_000 })
       .acquire(key);
     proxy.drop();
@@ -255,7 +255,7 @@ describe('nobody at the address', () => {
   test.each(['ws', 'http'] as const)('over %s has its own error', async (transport) => {
     const proxy = await aProxy();
     await proxy.close();
-    const client = aClient({ url: urlOf(proxy), transport, answerMs: 300 });
+    const client = aClient({ url: proxy.url, transport, answerMs: 300 });
 
     const failure = await failureOf(client.defineLease(['no', 'body']).acquire('k'));
 
@@ -287,7 +287,7 @@ describe('environments', () => {
   test('F18 leave no grant behind when a caller gives up on a lost reply', async () => {
     const proxy = await aProxy();
     const environment = randomUUID();
-    const client = aClient({ url: urlOf(proxy) });
+    const client = aClient({ url: proxy.url });
     await using other = await client.environments.tryAcquire(randomUUID(), { action: 'deploy' });
     proxy.drop('down');
     const giveUp = new AbortController();

@@ -1,44 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
-import {
-  createTestDatabase,
-  startControllerProcess,
-  startFaultProxy,
-  waitUntil,
-  type FaultProxy,
-} from '@leasehold/testing';
+import { openTestStage, waitUntil, type FaultProxy, type Stage } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLeasehold, type Leasehold } from './leasehold.ts';
 
+let stage: Stage;
 let proxy: FaultProxy;
 let operator: Leasehold;
-const ending: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
-  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-client-'));
-  const database = await createTestDatabase();
-  const controller = await startControllerProcess({ databaseUrl: database.url, home });
-  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
-  const credentials = JSON.parse(text) as { operator: string };
-  proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
-  operator = createLeasehold({
-    url: `http://${proxy.host}:${String(proxy.port)}`,
-    token: credentials.operator,
-  });
-  ending.push(
-    () => operator.close(),
-    () => proxy.close(),
-    () => controller.stop(),
-    () => database.drop(),
-    () => rm(home, { recursive: true, maxRetries: 10 }),
-  );
+  stage = await openTestStage();
+  proxy = await stage.front();
+  operator = createLeasehold({ url: proxy.url, token: stage.credentials.operator });
+  stage.onClose(() => operator.close());
 });
 
-afterAll(async () => {
-  for (const end of ending) await end();
-});
+afterAll(() => stage.close());
 
 test('C37 a key is reserved once, and everybody learns where it lives', async () => {
   const key = ['games', randomUUID()];

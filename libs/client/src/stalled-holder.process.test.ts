@@ -1,13 +1,5 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
-import {
-  createTestDatabase,
-  startControllerProcess,
-  startProcess,
-  waitUntil,
-  type TestProcess,
-} from '@leasehold/testing';
+import { openTestStage, startProcess, waitUntil, type TestProcess } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { createLeasehold } from './leasehold.ts';
 
@@ -43,15 +35,10 @@ function actsOf(holder: TestProcess): number[] {
 }
 
 test('C23 F1 a holder that is stopped for twice its TTL does no guarded work on waking', async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
-  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-stalled-'));
-  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
-  const controller = await startControllerProcess({ databaseUrl: database.url, home });
-  onTestFinished(() => controller.kill());
-  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
-  const { client: token } = JSON.parse(text) as { client: string };
-  const env = { URL: controller.url, TOKEN: token };
+  const stage = await openTestStage();
+  onTestFinished(() => stage.close());
+  const { client: token } = stage.credentials;
+  const env = { URL: stage.url, TOKEN: token };
   const args = ['--input-type=module', '--eval', HOLDER];
   const holder = await startProcess({ name: 'holder', args, env });
   onTestFinished(() => holder.kill());
@@ -59,7 +46,7 @@ test('C23 F1 a holder that is stopped for twice its TTL does no guarded work on 
 
   holder.signal('SIGSTOP');
   const stoppedAtMs = performance.now();
-  const other = createLeasehold({ url: controller.url, token });
+  const other = createLeasehold({ url: stage.url, token });
   onTestFinished(() => other.close());
   await using next = await other
     .defineLease(['stall'], { ttlMs: TTL_MS })

@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from './network/free-port.ts';
+import { programFile } from './program-file.ts';
 import { waitUntil } from './wait-until.ts';
 
 /** Files of certificates, as PEM. Clients must use TLS; members do not use it among themselves. */
@@ -73,24 +73,9 @@ const READY_TIMEOUT_MS = 30_000;
 const ANSWER_TIMEOUT_MS = 1_000;
 const SAID_CHARS_MAX = 4_000;
 
-/** The path of `etcd`. @throws when this machine has none, with what to install. */
-function etcdFile(): string {
-  const folders = [...(process.env['PATH'] ?? '').split(path.delimiter), '/usr/sbin'];
-  const file = folders
-    .filter((folder) => folder !== '')
-    .map((folder) => path.join(folder, 'etcd'))
-    .find((candidate) => existsSync(candidate));
-  if (file === undefined) {
-    throw new Error(
-      'There is no etcd in PATH. Install one, such as Debian’s package "etcd-server".',
-    );
-  }
-  return file;
-}
-
 /** Starts an etcd of one member or of several, and waits until it takes writes. */
 export async function startEtcd(options: EtcdOptions = {}): Promise<TestEtcd> {
-  const file = etcdFile();
+  const file = programFile('etcd', 'etcd-server');
   const folder = await mkdtemp(path.join(tmpdir(), 'leasehold-etcd-'));
   const { endpoints, members } = await plan(folder, options);
 

@@ -8,15 +8,10 @@ export {
   type FaultProxy,
 } from './network/fault-proxy.ts';
 export { freePort } from './network/free-port.ts';
-export {
-  bundleOf,
-  startControllerProcess,
-  startDroneProcess,
-  type ControllerProcess,
-  type ControllerProcessOptions,
-  type DroneProcess,
-  type DroneProcessOptions,
-} from './leasehold-processes.ts';
+export { Stage, type DroneOptions, type StageOptions } from './stage/stage.ts';
+export { StageDrone } from './stage/stage-drone.ts';
+export type { ClockFault } from './stage/skewed-clocks.ts';
+export { forTest, openTestStage } from './stage/test-stage.ts';
 export { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from './podman.ts';
 export { quickestMs } from './quickest.ts';
 export { repetitions } from './repetitions.ts';
@@ -29,3 +24,4 @@ export { createTestDatabase } from './postgres/test-database.ts';
 export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';
 export { startTraceReceiver, type ReceivedSpan, type TraceReceiver } from './trace-receiver.ts';
 export { waitUntil, type WaitOptions } from './wait-until.ts';
+export { bundleOf, startControllerProcess, type ControllerProcess } from './leasehold-processes.ts';

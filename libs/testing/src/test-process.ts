@@ -1,6 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** A user of this machine. */
+export interface MachineUser {
+  readonly uid: number;
+  readonly gid: number;
+}
+
 /** How to start a process of Leasehold. */
 export interface ProcessSpec {
   /** What it is called in messages. */
@@ -12,6 +18,8 @@ export interface ProcessSpec {
   readonly env: Readonly<Record<string, string>>;
   /** How long it may take to be ready; 30 s by default. */
   readonly readyMsMax?: number | undefined;
+  /** Who runs it; by default who runs the test. */
+  readonly user?: MachineUser | undefined;
 }
 
 /** A process of Leasehold that a test started. */
@@ -42,6 +50,7 @@ export async function startProcess(spec: ProcessSpec): Promise<TestProcess> {
     env: { PATH: process.env['PATH'], ...spec.env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    ...spec.user,
   });
   let printed = '';
   for (const stream of [child.stdout, child.stderr]) {

@@ -1,7 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { mkdtemp } from 'node:fs/promises';
-import path from 'node:path';
-import { consoleOrigin, freePort, startProcess } from '@leasehold/testing/stack';
+import { consoleOrigin, freePort, openStage } from '@leasehold/testing/stack';
 import { makePerson } from '../../../e2e/fixtures/people.ts';
 import type { BenchDatabase, Rig } from '../rig/rig.ts';
 import { insertTokenOf } from '../rig/rig.ts';
@@ -34,35 +31,15 @@ export async function startConsoleStack(
   const port = await freePort();
   const proxy = await startCountingProxy(() => port);
   const origin = consoleOrigin(proxy.port);
-  const controller = await startProcess({
-    name: 'controller',
-    readyMsMax: READY_MS_MAX,
-    args: [programOf(folder, 'controller')],
-    env: {
-      DATABASE_URL: database.url,
-      LEASEHOLD_HOME: await mkdtemp(path.join(rig.folder, 'console-')),
-      LEASEHOLD_PORT: '0',
-      LEASEHOLD_PRESET: 'fast',
-      LEASEHOLD_DATACENTER: 'bench',
-      LEASEHOLD_LOG_LEVEL: 'warn',
-      LEASEHOLD_AUTH_SECRET: randomBytes(32).toString('hex'),
-      LEASEHOLD_CONSOLE_ORIGIN: origin,
-    },
+  const stage = await openStage({
+    ...{ name: 'console', databaseUrl: database.url, readyMsMax: READY_MS_MAX },
+    ...{ datacenter: 'bench', consoleOrigin: origin, entry: programOf(folder, 'controller') },
+    env: { LEASEHOLD_LOG_LEVEL: 'warn' },
   });
-  const controllerUrl = String(controller.ready['url']);
-  const pages = await startProcess({
-    name: 'console',
-    readyMsMax: READY_MS_MAX,
-    args: [programOf(folder, 'console')],
-    env: {
-      NODE_ENV: 'production',
-      LEASEHOLD_URL: controllerUrl,
-      LEASEHOLD_CONSOLE_PORT: String(port),
-      LEASEHOLD_CONSOLE_ORIGIN: origin,
-    },
-  });
+  const pages = await stage.startConsole({ port, origin, entry: programOf(folder, 'console') });
+  const { url: controllerUrl } = stage;
   const stop = once(async () => {
-    await Promise.all([pages.stop(), controller.stop(), proxy.close()]);
+    await Promise.all([stage.close(), proxy.close()]);
   });
   rig.onClose(stop);
   const token = await insertTokenOf(database, { role: 'admin', droneId: null });
@@ -74,7 +51,7 @@ export async function startConsoleStack(
   );
   return {
     ...{ controllerUrl, url: origin, proxy, token, person, stop },
-    controllerPid: controller.pid,
+    controllerPid: stage.controller().pid,
     consolePid: pages.pid,
   };
 }

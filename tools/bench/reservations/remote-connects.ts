@@ -7,11 +7,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { startDatacenters } from '@leasehold/testing/datacenters';
-import { freshBundles } from '../../faults/stage/fresh-bundles.ts';
 import { ROUND_TRIP_MS, medianOf } from '../rig/round-trips.ts';
 
 const triesCount = Number(process.argv[2]);
-await freshBundles();
 const world = await startDatacenters({ delayMs: ROUND_TRIP_MS / 2 });
 try {
   const key = { name: `remote-${randomUUID()}` };

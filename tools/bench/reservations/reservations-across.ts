@@ -5,7 +5,7 @@ import {
   type Resolver,
 } from '@leasehold/keys-core/reservations';
 import { createBootClock } from '@leasehold/service-kit';
-import { createWideArea, startEtcdAcross, urlOf } from '@leasehold/testing/datacenters';
+import { createWideArea, startEtcdAcross } from '@leasehold/testing/datacenters';
 import { waitUntil } from '@leasehold/testing/stack';
 import type { Figure } from '../rig/figures.ts';
 import type { Rig } from '../rig/rig.ts';
@@ -72,7 +72,7 @@ async function openEnds(rig: Rig): Promise<Ends> {
     const endpoints = [memberOf(at).origin];
     for (const name of NAMES.filter((one) => one !== at)) {
       const { hostname: host, port } = memberOf(name);
-      endpoints.push(urlOf(await area.lay(at, name, { host, port: Number(port) })));
+      endpoints.push(await area.lay(at, name, { host, port: Number(port) }));
     }
     const store = createEtcdReservationStore({ endpoints, clock: createBootClock() });
     rig.onClose(() => store.close());

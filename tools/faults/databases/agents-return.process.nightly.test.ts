@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { repetitions, startProcess, waitUntil, type TestProcess } from '@leasehold/testing';
 import type { ManyAgentsSettings } from '../../../apps/drone/src/testing/many-agents-main.ts';
 import { bundleProgram } from '../leases/stage/build-program.ts';
-import { LeaseStage } from '../leases/stage/lease-stage.ts';
+import { FaultStage } from '../stage/stage.ts';
 import { machineMs } from '../stage/machine-time.ts';
 import { startCallers, tally, type Callers } from './stage/callers.ts';
 
@@ -33,9 +33,9 @@ const AGENTS_MAIN = path.join(
   '../../../apps/drone/src/testing/many-agents-main.ts',
 );
 
-let lease: LeaseStage;
+let lease: FaultStage;
 beforeAll(async () => {
-  lease = await LeaseStage.open({ env: LADDER });
+  lease = await FaultStage.open({ env: LADDER });
 });
 afterAll(async ({}, file) => {
   await lease.close(file);
@@ -57,11 +57,11 @@ async function startAgents(droneIds: readonly string[]): Promise<TestProcess> {
   const drones: { droneId: string; token: string }[] = [];
   await inTurns(droneIds, async (droneId) => {
     const wanted = { name: droneId, role: 'drone', droneId } as const;
-    const { secret } = await lease.stage.api.tokens.create.mutate(wanted);
+    const { secret } = await lease.api().tokens.create.mutate(wanted);
     drones.push({ droneId, token: secret });
   });
   const settings = {
-    ...{ folder: path.join(lease.stage.folder, 'agents'), drones, program: PROGRAM },
+    ...{ folder: path.join(lease.folder, 'agents'), drones, program: PROGRAM },
     controllerUrls: [lease.controller().url],
   } satisfies ManyAgentsSettings;
   const agents = await startProcess({
@@ -69,7 +69,7 @@ async function startAgents(droneIds: readonly string[]): Promise<TestProcess> {
     args: ['--enable-source-maps', await bundleProgram(AGENTS_MAIN), JSON.stringify(settings)],
     env: {},
   });
-  lease.stage.onClose(() => agents.kill());
+  lease.onClose(() => agents.kill());
   return agents;
 }
 
@@ -84,7 +84,7 @@ async function sessions(): Promise<Map<string, string>> {
 /** Asks for a key until its backend is ready. */
 async function untilReady(name: string): Promise<void> {
   await waitUntil(async () => {
-    const { status } = await lease.stage.api.keys.connect.mutate({
+    const { status } = await lease.api().keys.connect.mutate({
       key: { name },
       spawn: { program: PROGRAM },
       waitFor: 'ready',
@@ -147,10 +147,10 @@ test(
     const killedAt = await databaseNow();
     const killedAtMs = machineMs();
     await former.kill();
-    await lease.stage.restartController(former);
+    await lease.restartController(former);
     const restartedAtMs = machineMs();
     const callers: Callers = startCallers({
-      ...{ apis: [lease.stage.api], namespace: 'fresh', count: CALLER_COUNT },
+      ...{ apis: [lease.api()], namespace: 'fresh', count: CALLER_COUNT },
     });
     let leastMs = Infinity;
     await waitUntil(

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { leaseholdErrorOf } from '@leasehold/client';
 import { createDatabase } from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
-import { LeaseStage } from '../leases/stage/lease-stage.ts';
+import { FaultStage } from '../stage/stage.ts';
 import type { HolderSettings } from '../leases/stage/holder.ts';
 import { allWords } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
@@ -16,16 +16,16 @@ const TEST_MS_MAX = 180_000;
 const KEYS = ['a', 'b', 'c', 'd', 'e'] as const;
 
 let postgres: CopiedPostgres;
-let lease: LeaseStage;
+let lease: FaultStage;
 
 beforeAll(async () => {
   postgres = await CopiedPostgres.start();
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
-  lease = await LeaseStage.open({ databaseUrl });
+  lease = await FaultStage.open({ databaseUrl });
 }, TEST_MS_MAX);
 afterAll(async ({}, file) => {
-  await (lease as LeaseStage | undefined)?.close(file);
+  await (lease as FaultStage | undefined)?.close(file);
   await postgres.close();
 });
 
@@ -33,7 +33,7 @@ afterAll(async ({}, file) => {
 async function tokensOf(keys: readonly string[]): Promise<bigint[]> {
   const tokens: bigint[] = [];
   for (const key of keys) {
-    const { api } = lease.stage;
+    const api = lease.api();
     const answer = await api.leases.acquire.mutate({
       ...{ namespace: ['kept'], key, holder: randomUUID(), ttlMs: TTL_MS },
       localTimeMs: machineMs(),
@@ -49,7 +49,7 @@ async function tokensOf(keys: readonly string[]): Promise<bigint[]> {
 /** Who has seen how far the database was. Each begins, and says when it has seen these tokens. */
 const WITNESSES = {
   'the home of a controller': () => {
-    const file = path.join(lease.stage.folder, 'home', 'witness.json');
+    const file = path.join(lease.folder, 'home', 'witness.json');
     return Promise.resolve({
       cause: 'controller',
       async untilSeen(token: bigint) {
@@ -77,7 +77,7 @@ const WITNESSES = {
     };
   },
   'a drone': async () => {
-    const { stage } = lease;
+    const stage = lease;
     const drone = await stage.startDrone({ droneId: 'd-1', programs: { one: 'stubborn' } });
     const backend = await stage.connect('room', 'one');
     return {
@@ -114,7 +114,7 @@ describe('C17 H-restore a base backup of the running database that is put back',
   test.each(Object.keys(WITNESSES) as (keyof typeof WITNESSES)[])(
     'with %s as the only witness: nothing is granted until all grants are over, and every token is greater than every one before',
     async (name) => {
-      const { stage } = lease;
+      const stage = lease;
       const witness: Witness = await WITNESSES[name]();
       const older = await tokensOf(KEYS);
       await postgres.takeBackup();
@@ -132,7 +132,7 @@ describe('C17 H-restore a base backup of the running database that is put back',
       await postgres.restore();
       await stage.restartController(controller);
 
-      const heldOff = await waitUntil(() => stage.api.holdOff.get.query(), {
+      const heldOff = await waitUntil(() => stage.api().holdOff.get.query(), {
         what: 'a hold-off',
       });
       const refusal = await tokensOf(KEYS).catch((error: unknown) => leaseholdErrorOf(error)?.code);

@@ -10,7 +10,7 @@ import { startControllerProcess, waitUntil } from '@leasehold/testing';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { HolderSettings } from '../leases/stage/holder.ts';
-import { LeaseStage, untilPassed } from '../leases/stage/lease-stage.ts';
+import { FaultStage, untilPassed } from '../stage/stage.ts';
 import { allWords } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
 import { expectUnharmed } from '../stage/verdict.ts';
@@ -35,7 +35,7 @@ const ROLE = 'ordinary';
 
 let folder: string;
 let postgres: EmbeddedPostgres;
-let lease: LeaseStage;
+let lease: FaultStage;
 /** As a role for which no connections are reserved. */
 let ordinaryUrl: string;
 beforeAll(async () => {
@@ -47,7 +47,7 @@ beforeAll(async () => {
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
   ordinaryUrl = await urlOfRole(databaseUrl);
-  lease = await LeaseStage.open({ databaseUrl, controllersUrl: ordinaryUrl, env: LADDER });
+  lease = await FaultStage.open({ databaseUrl, controllersUrl: ordinaryUrl, env: LADDER });
 });
 afterAll(async ({}, file) => {
   await lease.close(file);
@@ -99,14 +99,14 @@ async function startAnother(): Promise<{ log: string; atMs: number }> {
   const home = path.join(folder, 'another-home');
   await mkdir(home, { recursive: true });
   const another = await startControllerProcess({ databaseUrl: ordinaryUrl, home });
-  lease.stage.onClose(() => another.kill());
+  lease.onClose(() => another.kill());
   return { log: another.log(), atMs: machineMs() };
 }
 
 test('all connections are taken by others: renewals go on and nothing is lost, refusals may be repeated, and a controller that starts meanwhile reports it and waits', async () => {
-  await lease.stage.startDrone({ droneId: 'crowded', programs: { room: 'gentle' } });
-  const before = await lease.stage.connect('lobby', 'room');
-  const { pids } = await lease.stage.untilHeard(before);
+  await lease.startDrone({ droneId: 'crowded', programs: { room: 'gentle' } });
+  const before = await lease.connect('lobby', 'room');
+  const { pids } = await lease.untilHeard(before);
   const tasks = Array.from({ length: LEASE_COUNT }, (_, place) => ({
     ...{ url: lease.controller().url, key: String(place), ttlMs: TTL_MS },
   }));
@@ -120,11 +120,11 @@ test('all connections are taken by others: renewals go on and nothing is lost, r
   const another = startAnother();
   // After a time in which nobody asked, so that the connections for that are gone.
   const callers = startCallers({
-    apis: [lease.stage.api],
+    apis: [lease.api()],
     namespace: 'fresh',
     count: CALLER_COUNT,
   });
-  await lease.stage.untilRenewed(before, 2);
+  await lease.untilRenewed(before, 2);
   await giveBack();
   const freeAtMs = machineMs();
   const { atMs: startedAtMs, log } = await another;
@@ -138,7 +138,7 @@ test('all connections are taken by others: renewals go on and nothing is lost, r
   );
   expect(allWords([holder], 'lost', 'not_held')).toEqual([]);
   expect((await lease.held('kept')).size).toBe(LEASE_COUNT);
-  await expectUnharmed(lease.stage, { before, program: 'room', pids });
+  await expectUnharmed(lease, { before, program: 'room', pids });
   for (const { what, isRetryable, sentAtMs, atMs } of callers.answers) {
     if (what !== 'granted') expect(isRetryable, what).toBe(true);
     expect(atMs - sentAtMs, 'an answer').toBeLessThan(ANSWER_MS_MAX);

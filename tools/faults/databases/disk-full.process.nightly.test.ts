@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bundleProgram } from '../leases/stage/build-program.ts';
 import type { HolderSettings } from '../leases/stage/holder.ts';
 import { holdsOf, overlapsOf } from '../leases/stage/holds.ts';
-import { LeaseStage } from '../leases/stage/lease-stage.ts';
+import { FaultStage } from '../stage/stage.ts';
 import { allWords } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
 import { startCallers, tally, type Callers } from './stage/callers.ts';
@@ -28,7 +28,7 @@ const LOG_RECORD_BYTES = 4_000_000;
 
 let disk: SmallDisk;
 let postgres: TestProcess;
-let lease: LeaseStage;
+let lease: FaultStage;
 beforeAll(async () => {
   disk = await createSmallDisk(DISK_MEGABYTES);
   const program = await bundleProgram(path.join(import.meta.dirname, 'stage/postgres-main.ts'));
@@ -42,7 +42,7 @@ beforeAll(async () => {
   const url = new URL(String(postgres.ready['url']));
   url.pathname = '/leasehold';
   await createDatabase(url.href);
-  lease = await LeaseStage.open({ databaseUrl: url.href });
+  lease = await FaultStage.open({ databaseUrl: url.href });
 }, 90_000);
 afterAll(async ({}, file) => {
   await lease.close(file);
@@ -70,7 +70,7 @@ async function hold(namespace: string): Promise<TestProcess> {
 
 function startAsking(): Callers {
   return startCallers({
-    ...{ apis: [lease.stage.api], namespace: 'fresh', count: CALLER_COUNT },
+    ...{ apis: [lease.api()], namespace: 'fresh', count: CALLER_COUNT },
     comment: 'x'.repeat(1_000),
   });
 }

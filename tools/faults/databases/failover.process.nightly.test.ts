@@ -5,10 +5,9 @@ import { createDatabase } from '@leasehold/keys-core/postgres';
 import { waitUntil, type TestProcess } from '@leasehold/testing';
 import type { HolderSettings } from '../leases/stage/holder.ts';
 import { holdsOf, overlapsOf } from '../leases/stage/holds.ts';
-import { LeaseStage } from '../leases/stage/lease-stage.ts';
 import { allWords, type Grant } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
-import type { Answer } from '../stage/stage.ts';
+import { type Answer, FaultStage } from '../stage/stage.ts';
 import { expectSound, expectUnharmed } from '../stage/verdict.ts';
 import { Connecting } from './stage/connecting.ts';
 import { missing, tokensThatDidNotGrow } from './stage/judge-load.ts';
@@ -39,7 +38,7 @@ beforeAll(async () => {
 }, TEST_MS_MAX);
 afterAll(() => cluster.close());
 
-let lease: LeaseStage | undefined;
+let lease: FaultStage | undefined;
 afterEach(async ({ task }) => {
   if (task.result?.state === 'fail') console.log(cluster.log());
   await lease?.close(task.file);
@@ -47,16 +46,16 @@ afterEach(async ({ task }) => {
 });
 
 /** Two controllers on a database of their own. */
-async function openStage(name: string, env: Readonly<Record<string, string>>): Promise<LeaseStage> {
+async function openStage(name: string, env: Readonly<Record<string, string>>): Promise<FaultStage> {
   const databaseUrl = cluster.url(name);
   await createDatabase(databaseUrl);
-  lease = await LeaseStage.open({ databaseUrl, controllersCount: 2, env });
+  lease = await FaultStage.open({ databaseUrl, controllers: 2, env });
   return lease;
 }
 
 /** A process that holds leases with the client library, until it is asked to end. */
 async function startHolder(
-  on: LeaseStage,
+  on: FaultStage,
   of: { name: string; url: string; keys: readonly string[]; ttlMs: number },
 ): Promise<TestProcess> {
   const { name, url, keys, ttlMs } = of;
@@ -79,7 +78,7 @@ describe('a primary that is killed, and Patroni', () => {
     async () => {
       await cluster.untilWhole({ isSynchronous: true });
       const on = await openStage('synchronous', LADDER);
-      const { stage } = on;
+      const stage = on;
       const urls = stage.controllers.map(({ url }) => url);
       await stage.startDrone({
         droneId: 'd-1',
@@ -95,7 +94,7 @@ describe('a primary that is killed, and Patroni', () => {
           return startHolder(on, { name, url, keys: keysOf(name), ttlMs: LONG_TTL_MS });
         }),
       );
-      const apis = urls.map((url) => stage.apiAt(url));
+      const apis = urls.map((url) => stage.api('admin', url));
       const load = new Load(apis, LONG_TTL_MS);
       const connecting = new Connecting(apis, { program: 'one', keys: ['room', 'hall'] });
       const hall = await untilConnected(connecting, 'hall');
@@ -119,8 +118,8 @@ describe('a primary that is killed, and Patroni', () => {
         what: 'a connect that is held off',
       });
       // Nothing was lost: an operator who knows that the standby was synchronous may end it.
-      const { cause } = (await stage.api.holdOff.get.query()) ?? {};
-      await stage.api.holdOff.end.mutate({ reason: 'the standby was synchronous' });
+      const { cause } = (await stage.api().holdOff.get.query()) ?? {};
+      await stage.api().holdOff.end.mutate({ reason: 'the standby was synchronous' });
       await waitUntil(() => load.granted.some((grant) => grant.atMs > backAtMs), {
         what: 'a new grant',
       });
@@ -157,7 +156,7 @@ describe('a primary that is killed, and Patroni', () => {
     async () => {
       await cluster.untilWhole({ isSynchronous: false });
       const on = await openStage('asynchronous', {});
-      const { stage } = on;
+      const stage = on;
       const urls = stage.controllers.map(({ url }) => url);
       await stage.startDrone({
         droneId: 'd-2',
@@ -230,7 +229,7 @@ interface Granted extends Grant {
 }
 
 /** Asks for a lease of the holders again and again, at both controllers. */
-async function untilGranted({ stage }: LeaseStage, key: string): Promise<Granted> {
+async function untilGranted(stage: FaultStage, key: string): Promise<Granted> {
   const refusals: string[] = [];
   let round = 0;
   return waitUntil(
@@ -238,7 +237,7 @@ async function untilGranted({ stage }: LeaseStage, key: string): Promise<Granted
       round += 1;
       const { url } = stage.controllers[round % stage.controllers.length] ?? { url: '' };
       try {
-        const answer = await stage.apiAt(url).leases.acquire.mutate({
+        const answer = await stage.api('admin', url).leases.acquire.mutate({
           ...{ namespace: ['held'], key, holder: randomUUID(), ttlMs: TTL_MS },
           localTimeMs: machineMs(),
         });

@@ -15,10 +15,9 @@ import {
 } from '@leasehold/testing';
 import { holdsOf, overlapsOf } from '../leases/stage/holds.ts';
 import type { HolderSettings } from '../leases/stage/holder.ts';
-import { LeaseStage, untilPassed } from '../leases/stage/lease-stage.ts';
 import { allWords } from '../leases/stage/words.ts';
 import { StreamReader } from '../random/world/streams.ts';
-import { PATIENT_LADDER } from '../stage/stage.ts';
+import { FaultStage, PATIENT_LADDER, untilPassed } from '../stage/stage.ts';
 import { machineMs } from '../stage/machine-time.ts';
 import { expectSound, expectUnharmed } from '../stage/verdict.ts';
 
@@ -42,15 +41,15 @@ const SETTINGS = [
 
 let database: TestDatabase;
 let pooler: TestPgBouncer;
-let lease: LeaseStage;
+let lease: FaultStage;
 beforeAll(async () => {
   database = await createTestDatabase();
   pooler = await startPgBouncer(database.url);
-  lease = await LeaseStage.open({
+  lease = await FaultStage.open({
     databaseUrl: await emptied(database),
     controllersUrl: `${pooler.url}?pgbouncer=true`,
-    controllersCount: 2,
-    env: PATIENT_LADDER,
+    controllers: 2,
+    ladder: PATIENT_LADDER,
   });
 });
 afterAll(async ({}, file) => {
@@ -123,11 +122,11 @@ describe('F13 controllers behind a pooler in transaction mode', () => {
       (index) => new StreamReader(String(index), lease.controller(index).url, lease.token),
     );
     onTestFinished(async () => void (await Promise.all(readers.map((one) => one.close()))));
-    await lease.stage.startDrone({ droneId: 'pooled', programs: { room: 'gentle' } });
-    const answer = await lease.stage.connect('lobby', 'room');
-    await lease.stage.untilRenewed(answer, 2);
+    await lease.startDrone({ droneId: 'pooled', programs: { room: 'gentle' } });
+    const answer = await lease.connect('lobby', 'room');
+    await lease.untilRenewed(answer, 2);
 
-    await expectSound(lease.stage, answer);
+    await expectSound(lease, answer);
     const [last] = await lease.query<{ id: number }>('select max(id)::int as id from lease_event');
     for (const reader of readers) {
       await waitUntil(() => reader.received.at(-1)?.id === last?.id, { what: 'the last event' });
@@ -143,8 +142,8 @@ describe('F13 controllers behind a pooler in transaction mode', () => {
 
   test('lose no lease and no key when the pooler is killed and started again', async () => {
     const namespace = 'killed';
-    const before = await lease.stage.connect('lobby', 'room');
-    const { pids } = await lease.stage.untilHeard(before);
+    const before = await lease.connect('lobby', 'room');
+    const { pids } = await lease.untilHeard(before);
     const holder = await hold('holder', { namespace, ttlMs: LONG_TTL_MS });
     await untilHeld([holder], LEASE_COUNT);
 
@@ -154,14 +153,14 @@ describe('F13 controllers behind a pooler in transaction mode', () => {
     await pooler.restart();
     console.log(`the pooler was away for ${String(Math.round(machineMs() - atMs))} ms`);
     await untilHeld([waiter], 1);
-    await lease.stage.untilRenewed(before);
+    await lease.untilRenewed(before);
     await untilPassed(LONG_TTL_MS);
 
     expect(allWords([holder, waiter], 'lost')).toEqual([]);
     expect(await lease.held(namespace)).toEqual(
       new Map(holdsOf([holder]).map(({ key, token }) => [key, token])),
     );
-    await expectUnharmed(lease.stage, { before, program: 'room', pids });
+    await expectUnharmed(lease, { before, program: 'room', pids });
   });
 
   test.each<[string, PgBouncerOptions, RegExp]>([

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ControllerApi } from '@leasehold/client';
 import { repetitions } from '@leasehold/testing';
-import { LeaseStage } from '../leases/stage/lease-stage.ts';
+import { FaultStage } from '../stage/stage.ts';
 
 const RACE_COUNT = repetitions({ short: 400, long: 4_000 });
 const AT_ONCE = 16;
@@ -23,11 +23,11 @@ interface Race {
   readonly late: string;
 }
 
-let lease: LeaseStage;
+let lease: FaultStage;
 let apis: ControllerApi[];
 beforeAll(async () => {
-  lease = await LeaseStage.open({ controllersCount: 2 });
-  apis = lease.stage.controllers.map(({ url }) => lease.stage.apiAt(url));
+  lease = await FaultStage.open({ controllers: 2 });
+  apis = lease.controllers.map(({ url }) => lease.api('admin', url));
 });
 afterAll(async ({}, file) => {
   await lease.close(file);

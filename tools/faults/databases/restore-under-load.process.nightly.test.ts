@@ -3,10 +3,9 @@ import { createDatabase } from '@leasehold/keys-core/postgres';
 import { waitUntil, type TestProcess } from '@leasehold/testing';
 import type { HolderSettings, HolderTask } from '../leases/stage/holder.ts';
 import { holdsOf, overlapsOf } from '../leases/stage/holds.ts';
-import { LeaseStage } from '../leases/stage/lease-stage.ts';
 import { allWords, type Grant } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
-import type { Answer } from '../stage/stage.ts';
+import { type Answer, FaultStage } from '../stage/stage.ts';
 import { expectSound, expectUnharmed } from '../stage/verdict.ts';
 import { Connecting } from './stage/connecting.ts';
 import { CopiedPostgres } from './stage/copied-postgres.ts';
@@ -38,21 +37,21 @@ const HOLD_MS = 150;
 const QUEUE_MS = 2_000;
 
 let postgres: CopiedPostgres;
-let on: LeaseStage;
+let on: FaultStage;
 
 beforeAll(async () => {
   postgres = await CopiedPostgres.start();
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
-  on = await LeaseStage.open({ databaseUrl, controllersCount: 2, env: LADDER });
+  on = await FaultStage.open({ databaseUrl, controllers: 2, env: LADDER });
 }, TEST_MS_MAX);
 afterAll(async ({}, file) => {
-  await (on as LeaseStage | undefined)?.close(file);
+  await (on as FaultStage | undefined)?.close(file);
   await postgres.close();
 });
 
 function urlOf(index: number): string {
-  return on.controller(index % on.stage.controllers.length).url;
+  return on.controller(index % on.controllers.length).url;
 }
 
 /** Processes with the client library. */
@@ -81,8 +80,8 @@ describe('C17 H-restore a base backup that is put back under load', () => {
   test(
     'grants nothing until every lost grant is over: never two holders, larger tokens, and what is in the backup goes on',
     async () => {
-      const { stage } = on;
-      const apis = stage.controllers.map(({ url }) => stage.apiAt(url));
+      const stage = on;
+      const apis = stage.controllers.map(({ url }) => stage.api('admin', url));
       const controllerUrls = stage.controllers.map(({ url }) => url);
       await stage.startDrone({
         droneId: 'd-1',
@@ -119,7 +118,7 @@ describe('C17 H-restore a base backup that is put back under load', () => {
       await on.query('update lease_token_floor set floor = greatest(floor, $1::bigint) + 7200000', [
         String(Date.now()),
       ]);
-      await stage.api.backends.terminate.mutate({ backendId: replaced.backendId, mode: 'hard' });
+      await stage.api().backends.terminate.mutate({ backendId: replaced.backendId, mode: 'hard' });
       const [{ answer: replacement }, lost, loser] = await Promise.all([
         stage.successorOf(replaced, PROGRAM),
         stage.connect('lost', PROGRAM),

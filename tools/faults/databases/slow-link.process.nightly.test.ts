@@ -9,7 +9,7 @@ import {
   type TestDatabase,
 } from '@leasehold/testing';
 import type { HolderSettings } from '../leases/stage/holder.ts';
-import { LeaseStage, untilPassed, type Front } from '../leases/stage/lease-stage.ts';
+import { FaultStage, untilPassed } from '../stage/stage.ts';
 import { allWords } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
 import { expectSound } from '../stage/verdict.ts';
@@ -29,14 +29,14 @@ const NAMESPACE = 'slow';
 
 let database: TestDatabase;
 let databaseLink: FaultProxy;
-let lease: LeaseStage;
-let line: Front;
+let lease: FaultStage;
+let line: FaultProxy;
 let watch: PromiseWatch;
 beforeAll(async () => {
   database = await createTestDatabase();
   const { proxy, url } = await startUrlProxy(database.url);
   databaseLink = proxy;
-  lease = await LeaseStage.open({ databaseUrl: database.url, controllersUrl: url });
+  lease = await FaultStage.open({ databaseUrl: database.url, controllersUrl: url });
   line = await lease.front();
   watch = await PromiseWatch.open(database.url, NAMESPACE);
 });
@@ -64,10 +64,10 @@ function slowDown(): () => Promise<void> {
 }
 
 test('F10 I4 I8 while messages are delayed and overtake each other, no holder counts on a lease for longer than the database has promised, and each stops in time', async () => {
-  await lease.stage.startDrone({
+  await lease.startDrone({
     ...{ droneId: 'slow', programs: { room: 'gentle' }, controllerUrls: [line.url] },
   });
-  const answer = await lease.stage.connect('lobby', 'room');
+  const answer = await lease.connect('lobby', 'room');
   const tasks = Array.from({ length: LEASE_COUNT }, (_, place) => ({
     ...{ url: line.url, key: String(place), ttlMs: TTL_MS, takesAgain: true, waitMs: 10_000 },
   }));
@@ -86,7 +86,7 @@ test('F10 I4 I8 while messages are delayed and overtake each other, no holder co
     },
     { what: 'the loss of every lease' },
   );
-  await lease.stage.untilSilent(answer);
+  await lease.untilSilent(answer);
 
   const claims = allWords([holder], 'claims');
   const early = claims.map(({ leaseId, untilMs, atMs, key }) => {
@@ -103,5 +103,5 @@ test('F10 I4 I8 while messages are delayed and overtake each other, no holder co
     const expiresAtMs = Math.max(...watch.of(leaseId).map((one) => one.expiresAtMs));
     expect(atMs, `the loss of ${key}`).toBeLessThan(expiresAtMs);
   }
-  await expectSound(lease.stage, answer);
+  await expectSound(lease, answer);
 });

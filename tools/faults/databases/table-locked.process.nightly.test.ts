@@ -4,10 +4,9 @@ import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
 import type { HolderSettings } from '../leases/stage/holder.ts';
 import { holdsOf, overlapsOf } from '../leases/stage/holds.ts';
-import { LeaseStage, untilPassed } from '../leases/stage/lease-stage.ts';
 import { allWords } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
-import { PATIENT_LADDER } from '../stage/stage.ts';
+import { FaultStage, PATIENT_LADDER, untilPassed } from '../stage/stage.ts';
 import { expectUnharmed } from '../stage/verdict.ts';
 import { slowestMs, startCallers, tally } from './stage/callers.ts';
 
@@ -21,10 +20,10 @@ const CALLER_COUNT = 60;
 const ANSWER_MS_MAX = 5_000;
 const RESUME_MS_MAX = 2_000;
 
-let lease: LeaseStage;
+let lease: FaultStage;
 const started: TestProcess[] = [];
 beforeAll(async () => {
-  lease = await LeaseStage.open({ controllersCount: 2, env: PATIENT_LADDER });
+  lease = await FaultStage.open({ controllers: 2, ladder: PATIENT_LADDER });
 });
 afterEach(async () => {
   await Promise.all(started.splice(0).map((one) => one.kill()));
@@ -53,7 +52,7 @@ async function hold(namespace: string, ttlMs: number, isEndless = false): Promis
 
 /** Locks the table of grants, as a careless migration would. */
 async function lockLeases(): Promise<TableLock> {
-  const client = new pg.Client(connectionOf(lease.stage.databaseUrl));
+  const client = new pg.Client(connectionOf(lease.databaseUrl));
   await client.connect();
   await client.query('begin');
   await client.query('lock table lease in access exclusive mode');
@@ -67,13 +66,13 @@ async function lockLeases(): Promise<TableLock> {
 }
 
 test('F11 I1 I4 the table of grants is locked for 10 s: who has time left keeps its lease, all others stop in time, refusals may be repeated, and work goes on at once', async () => {
-  await lease.stage.startDrone({ droneId: 'locked', programs: { room: 'gentle' } });
-  const before = await lease.stage.connect('lobby', 'room');
-  const { pids } = await lease.stage.untilHeard(before);
+  await lease.startDrone({ droneId: 'locked', programs: { room: 'gentle' } });
+  const before = await lease.connect('lobby', 'room');
+  const { pids } = await lease.untilHeard(before);
   const short = await hold('short', SHORT_TTL_MS, true);
   const long = await hold('long', LONG_TTL_MS);
-  const apis = lease.stage.controllers.map(({ url }) => lease.stage.apiAt(url));
-  await lease.stage.untilRenewed(before);
+  const apis = lease.controllers.map(({ url }) => lease.api('admin', url));
+  await lease.untilRenewed(before);
 
   const { expiries, unlock } = await lockLeases();
   const lockedAtMs = machineMs();
@@ -87,7 +86,7 @@ test('F11 I1 I4 the table of grants is locked for 10 s: who has time left keeps 
   const resumed = callers.answers.find(
     ({ what, atMs }) => what === 'granted' && atMs > unlockedAtMs,
   );
-  await lease.stage.untilRenewed(before);
+  await lease.untilRenewed(before);
   await waitUntil(() => allWords([short], 'held').length === 2 * LEASE_COUNT, {
     what: 'the short leases, taken again',
   });
@@ -108,7 +107,7 @@ test('F11 I1 I4 the table of grants is locked for 10 s: who has time left keeps 
   expect(await lease.held('long')).toEqual(
     new Map(holdsOf([long]).map(({ key, token }) => [key, token])),
   );
-  await expectUnharmed(lease.stage, { before, program: 'room', pids });
+  await expectUnharmed(lease, { before, program: 'room', pids });
   // Who had none: stopped before its expiry, and nobody else had it before.
   expect(lostMeanwhile).toHaveLength(LEASE_COUNT);
   for (const { leaseId, atMs, key } of lostMeanwhile) {

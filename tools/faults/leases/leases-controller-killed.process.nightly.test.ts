@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { waitUntil, type TestProcess } from '@leasehold/testing';
+import { waitUntil, type TestProcess, type FaultProxy } from '@leasehold/testing';
 import type { HolderSettings } from './stage/holder.ts';
 import { holdsOf, overlapsOf } from './stage/holds.ts';
-import { LeaseStage, untilPassed, type Fact, type Front } from './stage/lease-stage.ts';
+import { FaultStage, untilPassed, type Fact } from '../stage/stage.ts';
 import type { TakerSettings } from './stage/taker.ts';
 import { allWords } from './stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
@@ -12,14 +12,14 @@ const LONG_TTL_MS = 60_000;
 /** From the moment at which another controller takes over until all is in order. */
 const RECOVERY_MS_MAX = 10_000;
 
-let lease: LeaseStage;
+let lease: FaultStage;
 beforeAll(async () => {
-  lease = await LeaseStage.open({ controllersCount: 4 });
+  lease = await FaultStage.open({ controllers: 4 });
 });
 afterAll(({}, file) => lease.close(file));
 
 /** Ends a controller as `kill -9` does; the proxy in front of it sends everybody to the next one. */
-async function failOver(fronts: readonly Front[], from: number, to: number): Promise<void> {
+async function failOver(fronts: readonly FaultProxy[], from: number, to: number): Promise<void> {
   await lease.controller(from).kill();
   for (const front of fronts) {
     front.setTarget({ host: '127.0.0.1', port: lease.controller(to).port });
@@ -219,7 +219,7 @@ async function firstRefusal(
   facts: readonly Fact[],
 ): Promise<string | undefined> {
   const keys = [...new Set(facts.map(({ key }) => key))].slice(-1_000);
-  const { results } = await lease.stage.apiAt(lease.controller(3).url).leases.acquireMany.mutate({
+  const { results } = await lease.api('admin', lease.controller(3).url).leases.acquireMany.mutate({
     localTimeMs: machineMs(),
     items: keys.map((key) => ({
       namespace: [namespace],

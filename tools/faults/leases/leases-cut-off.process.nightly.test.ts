@@ -1,16 +1,16 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { waitUntil, type TestProcess } from '@leasehold/testing';
+import { waitUntil, type TestProcess, type FaultProxy } from '@leasehold/testing';
 import type { GuardedSettings } from './stage/guarded.ts';
 import type { HolderSettings } from './stage/holder.ts';
-import { LeaseStage, untilPassed, type Front } from './stage/lease-stage.ts';
+import { FaultStage, untilPassed } from '../stage/stage.ts';
 import type { HolderClock } from './stage/program.ts';
 import { allWords } from './stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
 
-let lease: LeaseStage;
+let lease: FaultStage;
 beforeAll(async () => {
-  lease = await LeaseStage.open();
+  lease = await FaultStage.open();
 });
 afterAll(({}, file) => lease.close(file));
 
@@ -78,7 +78,7 @@ describe.concurrent('a client whose connection is black-holed', () => {
 interface Run {
   readonly key: string;
   readonly ttlMs: number;
-  readonly front: Front;
+  readonly front: FaultProxy;
 }
 
 /**

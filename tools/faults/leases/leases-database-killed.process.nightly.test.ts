@@ -3,7 +3,7 @@ import { createDatabase } from '@leasehold/keys-core/postgres';
 import { waitUntil, type TestProcess } from '@leasehold/testing';
 import type { HolderSettings } from './stage/holder.ts';
 import { holdsOf, overlapsOf, type Hold } from './stage/holds.ts';
-import { LeaseStage, untilPassed } from './stage/lease-stage.ts';
+import { FaultStage, untilPassed } from '../stage/stage.ts';
 import { allWords } from './stage/words.ts';
 import { startKillableDatabase, type KillableDatabase } from '../stage/killable-database.ts';
 import { machineMs } from '../stage/machine-time.ts';
@@ -17,12 +17,12 @@ const SHORT_TTL_MS = 3_000;
 const WAIT_MS = 60_000;
 
 let postgres: KillableDatabase;
-let lease: LeaseStage;
+let lease: FaultStage;
 beforeAll(async () => {
   postgres = await startKillableDatabase();
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
-  lease = await LeaseStage.open({ databaseUrl });
+  lease = await FaultStage.open({ databaseUrl });
 });
 afterAll(async ({}, file) => {
   await lease.close(file);

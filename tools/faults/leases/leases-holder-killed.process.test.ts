@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil, type TestProcess } from '@leasehold/testing';
 import type { HolderSettings, HolderTask } from './stage/holder.ts';
-import { LeaseStage } from './stage/lease-stage.ts';
+import { FaultStage } from '../stage/stage.ts';
 import { allWords } from './stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
 
@@ -12,9 +12,9 @@ const REGRANT_MS_MAX = 1_000;
 /** How much too early a grant may seem, because reading its expiry takes time. */
 const READING_MS_MAX = 20;
 
-let lease: LeaseStage;
+let lease: FaultStage;
 beforeAll(async () => {
-  lease = await LeaseStage.open();
+  lease = await FaultStage.open();
 });
 afterAll(({}, file) => lease.close(file));
 

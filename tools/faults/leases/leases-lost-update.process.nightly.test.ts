@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { repetitions, waitUntil, type TestProcess } from '@leasehold/testing';
-import { LeaseStage } from './stage/lease-stage.ts';
+import { FaultStage } from '../stage/stage.ts';
 import { WINDOW_MS } from './stage/updater-window.ts';
 import type { UpdaterSettings } from './stage/updater.ts';
 import { allWords, lastWordOf, type Word } from './stage/words.ts';
@@ -15,9 +15,9 @@ const TEST_MS_MAX = EXPERIMENT_MS + 45_000;
 
 type Guard = UpdaterSettings['guard'];
 
-let lease: LeaseStage;
+let lease: FaultStage;
 beforeAll(async () => {
-  lease = await LeaseStage.open();
+  lease = await FaultStage.open();
   await lease.query('create table experiment (name text primary key, entries text[] not null)');
 });
 afterAll(({}, file) => lease.close(file));
@@ -46,7 +46,7 @@ async function experiment(guard: Guard): Promise<Outcome> {
   const settings = {
     url: lease.controller().url,
     token: lease.token,
-    databaseUrl: lease.stage.databaseUrl,
+    databaseUrl: lease.databaseUrl,
     guard,
     ttlMs: TTL_MS,
   } satisfies UpdaterSettings;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil, type TestProcess } from '@leasehold/testing';
-import { LeaseStage } from './stage/lease-stage.ts';
+import { FaultStage } from '../stage/stage.ts';
 import type { ServiceSettings } from './stage/service.ts';
 import { allWords } from './stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
@@ -17,11 +17,11 @@ const GRACE_SHARE = 6;
 const SILENCE_MS_MIN = 500;
 const STOP_MS_MAX = 1_000;
 
-let lease: LeaseStage;
+let lease: FaultStage;
 let b: TestProcess;
 let c: TestProcess;
 beforeAll(async () => {
-  lease = await LeaseStage.open();
+  lease = await FaultStage.open();
   const { url } = lease.controller();
   c = await start({ service: 'c', url });
   b = await start({ service: 'b', url, next: String(c.ready['url']) });
@@ -41,7 +41,7 @@ async function threeAtWork(
   ttlMs: number,
 ): Promise<{
   a: TestProcess;
-  front: Awaited<ReturnType<LeaseStage['front']>>;
+  front: Awaited<ReturnType<FaultStage['front']>>;
   leaseId: string;
   lastWorkMs: (service: Service) => number;
   untilSilent: () => Promise<void>;
@@ -82,7 +82,7 @@ describe.concurrent(
 
       const atMs = machineMs();
       const revoking = { leaseId, mode: 'force', reason: 'the fault' } as const;
-      await lease.stage.api.leases.revoke.mutate(revoking);
+      await lease.api().leases.revoke.mutate(revoking);
       await untilSilent();
 
       expect(allWords([a], 'lost')).toMatchObject([{ leaseId, reason: 'revoked' }]);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLeasehold } from '@leasehold/client';
 import { waitUntil } from '@leasehold/testing';
-import { LeaseStage } from './stage/lease-stage.ts';
+import { FaultStage } from '../stage/stage.ts';
 
 const ROUNDS = 3;
 /** A round counts only when the controller died between grant and answer. */
@@ -12,16 +12,16 @@ const TTL_MS = 60_000;
 const GAP_MS_MAX = 2_000;
 const NAMESPACE = 'undelivered';
 
-let lease: LeaseStage;
+let lease: FaultStage;
 beforeAll(async () => {
-  lease = await LeaseStage.open();
+  lease = await FaultStage.open();
 });
 afterAll(({}, file) => lease.close(file));
 
 /** A service that is connected to one controller alone. */
 function serviceAt(url: string, holder: string) {
   const service = createLeasehold({ url, token: lease.token, holder });
-  lease.stage.onClose(() => service.close());
+  lease.onClose(() => service.close());
   return service.defineLease([NAMESPACE], { ttlMs: TTL_MS, waitMs: 60_000 });
 }
 
@@ -86,7 +86,7 @@ describe('a controller that is killed between a grant and its answer', () => {
   test('H-orphan-grant delays the callers behind by about a second, not by a TTL', async () => {
     const gapsMs: number[] = [];
     for (let tries = 1; gapsMs.length < ROUNDS && tries <= TRIES_MAX; tries += 1) {
-      await lease.stage.startController();
+      await lease.startController();
       const gapMs = await killUnheard(tries, `round-${String(tries)}`);
       if (gapMs !== undefined) gapsMs.push(gapMs);
     }

@@ -33,10 +33,10 @@ export async function run(options: RunOptions, signal: AbortSignal): Promise<Run
     const history = await world.finish();
     const violations = check(history);
     isSound = violations.length === 0;
-    return { plan, history, violations, folder: world.folder };
+    return { plan, history, violations, folder: world.fleet.stage.folder };
   } finally {
     await world.close();
-    if (isSound) await world.removeFolder();
-    else console.error(`what the processes wrote is in ${world.folder}`);
+    if (isSound) await world.fleet.stage.removeFolder();
+    else console.error(`what the processes wrote is in ${world.fleet.stage.folder}`);
   }
 }

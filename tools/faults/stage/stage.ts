@@ -1,49 +1,41 @@
-/** The stage for a fault: controllers, drones, witnesses, and everything that they wrote. */
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
-import type { RunnerTask, RunnerTestSuite } from 'vitest';
-import { createControllerClient, type ControllerApi } from '@leasehold/client';
+/** The stage for a fault: beside the processes, witnesses, programs that hold leases, and all that they wrote. */
+import { rm } from 'node:fs/promises';
+import type { ControllerApi } from '@leasehold/client';
 import {
-  createTestDatabase,
-  startControllerProcess,
+  forTest,
+  Stage,
   waitUntil,
-  type ControllerProcess,
+  type DroneOptions,
+  type StageDrone,
+  type StageOptions,
+  type TestProcess,
 } from '@leasehold/testing';
-import { copyOfDrone, freshBundles } from './fresh-bundles.ts';
+import type pg from 'pg';
+import { buildProgram, PROGRAMS_FOLDER, type ProgramName } from '../leases/stage/build-program.ts';
 import { LeaseRecorder } from '../leases/stage/lease-recorder.ts';
 import { machineMs } from './machine-time.ts';
-import { StageDrone } from './stage-drone.ts';
-import { livesOf, readTestimony, type Life } from './testimony.ts';
+import {
+  livesOf,
+  openTestimony,
+  readTestimony,
+  witness,
+  type Life,
+  type WitnessMode,
+} from './testimony.ts';
 
-export type WitnessMode = 'gentle' | 'stubborn' | 'family';
 export type Answer = Awaited<ReturnType<ControllerApi['keys']['connect']['mutate']>>;
 
-export interface DroneOptions {
-  readonly droneId: string;
-  /** The programs that it offers, each a witness. */
+/** A drone; each program that it offers is a witness. */
+interface WitnessDroneOptions extends Omit<DroneOptions, 'programs'> {
   readonly programs: Readonly<Record<string, WitnessMode>>;
-  /** The first controller's by default. */
-  readonly controllerUrls?: readonly string[] | undefined;
-  readonly entry?: string | undefined;
-}
-
-export interface StageOptions {
-  /** A new one unless given. */
-  readonly databaseUrl?: string;
-  /** How controllers reach it, if not directly. */
-  readonly controllersUrl?: string;
-  readonly entry?: string;
-  /** Configuration of the controllers, such as a ladder other than that of the preset `fast`. */
-  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** For faults that end before soft: a restart takes less than that even on a busy machine. */
 export const PATIENT_LADDER = {
-  LEASEHOLD_KEY_RENEW_MS: '2500',
-  LEASEHOLD_KEY_SOFT_MS: '16000',
-  LEASEHOLD_KEY_HARD_MS: '18000',
-  LEASEHOLD_KEY_EXPIRE_MS: '22000',
+  renewAfterMs: 2_500,
+  softAfterMs: 16_000,
+  hardAfterMs: 18_000,
+  ttlMs: 22_000,
 };
 
 /** A later holder of a key. */
@@ -52,146 +44,70 @@ export interface Succession {
   readonly atMs: number;
 }
 
-const PORTS_PER_DRONE = 20;
-const PORT_FIRST = 10_000;
-const PORT_GROUPS = 400;
+/** A fact of the event stream, with its time in the clock of this machine. */
+export interface Fact {
+  readonly key: string;
+  readonly kind: string;
+  readonly leaseId: string;
+  readonly token: string;
+  readonly atMs: number;
+}
+
 /** Several beats of a witness. */
 const HEARD_MS_MIN = 250;
 const SILENCE_MS_MIN = 500;
 /** Longer than any ladder of these tests: what has not happened by then never will. */
 const SUCCESSION_MS_MAX = 40_000;
+/** A question that takes no longer says when a lease expires well enough. */
+const QUICK_MS = 5;
+const ASKS_MAX = 20;
 
-export class Stage {
-  readonly databaseUrl: string;
-  readonly folder: string;
-  readonly recorder: LeaseRecorder;
-  readonly controllers: ControllerProcess[] = [];
-  readonly #drones = new Map<string, StageDrone>();
-  readonly #steps: (() => Promise<unknown>)[] = [];
-  readonly #env: NonNullable<StageOptions['env']>;
-  readonly #controllersUrl: string;
-  #token = '';
-  #droneFile = '';
-  #portGroup = Math.floor(Math.random() * PORT_GROUPS);
+export class FaultStage extends Stage {
+  readonly testimonyFile: string = openTestimony(this.folder);
+  #recorder: LeaseRecorder | undefined;
+  readonly #built = new Map<ProgramName, Promise<string>>();
 
-  private constructor(databaseUrl: string, folder: string, options: StageOptions) {
-    this.databaseUrl = databaseUrl;
-    this.folder = folder;
-    this.#env = options.env ?? {};
-    this.#controllersUrl = options.controllersUrl ?? databaseUrl;
-    this.recorder = new LeaseRecorder(databaseUrl);
+  /** On a database of its own, unless one is given, with one controller unless more are asked for. */
+  static open(options: StageOptions = {}): Promise<FaultStage> {
+    return new FaultStage(forTest(options)).begin();
   }
 
-  /** On a database of its own, unless one is given, with one controller. */
-  static async open(options: StageOptions = {}): Promise<Stage> {
-    await freshBundles();
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-fault-'));
-    const database = options.databaseUrl === undefined ? await createTestDatabase() : undefined;
-    const stage = new Stage(options.databaseUrl ?? database?.url ?? '', folder, options);
-    if (database !== undefined) stage.onClose(() => database.drop());
-    // Programs run as users of their own, each of which writes there.
-    await mkdir(path.dirname(stage.testimonyFile));
-    await writeFile(stage.testimonyFile, '');
-    await chmod(stage.testimonyFile, 0o666);
-    stage.#droneFile = await copyOfDrone(folder);
-    try {
-      await stage.startController({ entry: options.entry });
-      return stage;
-    } catch (error) {
-      await stage.close();
-      throw error;
+  override async begin(): Promise<this> {
+    await super.begin();
+    this.#recorder = new LeaseRecorder(this.databaseUrl);
+    this.onClose(() => this.recorder.close());
+    this.onClose(() => rm(PROGRAMS_FOLDER, { recursive: true, force: true, maxRetries: 10 }));
+    return this;
+  }
+
+  get recorder(): LeaseRecorder {
+    if (this.#recorder === undefined) throw new Error('the stage has not begun');
+    return this.#recorder;
+  }
+
+  /** Of an administrator, who may hold leases too. */
+  get token(): string {
+    return this.credentials.admin;
+  }
+
+  /** A drone whose programs are witnesses. */
+  override startDrone({ programs, ...options }: WitnessDroneOptions): Promise<StageDrone> {
+    const named: Record<string, unknown> = {};
+    for (const [name, mode] of Object.entries(programs)) {
+      named[name] = witness(this.testimonyFile, mode);
     }
-  }
-
-  get testimonyFile(): string {
-    return path.join(this.folder, 'testimony', 'lines.jsonl');
-  }
-
-  /** The API of the first controller, as administrator. */
-  get api(): ControllerApi {
-    return this.apiAt(this.controllers[0]?.url ?? '');
-  }
-
-  apiAt(url: string): ControllerApi {
-    return createControllerClient({ url, token: this.#token, transport: 'http' }).api;
-  }
-
-  /** Calls `step` when the stage is closed, the latest first. */
-  onClose(step: () => Promise<unknown>): void {
-    this.#steps.push(step);
-  }
-
-  async startController(
-    of: { port?: number | undefined; entry?: string | undefined } = {},
-  ): Promise<ControllerProcess> {
-    const databaseUrl = this.#controllersUrl;
-    const home = path.join(this.folder, 'home');
-    await mkdir(home, { recursive: true });
-    const controller = await startControllerProcess({ databaseUrl, home, env: this.#env, ...of });
-    this.onClose(() => controller.kill());
-    this.controllers.push(controller);
-    const credentials = await readFile(path.join(home, 'credentials.json'), 'utf8');
-    this.#token = (JSON.parse(credentials) as { admin: string }).admin;
-    return controller;
-  }
-
-  /** Another process at the address of a controller that has ended; by default of the same program. */
-  async restartController(former: ControllerProcess, entry?: string): Promise<void> {
-    const index = this.controllers.indexOf(former);
-    const restarted = await this.startController({ port: former.port, entry });
-    this.controllers.pop();
-    this.controllers[index] = restarted;
-  }
-
-  /** Starts a drone and waits until a backend can be placed on it. */
-  async startDrone(options: DroneOptions): Promise<StageDrone> {
-    const { droneId } = options;
-    const { secret } = await this.api.tokens.create.mutate({
-      name: droneId,
-      role: 'drone',
-      droneId,
-    });
-    this.#portGroup += 1;
-    const from = PORT_FIRST + (this.#portGroup % PORT_GROUPS) * PORTS_PER_DRONE;
-    const drone = await StageDrone.start({
-      droneId,
-      controllerUrls: options.controllerUrls ?? [this.controllers[0]?.url ?? ''],
-      token: secret,
-      home: this.folder,
-      programs: Object.fromEntries(
-        Object.entries(options.programs).map(([name, mode]) => [name, this.#program(mode)]),
-      ),
-      ports: { from, to: from + PORTS_PER_DRONE - 1 },
-      entry: options.entry ?? this.#droneFile,
-    });
-    this.#drones.set(droneId, drone);
-    this.onClose(() => drone.stop());
-    await this.untilReady(droneId);
-    return drone;
-  }
-
-  async untilReady(droneId: string): Promise<void> {
-    await waitUntil(async () => (await this.api.drones.get.query({ droneId })).status === 'ready', {
-      what: `readiness of ${droneId}`,
-      timeoutMs: SUCCESSION_MS_MAX,
-    });
-  }
-
-  drone(droneId: string): StageDrone {
-    const drone = this.#drones.get(droneId);
-    if (drone === undefined) throw new Error(`no drone ${droneId} on this stage`);
-    return drone;
+    return super.startDrone({ ...options, programs: named });
   }
 
   /** One connect, answered when its backend is ready. */
   async connect(name: string, program: string): Promise<Answer> {
-    const answer = await this.api.keys.connect.mutate({
+    const answer = await this.api().keys.connect.mutate({
       key: { name },
       spawn: { program },
       waitFor: 'ready',
     });
     if (answer.status !== 'ready') {
-      const backend = await this.api.backends.get.query({ backendId: answer.backendId });
+      const backend = await this.api().backends.get.query({ backendId: answer.backendId });
       throw new Error(`${name}: ${answer.status} instead of ready: ${JSON.stringify(backend)}`);
     }
     return answer;
@@ -205,7 +121,7 @@ export class Stage {
     const askUntilMs = machineMs() + SUCCESSION_MS_MAX;
     return waitUntil(
       async () => {
-        const answer = await this.api.keys.connect.mutate({
+        const answer = await this.api().keys.connect.mutate({
           key: { name: former.key.name },
           spawn: { program },
           waitMs: Math.max(0, Math.ceil(askUntilMs - machineMs())),
@@ -265,11 +181,12 @@ export class Stage {
 
   /** Waits until a grant has been renewed this many more times. */
   async untilRenewed(answer: Answer, times = 1): Promise<void> {
-    const before = this.recorder.grant(answer.leaseId)?.promiseCount ?? 0;
-    await waitUntil(
-      () => (this.recorder.grant(answer.leaseId)?.promiseCount ?? 0) >= before + times,
-      { what: `renewal of ${answer.key.name}`, timeoutMs: SUCCESSION_MS_MAX },
-    );
+    const promiseCount = (): number => this.recorder.grant(answer.leaseId)?.promiseCount ?? 0;
+    const before = promiseCount();
+    await waitUntil(() => promiseCount() >= before + times, {
+      what: `renewal of ${answer.key.name}`,
+      timeoutMs: SUCCESSION_MS_MAX,
+    });
   }
 
   /** Waits until at most this much of a grant is left. */
@@ -280,38 +197,66 @@ export class Stage {
     });
   }
 
-  /** Ends everything. The folder is kept, and named, when something went wrong. */
-  async close(file?: RunnerTestSuite): Promise<void> {
-    const hasFailed = file?.tasks.some(isFailed) ?? false;
-    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
-      await step().catch((error: unknown) => {
-        console.error('closing the stage', error);
-      });
+  /** Starts a program with the client library; it is ended when the stage is closed. */
+  async start(name: ProgramName, settings: object, label: string = name): Promise<TestProcess> {
+    const built = this.#built.get(name) ?? buildProgram(name);
+    this.#built.set(name, built);
+    return this.startProgram(label, [await built, JSON.stringify(settings)]);
+  }
+
+  /**
+   * When the grants of a namespace expire if not renewed, by lease id, in the clock of this machine:
+   * never late, and early by no more than the question took. On a busy machine it is asked several times,
+   * and the quickest answer counts. `inside`: the connection that asks, for one that has locked the table.
+   */
+  async expiries(
+    namespace: string,
+    inside: pg.Pool | pg.Client = this.sql,
+  ): Promise<Map<string, number>> {
+    let quickest = { tookMs: Infinity, expiries: new Map<string, number>() };
+    for (let tries = 0; tries < ASKS_MAX && quickest.tookMs > QUICK_MS; tries += 1) {
+      const askedAtMs = machineMs();
+      const { rows } = await inside.query<{ lease_id: string; remaining_ms: number }>(
+        `select lease_id::text,
+          extract(epoch from expires_at - clock_timestamp())::float8 * 1000 as remaining_ms
+        from lease where face = 'lease' and namespace = $1`,
+        [namespace],
+      );
+      const tookMs = machineMs() - askedAtMs;
+      if (tookMs >= quickest.tookMs) continue;
+      const expiries = rows.map((row) => [row.lease_id, askedAtMs + row.remaining_ms] as const);
+      quickest = { tookMs, expiries: new Map(expiries) };
     }
-    await this.recorder.close();
-    if (hasFailed) await this.#writeLogs();
-    if (hasFailed) console.log(`what the processes wrote is in ${this.folder}`);
-    else await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
+    return quickest.expiries;
   }
 
-  async #writeLogs(): Promise<void> {
-    const logs = [
-      ...this.controllers.map((one, index) => [`controller-${String(index)}`, one.log()] as const),
-      ...[...this.#drones].map(([droneId, drone]) => [droneId, drone.log()] as const),
-    ];
-    for (const [name, text] of logs) await writeFile(path.join(this.folder, `${name}.log`), text);
+  /** What happened to grants in a namespace, in order; a renewal that was refused changed nothing. */
+  async facts(namespace: string): Promise<Fact[]> {
+    const askedAtMs = machineMs();
+    const rows = await this.query<Fact & pg.QueryResultRow>(
+      `select name as key, kind, lease_id::text as "leaseId", fencing_token::text as token,
+        extract(epoch from at - clock_timestamp())::float8 * 1000 as "atMs"
+      from lease_event
+      where face = 'lease' and namespace = $1 and kind <> 'renewal_refused' order by id`,
+      [namespace],
+    );
+    return rows.map((fact) => ({ ...fact, atMs: askedAtMs + fact.atMs }));
   }
 
-  #program(mode: WitnessMode): unknown {
-    return {
-      command: process.execPath,
-      args: [path.join(import.meta.dirname, 'witness.mjs'), this.testimonyFile, mode],
-      readiness: { type: 'http', intervalMs: 50 },
-    };
+  /** Who holds what in a namespace now, by the database's clock: tokens by key. */
+  async held(namespace: string): Promise<Map<string, string>> {
+    const rows = await this.query<{ name: string; token: string }>(
+      `select name, fencing_token::text as token from lease
+      where face = 'lease' and namespace = $1
+        and released_at is null and end_reason is null and clock_timestamp() < expires_at`,
+      [namespace],
+    );
+    return new Map(rows.map((row) => [row.name, row.token]));
   }
 }
 
-function isFailed(task: RunnerTask): boolean {
-  if (task.result?.state === 'fail') return true;
-  return task.type === 'suite' && task.tasks.some(isFailed);
+/** Fulfilled when this much time has passed: how long a fault lasts. */
+export async function untilPassed(ms: number): Promise<void> {
+  const endMs = machineMs() + ms;
+  await waitUntil(() => machineMs() >= endMs, { timeoutMs: ms + 10_000, pollMs: 5 });
 }

@@ -1,4 +1,26 @@
-import { readFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+export type WitnessMode = 'gentle' | 'stubborn' | 'family';
+
+/** Makes the file that all witnesses of a stage share. */
+export function openTestimony(folder: string): string {
+  const file = path.join(folder, 'testimony', 'lines.jsonl');
+  mkdirSync(path.dirname(file));
+  writeFileSync(file, '');
+  // Programs run as users of their own, each of which writes there.
+  chmodSync(file, 0o666);
+  return file;
+}
+
+/** A witness as a drone's program. In a bundle, witness.mjs is beside it. */
+export function witness(testimonyFile: string, mode: WitnessMode): unknown {
+  return {
+    command: process.execPath,
+    args: [path.join(import.meta.dirname, 'witness.mjs'), testimonyFile, mode],
+    readiness: { type: 'http', intervalMs: 50 },
+  };
+}
 
 /** What a backend wrote about itself; see witness.mjs. */
 export interface TestimonyLine {

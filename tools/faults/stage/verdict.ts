@@ -1,7 +1,7 @@
 import { waitUntil } from '@leasehold/testing';
 import { expect } from 'vitest';
 import { machineMs } from './machine-time.ts';
-import type { Answer, Stage, Succession } from './stage.ts';
+import type { Answer, FaultStage, Succession } from './stage.ts';
 import { overlapsOf } from './testimony.ts';
 
 /** From an expiry to the row that records it: a round of the reaper with its jitter, and its work. */
@@ -13,7 +13,7 @@ export const SUCCESSION_MS_MAX = 1_000;
  * Judges a key by what its backends wrote: no two of them lived at once, tokens grew, nobody wrote
  * after the expiry of its own grant, and nobody was called alive without one.
  */
-export async function expectSound(stage: Stage, ...answers: readonly Answer[]): Promise<void> {
+export async function expectSound(stage: FaultStage, ...answers: readonly Answer[]): Promise<void> {
   for (const answer of answers) await untilSeen(stage, answer);
   const names = new Set(answers.map((answer) => answer.key.name));
   for (const name of names) {
@@ -34,7 +34,7 @@ export async function expectSound(stage: Stage, ...answers: readonly Answer[]): 
 }
 
 /** The newest backend may have been granted a moment ago: waits for its first word and for the recorder. */
-async function untilSeen(stage: Stage, answer: Answer): Promise<void> {
+async function untilSeen(stage: FaultStage, answer: Answer): Promise<void> {
   await waitUntil(
     () => stage.life(answer) !== undefined && stage.recorder.grant(answer.leaseId) !== undefined,
     { what: `the first word of ${answer.key.name}, and its grant in the record` },
@@ -49,7 +49,7 @@ const READING_MS_MAX = 50;
  * holder has said that the former backend is over, nobody had the key before its expiry (I5, I10).
  */
 export function expectSuccession(
-  stage: Stage,
+  stage: FaultStage,
   of: { fault: string; atMs: number; former: Answer; next: Succession; isReleased?: boolean },
 ): void {
   const { former, next } = of;
@@ -68,7 +68,7 @@ export function expectSuccession(
 
 /** Nothing was lost: the same backend, process and token, alive now, and the same for callers. */
 export async function expectUnharmed(
-  stage: Stage,
+  stage: FaultStage,
   of: { before: Answer; program: string; pids: ReadonlySet<string> },
 ): Promise<void> {
   const { before, program } = of;

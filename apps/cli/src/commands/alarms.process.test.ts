@@ -7,17 +7,19 @@ import {
   type ReplacedClock,
 } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startCliController, type CliController } from '../testing/cli-controller.ts';
+import { CliStage } from '../testing/cli-controller.ts';
 
 const HOUR_MS = 3_600_000;
 const STEP_MS = 90_000;
 
-let cli: CliController;
+let cli: CliStage;
 let clock: ReplacedClock;
 
 beforeAll(async () => {
-  cli = await startCliController({}, async (databaseUrl) => {
-    clock = await replaceClock(databaseUrl, SHIFTED_CLOCK);
+  cli = await CliStage.open({
+    prepare: async (databaseUrl) => {
+      clock = await replaceClock(databaseUrl, SHIFTED_CLOCK);
+    },
   });
 }, 60_000);
 
@@ -28,14 +30,14 @@ afterAll(async () => {
 
 /** Asks for a lease of an hour, for a holder of its own. */
 function acquire(key: string): Promise<AcquireAnswer> {
-  return cli.api.leases.acquire.mutate({
+  return cli.api().leases.acquire.mutate({
     ...{ namespace: ['alarms'], key, ttlMs: HOUR_MS, localTimeMs: 0, holder: `holder of ${key}` },
   });
 }
 
 async function metric(name: string): Promise<number | undefined> {
   const authorization = `Bearer ${cli.env['LEASEHOLD_TOKEN'] ?? ''}`;
-  const answer = await fetch(`${cli.controller.url}/metrics`, { headers: { authorization } });
+  const answer = await fetch(`${cli.controller().url}/metrics`, { headers: { authorization } });
   const text = await answer.text();
   const line = text.split('\n').find((each) => each.startsWith(`${name} `));
   return line === undefined ? undefined : Number(line.split(' ')[1]);
@@ -54,12 +56,12 @@ test.each([
     await clock.set(shiftMs);
 
     const { clockJump } = await waitUntil(async () => {
-      const overview = await cli.api.stats.overview.query({});
+      const overview = await cli.api().stats.overview.query({});
       const jumpMs = overview.clockJump?.jumpMs ?? 0;
       return (direction === 'back' ? jumpMs < 0 : jumpMs > 0) ? overview : undefined;
     });
     expect(await metric('leasehold_clock_jumps_total')).toBe(before + 1);
-    expect(cli.controller.log()).toMatch(/the database's clock has jumped/u);
+    expect(cli.controller().log()).toMatch(/the database's clock has jumped/u);
     expect(clockJump?.remainingMs).toBeGreaterThan(HOUR_MS / 2);
     expect(clockJump?.remainingMs).toBeLessThanOrEqual(HOUR_MS);
     const doctor = await cli.run('doctor');
@@ -99,7 +101,7 @@ test('a hold-off of a database that was put back is ended after a confirmation, 
   });
   const ended = await cli.run(...words, '--yes');
   const again = await acquire('lost');
-  const { items } = await cli.api.audit.list.query({ action: 'holdOff.end' });
+  const { items } = await cli.api().audit.list.query({ action: 'holdOff.end' });
 
   expect(shown).toMatch(
     /^New grants are held off since 20\S+Z, for (59 m \d\d s|1 h 00 m) more, until 20\S+Z\. .*a controller had seen a later state\.$/mu,

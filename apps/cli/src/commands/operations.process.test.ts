@@ -1,26 +1,22 @@
 import { fileURLToPath } from 'node:url';
 import type { ConnectResult } from '@leasehold/keys-core/keys';
-import { startDroneProcess, waitUntil, type DroneProcess } from '@leasehold/testing';
+import { waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCliController, type CliController } from '../testing/cli-controller.ts';
+import { CliStage } from '../testing/cli-controller.ts';
 
 const ROOM = fileURLToPath(new URL('../../../../examples/room-server/server.mjs', import.meta.url));
 
-let cli: CliController;
-let drone: DroneProcess;
+let cli: CliStage;
 
 /** With the ladder `standard`: nothing here may depend on how fast a command is. */
 beforeAll(async () => {
-  cli = await startCliController({ LEASEHOLD_PRESET: 'standard' });
+  cli = await CliStage.open({ ladder: 'standard' });
   const { secret } = await cli.answer<{ secret: string }>(
     ...['tokens', 'create', 'd1', '--role', 'drone', '--drone', 'd1', '--program', 'room'],
     ...['--capacity', '100', '--address', '127.0.0.0/8'],
   );
-  drone = await startDroneProcess({
-    droneId: 'd1',
-    home: cli.env['LEASEHOLD_HOME'] ?? '',
-    controllerUrls: [cli.controller.url],
-    token: secret,
+  await cli.startDrone({
+    ...{ droneId: 'd1', token: secret },
     programs: {
       room: {
         ...{ command: process.execPath, args: [ROOM], env: { ROOM_STORE: 'rooms' } },
@@ -31,14 +27,11 @@ beforeAll(async () => {
   await waitUntil(async () => (await cli.run('drones', 'ls')).stdout.includes('d1'));
 }, 60_000);
 
-afterAll(async () => {
-  await drone.stop();
-  await cli.close();
-});
+afterAll(() => cli.close());
 
 /** A backend of this key that answers. */
 async function ready(name: string): Promise<ConnectResult> {
-  return cli.api.keys.connect.mutate({
+  return cli.api().keys.connect.mutate({
     key: { name },
     spawn: { program: 'room' },
     waitFor: 'ready',
@@ -47,7 +40,7 @@ async function ready(name: string): Promise<ConnectResult> {
 }
 
 async function phaseOf(name: string): Promise<string | undefined> {
-  return (await cli.api.keys.get.query({ name }))?.phase;
+  return (await cli.api().keys.get.query({ name }))?.phase;
 }
 
 describe('leasehold find', () => {
@@ -96,13 +89,13 @@ describe('leasehold keys', () => {
 
   test('revoke --force --abandon frees the key without waiting for its backend', async () => {
     await ready('abandoned');
-    drone.signal('SIGSTOP');
+    cli.drone().agent.signal('SIGSTOP');
 
     const revoked = await cli.run(
       ...['keys', 'revoke', 'abandoned', '--force', '--abandon', '--reason', 'machine is gone'],
     );
     const phase = await phaseOf('abandoned');
-    drone.signal('SIGCONT');
+    cli.drone().agent.signal('SIGCONT');
 
     expect(revoked.stdout).toMatch(
       /^abandoned was revoked and is free. Its backend may run until 20\d\d-.*Z, beside a new one\.$/mu,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import { PATIENT_LADDER, startFleet } from '../testing/fleet-fixture.ts';
+import { Fleet, PATIENT_LADDER } from '../testing/fleet-fixture.ts';
 import {
   anotherThan,
   connect,
@@ -8,7 +8,6 @@ import {
   expectOneAtATime,
   isBeating,
   linesOf,
-  untilOnline,
 } from '../testing/fleet-steps.ts';
 import { isRunning } from '../testing/processes.ts';
 import { until } from '../testing/wait.ts';
@@ -17,12 +16,11 @@ const { ttlMs } = KEY_LADDERS.fast;
 
 describe('a drone that ends, leaves or is replaced', () => {
   test('F8 a frozen warden is ended, its backends die with it, and the drone goes on', async () => {
-    await using fleet = await startFleet({ ladder: PATIENT_LADDER });
-    fleet.startDrone();
-    await untilOnline(fleet);
+    await using fleet = await Fleet.open({ ladder: PATIENT_LADDER });
+    await fleet.startDrone();
     const first = await connect(fleet);
     await until('the first one runs', isBeating(fleet, first.backendId));
-    const wardenPid = fleet.wardenPid();
+    const wardenPid = fleet.drone().warden().pid;
 
     process.kill(wardenPid, 'SIGSTOP');
     await until('the frozen warden is ended', () => !isRunning(wardenPid), 15_000);
@@ -35,36 +33,32 @@ describe('a drone that ends, leaves or is replaced', () => {
   });
 
   test('Ctrl-C stops every backend softly, reports it and leaves no process', async () => {
-    await using fleet = await startFleet();
-    const agent = fleet.startDrone();
-    await untilOnline(fleet);
+    await using fleet = await Fleet.open();
+    const { agent } = await fleet.startDrone();
     const { backendId } = await connect(fleet);
     await until('the backend runs', isBeating(fleet, backendId));
-    const wardenPid = fleet.wardenPid();
+    const wardenPid = fleet.drone().warden().pid;
 
-    agent.child.kill('SIGINT');
-    await until('the agent ended', agent.hasEnded);
+    agent.signal('SIGINT');
 
-    expect(agent.child.exitCode).toBe(0);
+    expect(await agent.exited).toBe(0);
     expect(linesOf(fleet, backendId).at(-1)?.kind).toBe('stop');
     expect(isRunning(wardenPid)).toBe(false);
-    expect(await fleet.client.api.backends.get.query({ backendId })).toMatchObject({
+    expect(await fleet.api().backends.get.query({ backendId })).toMatchObject({
       status: 'terminated',
       reason: 'external',
     });
   });
 
   test('an agent that leaves hands its backends to the next one', async () => {
-    await using fleet = await startFleet({ ladder: PATIENT_LADDER });
-    const agent = fleet.startDrone();
-    await untilOnline(fleet);
+    await using fleet = await Fleet.open({ ladder: PATIENT_LADDER });
+    const { agent } = await fleet.startDrone();
     const first = await connect(fleet);
     await until('the backend runs', isBeating(fleet, first.backendId));
 
-    agent.child.kill('SIGUSR2');
-    await until('the agent ended', agent.hasEnded);
-    expect(agent.child.exitCode).toBe(0);
-    fleet.startDrone();
+    agent.signal('SIGUSR2');
+    expect(await agent.exited).toBe(0);
+    await fleet.drone().startAgent();
     const seenAtMs = linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0;
     await until(
       'it lives on',
@@ -76,15 +70,13 @@ describe('a drone that ends, leaves or is replaced', () => {
   });
 
   test('the newest of two agents with one id wins; the other ends and stops nothing', async () => {
-    await using fleet = await startFleet({ ladder: PATIENT_LADDER });
-    const former = fleet.startDrone();
-    await untilOnline(fleet);
+    await using fleet = await Fleet.open({ ladder: PATIENT_LADDER });
+    const { agent: former } = await fleet.startDrone();
     const first = await connect(fleet);
 
-    fleet.startDrone();
-    await until('the former ended', former.hasEnded);
+    await fleet.drone().startAgent();
 
-    expect(former.child.exitCode).toBe(1);
+    expect(await former.exited).toBe(1);
     await until('the backend goes on', isBeating(fleet, first.backendId));
     expect(await connectWithin(fleet, ttlMs)).toMatchObject({
       spawned: false,

@@ -3,8 +3,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import { OPEN, startFleet, witnessProgram, type Fleet } from '../testing/fleet-fixture.ts';
-import { anotherThan, connect, isBeating, linesOf, untilOnline } from '../testing/fleet-steps.ts';
+import { Fleet, OPEN, witnessProgram } from '../testing/fleet-fixture.ts';
+import { anotherThan, connect, isBeating, linesOf } from '../testing/fleet-steps.ts';
 import { until } from '../testing/wait.ts';
 
 const { ttlMs } = KEY_LADDERS.fast;
@@ -15,8 +15,8 @@ function shell(script: string, readiness: Record<string, unknown> = { type: 'non
 
 let fleet: Fleet;
 beforeAll(async () => {
-  fleet = await startFleet();
-  fleet.startDrone({
+  fleet = await Fleet.open();
+  await fleet.startDrone({
     programs: {
       witness: witnessProgram(fleet.folder),
       brief: shell('sleep 0.4; exit 3'),
@@ -25,9 +25,8 @@ beforeAll(async () => {
       locked: { command: '/bin/sh', args: [programInLockedFolder()], readiness: { type: 'none' } },
     },
   });
-  await untilOnline(fleet);
 });
-afterAll(() => fleet[Symbol.asyncDispose]());
+afterAll(() => fleet.close());
 
 /** A program in a subfolder of one with mode 0700 and other files, like a clone in a home folder. */
 function programInLockedFolder(): string {
@@ -47,7 +46,7 @@ function programInLockedFolder(): string {
 async function untilTerminated(backendId: string, limitMs?: number): Promise<void> {
   await until(
     'it is terminated',
-    async () => (await fleet.client.api.backends.get.query({ backendId })).status === 'terminated',
+    async () => (await fleet.api().backends.get.query({ backendId })).status === 'terminated',
     limitMs,
   );
 }
@@ -83,7 +82,7 @@ describe.concurrent('a drone and its controller', () => {
     const next = await anotherThan(fleet, first.backendId, { ...options, limitMs: 2_500 });
 
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(first.fencingToken));
-    const ended = await fleet.client.api.backends.get.query({ backendId: first.backendId });
+    const ended = await fleet.api().backends.get.query({ backendId: first.backendId });
     expect(ended).toMatchObject({ status: 'terminated', reason: 'exited', exitCode: 3 });
   });
 
@@ -101,7 +100,7 @@ describe.concurrent('a drone and its controller', () => {
   test('C44 one name in two namespaces has two ids, and one key has one id for every backend', async () => {
     const ofTeamA = await environmentOf({ name: 'X', namespace: 'team-a' });
     const ofTeamB = await environmentOf({ name: 'X', namespace: 'team-b' });
-    await fleet.client.api.backends.terminate.mutate({
+    await fleet.api().backends.terminate.mutate({
       backendId: ofTeamA.backendId,
       mode: 'hard',
     });
@@ -120,37 +119,37 @@ describe.concurrent('a drone and its controller', () => {
     const { backendId } = await connect(fleet, { name: 'stopped' });
     await until('it runs', isBeating(fleet, backendId));
 
-    await fleet.client.api.backends.terminate.mutate({ backendId, mode: 'soft' });
+    await fleet.api().backends.terminate.mutate({ backendId, mode: 'soft' });
 
     await untilTerminated(backendId);
     expect(linesOf(fleet, backendId).at(-1)?.kind).toBe('stop');
-    expect(await fleet.client.api.backends.get.query({ backendId })).toMatchObject({
+    expect(await fleet.api().backends.get.query({ backendId })).toMatchObject({
       reason: 'external',
       exitCode: 0,
     });
   });
 
   test('a backend whose lifetime is over is stopped softly', async () => {
-    const { backendId } = await fleet.client.api.keys.connect.mutate({
+    const { backendId } = await fleet.api().keys.connect.mutate({
       key: { name: 'limited' },
       spawn: { program: 'witness', lifetimeLimitSeconds: 1 },
       waitFor: 'ready',
     });
 
     await untilTerminated(backendId);
-    expect(await fleet.client.api.backends.get.query({ backendId })).toMatchObject({
+    expect(await fleet.api().backends.get.query({ backendId })).toMatchObject({
       reason: 'lifetime',
     });
   });
 
   test('a backend that never answers is stopped when its time to start is up', async () => {
-    const { backendId } = await fleet.client.api.keys.connect.mutate({
+    const { backendId } = await fleet.api().keys.connect.mutate({
       key: { name: 'silent' },
       spawn: { program: 'silent' },
     });
 
     await untilTerminated(backendId);
-    expect(await fleet.client.api.backends.get.query({ backendId })).toMatchObject({
+    expect(await fleet.api().backends.get.query({ backendId })).toMatchObject({
       reason: 'startup_timeout',
     });
   });
@@ -158,7 +157,7 @@ describe.concurrent('a drone and its controller', () => {
   test('I15 a force revoke kills the backend within a second', async () => {
     const { leaseId, backendId } = await connect(fleet, { name: 'revoked' });
 
-    await fleet.client.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'a test' });
+    await fleet.api().keys.revoke.mutate({ leaseId, mode: 'force', reason: 'a test' });
 
     await untilTerminated(backendId, 1_500);
     expect(isBeating(fleet, backendId)()).toBe(false);
@@ -179,12 +178,12 @@ describe.concurrent('a drone and its controller', () => {
     const name = `../../${randomUUID()}`;
 
     await expect(
-      fleet.client.api.keys.connect.mutate({ key: { name }, spawn: { program: 'unknown' } }),
+      fleet.api().keys.connect.mutate({ key: { name }, spawn: { program: 'unknown' } }),
     ).rejects.toThrow();
     const { backendId } = await connect(fleet, { name });
 
     await until('it runs', () => linesOf(fleet, backendId).length > 0);
-    expect(existsSync(path.join(fleet.stateDir, 'logs', name))).toBe(false);
+    expect(existsSync(path.join(fleet.drone().stateDir, 'logs', name))).toBe(false);
   });
 });
 
@@ -194,7 +193,7 @@ async function environmentOf(key: {
   namespace: string;
   tag?: string;
 }): Promise<{ environment: string; fencingToken: string; backendId: string }> {
-  const { fencingToken, backendId } = await fleet.client.api.keys.connect.mutate({
+  const { fencingToken, backendId } = await fleet.api().keys.connect.mutate({
     key,
     spawn: { program: 'environment' },
     waitFor: 'ready',

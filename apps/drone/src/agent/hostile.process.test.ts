@@ -1,11 +1,11 @@
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { DRONE_ID, OPEN, startFleet, type Fleet, type Started } from '../testing/fleet-fixture.ts';
-import { connect, untilOnline } from '../testing/fleet-steps.ts';
+import { DRONE_ID, Fleet, OPEN } from '../testing/fleet-fixture.ts';
+import { connect } from '../testing/fleet-steps.ts';
 import { childrenWith, isRunning } from '../testing/processes.ts';
 import { until } from '../testing/wait.ts';
-import { readWardenRecord } from '../warden/link/socket-path.ts';
+import { ORDINARY_USER } from '../testing/warden-fixture.ts';
 
 interface Line {
   readonly attack?: string;
@@ -24,11 +24,12 @@ describe.each([
   { who: 'an ordinary user', isOrdinaryUser: true },
 ])('a hostile program on a drone of $who', ({ isOrdinaryUser }) => {
   test('reads no secret, reaches no process, socket or file of the drone, gains no privileges, and its key is kept', async () => {
-    await using fleet = await startFleet({ isOrdinaryUser });
+    await using fleet = await Fleet.open();
     const script = path.join(fleet.folder, OPEN, 'hostile.mjs');
     const targetsFile = path.join(fleet.folder, OPEN, 'targets.json');
     copyFileSync(HOSTILE, script);
-    const agent = fleet.startDrone({
+    const drone = await fleet.startDrone({
+      user: isOrdinaryUser && process.getuid?.() === 0 ? ORDINARY_USER : undefined,
       programs: {
         hostile: {
           command: process.execPath,
@@ -37,13 +38,12 @@ describe.each([
         },
       },
     });
-    await untilOnline(fleet);
-    const { isolation } = await fleet.client.api.drones.get.query({ droneId: DRONE_ID });
+    const { isolation } = await fleet.api().drones.get.query({ droneId: DRONE_ID });
     expect(isolation).toMatchObject({ user: isOrdinaryUser ? 'shared' : 'own', ...EVERYTHING });
     writeFileSync(path.join(fleet.home, 'run.json'), '{"secret":"of run.json"}', { mode: 0o600 });
     writeFileSync(path.join(fleet.home, 'auth-secret'), 'of auth-secret', { mode: 0o600 });
-    const config = readFileSync(fleet.configFile, 'utf8');
-    writeFileSync(targetsFile, JSON.stringify(targetsOf(fleet, agent)));
+    const config = readFileSync(drone.configFile, 'utf8');
+    writeFileSync(targetsFile, JSON.stringify(targetsOf(fleet)));
 
     const first = await connect(fleet, { program: 'hostile' });
     await until('it has tried everything', () => isDone(fleet, first.backendId), HOSTILE_MS_MAX);
@@ -52,8 +52,8 @@ describe.each([
     expect(lines.filter(({ got }) => got !== undefined)).toEqual([]);
     expect(lines.filter(({ attack }) => attack !== undefined).length).toBeGreaterThan(60);
     expectUnprivileged(lines, isOrdinaryUser);
-    expect(readFileSync(fleet.configFile, 'utf8')).toBe(config);
-    for (const pid of [agent.pid, fleet.wardenPid(), fleet.controller.pid]) {
+    expect(readFileSync(drone.configFile, 'utf8')).toBe(config);
+    for (const pid of [drone.agent.pid, fleet.drone().warden().pid, fleet.controller().pid]) {
       expect(isRunning(pid)).toBe(true);
     }
     expect(await connect(fleet, { program: 'hostile' })).toMatchObject({
@@ -64,17 +64,14 @@ describe.each([
 });
 
 /** Everything that there is to attack, as an attacker would like to know it. */
-function targetsOf(fleet: Fleet, agent: Started): unknown {
-  const wardenPid = fleet.wardenPid();
-  const { socketPath } = readWardenRecord(fleet.stateDir) ?? {};
-  const [leash] = childrenWith(wardenPid, 'leasehold-leash');
+function targetsOf(fleet: Fleet): unknown {
+  const drone = fleet.drone();
+  const { pid: warden, socketPath } = drone.warden();
+  const [leash] = childrenWith(warden, 'leasehold-leash');
   return {
-    pids: { agent: agent.pid, warden: wardenPid, controller: fleet.controller.pid, leash },
-    stateDir: fleet.stateDir,
-    home: fleet.home,
-    socketPath,
-    config: fleet.configFile,
-    program: fleet.droneFile,
+    pids: { agent: drone.agent.pid, warden, controller: fleet.controller().pid, leash },
+    ...{ stateDir: drone.stateDir, home: fleet.home, socketPath },
+    ...{ config: drone.configFile, program: drone.file },
   };
 }
 
@@ -94,7 +91,7 @@ function expectUnprivileged(lines: readonly Line[], isOrdinaryUser: boolean): vo
 }
 
 function linesOf(fleet: Fleet, backendId: string): Line[] {
-  const file = path.join(fleet.stateDir, 'logs', `${backendId}.stdout.log`);
+  const file = path.join(fleet.drone().stateDir, 'logs', `${backendId}.stdout.log`);
   if (!existsSync(file)) return [];
   const text = readFileSync(file, 'utf8');
   return text

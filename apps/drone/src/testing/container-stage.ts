@@ -3,10 +3,17 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
 import type { Ladder } from '@leasehold/keys-core';
-import { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from '@leasehold/testing';
-import { startFleet, type DroneOptions, type Fleet, type Started } from './fleet-fixture.ts';
+import {
+  startPodman,
+  TEST_ULIMITS,
+  waitUntil,
+  type DroneOptions,
+  type PodmanOptions,
+  type StageDrone,
+  type TestPodman,
+} from '@leasehold/testing';
+import { Fleet } from './fleet-fixture.ts';
 import { connect, type Connected, type ConnectOptions } from './fleet-steps.ts';
-import { until } from './wait.ts';
 import { processesOf } from '../warden/container/container-processes.ts';
 
 /**
@@ -43,7 +50,7 @@ export interface ContainerStage extends AsyncDisposable {
   readonly engine: TestPodman;
   /** A program of the image, which listens on the machine's network. */
   readonly program: (more?: Readonly<Record<string, unknown>>) => Record<string, unknown>;
-  startDrone(programs: DroneOptions['programs'], more?: DroneOptions): Started;
+  startDrone(programs: DroneOptions['programs'], more?: Partial<DroneOptions>): Promise<StageDrone>;
   /** What a backend has written to its standard output. */
   written(backendId: string): WrittenLine[];
   log(backendId: string, stream: 'stdout' | 'stderr'): string;
@@ -56,21 +63,17 @@ export interface ContainerStage extends AsyncDisposable {
 const READY_MS_MAX = 40_000;
 
 /** Connects until the backend is ready: on a busy machine that may take longer than one call waits. */
-export async function connectReady(
+export function connectReady(
   { fleet }: Pick<ContainerStage, 'fleet'>,
   options: ConnectOptions = {},
 ): Promise<Connected> {
-  let connected: Connected | undefined;
-  await until(
-    'its backend is ready',
+  return waitUntil(
     async () => {
-      connected = await connect(fleet, options).catch(() => undefined);
-      return connected?.status === 'ready';
+      const connected = await connect(fleet, options);
+      return connected.status === 'ready' ? connected : undefined;
     },
-    READY_MS_MAX,
+    { what: 'a backend that is ready', timeoutMs: READY_MS_MAX },
   );
-  if (connected === undefined) throw new Error('not connected');
-  return connected;
 }
 
 /** Whether any process of a container is left. */
@@ -94,17 +97,6 @@ export const CALM_LADDER = {
   ttlMs: 32_000,
 };
 
-const PORTS_PER_STAGE = 40;
-let stageCount = 0;
-
-/** Containers on the machine's network must not meet those of another stage. */
-export function nextPorts(): { from: number; to: number } {
-  const pool = Number(process.env['VITEST_POOL_ID'] ?? '0') % 8;
-  const from = 11_000 + (pool * 25 + (stageCount % 25)) * PORTS_PER_STAGE;
-  stageCount += 1;
-  return { from, to: from + PORTS_PER_STAGE - 1 };
-}
-
 /** An engine whose image is {@link SCRIPT}. */
 export function startTestEngine(options: Partial<PodmanOptions> = {}): Promise<TestPodman> {
   return startPodman({ script: SCRIPT, ...options });
@@ -115,8 +107,7 @@ export async function startContainerStage(
   options: { ladder?: Ladder; engine?: TestPodman } = {},
 ): Promise<ContainerStage> {
   const engine = options.engine ?? (await startTestEngine());
-  const fleet = await startFleet(options.ladder === undefined ? {} : { ladder: options.ladder });
-  const ports = nextPorts();
+  const fleet = await Fleet.open({ ladder: options.ladder });
   /** Of any drone of the fleet, the oldest lines first. */
   const log = (backendId: string, stream: string): string =>
     readdirSync(fleet.home)
@@ -137,7 +128,7 @@ export async function startContainerStage(
   return {
     fleet,
     engine,
-    program: (more = {}) => ({
+    program: (more) => ({
       image: engine.image,
       pull: 'never',
       network: 'host',
@@ -147,11 +138,11 @@ export async function startContainerStage(
       readiness: { type: 'http' },
       ...more,
     }),
-    startDrone: (programs = {}, more = {}) =>
+    startDrone: (programs, more = {}) =>
       fleet.startDrone({
         ...more,
         programs,
-        config: { engine: { socket: engine.socket }, ports, ...more.config },
+        config: { engine: { socket: engine.socket }, ...more.config },
       }),
     written: (backendId) =>
       log(backendId, 'stdout')

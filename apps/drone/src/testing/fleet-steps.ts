@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
 import type { Fleet, WitnessLine } from './fleet-fixture.ts';
-import { until } from './wait.ts';
 
-export type Connected = Awaited<ReturnType<Fleet['client']['api']['keys']['connect']['mutate']>>;
+export type Connected = Awaited<ReturnType<ReturnType<Fleet['api']>['keys']['connect']['mutate']>>;
 
 export interface ConnectOptions {
   readonly name?: string;
@@ -13,7 +13,7 @@ export function connect(
   fleet: Fleet,
   { name = 'room', program = 'witness' }: ConnectOptions = {},
 ): Promise<Connected> {
-  return fleet.client.api.keys.connect.mutate({
+  return fleet.api().keys.connect.mutate({
     key: { name },
     spawn: { program },
     waitMs: 0,
@@ -21,49 +21,24 @@ export function connect(
   });
 }
 
-export async function untilOnline(fleet: Fleet): Promise<void> {
-  await until(
-    'the drone is online',
-    async () => {
-      const { items } = await fleet.client.api.drones.list.query({});
-      return items.some((drone) => drone.status === 'ready');
-    },
-    40_000,
-  );
-}
-
 /** Connects as soon as the key can be had; gives up after the limit. */
-export async function connectWithin(fleet: Fleet, limitMs: number): Promise<Connected> {
-  let result: Connected | undefined;
-  await until(
-    'the key is granted again',
-    async () => {
-      result = await connect(fleet).catch(() => undefined);
-      return result !== undefined;
-    },
-    limitMs,
-  );
-  if (result === undefined) throw new Error('not connected');
-  return result;
+export function connectWithin(fleet: Fleet, limitMs: number): Promise<Connected> {
+  return waitUntil(() => connect(fleet), { what: 'a grant of the key', timeoutMs: limitMs });
 }
 
 /** Connects until another backend than `former` answers. */
-export async function anotherThan(
+export function anotherThan(
   fleet: Fleet,
   former: string,
   { limitMs, ...options }: ConnectOptions & { readonly limitMs: number },
 ): Promise<Connected> {
-  let connected: Connected | undefined;
-  await until(
-    'another backend has the key',
+  return waitUntil(
     async () => {
-      connected = await connect(fleet, options).catch(() => undefined);
-      return connected !== undefined && connected.backendId !== former;
+      const connected = await connect(fleet, options);
+      return connected.backendId === former ? undefined : connected;
     },
-    limitMs,
+    { what: 'another backend that has the key', timeoutMs: limitMs },
   );
-  if (connected === undefined) throw new Error('not connected');
-  return connected;
 }
 
 export function linesOf(fleet: Fleet, backendId: string): WitnessLine[] {

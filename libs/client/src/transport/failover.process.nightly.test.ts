@@ -1,13 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
-import {
-  createTestDatabase,
-  startControllerProcess,
-  startFaultProxy,
-  waitUntil,
-} from '@leasehold/testing';
+import { openTestStage, waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { createLeasehold, type Leasehold } from '../leasehold.ts';
 import type { Lease } from '../lease/lease.ts';
@@ -16,22 +8,12 @@ const TTL_MS = 5_000;
 
 /** Two controllers of one database, the first one seen through a proxy. */
 async function twoControllers() {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
-  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-failover-'));
-  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
-  const start = async () => {
-    const controller = await startControllerProcess({ databaseUrl: database.url, home });
-    onTestFinished(() => controller.kill());
-    return controller;
-  };
-  const first = await start();
-  const second = await start();
-  const proxy = await startFaultProxy({ host: '127.0.0.1', port: first.port });
-  onTestFinished(() => proxy.close());
-  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
-  const { client: token } = JSON.parse(text) as { client: string };
-  const url = `http://${proxy.host}:${String(proxy.port)},${second.url}`;
+  const stage = await openTestStage({ controllers: 2 });
+  onTestFinished(() => stage.close());
+  const [first, second] = [stage.controller(0), stage.controller(1)];
+  const proxy = await stage.front();
+  const { client: token } = stage.credentials;
+  const url = `${proxy.url},${second.url}`;
   const holders = await Promise.all(
     (['ws', 'http'] as const).map(async (transport) => {
       const client = createLeasehold({ url, token, transport });

@@ -2,13 +2,19 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { newTokenSecret } from '@leasehold/keys-core/access';
+import {
+  createDatabase,
+  findMigrationsDir,
+  migrate,
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+} from '@leasehold/keys-core/postgres';
 import type { TestEtcd } from '../etcd.ts';
 import { freePort } from '../network/free-port.ts';
+import { openStage, type Stage } from '../stage/stage.ts';
 import { waitUntil } from '../wait-until.ts';
-import { clustersIn, type DatabaseOf } from './databases.ts';
 import { startEtcdAcross } from './etcd-across.ts';
-import { startDatacenter, type Datacenter, type DatacenterEntries } from './datacenter.ts';
-import { createWideArea, urlOf, type Cut, type WideArea } from './wide-area.ts';
+import { createWideArea, type Cut, type WideArea } from './wide-area.ts';
 
 /** Which datacenters to start. */
 export interface DatacentersOptions {
@@ -16,12 +22,14 @@ export interface DatacentersOptions {
   readonly names?: readonly string[] | undefined;
   /** How long every byte between two datacenters takes, one way; a round trip takes twice as long. */
   readonly delayMs?: number | undefined;
-  /** By default a PostgreSQL for each. */
-  readonly databaseOf?: DatabaseOf | undefined;
+  /** The PostgreSQL that has the databases of all; by default each has its own, as in real datacenters. */
+  readonly clusterUrl?: string | undefined;
+  /** Of the console of any of them. */
+  readonly consoleOrigin?: string | undefined;
   /** What each drone offers, by default {@link DEMO_PROGRAMS}; null: no drones. */
   readonly programs?: Readonly<Record<string, unknown>> | null | undefined;
   /** Run in place of the apps' own files. */
-  readonly entries?: DatacenterEntries | undefined;
+  readonly entries?: { readonly controller: string; readonly drone: string } | undefined;
   /** More environment for the controller of a datacenter. */
   readonly envOf?: ((name: string) => Readonly<Record<string, string>>) | undefined;
 }
@@ -31,7 +39,7 @@ export interface Datacenters {
   readonly names: readonly string[];
   readonly etcd: TestEtcd;
   /** @throws for an unknown name. */
-  dc(name: string): Datacenter;
+  dc(name: string): Stage;
   /** The datacenter whose member leads etcd; undefined while none does. */
   leader(): Promise<string | undefined>;
   /** How long bytes between datacenters take from now on, one way. */
@@ -52,9 +60,6 @@ export interface Datacenters {
 }
 
 const ROOM = path.join(import.meta.dirname, '../../../../examples/room-server/server.mjs');
-const BACKEND_PORT_FIRST = 24_000;
-const BACKEND_PORTS_PER_DATACENTER = 200;
-const PORT_GROUPS = 30;
 const IN_TOUCH_MS_MAX = 30_000;
 
 /** `room` is a real server; `idle` is a process that does nothing, for when there are many. */
@@ -78,26 +83,26 @@ export async function startDatacenters(options: DatacentersOptions = {}): Promis
     const etcd = await startEtcdAcross(area, names);
     enders.push(() => etcd.stop());
     const wiring = await wire(area, names, etcd);
-    const firstPort =
-      BACKEND_PORT_FIRST +
-      Math.floor(Math.random() * PORT_GROUPS) * names.length * BACKEND_PORTS_PER_DATACENTER;
-    const started = await Promise.allSettled(
-      names.map((name, index) => {
-        const from = firstPort + index * BACKEND_PORTS_PER_DATACENTER;
-        return startDatacenter({
-          name,
-          folder: path.join(folder, name),
-          port: wiring.portOf(name),
-          backendPorts: { from, to: from + BACKEND_PORTS_PER_DATACENTER - 1 },
-          databaseOf: options.databaseOf ?? clustersIn(folder),
-          env: { ...wiring.envOf(name), ...options.envOf?.(name) },
-          entries: options.entries,
-          programs: options.programs === null ? undefined : (options.programs ?? DEMO_PROGRAMS),
-        });
-      }),
-    );
+    const open = async (name: string): Promise<Stage> => {
+      const own =
+        options.clusterUrl === undefined ? await postgresIn(path.join(folder, name)) : null;
+      if (own !== null) enders.push(() => own.stop());
+      const drone = { droneId: `drone-${name}`, entry: options.entries?.drone };
+      return openStage({
+        ...{ name, datacenter: name, port: wiring.portOf(name), clusterUrl: options.clusterUrl },
+        databaseUrl: own?.url('leasehold'),
+        consoleOrigin: options.consoleOrigin,
+        entry: options.entries?.controller,
+        env: { LEASEHOLD_LOG_LEVEL: 'warn', ...wiring.envOf(name), ...options.envOf?.(name) },
+        drones:
+          options.programs === null
+            ? []
+            : [{ ...drone, programs: options.programs ?? DEMO_PROGRAMS }],
+      });
+    };
+    const started = await Promise.allSettled(names.map(open));
     const running = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    enders.push(() => Promise.all(running.map((datacenter) => datacenter.close())));
+    enders.push(() => Promise.all(running.map((one) => one.close())));
     const failed = started.find((one) => one.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
     await Promise.all(running.map(untilInTouch));
@@ -108,14 +113,25 @@ export async function startDatacenters(options: DatacentersOptions = {}): Promis
   }
 }
 
+/** Starts a PostgreSQL with a migrated database. */
+async function postgresIn(folder: string): Promise<EmbeddedPostgres> {
+  const postgres = await startEmbeddedPostgres({
+    dataDir: path.join(folder, 'postgres'),
+    settings: { max_connections: '100', shared_buffers: '64MB' },
+  });
+  await createDatabase(postgres.url('leasehold'));
+  await migrate(postgres.url('leasehold'), findMigrationsDir());
+  return postgres;
+}
+
 /** Waits until a datacenter reaches all others: the first attempts were made before the others started. */
-async function untilInTouch(datacenter: Datacenter): Promise<void> {
+async function untilInTouch(datacenter: Stage): Promise<void> {
   const isInTouch = async (): Promise<boolean> => {
     const { items, store } = await datacenter.api('viewer').datacenters.list.query({});
     return store.isReachable && items.every(({ isReachable }) => isReachable);
   };
   await waitUntil(isInTouch, {
-    what: `that ${datacenter.name} reaches all others`,
+    what: `that ${datacenter.datacenter} reaches all others`,
     timeoutMs: IN_TOUCH_MS_MAX,
   });
 }
@@ -138,9 +154,9 @@ async function wire(area: WideArea, names: readonly string[], etcd: TestEtcd): P
     const peers: string[] = [];
     for (const other of others) {
       const { hostname: host, port } = memberOf(other);
-      endpoints.push(urlOf(await area.lay(name, other, { host, port: Number(port) })));
+      endpoints.push(await area.lay(name, other, { host, port: Number(port) }));
       const peer = await area.lay(name, other, { host: '127.0.0.1', port: portOf(other) });
-      peers.push(`${other}=${urlOf(peer)}`);
+      peers.push(`${other}=${peer}`);
     }
     envs.set(name, {
       LEASEHOLD_PEERS: peers.join(','),
@@ -166,7 +182,7 @@ function control(parts: {
   readonly names: readonly string[];
   readonly etcd: TestEtcd;
   readonly area: WideArea;
-  readonly running: readonly Datacenter[];
+  readonly running: readonly Stage[];
   readonly close: () => Promise<void>;
 }): Datacenters {
   const { names, etcd, area, running, close } = parts;
@@ -177,7 +193,7 @@ function control(parts: {
     names,
     etcd,
     dc(name) {
-      const found = running.find((datacenter) => datacenter.name === name);
+      const found = running.find(({ datacenter }) => datacenter === name);
       if (found === undefined) throw new Error(`there is no datacenter ${name}`);
       return found;
     },

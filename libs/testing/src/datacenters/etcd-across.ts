@@ -1,5 +1,5 @@
 import { startEtcd, type TestEtcd } from '../etcd.ts';
-import { urlOf, type WideArea } from './wide-area.ts';
+import type { WideArea } from './wide-area.ts';
 
 /** A member in each datacenter; all reach each other through doors on the long lines. */
 export async function startEtcdAcross(area: WideArea, names: readonly string[]): Promise<TestEtcd> {
@@ -13,7 +13,7 @@ export async function startEtcdAcross(area: WideArea, names: readonly string[]):
     membersCount: names.length,
     async peerUrlOf(index, listen) {
       const name = names[index] ?? '';
-      const url = urlOf(await area.layDoor(name, listen, placeOf));
+      const url = await area.layDoor(name, listen, placeOf);
       nameOfUrl.set(url, name);
       return url;
     },

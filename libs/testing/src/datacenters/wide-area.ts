@@ -11,17 +11,17 @@ export type Cut = 'silent' | 'refused';
 
 /** The lines between datacenters: each takes its time, and each can be cut. */
 export interface WideArea {
-  /** A line from one datacenter to a target in another. @returns the place where it begins. */
-  lay(from: string, to: string, target: Place): Promise<Place>;
+  /** A line from one datacenter to a target in another. @returns the URL where it begins. */
+  lay(from: string, to: string, target: Place): Promise<string>;
   /**
    * One door to a target in a datacenter for all others, which are recognised by what they send:
-   * `placeOf` names a datacenter. @returns the place of the door.
+   * `placeOf` names a datacenter. @returns the URL of the door.
    */
   layDoor(
     to: string,
     target: Place,
     placeOf: (piece: Buffer) => string | undefined,
-  ): Promise<Place>;
+  ): Promise<string>;
   /** How long bytes take, each way, from now on. */
   delay(delayMs: number): void;
   cut(a: string, b: string, how: Cut): void;
@@ -55,7 +55,7 @@ export function createWideArea(names: readonly string[], initialDelayMs: number)
       proxies.push(proxy);
       proxy.delay(delayMs);
       lines.push({ ends: [from, to], faults: proxy, isThroughDoor: false });
-      return proxy;
+      return proxy.url;
     },
     async layDoor(to, target, placeOf) {
       const door = await startFaultProxy(target, { placeOf });
@@ -66,7 +66,7 @@ export function createWideArea(names: readonly string[], initialDelayMs: number)
         faults.delay(delayMs);
         lines.push({ ends: [from, to], faults, isThroughDoor: true });
       }
-      return door;
+      return door.url;
     },
     delay(nextMs) {
       delayMs = nextMs;
@@ -99,9 +99,4 @@ export function createWideArea(names: readonly string[], initialDelayMs: number)
 
 function pairOf(a: string, b: string): string {
   return [a, b].sort().join(' ');
-}
-
-/** A place as a URL. */
-export function urlOf({ host, port }: Place): string {
-  return `http://${host}:${String(port)}`;
 }

@@ -38,6 +38,8 @@ export interface FaultyLine {
 export interface FaultProxy extends FaultyLine {
   readonly host: string;
   readonly port: number;
+  /** For clients that speak HTTP. */
+  readonly url: string;
   /** How many connections are open. */
   readonly connectionsCount: number;
   /** How many bytes were lost so far. */
@@ -117,10 +119,12 @@ export async function startFaultProxy(
 
   server.listen(options.port ?? 0, '127.0.0.1');
   await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
   return {
     ...lineOf(nowhere, links, reset),
     host: '127.0.0.1',
-    port: (server.address() as AddressInfo).port,
+    port,
+    url: `http://127.0.0.1:${String(port)}`,
     get connectionsCount() {
       return links.size;
     },

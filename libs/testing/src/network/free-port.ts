@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, open, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
@@ -50,14 +50,43 @@ async function reserve(port: number): Promise<boolean> {
 }
 
 async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  const bound = once(server, 'listening').then(
-    () => true,
-    () => false,
-  );
-  server.listen(port, '127.0.0.1');
-  if (!(await bound)) return false;
+  const server = await listenAt(port);
+  if (server === undefined) return false;
   server.close();
   await once(server, 'close');
   return true;
+}
+
+/** Undefined when somebody else listens there. */
+async function listenAt(port: number): Promise<Server | undefined> {
+  const server = createServer();
+  const bound = once(server, 'listening').then(
+    () => server,
+    () => undefined,
+  );
+  server.listen(port, '127.0.0.1');
+  return bound;
+}
+
+/** Below those of {@link freePort}, for the backends of drones. */
+const RANGES = { from: 10_000, count: 40, size: 200 } as const;
+
+/**
+ * Ports of 127.0.0.1 for the backends of one drone. This process listens on the one before them, so that no
+ * other process gets them while it lives.
+ */
+export async function reservePorts(): Promise<{
+  readonly from: number;
+  readonly to: number;
+  readonly giveBack: () => void;
+}> {
+  const first = Math.floor(Math.random() * RANGES.count);
+  for (let tries = 0; tries < RANGES.count; tries += 1) {
+    const guarded = RANGES.from + ((first + tries) % RANGES.count) * RANGES.size;
+    const guard = await listenAt(guarded);
+    if (guard === undefined) continue;
+    guard.unref();
+    return { from: guarded + 1, to: guarded + RANGES.size - 1, giveBack: () => guard.close() };
+  }
+  throw new Error('every range of ports for backends is in use');
 }

@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from '../network/free-port.ts';
+import { programFile } from '../program-file.ts';
 import { waitUntil } from '../wait-until.ts';
 
 /** A real PgBouncer of a test's own, in transaction mode, in front of the server of a URL. */
@@ -30,31 +30,17 @@ export interface PgBouncerOptions {
 }
 
 const HOST = '127.0.0.1';
-const FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin'];
 const POOL_SIZE = 6;
 /** It refuses to run as root. */
 const NOBODY = ['--reuid', '65534', '--regid', '65534', '--clear-groups'];
 const SAID_CHARS_MAX = 4_000;
-
-/** The path of `pgbouncer`. @throws when this machine has none, with what to install. */
-function pgBouncerFile(): string {
-  const folders = [...(process.env['PATH'] ?? '').split(path.delimiter), ...FOLDERS];
-  const file = folders
-    .filter((folder) => folder !== '')
-    .map((folder) => path.join(folder, 'pgbouncer'))
-    .find((candidate) => existsSync(candidate));
-  if (file === undefined) {
-    throw new Error('There is no pgbouncer. Install one, such as Debian’s package "pgbouncer".');
-  }
-  return file;
-}
 
 /** Starts one, and waits until it accepts connections. */
 export async function startPgBouncer(
   target: string,
   { poolSize = POOL_SIZE, settings = {} }: PgBouncerOptions = {},
 ): Promise<TestPgBouncer> {
-  const file = pgBouncerFile();
+  const file = programFile('pgbouncer', 'pgbouncer');
   const folder = await mkdtemp(path.join(tmpdir(), 'leasehold-pgbouncer-'));
   const port = await freePort();
   const config = path.join(folder, 'pgbouncer.ini');

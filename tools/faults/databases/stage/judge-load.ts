@@ -1,11 +1,11 @@
 /** Judges what callers were told, by the event stream and by their tokens. */
-import type { LeaseStage } from '../../leases/stage/lease-stage.ts';
+import type { FaultStage } from '../../stage/stage.ts';
 import type { Grant } from '../../leases/stage/words.ts';
 import { LOAD, type Acknowledged } from './load.ts';
 
 /** What was acknowledged and is not in the event stream. */
 export async function missing(
-  on: LeaseStage,
+  on: FaultStage,
   kinds: readonly string[],
   said: readonly Acknowledged[],
 ): Promise<Acknowledged[]> {

@@ -6,10 +6,10 @@ import { chmod, mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:f
 import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { freePort, startEtcd, waitUntil } from '@leasehold/testing/stack';
+import { freePort, programFile, startEtcd, waitUntil } from '@leasehold/testing/stack';
 import { giveToPostgres, spawnAsPostgres, type Spawned } from './machine-user.ts';
 import { killTree } from './process-tree.ts';
-import { postgresFolder, programFile } from './programs.ts';
+import { postgresFolder } from './programs.ts';
 import {
   HOST,
   nodeSettings,
@@ -48,7 +48,7 @@ const ANSWER_MS_MAX = 1_000;
 /** Starts a cluster without databases. @throws when a program is missing, with what to install. */
 export async function startPatroni(): Promise<PatroniCluster> {
   const binDir = path.join(postgresFolder(), 'bin');
-  const [patroni, haproxy] = [programFile('patroni'), programFile('haproxy')];
+  const [patroni, haproxy] = [programFile('patroni', 'patroni'), programFile('haproxy', 'haproxy')];
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-patroni-'));
   await chmod(folder, 0o755);
   const etcd = await startEtcd();

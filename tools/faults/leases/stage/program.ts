@@ -6,7 +6,7 @@ import type { Lease } from '@leasehold/client';
 import { machineMs } from '../../stage/machine-time.ts';
 import type { Grant, Said } from './words.ts';
 
-/** What the test wants; see `LeaseStage.start`. */
+/** What the test wants; see `FaultStage.start`. */
 export function settings(): unknown {
   return JSON.parse(process.argv[2] ?? '{}') as unknown;
 }

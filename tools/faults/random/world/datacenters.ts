@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { leaseholdErrorOf } from '@leasehold/client';
-import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
+import { startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { startTestCluster, type TestCluster } from '@leasehold/testing/stack';
 import { machineMs } from '../../stage/machine-time.ts';
 import type { CommittedEvent, Connect, Failure, HomeSeen } from '../history.ts';
@@ -46,7 +46,7 @@ export class SharedDatacenters {
     try {
       const datacenters = await startDatacenters({
         names: NAMES,
-        databaseOf: databasesIn(cluster.url),
+        clusterUrl: cluster.url,
         programs: {
           [PROGRAM]: { command: 'sleep', args: ['infinity'], readiness: { type: 'none' } },
         },

@@ -1,8 +1,5 @@
 /** Everything that a run consists of, and how it is opened and closed. */
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { waitUntil } from '@leasehold/testing/stack';
 import type { HolderClock } from '../../leases/stage/program.ts';
@@ -42,7 +39,6 @@ export class World {
   readonly database: WorldDatabase;
   readonly network: Network;
   readonly fleet: Fleet;
-  readonly folder: string;
   readonly faults: FaultSeen[] = [];
   readonly monitor: Monitor;
   /** Only where a run needs several datacenters. */
@@ -62,7 +58,6 @@ export class World {
     this.database = parts.database;
     this.network = parts.network;
     this.fleet = parts.fleet;
-    this.folder = parts.folder;
     this.shared = parts.shared;
     this.pooler = parts.pooler;
     this.#random = new Random(seed);
@@ -170,9 +165,8 @@ export class World {
       () => this.monitor.close(),
       async () => this.shared?.close(),
       () => Promise.all(this.#readers.map((reader) => reader.close())),
-      () => this.fleet.close(),
+      () => this.fleet.stage.end(),
       () => this.#observer.close(),
-      () => this.fleet.writeLogs(),
       async () => this.pooler?.stop(),
       () => this.network.close(),
       () => this.database.close(),
@@ -183,10 +177,6 @@ export class World {
       });
     }
   }
-
-  async removeFolder(): Promise<void> {
-    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
-  }
 }
 
 /** What a run has besides one datacenter. */
@@ -196,7 +186,6 @@ export interface Extent {
 }
 
 interface Opened {
-  readonly folder: string;
   readonly database: WorldDatabase;
   readonly network: Network;
   readonly fleet: Fleet;
@@ -205,20 +194,19 @@ interface Opened {
 }
 
 async function open(seed: number, of: Extent): Promise<Opened> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-proof-'));
   const database = await openDatabase();
   const network = createNetwork();
   const pooler = of.hasPooler ? await openPooler(database, network) : undefined;
   const places = { databaseUrl: database.url, poolerUrl: pooler?.url };
-  const fleet = new Fleet({ folder, ...places, network, seed });
+  const fleet = new Fleet({ ...places, network, seed });
   try {
     await fleet.startControllers();
     await fleet.startDrones();
     for (const { name, role, clock } of WORKERS) await fleet.startWorker(name, role, clock);
     const shared = of.hasDatacenters ? await SharedDatacenters.open(seed) : undefined;
-    return { folder, database, network, fleet, shared, pooler };
+    return { database, network, fleet, shared, pooler };
   } catch (error) {
-    await fleet.close();
+    await fleet.stage.close();
     await pooler?.stop();
     await network.close();
     await database.close();

@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand } from '../../testing/command-line.ts';
-import { heldLease, startCliController, type CliController } from '../../testing/cli-controller.ts';
+import { CliStage, heldLease } from '../../testing/cli-controller.ts';
 
-let cli: CliController;
+let cli: CliStage;
 let folder: string;
 let leaseId: string;
 beforeAll(async () => {
-  cli = await startCliController();
+  cli = await CliStage.open();
   folder = await mkdtemp(join(tmpdir(), 'leasehold-export-'));
-  ({ leaseId } = await heldLease(cli.api, ['exported'], 'import'));
-  await cli.api.leases.revoke.mutate({ leaseId, mode: 'force', reason: '=stuck' });
+  ({ leaseId } = await heldLease(cli.api(), ['exported'], 'import'));
+  await cli.api().leases.revoke.mutate({ leaseId, mode: 'force', reason: '=stuck' });
 });
 afterAll(async () => {
   await cli.close();
@@ -63,7 +63,7 @@ test.each([
 );
 
 test('calls and exports skip a controller that does not answer', async () => {
-  const env = { ...cli.env, LEASEHOLD_URL: `http://127.0.0.1:1,${cli.controller.url}` };
+  const env = { ...cli.env, LEASEHOLD_URL: `http://127.0.0.1:1,${cli.controller().url}` };
 
   const listed = await runCommand(['leases', 'show', 'exported/import', '--json'], env);
   const exported = await runCommand(['audit', 'export', '--resource', 'import'], env);

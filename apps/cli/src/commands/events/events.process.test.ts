@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import type { Started } from '../../testing/command-line.ts';
-import { heldLease, startCliController, type CliController } from '../../testing/cli-controller.ts';
+import { CliStage, heldLease } from '../../testing/cli-controller.ts';
 
-let cli: CliController;
+let cli: CliStage;
 beforeAll(async () => {
-  cli = await startCliController();
+  cli = await CliStage.open();
 });
 afterAll(() => cli.close());
 
@@ -13,16 +13,16 @@ const linesOf = (tail: Started): string[] => tail.said().stdout.trimEnd().split(
 
 /** Starts a tail from the present end of the log, so that it prints every later event. */
 async function startTail(...args: string[]): Promise<Started> {
-  const { lastId } = await cli.api.events.head.query();
+  const { lastId } = await cli.api().events.head.query();
   return cli.start('events', 'tail', '--after', lastId, ...args);
 }
 
 test('events tail prints one line per event, and ends with 0 at Ctrl-C', async () => {
   const tail = await startTail('--namespace', 'lines');
-  const lease = await heldLease(cli.api, ['lines', 'a'], 'import');
+  const lease = await heldLease(cli.api(), ['lines', 'a'], 'import');
   const { leaseId, fencingToken } = lease;
-  await cli.api.leases.release.mutate({ leaseId, fencingToken });
-  await heldLease(cli.api, ['elsewhere'], 'import');
+  await cli.api().leases.release.mutate({ leaseId, fencingToken });
+  await heldLease(cli.api(), ['elsewhere'], 'import');
   await waitUntil(() => linesOf(tail).length >= 2);
 
   tail.child.kill('SIGINT');
@@ -47,13 +47,13 @@ test('events tail --json misses and repeats no event when its controller is unre
     '--kind',
     'granted',
   );
-  const lease = await heldLease(cli.api, ['away'], 'survivor');
+  const lease = await heldLease(cli.api(), ['away'], 'survivor');
   await waitUntil(() => linesOf(tail)[0] !== '');
 
   cli.proxy.drop();
   const { leaseId, fencingToken } = lease;
-  await cli.api.leases.release.mutate({ leaseId, fencingToken });
-  const second = await heldLease(cli.api, ['away'], 'survivor');
+  await cli.api().leases.release.mutate({ leaseId, fencingToken });
+  const second = await heldLease(cli.api(), ['away'], 'survivor');
   cli.proxy.heal();
   await waitUntil(() => linesOf(tail).length >= 2, { timeoutMs: 20_000 });
   tail.child.kill('SIGINT');

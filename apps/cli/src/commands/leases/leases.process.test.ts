@@ -1,18 +1,18 @@
 import { failCallback, waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCliController, heldLease, type CliController } from '../../testing/cli-controller.ts';
+import { CliStage, heldLease } from '../../testing/cli-controller.ts';
 
-let cli: CliController;
+let cli: CliStage;
 
 beforeAll(async () => {
-  cli = await startCliController();
+  cli = await CliStage.open();
 }, 60_000);
 
 afterAll(() => cli.close());
 
 describe('leasehold leases', () => {
   test('ls and show say who holds a lease, for how much longer, and what for', async () => {
-    await heldLease(cli.api, ['shown', 'here'], '42');
+    await heldLease(cli.api(), ['shown', 'here'], '42');
 
     const list = await cli.run('leases', 'ls', '--namespace', 'shown');
     const shown = await cli.run('leases', 'show', 'shown.here/42');
@@ -26,7 +26,7 @@ describe('leasehold leases', () => {
   });
 
   test('show --at says who held a lease then, and refuses what is no moment', async () => {
-    const { fencingToken } = await heldLease(cli.api, ['past'], 'a');
+    const { fencingToken } = await heldLease(cli.api(), ['past'], 'a');
     const held = await cli.answer<{ grantedAt: string }>('leases', 'show', 'past/a');
     await cli.run('leases', 'revoke', 'past/a', '--force', '--reason', 'wedged');
     const at = (moment: string) => cli.run('leases', 'show', 'past/a', '--at', moment);
@@ -52,8 +52,8 @@ describe('leasehold leases', () => {
   });
 
   test('ls filters by namespace, with or without its children, by prefix and by phase, and sorts', async () => {
-    await heldLease(cli.api, ['filtered'], 'a');
-    await heldLease(cli.api, ['filtered', 'below'], 'b');
+    await heldLease(cli.api(), ['filtered'], 'a');
+    await heldLease(cli.api(), ['filtered', 'below'], 'b');
     const names = async (...args: string[]): Promise<string[]> => {
       const page = await cli.answer<{ items: { name: string }[] }>('leases', 'ls', ...args);
       return page.items.map(({ name }) => name);
@@ -67,8 +67,8 @@ describe('leasehold leases', () => {
   });
 
   test('tree counts by namespace, children included', async () => {
-    await heldLease(cli.api, ['trees', 'oak'], 'a');
-    await heldLease(cli.api, ['trees', 'fir'], 'b');
+    await heldLease(cli.api(), ['trees', 'oak'], 'a');
+    await heldLease(cli.api(), ['trees', 'fir'], 'b');
 
     const tree = await cli.run('leases', 'tree', 'trees');
 
@@ -77,10 +77,10 @@ describe('leasehold leases', () => {
   });
 
   test('block-renewal lets a lease run out, allow-renewal undoes it, and the history shows both', async () => {
-    const lease = await heldLease(cli.api, ['blocked'], 'a');
+    const lease = await heldLease(cli.api(), ['blocked'], 'a');
     const ref = { leaseId: lease.leaseId, fencingToken: lease.fencingToken };
     const renew = async (): Promise<string | undefined> => {
-      const { results } = await cli.api.leases.heartbeat.mutate({
+      const { results } = await cli.api().leases.heartbeat.mutate({
         localTimeMs: 0,
         renewals: [ref],
       });
@@ -103,10 +103,10 @@ describe('leasehold leases', () => {
   });
 
   test('revoke --force frees a lease at once, and says who may still act and until when', async () => {
-    await heldLease(cli.api, ['revoked'], 'a');
+    await heldLease(cli.api(), ['revoked'], 'a');
 
     const revoked = await cli.run('leases', 'revoke', 'revoked/a', '--force', '--reason', 'stuck');
-    const next = await heldLease(cli.api, ['revoked'], 'a');
+    const next = await heldLease(cli.api(), ['revoked'], 'a');
 
     expect(revoked.exitCode).toBe(0);
     expect(revoked.stdout).toMatch(
@@ -116,7 +116,7 @@ describe('leasehold leases', () => {
   });
 
   test('a graceful revoke tells the holder to stop and leaves it the rest of its time', async () => {
-    await heldLease(cli.api, ['graceful'], 'a');
+    await heldLease(cli.api(), ['graceful'], 'a');
 
     const revoked = await cli.run('leases', 'revoke', 'graceful/a', '--reason', 'move it');
     const shown = await cli.run('leases', 'show', 'graceful/a');
@@ -128,8 +128,8 @@ describe('leasehold leases', () => {
   });
 
   test('revoking a lease that nobody holds is refused', async () => {
-    const { leaseId, fencingToken } = await heldLease(cli.api, ['freed'], 'a');
-    await cli.api.leases.release.mutate({ leaseId, fencingToken });
+    const { leaseId, fencingToken } = await heldLease(cli.api(), ['freed'], 'a');
+    await cli.api().leases.release.mutate({ leaseId, fencingToken });
 
     expect(await cli.refused('leases', 'revoke', 'freed/a', '--force', '--reason', 'x')).toEqual({
       exitCode: 1,
@@ -138,7 +138,7 @@ describe('leasehold leases', () => {
   });
 
   test('waiters lists the callers that wait in line', async () => {
-    await heldLease(cli.api, ['lined'], 'a');
+    await heldLease(cli.api(), ['lined'], 'a');
     const waiting = cli.start('leases', 'run', 'lined/a', '--wait', '60000', '--', 'true');
     await waitUntil(async () => {
       const { stdout } = await cli.run('leases', 'waiters', 'lined/a');
@@ -152,7 +152,7 @@ describe('leasehold leases', () => {
 
   test('failing-callbacks names the lease, its service, the tries, the next try and the error, escaped', async () => {
     const none = await cli.run('leases', 'failing-callbacks', '--namespace', 'broken');
-    await cli.api.leases.declare.mutate({
+    await cli.api().leases.declare.mutate({
       declarations: [{ namespace: ['broken', 'calls'], ttlMs: 1_000 }],
     });
     await failCallback(cli.databaseUrl, {
@@ -189,7 +189,7 @@ describe('leasehold leases', () => {
   });
 
   test('with --namespace the whole scope is the key, slashes too', async () => {
-    await heldLease(cli.api, ['with', 'slash'], 'a/b');
+    await heldLease(cli.api(), ['with', 'slash'], 'a/b');
 
     const shown = await cli.answer<{ name: string }>(
       ...['leases', 'show', 'a/b', '--namespace', 'with.slash'],
@@ -202,7 +202,7 @@ describe('leasehold leases', () => {
 
 describe('leasehold env', () => {
   async function held(environment: string | string[]): Promise<void> {
-    const answer = await cli.api.environments.tryAcquire.mutate({
+    const answer = await cli.api().environments.tryAcquire.mutate({
       ...{ environment, action: 'deploy', holder: 'ci', comment: 'build 7', localTimeMs: 0 },
     });
     expect(answer.outcome).toBe('granted');

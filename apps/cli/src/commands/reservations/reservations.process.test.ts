@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCliController, type CliController } from '../../testing/cli-controller.ts';
+import { CliStage } from '../../testing/cli-controller.ts';
 
-let cli: CliController;
+let cli: CliStage;
 
 beforeAll(async () => {
-  cli = await startCliController();
+  cli = await CliStage.open();
 }, 60_000);
 
 afterAll(() => cli.close());

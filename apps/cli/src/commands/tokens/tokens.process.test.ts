@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand, type Ended } from '../../testing/command-line.ts';
-import { startCliController, type CliController } from '../../testing/cli-controller.ts';
+import { CliStage } from '../../testing/cli-controller.ts';
 
-let cli: CliController;
+let cli: CliStage;
 
 beforeAll(async () => {
-  cli = await startCliController();
+  cli = await CliStage.open();
 }, 60_000);
 
 afterAll(() => cli.close());

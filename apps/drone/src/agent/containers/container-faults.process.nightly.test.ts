@@ -1,19 +1,17 @@
 import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import type { TestPodman } from '@leasehold/testing';
+import type { TestPodman, TestProcess } from '@leasehold/testing';
 import {
   connectReady,
   expectInTurn,
   isAlive,
-  nextPorts,
   startContainerStage,
   startTestEngine,
   type ContainerStage,
 } from '../../testing/container-stage.ts';
-import { DRONE_ID, PATIENT_LADDER, type Started } from '../../testing/fleet-fixture.ts';
-import { anotherThan, connect, untilOnline, type Connected } from '../../testing/fleet-steps.ts';
+import { DRONE_ID, PATIENT_LADDER } from '../../testing/fleet-fixture.ts';
+import { anotherThan, connect, type Connected } from '../../testing/fleet-steps.ts';
 import { until } from '../../testing/wait.ts';
 
 /** An engine, a registry and a fleet start beside other tests. */
@@ -33,15 +31,14 @@ afterAll(() => engine[Symbol.asyncDispose]());
 
 interface Scene {
   readonly stage: ContainerStage;
-  readonly agent: Started;
+  readonly agent: TestProcess;
   readonly before: Connected;
   readonly containerId: string;
 }
 
 /** A drone with one container, which does not stop when it is asked to. */
 async function sceneOn(stage: ContainerStage): Promise<Scene> {
-  const agent = stage.startDrone({ witness: stubborn(stage) });
-  await untilOnline(stage.fleet);
+  const { agent } = await stage.startDrone({ witness: stubborn(stage) });
   const before = await connectReady(stage);
   const containerId = await stage.containerIdOf(before.backendId);
   await untilWriting(stage, before.backendId);
@@ -58,35 +55,9 @@ function stubborn(stage: ContainerStage): Record<string, unknown> {
 }
 
 /** Another drone of the same fleet, which can run the program too. Returns how to end it. */
-async function startOther(stage: ContainerStage): Promise<() => Promise<void>> {
-  const droneId = 'drone-2';
-  const { secret } = await stage.fleet.client.api.tokens.create.mutate({
-    ...{ name: droneId, role: 'drone', droneId },
-  });
-  const stateDir = path.join(stage.fleet.home, droneId);
-  const other = stage.startDrone(
-    { witness: stubborn(stage) },
-    { token: secret, config: { droneId, stateDir, ports: nextPorts() } },
-  );
-  await until(
-    'the other drone is online',
-    async () => {
-      const drone = await stage.fleet.client.api.drones.get
-        .query({ droneId })
-        .catch(() => undefined);
-      return drone?.status === 'ready';
-    },
-    SUCCESSION_MS_MAX,
-  );
-  return async () => {
-    other.child.kill('SIGTERM');
-    await until('the other drone has ended', other.hasEnded, 30_000);
-  };
-}
-
-async function killed(process: Started): Promise<void> {
-  process.child.kill('SIGKILL');
-  await until('it has ended', process.hasEnded);
+async function startOther(stage: ContainerStage): Promise<() => Promise<unknown>> {
+  const other = await stage.startDrone({ witness: stubborn(stage) }, { droneId: 'drone-2' });
+  return () => other.agent.stop(30_000);
 }
 
 describe.concurrent('with a container', () => {
@@ -96,8 +67,8 @@ describe.concurrent('with a container', () => {
     await using stage = await startContainerStage({ engine, ladder: PATIENT_LADDER });
     const { agent, before, containerId } = await sceneOn(stage);
 
-    await killed(agent);
-    stage.startDrone({ witness: stubborn(stage) });
+    await agent.kill();
+    await stage.fleet.drone().startAgent();
     const adoptedAtMs = stage.written(before.backendId).at(-1)?.atMs ?? 0;
     await until(
       'it outlives the grant that it had',
@@ -124,7 +95,7 @@ describe.concurrent('with a container', () => {
     const { agent, before, containerId } = await sceneOn(stage);
     const endOther = await startOther(stage);
 
-    await killed(agent);
+    await agent.kill();
     const killedAtMs = stage.written(before.backendId).at(-1)?.atMs ?? 0;
     const after = await anotherThan(stage.fleet, before.backendId, {
       limitMs: SUCCESSION_MS_MAX,
@@ -146,7 +117,7 @@ describe.concurrent('with a container', () => {
     await using stage = await startContainerStage({ engine });
     const { before, containerId } = await sceneOn(stage);
 
-    process.kill(stage.fleet.wardenPid(), 'SIGKILL');
+    process.kill(stage.fleet.drone().warden().pid, 'SIGKILL');
     await until('the container has ended', () => !isAlive(containerId), ttlMs);
     const after = await anotherThan(stage.fleet, before.backendId, {
       limitMs: SUCCESSION_MS_MAX,
@@ -167,12 +138,12 @@ describe.concurrent('with a container', () => {
     await using stage = await startContainerStage({ engine });
     const { agent, before, containerId } = await sceneOn(stage);
 
-    for (const pid of [guardPidOf(stage), stage.fleet.wardenPid(), agent.pid]) {
+    for (const pid of [guardPidOf(stage), stage.fleet.drone().warden().pid, agent.pid]) {
       process.kill(pid, 'SIGKILL');
     }
-    await until('the agent has ended', agent.hasEnded);
+    await agent.exited;
     expect(isAlive(containerId)).toBe(true);
-    stage.startDrone({ witness: stubborn(stage) });
+    await stage.fleet.drone().startAgent();
     await until('the container has ended', () => !isAlive(containerId), START_OF_ONE_MS_MAX);
     const after = await anotherThan(stage.fleet, before.backendId, {
       limitMs: SUCCESSION_MS_MAX,
@@ -193,7 +164,7 @@ describe.concurrent('with a container on an engine that fails', () => {
     const { agent, before, containerId } = await sceneOn(stage);
 
     ofItsOwn.signal('SIGSTOP');
-    await killed(agent);
+    await agent.kill();
     const atMs = stage.written(before.backendId).at(-1)?.atMs ?? 0;
     await until('the container has ended', () => !isAlive(containerId), ttlMs + 5_000);
 
@@ -211,17 +182,17 @@ describe.concurrent('with a container on an engine that fails', () => {
 
     ofItsOwn.signal('SIGKILL');
     await until('the drone reports it', async () => (await engineOf(stage))?.problem !== null);
-    const other = await stage.fleet.client.api.keys.connect.mutate({
+    const other = await stage.fleet.api().keys.connect.mutate({
       key: { name: 'other' },
       spawn: { program: 'witness' },
     });
     await until('it is refused', async () => {
-      const { status } = await stage.fleet.client.api.backends.get.query({
+      const { status } = await stage.fleet.api().backends.get.query({
         backendId: other.backendId,
       });
       return status === 'terminated';
     });
-    const refused = await stage.fleet.client.api.backends.get.query({ backendId: other.backendId });
+    const refused = await stage.fleet.api().backends.get.query({ backendId: other.backendId });
     expect(refused.states.at(-1)?.detail).toMatch(/container engine at .* does not answer/u);
 
     await ofItsOwn.restart();
@@ -239,13 +210,13 @@ describe.concurrent('with a container on an engine that fails', () => {
 });
 
 async function engineOf(stage: ContainerStage) {
-  const drone = await stage.fleet.client.api.drones.get.query({ droneId: DRONE_ID });
+  const drone = await stage.fleet.api().drones.get.query({ droneId: DRONE_ID });
   return drone.engine;
 }
 
 /** The shell that waits for the end of the warden. */
 function guardPidOf(stage: ContainerStage): number {
-  const children = `/proc/${String(stage.fleet.wardenPid())}/task/${String(stage.fleet.wardenPid())}/children`;
+  const children = `/proc/${String(stage.fleet.drone().warden().pid)}/task/${String(stage.fleet.drone().warden().pid)}/children`;
   const pids = readFileSync(children, 'utf8').trim().split(' ').map(Number);
   const guard = pids.find((pid) =>
     readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').includes('leasehold-guard'),

@@ -8,7 +8,6 @@ import {
   startContainerStage,
   type ContainerStage,
 } from '../../testing/container-stage.ts';
-import { untilOnline } from '../../testing/fleet-steps.ts';
 import { until } from '../../testing/wait.ts';
 import { mainProcessOf } from '../../warden/container/container-processes.ts';
 
@@ -29,7 +28,7 @@ beforeAll(async () => {
   const { program } = stage;
   const shell = (script: string): Record<string, unknown> =>
     program({ command: '/bin/sh', args: ['-c', script], readiness: { type: 'none' } });
-  stage.startDrone({
+  await stage.startDrone({
     room: program(),
     bridged: program({ network: 'bridge', containerPort: 8_080, port: farPort() }),
     limited: program({
@@ -44,7 +43,6 @@ beforeAll(async () => {
     missing: program({ image: MISSING_IMAGE }),
     taken: program({ port: (taken.address() as net.AddressInfo).port }),
   });
-  await untilOnline(stage.fleet);
 }, START_MS_MAX);
 afterAll(async () => {
   taken.close();
@@ -66,12 +64,12 @@ function farPort(): number {
 }
 
 type Detail = Awaited<
-  ReturnType<ContainerStage['fleet']['client']['api']['backends']['get']['query']>
+  ReturnType<ReturnType<ContainerStage['fleet']['api']>['backends']['get']['query']>
 >;
 
 /** A backend once it is terminated, with the newest detail of its states. */
 async function ended(backendId: string): Promise<{ backend: Detail; detail: string }> {
-  const { api } = stage.fleet.client;
+  const api = stage.fleet.api();
   let backend = await api.backends.get.query({ backendId });
   await until(
     'it is terminated',
@@ -85,7 +83,7 @@ async function ended(backendId: string): Promise<{ backend: Detail; detail: stri
 }
 
 async function granted(program: string): Promise<string> {
-  const { api } = stage.fleet.client;
+  const api = stage.fleet.api();
   const answer = await api.keys.connect.mutate({ key: { name: program }, spawn: { program } });
   return answer.backendId;
 }
@@ -108,7 +106,7 @@ describe.concurrent('a backend that is a container', () => {
       'leasehold.backend': backendId,
       'leasehold.fencing-token': fencingToken,
     });
-    await fleet.client.api.backends.terminate.mutate({ backendId, mode: 'soft' });
+    await fleet.api().backends.terminate.mutate({ backendId, mode: 'soft' });
     const { backend } = await ended(backendId);
     expect(backend).toMatchObject({ reason: 'external', exitCode: 7, image: stage.engine.image });
     expect(stage.written(backendId).map(({ kind }) => kind)).toContain('stop');
@@ -128,7 +126,7 @@ describe.concurrent('a backend that is a container', () => {
     expect(address).not.toContain(':8080');
     const port = String(address?.split(':').at(-1));
     expect(packetRules(port)).not.toEqual([]);
-    await stage.fleet.client.api.backends.terminate.mutate({ backendId, mode: 'hard' });
+    await stage.fleet.api().backends.terminate.mutate({ backendId, mode: 'hard' });
     await until('it is removed', async () => (await stage.containersOf(backendId)).length === 0);
     expect(packetRules(port)).toEqual([]);
   });

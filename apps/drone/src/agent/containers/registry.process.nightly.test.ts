@@ -12,7 +12,6 @@ import {
   startTestEngine,
   type ContainerStage,
 } from '../../testing/container-stage.ts';
-import { untilOnline } from '../../testing/fleet-steps.ts';
 import { until } from '../../testing/wait.ts';
 
 /** An engine, a registry and a fleet start beside other tests. */
@@ -43,7 +42,7 @@ beforeAll(async () => {
   writeFileSync(right, JSON.stringify({ auths }), { mode: 0o600 });
   const ofRegistry = (credentials?: Record<string, string>): Record<string, unknown> =>
     stage.program({ image, pull: 'always', ...(credentials && { credentials }) });
-  stage.startDrone(
+  await stage.startDrone(
     {
       allowed: ofRegistry({ file: right }),
       named: ofRegistry({ env: 'ROOM_LOGIN' }),
@@ -53,7 +52,6 @@ beforeAll(async () => {
     },
     { env: { ROOM_LOGIN: login, WRONG_LOGIN: `${LOGIN.user}:close sesame` } },
   );
-  await untilOnline(stage.fleet);
 }, START_MS_MAX);
 afterAll(async () => {
   await stage[Symbol.asyncDispose]();
@@ -64,7 +62,7 @@ afterAll(async () => {
 
 /** What became of a backend of a program that cannot be started. */
 async function refusalOf(program: string): Promise<string> {
-  const { api } = stage.fleet.client;
+  const api = stage.fleet.api();
   const { backendId } = await api.keys.connect.mutate({
     key: { name: program },
     spawn: { program },
@@ -99,13 +97,13 @@ describe('an image of a registry that asks for a login', () => {
   });
 
   test('no log, event or list contains the login', async () => {
-    const { api } = stage.fleet.client;
+    const api = stage.fleet.api();
     const shown = JSON.stringify([
       await api.backends.list.query({}),
       await api.drones.list.query({}),
       await api.events.list.query({}),
     ]);
-    const log = stage.fleet.log();
+    const log = stage.fleet.drone().log();
     const encoded = Buffer.from(`${LOGIN.user}:${LOGIN.password}`).toString('base64');
 
     expect(log).toContain('a backend was not started');

@@ -16,7 +16,7 @@ export async function cutOff(world: World, target: string, forMs: number): Promi
 /** Its controller is gone while the others reserve fresh keys. */
 export async function takeDown(world: World, target: string, forMs: number): Promise<void> {
   const { datacenters } = sharedOf(world);
-  await datacenters.dc(target).killController();
+  await datacenters.dc(target).controller().kill();
   await pause(forMs);
   await datacenters.dc(target).restartController();
 }

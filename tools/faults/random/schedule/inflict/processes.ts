@@ -1,9 +1,8 @@
 /** Faults of processes. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { TestProcess } from '@leasehold/testing/stack';
+import type { StageDrone, TestProcess } from '@leasehold/testing/stack';
 import { leashOf } from '../../../stage/machine-processes.ts';
-import type { StageDrone } from '../../../stage/stage-drone.ts';
 import { WORKERS, type World } from '../../world/world.ts';
 
 export async function pauseWorker(world: World, target: string, forMs: number): Promise<void> {

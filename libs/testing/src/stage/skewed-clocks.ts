@@ -2,7 +2,6 @@ import { writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { bundleFile } from './fresh-bundles.ts';
 
 /** How a machine's clocks are wrong. */
 export interface ClockFault {
@@ -18,20 +17,17 @@ export interface ClockFault {
 }
 
 /**
- * An entry of an app whose clocks are wrong, in a folder; the app is the one that ships, or `bundle`. A drone's
- * warden is started from the same entry, so that the whole machine has one wrong clock.
+ * A program in a folder that runs `entry` with wrong clocks. A drone's warden is started from the same one, so
+ * that the whole machine has one wrong clock.
  */
 export async function skewedEntry(
   folder: string,
-  app: 'controller' | 'drone',
+  entry: string,
   fault: ClockFault,
-  bundle: string = bundleFile(app),
 ): Promise<string> {
   const { bootRate = 1, bootAheadMs = 0, wallAheadMs = 0, wallStepsBackEveryMs = 0 } = fault;
-  const file = path.join(
-    folder,
-    `${app}-${JSON.stringify(fault).replaceAll(/[^a-zA-Z0-9]+/gu, '-')}.mjs`,
-  );
+  const name = JSON.stringify([path.basename(entry, '.mjs'), fault]);
+  const file = path.join(folder, `${name.replaceAll(/[^a-zA-Z0-9]+/gu, '-')}.mjs`);
   await writeFile(
     file,
     `import os from 'node:os';
@@ -56,7 +52,7 @@ globalThis.Date = class extends RealDate {
     return wallMs();
   }
 };
-await import(${JSON.stringify(pathToFileURL(bundle).href)});
+await import(${JSON.stringify(pathToFileURL(entry).href)});
 `,
   );
   return file;
