@@ -10,9 +10,6 @@ beforeAll(async () => {
 });
 afterAll(({}, file) => stage.close(file));
 
-/** What a kernel takes to end a PID namespace on a busy machine. */
-const DEATH_MS_MAX = 300;
-
 describe('a warden that is killed', () => {
   test('F4c takes its backends with it, descendants included; the key runs out, and a new warden with a new clock serves it', async () => {
     const drone = await stage.startDrone({ droneId: 'warden-1', programs: { family: 'family' } });
@@ -29,7 +26,6 @@ describe('a warden that is killed', () => {
     await stage.untilHeard(next.answer);
 
     expect(family.pids.size, 'a program and a descendant in a session of its own').toBe(2);
-    expect((stage.life(former)?.lastAtMs ?? 0) - atMs).toBeLessThan(DEATH_MS_MAX);
     expect(next.atMs, 'nobody takes the key before it has run out').toBeGreaterThan(
       stage.expiryOf(former),
     );

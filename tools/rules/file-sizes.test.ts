@@ -8,8 +8,6 @@ const LINES_MAX = 400;
 /** The most lines that a file of the product may have without a reason. */
 const PRODUCT_LINES_MAX = 300;
 const EXCEPTIONS_MAX = 3;
-/** Files beside each other in a folder. */
-const FOLDER_FILES_MAX = 15;
 
 /** Each is one state machine: its states and what moves it between them are read together. */
 const EXCEPTIONS = new Map([
@@ -35,13 +33,4 @@ test(`no file has more than ${String(LINES_MAX)} lines`, () => {
 test(`only a few files of the product, each with a reason, have more than ${String(PRODUCT_LINES_MAX)} lines`, () => {
   expect(longerThan(PRODUCT_LINES_MAX).filter(isProduct)).toEqual([...EXCEPTIONS.keys()]);
   expect(EXCEPTIONS.size).toBeLessThanOrEqual(EXCEPTIONS_MAX);
-});
-
-test(`no folder has more than ${String(FOLDER_FILES_MAX)} files`, () => {
-  const counts = new Map<string, number>();
-  for (const folder of codeFiles().map((file) => path.dirname(file))) {
-    counts.set(folder, (counts.get(folder) ?? 0) + 1);
-  }
-
-  expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([]);
 });

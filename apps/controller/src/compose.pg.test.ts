@@ -70,12 +70,10 @@ describe('stopping', () => {
         (error: unknown) => leaseholdErrorOf(error)?.code,
       );
       await waitUntil(async () => (await operator.keys.waiters.query(key)).items.length === 1);
-      const startedAt = performance.now();
 
       await on.controller.close();
 
       expect(await waiting).toBe('request.outcome_unknown');
-      expect(performance.now() - startedAt).toBeLessThan(5_000);
     },
   );
 
@@ -97,12 +95,10 @@ describe('stopping', () => {
         (error: unknown) => leaseholdErrorOf(error)?.code,
       );
       await waitUntil(async () => (await metric(on, 'leasehold_waiters{face="lease"}')) === 1);
-      const startedAt = performance.now();
 
       await on.controller.close();
 
       expect(await waiting).toBe('request.outcome_unknown');
-      expect(performance.now() - startedAt).toBeLessThan(5_000);
       session.unsubscribe();
     },
   );

@@ -88,11 +88,10 @@ describe.each(['ws', 'http'] as const)('leases over %s', (transport) => {
 });
 
 describe('revocation', () => {
-  test('I15 reaches the holder within a second', async () => {
+  test('I15 reaches the holder long before its next renewal', async () => {
     const key = randomUUID();
-    const lease = await aClient().defineLease(['revoked']).acquire(key);
+    const lease = await aClient().defineLease(['revoked'], { ttlMs: 600_000 }).acquire(key);
     const ended = endOf(lease.signal);
-    const sentAtMs = performance.now();
 
     await on.operator.api.leases.revoke.mutate({
       leaseId: lease.leaseId,
@@ -101,8 +100,6 @@ describe('revocation', () => {
     });
 
     expect(await ended).toBeInstanceOf(LeaseRevoked);
-    // The bound is for a busy machine, and still less than the time to the next renewal.
-    expect(performance.now() - sentAtMs).toBeLessThan(5_000);
     expect(lease.signal.reason).toMatchObject({ note: 'maintenance' });
     expect(await lease.release()).toBe('revoked');
   });

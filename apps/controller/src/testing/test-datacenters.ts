@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { invariant } from '@leasehold/keys-core';
 import { newTokenSecret } from '@leasehold/keys-core/access';
 import {
@@ -7,6 +8,7 @@ import {
   type FaultProxy,
   type TestEtcd,
 } from '@leasehold/testing';
+import { onTestFinished } from 'vitest';
 import { ALONE, type PeerConfig } from '../peers/peers-config.ts';
 import { openTestController, type TestController } from './test-controller.ts';
 import { query } from './wire.ts';
@@ -146,4 +148,46 @@ async function answers(on: TestController, other: string): Promise<void> {
   await waitUntil(async () => (await query(on, 'keys.get', { secret, input })) === null, {
     what: `an answer of ${other}`,
   });
+}
+
+let worldCount = 0;
+
+/** Two datacenters of a test's own, whose names the etcd does not know yet. */
+export async function openTwoDatacenters(
+  etcd: TestEtcd,
+  secretOf?: (name: string, other: string) => string,
+): Promise<{ world: TestDatacenters; here: string; there: string; secret: string }> {
+  worldCount += 1;
+  const [here, there] = [`a${String(worldCount)}`, `b${String(worldCount)}`];
+  const world = await openTestDatacenters({
+    names: [here, there],
+    etcd,
+    ...(secretOf === undefined ? {} : { secretOf }),
+  });
+  onTestFinished(() => world.close());
+  if (secretOf === undefined) await world.allSee();
+  return { world, here, there, secret: (await world.of(here).token('operator')).secret };
+}
+
+/** Blocks whatever needs leases or reservations there, until the returned function is called. */
+export async function lockTables(
+  world: TestDatacenters,
+  name: string,
+): Promise<() => Promise<void>> {
+  const { general } = world.of(name).controller.store;
+  const release = new EventEmitter();
+  let ended: Promise<unknown> | undefined;
+  await new Promise<void>((resolve, reject) => {
+    ended = general.$transaction(async (statements) => {
+      await statements.$executeRaw`lock table lease, reservation in access exclusive mode`;
+      const released = once(release, 'now');
+      resolve();
+      await released;
+    });
+    ended.catch(reject);
+  });
+  return async () => {
+    release.emit('now');
+    await ended;
+  };
 }

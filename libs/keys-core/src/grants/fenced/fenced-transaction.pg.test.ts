@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { quickestMs, waitUntil } from '@leasehold/testing';
+import { waitUntil } from '@leasehold/testing';
 import { KEY_LADDERS, serviceLadder } from '../../kernel/lease/ladder.ts';
 import type { Grant, GrantRef } from '../../kernel/lease/outcomes.ts';
 import {
@@ -193,7 +193,7 @@ describe('fencedTransaction', () => {
   });
 
   test.each(['lease', 'environment'] as const)(
-    'C51 beside open work under it, a refused request for the %s and its renewal answer in 50 ms, without a lock',
+    'C51 beside open work under it, a refused request for the %s and its renewal are answered while it is open, without a lock',
     async (face) => {
       const on = await openLeases({}, face);
       await makeNotes(on);
@@ -203,14 +203,11 @@ describe('fencedTransaction', () => {
       await session.query(`set lock_timeout = '1ms'`);
       const outcomes = new Set<string>();
 
-      const refusedMs = await quickestMs(async () => {
-        outcomes.add((await acquire(on, { holder: 'bob' })).outcome);
-      });
-      const renewedMs = await quickestMs(async () => {
-        const renewals = [lease];
-        const [answer] = await on.service.heartbeat({ localTimeMs: 0, renewals }, SERVICE);
-        outcomes.add(String(answer?.outcome));
-      });
+      // The work stays open until both are answered: who waited for its lock would never be answered.
+      outcomes.add((await acquire(on, { holder: 'bob' })).outcome);
+      const renewals = [lease];
+      const [answer] = await on.service.heartbeat({ localTimeMs: 0, renewals }, SERVICE);
+      outcomes.add(String(answer?.outcome));
       // No refused request has left a lock behind that the holder's own renewal would meet.
       const { rowCount } = await session.query(
         'select from lease where lease_id = $1 for no key update nowait',
@@ -219,8 +216,6 @@ describe('fencedTransaction', () => {
       work.finish();
 
       expect([...outcomes]).toEqual(['held', 'renewed']);
-      expect(refusedMs).toBeLessThan(50);
-      expect(renewedMs).toBeLessThan(50);
       expect(rowCount).toBe(1);
       expect(await work.done).toBe('done');
     },

@@ -77,13 +77,12 @@ describe('migrate', () => {
 
     const work = migrate(database.url, dir);
     await waitUntil(() => hasLockWaiter(), { what: 'the migration to wait for the lock' });
-    const renewalMs = await timed(() => runSql(database.url, 'select count(*) from lease'));
+    // The lock that the migration waits for is held until this has been answered.
+    await runSql(database.url, 'select count(*) from lease');
     await holder.query('rollback');
     await holder.end();
 
     expect((await work).applied).toEqual([LATE]);
-    // The bound is for a busy machine; the lock is held until this renewal is done.
-    expect(renewalMs).toBeLessThan(5_000);
   });
 
   test('applies a migration as a whole or not at all, and names it and the cause', async () => {
@@ -320,10 +319,4 @@ async function hasLockWaiter(): Promise<boolean> {
      where not l.granted and l.locktype = 'relation' and d.datname = '${database.name}'`,
   );
   return rows.length > 0;
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const startedAtMs = performance.now();
-  await work();
-  return performance.now() - startedAtMs;
 }

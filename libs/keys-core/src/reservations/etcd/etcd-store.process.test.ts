@@ -12,8 +12,6 @@ import {
 } from '../store/reservation-store.contract-for-test.ts';
 
 let etcd: TestEtcd;
-/** Longer than every deadline of a call together. */
-const BOUND_MS = 5_000;
 
 beforeAll(async () => {
   etcd = await startEtcd({ membersCount: 3 });
@@ -48,13 +46,12 @@ async function freeze(cluster: TestEtcd, indexes: readonly number[]): Promise<vo
   await Promise.all(indexes.map((index) => cluster.freeze(index)));
 }
 
-async function timed(work: Promise<unknown>): Promise<{ error: unknown; tookMs: number }> {
-  const startedAt = performance.now();
-  const error: unknown = await work.then(
+/** What a call that must fail was refused with. */
+async function refusalOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
     (value) => ({ answered: value }),
-    (thrown: unknown) => thrown,
+    (error: unknown) => error,
   );
-  return { error, tookMs: performance.now() - startedAt };
 }
 
 describe('etcd under faults', () => {
@@ -67,15 +64,14 @@ describe('etcd under faults', () => {
     await freeze(etcd, [1, 2]);
 
     const [fresh, known, absent] = await Promise.all([
-      timed(store.put(aKey(), anId())),
+      refusalOf(store.put(aKey(), anId())),
       store.readNearby(key),
-      timed(store.read(aKey())),
+      refusalOf(store.read(aKey())),
     ]);
 
     expect(known).toBe(id);
-    for (const { error, tookMs } of [fresh, absent]) {
+    for (const error of [fresh, absent]) {
       expect(error).toMatchObject({ code: 'reservation.store_unreachable' });
-      expect(tookMs).toBeLessThan(BOUND_MS);
     }
     // Failed linearizable calls do not keep the nearest member from being asked either.
     expect(await store.readNearby(key)).toBe(id);
@@ -89,18 +85,17 @@ describe('etcd under faults', () => {
     await freeze(etcd, indexes);
 
     const all = await Promise.all([
-      timed(store.put(aKey(), anId())),
-      timed(store.read(aKey())),
-      timed(store.readNearby(aKey())),
-      timed(store.putPointer(aPointer())),
-      timed(store.readPointer(pointer.fromId)),
-      timed(store.readPointerNearby(pointer.fromId)),
+      refusalOf(store.put(aKey(), anId())),
+      refusalOf(store.read(aKey())),
+      refusalOf(store.readNearby(aKey())),
+      refusalOf(store.putPointer(aPointer())),
+      refusalOf(store.readPointer(pointer.fromId)),
+      refusalOf(store.readPointerNearby(pointer.fromId)),
     ]);
     for (const index of indexes) etcd.thaw(index);
 
-    for (const { error, tookMs } of all) {
+    for (const error of all) {
       expect(error).toMatchObject({ code: 'reservation.store_unreachable' });
-      expect(tookMs).toBeLessThan(BOUND_MS);
     }
     expect(await waitUntil(() => store.readPointer(pointer.fromId))).toEqual(pointer);
   });
@@ -117,11 +112,11 @@ describe('etcd under faults', () => {
     proxy.drop('down');
 
     const [lost, put] = await Promise.all([
-      timed(cutOff.put(key, id)),
+      refusalOf(cutOff.put(key, id)),
       store.put(otherKey, otherId),
     ]);
 
-    expect(lost.error).toMatchObject({ code: 'reservation.store_unreachable' });
+    expect(lost).toMatchObject({ code: 'reservation.store_unreachable' });
     // Both were carried out by the member whose answers were lost.
     expect(await storeOf(others).read(key)).toBe(id);
     expect(put).toEqual({ outcome: 'reserved', reservationId: otherId });
