@@ -132,11 +132,11 @@ const ENDING = [
     replace: "+ least(60, power(2, least(p.attempts, 6))) * interval '1 millisecond'",
   },
   {
-    name: 'stale-of-the-sibling-namespace',
-    breaks: 'a reaper of a namespace ends nothing in a namespace beside it',
+    name: 'callback-of-the-sibling-namespace',
+    breaks: 'a reaper of a namespace calls back for nothing in a namespace beside it',
     file: `${CORE}/grants/sql/reap-stale.ts`,
-    find: 'starts_with(l.namespace, ${`${namespace}.`})',
-    replace: 'starts_with(l.namespace, ${namespace})',
+    find: "and p.namespace >= (n.namespace || '.') ${C} and",
+    replace: 'and p.namespace > n.namespace ${C} and',
   },
   {
     name: 'revoke-does-not-fence',
