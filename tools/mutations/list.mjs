@@ -222,8 +222,8 @@ const LADDER = [
     replace: 'if (asOf > row.expiresAt)',
   },
   {
-    name: 'late-answer-moves-deadlines-back',
-    breaks: 'deadlines only move later, by the newest answer',
+    name: 'answer-moves-deadlines-back',
+    breaks: 'deadlines only move later',
     file: `${CORE}/holder/lease-keeper.ts`,
     find: 'if (isProvisional || isLater) this.#deadlines = deadlines;',
     replace: 'this.#deadlines = deadlines;',

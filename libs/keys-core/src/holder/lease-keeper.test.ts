@@ -107,6 +107,15 @@ describe('renewal', () => {
     expect(keeper.deadlines).toEqual(deadlinesFromSending(30_000));
   });
 
+  test('an answer that leaves less time than the holder has moves no deadline', () => {
+    const keeper = keeperAt(0);
+    run(keeper, 0, 30_000);
+
+    keeper.renewed(1, deadlinesFromSending(-5_000), 30_050);
+
+    expect(keeper.deadlines).toEqual(deadlinesFromSending(0));
+  });
+
   test('C47 deadlines further ahead than the ladder is long are refused', () => {
     const keeper = keeperAt(0);
     run(keeper, 0, 30_000);

@@ -110,29 +110,39 @@ describe('reapStaleLeases', () => {
     ]);
   });
 
-  test('reaps only its namespaces: children only where asked, siblings and others never', async () => {
-    const kernel = await openKernel();
-    const notes = await makeNotes(kernel);
-    const coordinator = aCoordinator(kernel);
-    for (const namespace of ['user', 'user.a', 'user.a.b', 'user2', 'user-x', 'us_r', '']) {
-      await stale(kernel, ['n'], namespace);
-    }
-    const reaped = async (namespaces: string[][], includeChildren: boolean): Promise<string[]> => {
-      await kernel.store.general.$executeRaw`truncate note`;
-      await coordinator.reapStaleLeases(namespaces, includeChildren, noteIt);
-      return (await notes()).map((line) => line.split(' ')[0] ?? '').sort();
-    };
+  test.each([
+    ['leases that it ends', false],
+    ['leases that the general reaper has ended', true],
+  ])(
+    'of %s, reaps its namespaces: children only where asked, siblings and others never',
+    async (_, areEnded) => {
+      const kernel = await openKernel();
+      const notes = await makeNotes(kernel);
+      const coordinator = aCoordinator(kernel);
+      for (const namespace of ['user', 'user.a', 'user.a.b', 'user2', 'user-x', 'us_r', '']) {
+        await stale(kernel, ['n'], namespace);
+      }
+      if (areEnded) await createReaper(kernel.store).runOnce();
+      const reaped = async (
+        namespaces: string[][],
+        includeChildren: boolean,
+      ): Promise<string[]> => {
+        await kernel.store.general.$executeRaw`truncate note`;
+        await coordinator.reapStaleLeases(namespaces, includeChildren, noteIt);
+        return (await notes()).map((line) => line.split(' ')[0] ?? '').sort();
+      };
 
-    expect(await reaped([['us_r']], true)).toEqual(['us_r']);
-    expect(await reaped([['user']], false)).toEqual(['user']);
-    expect(await reaped([['user', 'a']], false)).toEqual(['user.a']);
-    expect(await reaped([['user'], ['nothing']], true)).toEqual(['user.a.b']);
-    expect(await reaped([[]], false)).toEqual(['']);
-    expect(await reaped([[]], true)).toEqual(['user-x', 'user2']);
-    await expect(coordinator.reapStaleLeases([['a.b']], true, noteIt)).rejects.toMatchObject({
-      code: 'request.invalid',
-    });
-  });
+      expect(await reaped([['us_r']], true)).toEqual(['us_r']);
+      expect(await reaped([['user']], false)).toEqual(['user']);
+      expect(await reaped([['user', 'a']], false)).toEqual(['user.a']);
+      expect(await reaped([['user'], ['nothing']], true)).toEqual(['user.a.b']);
+      expect(await reaped([[]], false)).toEqual(['']);
+      expect(await reaped([[]], true)).toEqual(['user-x', 'user2']);
+      await expect(coordinator.reapStaleLeases([['a.b']], true, noteIt)).rejects.toMatchObject({
+        code: 'request.invalid',
+      });
+    },
+  );
 
   test('leaves keys and environments of the same namespace to others', async () => {
     const kernel = await openKernel();
