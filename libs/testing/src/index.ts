@@ -18,14 +18,16 @@ export {
   type DroneProcessOptions,
 } from './leasehold-processes.ts';
 export { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from './podman.ts';
+export { keepBetweenTests } from './kept.ts';
 export { quickestMs } from './quickest.ts';
 export { repetitions } from './repetitions.ts';
 export { startPgBouncer, type PgBouncerOptions, type TestPgBouncer } from './postgres/pgbouncer.ts';
+export { blankDatabase, type BlankDatabase } from './postgres/blank-database.ts';
 export { createSmallDisk, type SmallDisk } from './postgres/small-disk.ts';
 export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';
 export { replaceClock, SHIFTED_CLOCK, type ReplacedClock } from './postgres/replaced-clock.ts';
 export type { TestDatabase } from './postgres/template-copy.ts';
-export { createTestDatabase } from './postgres/test-database.ts';
+export { copyForTests, createTestDatabase } from './postgres/test-database.ts';
 export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';
 export { startTraceReceiver, type ReceivedSpan, type TraceReceiver } from './trace-receiver.ts';
 export { waitUntil, type WaitOptions } from './wait-until.ts';
