@@ -15,8 +15,10 @@ const ssr = { resolve: { conditions } };
 
 /** Where tests are: beside the code they protect. */
 const FOLDERS = '{libs,apps,tools,examples}/**';
+/** Set by `npm test` and `npm run test:all`. */
+const suite = process.env['LEASEHOLD_TEST_SUITE'];
 /** `npm test` leaves `*.nightly.*` to `npm run test:all`. */
-const isGate = process.env['LEASEHOLD_TEST_SUITE'] === 'gate';
+const isGate = suite === 'gate';
 const EXCLUDED = ['**/node_modules/**', '**/dist/**', ...(isGate ? ['**/*.nightly.test.ts'] : [])];
 
 /** A kind of tests, which the names of its files show. */
@@ -39,8 +41,8 @@ function kind(
       pool: 'forks',
       // The sources are loaded once for each worker, not for each file: that took as long as the tests.
       isolate: false,
-      // By default, Vitest leaves a core to itself: of two, that is half.
-      maxWorkers: availableParallelism(),
+      // A suite runs two phases at once, each one file at a time. By default, Vitest leaves a core to itself.
+      maxWorkers: suite === undefined ? availableParallelism() : 1,
       ...test,
     },
   };

@@ -86,7 +86,9 @@ async function installPrograms() {
 }
 
 function build() {
-  return runNx(['run-many', '-t', 'build', '--outputStyle=static'], { ifFailed: true });
+  return runNx(['run-many', '-t', 'build', '--outputStyle=static', '--parallel=1'], {
+    ifFailed: true,
+  });
 }
 
 async function step(name, work) {

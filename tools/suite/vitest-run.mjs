@@ -15,11 +15,10 @@ export async function runVitest(name, args, env = {}) {
   await mkdir(RESULTS, { recursive: true });
   await rm(file, { force: true });
   const reporters = ['--reporter=minimal', '--reporter=json', `--outputFile.json=${file}`];
-  const exitCode = await runInstalled(
-    '.bin/vitest',
-    ['run', '--maxWorkers=1', ...reporters, ...args],
-    { env, ifFailed: true },
-  );
+  const exitCode = await runInstalled('.bin/vitest', ['run', ...reporters, ...args], {
+    env,
+    ifFailed: true,
+  });
   const report = await readReport(file);
   if (exitCode === 0 || report.failed > 0) return report;
   return { ...report, failed: 1, failures: [`${name}: errors outside of tests`] };
