@@ -46,7 +46,7 @@ const IDLE_WITHIN_MS = 500;
 /**
  * A way for tests to get a store that is open already: its sessions have planned what they send. It is on
  * an empty database that the test has for itself; when the address is that of one which the test has, it is
- * the store of a second controller there. On any other database there is none.
+ * the store of a second controller there. Any other database gets no such store.
  */
 export function keepStores(
   open: (databaseUrl: string) => Store,

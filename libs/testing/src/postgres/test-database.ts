@@ -17,7 +17,7 @@ const LEFT_COUNT = 4;
 
 /**
  * A copy of the template, in about 20 ms. The name is that of the test file, so that a database
- * that was left behind shows whose it is. Whoever makes it drops it.
+ * that was left behind shows whose it is. The test that makes it drops it.
  */
 export async function copyForTests(): Promise<TestDatabase> {
   const { testPath = 'test' } = expect.getState();
