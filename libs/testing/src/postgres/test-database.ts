@@ -1,6 +1,5 @@
 import path from 'node:path';
-import { expect, inject, onTestFinished } from 'vitest';
-import { getCurrentTest } from 'vitest/suite';
+import { expect, inject, onTestFinished, TestRunner } from 'vitest';
 import { copyTemplate, type TestDatabase } from './template-copy.ts';
 
 declare module 'vitest' {
@@ -17,19 +16,14 @@ const LEFT_COUNT = 4;
 
 /**
  * A copy of the template, in about 20 ms. The name is that of the test file, so that a database
- * that was left behind shows whose it is. The test that makes it drops it.
+ * that was left behind shows whose it is. One that a test makes is dropped some time after the test.
  */
-export async function copyForTests(): Promise<TestDatabase> {
+export async function createTestDatabase(): Promise<TestDatabase> {
   const { testPath = 'test' } = expect.getState();
   const file = path.basename(testPath).replace(/\.test\.ts$/, '');
   const old = left.splice(0, Math.max(0, left.length - LEFT_COUNT));
   await Promise.all(old.map((each) => each.drop()));
-  return copyTemplate(inject('clusterUrl'), file);
-}
-
-/** A database of a test's own. One that a test makes is dropped some time after the test. */
-export async function createTestDatabase(): Promise<TestDatabase> {
-  const database = await copyForTests();
-  if (getCurrentTest() !== undefined) onTestFinished(() => void left.push(database));
+  const database = await copyTemplate(inject('clusterUrl'), file);
+  if (TestRunner.getCurrentTest() !== undefined) onTestFinished(() => void left.push(database));
   return database;
 }
