@@ -65,6 +65,8 @@ export default defineConfig({
         globalSetup,
         testTimeout: 60_000,
         hookTimeout: 60_000,
+        // They wait for PostgreSQL more than they use a core: also in a suite, two files at once.
+        maxWorkers: availableParallelism(),
       }),
       kind('process', [`${FOLDERS}/*.process.{test,nightly.test}.ts`], {
         globalSetup,
