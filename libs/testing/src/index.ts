@@ -14,7 +14,7 @@ export type { ClockFault } from './stage/skewed-clocks.ts';
 export { forTest, openTestStage } from './stage/test-stage.ts';
 export { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from './podman.ts';
 export { quickestMs } from './quickest.ts';
-export { repetitions } from './repetitions.ts';
+export { repetitions, seed } from './repetitions.ts';
 export { startPgBouncer, type PgBouncerOptions, type TestPgBouncer } from './postgres/pgbouncer.ts';
 export { createSmallDisk, type SmallDisk } from './postgres/small-disk.ts';
 export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';

@@ -1,7 +1,6 @@
-import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { createTestDatabase, repetitions } from '@leasehold/testing';
+import { createTestDatabase, repetitions, seed } from '@leasehold/testing';
 import {
   expectInvariants,
   expectPhasesAgree,
@@ -11,9 +10,6 @@ import { LEASE_COMMANDS } from '../testing/model/lease-commands.ts';
 import { LeaseModel } from '../kernel/lease/lease-model.ts';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { freezeClock } from '../testing/shifted-clock.ts';
-
-/** A new one in every run. Write the seed of a failure here to repeat that run. */
-const seed = randomInt(2 ** 31);
 
 const RUNS = repetitions({ short: 200, long: 2_000 });
 const COMMANDS_MAX = 30;
@@ -26,7 +22,7 @@ async function forgetEarlierRuns({ store }: Kernel): Promise<void> {
   await store.general.$executeRaw`update lease_token_floor set floor = 0`;
 }
 
-describe(`the kernel against its model, seed ${String(seed)}`, () => {
+describe(`the kernel against its model, seed ${String(seed())}`, () => {
   test(
     'I1 I2 I5 I6 I8 I11 I13 the database answers and stores what the rules say with any requests in any order',
     async () => {
@@ -49,7 +45,7 @@ describe(`the kernel against its model, seed ${String(seed)}`, () => {
             await expectInvariants(model, real);
           },
         ),
-        { seed, numRuns: RUNS },
+        { seed: seed(), numRuns: RUNS },
       );
     },
     TIMEOUT_MS,

@@ -1,4 +1,5 @@
-import { randomInt } from 'node:crypto';
+import { seed } from '@leasehold/testing';
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { describe, expect, test } from 'vitest';
 import { LeaseError } from '../kernel/errors/index.ts';
 import type { Ladder } from '../kernel/lease/ladder.ts';
@@ -33,12 +34,20 @@ async function databaseNow(kernel: Kernel): Promise<number> {
   return onlyRow(rows).at;
 }
 
+/** Draws numbers below a limit. */
+type Draw = (limit: number) => number;
+
+function drawsOf(number: number): Draw {
+  const generator = xoroshiro128plus(seed() + number);
+  return (limit) => (generator.next() >>> 0) % limit;
+}
+
 /** Takes, renews, releases and forgets grants at random; notes what was promised. */
-async function work(kernel: Kernel, worker: string, promises: Promises): Promise<void> {
+async function work(kernel: Kernel, worker: string, draw: Draw, promises: Promises): Promise<void> {
   let own: Grant | undefined;
   for (let step = 0; step < STEPS_PER_WORKER; step += 1) {
     if (own === undefined) {
-      const name = RESOURCE_NAMES[randomInt(RESOURCE_NAMES.length)] ?? 'a';
+      const name = RESOURCE_NAMES[draw(RESOURCE_NAMES.length)] ?? 'a';
       const request = aRequest({ name, holder: worker, ladder: LADDER });
       const outcome = await unlessContended(kernel.leases.grant(request));
       if (outcome?.outcome === 'granted') {
@@ -47,7 +56,7 @@ async function work(kernel: Kernel, worker: string, promises: Promises): Promise
       }
       continue;
     }
-    if (await act(kernel, own, promises)) continue;
+    if (await act(kernel, own, draw, promises)) continue;
     own = undefined;
   }
 }
@@ -63,9 +72,9 @@ async function unlessContended<T>(work: Promise<T>): Promise<T | undefined> {
 }
 
 /** One act on a grant. @returns whether the worker still holds it as far as it knows. */
-async function act(kernel: Kernel, own: Grant, promises: Promises): Promise<boolean> {
+async function act(kernel: Kernel, own: Grant, draw: Draw, promises: Promises): Promise<boolean> {
   const ref = { leaseId: own.leaseId, fencingToken: own.fencingToken };
-  switch (ACTS[randomInt(ACTS.length)] ?? 'let go') {
+  switch (ACTS[draw(ACTS.length)] ?? 'let go') {
     case 'renew': {
       const sentAt = await databaseNow(kernel);
       const answer = await unlessContended(kernel.leases.renew('lease', renewalOf(ref)));
@@ -98,7 +107,7 @@ async function act(kernel: Kernel, own: Grant, promises: Promises): Promise<bool
   }
 }
 
-describe('random workers on few resources through two controllers', () => {
+describe(`random workers on few resources through two controllers, seed ${String(seed())}`, () => {
   test('I1 I2 I5 I11 I13 the event log shows one holder at a time, growing tokens, at most one end per grant, and none too early', async () => {
     const first = await openKernel();
     const second = await openKernel({ databaseUrl: first.databaseUrl });
@@ -112,7 +121,12 @@ describe('random workers on few resources through two controllers', () => {
     await Promise.all(
       [first, second].flatMap((kernel, controller) =>
         Array.from({ length: WORKERS_PER_CONTROLLER }, (_, index) =>
-          work(kernel, `w${String(controller)}${String(index)}`, promises),
+          work(
+            kernel,
+            `w${String(controller)}${String(index)}`,
+            drawsOf(controller * WORKERS_PER_CONTROLLER + index),
+            promises,
+          ),
         ),
       ),
     );

@@ -1,3 +1,4 @@
+import { seed } from '@leasehold/testing/repetitions';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { KEY_LADDERS, deadlinesFrom } from '../kernel/lease/ladder.ts';
@@ -181,7 +182,7 @@ describe('F6 F10 lease keeper, with clocks 10 % apart, and replies lost, late, r
       fc.property(historyArbitrary, (history) => {
         expect(play(history, OF_ONE).actedAfterExpiry).toBe(false);
       }),
-      { numRuns: 500 },
+      { seed: seed(), numRuns: 500 },
     );
   });
 
@@ -192,7 +193,7 @@ describe('F6 F10 lease keeper, with clocks 10 % apart, and replies lost, late, r
         const witness = play(history, OF_ONE);
         expect(witness.lastActedAtMs).toBeLessThan(witness.expiresAtMs);
       }),
-      { numRuns: 500 },
+      { seed: seed(), numRuns: 500 },
     );
   });
 
@@ -204,7 +205,7 @@ describe('F6 F10 lease keeper, with clocks 10 % apart, and replies lost, late, r
           stops,
         );
       }),
-      { numRuns: 500 },
+      { seed: seed(), numRuns: 500 },
     );
   });
 
@@ -213,7 +214,7 @@ describe('F6 F10 lease keeper, with clocks 10 % apart, and replies lost, late, r
       fc.property(historyArbitrary, (history) => {
         expect(play(history, ofMany())).toEqual(play(history, OF_ONE));
       }),
-      { numRuns: 500 },
+      { seed: seed(), numRuns: 500 },
     );
   });
 
@@ -222,7 +223,7 @@ describe('F6 F10 lease keeper, with clocks 10 % apart, and replies lost, late, r
       fc.property(historyArbitrary, (history) => {
         expect(play(history, OF_ONE).deadlinesWentBack).toBe(false);
       }),
-      { numRuns: 500 },
+      { seed: seed(), numRuns: 500 },
     );
   });
 });

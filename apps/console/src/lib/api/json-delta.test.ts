@@ -1,3 +1,4 @@
+import { seed } from '@leasehold/testing/repetitions';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { applyDelta, deltaBetween } from './json-delta.ts';
@@ -25,6 +26,7 @@ describe('a delta', () => {
           JSON.stringify(after),
         );
       }),
+      { seed: seed() },
     );
   });
 
@@ -37,6 +39,7 @@ describe('a delta', () => {
           JSON.stringify({ items: after }),
         );
       }),
+      { seed: seed() },
     );
   });
 

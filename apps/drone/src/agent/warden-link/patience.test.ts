@@ -1,3 +1,4 @@
+import { seed } from '@leasehold/testing/repetitions';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { KEY_LADDERS, ladderProblems, type Ladder } from '@leasehold/keys-core';
@@ -36,6 +37,7 @@ describe('H-frozen-warden the times of the chain from soft to hard', () => {
         expect(hardAfterMs + leashMs(ladder)).toBeGreaterThan(hardAfterMs + 2 * TICK_MS);
         expect(hardAfterMs + leashMs(ladder)).toBeLessThan(ttlMs - 2 * TICK_MS);
       }),
+      { seed: seed() },
     );
   });
 

@@ -1,3 +1,4 @@
+import { seed } from '@leasehold/testing/repetitions';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -57,6 +58,7 @@ describe('ladder', () => {
           expect(deadlines.softTerminateAtMs).toBeLessThan(deadlines.hardTerminateAtMs);
         },
       ),
+      { seed: seed() },
     );
   });
 

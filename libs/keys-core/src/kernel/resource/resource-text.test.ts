@@ -1,3 +1,4 @@
+import { seed } from '@leasehold/testing/repetitions';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseResourceText, resourceText } from './resource-text.ts';
@@ -12,7 +13,7 @@ describe('resourceText', () => {
         const resource = { namespace, name };
         expect(parseResourceText(resourceText(resource))).toEqual(resource);
       }),
-      { numRuns: 1_000 },
+      { seed: seed(), numRuns: 1_000 },
     );
   });
 

@@ -1,3 +1,4 @@
+import { seed } from '@leasehold/testing/repetitions';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isFencingToken, compareFencingTokens } from '../lease/fencing-token.ts';
@@ -45,6 +46,7 @@ describe('C10 names', () => {
 
         expect(nameProblem(name) === undefined).toBe(isPrintable);
       }),
+      { seed: seed() },
     );
   });
 });
