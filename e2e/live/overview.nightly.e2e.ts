@@ -180,8 +180,8 @@ async function addRenewals(
 }
 
 /** The same numbers from the rows, and from the list of drones. */
-async function numbersIn({ sql, api }: Pick<Stack, 'sql' | 'api'>): Promise<Numbers> {
-  const { rows } = await sql.query<{
+async function numbersIn(stack: Pick<Stack, 'sql' | 'api'>): Promise<Numbers> {
+  const { rows } = await stack.sql.query<{
     face: string;
     held: number;
     expiring: number;
@@ -207,7 +207,7 @@ async function numbersIn({ sql, api }: Pick<Stack, 'sql' | 'api'>): Promise<Numb
     [`${face}s, expiring`, expiring],
     [`${face}s, waited for`, lines],
   ]);
-  const { items } = await api('viewer').drones.list.query({ limit: 500 });
+  const { items } = await stack.api('viewer').drones.list.query({ limit: 500 });
   const ofDrones = ['ready', 'draining', 'unreachable', 'lost'].map((status) => [
     status,
     items.filter((drone) => drone.status === status).length,

@@ -192,16 +192,17 @@ function textOf(instant = ''): string {
 
 /** Waits in line as a service does; `granted` is the lease that it gets. */
 function joinLine(
-  { api }: Pick<Parameters<typeof holdLease>[0], 'api'>,
+  stack: Pick<Parameters<typeof holdLease>[0], 'api'>,
   of: { readonly key: string; readonly holder: string; readonly place: number },
 ): { joined: Promise<void>; granted: Promise<{ leaseId: string; fencingToken: string }> } {
   const before = (): Promise<number> =>
-    api('viewer')
+    stack
+      .api('viewer')
       .leases.waiters.query({ namespace: ['e2e', 'jobs'], key: of.key })
       .then(({ items }) => items.length);
   const ask = async (): Promise<{ leaseId: string; fencingToken: string }> => {
     await expect.poll(before).toBe(of.place);
-    const answer = await api('client').leases.acquire.mutate({
+    const answer = await stack.api('client').leases.acquire.mutate({
       namespace: ['e2e', 'jobs'],
       key: of.key,
       ttlMs: 600_000,
