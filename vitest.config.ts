@@ -19,7 +19,14 @@ const FOLDERS = '{libs,apps,tools,examples}/**';
 const suite = process.env['LEASEHOLD_TEST_SUITE'];
 /** `npm test` leaves `*.nightly.*` to `npm run test:all`. */
 const isGate = suite === 'gate';
-const EXCLUDED = ['**/node_modules/**', '**/dist/**', ...(isGate ? ['**/*.nightly.test.ts'] : [])];
+/** What an older PostgreSQL cannot do. */
+const isOldest = process.env['LEASEHOLD_TEST_POSTGRES'] === 'oldest';
+const EXCLUDED = [
+  '**/node_modules/**',
+  '**/dist/**',
+  ...(isGate ? ['**/*.nightly.test.ts'] : []),
+  ...(isOldest ? ['**/*.postgres17.pg.test.ts'] : []),
+];
 
 /** A kind of tests, which the names of its files show. */
 function kind(
