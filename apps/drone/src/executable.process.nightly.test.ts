@@ -11,7 +11,7 @@ import { freePort } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../package.json' with { type: 'json' };
 import { processesWith } from './testing/processes.ts';
-import { copyExecutableTo, testedDrone, type TestedDrone } from './testing/tested-drone.ts';
+import { testedDrone, type TestedDrone } from './testing/tested-drone.ts';
 import { until } from './testing/wait.ts';
 import { startOf, startWarden } from './testing/warden-fixture.ts';
 import { readWardenRecord } from './warden/link/socket-path.ts';
@@ -29,7 +29,7 @@ let file: string;
 /** A PATH without Node, and without anything else. */
 let nowhere: string;
 beforeAll(() => {
-  drone = testedDrone(copyExecutableTo);
+  drone = testedDrone(true);
   [file = ''] = drone.words;
   nowhere = path.join(path.dirname(file), 'empty');
   mkdirSync(nowhere);

@@ -24,4 +24,9 @@ export { createTestDatabase } from './postgres/test-database.ts';
 export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';
 export { startTraceReceiver, type ReceivedSpan, type TraceReceiver } from './trace-receiver.ts';
 export { waitUntil, type WaitOptions } from './wait-until.ts';
-export { bundleOf, startControllerProcess, type ControllerProcess } from './leasehold-processes.ts';
+export {
+  bundleOf,
+  copyDrone,
+  startControllerProcess,
+  type ControllerProcess,
+} from './leasehold-processes.ts';

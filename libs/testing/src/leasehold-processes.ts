@@ -1,5 +1,6 @@
-import { existsSync } from 'node:fs';
+import { copyFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
+import packageJson from '../package.json' with { type: 'json' };
 import { startProcess, type TestProcess } from './test-process.ts';
 
 const APPS = path.join(import.meta.dirname, '..', '..', '..', 'apps');
@@ -8,6 +9,26 @@ const APPS = path.join(import.meta.dirname, '..', '..', '..', 'apps');
 export function bundleOf(app: 'controller' | 'console' | 'drone' | 'cli'): string {
   const file = path.join(APPS, app, 'dist', 'main.mjs');
   if (!existsSync(file)) throw new Error(`${file} is missing: run \`npm run build\` first`);
+  return file;
+}
+
+/** Every test of a drone runs on the executable too, in `npm run test:all`. */
+const isOnExecutable = process.env['LEASEHOLD_TEST_DRONE'] === 'executable';
+
+/**
+ * Copies a drone as it ships: a file of Node, or the executable that `npm run build:drone` makes for this machine.
+ * @returns the copy. @throws when it was not built.
+ */
+export function copyDrone(folder: string, isExecutable: boolean = isOnExecutable): string {
+  const copy = path.join(folder, isExecutable ? 'leasehold-drone' : 'drone.mjs');
+  copyFileSync(isExecutable ? executableOfDrone() : bundleOf('drone'), copy);
+  return copy;
+}
+
+function executableOfDrone(): string {
+  const name = `leasehold-drone-${packageJson.version}-${process.platform}-${process.arch}`;
+  const file = path.join(APPS, '..', 'out', 'drone', name);
+  if (!existsSync(file)) throw new Error(`${file} is missing: run \`npm run build:drone\` first`);
   return file;
 }
 

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs';
-import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
@@ -19,6 +19,7 @@ import { startProcess, type TestProcess } from '../test-process.ts';
 import { waitUntil } from '../wait-until.ts';
 import {
   bundleOf,
+  copyDrone,
   startControllerProcess,
   type ControllerProcess,
 } from '../leasehold-processes.ts';
@@ -90,8 +91,6 @@ interface Tested {
 }
 
 const READY_MS_MAX = 40_000;
-/** An executable of a drone, in place of the file of Node. */
-const EXECUTABLE = 'LEASEHOLD_TEST_DRONE';
 
 /** Where browsers find a console that listens on `port`. */
 export function consoleOrigin(port: number): string {
@@ -116,7 +115,8 @@ export class Stage implements AsyncDisposable {
   #databaseUrl = '';
   #credentials: Credentials | undefined;
   #sql: pg.Pool | undefined;
-  #droneFile: Promise<string> | undefined;
+  /** A copy: an agent starts its warden from its own file much later, and a build must not change that meanwhile. */
+  #droneFile: string | undefined;
 
   /** Nothing of it runs before {@link Stage.begin}. */
   constructor(options: StageOptions) {
@@ -266,7 +266,7 @@ export class Stage implements AsyncDisposable {
     const { datacenter } = this.#options;
     const ports = await reservePorts();
     this.onClose(ports.giveBack);
-    const entry = options.entry ?? (await (this.#droneFile ??= this.#copyDrone()));
+    const entry = options.entry ?? (this.#droneFile ??= copyDrone(this.folder));
     const drone = new StageDrone({
       ...{ ...options, controllerUrls, home: this.home, ports },
       token: options.token ?? (await this.#tokenOf(droneId)),
@@ -283,14 +283,6 @@ export class Stage implements AsyncDisposable {
   async #tokenOf(droneId: string): Promise<string> {
     const drone = { name: droneId, role: 'drone', droneId } as const;
     return (await this.api().tokens.create.mutate(drone)).secret;
-  }
-
-  /** An agent starts its warden from its own file much later, and a build meanwhile must not change that. */
-  async #copyDrone(): Promise<string> {
-    const executable = process.env[EXECUTABLE];
-    const copy = path.join(this.folder, executable === undefined ? 'drone.mjs' : 'leasehold-drone');
-    await copyFile(executable ?? bundleOf('drone'), copy);
-    return copy;
   }
 
   async untilReady(droneId: string): Promise<void> {
