@@ -11,7 +11,13 @@ import {
   readStream,
   type Read,
 } from '../testing/event-fixture.ts';
-import { granted, openKernel, releaseOf, type Kernel } from '../testing/kernel-fixture.ts';
+import {
+  granted,
+  openFreshKernel,
+  openKernel,
+  releaseOf,
+  type Kernel,
+} from '../testing/kernel-fixture.ts';
 import { checkEpoch } from '../postgres/witness/epoch.ts';
 import { TAIL_EVENTS_MAX } from './event-tail.ts';
 import { removeOldLeaseRows } from '../grants/sql/retention/lease-retention.ts';
@@ -267,7 +273,7 @@ describe('filters', () => {
 
 describe('resuming', () => {
   test('from before the oldest kept event is refused and names that event; from the mark on it works', async () => {
-    const kernel = await openKernel();
+    const kernel = await openFreshKernel();
     const writer = await openWriter(kernel);
     const ids = await insertEvents(writer, 6);
     await writer.query(`update lease_event set at = at - interval '31 days' where id = any($1)`, [
@@ -314,7 +320,7 @@ describe('resuming', () => {
   });
 
   test('works after all events were removed, even when the table was truncated', async () => {
-    const kernel = await openKernel();
+    const kernel = await openFreshKernel();
     const writer = await openWriter(kernel);
     const stream = openStream(kernel.store);
     const ids = await insertEvents(writer, 3);
@@ -374,7 +380,7 @@ describe('resuming', () => {
   });
 
   test('the head names the id after which all later events can be read', async () => {
-    const kernel = await openKernel();
+    const kernel = await openFreshKernel();
     const writer = await openWriter(kernel);
     const stream = openStream(kernel.store);
     expect(await stream.head()).toEqual({ lastId: '0.0', oldestId: null });

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { insertEvents, openWriter } from '../testing/event-fixture.ts';
-import { age, granted, openKernel, releaseOf, type Kernel } from '../testing/kernel-fixture.ts';
+import {
+  age,
+  granted,
+  openFreshKernel,
+  openKernel,
+  releaseOf,
+  type Kernel,
+} from '../testing/kernel-fixture.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 import { createReaper } from '../keys/reaper.ts';
 import { SILENT_OBSERVER } from '../postgres/observer.ts';
@@ -169,7 +176,7 @@ describe('roll-up of events', () => {
   });
 
   test('after a restore to an earlier moment goes on from there', async () => {
-    const kernel = await openKernel();
+    const kernel = await openFreshKernel();
     const writer = await openWriter(kernel);
     await writer.query(`
       insert into database_epoch (epoch, system_identifier, timeline, token, longest_ttl_ms)

@@ -14,6 +14,7 @@ import type { Pool } from '../postgres/pool.ts';
 import type { GrantGuard } from '../postgres/clock/expiry.ts';
 import type { ReleaseRequest } from '../grants/sql/parts/release-rows.ts';
 import type { RenewRequest } from '../grants/sql/renewals/renewal-rows.ts';
+import { keepStores } from './kept-stores.ts';
 
 /** The clock of this machine, for tests that wait for real things. */
 export const MACHINE_CLOCK: Clock = {
@@ -69,19 +70,44 @@ export interface Kernel {
   readonly databaseUrl: string;
 }
 
-/** A kernel on a database of its own, which trusts its clock; closed when the test ends. */
-export async function openKernel(options: Partial<StoreOptions> = {}): Promise<Kernel> {
-  const databaseUrl = options.databaseUrl ?? (await createTestDatabase()).url;
-  const store = openStore({
+function openTrusting(databaseUrl: string, options: Partial<StoreOptions> = {}): Store {
+  return openStore({
     datacenter: 'local',
     clock: MACHINE_CLOCK,
     ids: MACHINE_IDS,
     clockWatch: TRUSTING_WATCH,
     ...options,
     databaseUrl,
-  }) as TestStore;
+  });
+}
+
+const takeStore = keepStores(openTrusting);
+
+/**
+ * A kernel on a database of its own, which trusts its clock; closed when the test ends. One without options of
+ * its own, or as a second one on the database of such a one, is open already.
+ */
+export async function openKernel(options: Partial<StoreOptions> = {}): Promise<Kernel> {
+  const { databaseUrl: wanted, datacenter, observer, ...special } = options;
+  const taken = Object.keys(special).length === 0 ? await takeStore(wanted) : undefined;
+  if (taken !== undefined) {
+    const { databaseUrl } = taken;
+    const store = {
+      ...taken.store,
+      datacenter: datacenter ?? taken.store.datacenter,
+      observer: observer ?? taken.store.observer,
+    } as TestStore;
+    return { store, leases: createLeaseStore(store), databaseUrl };
+  }
+  const databaseUrl = wanted ?? (await createTestDatabase()).url;
+  const store = openTrusting(databaseUrl, options) as TestStore;
   onTestFinished(() => store.close());
   return { store, leases: createLeaseStore(store), databaseUrl };
+}
+
+/** A kernel on a database that no test has used, for tests of what is there only once: its epoch, its first event. */
+export async function openFreshKernel(): Promise<Kernel> {
+  return openKernel({ databaseUrl: (await createTestDatabase()).url });
 }
 
 /** The request of a test that does not care about its details. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   aRequest,
   granted,
+  openFreshKernel,
   openKernel,
   releaseOf,
   renewalOf,
@@ -46,7 +47,7 @@ describe('the epoch of a database', () => {
   });
 
   test('is the same for a process that checks it while another one begins the first epoch', async () => {
-    const kernel = await openKernel();
+    const kernel = await openFreshKernel();
     const other = await openSession(kernel);
     await other.query('begin');
     const begun = await other.query<{ token: string }>(`
