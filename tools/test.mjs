@@ -65,7 +65,11 @@ function gate() {
 function beyondTheGate() {
   const binary = `${root}tools/build/drone-binary.mjs`;
   return [
-    { name: 'pg, oldest', run: () => vitest('pg', { LEASEHOLD_TEST_POSTGRES: 'oldest' }) },
+    {
+      name: 'pg, oldest',
+      needs: ['pg'],
+      run: () => vitest('pg', { LEASEHOLD_TEST_POSTGRES: 'oldest' }),
+    },
     {
       name: 'executable',
       needs: ['build'],

@@ -287,6 +287,8 @@ describe('a command whose lease ends', () => {
     const job = await aJob(SAVE_AND_EXIT, '--ttl', '8000', '--grace', '2000');
 
     cli.proxy.drop();
+    await waitUntil(job.isGone);
+    cli.proxy.heal();
     const ended = await job.started.ended;
 
     expect(await job.notes()).toContain('saved\n');
@@ -393,6 +395,7 @@ describe('a command whose command line', () => {
     await waitUntil(job.isGone);
 
     expect(await viewOf(job.key)).toMatchObject({ phase: 'held' });
+    cli.proxy.heal();
     expect((await job.started.ended).exitCode).toBe(125);
     expect(isRunning(guard)).toBe(false);
   });

@@ -141,7 +141,7 @@ describe('work under a lease', () => {
 
   test('I4 is told to stop at the holder’s own deadline when no heartbeat is answered; the lease runs out', async () => {
     const cause = new Error('no answer');
-    const { kernel, coordinator, lease, grant } = await aHolding(1_500, {
+    const { kernel, coordinator, lease, grant } = await aHolding(4_000, {
       willHeartbeat: () => {
         throw cause;
       },
