@@ -1,3 +1,4 @@
+import { fstatSync, writeFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { processEnvironment } from './config/config.ts';
 import { EXIT_CODES } from './failures/exit-codes.ts';
@@ -8,6 +9,9 @@ const SAME_SIGNAL_MS = 1_000;
 
 /** The same, for signals that are passed on: a person who presses a key twice takes longer. */
 const SAME_KEYPRESS_MS = 100;
+
+/** How long what is still open may keep a command whose result is known. */
+const END_MS_MAX = 500;
 
 const stopping = new AbortController();
 let askedAtMs = 0;
@@ -65,12 +69,34 @@ function onOutputError(error: NodeJS.ErrnoException): void {
   process.stderr.write(`The output is incomplete: ${error.message}\n`);
 }
 for (const stream of [process.stdout, process.stderr]) stream.on('error', onOutputError);
+
+/** Node writes to a file once, and takes a part for the whole: on a disk with little space left. */
+function writeOutput(text: string): void {
+  if (!isFile(process.stdout.fd)) {
+    process.stdout.write(text);
+    return;
+  }
+  try {
+    writeFileSync(process.stdout.fd, text);
+  } catch (error) {
+    onOutputError(error as NodeJS.ErrnoException);
+  }
+}
+
+function isFile(descriptor: number): boolean {
+  try {
+    return fstatSync(descriptor).isFile();
+  } catch {
+    return false;
+  }
+}
+
 process.once('exit', (code) => {
   if (isOutputLost && code === EXIT_CODES.done) process.exitCode = EXIT_CODES.refused;
 });
 
 const exitCode = await runCli(process.argv.slice(2), {
-  stdout: (text) => process.stdout.write(text),
+  stdout: writeOutput,
   stderr: (text) => process.stderr.write(text),
   readStdin: () => text(process.stdin),
   environment: processEnvironment(),
@@ -82,4 +108,6 @@ if (exitCode !== undefined) {
   process.exitCode = exitCode;
   // The channel to the process that started us would keep this one alive with nothing left to do.
   if (process.connected) process.disconnect();
+  // Nor does anything else that a command has left open, such as a connection that does not close.
+  setTimeout(() => process.exit(), END_MS_MAX).unref();
 }

@@ -3,12 +3,13 @@
  * that started it is gone.
  */
 import { once } from 'node:events';
-import { LeaseError } from '@leasehold/keys-core';
 import { isOutOfConnections, onceThereIsSpace } from '@leasehold/keys-core/postgres';
 import {
   createBootClock,
   createLogger,
   createShutdown,
+  endProcessAfter,
+  FAILED_START_MS_MAX,
   systemIds,
   type Logger,
 } from '@leasehold/service-kit';
@@ -23,7 +24,7 @@ import { startMemoryRelief } from './memory/memory-relief.ts';
 /** How long everything may take to end before the process ends without waiting for it. */
 const STOP_MS_MAX = 10_000;
 
-async function main(): Promise<void> {
+async function main(): Promise<undefined> {
   const environment = processEnvironment();
   const config = readConfig(environment);
   const log = createLogger({ name: 'controller', level: config.logLevel });
@@ -33,6 +34,7 @@ async function main(): Promise<void> {
   shutdown.listen();
   shutdown.add('traces', () => tracing.stop());
   startMemoryRelief();
+  let hasStarted = false;
   try {
     const supervision = systemSupervision(shutdown.signal);
     const whenSpace = spaceWait(supervision, log);
@@ -45,10 +47,11 @@ async function main(): Promise<void> {
       ),
     );
     shutdown.add('controller', () => controller.close());
+    hasStarted = true;
     if (!shutdown.begun) process.send?.({ type: 'ready', url: controller.url });
     await Promise.race([database.failed, controller.failed, aborted(shutdown.signal)]);
   } catch (error) {
-    await shutdown.run('a failure');
+    await shutdown.run('a failure', hasStarted ? STOP_MS_MAX : FAILED_START_MS_MAX);
     throw error;
   }
 }
@@ -78,10 +81,4 @@ async function aborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
 
-main().catch((error: unknown) => {
-  // Configuration problems are reported plainly: the reader started it by hand or from a unit.
-  const text =
-    error instanceof LeaseError ? error.message : String((error as Error).stack ?? error);
-  process.stderr.write(`${text}\n`);
-  process.exit(1);
-});
+void endProcessAfter(main());

@@ -1,6 +1,12 @@
 import { parseArgs } from 'node:util';
 import { LeaseError } from '@leasehold/keys-core';
-import { createLogger, createShutdown, systemIds, type Environment } from '@leasehold/service-kit';
+import {
+  createLogger,
+  createShutdown,
+  systemIds,
+  type Environment,
+  type Logger,
+} from '@leasehold/service-kit';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { startTracing } from '@leasehold/service-kit/start-tracing';
 import packageJson from '../package.json' with { type: 'json' };
@@ -32,7 +38,10 @@ export interface DroneCommand {
   readonly wardens?: WardenSource | undefined;
 }
 
-/** `agent --config FILE`: runs a drone until it is told to end. Returns the exit code. */
+/**
+ * `agent --config FILE`: runs a drone until it is told to end. Returns the exit code, with which the caller
+ * ends the process.
+ */
 export async function runDroneCommand({
   name = 'leasehold drone',
   build = null,
@@ -59,24 +68,29 @@ export async function runDroneCommand({
     random,
     onConnection: (state) => log.info({ state }, 'connection to the controller'),
   });
-  const agent = new DroneAgent({
-    config,
-    clock,
-    log,
-    random,
-    version,
-    link,
-    entry: wardenCommand.at(-2) ?? config.file,
-    inheritedEnv: environment,
-    wardens:
-      wardens ??
-      wardenSource({
-        stateDir: config.stateDir,
-        command: adoptsOnly ? undefined : wardenCommand,
-        searchPath: environment['PATH'] ?? '',
-        nowMs: () => clock.nowMs(),
-      }),
-  });
+  let agent: DroneAgent;
+  try {
+    agent = new DroneAgent({
+      config,
+      clock,
+      log,
+      random,
+      version,
+      link,
+      entry: wardenCommand.at(-2) ?? config.file,
+      inheritedEnv: environment,
+      wardens:
+        wardens ??
+        wardenSource({
+          stateDir: config.stateDir,
+          command: adoptsOnly ? undefined : wardenCommand,
+          searchPath: environment['PATH'] ?? '',
+          nowMs: () => clock.nowMs(),
+        }),
+    });
+  } catch (error) {
+    return couldNotStart(log, error);
+  }
   // Before it has started: it may be waiting for a controller when it is told to end.
   shutdown.add('agent', () => agent.stop());
   process.on('SIGUSR2', () => void agent.leave());
@@ -86,14 +100,18 @@ export async function runDroneCommand({
       process.send?.({ type: 'ready' });
     });
     await Promise.race([inCommand, agent.ended]);
-    return (await agent.ended) === 'replaced' ? EXIT.failed : EXIT.done;
-  } catch (error) {
-    log.fatal({ err: error }, 'the drone could not start');
-    await link.close();
-    return EXIT.failed;
-  } finally {
+    const end = await agent.ended;
     await tracing.stop();
+    return end === 'replaced' ? EXIT.failed : EXIT.done;
+  } catch (error) {
+    return couldNotStart(log, error);
   }
+}
+
+/** Nothing is waited for: the process ends with this code, and a supervisor starts it again. */
+function couldNotStart(log: Logger, error: unknown): number {
+  log.fatal({ err: error }, 'the drone could not start');
+  return EXIT.failed;
 }
 
 /** `health --config FILE`. Returns the exit code. */

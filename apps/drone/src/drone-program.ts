@@ -2,6 +2,7 @@
  * A drone by its arguments: `agent --config FILE`, `upgrade --config FILE`, `health --config FILE` and
  * `warden STATE_DIR PATH`. What each needs is loaded only then, so that the warden stays small.
  */
+import { closeInheritedDescriptors } from '@leasehold/service-kit/inherited-descriptors';
 import packageJson from '../package.json' with { type: 'json' };
 import { keepCodeSmall, keepMemorySmall } from './small-memory.ts';
 
@@ -53,6 +54,9 @@ function versionText({ name, build }: DroneProgram): string {
 }
 
 async function runWardenOf([stateDir = '', searchPath = '']: readonly string[]): Promise<number> {
+  // What the drone was started with is not for backends; nor may its mask narrow the modes of their folders.
+  closeInheritedDescriptors();
+  process.umask(0o022);
   keepMemorySmall();
   keepCodeSmall();
   const { runWarden } = await import('./warden/run-warden.ts');

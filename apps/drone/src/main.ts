@@ -1,8 +1,9 @@
 /** A drone as a file that Node runs. */
+import { endProcessAfter } from '@leasehold/service-kit/end-process';
 import { runDroneProgram } from './drone-program.ts';
 
-process.exit(
-  await runDroneProgram(
+await endProcessAfter(
+  runDroneProgram(
     {
       name: 'leasehold drone',
       build: null,

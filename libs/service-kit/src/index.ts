@@ -7,10 +7,11 @@ export {
   schemaProblem,
   withSchema,
 } from './database-url.ts';
+export { endProcessAfter } from './end-process.ts';
 export { parseEnvironment, type ParsedEnvironment, type Environment } from './environment.ts';
 export { jsonOf } from './json.ts';
 export { listenProblem } from './listen-problem.ts';
 export { createLogger, LOG_LEVELS, type Logger, type LogLevel } from './log/logger.ts';
 export { fileVariableOf } from './secret-files.ts';
-export { createShutdown } from './shutdown.ts';
+export { createShutdown, FAILED_START_MS_MAX } from './shutdown.ts';
 export { systemIds } from './system-ids.ts';

@@ -18,9 +18,10 @@ export interface Shutdown {
   add(step: string, release: () => void | Promise<void>): void;
   /**
    * Releases everything, once; a second call gives the same promise. A step that fails does not
-   * stop the others. @returns whether all of it was done in time.
+   * stop the others. @param timeLimitMs in place of the usual one.
+   * @returns whether all of it was done in time.
    */
-  run(reason: string): Promise<boolean>;
+  run(reason: string, timeLimitMs?: number): Promise<boolean>;
   /**
    * Ends the process at SIGINT or SIGTERM, and when the process that started it with a channel is
    * gone. A second signal ends it at once, unless it is the same Ctrl-C again: npm passes on what
@@ -28,6 +29,9 @@ export interface Shutdown {
    */
   listen(): void;
 }
+
+/** How long a program that could not start releases what it has: its supervisor waits for its end. */
+export const FAILED_START_MS_MAX = 700;
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const KILLED_BY_SECOND_SIGNAL = 130;
@@ -53,13 +57,13 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     return allReleased;
   };
 
-  const inTime = async (work: Promise<boolean>): Promise<boolean> => {
+  const inTime = async (work: Promise<boolean>, timeLimitMs: number): Promise<boolean> => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {
       timer = setTimeout(() => {
-        options.log?.error({ timeLimitMs: options.timeLimitMs }, 'shutdown is not done in time');
+        options.log?.error({ timeLimitMs }, 'shutdown is not done in time');
         resolve(false);
-      }, options.timeLimitMs);
+      }, timeLimitMs);
     });
     try {
       return await Promise.race([work, late]);
@@ -68,12 +72,12 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     }
   };
 
-  const run = (reason: string): Promise<boolean> => {
+  const run = (reason: string, timeLimitMs = options.timeLimitMs): Promise<boolean> => {
     if (running) return running;
     options.log?.info({ reason }, 'stopping');
     abort.abort(new Error(`shutdown: ${reason}`));
     begunAt = performance.now();
-    running = inTime(release());
+    running = inTime(release(), timeLimitMs);
     return running;
   };
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createBootClock } from '@leasehold/service-kit';
+import { closeInheritedDescriptors } from '@leasehold/service-kit/inherited-descriptors';
 import { Guard } from './guard.ts';
 import type { GuardOrder, GuardReport } from './guard-protocol.ts';
 import { findDeathSignal, launchCommand } from './launch-command.ts';
@@ -14,6 +15,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export async function runGuard(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
+  closeInheritedDescriptors();
   const clock = createBootClock();
   const deathSignal = await findDeathSignal(environment['PATH'] ?? '');
   const guard = new Guard({

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, renameSync, writeFileSync } from 'node:fs';
 
 /** The size at which a log is set aside, and a new one begun: two of them are kept per process. */
 const LOG_BYTES_MAX = 8 * 1_024 * 1_024;
@@ -27,7 +27,8 @@ export function openBoundedLog(path: string, bytesMax: number = LOG_BYTES_MAX) {
     write(chunk: Buffer) {
       try {
         if (bytes + chunk.byteLength > bytesMax && bytes > 0) rotate();
-        bytes += writeSync(file, chunk);
+        writeFileSync(file, chunk);
+        bytes += chunk.byteLength;
       } catch {
         // Lost lines are the lesser harm; see above.
       }

@@ -4,8 +4,12 @@
  */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { LeaseError } from '@leasehold/keys-core';
-import { createLogger, createShutdown } from '@leasehold/service-kit';
+import {
+  createLogger,
+  createShutdown,
+  endProcessAfter,
+  FAILED_START_MS_MAX,
+} from '@leasehold/service-kit';
 import { processEnvironment, readConfig, setProductionMode } from './config.ts';
 import { startConsoleServer } from './console-server.ts';
 import { openDocuments } from './documents.ts';
@@ -17,7 +21,7 @@ const STOP_MS_MAX = 10_000;
 /** The folder of the console, from its built file `dist/main.mjs`. */
 const FOLDER = fileURLToPath(new URL('..', import.meta.url));
 
-async function main(): Promise<void> {
+async function main(): Promise<undefined> {
   const config = readConfig(processEnvironment());
   const log = createLogger({ name: 'console', level: config.logLevel });
   const shutdown = createShutdown({ timeLimitMs: STOP_MS_MAX, log });
@@ -40,15 +44,9 @@ async function main(): Promise<void> {
     );
     if (!shutdown.begun) process.send?.({ type: 'ready', url });
   } catch (error) {
-    await shutdown.run('the start failed');
+    await shutdown.run('the start failed', FAILED_START_MS_MAX);
     throw error;
   }
 }
 
-main().catch((error: unknown) => {
-  // Configuration problems are printed as plain text: the reader started it by hand or from a unit.
-  const text =
-    error instanceof LeaseError ? error.message : String((error as Error).stack ?? error);
-  process.stderr.write(`${text}\n`);
-  process.exit(1);
-});
+void endProcessAfter(main());

@@ -17,7 +17,7 @@ import { KeyRenewals } from './controller-link/key-renewals.ts';
 import type { Log } from './log.ts';
 import { renewWindowMs } from './warden-link/patience.ts';
 import { isFullyIsolated, requireIsolation } from './isolation-level.ts';
-import { Ports } from './backend/ports.ts';
+import { Ports } from './backend/port/ports.ts';
 import type { Work } from './backend/run-types.ts';
 import { commandWork } from './backend/work.ts';
 import { Containers } from './containers/containers.ts';
@@ -92,7 +92,9 @@ export class DroneAgent {
     const nowMs = (): number => clock.nowMs();
     const warden = (): WardenLink => this.#command.warden;
     this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId: config.droneId });
-    const ports = new Ports({ host: config.host, ...config.ports });
+    const ports = new Ports({ host: config.host, ...config.ports }, (from, to) =>
+      log.info({ from, to }, 'another drone of this machine uses these ports; they are left to it'),
+    );
     this.#book = new RunBook({
       config,
       seen: SeenBackends.open(config.stateDir),

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '@leasehold/testing';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import { Fleet, OPEN, witnessProgram } from '../testing/fleet-fixture.ts';
 import { anotherThan, connect, isBeating, linesOf } from '../testing/fleet-steps.ts';
@@ -14,14 +16,17 @@ function shell(script: string, readiness: Record<string, unknown> = { type: 'non
 }
 
 let fleet: Fleet;
+let squatted: number;
 beforeAll(async () => {
   fleet = await Fleet.open();
+  squatted = await freePort();
   await fleet.startDrone({
     programs: {
       witness: witnessProgram(fleet.folder),
       brief: shell('sleep 0.4; exit 3'),
       environment: shell(`env > ${fleet.folder}/${OPEN}/$LEASEHOLD_BACKEND_ID.env; exec sleep 600`),
       silent: shell('exec sleep 600', { type: 'tcp', timeoutMs: 500 }),
+      victim: { ...(shell('exec sleep 600', { type: 'tcp' }) as object), port: squatted },
       locked: { command: '/bin/sh', args: [programInLockedFolder()], readiness: { type: 'none' } },
     },
   });
@@ -152,6 +157,24 @@ describe.concurrent('a drone and its controller', () => {
     expect(await fleet.api().backends.get.query({ backendId })).toMatchObject({
       reason: 'startup_timeout',
     });
+  });
+
+  test('a backend on whose port another process listens is never handed out, and ends with that reason', async () => {
+    const { backendId } = await fleet.api().keys.connect.mutate({
+      key: { name: 'victim' },
+      spawn: { program: 'victim' },
+    });
+    const get = () => fleet.api().backends.get.query({ backendId });
+    await until('it runs, and does not listen', async () => (await get()).status === 'waiting');
+    const squatter = net.createServer((socket) => socket.end('not its answer'));
+    squatter.listen(squatted, '127.0.0.1');
+    onTestFinished(() => void squatter.close());
+
+    await untilTerminated(backendId);
+
+    expect(await get()).toMatchObject({ reason: 'internal', address: null });
+    const log = fleet.drone().agent.log();
+    expect(log).toContain(`another process listens on its port ${String(squatted)}`);
   });
 
   test('I15 a force revoke kills the backend within a second', async () => {

@@ -3,6 +3,7 @@
  * `simulated-main.mjs agent --config FILE`.
  */
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
+import { endProcessAfter } from '@leasehold/service-kit/end-process';
 import { runDroneCommand } from '../drone-command.ts';
 import { keepMemorySmall } from '../small-memory.ts';
 import { SimulatedWarden } from './simulated-warden.ts';
@@ -13,8 +14,8 @@ const warden = new SimulatedWarden(() => clock.nowMs());
 clock.onTick(() => {
   warden.tick();
 });
-process.exit(
-  await runDroneCommand({
+await endProcessAfter(
+  runDroneCommand({
     args: process.argv.slice(3),
     wardenCommand: [],
     clock,

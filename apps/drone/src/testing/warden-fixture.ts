@@ -68,7 +68,7 @@ export interface WardenFixture extends AsyncDisposable {
 
 export async function startWarden(
   { words }: Pick<TestedDrone, 'words'>,
-  options: { isOrdinaryUser?: boolean } = {},
+  options: { isOrdinaryUser?: boolean; env?: Readonly<Record<string, string>> } = {},
 ): Promise<WardenFixture> {
   const stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-warden-'));
   const isOther = options.isOrdinaryUser === true && process.getuid?.() === 0;
@@ -81,6 +81,7 @@ export async function startWarden(
     detached: true,
     stdio: ['ignore', 'ignore', 'inherit'],
     cwd: '/',
+    env: { ...process.env, ...options.env },
     ...(isOther ? ORDINARY_USER : {}),
   });
   await until('the warden listens', () => readWardenRecord(stateDir) !== undefined);

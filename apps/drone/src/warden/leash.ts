@@ -110,7 +110,9 @@ export class Leash {
 
   #write(atMs: number | undefined): void {
     const due = atMs === undefined ? '' : Math.ceil(atMs / 10);
-    writeSync(this.#file, `${String(due).padStart(MOMENT_DIGITS, '0')}\n`, 0);
+    const line = `${String(due).padStart(MOMENT_DIGITS, '0')}\n`;
+    // A moment that is cut short is another moment.
+    if (writeSync(this.#file, line, 0) < line.length) throw new Error('the disk is full');
   }
 
   async #run(): Promise<void> {

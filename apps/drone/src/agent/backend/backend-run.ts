@@ -21,11 +21,10 @@ import {
   type RefusalReason,
   type TerminationReason,
 } from '@leasehold/keys-core';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { BackendSnapshot, ExtendRequest } from '../../warden/link/protocol.ts';
 import { notesOf, startRequestOf, type BackendNotes } from './launch-request.ts';
 import { askAtMs, killAtMs } from '../warden-link/patience.ts';
-import { isAnswering } from './readiness.ts';
+import { untilReady, untilTaken, type Probed } from './port/probe.ts';
 import type { ReportBody, ReportLine } from './report-line.ts';
 import { RunTrace } from './run-trace.ts';
 import type {
@@ -58,6 +57,10 @@ export class BackendRun {
   #stopAnswered: Promise<unknown> = Promise.resolve();
   #reportedStatus: BackendStatus = 'scheduled';
   #isAbandoned = false;
+  /** Of its first process, as the warden has reported it. */
+  #pid = 0;
+  /** What this agent has found wrong with it; the warden's report of its end does not have it. */
+  #problem: string | undefined;
 
   private constructor(
     identity: RunIdentity,
@@ -112,7 +115,7 @@ export class BackendRun {
     run.observe(of.snapshot);
     if (of.snapshot.state !== 'running') return run;
     if (of.notes.isReady) run.#report('ready', { address: run.#address(of.notes.port) });
-    else void run.#probe(of.notes);
+    void run.#probe(of.notes);
     return run;
   }
 
@@ -229,9 +232,11 @@ export class BackendRun {
       return;
     }
     if (this.#stage !== 'running') return;
+    this.#pid = snapshot.pid;
     const reason = (snapshot.stopReason ?? 'exited') as TerminationReason;
     if (snapshot.state === 'gone') {
-      const { exitCode, detail } = snapshot;
+      const { exitCode } = snapshot;
+      const detail = this.#problem ?? snapshot.detail;
       this.#end(reason, {
         ...(exitCode === null ? {} : { exitCode }),
         ...(detail === null || detail === undefined ? {} : { detail }),
@@ -323,14 +328,36 @@ export class BackendRun {
     await warden.extend([this.extension()]);
   }
 
-  /** Probes until it answers or is stopped; the tick stops it when its time to start is up. */
+  /**
+   * Probes until it answers or is stopped, and then watches who listens on its port. The tick stops it
+   * when its time to start is up.
+   */
   async #probe(notes: BackendNotes): Promise<void> {
-    const { readiness } = this.identity.program;
-    while (this.#isWanted()) {
-      if (await isAnswering(readiness, this.#context.host, notes.port)) break;
-      await pause(readiness.intervalMs);
+    const probed = this.#probed(notes.port);
+    let end = notes.isReady ? 'ready' : await untilReady(probed);
+    if (end === 'ready') {
+      if (!notes.isReady) await this.#becomeReady(notes);
+      end = await untilTaken(probed);
     }
-    if (!this.#isWanted()) return;
+    if (end !== 'stranger') return;
+    this.#problem = `another process listens on its port ${String(notes.port)}`;
+    this.#context.log.warn({ backendId: this.identity.backendId, port: notes.port }, this.#problem);
+    this.stop({ mode: 'soft', reason: 'internal', isKeyLost: false });
+  }
+
+  #probed(port: number): Probed {
+    const { program } = this.identity;
+    const { host } = this.#context;
+    const hasNetwork = program.kind === 'container' && program.network === 'bridge';
+    const inside = hasNetwork ? (program.containerPort ?? port) : null;
+    return {
+      readiness: program.readiness,
+      port: () => ({ host, port, inside, pid: this.#pid }),
+      isWanted: () => this.#isWanted(),
+    };
+  }
+
+  async #becomeReady(notes: BackendNotes): Promise<void> {
     this.#notes = { ...notes, isReady: true };
     this.#report('ready', { address: this.#address(notes.port) });
     await this.#context

@@ -2,7 +2,7 @@ import type { Ladder, TerminationReason } from '@leasehold/keys-core';
 import type { ProgramConfig } from '../../config.ts';
 import type { CommandStart, ContainerStart } from '../../warden/link/protocol.ts';
 import type { Log } from '../log.ts';
-import type { Ports } from './ports.ts';
+import type { Ports } from './port/ports.ts';
 import type { WardenLink } from '../warden-link/warden-link.ts';
 
 /** What the runs of backends need of the agent that has them. */

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -70,4 +71,37 @@ describe('the memory of a drone', () => {
     expect(seen.get('b0')).toBeUndefined();
     seen.close();
   });
+});
+
+/** Marks three backends where no file may be longer than 512 bytes: the kernel writes a part, then nothing. */
+const ON_A_FULL_DISK = `
+  import { SeenBackends } from '${new URL('seen-backends.ts', import.meta.url).href}';
+  const outcomeOf = (work) => { try { work(); return 'written'; } catch (error) { return error.code; } };
+  const seen = SeenBackends.open(process.argv[1]);
+  const line = (backendId, mark) => () => seen.mark({ backendId, mark, clockId: 'c'.repeat(300) });
+  const outcomes = [['b1', 'started'], ['b2', 'started'], ['b1', 'done']].map(([id, mark]) => outcomeOf(line(id, mark)));
+  process.stdout.write(JSON.stringify({ outcomes, known: ['b1', 'b2'].map((id) => seen.get(id)?.mark ?? null) }));
+`;
+
+/** What a program prints where no file may have more than 512 bytes. */
+function printedWithSmallFiles(program: string): string {
+  const node = [process.execPath, '--conditions=@leasehold/source', '--import', 'tsx'];
+  const words = [...node, '--input-type=module', '-e', program, stateDir];
+  const limited = ['-c', 'ulimit -f 1; exec "$@"', 'sh', ...words];
+  return spawnSync('/bin/sh', limited, { encoding: 'utf8' }).stdout;
+}
+
+test('on a full disk, a mark that is written in part has failed, is not known, and hides no other one', () => {
+  expect(JSON.parse(printedWithSmallFiles(ON_A_FULL_DISK))).toEqual({
+    outcomes: ['written', 'EFBIG', 'written'],
+    known: ['done', null],
+  });
+  // With space again, in the same file.
+  const seen = SeenBackends.open(stateDir);
+  expect([seen.get('b1')?.mark, seen.get('b2')]).toEqual(['started', undefined]);
+  seen.mark({ backendId: 'b2', mark: 'started', clockId: 'c1' });
+  seen.close();
+  const after = SeenBackends.open(stateDir);
+  expect(after.unfinished('c1')).toEqual(['b2']);
+  after.close();
 });

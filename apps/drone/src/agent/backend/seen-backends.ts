@@ -15,7 +15,7 @@ import {
   openSync,
   readFileSync,
   renameSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
 
@@ -37,7 +37,10 @@ export class SeenBackends {
   readonly #max: number;
   readonly #byId: Map<string, SeenBackend>;
   #lineCount: number;
-  #descriptor: number;
+  /** Undefined only until the file was read. */
+  #descriptor: number | undefined;
+  /** Whether the last line may have been cut short, by a disk that was full. */
+  #isTorn = false;
 
   private constructor(file: string, max: number) {
     this.#file = file;
@@ -46,7 +49,7 @@ export class SeenBackends {
     this.#byId = new Map(lines.map((line) => [line.backendId, line]));
     this.#lineCount = lines.length;
     // A line that was cut short would swallow the next one: begin with what can be read.
-    this.#descriptor = this.#rewrite();
+    this.#rewrite();
   }
 
   static open(stateDir: string, max: number = SEEN_BACKENDS_MAX): SeenBackends {
@@ -65,37 +68,70 @@ export class SeenBackends {
       .map((seen) => seen.backendId);
   }
 
-  /** Writes a mark down. It is on the disk when this returns, except for `done`, which may be lost. */
+  /**
+   * Writes a mark down. It is on the disk when this returns, except for `done`, which may be lost.
+   * @throws {Error} when it cannot be written as a whole; then it is not known here either.
+   */
   mark(seen: SeenBackend): void {
+    try {
+      this.#append(seen);
+    } catch (error) {
+      this.#isTorn = true;
+      if (seen.mark !== 'done') throw error;
+    }
     this.#byId.delete(seen.backendId);
     this.#byId.set(seen.backendId, seen);
-    writeSync(this.#descriptor, `${JSON.stringify(seen)}\n`);
-    if (seen.mark !== 'done') fsyncSync(this.#descriptor);
-    this.#lineCount += 1;
-    if (this.#lineCount >= 2 * this.#max) {
-      closeSync(this.#descriptor);
-      this.#descriptor = this.#rewrite();
-    }
+    if (this.#lineCount >= 2 * this.#max) this.#shorten();
   }
 
   close(): void {
-    closeSync(this.#descriptor);
+    closeSync(this.#open);
   }
 
-  /** Replaces the file by its newest marks, whole or not at all. Returns it open for appending. */
-  #rewrite(): number {
+  get #open(): number {
+    if (this.#descriptor === undefined) throw new Error('the file is not open');
+    return this.#descriptor;
+  }
+
+  #append(seen: SeenBackend): void {
+    // A line that was cut short must not swallow this one.
+    const line = `${this.#isTorn ? '\n' : ''}${JSON.stringify(seen)}\n`;
+    // Unlike `writeSync`, this writes all of it or throws.
+    writeFileSync(this.#open, line);
+    this.#isTorn = false;
+    if (seen.mark !== 'done') fsyncSync(this.#open);
+    this.#lineCount += 1;
+  }
+
+  /** On a full disk the file stays as it is, and the next mark tries again. */
+  #shorten(): void {
+    try {
+      this.#rewrite();
+    } catch {
+      // It only grows a little longer.
+    }
+  }
+
+  /** Replaces the file by its newest marks, whole or not at all, and appends to the new one from then on. */
+  #rewrite(): void {
     const kept = [...this.#byId.values()].slice(-this.#max);
-    this.#byId.clear();
-    for (const seen of kept) this.#byId.set(seen.backendId, seen);
     const draft = `${this.#file}.new`;
     const descriptor = openSync(draft, 'w', 0o600);
-    writeSync(descriptor, kept.map((seen) => `${JSON.stringify(seen)}\n`).join(''));
-    fsyncSync(descriptor);
-    closeSync(descriptor);
-    renameSync(draft, this.#file);
-    syncFolder(path.dirname(this.#file));
+    try {
+      writeFileSync(descriptor, kept.map((seen) => `${JSON.stringify(seen)}\n`).join(''));
+      fsyncSync(descriptor);
+      renameSync(draft, this.#file);
+    } catch (error) {
+      closeSync(descriptor);
+      throw error;
+    }
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    this.#descriptor = descriptor;
+    this.#byId.clear();
+    for (const seen of kept) this.#byId.set(seen.backendId, seen);
     this.#lineCount = kept.length;
-    return openSync(this.#file, 'a', 0o600);
+    this.#isTorn = false;
+    syncFolder(path.dirname(this.#file));
   }
 }
 

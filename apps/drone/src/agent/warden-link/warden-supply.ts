@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readWardenRecord, type WardenRecord } from '../../warden/link/socket-path.ts';
@@ -11,6 +11,7 @@ const START_MS_MAX = 15_000;
 /** How long the kernel may take to end a killed warden. */
 const END_MS_MAX = 15_000;
 const POLL_MS = 20;
+const LAST_WORDS_MAX = 1_000;
 
 export interface WardenSupplyOptions {
   readonly stateDir: string;
@@ -68,7 +69,7 @@ function refuseEarlier(stateDir: string, { pid }: WardenRecord): void {
   );
 }
 
-/** @throws {WardenLost} when none answers in time. */
+/** @throws {WardenLost} when it ends, or does not answer in time. */
 async function startNew(
   options: WardenSupplyOptions,
   link: SocketLinkOptions,
@@ -76,15 +77,26 @@ async function startNew(
   const { stateDir, searchPath, command } = options;
   if (command === undefined) throw new WardenLost(`no warden runs in ${stateDir}`);
   const former = readWardenRecord(options.stateDir)?.clockId;
-  startWarden({ stateDir, searchPath, command });
+  const logFile = path.join(stateDir, 'warden.log');
+  const warden = startWarden({ logFile, stateDir, searchPath, command });
   const endsAtMs = performance.now() + START_MS_MAX;
   while (performance.now() < endsAtMs) {
     await pause(POLL_MS);
     const record = readWardenRecord(options.stateDir);
-    if (record === undefined || record.clockId === former) continue;
-    return SocketWardenLink.connect(record, link);
+    if (record !== undefined && record.clockId !== former) {
+      return SocketWardenLink.connect(record, link);
+    }
+    const end = warden.end();
+    if (end !== undefined) throw new WardenLost(`the warden ended (${end}): ${lastWords(logFile)}`);
   }
-  throw new WardenLost(`no warden came up; see ${path.join(options.stateDir, 'warden.log')}`);
+  throw new WardenLost(`no warden came up; see ${logFile}`);
+}
+
+/** What a warden that could not start has left in its log. */
+function lastWords(logFile: string): string {
+  const [, ...lines] = readFileSync(logFile, 'utf8').trim().split('\n');
+  const words = lines.filter((line) => !line.startsWith('    at ')).join(' ');
+  return words === '' ? 'its log is empty' : words.slice(0, LAST_WORDS_MAX);
 }
 
 /** Its backends die with it. Returns when it is gone, so that the next one finds its place free. */
@@ -108,15 +120,20 @@ function isWardenOf(stateDir: string, pid: number): boolean {
   }
 }
 
-/** In a session of its own, so that what ends the agent's terminal or group does not reach it. */
+/**
+ * In a session of its own, so that what ends the agent's terminal or group does not reach it.
+ * @throws {Error} when its log cannot be written: then neither can what it needs.
+ */
 function startWarden(of: {
+  readonly logFile: string;
   readonly stateDir: string;
   readonly command: readonly string[];
   readonly searchPath: string;
-}): void {
-  const { stateDir, command, searchPath } = of;
+}): { readonly end: () => string | undefined } {
+  const { logFile, stateDir, command, searchPath } = of;
   const [file = '', ...args] = command;
-  const log = openSync(path.join(stateDir, 'warden.log'), 'w', 0o600);
+  const log = openSync(logFile, 'w', 0o600);
+  writeFileSync(log, `a warden is started, ${new Date().toISOString()}\n`);
   const child = spawn(file, [...args, stateDir, searchPath], {
     detached: true,
     cwd: '/',
@@ -124,9 +141,14 @@ function startWarden(of: {
     // The agent's token is not for the warden, nor for what it starts.
     env: { PATH: searchPath },
   });
-  child.on('error', () => {
-    // The caller notices that none came up.
+  let end: string | undefined;
+  child.once('error', (error) => {
+    end = error.message;
+  });
+  child.once('exit', (code, signal) => {
+    end ??= signal ?? `exit code ${String(code)}`;
   });
   child.unref();
   closeSync(log);
+  return { end: () => end };
 }

@@ -26,6 +26,9 @@
  * to make), folders to make read-only, `--`, and the command line that becomes the program.
  */
 
+/** Of a machine without memory: a backend is ended before the drone that watches it, and before other services. */
+const OUT_OF_MEMORY_SCORE = 500;
+
 const PREPARE = `
 exec 6>&2 2>/dev/null
 umask 022
@@ -61,7 +64,10 @@ const RUN = `
 echo ready >&3
 read -r go <&4 || exit 125
 [ "$stopped" = 0 ] || exit 143
-( echo running >&3; exec "$@" 2>&6 3>&- 4>&- 5>&- 6>&- ) &
+(
+  echo ${String(OUT_OF_MEMORY_SCORE)} >/proc/self/oom_score_adj
+  echo running >&3; exec "$@" 2>&6 3>&- 4>&- 5>&- 6>&-
+) &
 child=$!
 [ "$stopped" = 0 ] || kill -s "$signal" "$child"
 while :; do

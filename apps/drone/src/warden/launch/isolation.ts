@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { GROUP_INIT, NAMESPACE_INIT } from './init-script.ts';
 import type { IsolationFacts, UserIds } from '../link/protocol.ts';
@@ -71,10 +72,11 @@ export async function probeLaunchMeans(options: ProbeOptions): Promise<LaunchMea
   const facts = factsOf({ candidate, drops, canChangeUser, isRoot: options.isRoot });
   const drop = (user: UserIds | null): readonly string[] => dropOf(tools, drops, user);
   const common = { facts, drop, shell: tools.shell, endWithParent };
+  const calm = calmOf(options.find);
   if (candidate === undefined) {
     return {
       ...common,
-      chain: endWithParent,
+      chain: [...calm, ...endWithParent],
       initScript: GROUP_INIT,
       mount: null,
       session: tools.defaultSignals,
@@ -83,12 +85,19 @@ export async function probeLaunchMeans(options: ProbeOptions): Promise<LaunchMea
   }
   return {
     ...common,
-    chain: candidate.chain,
+    chain: [...calm, ...candidate.chain],
     initScript: NAMESPACE_INIT,
     mount: candidate.hasView ? (tools.mount ?? null) : null,
     session: [tools.setsid ?? 'setsid', ...tools.defaultSignals],
     groupStopSignal: 'SIGTERM',
   };
+}
+
+/** A drone that goes before other processes does so for its deadlines, and not for its backends. */
+function calmOf(find: FindTool): readonly string[] {
+  const niceness = os.getPriority();
+  const nice = find('nice');
+  return niceness >= 0 || nice === undefined ? [] : [nice, '-n', String(-niceness)];
 }
 
 async function toolsOf(find: FindTool): Promise<Tools> {

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { groupCensus, namespaceCensus, type Census } from '../census.ts';
@@ -216,7 +216,13 @@ function tableFile(
   const file = openSync(name, 'w+', 0o600);
   rmSync(name);
   const view = { ...viewOf(places, hidden), workshop, writes: [data, temporary] };
-  writeSync(file, mountTableOf(view));
+  try {
+    // All of it or an error: a table without its end would leave folders uncovered.
+    writeFileSync(file, mountTableOf(view));
+  } catch (error) {
+    closeSync(file);
+    throw error;
+  }
   return file;
 }
 

@@ -1,6 +1,6 @@
 import http from 'node:http';
 import net from 'node:net';
-import type { ReadinessConfig } from '../../config.ts';
+import type { ReadinessConfig } from '../../../config.ts';
 
 /** How long one try may take; a server that is slower than this is not ready. */
 const TRY_TIMEOUT_MS = 1_000;

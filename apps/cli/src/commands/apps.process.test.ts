@@ -1,0 +1,94 @@
+/** Programs that cannot start end, so that whatever supervises them can start them again. */
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startCommand, type Ended } from '../testing/command-line.ts';
+
+/** Where no file may have more than this many blocks of 512 bytes: as on a disk with no more space. */
+const onSmallDisk = (blocks: number): { prefix: string[] } => ({
+  prefix: ['/bin/sh', '-c', `ulimit -f ${String(blocks)}; exec "$@"`, 'sh'],
+});
+
+let folder: string;
+let port: string;
+let server: net.Server;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'leasehold-failing-'));
+  const config = { droneId: 'd1', stateDir: join(folder, 'state'), programs: {} };
+  writeFileSync(join(folder, 'drone.json'), JSON.stringify(config));
+  server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  port = String((server.address() as net.AddressInfo).port);
+});
+afterAll(() => {
+  server.close();
+  rmSync(folder, { recursive: true, maxRetries: 10 });
+});
+
+function environment(more: Record<string, string> = {}): Record<string, string> {
+  return {
+    LEASEHOLD_HOME: join(folder, 'home'),
+    LEASEHOLD_URL: 'http://127.0.0.1:1',
+    LEASEHOLD_TOKEN: `lh_${'a'.repeat(30)}`,
+    ...more,
+  };
+}
+
+describe('a program that cannot start ends with a code that is not zero, and the reason', () => {
+  const drone = (): string[] => ['drone', '--config', join(folder, 'drone.json')];
+
+  test('a drone on a full disk', async () => {
+    const { exitCode, stdout } = await startCommand(drone(), environment(), onSmallDisk(0)).ended;
+
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(/could not start/u);
+    expect(stdout).toMatch(/EFBIG/u);
+  });
+
+  test('a drone that remembers more than the disk has space for', async () => {
+    const line = JSON.stringify({ backendId: 'b1', mark: 'done', clockId: 'c1' });
+    writeFileSync(
+      join(folder, 'state', 'backends.jsonl'),
+      `${line}\n`.repeat(20).replaceAll('b1', () => `b${String(Math.random())}`),
+    );
+
+    const { exitCode, stdout } = await startCommand(drone(), environment(), onSmallDisk(1)).ended;
+
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(/could not start/u);
+  });
+
+  test('a drone whose state folder is a file', async () => {
+    const config = { droneId: 'd1', stateDir: '/dev/null', programs: {} };
+    writeFileSync(join(folder, 'bad.json'), JSON.stringify(config));
+
+    const words = ['drone', '--config', join(folder, 'bad.json')];
+    const ended: Ended = await startCommand(words, environment()).ended;
+
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stdout).toMatch(/could not start/u);
+  });
+
+  test('a console whose port is taken', async () => {
+    const ended = await startCommand(['console'], environment({ LEASEHOLD_CONSOLE_PORT: port }))
+      .ended;
+
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stderr).not.toBe('');
+  });
+});
+
+test('output that a disk takes only in part is reported, and is no success', async () => {
+  const file = openSync(join(folder, 'output'), 'w');
+  onTestFinished(() => closeSync(file));
+
+  const options = { ...onSmallDisk(1), stdout: file };
+  const { exitCode, stderr } = await startCommand(['--help'], environment(), options).ended;
+
+  expect(statSync(join(folder, 'output')).size).toBe(512);
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain('The output is incomplete');
+});

@@ -1,0 +1,169 @@
+/**
+ * Whose socket it is that answers on the port of a backend. Any process of the machine may listen
+ * there: only sockets of the backend's own processes make it ready, and a stranger's is never handed out.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { isReachedAt, listeners, listenersOfNetwork, type Listener } from './listeners.ts';
+
+/**
+ * `own`: every socket is the backend's. `nobody`: there is none. `stranger`: one is not the backend's.
+ * `unknown`: this machine does not tell.
+ */
+export type PortOwner = 'own' | 'nobody' | 'stranger' | 'unknown';
+
+export interface BackendPort {
+  readonly host: string;
+  readonly port: number;
+  /** The first of the backend's processes that this process sees; zero while none is known. */
+  readonly pid: number;
+  /** The port in the network of its own that the backend has; null when it is in the machine's. */
+  readonly inside: number | null;
+}
+
+/** Judges by the sockets of now. */
+export function ownerOf(backend: BackendPort): PortOwner {
+  return judge(backend, true).owner;
+}
+
+/** As {@link ownerOf}, for backends whose sockets change rarely: looks at processes only when they did. */
+export class PortWatch {
+  readonly #backend: () => BackendPort;
+  #judged = '';
+  #owner: PortOwner = 'nobody';
+
+  constructor(backend: () => BackendPort) {
+    this.#backend = backend;
+  }
+
+  look(): PortOwner {
+    const backend = this.#backend();
+    const inodes = reached(backend, listeners(false) ?? []).map(({ inode }) => inode);
+    if (inodes.length === 0) return 'nobody';
+    const seen = inodes.sort().join(' ');
+    if (seen !== this.#judged) {
+      const { owner, inodes: judged } = judge(backend, true);
+      this.#owner = owner;
+      this.#judged = judged;
+    }
+    return this.#owner;
+  }
+}
+
+function judge(backend: BackendPort, isFresh: boolean): { owner: PortOwner; inodes: string } {
+  const all = listeners(isFresh);
+  if (all === undefined) return { owner: 'unknown', inodes: '' };
+  const found = reached(backend, all);
+  const inodes = found
+    .map(({ inode }) => inode)
+    .sort()
+    .join(' ');
+  return { owner: judged(backend, found), inodes };
+}
+
+function judged(backend: BackendPort, found: readonly Listener[]): PortOwner {
+  const { inside, pid } = backend;
+  if (inside !== null) return ofOwnNetwork({ inside, pid }, found);
+  if (found.length === 0) return 'nobody';
+  const own = socketsOf(pid);
+  const isOwn = ({ inode, uid }: Listener): boolean =>
+    own.inodes.has(inode) || own.hiddenUids.has(uid);
+  return found.every(isOwn) ? 'own' : 'stranger';
+}
+
+function reached({ host, port }: BackendPort, all: readonly Listener[]): Listener[] {
+  return all.filter((one) => one.port === port && isReachedAt(one, host));
+}
+
+/** The engine passes connections on. Only itself, or root, may have a socket on the machine's side. */
+function ofOwnNetwork(
+  { inside, pid }: { inside: number; pid: number },
+  found: readonly Listener[],
+): PortOwner {
+  const trusted = [0, process.getuid?.()];
+  if (!found.every(({ uid }) => trusted.includes(uid))) return 'stranger';
+  if (pid === 0) return 'nobody';
+  const own = listenersOfNetwork(pid);
+  if (own === undefined) return 'unknown';
+  return own.some(({ port }) => port === inside) ? 'own' : 'nobody';
+}
+
+interface OwnSockets {
+  readonly inodes: ReadonlySet<string>;
+  /** The users of processes whose files may not be looked at: a socket of theirs cannot be told from another. */
+  readonly hiddenUids: ReadonlySet<number>;
+}
+
+function socketsOf(pid: number): OwnSockets {
+  const inodes = new Set<string>();
+  const hiddenUids = new Set<number>();
+  for (const member of membersOf(pid)) {
+    const folder = `/proc/${String(member)}/fd`;
+    try {
+      for (const name of readdirSync(folder)) {
+        const inode = /^socket:\[(\d+)\]$/u.exec(linkOf(`${folder}/${name}`))?.[1];
+        if (inode !== undefined) inodes.add(inode);
+      }
+    } catch (error) {
+      const uid = isRefused(error) ? uidOf(member) : undefined;
+      if (uid !== undefined) hiddenUids.add(uid);
+    }
+  }
+  return { inodes, hiddenUids };
+}
+
+/** A process, all that it has started, and what they have started; those of its group and session too. */
+function membersOf(pid: number): Set<number> {
+  const members = new Set<number>();
+  if (pid === 0) return members;
+  members.add(pid);
+  const stats = readdirSync('/proc').flatMap((name) => {
+    const each = Number(name);
+    return Number.isInteger(each) && each > 0 ? (statOf(each) ?? []) : [];
+  });
+  for (let size = 0; size < members.size;) {
+    size = members.size;
+    for (const stat of stats) {
+      const isMember = members.has(stat.parent) || stat.group === pid || stat.session === pid;
+      if (isMember) members.add(stat.pid);
+    }
+  }
+  return members;
+}
+
+function statOf(
+  pid: number,
+): { pid: number; parent: number; group: number; session: number } | undefined {
+  try {
+    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
+    // The second field is the command in brackets, which may itself hold brackets and blanks.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [parent = 0, group = 0, session = 0] = fields.slice(1, 4).map(Number);
+    return { pid, parent, group, session };
+  } catch {
+    return undefined; // it has just ended
+  }
+}
+
+function uidOf(pid: number): number | undefined {
+  try {
+    const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
+    const uid = /^Uid:\s+\d+\s+(\d+)/mu.exec(status)?.[1];
+    return uid === undefined ? undefined : Number(uid);
+  } catch {
+    return undefined;
+  }
+}
+
+function linkOf(file: string): string {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return ''; // closed meanwhile
+  }
+}
+
+function isRefused(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EPERM')
+  );
+}

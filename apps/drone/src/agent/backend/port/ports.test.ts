@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import net from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { Ports } from './ports.ts';
+
+async function listening(): Promise<{ port: number; close(): void }> {
+  const server = net.createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return {
+    port: address !== null && typeof address === 'object' ? address.port : 0,
+    close: () => server.close(),
+  };
+}
+
+test('no two backends get the same port, and a port in use by another program is skipped', async () => {
+  const stranger = await listening();
+  const ports = new Ports({ host: '127.0.0.1', from: stranger.port, to: stranger.port });
+
+  expect(await ports.take('auto')).toBeUndefined();
+  stranger.close();
+  expect(await ports.take('auto')).toBe(stranger.port);
+  expect(await ports.take('auto')).toBeUndefined();
+  expect(await ports.take(stranger.port)).toBeUndefined();
+  ports.giveBack(stranger.port);
+  expect(await ports.take(stranger.port)).toBe(stranger.port);
+});
+
+/** Another drone, as far as its ports are concerned: it takes one of a range and keeps it. */
+async function otherDrone(range: { from: number; to: number }): Promise<number> {
+  const program = `
+    import { Ports } from '${new URL('ports.ts', import.meta.url).href}';
+    const ports = new Ports({ host: '127.0.0.1', from: ${String(range.from)}, to: ${String(range.to)} });
+    process.stdout.write(String(await ports.take('auto')));
+    setInterval(() => undefined, 1_000);`;
+  const args = ['--import', 'tsx', '--input-type=module', '-e', program];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [printed] = (await once(child.stdout, 'data')) as [Buffer];
+  return Number(printed.toString());
+}
+
+test('two drones of one machine with one range give out different ports, and the second one is told', async () => {
+  const range = { from: 41_300, to: 41_499 };
+  const first = await otherDrone(range);
+  const shared: number[] = [];
+  const ports = new Ports({ host: '127.0.0.1', ...range }, (from) => shared.push(from));
+
+  const second = await ports.take('auto');
+
+  expect([first, second, shared]).toEqual([41_300, 41_400, [41_300]]);
+});
+
+test('a reservation of every block, which any process can make, keeps no drone from its ports', async () => {
+  const range = { from: 41_500, to: 41_599 };
+  const squatter = net.createServer().listen('\0leasehold-ports-415');
+  onTestFinished(() => void squatter.close());
+  const ports = new Ports({ host: '127.0.0.1', ...range });
+
+  expect(await ports.take('auto')).toBe(41_500);
+});
