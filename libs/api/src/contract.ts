@@ -4,7 +4,7 @@
  */
 export { auditListInputSchema, emailSchema, personInviteInputSchema } from './contract/access.ts';
 export { checked, datacenterSchema, envNameSchema, idSchema } from './contract/common.ts';
-export { environmentListInputSchema } from './contract/environments.ts';
+export { environmentListInputSchema, tryAcquireInputSchema } from './contract/environments.ts';
 export { eventListInputSchema } from './contract/events.ts';
 export {
   ackInputSchema,
@@ -12,9 +12,14 @@ export {
   reportInputSchema,
   sessionInputSchema,
 } from './contract/fleet.ts';
-export { keyListInputSchema, keyRenewInputSchema } from './contract/keys.ts';
-export { leaseListInputSchema } from './contract/leases.ts';
-export { reservationListInputSchema } from './contract/reservations.ts';
+export { connectInputSchema, keyListInputSchema, keyRenewInputSchema } from './contract/keys.ts';
+export { acquireInputSchema, declareInputSchema, leaseListInputSchema } from './contract/leases.ts';
+export {
+  moveInputSchema,
+  reservationListInputSchema,
+  reserveInputSchema,
+  resolveInputSchema,
+} from './contract/reservations.ts';
 export type { EventLag } from '@leasehold/keys-core/events';
 export type { ClockJumpView, HoldOffView } from '@leasehold/keys-core/postgres';
 export type {

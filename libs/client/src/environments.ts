@@ -1,10 +1,10 @@
 /** Environment leases: only one action may run in an environment at a time. */
 import { LeaseholdCallError } from './transport/call-errors.ts';
-import { LeaseHeldError } from './lease/lease-errors.ts';
 import { runUnder, type TryAcquireOptions } from './lease/lease-definition.ts';
 import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './lease/acquire/lease-taker.ts';
 import type { Lease } from './lease/lease.ts';
-import { assertName, assertNamespaceSegments } from './lease/wire/segments.ts';
+import { plainMetadata } from './inputs/checks.ts';
+import { assertEnvironment, assertEnvironmentWork } from './inputs/shapes.ts';
 
 export interface EnvironmentOptions extends Omit<TryAcquireOptions, 'ttlMs'> {
   /** The action: `deploy`, `migrate`, … */
@@ -56,11 +56,11 @@ export function createEnvironments(taker: LeaseTaker, holder: string): Environme
 export async function withEnvironmentLease<T>(
   taker: LeaseTaker,
   intent: AcquireIntent,
-  { veto, record }: Pick<EnvironmentWork<T>, 'veto' | 'record'>,
+  work: Pick<EnvironmentWork<T>, 'veto' | 'record'>,
 ): Promise<T> {
-  const attempt = await taker.tryAcquire(intent);
-  if (attempt.outcome === 'held') throw new LeaseHeldError(intent.scope, attempt);
-  return runUnder(attempt.lease, async (lease) => {
+  assertEnvironmentWork(work);
+  const { veto, record } = work;
+  return runUnder(await taker.acquire(intent), async (lease) => {
     const reasons = reasonsOf(await veto?.(lease));
     if (reasons.length > 0) throw new EnvironmentVetoedError(reasons);
     // The veto may have taken longer than the lease.
@@ -75,10 +75,9 @@ export function intentOf(
   options: EnvironmentOptions,
 ): AcquireIntent {
   const segments = typeof environment === 'string' ? [environment] : environment;
+  assertEnvironment(segments, options);
   const namespace = segments.slice(0, -1);
   const key = segments.at(-1) ?? '';
-  assertNamespaceSegments(namespace);
-  assertName('environment', key);
   const { durationMs, renew = false, action, comment, metadata, datacenter, signal } = options;
   return {
     scope: { face: 'environment', namespace, key },
@@ -86,11 +85,19 @@ export function intentOf(
     holder: options.holder ?? holder,
     renews: renew,
     waitMs: 0,
-    ...{ action, comment, metadata, datacenter, signal },
+    metadata: plainMetadata(metadata),
+    ...{ action, comment, datacenter, signal },
   };
 }
 
+/** @throws {LeaseholdCallError} `request.invalid` for anything else: what is not understood permits nothing. */
 function reasonsOf(answer: VetoAnswer): readonly string[] {
   if (answer === null || answer === undefined) return [];
-  return typeof answer === 'string' ? [answer] : answer;
+  const reasons = typeof answer === 'string' ? [answer] : answer;
+  const isList = Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string');
+  if (isList) return reasons;
+  throw new LeaseholdCallError('request.invalid', {
+    message: 'veto must return a reason, a list of reasons, or null: nothing was recorded',
+    details: { field: 'veto' },
+  });
 }

@@ -4,6 +4,8 @@ import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
 import { callErrorOf } from './transport/call-errors.ts';
 import { currentContext } from './context/work-context.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
+import { assertInput } from './inputs/checks.ts';
+import { backendId as backendIdShape, cancelShape, connectShape } from './inputs/shapes.ts';
 import { untilAnswered } from './lease/wire/calls.ts';
 import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
@@ -52,16 +54,21 @@ const ANSWER_MS = 10_000;
 export interface KeysDeps {
   readonly api: ControllerApi;
   readonly machine: Machine;
+  /** Aborts when the client is closed. */
+  readonly closing: AbortSignal;
 }
 
-export function createKeys({ api, machine }: KeysDeps): Keys {
+export function createKeys({ api, machine, closing }: KeysDeps): Keys {
   return {
-    async connect(request, { signal } = {}) {
+    async connect(request, options = {}) {
+      assertInput(connectShape, request, '');
+      assertInput(cancelShape, options, '');
+      const { signal } = options;
       const input = { ...request, idempotencyKey: request.idempotencyKey ?? machine.uuid() };
       const waitMs = request.waitMs ?? WAIT_MS_DEFAULT;
       const tryMs = waitMs + ANSWER_MS;
       const untilMs = machine.clock.nowMs() + tryMs;
-      using linked = linkSignals([signal, currentContext()?.signal]);
+      using linked = linkSignals([signal, currentContext()?.signal, closing]);
       const bounds = { untilMs, tryMs, signal: linked.signal };
       return await untilAnswered(machine, bounds, (ending) =>
         api.keys.connect.mutate(input, { signal: ending.signal }),
@@ -70,19 +77,23 @@ export function createKeys({ api, machine }: KeysDeps): Keys {
   };
 }
 
-export function createBackends(api: ControllerApi): Backends {
-  return { watch: (backendId, { signal } = {}) => watch(api, backendId, signal) };
+export function createBackends(api: ControllerApi, closing: AbortSignal): Backends {
+  return {
+    watch: (backendId, { signal } = {}) => watch(api, backendId, [signal, closing]),
+  };
 }
 
 /** After a broken connection the controller sends all states again: known ones are left out. */
 async function* watch(
   api: ControllerApi,
   backendId: string,
-  signal: AbortSignal | undefined,
+  signals: readonly (AbortSignal | undefined)[],
 ): AsyncGenerator<BackendState> {
+  assertInput(backendIdShape, backendId, 'backendId');
   const states: BackendState[] = [];
   const known = new Set<string>();
-  const linked = linkSignals([signal, currentContext()?.signal]);
+  const linked = linkSignals([...signals, currentContext()?.signal]);
+  linked.signal?.throwIfAborted();
   let end: { readonly error?: unknown } | undefined;
   let wake = (): void => undefined;
   const finish = (how: { readonly error?: unknown }): void => {
@@ -104,7 +115,6 @@ async function* watch(
   );
   const giveUp = (): void => finish({ error: linked.signal?.reason as unknown });
   linked.signal?.addEventListener('abort', giveUp, { once: true });
-  if (linked.signal?.aborted === true) giveUp();
   try {
     for (;;) {
       yield* states.splice(0);

@@ -70,8 +70,10 @@ export interface Leasehold extends AsyncDisposable {
     fn: (signal: AbortSignal) => T,
   ): T;
   /**
-   * Ends the connection. The signals of leases that are still held abort. Their grants are not released,
-   * because their work may not have stopped yet: release a lease first if it must be free at once.
+   * Ends the connection, within a second. Calls that wait and later ones fail with `client.closed`, and what
+   * they were granted meanwhile is given back. The signals of leases that are still held abort. Their grants
+   * are not released, because their work may not have stopped yet: release a lease first if it must be free
+   * at once.
    */
   close(): Promise<void>;
 }
@@ -89,7 +91,9 @@ export interface LeasesParts {
 }
 
 export function leasesOf(parts: LeasesParts): LeasesOfClient {
-  const { machine, holder, faces, onDefine, close } = parts;
+  const { machine, holder, faces, onDefine } = parts;
+  let closed: Promise<void> | undefined;
+  const close = (): Promise<void> => (closed ??= parts.close());
   const { leases, environments } = faces;
   return {
     defineLease(namespace, options) {

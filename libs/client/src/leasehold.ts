@@ -5,8 +5,13 @@ import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-
 import { controllerUrlsOf } from '@leasehold/service-kit/controllers';
 import { systemIds } from '@leasehold/service-kit/system-ids';
 import { leasePropagationLink } from './context/propagation-link.ts';
+import { assertInput } from './inputs/checks.ts';
+import { clientShape } from './inputs/shapes.ts';
+import { plainInputLink } from './transport/plain-input-link.ts';
+import { closedLink } from './transport/closed-link.ts';
 import { createControllerClient } from './transport/controller-client.ts';
 import { createBackends, createKeys } from './keys.ts';
+import { Background } from './lease/background.ts';
 import { createLeaseFaces } from './lease/lease-faces.ts';
 import { leasesOf, type Leasehold } from './leasehold-parts.ts';
 import type { Machine } from './machine.ts';
@@ -46,9 +51,11 @@ const HOLDER_LENGTH_MAX = 200;
 
 /**
  * Connects a service to Leasehold.
- * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses.
+ * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses, or another
+ * option is not valid.
  */
 export function createLeasehold(options: LeaseholdOptions): Leasehold {
+  assertInput(clientShape, options, '');
   const clock = options.clock ?? createBootClock();
   const ids = systemIds();
   const machine: Machine = { clock, ...ids, uuid: () => newTimedId({ clock, ids }) };
@@ -69,13 +76,11 @@ export function createLeasehold(options: LeaseholdOptions): Leasehold {
   });
   const { api } = controller;
   const database = controllerUrlsOf(url).toSorted().join();
+  const background = new Background();
+  const { closing } = background;
   const faces = createLeaseFaces({
-    api,
-    machine,
+    ...{ api, machine, answerMs, transport, reachability, background },
     url: database,
-    answerMs,
-    transport,
-    reachability,
   });
   const leases = leasesOf({
     ...{ machine, holder, faces },
@@ -87,9 +92,9 @@ export function createLeasehold(options: LeaseholdOptions): Leasehold {
   });
   return {
     ...leases,
-    api: controller.apiWith([leasePropagationLink()]),
-    keys: createKeys({ api, machine }),
-    reservations: createReservations({ api, machine, answerMs }),
-    backends: createBackends(api),
+    api: controller.apiWith([closedLink(closing), plainInputLink(), leasePropagationLink()]),
+    keys: createKeys({ api, machine, closing }),
+    reservations: createReservations({ api, machine, answerMs, closing }),
+    backends: createBackends(api, closing),
   };
 }

@@ -3,6 +3,14 @@ import type { AppRouter } from '@leasehold/api';
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
 import { currentContext } from './context/work-context.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
+import { assertInput, plainInput } from './inputs/checks.ts';
+import {
+  cancelShape,
+  moveShape,
+  reservationKey,
+  reserveShape,
+  resolveShape,
+} from './inputs/shapes.ts';
 import { callWithin, untilAnswered } from './lease/wire/calls.ts';
 import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
@@ -71,14 +79,18 @@ export interface ReservationsDeps {
   readonly machine: Machine;
   /** How long to wait for an answer, retries included. Milliseconds. */
   readonly answerMs: number;
+  /** Aborts when the client is closed. */
+  readonly closing: AbortSignal;
 }
 
-export function createReservations({ api, machine, answerMs }: ReservationsDeps): Reservations {
+export function createReservations(deps: ReservationsDeps): Reservations {
+  const { api, machine, answerMs, closing } = deps;
+
   async function within<T>(
     outer: AbortSignal | undefined,
     call: (signal: AbortSignal | undefined) => Promise<T>,
   ): Promise<T> {
-    using linked = linkSignals([outer, currentContext()?.signal]);
+    using linked = linkSignals([outer, currentContext()?.signal, closing]);
     return await call(linked.signal);
   }
 
@@ -94,24 +106,44 @@ export function createReservations({ api, machine, answerMs }: ReservationsDeps)
   }
 
   return {
-    reserve: (key, { datacenter, ...cancel } = {}) =>
-      ask(cancel, (signal) =>
+    reserve: async (key, options = {}) => {
+      assertInput(reservationKey, key, 'key');
+      assertInput(reserveShape, options, '');
+      const { datacenter, ...cancel } = options;
+      return ask(cancel, (signal) =>
         api.reservations.reserve.mutate({ key: [...key], datacenter }, { signal }),
-      ),
-    resolve: (key, { fresh, ...cancel } = {}) =>
-      ask(cancel, (signal) => api.reservations.resolve.query({ key: [...key], fresh }, { signal })),
-    move: (key, { toDatacenter, reason, signal: outer }) =>
-      within(outer, (signal) =>
+      );
+    },
+    resolve: async (key, options = {}) => {
+      assertInput(reservationKey, key, 'key');
+      assertInput(resolveShape, options, '');
+      const { fresh, ...cancel } = options;
+      return ask(cancel, (signal) =>
+        api.reservations.resolve.query({ key: [...key], fresh }, { signal }),
+      );
+    },
+    move: async (key, options) => {
+      assertInput(reservationKey, key, 'key');
+      assertInput(moveShape, options, '');
+      const { toDatacenter, reason, signal: outer } = options;
+      return within(outer, (signal) =>
         callWithin(machine, { ms: answerMs, signal }, (ending) =>
           api.reservations.move.mutate(
             { key: [...key], toDatacenter, reason },
             { signal: ending.signal },
           ),
         ),
-      ),
-    get: (key, cancel = {}) =>
-      ask(cancel, (signal) => api.reservations.get.query({ key: [...key] }, { signal })),
-    list: (filter = {}, cancel = {}) =>
-      ask(cancel, (signal) => api.reservations.list.query(filter, { signal })),
+      );
+    },
+    get: async (key, cancel = {}) => {
+      assertInput(reservationKey, key, 'key');
+      assertInput(cancelShape, cancel, '');
+      return ask(cancel, (signal) => api.reservations.get.query({ key: [...key] }, { signal }));
+    },
+    list: async (filter = {}, cancel = {}) => {
+      assertInput(plainInput, filter, 'filter');
+      assertInput(cancelShape, cancel, '');
+      return ask(cancel, (signal) => api.reservations.list.query(filter, { signal }));
+    },
   };
 }

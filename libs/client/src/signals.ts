@@ -64,14 +64,12 @@ export function linkSignals(signals: readonly (AbortSignal | undefined)[]): Link
       controller.abort(signal.reason);
       break;
     }
-    // A signal may be given to any number of acquires; each removes its listener again.
-    setMaxListeners(0, signal);
-    const follow = (): void => {
+    // A signal may be given to any number of acquires; each stops following it again.
+    const follow = (reason: unknown): void => {
       unlink();
-      controller.abort(signal.reason);
+      controller.abort(reason);
     };
-    signal.addEventListener('abort', follow, { once: true });
-    ends.push(() => signal.removeEventListener('abort', follow));
+    ends.push(onAbort(signal, follow));
   }
   if (controller.signal.aborted) unlink();
   return { signal: controller.signal, [Symbol.dispose]: unlink };

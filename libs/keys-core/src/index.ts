@@ -18,6 +18,7 @@ export {
   LeaseError,
   invariant,
 } from './kernel/errors/index.ts';
+export { errorText, messageOf } from './kernel/error-text.ts';
 export { ASKED_EVENT_KINDS, EVENT_KINDS, type EventKind } from './kernel/events.ts';
 export { compareFound, FOUND_KINDS, type FoundKind, type Match } from './kernel/found-kinds.ts';
 export { HOLD_OFF_CAUSES, type HoldOffCause } from './kernel/hold-off.ts';

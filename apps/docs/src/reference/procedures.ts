@@ -28,7 +28,7 @@ const GROUP_TEXTS: Readonly<Record<string, string>> = {
 /** Areas of codes that any call may fail with; of `request` a procedure also names its own. */
 const OF_EVERY_CALL = ['request', 'quota', 'auth', 'controller', 'store', 'internal'];
 /** Of the start of a process, and of no call. */
-const OF_NO_CALL = ['config'];
+const OF_NO_CALL = ['client', 'config'];
 /** What the client libraries make of an answer, and an act inside an answer of many; see each under Errors. */
 const OF_NO_PROCEDURE: readonly ErrorCode[] = [
   'bulk.unsupported',

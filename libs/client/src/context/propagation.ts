@@ -87,7 +87,9 @@ export function receiveRemaining(
   requestSignal?: AbortSignal,
 ): ReceivedLease {
   const ending = sharedController();
-  const endsAtMs = clock.nowMs() + (remainingMs ?? Infinity);
+  // An invalid time permits nothing: the work may not begin.
+  const isTime = remainingMs === undefined || (typeof remainingMs === 'number' && remainingMs >= 0);
+  const endsAtMs = clock.nowMs() + (isTime ? (remainingMs ?? Infinity) : 0);
   const cancelTimer = Number.isFinite(endsAtMs)
     ? clock.at(endsAtMs, () => end(new LeaseLost('expired')))
     : undefined;

@@ -8,13 +8,13 @@ const controller = useController();
 
 /** What a scenario needs of a Leasehold, real or not. */
 interface World {
-  client(holder: string): Leasehold;
+  client(holder: string, transport?: 'ws' | 'http'): Leasehold;
   revoke(lease: Lease, mode: 'graceful' | 'force'): Promise<void>;
 }
 
 function realWorld(): World {
   return {
-    client: (holder) => controller.aClient({ holder }),
+    client: (holder, transport = 'ws') => controller.aClient({ holder, transport }),
     async revoke({ leaseId }, mode) {
       await controller.operator.api.leases.revoke.mutate({ leaseId, mode, reason: 'wrong week' });
     },
@@ -94,6 +94,51 @@ const SCENARIOS: Record<string, (world: World) => Promise<unknown>> = {
     await world.revoke(lease, 'graceful');
     const { note } = (await aborted({ signal: lease.revoking })) as { note: string };
     return { note, isHeld: lease.isHeld, released: await lease.release() };
+  },
+  async 'work whose lease is lost, and work that throws anything'(world) {
+    const ended: unknown[] = [];
+    for (const transport of ['ws', 'http'] as const) {
+      const jobs = world.client('one', transport).defineLease(['work']);
+      const odd = Object.create(null) as Error;
+      ended.push(
+        // A call of work that is lost may be cancelled.
+        await codeOf(
+          jobs.run('lost', (lease) => world.revoke(lease, 'force').catch(() => undefined)),
+        ),
+        await codeOf(jobs.run('odd', () => Promise.reject(odd))),
+        await codeOf(jobs.run('odd', () => Promise.reject(new Error('a\0b')))),
+        // It is free again.
+        await jobs.acquire('odd', { waitMs: 0 }).then((lease) => lease.release()),
+      );
+    }
+    return ended;
+  },
+  async 'a client that is closed while one of its calls waits'(world) {
+    const ends: unknown[] = [];
+    for (const transport of ['ws', 'http'] as const) {
+      const [one, third] = [world.client('one'), world.client('third')];
+      const other = world.client('other', transport);
+      const jobs = other.defineLease(['jobs']);
+      const lease = await one.defineLease(['jobs']).acquire('weekly');
+      const own = await jobs.acquire(`own-${transport}`);
+      const waiting = codeOf(jobs.acquire('weekly', { waitMs: 60_000 }));
+      await refusedBehind(third.defineLease(['jobs']), 1);
+      await Promise.all([other.close(), other.close()]);
+      ends.push(
+        await waiting,
+        own.isHeld,
+        await codeOf(jobs.acquire('free')),
+        await codeOf(jobs.tryAcquire('free')),
+        await codeOf(jobs.run('free', () => 'done')),
+        await codeOf(other.environments.tryAcquire('free', { action: 'deploy' })),
+        await codeOf(other.withEnvironmentLease('free', { action: 'a', record: () => 'done' })),
+        await lease.release(),
+        // Nobody is in line any more, and nothing of what was refused is held.
+        await third.defineLease(['jobs']).run('weekly', () => 'done', { waitMs: 0 }),
+        await third.defineLease(['jobs']).run('free', () => 'done', { waitMs: 0 }),
+      );
+    }
+    return ends;
   },
   async 'an environment'(world) {
     const [one, other] = [world.client('one'), world.client('other')];

@@ -149,15 +149,13 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
   const faces = createFaces({
     ...{ machine, wires, background, url: 'test', answerMs: ANSWER_MS },
     beforeAcquire: () => undefined,
+    // Time stands still: calls without an answer would never end.
+    patience: settled,
   });
   const leases = leasesOf({
     ...{ machine, holder, faces },
     onDefine: () => undefined,
-    async close() {
-      // Time stands still: calls without an answer would never end.
-      background.end(new Error('The client was closed.'));
-      await faces.close();
-    },
+    close: () => faces.close(),
   });
   const leasehold: Leasehold = {
     ...leases,

@@ -1,11 +1,21 @@
+import { LeaseholdCallError } from '../transport/call-errors.ts';
 import { sharedController } from '../signals.ts';
 
-/** Calls that nobody waits for any more, such as the release of a grant whose caller has gone on. */
+/**
+ * The end of a client, in two steps, and its calls that nobody waits for any more, such as the release of a
+ * grant whose caller has gone on. First callers are refused and waits end; then these calls end too.
+ */
 export class Background {
   readonly #running = new Set<Promise<unknown>>();
+  readonly #closing = sharedController();
   readonly #ending = sharedController();
 
-  /** Aborts when the client closes, after running calls have had some time to finish. */
+  /** Aborts as soon as the client is closed, with `client.closed`. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** Aborts when the client is closed, after running calls have had some time to finish. */
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
@@ -20,13 +30,19 @@ export class Background {
     this.#running.add(quiet);
   }
 
+  /** The client is closed: from now on its callers are refused, and none waits. */
+  close(): void {
+    this.#closing.abort(new LeaseholdCallError('client.closed'));
+  }
+
+  /** Lets running calls finish until `isEnough` is fulfilled, and ends the others. */
+  async end(isEnough: Promise<unknown>): Promise<void> {
+    await Promise.race([this.idle(), isEnough]);
+    this.#ending.abort(this.#closing.signal.reason);
+  }
+
   /** Fulfilled when all running calls have ended. */
   async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
-  }
-
-  /** Ends the calls that still run. */
-  end(reason: unknown): void {
-    this.#ending.abort(reason);
   }
 }

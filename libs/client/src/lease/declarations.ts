@@ -40,7 +40,7 @@ export class Declarations {
 
   /** Sends the declarations that were not sent yet, if any. */
   send(): void {
-    const { signal } = this.#deps.background;
+    const { closing: signal } = this.#deps.background;
     if (this.#isSending || this.#unsent.size === 0 || signal.aborted) return;
     this.#isSending = true;
     const definitions = [...this.#unsent];

@@ -8,6 +8,7 @@
  * aborted by then, although deadlines are only checked at ticks.
  */
 import {
+  errorText,
   LeaseKeeper,
   LIMITS,
   serviceLadder,
@@ -89,6 +90,7 @@ export class HeldLease implements Lease {
   #verdict: ReleaseReport | undefined;
   #isAsking = false;
   #release: Promise<ReleaseReport> | undefined;
+  #wasHeldAtRelease = false;
 
   constructor(options: HeldLeaseOptions) {
     const { granted, machine } = options;
@@ -171,8 +173,39 @@ export class HeldLease implements Lease {
   }
 
   release(result: 'ok' | 'failed' = 'ok', detail?: string): Promise<ReleaseReport> {
-    this.#release ??= this.#giveBack(result, detail);
+    // Whatever a caller without a compiler gives: it says how the work ended, not whether it did.
+    this.#release ??= this.#giveBack(
+      result === 'ok' ? 'ok' : 'failed',
+      detail === undefined ? undefined : errorText(detail),
+    );
     return this.#release;
+  }
+
+  /**
+   * Releases it after work that returned `result`.
+   * @returns why the work may not have been guarded to its end; undefined if it was.
+   */
+  async finish(result: unknown): Promise<LeaseLost | undefined> {
+    const report = await this.release();
+    const grant = this.#grant();
+    switch (report) {
+      case 'released':
+        return undefined;
+      case 'revoked':
+        return new LeaseRevoked(grant, null, result);
+      case 'already_released':
+        return new LeaseLost('released', { grant, result });
+      case 'not_found':
+        return new LeaseLost('expired', { grant, result });
+      case 'expired':
+      case 'superseded':
+      case 'unknown': {
+        // A grant that ran out later, on the way of its release, is no loss.
+        if (this.#wasHeldAtRelease) return undefined;
+        const reason = report === 'unknown' ? 'unreachable' : report;
+        return new LeaseLost(reason, { grant, result });
+      }
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -245,8 +278,8 @@ export class HeldLease implements Lease {
   }
 
   /** The client was closed: nobody renews it any more. */
-  abandon(): void {
-    this.#lose(new LeaseLost('unreachable', { grant: this.#grant() }));
+  abandon(cause: unknown): void {
+    this.#lose(new LeaseLost('unreachable', { grant: this.#grant(), cause }));
   }
 
   #leftMs(deadlineMs: number): number {
@@ -315,6 +348,7 @@ export class HeldLease implements Lease {
   }
 
   async #giveBack(result: 'ok' | 'failed', detail: string | undefined): Promise<ReleaseReport> {
+    this.#wasHeldAtRelease = this.isHeld;
     if (this.#state === 'held') this.#leave('released');
     return this.#verdict ?? this.#owner.giveBack(this, result, detail);
   }

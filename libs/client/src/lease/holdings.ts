@@ -2,7 +2,7 @@
  * All leases of one face that this process holds: one tick for all, and for each datacenter one
  * call that renews all that are due. Nothing ticks while nothing is held.
  */
-import { GAP_MS, LIMITS, utf8Bytes, type GrantRef, type Pulse } from '@leasehold/keys-core';
+import { GAP_MS, LIMITS, type GrantRef, type Pulse } from '@leasehold/keys-core';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { Appointments, type Appointment } from '@leasehold/service-kit/appointments';
 import { outsideOfWork } from '../context/work-context.ts';
@@ -99,7 +99,7 @@ export class Holdings implements LeaseOwner {
 
   /** Ends every lease for its holder; the grants run out by themselves. */
   abandonAll(): void {
-    for (const lease of this.#all()) lease.abandon();
+    for (const lease of this.#all()) lease.abandon(this.#background.closing.reason);
   }
 
   giveBack(lease: HeldLease, result: 'ok' | 'failed', detail?: string): Promise<ReleaseReport> {
@@ -108,14 +108,20 @@ export class Holdings implements LeaseOwner {
       ...lease.ref,
       result,
       datacenter: lease.datacenter,
-      ...(detail === undefined ? {} : { detail: cut(detail) }),
+      ...(detail === undefined ? {} : { detail }),
     };
     const signal = this.#background.signal;
+    let triesCount = 0;
     const released = outsideOfWork(() =>
       untilAnswered(
         machine,
         { untilMs: lease.surelyOverAtMs, tryMs: RELEASE_TRY_MS, signal, mayPass: mayPassInTime },
-        (ending) => this.#wire.release(request, ending),
+        async (ending) => {
+          triesCount += 1;
+          const outcome = await this.#wire.release(request, ending);
+          // By an earlier try, whose answer was lost.
+          return outcome === 'already_released' && triesCount > 1 ? 'released' : outcome;
+        },
       ),
     );
     this.#background.add(released);
@@ -220,11 +226,4 @@ function* calls<T>(
   for (const some of groups.values()) {
     for (let from = 0; from < some.length; from += size) yield some.slice(from, from + size);
   }
-}
-
-/** Cuts a text to the size that a detail may have. */
-function cut(text: string): string {
-  let short = text.slice(0, LIMITS.reasonBytesMax);
-  while (utf8Bytes(short) > LIMITS.reasonBytesMax) short = short.slice(0, -1);
-  return short.toWellFormed();
 }

@@ -1,6 +1,9 @@
 /** A kind of lease: declared once, acquired for many keys. */
-import { assertName, assertNamespaceSegments } from './wire/segments.ts';
+import { errorText } from '@leasehold/keys-core';
+import { assertAcquire, assertDefinition, assertWork } from '../inputs/shapes.ts';
+import { plainMetadata } from '../inputs/checks.ts';
 import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './acquire/lease-taker.ts';
+import type { HeldLease } from './held-lease.ts';
 import { LeaseLost } from './lease-errors.ts';
 import type { Lease } from './lease.ts';
 
@@ -54,7 +57,8 @@ export interface LeaseDefinition {
    * Acquires the lease, runs `work` with it in its context, and releases it: with result `failed` if
    * `work` throws. Use `lease.signal` to stop, and `lease.assertHeld()` before guarded acts.
    * @throws as {@link acquire}; what `work` throws; {@link LeaseLost} if the lease was lost before `work`
-   * was done, because then its effects may not have been guarded.
+   * was done, because then its effects may not have been guarded: by the signal, by the clock, or by the
+   * answer to the release. Its `result` is what `work` returned.
    */
   run<T>(key: string, work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
 }
@@ -62,52 +66,56 @@ export interface LeaseDefinition {
 const TTL_MS = 30_000;
 const WAIT_MS = 5_000;
 
-/** @throws {LeaseholdCallError} `request.invalid` if the namespace is not valid. */
+/** @throws {LeaseholdCallError} `request.invalid` if the namespace or an option is not valid. */
 export function createLeaseDefinition(
   taker: LeaseTaker,
   holder: string,
   { namespace, ...options }: { readonly namespace: readonly string[] } & LeaseDefinitionOptions,
 ): LeaseDefinition {
-  assertNamespaceSegments(namespace);
+  assertDefinition(namespace, options);
   const { ttlMs = TTL_MS, waitMs = WAIT_MS, description } = options;
 
   const intentFor = (key: string, wanted: TryAcquireOptions): Omit<AcquireIntent, 'waitMs'> => {
-    assertName('key', key);
+    assertAcquire(key, { ...wanted, ttlMs: wanted.ttlMs ?? ttlMs });
     return {
       scope: { face: 'lease', namespace, key },
       ttlMs: wanted.ttlMs ?? ttlMs,
       holder: wanted.holder ?? holder,
       comment: wanted.comment,
-      metadata: wanted.metadata,
+      metadata: plainMetadata(wanted.metadata),
       datacenter: wanted.datacenter,
       signal: wanted.signal,
       renews: true,
     };
   };
 
-  const definition: LeaseDefinition = {
+  const acquire = async (key: string, wanted: AcquireOptions = {}): Promise<HeldLease> =>
+    taker.acquire({ ...intentFor(key, wanted), waitMs: wanted.waitMs ?? waitMs });
+
+  return {
     namespace,
     ttlMs,
     waitMs,
     description,
-    acquire: async (key, wanted = {}) =>
-      taker.acquire({ ...intentFor(key, wanted), waitMs: wanted.waitMs ?? waitMs }),
+    acquire,
     tryAcquire: async (key, wanted = {}) => taker.tryAcquire(intentFor(key, wanted)),
-    run: async (key, work, wanted) => runUnder(await definition.acquire(key, wanted), work),
+    async run(key, work, wanted) {
+      assertWork(work);
+      return runUnder(await acquire(key, wanted), work);
+    },
   };
-  return definition;
 }
 
 /** Runs `work` under a lease and releases it with the outcome. @throws see {@link LeaseDefinition.run}. */
 export async function runUnder<T>(
-  lease: Lease,
+  lease: HeldLease,
   work: (lease: Lease) => T | Promise<T>,
 ): Promise<T> {
   let result: T;
   try {
     result = await lease.run(() => work(lease));
   } catch (error) {
-    await lease.release('failed', error instanceof Error ? error.message : String(error));
+    await lease.release('failed', errorText(error));
     throw error;
   }
   const { signal } = lease;
@@ -115,6 +123,7 @@ export async function runUnder<T>(
     await lease.release('failed', signal.reason.message);
     throw signal.reason;
   }
-  await lease.release();
+  const lost = await lease.finish(result);
+  if (lost !== undefined) throw lost;
   return result;
 }

@@ -99,16 +99,21 @@ export interface LostGrant {
   readonly fencingToken: string;
 }
 
+interface LeaseLostOptions {
+  readonly grant?: LostGrant | undefined;
+  readonly cause?: unknown;
+  readonly result?: unknown;
+}
+
 /** The work must stop: its lease is lost. The reason of a lease's signal; its checks throw it too. */
 export class LeaseLost extends LeaseholdCallError {
   override readonly name: string = 'LeaseLost';
   readonly reason: LeaseLossReason;
   readonly grant: LostGrant | undefined;
+  /** What the work of `run` returned, if that the lease was lost was found out only afterwards. */
+  readonly result: unknown;
 
-  constructor(
-    reason: LeaseLossReason,
-    options: { readonly grant?: LostGrant | undefined; readonly cause?: unknown } = {},
-  ) {
+  constructor(reason: LeaseLossReason, options: LeaseLostOptions = {}) {
     const { grant } = options;
     const what = grant === undefined ? 'The lease of the caller' : scopeText(grant.scope);
     super('lease.lost', {
@@ -118,6 +123,7 @@ export class LeaseLost extends LeaseholdCallError {
     });
     this.reason = reason;
     this.grant = grant;
+    this.result = options.result;
   }
 }
 
@@ -135,8 +141,8 @@ export class LeaseRevoked extends LeaseLost {
   /** What the operator said. */
   readonly note: string | null;
 
-  constructor(grant: LostGrant, note: string | null) {
-    super('revoked', { grant });
+  constructor(grant: LostGrant, note: string | null, result?: unknown) {
+    super('revoked', { grant, result });
     this.note = note;
   }
 }

@@ -1,9 +1,10 @@
 /** Puts together what the leases and environments of one client have in common. */
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import type { ControllerApi } from '../transport/controller-client.ts';
+import { setImmediate } from 'node:timers/promises';
 import { pause, type Machine } from '../machine.ts';
 import type { Reachability } from '../transport/reachability.ts';
-import { Background } from './background.ts';
+import type { Background } from './background.ts';
 import { Declarations } from './declarations.ts';
 import { Holdings } from './holdings.ts';
 import { LeaseTaker } from './acquire/lease-taker.ts';
@@ -12,7 +13,7 @@ import { openSession } from './session.ts';
 import { createEnvironmentWire, createLeaseWire } from './wire/wires.ts';
 
 /** How long releases that are under way may take when the client closes. */
-const CLOSE_MS_MAX = 1_000;
+const CLOSE_MS_MAX = 500;
 
 export interface FacesDeps {
   readonly machine: Machine;
@@ -23,6 +24,8 @@ export interface FacesDeps {
   readonly answerMs: number;
   /** Called before each acquire. */
   readonly beforeAcquire: () => void;
+  /** Fulfilled when releases that are under way have had enough time, or when the signal aborts. */
+  readonly patience: (signal: AbortSignal) => Promise<unknown>;
 }
 
 export interface Faces {
@@ -31,7 +34,7 @@ export interface Faces {
   revoked(notice: RevocationNotice): void;
   /** Asks about every lease that is renewed: notices may have been missed. */
   recheck(): void;
-  /** Ends every lease for its holder, and gives calls in progress a moment to finish. */
+  /** Refuses callers, ends waits and every lease for its holder, and gives releases a moment to finish. */
   close(): Promise<void>;
 }
 
@@ -54,14 +57,13 @@ export function createFaces(deps: FacesDeps): Faces {
       for (const one of all) one.recheck();
     },
     async close() {
+      background.close();
       for (const one of all) one.abandonAll();
-      const patience = new AbortController();
-      await Promise.race([
-        background.idle(),
-        pause(machine, CLOSE_MS_MAX, patience.signal).catch(() => undefined),
-      ]);
-      patience.abort();
-      background.end(new Error('The client was closed.'));
+      // Those who waited give up first, and what they may have been granted is given back.
+      await setImmediate();
+      const over = new AbortController();
+      await background.end(deps.patience(over.signal).catch(() => undefined));
+      over.abort();
     },
   };
 }
@@ -73,12 +75,12 @@ export interface LeaseFacesDeps {
   readonly answerMs: number;
   readonly transport: 'ws' | 'http';
   readonly reachability: Reachability;
+  readonly background: Background;
 }
 
 /** The faces of a controller, with a session for its notices over a WebSocket. */
 export function createLeaseFaces(deps: LeaseFacesDeps) {
-  const { api, machine, url, answerMs, transport, reachability } = deps;
-  const background = new Background();
+  const { api, machine, url, answerMs, transport, reachability, background } = deps;
   const declarations = new Declarations({ api, machine, background });
   const ending = new AbortController();
 
@@ -107,6 +109,7 @@ export function createLeaseFaces(deps: LeaseFacesDeps) {
       declarations.send();
       listen();
     },
+    patience: (signal) => pause(machine, CLOSE_MS_MAX, signal),
   });
 
   return {

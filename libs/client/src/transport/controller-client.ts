@@ -20,11 +20,13 @@ import {
   type TRPCClient,
   type TRPCLink,
 } from '@trpc/client';
-import { WebSocket, type ClientOptions } from 'ws';
+import { setTimeout } from 'node:timers/promises';
+import { sharedController } from '../signals.ts';
 import { LeaseholdCallError } from './call-errors.ts';
+import { closedLink } from './closed-link.ts';
 import { deadlineLink } from './deadline-link.ts';
-import { messageParts } from './message-parts.ts';
 import { sendPromptly } from './send-promptly.ts';
+import { createSockets } from './sockets.ts';
 import { traceHeaders, tracingEncoder, tracingLink } from './tracing-link.ts';
 import { witnessLink } from './witness-link.ts';
 
@@ -58,7 +60,7 @@ export interface ControllerClient {
   readonly api: ControllerApi;
   /** The same procedures over the same connection, with the given links before it. */
   apiWith(links: readonly TRPCLink<AppRouter>[]): ControllerApi;
-  /** Closes the connection; calls in progress fail. */
+  /** Closes the connection. Calls in progress and later ones fail with `client.closed`. */
   close(): Promise<void>;
 }
 
@@ -69,11 +71,12 @@ const RECONNECT_MS_MIN = 100;
 const RECONNECT_MS_MAX = 2_000;
 /** More than any bound needs, without an overflow. */
 const DOUBLINGS_MAX = 20;
-const CLOSE_MS_MAX = 500;
+/** How long the sockets of a client that is closed may take to close. */
+const END_MS_MAX = 250;
 /** If there is no other controller, one that is slow for a moment deserves some patience. */
 const PATIENCE = { pingMs: 1_000, pongTimeoutMs: 1_000, handshakeMs: 2_000 };
 /**
- * If there are other controllers. A silent one is left after 1.5 s, including {@link CLOSE_MS_MAX}:
+ * If there are other controllers. A silent one is left after 1.5 s, including the half second that it has to close:
  * a lease of 5 s has 2.5 s from its renewal to its holder's deadline.
  */
 const PATIENCE_OF_SEVERAL = { pingMs: 500, pongTimeoutMs: 500, handshakeMs: 1_000 };
@@ -82,6 +85,8 @@ interface Deps extends ControllerClientOptions {
   readonly urls: readonly string[];
   /** The links before the connection in every call. */
   readonly own: readonly TRPCLink<AppRouter>[];
+  /** Aborts when the client is closed. */
+  readonly closing: AbortController;
 }
 
 /**
@@ -95,12 +100,13 @@ export function createControllerClient(options: ControllerClientOptions): Contro
   }
   const deadline = deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS);
   // Next to the connection: the others may change the input, by which a message finds its trace.
-  const own = [witnessLink(), deadline, tracingLink()];
-  const deps = { ...options, own, urls: controllerUrlsOf(options.url) };
+  const closing = sharedController();
+  const own = [closedLink(closing.signal), witnessLink(), deadline, tracingLink()];
+  const deps = { ...options, own, closing, urls: controllerUrlsOf(options.url) };
   return options.transport === 'ws' ? overWebSocket(deps) : overHttp(deps);
 }
 
-function overHttp({ urls, token, own }: Deps): ControllerClient {
+function overHttp({ urls, token, own, closing }: Deps): ControllerClient {
   const fetchPath = createControllerFetch(urls);
   const http = httpLink<AppRouter>({
     // Only a path: the controller is chosen for each call.
@@ -108,36 +114,58 @@ function overHttp({ urls, token, own }: Deps): ControllerClient {
     headers: ({ op }) => ({ ...traceHeaders(op), authorization: `Bearer ${token}` }),
     fetch: (path, init) => fetchPath(String(path), init as RequestInit),
   });
-  return clientOver([...own, http], () => Promise.resolve());
+  return clientOver([...own, http], () => {
+    closing.abort();
+    return Promise.resolve();
+  });
 }
 
 function overWebSocket(deps: Deps): ControllerClient {
-  const { urls, own } = deps;
+  const { urls, own, closing } = deps;
   const patience = urls.length > 1 ? PATIENCE_OF_SEVERAL : PATIENCE;
+  const delayOf = reconnectDelays(deps);
+  const sockets = createSockets({
+    handshakeMs: patience.handshakeMs,
+    onConnection: deps.onConnection,
+    onFailure: () => undefined,
+  });
   let connectCount = 0;
+  let delayMs = 0;
   const client = createWSClient({
     // Called for each new connection: the one before it has failed.
-    url: () => {
+    url: async () => {
+      // Paused here, and not by tRPC, whose pause would keep a process that has closed its client.
+      const pauseMs = delayMs;
+      delayMs = 0;
+      await setTimeout(pauseMs, undefined, { signal: closing.signal });
       const url = urls[connectCount % urls.length] ?? '';
       connectCount += 1;
       return `${url}${TRPC_PATH}`.replace(/^http/u, 'ws');
     },
     connectionParams: { token: deps.token },
     experimental_encoder: tracingEncoder,
-    WebSocket: countedSockets(
-      patience.handshakeMs,
-      deps.onConnection,
-    ) as unknown as typeof globalThis.WebSocket,
+    WebSocket: sockets.WebSocket,
     keepAlive: {
       enabled: true,
       intervalMs: deps.pingMs ?? patience.pingMs,
       pongTimeoutMs: deps.pongTimeoutMs ?? patience.pongTimeoutMs,
     },
-    retryDelayMs: reconnectDelays(deps),
+    retryDelayMs: (attemptIndex) => {
+      delayMs = delayOf(attemptIndex);
+      return 0;
+    },
   });
   sendPromptly(client);
   const ws = wsLink<AppRouter>({ client });
-  return clientOver([...own, ws], () => client.close());
+  return clientOver([...own, ws], async () => {
+    closing.abort();
+    const closed = client.close();
+    // On a dead link, or before it is open, a socket would close much later.
+    const cancel = new AbortController();
+    await Promise.race([closed, setTimeout(END_MS_MAX, undefined, { signal: cancel.signal })]);
+    cancel.abort();
+    sockets.terminate();
+  });
 }
 
 function clientOver(
@@ -147,51 +175,6 @@ function clientOver(
   const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
     createTRPCClient<AppRouter>({ links: [...links, ...own] });
   return { api: apiWith([]), apiWith, close };
-}
-
-const QUICK_CLOSING: ClientOptions & { closeTimeout: number } = {
-  closeTimeout: CLOSE_MS_MAX,
-  perMessageDeflate: false,
-};
-
-/**
- * A socket that does not trust its peer: on a dead link a close handshake is never answered, and
- * would hold up the next connection for half a minute. All calls of one turn of the event loop,
- * which tRPC joins into one message, are sent in parts where a controller would refuse the whole.
- */
-class QuickClosingWebSocket extends WebSocket {
-  constructor(address: string | URL, handshakeMs: number) {
-    super(address, { ...QUICK_CLOSING, handshakeTimeout: handshakeMs });
-  }
-
-  override send(data: string): void {
-    for (const part of messageParts(data)) super.send(part);
-  }
-}
-
-/**
- * Sockets of one client that report each opening, and the closing of the last one. When a
- * connection is replaced, the new one opens before the old one has closed: the last report would be
- * a wrong `closed`.
- */
-function countedSockets(
-  handshakeMs: number,
-  onConnection: ControllerClientOptions['onConnection'],
-): new (address: string | URL) => QuickClosingWebSocket {
-  let openCount = 0;
-  return class extends QuickClosingWebSocket {
-    constructor(address: string | URL) {
-      super(address, handshakeMs);
-      this.once('open', () => {
-        openCount += 1;
-        onConnection?.('open');
-        this.once('close', () => {
-          openCount -= 1;
-          if (openCount === 0) onConnection?.('closed');
-        });
-      });
-    }
-  };
 }
 
 /**

@@ -255,23 +255,23 @@ describe('withEnvironmentLease', () => {
     expect(calls).toEqual([]);
   });
 
-  test('K-5 rethrows an error of record unchanged, keeps nothing, and frees the environment', async () => {
-    const kernel = await openKernel();
-    const notes = await makeNotes(kernel);
-    const thrown = new TypeError('mine');
-
-    const using = use(kernel, {
-      async record(tx) {
-        await note(tx, 'deploying');
-        throw thrown;
-      },
-    });
-
-    await expect(using).rejects.toBe(thrown);
-    expect(await notes()).toEqual([]);
-    expect(await eventKinds(kernel)).toEqual(['granted', 'failed']);
-    expect(await leased(kernel)).toBeDefined();
-  });
+  test.each([new TypeError('mi\0ne'), Symbol('mine'), Object.create(null) as Error])(
+    'K-5 rethrows what record throws unchanged, keeps nothing, and frees the environment',
+    async (thrown) => {
+      const kernel = await openKernel();
+      const notes = await makeNotes(kernel);
+      const using = use(kernel, {
+        async record(tx) {
+          await note(tx, 'deploying');
+          return Promise.reject(thrown as Error);
+        },
+      });
+      await expect(using).rejects.toBe(thrown);
+      expect(await notes()).toEqual([]);
+      expect(await eventKinds(kernel)).toEqual(['granted', 'failed']);
+      expect(await leased(kernel)).toBeDefined();
+    },
+  );
 
   test('K-5 rethrows an error of record even if the lease cannot be released', async () => {
     const kernel = await openKernel();

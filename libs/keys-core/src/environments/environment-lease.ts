@@ -2,6 +2,7 @@
  * Environment leases (design 6.3, after keel): only one caller at a time checks that an action may run in
  * an environment and records it. The lease covers the check and the record, not the action.
  */
+import { errorText } from '../kernel/error-text.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { serviceLadder } from '../kernel/lease/ladder.ts';
 import { newTimedId } from '../kernel/lease/timed-id.ts';
@@ -23,7 +24,7 @@ import {
   releaseAlone,
 } from '../grants/index.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/service/guest-transaction.ts';
-import { type HeldAnswer, assertTtl, errorText, heldAnswer } from '../leases/index.ts';
+import { type HeldAnswer, assertTtl, heldAnswer } from '../leases/index.ts';
 
 /** Keel's default, in milliseconds. */
 export const ENVIRONMENT_LEASE_MS = 60_000;
@@ -166,9 +167,17 @@ function ending(request: ReleaseRequest, made: EnvironmentUseOutcome<unknown>): 
   return { ...request, result: 'failed', detail: errorText(`vetoed: ${made.reasons.join('; ')}`) };
 }
 
-function listOf(reasons: string | readonly string[] | null): readonly string[] {
-  if (reasons === null) return [];
-  return typeof reasons === 'string' ? [reasons] : reasons;
+/** @throws {LeaseError} `request.invalid` for anything else: what is not understood permits nothing. */
+function listOf(answer: string | readonly string[] | null): readonly string[] {
+  if (answer === null) return [];
+  const reasons = typeof answer === 'string' ? [answer] : answer;
+  const isList = Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string');
+  if (isList) return reasons;
+  throw new LeaseError(
+    'request.invalid',
+    'veto must return a reason, a list of reasons, or null: nothing was recorded',
+    { details: { field: 'veto' } },
+  );
 }
 
 async function grantEnvironment(
@@ -199,6 +208,11 @@ async function grantEnvironment(
 /** @throws {LeaseError} `request.invalid`. */
 function environmentResource(environment: Environment): Resource {
   const segments = typeof environment === 'string' ? [environment] : environment;
+  if (!Array.isArray(segments)) {
+    throw new LeaseError('request.invalid', 'environment must be a string or a list of strings', {
+      details: { field: 'environment' },
+    });
+  }
   const resource = {
     face: 'environment',
     namespace: joinNamespace(segments.slice(0, -1)),

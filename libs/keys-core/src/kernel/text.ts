@@ -19,6 +19,8 @@ export function textProblem(
   bounds: { bytesMin?: number; bytesMax: number; isControlAllowed?: boolean },
 ): string | undefined {
   const bytesMin = bounds.bytesMin ?? 0;
+  // Services without a compiler give anything.
+  if (typeof text !== 'string') return 'must be a string';
   if (!text.isWellFormed()) return 'must be well-formed Unicode, without lone surrogates';
   const forbidden = bounds.isControlAllowed === true ? /\0/u : /\p{Cc}/u;
   if (forbidden.test(text)) {

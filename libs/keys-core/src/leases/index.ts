@@ -1,6 +1,5 @@
 /** What apps and other slices may use. */
 export { heldAnswer } from './acquire/acquire-answers.ts';
-export { errorText } from './coordinator/reap-stale.ts';
 export { createWhileLeader, type WhileLeader } from './coordinator/while-held/while-leader.ts';
 export { assertTtl } from './acquire/deadlines.ts';
 export { createLeaseOperations } from './lease-operations.ts';

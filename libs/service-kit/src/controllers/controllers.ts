@@ -20,6 +20,11 @@ export function controllerUrlsOf(given: string | readonly string[]): string[] {
  * place in the list and not repeated: an address may hold a password.
  */
 export function controllerUrlsProblem(given: string | readonly string[]): string | undefined {
+  // Callers without a compiler pass what the environment lacks, or a `URL`.
+  const isText =
+    typeof given === 'string' ||
+    (Array.isArray(given) && given.every((entry) => typeof entry === 'string'));
+  if (!isText) return 'must be a string, or a list of strings';
   const urls = controllerUrlsOf(given);
   if (urls.length === 0 || urls.length > CONTROLLER_URLS_MAX) {
     return `must be 1 to ${String(CONTROLLER_URLS_MAX)} addresses of controllers`;

@@ -60,7 +60,7 @@ export class LeaseTaker {
   }
 
   /** @throws {LeaseHeldError}, {@link LeaseWaitTimeoutError}, {@link LeaseSelfDeadlockError}; see `acquireGrant`. */
-  async acquire(intent: AcquireIntent): Promise<Lease> {
+  async acquire(intent: AcquireIntent): Promise<HeldLease> {
     const taken = await this.#take(intent);
     if (taken instanceof HeldLease) return taken;
     const heldBy = heldByOf(taken);
@@ -82,6 +82,8 @@ export class LeaseTaker {
   }
 
   async #take(intent: AcquireIntent): Promise<HeldLease | HeldAnswer> {
+    const { closing } = this.#deps.background;
+    closing.throwIfAborted();
     const outer = currentContext();
     outer?.throwIfOver();
     const scopeId = [
@@ -92,7 +94,7 @@ export class LeaseTaker {
       throw new LeaseSelfDeadlockError(intent.scope);
     }
     this.#deps.beforeAcquire();
-    using linked = linkSignals([intent.signal, outer?.signal]);
+    using linked = linkSignals([intent.signal, outer?.signal, closing]);
     const acquired = await this.#ask(intent, linked.signal);
     if (acquired.answer.outcome === 'held') return acquired.answer;
     const lease = this.#leaseOf(intent, acquired.answer, { acquired, scopeId });

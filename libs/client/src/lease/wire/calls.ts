@@ -47,6 +47,8 @@ export async function callWithin<T>(
   call: (ending: Ending) => Promise<T>,
 ): Promise<T> {
   const { signal } = bounds;
+  // Before anything is sent: also an end of the whole client comes as a signal.
+  signal?.throwIfAborted();
   const ending = new Ending();
   const unfollow = signal && onAbort(signal, (reason) => ending.end(reason));
   const cancel = clock.at(clock.nowMs() + bounds.ms, () => ending.end(new OutcomeUnknownError()));

@@ -66,6 +66,7 @@ export async function inFence<Tx, Result>(
   fenced: FencedWork<Tx, Result>,
 ): Promise<Result> {
   if (!isGrantRef(ref)) throw notHeld(ref);
+  assertBound(fenced.boundMs);
   const boundMsMax = Math.min(Math.max(1, fenced.boundMs ?? GUEST_MS_MAX), GUEST_MS_MAX);
   return guestTransaction(store, async (guest) => {
     const held = await lockHeld(guest.sql, ref, Math.ceil(boundMsMax));
@@ -75,6 +76,13 @@ export async function inFence<Tx, Result>(
       await fenced.close(guest, held);
       return result;
     });
+  });
+}
+
+function assertBound(boundMs: number | undefined): void {
+  if (boundMs === undefined || (typeof boundMs === 'number' && boundMs > 0)) return;
+  throw new LeaseError('request.invalid', 'boundMs must be a number of milliseconds above 0', {
+    details: { field: 'boundMs' },
   });
 }
 

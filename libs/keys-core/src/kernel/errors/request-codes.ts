@@ -36,6 +36,11 @@ export const REQUEST_CODES = {
     text: 'No controller can be reached.',
     doc: 'Thrown by the client library, and answered by the console, when no connection was made. Nothing was sent. Check the address, and `leasehold doctor`.',
   },
+  'client.closed': {
+    http: 409,
+    text: 'The client was closed.',
+    doc: 'Thrown by the client library to calls that were made or still waited when `close()` was called. Nothing is held: what was granted meanwhile is given back. Make a new client.',
+  },
   'request.not_found': {
     http: 404,
     text: 'There is no such procedure.',
@@ -56,4 +61,4 @@ export const REQUEST_CODES = {
     text: 'Something went wrong inside Leasehold.',
     doc: "The `incidentId` of the answer is in the controller's log, with the cause.",
   },
-} as const satisfies Record<`${'request' | 'quota' | 'internal'}.${string}`, CodeDraft>;
+} as const satisfies Record<`${'request' | 'client' | 'quota' | 'internal'}.${string}`, CodeDraft>;

@@ -47,6 +47,12 @@ export function namespaceProblem(namespace: string): string | undefined {
  * `["a.b"]` is refused rather than confused with `["a","b"]`.
  */
 export function joinNamespace(segments: readonly string[]): string {
+  const isList = Array.isArray(segments) && segments.every((one) => typeof one === 'string');
+  if (!isList) {
+    throw new LeaseError('request.invalid', 'namespace must be a list of strings', {
+      details: { field: 'namespace' },
+    });
+  }
   for (const segment of segments) {
     if (segment === '' || segment.includes('.')) {
       throw new LeaseError(

@@ -234,8 +234,7 @@ function causeOf(error: unknown): unknown {
 
 /** @throws {LeaseError} `request.invalid`. */
 export function assertWait(waitMs: number): void {
-  if (waitMs >= 0 && waitMs <= LIMITS.waitMsMax) return;
-  throw new LeaseError('request.invalid', `waitMs must be from 0 to ${String(LIMITS.waitMsMax)}`, {
-    details: { field: 'waitMs' },
-  });
+  if (Number.isFinite(waitMs) && waitMs >= 0 && waitMs <= LIMITS.waitMsMax) return;
+  const message = `waitMs must be a number from 0 to ${String(LIMITS.waitMsMax)}`;
+  throw new LeaseError('request.invalid', message, { details: { field: 'waitMs' } });
 }

@@ -1,3 +1,4 @@
+import { errorText } from '../../kernel/error-text.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import type { GrantRef, GrantRequest, ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
@@ -27,7 +28,7 @@ import type {
   CoordinatorHeartbeat,
   LeaseCoordinator,
 } from './coordinator-types.ts';
-import { createStaleReaper, errorText } from './reap-stale.ts';
+import { createStaleReaper } from './reap-stale.ts';
 import { requestOf } from './use-case-request.ts';
 import type { AnyUseCase, LeaseUseCase } from './use-case.ts';
 import { lossOf, workWhileHeld } from './while-held/while-held.ts';

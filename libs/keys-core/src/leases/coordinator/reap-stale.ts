@@ -3,8 +3,8 @@
  * whatever ended it: a takeover, the general reaper or this. Here each row's callback runs in a
  * transaction with the row's end, so that it commits exactly once.
  */
+import { errorText } from '../../kernel/error-text.ts';
 import { joinNamespace } from '../../kernel/resource/resource.ts';
-import { LIMITS } from '../../kernel/limits.ts';
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import {
   GUEST_MS_MAX,
@@ -151,13 +151,4 @@ function claimAndCall<Tx>(store: CoordinatorStore<Tx>, leaseId: string, fn: Reap
       return true;
     });
   });
-}
-
-/** The message of an error, in a form that can be stored and shown. */
-export function errorText(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  // Cut by characters, none of which has more than four bytes.
-  return Array.from(text.toWellFormed().replaceAll('\0', ''))
-    .slice(0, LIMITS.reasonBytesMax / 4)
-    .join('');
 }

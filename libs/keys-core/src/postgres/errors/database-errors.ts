@@ -3,6 +3,8 @@
  * SQLSTATE of a failed statement is at `meta.driverAdapterError.cause.originalCode`, whatever the
  * Prisma code; pg has it in `code`, beside a `severity`.
  */
+import { messageOf } from '../../kernel/error-text.ts';
+
 interface DriverCause {
   readonly originalCode?: string;
   readonly kind?: string;
@@ -10,8 +12,13 @@ interface DriverCause {
 
 /** The SQLSTATE of a database error, or undefined when the error has none. */
 export function sqlStateOf(error: unknown): string | undefined {
-  const code = driverCauseOf(error)?.originalCode ?? codeOfPg(error);
-  return code !== undefined && /^[0-9A-Z]{5}$/u.test(code) ? code : undefined;
+  try {
+    const code = driverCauseOf(error)?.originalCode ?? codeOfPg(error);
+    return typeof code === 'string' && /^[0-9A-Z]{5}$/u.test(code) ? code : undefined;
+  } catch {
+    // It cannot be read, so it is not the database's: other people's code throws anything.
+    return undefined;
+  }
 }
 
 function codeOfPg(error: unknown): string | undefined {
@@ -92,8 +99,12 @@ export function databaseFailureOf(error: unknown): DatabaseFailure {
 }
 
 function failureText(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const cause = driverCauseOf(error);
-  const code = (error as { code?: string }).code ?? '';
-  return `${error.message} ${code} ${cause?.kind ?? ''} ${cause?.originalCode ?? ''}`;
+  try {
+    if (!(error instanceof Error)) return messageOf(error);
+    const cause = driverCauseOf(error);
+    const code = (error as { code?: string }).code ?? '';
+    return `${error.message} ${code} ${cause?.kind ?? ''} ${cause?.originalCode ?? ''}`;
+  } catch {
+    return '';
+  }
 }

@@ -1,0 +1,300 @@
+/** Inputs that are wrong in any way, and the contract of the controller as the judge. */
+import {
+  acquireInputSchema,
+  connectInputSchema,
+  declareInputSchema,
+  moveInputSchema,
+  reserveInputSchema,
+  resolveInputSchema,
+  tryAcquireInputSchema,
+} from '@leasehold/api/contract';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createTestLeasehold } from '../double/index.ts';
+import { createKeys } from '../keys.ts';
+import { createLeasehold, type LeaseholdOptions } from '../leasehold.ts';
+import { createReservations } from '../reservations.ts';
+import { failureOf } from '../testing/outcomes.ts';
+import { setUpLeases } from '../testing/lease-setup.ts';
+import type { ControllerApi } from '../transport/controller-client.ts';
+
+const circle: unknown[] = [];
+circle.push(circle);
+let deep: unknown = 'deep';
+for (let depth = 0; depth < 20; depth += 1) deep = [deep];
+
+const VALUES: readonly unknown[] = [
+  undefined,
+  ...[
+    null,
+    true,
+    false,
+    0,
+    1,
+    5_000,
+    120_000,
+    120_001,
+    2 ** 31,
+    86_400_000,
+    -1,
+    0.5,
+    1e9,
+    NaN,
+    Infinity,
+  ],
+  ...['', 'a', '5000', 'a.b', 'a\nb', 'a\0b', '\uD800', 'A B', 'x'.repeat(255), 'é'.repeat(200)],
+  ...['x'.repeat(1_024), 'x'.repeat(1_025), 'x'.repeat(17_000), 'granted', 'ready', 'dc-1'],
+  ...[[], ['a'], ['a', 'b'], ['a.b'], [''], [5], Array.from({ length: 70 }, () => 'a')],
+  ...[{}, { a: 'b' }, { A: 5 }, deep, new Date(0), new URL('http://a')],
+];
+/** What JSON has no form for: the contract never sees it. */
+const UNSENDABLE: readonly unknown[] = [5n, { a: [5n] }, circle, () => 1, Symbol('s'), throwing()];
+
+function throwing(): unknown {
+  return {
+    toJSON() {
+      throw new Error('not to be read');
+    },
+  };
+}
+
+interface Field {
+  readonly of: string;
+  /** Whether the contract accepts the value in this field. */
+  readonly isAllowed: (value: unknown) => boolean;
+  /** Gives the library the value in this field. */
+  readonly give: (value: unknown) => unknown;
+}
+
+const sent: unknown[] = [];
+const recording = new Proxy({} as ControllerApi, {
+  get: (_api, face) =>
+    new Proxy(
+      {},
+      {
+        get: (_face, call) => {
+          const send = (input: unknown): Promise<unknown> => {
+            sent.push([face, call, input]);
+            return Promise.resolve({});
+          };
+          return { mutate: send, query: send };
+        },
+      },
+    ),
+});
+
+function machineOf({ clock }: ReturnType<typeof setUpLeases>) {
+  return { clock, uuid: () => 'id', random: () => 0.5 };
+}
+
+const closing = new AbortController().signal;
+const acquireInput = { namespace: ['n'], key: 'k', ttlMs: 30_000, holder: 'h', localTimeMs: 0 };
+const tryInput = { environment: 'e', action: 'a', holder: 'h', localTimeMs: 0 };
+
+function fieldsOf(): Field[] {
+  const leasehold = createTestLeasehold();
+  onTestFinished(() => leasehold.close());
+  const client = leasehold.client();
+  const setup = setUpLeases();
+  const machine = machineOf(setup);
+  const keys = createKeys({ api: recording, machine, closing });
+  const reservations = createReservations({ api: recording, machine, answerMs: 1_000, closing });
+  let count = 0;
+  const key = (): string => `k-${String((count += 1))}`;
+  const acquire = (name: string): Field => ({
+    of: `acquire ${name}`,
+    isAllowed: (value) => acquireInputSchema.safeParse({ ...acquireInput, [name]: value }).success,
+    give: (value) => client.defineLease(['n']).acquire(key(), { [name]: value }),
+  });
+  const environment = (name: string): Field => ({
+    of: `environment ${name}`,
+    isAllowed: (value) => tryAcquireInputSchema.safeParse({ ...tryInput, [name]: value }).success,
+    give: (value) => client.environments.tryAcquire(key(), { action: 'a', [name]: value }),
+  });
+  const define = (name: string): Field => ({
+    of: `define ${name}`,
+    isAllowed: (value) =>
+      declareInputSchema.safeParse({
+        declarations: [{ namespace: ['n'], ttlMs: 30_000, [name]: value }],
+      }).success ||
+      (name === 'ttlMs' && value === undefined),
+    give: (value) => client.defineLease(['n'], { [name]: value }),
+  });
+  const connect = (name: string): Field => ({
+    of: `connect ${name}`,
+    isAllowed: (value) =>
+      connectInputSchema.safeParse({ key: { name: 'k' }, spawn: { program: 'p' }, [name]: value })
+        .success,
+    give: (value) =>
+      keys.connect({ key: { name: 'k' }, spawn: { program: 'p' }, [name]: value } as never),
+  });
+  const spawn = (name: string): Field => ({
+    of: `spawn ${name}`,
+    isAllowed: (value) =>
+      connectInputSchema.safeParse({ spawn: { program: 'p', [name]: value } }).success,
+    give: (value) => keys.connect({ spawn: { program: 'p', [name]: value } as never }),
+  });
+  return [
+    ...['comment', 'metadata', 'holder', 'datacenter', 'waitMs'].map(acquire),
+    ...['comment', 'metadata', 'holder', 'datacenter', 'durationMs', 'action'].map(environment),
+    ...['description', 'ttlMs'].map(define),
+    ...['waitMs', 'waitFor', 'idempotencyKey', 'key'].map(connect),
+    ...['program', 'args', 'env', 'lifetimeLimitSeconds', 'datacenter'].map(spawn),
+    {
+      of: 'key',
+      isAllowed: (value) => acquireInputSchema.safeParse({ ...acquireInput, key: value }).success,
+      give: (value) => setup.define().acquire(value as string),
+    },
+    {
+      of: 'namespace',
+      isAllowed: (value) =>
+        acquireInputSchema.safeParse({ ...acquireInput, namespace: value }).success,
+      give: (value) => client.defineLease(value as [], {}),
+    },
+    {
+      of: 'environment',
+      isAllowed: (value) =>
+        tryAcquireInputSchema.safeParse({ ...tryInput, environment: value }).success,
+      give: (value) => client.environments.tryAcquire(value as string, { action: 'a' }),
+    },
+    {
+      of: 'reserve key',
+      isAllowed: (value) => reserveInputSchema.safeParse({ key: value }).success,
+      give: (value) => reservations.reserve(value as []),
+    },
+    {
+      of: 'reserve datacenter',
+      isAllowed: (value) => reserveInputSchema.safeParse({ key: ['k'], datacenter: value }).success,
+      give: (value) => reservations.reserve(['k'], { datacenter: value as string }),
+    },
+    {
+      of: 'resolve fresh',
+      isAllowed: (value) => resolveInputSchema.safeParse({ key: ['k'], fresh: value }).success,
+      give: (value) => reservations.resolve(['k'], { fresh: value as boolean }),
+    },
+    {
+      of: 'move reason',
+      isAllowed: (value) =>
+        moveInputSchema.safeParse({ key: ['k'], toDatacenter: 'a', reason: value }).success,
+      give: (value) => reservations.move(['k'], { toDatacenter: 'a', reason: value as string }),
+    },
+  ];
+}
+
+/** A default of the library stands for it. */
+const OMITTED = new Set(['acquire holder', 'environment holder']);
+
+test('the library refuses what the contract refuses, and nothing else, naming the field', async () => {
+  const wrong: unknown[] = [];
+  for (const { of, isAllowed, give } of fieldsOf()) {
+    for (const value of VALUES) {
+      const failure = await failureOf((async () => give(value))());
+      const code = (failure as { code?: string }).code;
+      const isRefused = code === 'request.invalid';
+      const isExpected = isAllowed(value) || (value === undefined && OMITTED.has(of));
+      const hasField =
+        !isRefused ||
+        (failure as { message: string }).message.includes(' must ') ||
+        (failure as { message: string }).message.includes(' is ') ||
+        (failure as { message: string }).message.includes(' has ');
+      if (isRefused === isExpected || !hasField) wrong.push([of, value, failure]);
+    }
+  }
+
+  expect(wrong).toEqual([]);
+});
+
+test('what JSON has no form for is refused before anything is sent', async () => {
+  const wrong: unknown[] = [];
+  for (const { of, give } of fieldsOf()) {
+    for (const value of UNSENDABLE) {
+      const failure = await failureOf((async () => give(value))());
+      if ((failure as { code?: string }).code !== 'request.invalid') wrong.push([of, failure]);
+    }
+  }
+
+  expect(wrong).toEqual([]);
+});
+
+describe('a wait that is no time', () => {
+  test.each([NaN, Infinity, 2 ** 31, -1, '5000', 0.5, null])(
+    'of %j is refused, whether the lease is free or held',
+    async (waitMs) => {
+      const { wire, define } = setUpLeases();
+      const wanted = { waitMs: waitMs as number };
+
+      const free = await failureOf(define().acquire('k', wanted));
+      const asRun = await failureOf(define().run('k', () => 'done', wanted));
+      const asDefault = await failureOf((async () => define(wanted).acquire('k'))());
+      await define().acquire('k');
+      const held = await failureOf(define().acquire('k', wanted));
+
+      for (const failure of [free, asRun, asDefault, held]) {
+        expect(failure).toMatchObject({
+          code: 'request.invalid',
+          message: 'waitMs must be a whole number from 0 to 120000',
+          details: { field: 'waitMs' },
+        });
+      }
+      expect(wire.acquires).toHaveLength(1);
+    },
+  );
+});
+
+test.each([
+  ['url', undefined],
+  ['url', new URL('http://127.0.0.1:1')],
+  ['url', [new URL('http://127.0.0.1:1')]],
+  ['url', 5],
+  ['token', undefined],
+  ['token', 'a\nb'],
+  ['transport', 'tcp'],
+  ['holder', 5],
+  ['holder', ''],
+  ['clientName', {}],
+  ['answerMs', NaN],
+  ['answerMs', '10'],
+  ['onConnection', 'open'],
+])('createLeasehold refuses a wrong %s: %j', (field, value) => {
+  const options = { url: 'http://127.0.0.1:1', token: '', [field]: value } as LeaseholdOptions;
+
+  expect(() => createLeasehold(options)).toThrow(
+    expect.objectContaining({
+      code: 'request.invalid',
+      message: expect.stringMatching(new RegExp(`^${field}:? must`, 'u')) as string,
+    }),
+  );
+});
+
+describe('a veto that returns something else than reasons', () => {
+  test.each([true, false, 0, {}, [5], new Error('no'), new Set(['no'])])(
+    '%j records nothing, and the environment is free again',
+    async (answer) => {
+      const leasehold = createTestLeasehold();
+      onTestFinished(() => leasehold.close());
+      const recorded: string[] = [];
+
+      const failure = await failureOf(
+        leasehold.client().withEnvironmentLease('e', {
+          action: 'deploy',
+          veto: () => answer as unknown as string,
+          record: () => recorded.push('recorded'),
+        }),
+      );
+
+      expect(failure).toMatchObject({ code: 'request.invalid', details: { field: 'veto' } });
+      expect(recorded).toEqual([]);
+      expect(leasehold.holdingOf({ face: 'environment', namespace: [], key: 'e' })).toBeUndefined();
+    },
+  );
+
+  test('or is no function: nothing is acquired', async () => {
+    const leasehold = createTestLeasehold();
+    onTestFinished(() => leasehold.close());
+    const use = { action: 'deploy', veto: 'no', record: () => 'done' } as never;
+
+    const failure = await failureOf(leasehold.client().withEnvironmentLease('e', use));
+
+    expect(failure).toMatchObject({ code: 'request.invalid', details: { field: 'veto' } });
+    expect(leasehold.historyOf({ face: 'environment', namespace: [], key: 'e' })).toEqual([]);
+  });
+});
