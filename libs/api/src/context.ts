@@ -78,7 +78,7 @@ export type LeaseFace = LeaseService & LeaseOperations;
 export interface ApiServices {
   /** Which datacenter a key lives in, and connects to keys in any of them. */
   readonly reservations: ReservationService;
-  readonly keys: Omit<KeyService, 'connect' | 'connectAgain'>;
+  readonly keys: Omit<KeyService, 'connect' | 'connectAgain' | 'refuse'>;
   readonly leases: LeaseFace;
   readonly environments: LeaseFace;
   readonly fleet: FleetService;

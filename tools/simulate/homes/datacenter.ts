@@ -138,6 +138,9 @@ export class Datacenter {
         connect: (input) =>
           pool.$transaction(() => Promise.resolve().then(() => this.#grant(input))),
         connectAgain: () => Promise.resolve(undefined),
+        refuse: (_input, _caller, error) => {
+          throw error;
+        },
       },
     });
   }

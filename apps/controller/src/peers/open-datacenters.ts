@@ -53,7 +53,7 @@ export async function openDatacenters(
     service: opened.service,
     /** Reservations over these keys: a connect is carried out where its key lives. */
     reservationsOf: (
-      keys: Pick<KeyService, 'connect' | 'connectAgain'>,
+      keys: Pick<KeyService, 'connect' | 'connectAgain' | 'refuse'>,
     ): ApiServices['reservations'] =>
       createReservationService({
         store,

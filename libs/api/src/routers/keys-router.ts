@@ -23,23 +23,29 @@ import {
   viewerProcedure,
 } from '../trpc.ts';
 import { audited } from './auditing.ts';
+import { refusing } from './refusing.ts';
 import { renewableActs, renewing } from './leases/lease-calls.ts';
 
 /** The keys face on the wire. The key service decides, also what a caller may read. */
 export const keysRouter = router({
-  connect: clientProcedure.input(connectInputSchema).mutation(async ({ ctx, input }) => {
+  connect: clientProcedure.input(connectInputSchema).mutation(({ ctx, input }) => {
     const { services, access, caller, signal } = ctx;
-    assertMayHold(access, input.key?.namespace ?? '');
-    assertMayStart(access, input.spawn?.program);
-    const stopWaiting = ctx.use?.startWaiting();
-    try {
-      return await services.reservations.connect(input, caller, signal, {
-        datacenter: input.spawn?.datacenter,
-        use: ctx.use,
-      });
-    } finally {
-      stopWaiting?.();
-    }
+    return refusing(
+      (error) => services.reservations.refuse(input, caller, error),
+      async () => {
+        assertMayHold(access, input.key?.namespace ?? '');
+        assertMayStart(access, input.spawn?.program);
+        const stopWaiting = ctx.use?.startWaiting();
+        try {
+          return await services.reservations.connect(input, caller, signal, {
+            datacenter: input.spawn?.datacenter,
+            use: ctx.use,
+          });
+        } finally {
+          stopWaiting?.();
+        }
+      },
+    );
   }),
 
   get: viewerProcedure.input(keyNameSchema).query(({ ctx, input }) =>

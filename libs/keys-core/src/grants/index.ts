@@ -9,6 +9,7 @@ export {
   refusedOutcome,
 } from './transitions/grant-outcomes.ts';
 export { grantWithin, prepareGrants } from './transitions/granting.ts';
+export { type RecordedRefusal, refusalIn, refusalOf } from './idempotency/recorded-refusal.ts';
 export { idempotentRequest } from './idempotency/request-fingerprint.ts';
 export { cancelRequest } from './idempotency/sql/cancel-request.ts';
 export { readGrant, readPastRequest } from './idempotency/sql/past-grants.ts';

@@ -111,6 +111,11 @@ export interface KeyService {
     signal: AbortSignal,
   ): Promise<ConnectResult | undefined>;
   /**
+   * Records why a connect is refused before it was carried out here, under its idempotency key, and throws it: what
+   * was refused once is never granted. @returns the answer that the request got before, if any.
+   */
+  refuse(input: NamedConnect, caller: Caller, error: unknown): Promise<ConnectResult>;
+  /**
    * Renews keys of one drone, with an answer for each in order. A key whose row stays locked is
    * left out, so that the others need not wait for it; the drone retries it.
    */

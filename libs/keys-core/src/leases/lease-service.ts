@@ -10,7 +10,7 @@ export type LeaseServiceDeps = Omit<AcquiringDeps, 'room'>;
 export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
   const { store, leases, face } = deps;
   return {
-    acquire: createAcquire({ ...deps, room: createWaitingRoom(store) }),
+    ...createAcquire({ ...deps, room: createWaitingRoom(store) }),
 
     heartbeat: ({ localTimeMs, renewals }, { principal }) =>
       renewHeld(leases, { face, principal }, renewals, (ladder, remainingMs) =>

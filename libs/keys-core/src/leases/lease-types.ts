@@ -29,6 +29,8 @@ export interface AcquireInput {
   readonly confirms?: boolean | undefined;
   /** One attempt, one answer: sending the same request again with it is safe for 24 h. */
   readonly idempotencyKey?: string | undefined;
+  /** The other datacenter that it was to be carried out in, for a request that was not. */
+  readonly datacenter?: string | undefined;
 }
 
 /** What a connection shows about the caller that waits on it. */
@@ -112,6 +114,15 @@ export interface LeaseService {
     input: AcquireInput & { readonly localTimeMs: number },
     caller: Caller,
     life: CallerLife,
+  ): Promise<AcquireAnswer>;
+  /**
+   * Records why an acquire is refused before it was carried out, under its idempotency key, and throws it: what was
+   * refused once is never granted. @returns the answer that the request got before, if any.
+   */
+  refuse(
+    input: AcquireInput & { readonly localTimeMs: number },
+    caller: Caller,
+    error: unknown,
   ): Promise<AcquireAnswer>;
   /** Renews, with an answer for each in order; one whose row is kept locked is left out. */
   heartbeat(

@@ -23,7 +23,7 @@ import type { FreshKey, Home, ReservationService } from './reservation-types.ts'
 
 interface ConnectingDeps extends Pick<HomesDeps, 'resolver' | 'local' | 'peers'> {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
-  readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
+  readonly keys: Pick<KeyService, 'connect' | 'connectAgain' | 'refuse'>;
   readonly homes: Homes;
 }
 
@@ -35,7 +35,7 @@ const RANDOM_KEY_PREFIX = 'lk-';
 /** Carries connects out where their keys live. */
 export function createConnecting(
   deps: ConnectingDeps,
-): Pick<ReservationService, 'connect' | 'connectHere'> {
+): Pick<ReservationService, 'connect' | 'refuse' | 'connectHere'> {
   const { store, resolver, homes } = deps;
   const connectHere = createConnectHere(deps);
 
@@ -96,6 +96,9 @@ export function createConnecting(
       }
       throw new LeaseError('reservation.chain_too_long');
     },
+
+    refuse: (input, caller, error) =>
+      deps.keys.refuse(withName(store, input, caller), caller, error),
 
     connectHere,
   };

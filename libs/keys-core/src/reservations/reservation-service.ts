@@ -24,7 +24,7 @@ import { createResolver, type ResolverOptions } from './resolving/resolver.ts';
 export interface ReservationDeps {
   readonly store: Store;
   readonly reservations: ReservationStore;
-  readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
+  readonly keys: Pick<KeyService, 'connect' | 'connectAgain' | 'refuse'>;
   readonly peers: Peers;
   /** By default none. */
   readonly givenUp?: GivenUpDatacenters | undefined;

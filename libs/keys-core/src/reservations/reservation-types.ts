@@ -178,6 +178,8 @@ export interface ReservationService {
     signal: AbortSignal,
     fresh?: FreshKey,
   ): Promise<ConnectResult>;
+  /** As {@link KeyService.refuse}, for a connect whose key may have no name yet. */
+  refuse(input: ConnectInput, caller: Caller, error: unknown): Promise<ConnectResult>;
   /** A connect that another datacenter sent here. @throws {LeaseError} as {@link KeyService.connect}. */
   connectHere(
     input: PeerConnectInput,

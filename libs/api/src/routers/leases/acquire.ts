@@ -9,17 +9,21 @@ import {
   withoutDatacenter,
   type CalledContext,
 } from '../../forwarding/elsewhere.ts';
+import { refused, refusing } from '../refusing.ts';
 import { callOf, failedItem, oneByOne, type FailedItem } from './one-by-one.ts';
 
 type Acquired = Awaited<ReturnType<ApiServices['leases']['acquire']>>;
 
+/** What is asked for, with the other datacenter that it is to be carried out in, if any. */
+type Wanted = z.output<typeof acquireItemSchema> & {
+  readonly waitMs: number;
+  readonly localTimeMs: number;
+};
+
 /** Acquires a lease of this datacenter. @throws {LeaseError} `auth.forbidden`. */
 export async function acquire(
   ctx: CalledContext,
-  input: Omit<z.output<typeof acquireItemSchema>, 'datacenter'> & {
-    readonly waitMs: number;
-    readonly localTimeMs: number;
-  },
+  input: Omit<Wanted, 'datacenter'>,
 ): Promise<Acquired> {
   const { key, ...rest } = input;
   assertMayHold(ctx.access, input.namespace);
@@ -27,6 +31,16 @@ export async function acquire(
   const answer = await ctx.services.leases.acquire({ ...rest, name: key }, ctx.caller, ctx.life);
   if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
   return answer;
+}
+
+/** Records why an acquire is refused, and throws it: see `LeaseService.refuse`. */
+export function refuse(
+  ctx: CalledContext,
+  { key, datacenter, ...rest }: Wanted,
+  error: LeaseError,
+): Promise<Acquired> {
+  const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
+  return ctx.services.leases.refuse({ ...rest, ...elsewhere, name: key }, ctx.caller, error);
 }
 
 /** Acquires many, each in the datacenter that it names: one call to each, all at the same time. */
@@ -75,7 +89,13 @@ function acquireHere(
 ): Promise<(Acquired | FailedItem)[]> {
   return oneByOne(
     { ...callOf(ctx), items, schema: acquireItemSchema },
-    ({ datacenter: _here, ...item }) => acquire(ctx, { ...item, waitMs: 0, localTimeMs }),
+    ({ datacenter: _here, ...item }) => {
+      const wanted = { ...item, waitMs: 0, localTimeMs };
+      return refusing(
+        (error) => refuse(ctx, wanted, error),
+        () => acquire(ctx, wanted),
+      );
+    },
   );
 }
 
@@ -100,7 +120,8 @@ async function acquireThere(
     );
     return items.map((_item, index) => answer.results[index] ?? missing);
   } catch (error) {
-    const failed = failedItem(callOf(ctx), error);
-    return items.map(() => failed);
+    return oneByOne({ ...callOf(ctx), items, schema: acquireItemSchema }, (item) =>
+      refused((refusal) => refuse(ctx, { ...item, waitMs: 0, localTimeMs }, refusal), error),
+    );
   }
 }

@@ -1,4 +1,5 @@
 import { assertMayHold } from '../../access/access.ts';
+import type { ApiServices } from '../../context.ts';
 import {
   environmentCountInputSchema,
   environmentAtInputSchema,
@@ -7,29 +8,47 @@ import {
   environmentPageInputSchema,
   tryAcquireInputSchema,
 } from '../../contract/environments.ts';
-import { at, placed } from '../../forwarding/elsewhere.ts';
+import { at, isElsewhere, placed } from '../../forwarding/elsewhere.ts';
 import { counted } from '../../forwarding/counts.ts';
 import { listed } from '../../forwarding/lists.ts';
 import { clientProcedure, router, viewerProcedure } from '../../trpc.ts';
+import { refusing } from '../refusing.ts';
 import { acquiring, heldCalls } from './lease-calls.ts';
+
+type Answer = Awaited<ReturnType<ApiServices['environments']['acquire']>>;
+
+/** A grant with what the environment is leased for. */
+function named<Action>(action: Action, answer: Answer) {
+  return answer.outcome === 'granted' ? { ...answer, action } : answer;
+}
 
 /** The environments face on the wire: leases that nobody waits for. */
 export const environmentsRouter = router({
   tryAcquire: clientProcedure.input(tryAcquireInputSchema).mutation(({ ctx, input }) => {
     const { services, access, caller, life } = ctx;
-    assertMayHold(access, input.environment.namespace);
-    return at(ctx, input, ({ environment, durationMs, witness, ...rest }) =>
-      acquiring(ctx, witness, async () => {
-        await ctx.use?.mayHold(1);
-        const answer = await services.environments.acquire(
-          { ...rest, ...environment, ttlMs: durationMs, waitMs: 0 },
-          caller,
-          life,
+    const { environment: place, durationMs: ttlMs, witness: told, datacenter, ...rest } = input;
+    const wanted = { ...rest, ...place, ttlMs, waitMs: 0 };
+    const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
+    const { action } = input;
+    return refusing(
+      (error) =>
+        acquiring(ctx, told, async () =>
+          named(
+            action,
+            await services.environments.refuse({ ...wanted, ...elsewhere }, caller, error),
+          ),
+        ),
+      async () => {
+        assertMayHold(access, place.namespace);
+        return at(ctx, input, () =>
+          acquiring(ctx, told, async () => {
+            await ctx.use?.mayHold(1);
+            const answer = await services.environments.acquire(wanted, caller, life);
+            if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
+            return named(action, answer);
+          }),
         );
-        if (answer.outcome !== 'granted') return answer;
-        ctx.use?.noteHeld(1);
-        return { ...answer, action: input.action };
-      }),
+      },
     );
   }),
 

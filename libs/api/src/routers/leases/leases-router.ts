@@ -21,24 +21,31 @@ import { counted } from '../../forwarding/counts.ts';
 import { listed } from '../../forwarding/lists.ts';
 import { treeAt } from '../../forwarding/trees.ts';
 import { clientProcedure, router, viewerProcedure } from '../../trpc.ts';
-import { acquire, acquireMany } from './acquire.ts';
+import { refusing } from '../refusing.ts';
+import { acquire, acquireMany, refuse } from './acquire.ts';
 import { acquiring, heldCalls, release, renewableActs } from './lease-calls.ts';
 import { callOf, oneByOne } from './one-by-one.ts';
 
 /** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
 const holding = {
-  acquire: clientProcedure.input(acquireInputSchema).mutation(async ({ ctx, input }) => {
-    const stopWaiting = input.waitMs > 0 ? ctx.use?.startWaiting() : undefined;
-    const unwatch = input.waitMs > 0 ? ctx.life.watch() : undefined;
-    try {
-      assertMayHold(ctx.access, input.namespace);
-      return await at(ctx, input, ({ witness, ...wanted }) =>
-        acquiring(ctx, witness, () => acquire(ctx, wanted)),
-      );
-    } finally {
-      unwatch?.();
-      stopWaiting?.();
-    }
+  acquire: clientProcedure.input(acquireInputSchema).mutation(({ ctx, input }) => {
+    const { witness: told, ...asked } = input;
+    return refusing(
+      (error) => acquiring(ctx, told, () => refuse(ctx, asked, error)),
+      async () => {
+        const stopWaiting = input.waitMs > 0 ? ctx.use?.startWaiting() : undefined;
+        const unwatch = input.waitMs > 0 ? ctx.life.watch() : undefined;
+        try {
+          assertMayHold(ctx.access, input.namespace);
+          return await at(ctx, input, ({ witness, ...wanted }) =>
+            acquiring(ctx, witness, () => acquire(ctx, wanted)),
+          );
+        } finally {
+          unwatch?.();
+          stopWaiting?.();
+        }
+      },
+    );
   }),
 
   acquireMany: clientProcedure

@@ -1,29 +1,24 @@
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
-import { LeaseError, ERROR_CODES, type ErrorCode } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
 import { readBackendAnswer } from '../sql/backend-answer.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import {
   type KeyedRequest,
+  type RecordedRefusal,
   idempotentRequest,
   readRequest,
   recordAnswers,
+  refusalIn,
+  refusalOf,
 } from '../../grants/index.ts';
 import type { Caller } from '../../kernel/face-types.ts';
 import type { ConnectResult, NamedConnect } from '../key-types.ts';
 import { AnsweredMeanwhile } from './start-backend.ts';
 
 /** What is recorded of a connect: its result or its error. */
-type RecordedConnect =
-  | { readonly backendId: string; readonly spawned: boolean }
-  | {
-      readonly error: {
-        readonly code: string;
-        readonly message: string;
-        readonly details: Record<string, unknown>;
-      };
-    };
+type RecordedConnect = { readonly backendId: string; readonly spawned: boolean } | RecordedRefusal;
 
 /**
  * One idempotency key, one attempt, one answer, refusals included: a late duplicate of a request
@@ -49,14 +44,24 @@ export async function connectOnceFor(
       const first = await answeredBefore(store, request);
       if (first !== undefined) return first;
     }
-    if (error instanceof LeaseError && !error.retryable) {
-      const { code, message, details } = error;
-      const refusal = { error: { code, message, details: { ...details } } };
-      const first = await answeredFirst(store, request, refusal);
-      if (first !== undefined) return first;
-    }
-    throw error;
+    return refuseOnce(store, request, error);
   }
+}
+
+/**
+ * Records why a connect is refused, and throws it. @returns the answer that the request got here before, if any.
+ * A caller that may not have it is only refused.
+ */
+export async function refuseOnce(
+  store: Store,
+  request: KeyedRequest | undefined,
+  error: unknown,
+): Promise<ConnectResult> {
+  const refusal = refusalOf(error);
+  if (request === undefined || refusal === undefined) throw error;
+  const first = await answeredFirst(store, request, refusal);
+  if (first === undefined || refusal.error.code === 'auth.forbidden') throw error;
+  return first;
 }
 
 /** A connect in the form that is recorded with its idempotency key; undefined without a key. */
@@ -93,13 +98,10 @@ async function answeredFirst(store: Store, request: KeyedRequest, answer: Record
 }
 
 async function replay(store: Store, record: RecordedRequest): Promise<ConnectResult> {
-  const answer = record.answer as RecordedConnect;
-  if ('error' in answer) {
-    const code: ErrorCode =
-      answer.error.code in ERROR_CODES ? (answer.error.code as ErrorCode) : 'internal.error';
-    throw new LeaseError(code, answer.error.message, { details: answer.error.details });
-  }
-  return resultOf(store, answer.backendId, answer.spawned);
+  const refusal = refusalIn(record.answer);
+  if (refusal !== undefined) throw refusal;
+  const { backendId, spawned } = record.answer as Exclude<RecordedConnect, RecordedRefusal>;
+  return resultOf(store, backendId, spawned);
 }
 
 async function resultOf(store: Store, backendId: string, spawned: boolean): Promise<ConnectResult> {

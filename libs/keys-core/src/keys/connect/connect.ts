@@ -23,7 +23,13 @@ import { isoOf } from '../../postgres/sql.ts';
 import { dropTicket, holdTicket } from '../../grants/index.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
 import type { ConnectResult, KeyService, NamedConnect } from '../key-types.ts';
-import { answeredBefore, connectOnceFor, keyedConnect, waitUntilReady } from './connect-answers.ts';
+import {
+  answeredBefore,
+  connectOnceFor,
+  keyedConnect,
+  refuseOnce,
+  waitUntilReady,
+} from './connect-answers.ts';
 import { NotAtHome, startBackend, type ConnectDeps, type Wanted } from './start-backend.ts';
 
 /** How often a waiting connect reads the key when no hint comes. */
@@ -47,7 +53,9 @@ interface Shared extends ConnectDeps {
   readonly spawning: RequestsInProgress<ConnectResult | undefined>;
 }
 
-export function createConnect(deps: ConnectDeps): Pick<KeyService, 'connect' | 'connectAgain'> {
+export function createConnect(
+  deps: ConnectDeps,
+): Pick<KeyService, 'connect' | 'connectAgain' | 'refuse'> {
   const { store } = deps;
   const readRow = createKeyStateReader(deps.store, deps.heartbeatMs);
   const shared: Shared = {
@@ -70,6 +78,8 @@ export function createConnect(deps: ConnectDeps): Pick<KeyService, 'connect' | '
       if (result === undefined || input.waitFor !== 'ready') return result;
       return waitUntilReady(store, result, signal);
     },
+
+    refuse: (input, caller, error) => refuseOnce(store, keyedConnect(input, caller), error),
   };
 }
 

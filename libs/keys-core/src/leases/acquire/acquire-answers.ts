@@ -1,6 +1,7 @@
 /** The answers of an acquire, as callers get them. */
 import type { Named } from '../../kernel/resource/resource.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
+import { refusalIn } from '../../grants/index.ts';
 import type { GrantRequest, Grant } from '../../kernel/lease/outcomes.ts';
 import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
 import { isoOf } from '../../postgres/sql.ts';
@@ -32,7 +33,7 @@ export interface Call {
 }
 
 export function grantedAnswer(
-  { input, startedAtMs, nowMs }: Call,
+  { input, startedAtMs, nowMs }: Pick<Call, 'input' | 'startedAtMs' | 'nowMs'>,
   grant: Named & Pick<Grant, 'leaseId' | 'fencingToken' | 'ladder' | 'remainingMs'>,
   /** The least time that passed between the caller's message and the grant. */
   sinceMs: number,
@@ -83,9 +84,11 @@ export function heldAnswer(
 
 /**
  * The refusal that a request got before.
- * @throws {LeaseError} `lease.wait_cancelled` when it was given up.
+ * @throws {LeaseError} what it was refused with; `lease.wait_cancelled` when it was given up.
  */
 export function refusalAgain(record: RecordedRequest): HeldAnswer {
+  const refusal = refusalIn(record.answer);
+  if (refusal !== undefined) throw refusal;
   const recorded = record.answer as Partial<HeldAnswer> | null;
   if (recorded?.outcome !== 'held') throw new LeaseError('lease.wait_cancelled');
   return recorded as HeldAnswer;

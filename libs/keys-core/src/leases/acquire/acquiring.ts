@@ -7,6 +7,7 @@ import { serviceLadder } from '../../kernel/lease/ladder.ts';
 import { newTimedId } from '../../kernel/lease/timed-id.ts';
 import type { GrantOutcome, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
+import type { Resource } from '../../kernel/resource/resource.ts';
 import {
   type KeyedRequest,
   type LeaseStore,
@@ -18,6 +19,7 @@ import {
   observeHandover,
   readPastRequest,
   recordAnswers,
+  refusalOf,
 } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import type { Caller } from '../../kernel/face-types.ts';
@@ -48,9 +50,12 @@ const REFUSALS_PER_STATEMENT_MAX = 500;
 const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
-export function createAcquire(deps: AcquiringDeps): LeaseService['acquire'] {
+export function createAcquire(deps: AcquiringDeps): Pick<LeaseService, 'acquire' | 'refuse'> {
   const acquiring = new Acquiring(deps);
-  return (input, caller, life) => acquiring.acquire(input, caller, life);
+  return {
+    acquire: (input, caller, life) => acquiring.acquire(input, caller, life),
+    refuse: (input, caller, error) => acquiring.refuse(input, caller, error),
+  };
 }
 
 class Acquiring {
@@ -90,6 +95,25 @@ class Acquiring {
           ? this.#wait(call, { first: outcome })
           : this.#refuse(call, outcome);
     }
+  }
+
+  /** See {@link LeaseService.refuse}. A caller that may not have the earlier answer is only refused. */
+  async refuse(input: Input, { principal }: Caller, error: unknown): Promise<AcquireAnswer> {
+    const { store, face } = this.#deps;
+    const { idempotencyKey } = input;
+    const refusal = refusalOf(error);
+    if (idempotencyKey === undefined || refusal === undefined) throw error;
+    const { namespace, name } = input;
+    const request = { principal, ...keyed({ face, namespace, name }, input, idempotencyKey) };
+    const startedAtMs = store.clock.nowMs();
+    const isFirst = await this.#refusals.submit({ request, answer: refusal });
+    if (isFirst || refusal.error.code === 'auth.forbidden') throw error;
+    const past = await readPastRequest(store.transitions, request);
+    if (past === undefined) throw error;
+    if (past.record.answer !== null) return refusalAgain(past.record);
+    // It waits in line: a caller that is refused now does not join it there.
+    if (past.grant === undefined) throw error;
+    return grantedAnswer({ input, startedAtMs, nowMs: () => store.clock.nowMs() }, past.grant, 0);
   }
 
   #requestOf(input: Input, caller: Caller): GrantRequest {
@@ -232,13 +256,15 @@ function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest 
 }
 
 /** The request with an idempotency key and the fingerprint that is recorded with it. */
-function keyed(request: GrantRequest, input: Input, idempotencyKey: string) {
+function keyed<Asked extends Resource>(request: Asked, input: Input, idempotencyKey: string) {
   const { fingerprint } = idempotentRequest(request, {
     ttlMs: input.ttlMs ?? null,
     holder: input.holder,
     action: input.action ?? null,
     comment: input.comment ?? null,
     metadata: input.metadata ?? null,
+    // Only where it is present: without it, the fingerprint is that of older versions.
+    ...(input.datacenter === undefined ? {} : { datacenter: input.datacenter }),
   });
   return { ...request, idempotencyKey, fingerprint };
 }

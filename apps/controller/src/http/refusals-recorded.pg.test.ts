@@ -1,0 +1,193 @@
+/** What a request was refused once, with its idempotency key, nobody is granted with that key later. */
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { mutate } from '../testing/wire.ts';
+
+interface Call {
+  readonly path: string;
+  readonly input: Record<string, unknown>;
+}
+
+interface Refusal {
+  readonly code: string;
+  /** The token's limits. */
+  readonly limits?: object;
+  readonly refused: (name: string) => Call;
+  /** Another request, which would be granted. */
+  readonly other: (name: string) => Call;
+  /** Makes the refused request one that would be granted. */
+  readonly lift?: (name: string) => Promise<unknown>;
+}
+
+let on: TestController;
+let admin: string;
+
+beforeAll(async () => {
+  const { close, ...started } = await openTestController();
+  on = started;
+  admin = (await on.token('admin')).secret;
+  return close;
+});
+
+const connect = (name: string, change: object = {}): Call => ({
+  path: 'keys.connect',
+  input: { key: { name, namespace: 'idem' }, spawn: { program: 'room' }, waitMs: 0, ...change },
+});
+const acquire = (name: string, change: object = {}): Call => ({
+  path: 'leases.acquire',
+  input: {
+    ...{ namespace: ['idem'], key: name, ttlMs: 30_000, holder: 'alice', localTimeMs: 1 },
+    ...change,
+  },
+});
+const acquireMany = (name: string, change: object = {}): Call => {
+  const { localTimeMs, ...item } = acquire(name, change).input;
+  return { path: 'leases.acquireMany', input: { localTimeMs, items: [item] } };
+};
+const tryAcquire = (name: string, change: object = {}): Call => ({
+  path: 'environments.tryAcquire',
+  input: {
+    ...{ environment: ['idem', name], action: 'deploy', holder: 'alice', localTimeMs: 1 },
+    ...change,
+  },
+});
+
+const ONLY_IDEM = { namespaces: ['idem'] };
+/** Somebody else's grant, which is what stands in the way. */
+const byAnother = (call: Call): Promise<unknown> =>
+  mutate(on, call.path, { secret: admin, input: call.input });
+
+const refusals: readonly (readonly [string, Refusal])[] = [
+  [
+    'a connect without a program for a key that nobody holds',
+    {
+      code: 'key.unheld',
+      refused: (name) => connect(name, { spawn: undefined }),
+      other: connect,
+      lift: (name) => byAnother(connect(name)),
+    },
+  ],
+  [
+    'a connect in a namespace that the token may not use',
+    {
+      code: 'auth.forbidden',
+      limits: ONLY_IDEM,
+      refused: (name) => connect(name, { key: { name, namespace: 'other' } }),
+      other: connect,
+    },
+  ],
+  [
+    'a connect with a program that the token may not start',
+    {
+      code: 'spawn.not_allowed',
+      limits: { programs: ['room'] },
+      refused: (name) => connect(name, { spawn: { program: 'secret' } }),
+      other: connect,
+    },
+  ],
+  [
+    'a connect with arguments that no drone takes',
+    {
+      code: 'spawn.not_allowed',
+      refused: (name) => connect(name, { spawn: { program: 'room', args: ['--fast'] } }),
+      other: connect,
+    },
+  ],
+  [
+    'a connect to a datacenter that does not exist',
+    {
+      code: 'reservation.unknown_datacenter',
+      refused: (name) => connect(name, { spawn: { program: 'room', datacenter: 'nowhere' } }),
+      other: connect,
+    },
+  ],
+  ...[acquire, acquireMany, tryAcquire].flatMap((ask): (readonly [string, Refusal])[] => {
+    const { path } = ask('');
+    return [
+      [
+        `${path} in a namespace that the token may not use`,
+        {
+          code: 'auth.forbidden',
+          limits: ONLY_IDEM,
+          refused: (name) =>
+            ask(name, path.startsWith('env') ? { environment: ['x', name] } : { namespace: ['x'] }),
+          other: ask,
+        },
+      ],
+      [
+        `${path} in a datacenter that does not exist`,
+        {
+          code: 'reservation.unknown_datacenter',
+          refused: (name) => ask(name, { datacenter: 'nowhere' }),
+          other: ask,
+        },
+      ],
+      [
+        `${path} of more leases than the token may hold`,
+        {
+          code: 'quota.exceeded',
+          limits: { limits: { heldLeases: 0 } },
+          refused: ask,
+          other: (name) => ask(`${name}-2`),
+        },
+      ],
+    ];
+  }),
+  [
+    'an environment for longer than is allowed',
+    {
+      code: 'lease.ttl_out_of_range',
+      refused: (name) => tryAcquire(name, { durationMs: 1 }),
+      other: tryAcquire,
+    },
+  ],
+];
+
+describe('an idempotency key whose request was refused', () => {
+  test.each(refusals)('I7 by %s is answered so again, and grants nothing', async (_what, of) => {
+    await startTestDrone(on, { droneId: `d-${randomUUID()}` });
+    const { tokenId, secret } = await on.token('client', of.limits);
+    const [name, idempotencyKey] = [randomUUID(), randomUUID()];
+    const send = async ({ path, input }: Call): Promise<string> =>
+      codeOf(await mutate(on, path, { secret, input: keyed(input, idempotencyKey) }));
+
+    const first = await send(of.refused(name));
+    await of.lift?.(name);
+    const other = await send(of.other(name));
+    const again = await send(of.refused(name));
+
+    expect([first, other, again]).toEqual([of.code, 'request.idempotency_reused', of.code]);
+    const held = await on.controller.store.general.$queryRaw`
+      select 1 from lease where principal = ${tokenId} and end_reason is null`;
+    expect(held).toEqual([]);
+  });
+
+  test('keeps its answer when its caller may hold no more: the grant that it got is answered again', async () => {
+    const { secret } = await on.token('client', { limits: { heldLeases: 1 } });
+    const { path, input } = acquire(randomUUID(), { idempotencyKey: randomUUID() });
+    const first = (await mutate(on, path, { secret, input })) as { lease: { leaseId: string } };
+
+    const again = await mutate(on, path, { secret, input });
+
+    expect(again).toMatchObject({ outcome: 'granted', lease: { leaseId: first.lease.leaseId } });
+  });
+});
+
+function keyed(input: Record<string, unknown>, idempotencyKey: string): object {
+  const { items } = input as { items?: object[] };
+  if (items === undefined) return { ...input, idempotencyKey };
+  return { ...input, items: items.map((item) => ({ ...item, idempotencyKey })) };
+}
+
+/** The code of an answer, or its outcome. */
+function codeOf(answer: unknown): string {
+  if (typeof answer === 'string') return answer;
+  const { results } = answer as { results?: [object] };
+  const { error, outcome = 'answered' } = (results?.[0] ?? answer) as {
+    error?: { code: string };
+    outcome?: string;
+  };
+  return error?.code ?? outcome;
+}
