@@ -1,8 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { leaseholdErrorOf } from '@leasehold/client';
 import { createTestDatabase, startEtcd, startFaultProxy, waitUntil } from '@leasehold/testing';
+import pg from 'pg';
 import { metric } from './testing/metric.ts';
 import { openTestController, startTestController } from './testing/test-controller.ts';
+import { call, mutate } from './testing/wire.ts';
+import { acquireLease, wanted } from './testing/wire-leases.ts';
 import { startTestDrone } from './testing/test-drone.ts';
 import { ALONE } from './peers/peers-config.ts';
 
@@ -50,6 +53,43 @@ describe('metrics', () => {
     expect(await metric(on, 'leasehold_drones{status="ready"}')).toBe(1);
     expect(await metric(on, 'leasehold_drone_sessions')).toBe(1);
     expect(await metric(on, 'leasehold_connections')).toBe(1);
+  });
+});
+
+describe('readiness', () => {
+  test('a controller whose database is read-only is not ready, says why, and is ready again without a restart', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const administrator = new pg.Client(on.databaseUrl);
+    await administrator.connect();
+    onTestFinished(() => administrator.end());
+    const name = pg.escapeIdentifier(new URL(on.databaseUrl).pathname.slice(1));
+    // As before a switch to another server: new sessions have it, and there are only new ones.
+    const set = async (value: 'on' | 'off'): Promise<void> => {
+      await administrator.query(
+        `alter database ${name} set default_transaction_read_only = ${value}`,
+      );
+      await administrator.query(`
+        select pg_terminate_backend(pid, 5000) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`);
+    };
+    expect((await fetch(`${on.url}/readyz`)).status).toBe(200);
+
+    await set('on');
+
+    const answer = await waitUntil(async () => {
+      const { status, body } = await call(on, '/readyz');
+      // Its sessions were ended a moment ago: until it has new ones, that is the reason.
+      const details = body.error?.data.details as { reason?: string } | undefined;
+      return details?.reason === 'read_only' ? status : undefined;
+    });
+    expect(answer).toBe(503);
+    expect(await mutate(on, 'leases.acquire', { secret, input: wanted() })).toBe(
+      'store.unavailable',
+    );
+    await set('off');
+    await waitUntil(async () => (await fetch(`${on.url}/readyz`)).status === 200);
+    await acquireLease(on, secret);
   });
 });
 

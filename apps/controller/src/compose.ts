@@ -75,7 +75,7 @@ async function serve(serving: Serving): Promise<Controller> {
   let isClosing = false;
   const checkReady = async (): Promise<void> => {
     if (isClosing) throw new LeaseError('controller.stopping');
-    await checkReachable(store.general);
+    await Promise.all([checkReachable(store.general), store.witness.look()]);
   };
   const server = await makeServer(serving, parts, checkReady).catch(async (error: unknown) => {
     await parts.close();

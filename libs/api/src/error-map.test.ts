@@ -108,6 +108,18 @@ describe('error map', () => {
     });
   });
 
+  test('a database that is read-only is named, also behind an error of the store', () => {
+    const cause = databaseError('25006');
+
+    for (const error of [cause, new LeaseError('store.unavailable', undefined, { cause })]) {
+      expect(describeError(error)).toMatchObject({
+        leaseholdCode: 'store.unavailable',
+        retryable: true,
+        details: { reason: 'read_only' },
+      });
+    }
+  });
+
   test.each([
     ['NOT_FOUND', 'request.not_found'],
     ['METHOD_NOT_SUPPORTED', 'request.not_found'],

@@ -10,6 +10,7 @@ import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import {
   databaseFailureOf,
   isDiskFull,
+  isReadOnly,
   isOutOfConnections,
   type DatabaseFailure,
 } from '@leasehold/keys-core/postgres';
@@ -105,9 +106,17 @@ const OUT_OF_CONNECTIONS = {
   details: { reason: 'connections_taken' },
 };
 
-/** What the database lacks, if that is why something failed. */
+/** What a caller is told when the database is a standby, or somebody has set that it is not written. */
+const READ_ONLY = {
+  message:
+    'The database is read-only: nothing can be granted, renewed or released until it is not.',
+  details: { reason: 'read_only' },
+};
+
+/** Why the database cannot work now, if that is why something failed and it is known. */
 function shortageOf(error: Error): typeof DISK_FULL | undefined {
   if (isDiskFull(error)) return DISK_FULL;
+  if (isReadOnly(error)) return READ_ONLY;
   return isOutOfConnections(error) ? OUT_OF_CONNECTIONS : undefined;
 }
 

@@ -62,18 +62,28 @@ describe('a connection', () => {
     const url =
       'postgresql://me:p%40ss@db:5433/app?sslmode=require&schema=locks&options=-c%20jit%3Don';
 
-    expect(connectionOf(url, ['jit=off'])).toEqual({
+    const { options, ...connection } = connectionOf(url, { lock_timeout: '1000' });
+
+    expect(connection).toEqual({
       connectionString: 'postgresql://me:p%40ss@db:5433/app?sslmode=require',
-      options: '-c jit=on -c search_path=locks,pg_temp -c jit=off',
       schema: 'locks',
       isPooled: false,
     });
+    expect(options).toMatch(/^-c jit=on .*-c jit=off .*-c search_path=locks,pg_temp\b/u);
+    expect(options.match(/-c lock_timeout=\S+/gu)).toEqual(['-c lock_timeout=1000']);
+  });
+
+  test('names each setting on which a statement depends, with its spaces as the server reads them', () => {
+    const { options } = connectionOf('postgresql://db/app');
+
+    expect(options).toContain(String.raw`-c DateStyle=ISO,\ MDY -c IntervalStyle=postgres `);
+    expect(options).toContain(String.raw`-c default_transaction_isolation=read\ committed `);
   });
 
   test('F13 through a pooler in transaction mode has no settings of its own', () => {
     const url = 'postgresql://db/app?pgbouncer=true&schema=locks&options=-c%20jit%3Don';
 
-    expect(connectionOf(url, ['jit=off'])).toEqual({
+    expect(connectionOf(url, { jit: 'off' })).toEqual({
       connectionString: 'postgresql://db/app',
       options: '',
       schema: 'locks',

@@ -2,6 +2,7 @@
  * The address of a database, with the schema that Leasehold's tables are in. The schema travels in the
  * address as `?schema=`, as Prisma writes it, so that the address alone is complete.
  */
+import { optionsOf, SESSION_SETTINGS, type Settings } from './session-settings.ts';
 
 /** The schema of Leasehold's tables, unless another one is named. */
 export const DEFAULT_SCHEMA = 'leasehold';
@@ -69,17 +70,15 @@ export interface DatabaseConnection {
 const POOLED = 'pgbouncer';
 
 /**
- * How to connect so that unqualified names mean Leasehold's tables, and nothing else. `settings` are
- * further settings of the session, such as `jit=off`; they win over those of the address.
+ * How to connect so that unqualified names mean Leasehold's tables, and nothing else, and statements mean the
+ * same whatever is set for the database and the role. `settings` are further settings of the session. All
+ * win over those of the address.
  *
  * A pooler in transaction mode (`?pgbouncer=true`) refuses or drops settings of a session, so it is sent
  * none: they must be set for the role, which a controller checks when it starts.
  * @throws {RangeError} when the name of the schema in the address is not valid.
  */
-export function connectionOf(
-  databaseUrl: string,
-  settings: readonly string[] = [],
-): DatabaseConnection {
+export function connectionOf(databaseUrl: string, settings: Settings = {}): DatabaseConnection {
   const url = new URL(databaseUrl);
   const schema = url.searchParams.get('schema') ?? DEFAULT_SCHEMA;
   const problem = schemaProblem(schema);
@@ -88,10 +87,10 @@ export function connectionOf(
   const isPooled = url.searchParams.get(POOLED) === 'true';
   for (const name of ['schema', 'options', POOLED]) url.searchParams.delete(name);
   if (isPooled) return { connectionString: url.href, options: '', schema, isPooled };
-  const all = [`search_path=${searchPathOf(schema)}`, ...settings].map((one) => `-c ${one}`);
+  const all = optionsOf({ ...SESSION_SETTINGS, search_path: searchPathOf(schema), ...settings });
   return {
     connectionString: url.href,
-    options: [...(own === null ? [] : [own]), ...all].join(' '),
+    options: [...(own === null ? [] : [own]), all].join(' '),
     schema,
     isPooled,
   };

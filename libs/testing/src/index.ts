@@ -21,6 +21,7 @@ export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';
 export { replaceClock, SHIFTED_CLOCK, type ReplacedClock } from './postgres/replaced-clock.ts';
 export type { TestDatabase } from './postgres/template-copy.ts';
 export { copyForTests, createTestDatabase } from './postgres/test-database.ts';
+export { setMeaningOddly, setOddly } from './postgres/odd-settings.ts';
 export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';
 export { startTraceReceiver, type ReceivedSpan, type TraceReceiver } from './trace-receiver.ts';
 export { waitUntil, type WaitOptions } from './wait-until.ts';

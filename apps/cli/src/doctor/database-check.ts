@@ -53,6 +53,15 @@ async function settingsFindings(store: Store, schema: string): Promise<Finding[]
         )
       : well('durability', `synchronous_commit is ${settings.synchronousCommit}`),
   ];
+  if (settings.isReadOnly) {
+    findings.push(
+      wrong(
+        'writes',
+        'the database is read-only: it is a standby, or default_transaction_read_only is on',
+        'Name the primary in DATABASE_URL, or reset the setting; until then no controller is ready.',
+      ),
+    );
+  }
   const problems = connectionProblems(settings, schema);
   findings.push(
     problems.length === 0

@@ -13,6 +13,8 @@ const GOOD: DatabaseSettings = {
   statementTimeoutMs: 2_000,
   idleTimeoutMs: 5_000,
   isolation: 'read committed',
+  isReadOnly: false,
+  meaning: { DateStyle: 'ISO, DMY', TimeZone: 'Europe/Berlin', array_nulls: 'on' },
   refused: [],
 };
 
@@ -47,6 +49,13 @@ describe('database checks', () => {
     [{ statementTimeoutMs: 0 }, /statement_timeout is off: a pooler/u],
     [{ statementTimeoutMs: 2_500 }, /statement_timeout is 2500 ms, and may be 2000 ms at most/u],
     [{ idleTimeoutMs: 0 }, /idle_in_transaction_session_timeout is off: a pooler/u],
+    [{ meaning: { DateStyle: 'SQL, DMY' } }, /DateStyle is "SQL, DMY": a pooler/u],
+    [{ meaning: { array_nulls: 'off' } }, /array_nulls is "off"/u],
+    [
+      { meaning: { session_replication_role: 'replica' } },
+      /session_replication_role is "replica"/u,
+    ],
+    [{ meaning: { transaction_timeout: '50' } }, /transaction_timeout is "50"/u],
     [{ isolation: 'repeatable read' }, /default_transaction_isolation is "repeatable read"/u],
   ])(
     'F13 settings that a pooler has dropped stop the start, and are named: %j',

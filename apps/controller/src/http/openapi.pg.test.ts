@@ -1,5 +1,5 @@
 import { PROCEDURES, type DeclaredProcedure } from '@leasehold/api';
-import { waitUntil } from '@leasehold/testing';
+import { createTestDatabase, setOddly, waitUntil } from '@leasehold/testing';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { describedApi, ERROR_PLACE, type DescribedApi } from '../testing/described-api.ts';
 import { withoutCursor } from '../testing/odd-values.ts';
@@ -166,11 +166,16 @@ describe('/openapi.json', () => {
     });
   });
 
-  test(
-    'real answers of a controller, and its errors, are what the description says',
+  test.each([
+    ['', () => undefined],
+    [', on a database where every setting of a session is odd', setOddly],
+  ] as const)(
+    'real answers of a controller, and its errors, are what the description says%s',
     { timeout: 120_000 },
-    async () => {
-      const on = await startTestController();
+    async (_where, set) => {
+      const { url: databaseUrl } = await createTestDatabase();
+      await set(databaseUrl);
+      const on = await startTestController({ databaseUrl });
       const made = await filled(on);
       const secretOf = await secretsOf(on);
       const right = Object.entries(rightInputs(made.session, made.backendId));

@@ -1,5 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { createTestDatabase } from '@leasehold/testing';
+import { createTestDatabase, setMeaningOddly } from '@leasehold/testing';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import { PrismaClient } from './generated/client.ts';
@@ -19,6 +19,8 @@ interface OpenClient<Tx> {
   write(tx: Tx, note: string): Promise<unknown>;
   close(): Promise<unknown>;
 }
+
+type Open<Tx> = (url: string) => OpenClient<Tx> | Promise<OpenClient<Tx>>;
 
 /** A service that shares a database with Leasehold. */
 export interface Service<Tx> {
@@ -63,13 +65,20 @@ function openPg(url: string): OpenClient<PgTransaction> {
 }
 
 /** The kinds of client that a service may use. */
-export const CLIENTS: { name: string; open: (url: string) => OpenClient<unknown> }[] = [
+export const CLIENTS: { name: string; open: Open<unknown> }[] = [
   { name: 'a Prisma client', open: openPrisma },
   { name: 'a pg pool', open: openPg },
+  {
+    name: 'a pg pool, and a database whose settings are odd',
+    async open(url) {
+      await setMeaningOddly(url);
+      return openPg(url);
+    },
+  },
 ];
 
 /** A service with its table `lease`, in a database of the test's own. */
-export async function aService<Tx>(open: (url: string) => OpenClient<Tx>): Promise<Service<Tx>> {
+export async function aService<Tx>(open: Open<Tx>): Promise<Service<Tx>> {
   const { url } = await createTestDatabase();
   const observer = new pg.Pool({ connectionString: url });
   onTestFinished(() => observer.end());
@@ -77,12 +86,8 @@ export async function aService<Tx>(open: (url: string) => OpenClient<Tx>): Promi
   return serviceOn(open, url, observer);
 }
 
-function serviceOn<Tx>(
-  open: (url: string) => OpenClient<Tx>,
-  url: string,
-  observer: pg.Pool,
-): Service<Tx> {
-  const client = open(url);
+async function serviceOn<Tx>(open: Open<Tx>, url: string, observer: pg.Pool): Promise<Service<Tx>> {
+  const client = await open(url);
   onTestFinished(async () => {
     await client.close();
   });
@@ -105,6 +110,6 @@ function serviceOn<Tx>(
          where lease_id = '${leaseId}'`,
       );
     },
-    another: () => Promise.resolve(serviceOn(open, url, observer)),
+    another: () => serviceOn(open, url, observer),
   };
 }

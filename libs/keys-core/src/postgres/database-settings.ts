@@ -1,3 +1,4 @@
+import { MEANING_SETTINGS } from '@leasehold/service-kit/session-settings';
 import { onlyRow, type Sql } from './sql.ts';
 import { STATEMENT_TIMEOUT_MS } from './statements/timeouts.ts';
 
@@ -17,9 +18,33 @@ export interface DatabaseSettings {
   readonly idleTimeoutMs: number;
   /** Of transactions that do not ask for another one. */
   readonly isolation: string;
+  /** Whether it refuses to write: it is a standby, or somebody has set it so. */
+  readonly isReadOnly: boolean;
+  /** The settings of the session by which statements and their values are read. */
+  readonly meaning: Readonly<Record<string, string>>;
   /** Tables and sequences in that schema that this role may not use. */
   readonly refused: readonly string[];
 }
+
+/** What a setting must be, where it need not be exactly what connections without a pooler set. */
+const OTHERS: Readonly<Record<string, RegExp>> = {
+  DateStyle: /^ISO,/u,
+  TimeZone: /./u,
+  extra_float_digits: /^[123]$/u,
+  // Judged by itself.
+  synchronous_commit: /./u,
+};
+/** What each setting must be. */
+const NEEDED: Readonly<Record<string, RegExp>> = {
+  ...Object.fromEntries(
+    Object.entries(MEANING_SETTINGS).map(([name, value]) => [name, new RegExp(`^${value}$`, 'u')]),
+  ),
+  ...OTHERS,
+  // In milliseconds, from PostgreSQL 17 on: the longest statement has 10 s.
+  transaction_timeout: /^0$|^\d{5,}$/u,
+};
+/** Decides whether triggers run. Only a superuser may set it, so that no connection of ours does. */
+const TRIGGERS = 'session_replication_role';
 
 /** Reads the settings of the database that the kernel depends on. */
 export async function readDatabaseSettings(sql: Sql<'general'>): Promise<DatabaseSettings> {
@@ -37,6 +62,11 @@ export async function readDatabaseSettings(sql: Sql<'general'>): Promise<Databas
       (select setting::float8 from pg_settings where name = 'idle_in_transaction_session_timeout')
         as "idleTimeoutMs",
       current_setting('default_transaction_isolation') as isolation,
+      current_setting('transaction_read_only') = 'on' as "isReadOnly",
+      (
+        select jsonb_object_agg(name, setting) from pg_settings
+        where name = any (string_to_array(${[...Object.keys(NEEDED), TRIGGERS].join(',')}, ','))
+      ) as meaning,
       array(
         select c.relname::text
         from pg_class c
@@ -61,7 +91,11 @@ export function connectionProblems(settings: DatabaseSettings, schema: string): 
       `connections must search the schema "${schema}", and they search ${found}: either it is not there yet (run "leasehold migrate"), or the role ${settings.role} has no USAGE on it, or a pooler has dropped the connection options (then set search_path for the role, ${SEE_POOLERS})`,
     ];
   }
-  const problems = timeProblems(settings);
+  const problems = sessionProblems(settings);
+  const role = settings.meaning[TRIGGERS] ?? 'origin';
+  if (role !== 'origin') {
+    problems.push(`${TRIGGERS} is "${role}", so that no trigger runs: a superuser must reset it`);
+  }
   if (settings.refused.length > 0) {
     problems.push(
       `the role ${settings.role} may not use ${settings.refused.join(', ')}; see "Database roles" in docs/deployment.md`,
@@ -73,8 +107,8 @@ export function connectionProblems(settings: DatabaseSettings, schema: string): 
 const SEE_POOLERS = 'see "Poolers" in docs/deployment.md';
 
 /** What is only ever wrong behind a pooler: without one, the connections set it themselves. */
-function timeProblems(settings: DatabaseSettings): string[] {
-  const { statementTimeoutMs, idleTimeoutMs, isolation } = settings;
+function sessionProblems(settings: DatabaseSettings): string[] {
+  const { statementTimeoutMs, idleTimeoutMs, isolation, meaning } = settings;
   const wrong: string[] = [];
   if (statementTimeoutMs === 0) wrong.push('statement_timeout is off');
   if (statementTimeoutMs > STATEMENT_TIMEOUT_MS) {
@@ -85,6 +119,10 @@ function timeProblems(settings: DatabaseSettings): string[] {
   if (idleTimeoutMs === 0) wrong.push('idle_in_transaction_session_timeout is off');
   if (isolation !== 'read committed') {
     wrong.push(`default_transaction_isolation is "${isolation}", and must be "read committed"`);
+  }
+  for (const [name, form] of Object.entries(NEEDED)) {
+    const found = meaning[name];
+    if (found !== undefined && !form.test(found)) wrong.push(`${name} is "${found}"`);
   }
   if (wrong.length === 0) return [];
   return [

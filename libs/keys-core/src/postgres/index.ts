@@ -1,5 +1,10 @@
 /** What apps and other slices may use. */
-export { type DatabaseFailure, databaseFailureOf, sqlStateOf } from './errors/database-errors.ts';
+export {
+  type DatabaseFailure,
+  databaseFailureOf,
+  isReadOnly,
+  sqlStateOf,
+} from './errors/database-errors.ts';
 export {
   checkReachable,
   connectionProblems,

@@ -1,5 +1,6 @@
 /** The connections of one pool, and the statements and transactions that are sent on them. */
 import { connectionOf } from '@leasehold/service-kit/database-url';
+import { WITHOUT_TRANSACTION_TIMEOUT } from '@leasehold/service-kit/session-settings';
 import pg from 'pg';
 import { inTransaction } from './service/pg-database.ts';
 import type { PreparedOptions } from './statements/prepared.ts';
@@ -86,15 +87,11 @@ function connect({
 }: PoolOptions): pg.Pool {
   // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
   // that waited for a row was seen to grant it seconds after its client was gone.
-  // Statements of a few rows are never worth compiling: on a fresh database, whose tables have
-  // no statistics, PostgreSQL took seconds to compile a grant of one millisecond.
-  const { connectionString, options } = connectionOf(databaseUrl, [
-    `statement_timeout=${String(statementTimeoutMs)}`,
-    String.raw`default_transaction_isolation=read\ committed`,
-    'jit=off',
-    `idle_in_transaction_session_timeout=${String(IDLE_TIMEOUT_MS)}`,
+  const { connectionString, options, isPooled } = connectionOf(databaseUrl, {
+    statement_timeout: String(statementTimeoutMs),
+    idle_in_transaction_session_timeout: String(IDLE_TIMEOUT_MS),
     ...prepared.settings,
-  ]);
+  });
   const pool = new pg.Pool({
     connectionString,
     options,
@@ -103,6 +100,9 @@ function connect({
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     types: TYPES,
+    // Awaited by the pool, although its type does not say so.
+    // oxlint-disable-next-line typescript/no-misused-promises -- see above
+    onConnect: isPooled ? undefined : withoutTransactionTimeout,
   });
   pool.on('error', onError);
   // Between being handed out and its caller's first step a connection has no listener of pg's; a
@@ -112,6 +112,10 @@ function connect({
     connection.on('error', () => undefined);
   });
   return pool;
+}
+
+async function withoutTransactionTimeout(connection: pg.ClientBase): Promise<void> {
+  await connection.query(WITHOUT_TRANSACTION_TIMEOUT);
 }
 
 async function openAll(pool: pg.Pool, count: number): Promise<void> {

@@ -18,7 +18,7 @@ export const PROCESS_CODES = {
     http: 503,
     retryable: true,
     text: 'The database cannot be reached, or cannot work now.',
-    doc: 'Nothing was changed. Try again; `leasehold doctor` shows more. When `details.reason` is `disk_full`, the disk of the database is full, or that of the controller: requests are answered again as soon as there is space. When it is `connections_taken`, others have all connections of the database; when it is `table_locked`, another transaction keeps everybody from the table of leases.',
+    doc: 'Nothing was changed. Try again; `leasehold doctor` shows more. When `details.reason` is `disk_full`, the disk of the database is full, or that of the controller: requests are answered again as soon as there is space. When it is `connections_taken`, others have all connections of the database; when it is `table_locked`, another transaction keeps everybody from the table of leases; when it is `read_only`, the database is a standby or was set to be read-only.',
   },
   'store.not_permitted': {
     http: 500,

@@ -45,12 +45,14 @@ export function isTakable(belief: ClockBelief): Fragment {
 }
 
 /**
- * The current position of the write-ahead log, for a witness. Once this statement is committed, the
- * log up to there is on the disk.
+ * A position of the write-ahead log, for a witness. Once this statement is committed, the log up to there is
+ * on the disk: up to its end, unless commits are answered before that. Only behind a pooler they may be.
  */
 export const LOG_PLACE = fragment`
   floor(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text as run,
-  pg_current_wal_insert_lsn()::text as position`;
+  case current_setting('synchronous_commit')
+    when 'off' then pg_current_wal_flush_lsn() else pg_current_wal_insert_lsn()
+  end::text as position`;
 
 /** Whether the database has gone back behind what this process has seen. Evaluated once per statement. */
 export function isBehind({ witnessId, beat, at, run, position }: WitnessMark): Fragment {

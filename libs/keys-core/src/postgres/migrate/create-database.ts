@@ -12,8 +12,7 @@ export async function createDatabase(databaseUrl: string, template?: string): Pr
   const url = new URL(databaseUrl);
   const name = decodeURIComponent(url.pathname.slice(1));
   url.pathname = '/postgres';
-  const { connectionString } = connectionOf(url.href);
-  const client = new pg.Client({ connectionString });
+  const client = new pg.Client(connectionOf(url.href));
   await client.connect();
   try {
     const found = await client.query('select 1 from pg_database where datname = $1', [name]);

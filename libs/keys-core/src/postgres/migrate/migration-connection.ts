@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionOf, searchPathOf } from '@leasehold/service-kit/database-url';
+import { WITHOUT_TRANSACTION_TIMEOUT } from '@leasehold/service-kit/session-settings';
 import pg from 'pg';
 import { isLockTimeout, migrationFailure, stillLocked, unreachable } from './migration-failure.ts';
 
@@ -57,20 +58,24 @@ export async function withClient<T>(
   databaseUrl: string,
   work: (client: pg.Client, schema: string) => Promise<T>,
 ): Promise<T> {
-  // Keeps the default search path: an earlier version made its tables there.
+  // Searches what the role does: an earlier version made its tables there.
+  const connection = connectionOf(databaseUrl, { search_path: undefined });
+  const { connectionString, options, schema, isPooled } = connection;
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString,
+    options,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   });
   // Without a listener, an idle connection that breaks would end the process.
   client.on('error', () => undefined);
   try {
     await client.connect();
+    if (!isPooled) await client.query(WITHOUT_TRANSACTION_TIMEOUT);
   } catch (cause) {
     throw unreachable(cause);
   }
   try {
-    return await work(client, connectionOf(databaseUrl).schema);
+    return await work(client, schema);
   } catch (cause) {
     throw migrationFailure(cause);
   } finally {

@@ -7,6 +7,7 @@
  * before a statement of ours, and back to what the service had before its code is called.
  */
 import { searchPathOf } from '@leasehold/service-kit/database-url';
+import { STATEMENT_SETTINGS } from '@leasehold/service-kit/session-settings';
 import type { Clock, IdSource } from '../../kernel/clock.ts';
 import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
 import { openHints } from '../hints/hints.ts';
@@ -31,7 +32,7 @@ export interface ServiceStoreOptions<Tx> {
 export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): CoordinatorStore<Tx> {
   const { database, schema, clock, ids, onError } = options;
   const lane = <Pool extends PoolName>(settings: Settings): SqlPool<Pool> =>
-    laneOf(database, { ...oursOf(schema), ...settings });
+    laneOf(database, { ...oursOf(schema), lock_timeout: '0', ...settings });
   const general = lane<'general'>({ statement_timeout: String(STATEMENT_TIMEOUT_MS) });
   const renewals = lane<'renewals'>({
     statement_timeout: String(RENEWAL_TIMEOUT_MS),
@@ -62,8 +63,11 @@ type Settings = Readonly<Record<string, string>>;
 
 /** The settings for our statements, whatever the service has set. */
 function oursOf(schema: string): Settings {
-  return { search_path: searchPathOf(schema), jit: 'off' };
+  return { ...STATEMENT_SETTINGS, search_path: searchPathOf(schema) };
 }
+
+/** Stays as we set it: what we have written must not be lost with the service's own. */
+const KEPT = 'synchronous_commit';
 
 /** Only statements of ours, each in a transaction of its own unless one was begun for several. */
 function laneOf<Tx, Pool extends PoolName>(
@@ -109,7 +113,10 @@ class SharedTransaction<Tx> implements GuestTransaction<Tx> {
 
   async #takeTurn(): Promise<void> {
     if (this.#isOurs) return;
-    this.#theirs ??= await read(this.#transaction, Object.keys(this.#ours));
+    this.#theirs ??= await read(
+      this.#transaction,
+      Object.keys(this.#ours).filter((name) => name !== KEPT),
+    );
     await set(this.#transaction, this.#ours);
     this.#isOurs = true;
   }

@@ -12,7 +12,7 @@ import { connectionOf } from '@leasehold/service-kit/database-url';
 /** What a pool is opened with besides its timeouts. */
 export interface PreparedOptions {
   /** Start-up settings of its connections. */
-  readonly settings: readonly string[];
+  readonly settings: Readonly<Record<string, string>>;
   /** The name under which a connection keeps the plan of a statement; without it, plans are not kept. */
   readonly nameOf?: (text: string) => string;
 }
@@ -30,7 +30,7 @@ export const TRANSITION_SETTINGS = {
 } as const;
 
 /** Every statement is planned when it is sent, for the very parameters that it has. */
-export const UNPREPARED: PreparedOptions = { settings: [] };
+export const UNPREPARED: PreparedOptions = { settings: {} };
 
 /**
  * Prepared statements belong to a session. Poolers that hand out sessions by the transaction must support
@@ -40,10 +40,7 @@ export function preparedOptions(databaseUrl: string): PreparedOptions {
   if (connectionOf(databaseUrl).isPooled) return UNPREPARED;
   const names = new Map<string, string>();
   return {
-    settings: Object.entries({
-      plan_cache_mode: 'force_generic_plan',
-      ...TRANSITION_SETTINGS,
-    }).map(([name, value]) => `${name}=${value}`),
+    settings: { plan_cache_mode: 'force_generic_plan', ...TRANSITION_SETTINGS },
     nameOf(text) {
       let name = names.get(text);
       if (name === undefined) {

@@ -10,13 +10,10 @@ const KEPT_DAYS = 2;
 /** How far the database has come. Instants are epoch milliseconds of the database. */
 export interface DatabasePlace extends LogPlace {
   readonly asOf: number;
-  /** False when commits are answered before they are on the disk: then positions prove nothing. */
-  readonly isDurable: boolean;
 }
 
 const PLACE = fragment`
-  extract(epoch from clock_timestamp())::float8 * 1000 as "asOf", ${LOG_PLACE},
-  current_setting('synchronous_commit') <> 'off' as "isDurable"`;
+  extract(epoch from clock_timestamp())::float8 * 1000 as "asOf", ${LOG_PLACE}`;
 
 /** Inserts a process's own row, with beat 1. Its id must be new. */
 export async function insertWitness(

@@ -36,7 +36,6 @@ export interface OwnRow {
   triedBeat: number;
   /** The largest fencing token that was given, by this process or according to a stamp. */
   fencingToken: string;
-  isDurable: boolean;
   /** Local reading of the newest beat that the database has confirmed. */
   lookedAtMs: number;
 }
@@ -73,7 +72,7 @@ export class OwnWitness {
   saw({ place, fencingToken }: Seen): void {
     const row = this.#row;
     if (row === undefined) return;
-    if (place !== undefined && row.isDurable) {
+    if (place !== undefined) {
       const { run, position } = laterPlace(row.mark, place);
       row.mark = { ...row.mark, run, position };
     }
@@ -125,7 +124,6 @@ export class OwnWitness {
       epoch,
       triedBeat: 1,
       fencingToken,
-      isDurable: place.isDurable,
       lookedAtMs,
     };
     await longestTtl.note(epoch.longestTtlMs);
@@ -146,7 +144,6 @@ export class OwnWitness {
     }
     clockWatch.settle(answer.settledUntil);
     if (answer.othersSince !== null) clockWatch.adopt(answer.othersSince);
-    row.isDurable = answer.isDurable;
     const { run, position } = laterPlace(row.mark, answer);
     row.mark = { witnessId: mark.witnessId, beat: nextBeat, at: answer.asOf, run, position };
     row.lookedAtMs = nowMs;
