@@ -1,3 +1,4 @@
+import { bounded } from '../../bounded-input.ts';
 import { assertMayHold } from '../../access/access.ts';
 import {
   environmentCountInputSchema,
@@ -15,7 +16,7 @@ import { acquiring, heldCalls } from './lease-calls.ts';
 
 /** The environments face on the wire: leases that nobody waits for. */
 export const environmentsRouter = router({
-  tryAcquire: clientProcedure.input(tryAcquireInputSchema).mutation(({ ctx, input }) => {
+  tryAcquire: clientProcedure.input(bounded(tryAcquireInputSchema)).mutation(({ ctx, input }) => {
     const { services, access, caller, life } = ctx;
     assertMayHold(access, input.environment.namespace);
     return at(ctx, input, ({ environment, durationMs, witness, ...rest }) =>
@@ -36,23 +37,23 @@ export const environmentsRouter = router({
   ...heldCalls('environments'),
 
   list: viewerProcedure
-    .input(environmentListInputSchema)
+    .input(bounded(environmentListInputSchema))
     .query(listed(({ services, caller }, wanted) => services.environments.list(wanted, caller))),
 
   count: viewerProcedure
-    .input(environmentCountInputSchema)
+    .input(bounded(environmentCountInputSchema))
     .query(counted(({ services, caller }, wanted) => services.environments.count(wanted, caller))),
 
   get: viewerProcedure
-    .input(environmentNameSchema)
+    .input(bounded(environmentNameSchema))
     .query(placed(({ services, caller }, name) => services.environments.get(name, caller))),
 
   history: viewerProcedure
-    .input(environmentPageInputSchema)
+    .input(bounded(environmentPageInputSchema))
     .query(placed(({ services, caller }, page) => services.environments.history(page, caller))),
 
   /** Who held it at a moment. */
   at: viewerProcedure
-    .input(environmentAtInputSchema)
+    .input(bounded(environmentAtInputSchema))
     .query(placed(({ services, caller }, asked) => services.environments.at(asked, caller))),
 });
