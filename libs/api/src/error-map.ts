@@ -15,6 +15,7 @@ import {
   type DatabaseFailure,
 } from '@leasehold/keys-core/postgres';
 import { ZodError, type core } from 'zod';
+import { PROBLEMS_MAX } from './bounded-input.ts';
 
 /** What a caller learns about an error. */
 export interface ErrorAnswer {
@@ -181,9 +182,6 @@ export function errorBody(error: ErrorAnswer): { error: ReturnType<typeof errorS
 export function errorData({ message: _message, ...answer }: ErrorAnswer) {
   return { code: trpcCodeOfStatus(answer.httpStatus), ...answer };
 }
-
-/** A caller that sent a thousand wrong fields learns of the first few. */
-const PROBLEMS_MAX = 10;
 
 /** What is wrong with a request, in one line that names each field and says what is allowed. */
 function requestProblems(error: ZodError): {

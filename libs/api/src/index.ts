@@ -22,5 +22,12 @@ export type {
   UnreachableDatacenter,
 } from './services/datacenters.ts';
 export { isGrantingCall } from './granting-calls.ts';
+export {
+  MESSAGE_MS_MAX,
+  assertBound,
+  messageBound,
+  roleBound,
+  type MessageBound,
+} from './message-bounds.ts';
 export { PROCEDURES, type DeclaredProcedure } from './procedures.ts';
 export { isUrgentCall } from './urgent-calls.ts';

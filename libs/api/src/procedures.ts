@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { schemaOf } from './bounded-input.ts';
 import { appRouter } from './app-router.ts';
 import type { ProcedureMeta } from './trpc.ts';
 
@@ -13,5 +14,5 @@ export interface DeclaredProcedure {
 export const PROCEDURES: ReadonlyMap<string, DeclaredProcedure> = new Map(
   Object.entries(
     appRouter._def.procedures as unknown as Record<string, { readonly _def: DeclaredProcedure }>,
-  ).map(([path, { _def }]) => [path, _def]),
+  ).map(([path, { _def }]) => [path, { ..._def, inputs: _def.inputs.map(schemaOf) }]),
 );

@@ -1,4 +1,4 @@
-import { LeaseError, LIMITS } from '@leasehold/keys-core';
+import { LeaseError } from '@leasehold/keys-core';
 import { fastify, type FastifyInstance } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -13,6 +13,8 @@ import { mountTrpc, type TrpcRoutesDeps } from './routes/trpc-routes.ts';
 
 /** Batched calls name every procedure in the path. */
 const PARAM_LENGTH_MAX = 16_384;
+/** Of what is no call. */
+const BODY_BYTES_MAX = 16 * 1_024;
 const HEADERS_MS_MAX = 10_000;
 /** For receiving a request; its answer may take longer. */
 const REQUEST_MS_MAX = 30_000;
@@ -27,7 +29,7 @@ export async function createHttpServer({
 }): Promise<FastifyInstance> {
   const server = fastify({
     requestTimeout: REQUEST_MS_MAX,
-    bodyLimit: LIMITS.bodyBytesMax,
+    bodyLimit: BODY_BYTES_MAX,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
     http: { headersTimeout: HEADERS_MS_MAX },
     genReqId: requestIdOf,

@@ -23,7 +23,13 @@ export interface EnvironmentName {
 
 /** `'prod'`, or `['team', 'app', 'prod']`: the last element is the name. */
 export const environmentSchema = z
-  .union([z.string(), z.array(z.string()).min(1)])
+  .union([
+    z.string(),
+    z
+      .array(z.string())
+      .min(1)
+      .max(LIMITS.namespaceSegmentsMax + 1),
+  ])
   .transform((environment, ctx): EnvironmentName => {
     const segments = typeof environment === 'string' ? [environment] : environment;
     const name = segments.at(-1) ?? '';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isReservationId, reservationKeyProblem } from '@leasehold/keys-core';
+import { LIMITS, isReservationId, reservationKeyProblem } from '@leasehold/keys-core';
 import {
   anyDatacenterSchema,
   checked,
@@ -13,7 +13,10 @@ import {
 } from './common.ts';
 
 /** What is reserved: a list of strings, 1 to 1,024 bytes in all. A key's is `[namespace, name]`. */
-export const reservationKeySchema = checked(z.array(z.string()), reservationKeyProblem);
+export const reservationKeySchema = checked(
+  z.array(z.string()).max(LIMITS.reservationKeyPartsMax),
+  reservationKeyProblem,
+);
 
 export const reservationIdSchema = z
   .string()

@@ -1,4 +1,5 @@
 /** The audit, people and API tokens, and the caller itself. */
+import { bounded } from '../bounded-input.ts';
 import type { SessionView } from '../access/access.ts';
 import {
   auditCountInputSchema,
@@ -17,46 +18,46 @@ import { asOf } from './as-of.ts';
 /** What operators did outside of leases, in every namespace. */
 export const auditRouter = router({
   list: fleetOperatorProcedure
-    .input(auditListInputSchema)
+    .input(bounded(auditListInputSchema))
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.audit.list(input))),
 
   count: fleetOperatorProcedure
-    .input(auditCountInputSchema)
+    .input(bounded(auditCountInputSchema))
     .query(({ ctx, input }) => ctx.services.audit.count(input)),
 });
 
 /** Who may sign in to the console, and as what. */
 export const peopleRouter = router({
   list: adminProcedure
-    .input(searchInputSchema)
+    .input(bounded(searchInputSchema))
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.people.list(input))),
 
   count: adminProcedure
-    .input(searchCountInputSchema)
+    .input(bounded(searchCountInputSchema))
     .query(({ ctx, input }) => ctx.services.people.count(input)),
 
   invite: adminProcedure
-    .input(personInviteInputSchema)
+    .input(bounded(personInviteInputSchema))
     .mutation(({ ctx, input }) => ctx.services.people.invite(input, ctx.actor)),
 
   setRole: adminProcedure
-    .input(personSetRoleInputSchema)
+    .input(bounded(personSetRoleInputSchema))
     .mutation(({ ctx, input }) => ctx.services.people.setRole(input, ctx.actor)),
 
   disable: adminProcedure
-    .input(personActInputSchema)
+    .input(bounded(personActInputSchema))
     .mutation(({ ctx, input }) => ctx.services.people.disable(input, ctx.actor)),
 
   enable: adminProcedure
-    .input(personActInputSchema)
+    .input(bounded(personActInputSchema))
     .mutation(({ ctx, input }) => ctx.services.people.enable(input, ctx.actor)),
 
   resetPassword: adminProcedure
-    .input(personActInputSchema)
+    .input(bounded(personActInputSchema))
     .mutation(({ ctx, input }) => ctx.services.people.resetPassword(input, ctx.actor)),
 
   signOutEverywhere: adminProcedure
-    .input(personActInputSchema)
+    .input(bounded(personActInputSchema))
     .mutation(({ ctx, input }) => ctx.services.people.signOutEverywhere(input, ctx.actor)),
 });
 
@@ -76,23 +77,23 @@ export const sessionRouter = router({
 /** API tokens. A secret is shown once, in the answer of `create`. */
 export const tokensRouter = router({
   create: adminProcedure
-    .input(tokenCreateInputSchema)
+    .input(bounded(tokenCreateInputSchema))
     .mutation(({ ctx, input }) => ctx.services.tokens.create(input, ctx.actor)),
 
   list: adminProcedure
-    .input(searchInputSchema)
+    .input(bounded(searchInputSchema))
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.list(input))),
 
   count: adminProcedure
-    .input(searchCountInputSchema)
+    .input(bounded(searchCountInputSchema))
     .query(({ ctx, input }) => ctx.services.tokens.count(input)),
 
   /** One token, with its limits and its present use of them. */
   get: adminProcedure
-    .input(tokenGetInputSchema)
+    .input(bounded(tokenGetInputSchema))
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.get(input.tokenId))),
 
   revoke: adminProcedure
-    .input(tokenRevokeInputSchema)
+    .input(bounded(tokenRevokeInputSchema))
     .mutation(({ ctx, input }) => ctx.services.tokens.revoke(input, ctx.actor)),
 });

@@ -1,3 +1,4 @@
+import { bounded } from '../bounded-input.ts';
 import { tracked, type TrackedEnvelope } from '@trpc/server';
 import type { EventView } from '@leasehold/keys-core';
 import type { InTurn } from '@leasehold/keys-core/events';
@@ -19,7 +20,7 @@ export const eventsRouter = router({
 
   /** What happened, page by page. A page with fewer events than requested, or none, need not be the last. */
   list: viewerProcedure
-    .input(eventListInputSchema)
+    .input(bounded(eventListInputSchema))
     .query(
       listed(({ services, access }, wanted) =>
         asOf(services, () => services.events.list(wanted, access.namespaces)),
@@ -27,7 +28,7 @@ export const eventsRouter = router({
     ),
 
   count: viewerProcedure
-    .input(eventCountInputSchema)
+    .input(bounded(eventCountInputSchema))
     .query(
       counted(({ services, access }, wanted) => services.events.count(wanted, access.namespaces)),
     ),
@@ -46,7 +47,7 @@ export const eventsRouter = router({
   }),
 
   watch: viewerProcedure
-    .input(eventWatchInputSchema)
+    .input(bounded(eventWatchInputSchema))
     .subscription(async ({ ctx, input, signal }) => {
       const { afterId, lastEventId, ...wanted } = input;
       const filter = { ...wanted, limits: ctx.access.namespaces };

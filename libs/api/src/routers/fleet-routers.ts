@@ -1,3 +1,4 @@
+import { bounded } from '../bounded-input.ts';
 import { assertMayOffer, assertMayReport } from '../access/bindings.ts';
 import {
   ackInputSchema,
@@ -31,32 +32,32 @@ import { acquiring } from './leases/lease-calls.ts';
 /** Drones: what operators see and do, and the calls of the drones themselves. */
 export const dronesRouter = router({
   list: unlimitedViewerProcedure
-    .input(droneListInputSchema)
+    .input(bounded(droneListInputSchema))
     .query(
       listed(({ services }, wanted) => asOf(services, () => services.fleet.listDrones(wanted))),
     ),
 
   count: unlimitedViewerProcedure
-    .input(droneCountInputSchema)
+    .input(bounded(droneCountInputSchema))
     .query(counted(({ services }, wanted) => services.fleet.countDrones(wanted))),
 
   get: unlimitedViewerProcedure
-    .input(droneIdInputSchema)
+    .input(bounded(droneIdInputSchema))
     .query(placed(({ services }, { droneId }) => services.fleet.getDrone(droneId))),
 
   drain: fleetOperatorProcedure
-    .input(droneActInputSchema)
+    .input(bounded(droneActInputSchema))
     .mutation(placed(({ services, actor }, act) => services.fleet.drain(act, actor))),
 
   undrain: fleetOperatorProcedure
-    .input(droneActInputSchema)
+    .input(bounded(droneActInputSchema))
     .mutation(placed(({ services, actor }, act) => services.fleet.undrain(act, actor))),
 
   markLost: fleetOperatorProcedure
-    .input(droneActInputSchema)
+    .input(bounded(droneActInputSchema))
     .mutation(placed(({ services, actor }, act) => services.fleet.markLost(act, actor))),
 
-  session: droneProcedure.input(sessionInputSchema).subscription(async function* ({
+  session: droneProcedure.input(bounded(sessionInputSchema)).subscription(async function* ({
     ctx,
     input,
     signal,
@@ -68,20 +69,20 @@ export const dronesRouter = router({
   }),
 
   heartbeat: droneProcedure
-    .input(heartbeatInputSchema)
+    .input(bounded(heartbeatInputSchema))
     .mutation(({ ctx, input: { witness, ...heartbeat } }) =>
       acquiring(ctx, witness, () => ctx.services.fleet.heartbeat(heartbeat)),
     ),
 
   ack: droneProcedure
-    .input(ackInputSchema)
+    .input(bounded(ackInputSchema))
     .mutation(({ ctx, input }) => ctx.services.fleet.acknowledge(input)),
 });
 
 /** Backends: what operators see and stop, and what drones report. */
 export const backendsRouter = router({
   get: viewerProcedure
-    .input(backendGetInputSchema)
+    .input(bounded(backendGetInputSchema))
     .query(
       placed(({ services, access }, { backendId }) =>
         asOf(services, () => services.fleet.getBackend(backendId, access.namespaces)),
@@ -89,7 +90,7 @@ export const backendsRouter = router({
     ),
 
   list: viewerProcedure
-    .input(backendListInputSchema)
+    .input(bounded(backendListInputSchema))
     .query(
       listed(({ services, access }, wanted) =>
         asOf(services, () => services.fleet.listBackends(wanted, access.namespaces)),
@@ -97,7 +98,7 @@ export const backendsRouter = router({
     ),
 
   count: viewerProcedure
-    .input(backendCountInputSchema)
+    .input(bounded(backendCountInputSchema))
     .query(
       counted(({ services, access }, wanted) =>
         services.fleet.countBackends(wanted, access.namespaces),
@@ -105,12 +106,12 @@ export const backendsRouter = router({
     ),
 
   watch: viewerProcedure
-    .input(backendIdInputSchema)
+    .input(bounded(backendIdInputSchema))
     .subscription(({ ctx, input, signal }) =>
       ctx.services.fleet.watchBackend(input.backendId, ctx.access.namespaces, signal ?? ctx.signal),
     ),
 
-  terminate: operatorProcedure.input(backendTerminateInputSchema).mutation(
+  terminate: operatorProcedure.input(bounded(backendTerminateInputSchema)).mutation(
     placed(async ({ services, caller, actor }, act) => {
       await services.keys.terminate(act, caller);
       await services.audit.write({
@@ -128,7 +129,7 @@ export const backendsRouter = router({
    * `recorded`: the report changed the backend's status, or repeated it. `ignored`: it was late.
    * `kill`: this backend is over as far as the database is concerned; stop it hard, now.
    */
-  report: droneProcedure.input(reportInputSchema).mutation(async ({ ctx, input }) => {
+  report: droneProcedure.input(bounded(reportInputSchema)).mutation(async ({ ctx, input }) => {
     assertMayReport(ctx.access, input.address);
     return { outcome: await ctx.services.keys.report(input) };
   }),

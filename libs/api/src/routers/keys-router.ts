@@ -1,3 +1,4 @@
+import { bounded } from '../bounded-input.ts';
 import { reservationKeyOf } from '@leasehold/keys-core';
 import type { KeyView } from '@leasehold/keys-core/keys';
 import { assertMayHold, mayRead } from '../access/access.ts';
@@ -28,7 +29,7 @@ import { renewableActs, renewing } from './leases/lease-calls.ts';
 
 /** The keys face on the wire. The key service decides, also what a caller may read. */
 export const keysRouter = router({
-  connect: clientProcedure.input(connectInputSchema).mutation(({ ctx, input }) => {
+  connect: clientProcedure.input(bounded(connectInputSchema)).mutation(({ ctx, input }) => {
     const { services, access, caller, signal } = ctx;
     return refusing(
       (error) => services.reservations.refuse(input, caller, error),
@@ -48,7 +49,7 @@ export const keysRouter = router({
     );
   }),
 
-  get: viewerProcedure.input(keyNameSchema).query(({ ctx, input }) =>
+  get: viewerProcedure.input(bounded(keyNameSchema)).query(({ ctx, input }) =>
     at(ctx, input, async (name) => {
       // Before the key is looked for elsewhere.
       if (!mayRead(ctx.access, name.namespace)) return null;
@@ -58,15 +59,15 @@ export const keysRouter = router({
   ),
 
   list: viewerProcedure
-    .input(keyListInputSchema)
+    .input(bounded(keyListInputSchema))
     .query(listed(({ services, caller }, wanted) => services.keys.list(wanted, caller))),
 
   count: viewerProcedure
-    .input(keyCountInputSchema)
+    .input(bounded(keyCountInputSchema))
     .query(counted(({ services, caller }, wanted) => services.keys.count(wanted, caller))),
 
   renew: droneProcedure
-    .input(keyRenewInputSchema)
+    .input(bounded(keyRenewInputSchema))
     .mutation(({ ctx, input: { witness, ...renewals } }) =>
       renewing(ctx, witness, async () => {
         await ctx.use?.countItems(renewals.renewals.length, 'urgent');
@@ -77,22 +78,22 @@ export const keysRouter = router({
   ...renewableActs('keys'),
 
   revoke: operatorProcedure
-    .input(keyRevokeInputSchema)
+    .input(bounded(keyRevokeInputSchema))
     .mutation(
       audited('keys.revoke', ({ services, caller }, act) => services.keys.revoke(act, caller)),
     ),
 
   waiters: viewerProcedure
-    .input(keyPageInputSchema)
+    .input(bounded(keyPageInputSchema))
     .query(placed(({ services, caller }, page) => services.keys.waiters(page, caller))),
 
   history: viewerProcedure
-    .input(keyPageInputSchema)
+    .input(bounded(keyPageInputSchema))
     .query(placed(({ services, caller }, page) => services.keys.history(page, caller))),
 
   /** Who held it at a moment. */
   at: viewerProcedure
-    .input(keyAtInputSchema)
+    .input(bounded(keyAtInputSchema))
     .query(placed(({ services, caller }, asked) => services.keys.at(asked, caller))),
 });
 

@@ -1,4 +1,5 @@
 /** Bulk actions, datacenters, hold-offs and statistics. */
+import { bounded } from '../bounded-input.ts';
 import { z } from 'zod';
 import {
   bulkIdInputSchema,
@@ -24,23 +25,23 @@ import { asOf } from './as-of.ts';
 export const bulkRouter = router({
   /** A mutation because its items do not fit into an address; it changes nothing. */
   preview: unlimitedViewerProcedure
-    .input(bulkPreviewInputSchema)
+    .input(bounded(bulkPreviewInputSchema))
     .mutation(({ ctx, input }) => ctx.services.bulk.preview(input.items)),
 
   start: fleetOperatorProcedure
-    .input(bulkStartInputSchema)
+    .input(bounded(bulkStartInputSchema))
     .mutation(({ ctx, input }) => ctx.services.bulk.start(input, ctx.caller, ctx.actor)),
 
   abort: fleetOperatorProcedure
-    .input(bulkIdInputSchema)
+    .input(bounded(bulkIdInputSchema))
     .mutation(({ ctx, input }) => ctx.services.bulk.abort(input.bulkId, ctx.actor)),
 
   get: unlimitedViewerProcedure
-    .input(bulkIdInputSchema)
+    .input(bounded(bulkIdInputSchema))
     .query(({ ctx, input }) => ctx.services.bulk.get(input.bulkId)),
 
   watch: unlimitedViewerProcedure
-    .input(bulkIdInputSchema)
+    .input(bounded(bulkIdInputSchema))
     .subscription(({ ctx, input, signal }) =>
       ctx.services.bulk.watch(input.bulkId, signal ?? ctx.signal),
     ),
@@ -53,7 +54,7 @@ export const datacentersRouter = router({
     .query(({ ctx }) => asOf(ctx.services, () => Promise.resolve(ctx.services.datacenters.list()))),
 
   /** Declares a datacenter lost, and lets its keys be given other homes when they have waited. */
-  giveUp: adminProcedure.input(giveUpInputSchema).mutation(async ({ ctx, input }) => {
+  giveUp: adminProcedure.input(bounded(giveUpInputSchema)).mutation(async ({ ctx, input }) => {
     const { services, actor } = ctx;
     const givenUp = await services.giveUp.giveUp(input, actor);
     const { datacenter, reason, abandon } = input;
@@ -64,7 +65,7 @@ export const datacentersRouter = router({
     return givenUp;
   }),
 
-  takeBack: adminProcedure.input(takeBackInputSchema).mutation(async ({ ctx, input }) => {
+  takeBack: adminProcedure.input(bounded(takeBackInputSchema)).mutation(async ({ ctx, input }) => {
     const { services, actor } = ctx;
     await services.giveUp.takeBack(input, actor);
     const { datacenter, reason } = input;
@@ -76,17 +77,19 @@ export const datacentersRouter = router({
 
 /** The time after a restore in which nothing new is granted. */
 export const holdOffRouter = router({
-  get: viewerProcedure.input(holdOffInputSchema).query(placed((ctx) => ctx.services.holdOff.get())),
+  get: viewerProcedure
+    .input(bounded(holdOffInputSchema))
+    .query(placed((ctx) => ctx.services.holdOff.get())),
 
   /** It concerns every namespace, so it is not for an operator who is limited to some. */
   end: fleetOperatorProcedure
-    .input(holdOffEndInputSchema)
+    .input(bounded(holdOffEndInputSchema))
     .mutation(placed(({ services, actor }, act) => services.holdOff.end(act, actor))),
 });
 
 /** Numbers over every namespace. */
 export const statsRouter = router({
   overview: unlimitedViewerProcedure
-    .input(statsOverviewInputSchema)
+    .input(bounded(statsOverviewInputSchema))
     .query(({ ctx, input }) => ctx.services.stats.overview(input)),
 });

@@ -3,6 +3,7 @@
  * asks; that datacenter vouches for its caller, which may do here at most what an operator may.
  * Nothing that arrives here is forwarded.
  */
+import { bounded } from '../bounded-input.ts';
 import { LeaseError } from '@leasehold/keys-core';
 import type { z } from 'zod';
 import {
@@ -52,7 +53,7 @@ export function createPeerRouter(callProcedure: CallProcedure) {
     /** Whether this datacenter answers, and is the one that was meant. */
     ping: peerProcedure.query(({ ctx }) => ({ datacenter: ctx.services.datacenter })),
 
-    connect: answering.input(peerConnectInputSchema).mutation(({ ctx, input }) => {
+    connect: answering.input(bounded(peerConnectInputSchema)).mutation(({ ctx, input }) => {
       const { access } = forwardedContext(ctx, input.caller);
       assertRole(access, 'client');
       assertMayHold(access, input.input.key.namespace);
@@ -61,12 +62,12 @@ export function createPeerRouter(callProcedure: CallProcedure) {
 
     /** The state of a reservation of this datacenter; one that can be proven is activated. */
     resolve: answering
-      .input(peerResolveInputSchema)
+      .input(bounded(peerResolveInputSchema))
       .mutation(({ ctx, input }) =>
         ctx.services.reservations.reservationStatus(input.reservationId, input.key),
       ),
 
-    move: answering.input(peerMoveInputSchema).mutation(async ({ ctx, input }) => {
+    move: answering.input(bounded(peerMoveInputSchema)).mutation(async ({ ctx, input }) => {
       const as = forwardedContext(ctx, input.caller);
       assertRole(as.access, 'operator');
       assertMayReserve(as.access, input.input.key);
@@ -76,7 +77,7 @@ export function createPeerRouter(callProcedure: CallProcedure) {
     }),
 
     /** Carries out a procedure of those in `forwardable.ts`, with all its own checks. */
-    carryOut: answering.input(carryOutInputSchema).mutation(({ ctx, input }) => {
+    carryOut: answering.input(bounded(carryOutInputSchema)).mutation(({ ctx, input }) => {
       const { procedure, caller } = input;
       if (!isForwardable(procedure)) {
         throw new LeaseError('auth.forbidden', `"${procedure}" cannot be forwarded.`);

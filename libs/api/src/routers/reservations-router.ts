@@ -1,3 +1,4 @@
+import { bounded } from '../bounded-input.ts';
 import { assertMayReserve, mayReadReservation } from '../access/access.ts';
 import {
   moveInputSchema,
@@ -18,7 +19,7 @@ import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../
 
 /** Which datacenter a key lives in, on the wire. */
 export const reservationsRouter = router({
-  reserve: clientProcedure.input(reserveInputSchema).mutation(async ({ ctx, input }) => {
+  reserve: clientProcedure.input(bounded(reserveInputSchema)).mutation(async ({ ctx, input }) => {
     assertMayReserve(ctx.access, input.key);
     const { outcome, reservationId, datacenter } = await ctx.services.reservations.reserve(
       input,
@@ -27,24 +28,24 @@ export const reservationsRouter = router({
     return { outcome, reservationId, datacenter };
   }),
 
-  resolve: viewerProcedure.input(resolveInputSchema).query(async ({ ctx, input }) => {
+  resolve: viewerProcedure.input(bounded(resolveInputSchema)).query(async ({ ctx, input }) => {
     if (!mayReadReservation(ctx.access, input.key)) return { outcome: 'not_found' as const };
     return ctx.services.reservations.resolve({ key: input.key, isFresh: input.fresh });
   }),
 
-  get: viewerProcedure.input(reservationGetInputSchema).query(async ({ ctx, input }) => {
+  get: viewerProcedure.input(bounded(reservationGetInputSchema)).query(async ({ ctx, input }) => {
     if (!mayReadReservation(ctx.access, input.key)) return null;
     return ctx.services.reservations.get(input);
   }),
 
-  move: operatorProcedure.input(moveInputSchema).mutation(async ({ ctx, input }) => {
+  move: operatorProcedure.input(bounded(moveInputSchema)).mutation(async ({ ctx, input }) => {
     assertMayReserve(ctx.access, input.key);
     const moved = await ctx.services.reservations.move(input, ctx.caller);
     await ctx.services.audit.write(moveEntry(ctx.actor, input, moved.reservationId));
     return moved;
   }),
 
-  requestMove: operatorProcedure.input(requestMoveInputSchema).mutation(
+  requestMove: operatorProcedure.input(bounded(requestMoveInputSchema)).mutation(
     placed(async (ctx, move) => {
       assertMayReserve(ctx.access, move.key);
       await ctx.services.reservations.requestMove(move, ctx.caller);
@@ -53,7 +54,7 @@ export const reservationsRouter = router({
     }),
   ),
 
-  cancelMove: operatorProcedure.input(reservationRefSchema).mutation(
+  cancelMove: operatorProcedure.input(bounded(reservationRefSchema)).mutation(
     placed(async (ctx, move) => {
       assertMayReserve(ctx.access, move.key);
       const isCancelled = await ctx.services.reservations.cancelMove(move);
@@ -62,7 +63,7 @@ export const reservationsRouter = router({
     }),
   ),
 
-  pendingMove: viewerProcedure.input(reservationRefSchema).query(
+  pendingMove: viewerProcedure.input(bounded(reservationRefSchema)).query(
     placed(async ({ access, services }, move) => {
       if (!mayReadReservation(access, move.key)) return null;
       return services.reservations.pendingMove(move);
@@ -70,7 +71,7 @@ export const reservationsRouter = router({
   ),
 
   list: viewerProcedure
-    .input(reservationListInputSchema)
+    .input(bounded(reservationListInputSchema))
     .query(
       listed(({ services, caller }, wanted) =>
         asOf(services, () => services.reservations.list(wanted, caller)),
@@ -78,6 +79,6 @@ export const reservationsRouter = router({
     ),
 
   count: viewerProcedure
-    .input(reservationCountInputSchema)
+    .input(bounded(reservationCountInputSchema))
     .query(counted(({ services, caller }, wanted) => services.reservations.count(wanted, caller))),
 });

@@ -21,6 +21,9 @@ export function textProblem(
   const bytesMin = bounds.bytesMin ?? 0;
   // Services without a compiler give anything.
   if (typeof text !== 'string') return 'must be a string';
+  const tooLong = `must be at most ${String(bounds.bytesMax)} bytes of UTF-8`;
+  // Before anything that looks at each character.
+  if (text.length > bounds.bytesMax) return `${tooLong}, and is ${String(utf8Bytes(text))}`;
   if (!text.isWellFormed()) return 'must be well-formed Unicode, without lone surrogates';
   const forbidden = bounds.isControlAllowed === true ? /\0/u : /\p{Cc}/u;
   if (forbidden.test(text)) {
@@ -33,35 +36,54 @@ export function textProblem(
     return bytesMin === 1 ? 'must not be empty' : `must be at least ${String(bytesMin)} bytes`;
   }
   if (bytes > bounds.bytesMax) {
-    return `must be at most ${String(bounds.bytesMax)} bytes of UTF-8, and is ${String(bytes)}`;
+    return `${tooLong}, and is ${String(bytes)}`;
   }
   return undefined;
 }
 
 /**
  * Why a JSON value may not be stored, or undefined when it may: every string in it, keys included,
- * is well-formed and free of NUL, and it is not nested more deeply than allowed.
+ * is well-formed and free of NUL, and it is not nested more deeply than allowed. It is measured while it
+ * is walked, so that a value that is a thousand times too large costs no more than one that fits.
  */
 export function jsonProblem(
   value: unknown,
   bounds: { bytesMax: number; depthMax: number },
 ): string | undefined {
-  const problem = valueProblem(value, bounds.depthMax);
+  const tooLarge = `must be at most ${String(bounds.bytesMax)} bytes of JSON`;
+  const walk = { charactersLeft: bounds.bytesMax, tooLarge };
+  const problem = valueProblem(value, walk, bounds.depthMax);
   if (problem !== undefined) return problem;
   const bytes = utf8Bytes(JSON.stringify(value));
-  return bytes > bounds.bytesMax
-    ? `must be at most ${String(bounds.bytesMax)} bytes of JSON, and is ${String(bytes)}`
-    : undefined;
+  return bytes > bounds.bytesMax ? `${tooLarge}, and is ${String(bytes)}` : undefined;
 }
 
-function valueProblem(value: unknown, depthLeft: number): string | undefined {
+/** How much of a value may still be looked at: fewer characters than its JSON has. */
+interface Walk {
+  charactersLeft: number;
+  readonly tooLarge: string;
+}
+
+function valueProblem(value: unknown, walk: Walk, depthLeft: number): string | undefined {
+  walk.charactersLeft -= typeof value === 'string' ? value.length + 2 : 1;
+  if (walk.charactersLeft < 0) return walk.tooLarge;
   if (typeof value === 'string') {
     return textProblem(value, { bytesMax: Number.MAX_SAFE_INTEGER, isControlAllowed: true });
   }
   if (value === null || typeof value !== 'object') return undefined;
   if (depthLeft === 0) return 'is nested too deeply';
-  for (const [key, inner] of Object.entries(value)) {
-    const problem = valueProblem(key, depthLeft) ?? valueProblem(inner, depthLeft - 1);
+  if (Array.isArray(value)) {
+    for (const inner of value) {
+      const problem = valueProblem(inner, walk, depthLeft - 1);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  }
+  for (const key in value) {
+    if (!Object.hasOwn(value, key)) continue;
+    const inner = (value as Record<string, unknown>)[key];
+    if (inner === undefined) continue;
+    const problem = valueProblem(key, walk, depthLeft) ?? valueProblem(inner, walk, depthLeft - 1);
     if (problem !== undefined) return problem;
   }
   return undefined;

@@ -19,7 +19,14 @@ import { LeaseError } from '@leasehold/keys-core';
 import { FairQueue } from '../../fair-use/fair-queue.ts';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
 import { isGranting, type GrantingGate } from './granting-gate.ts';
-import { callsIn, Inbox, peekedCall, type ScheduledConnection, type WireCall } from './inbox.ts';
+import {
+  callsIn,
+  Inbox,
+  peekedCall,
+  refusableCall,
+  type ScheduledConnection,
+  type WireCall,
+} from './inbox.ts';
 
 /** How long one turn of the event loop begins calls for. */
 const SLICE_MS = 4;
@@ -213,9 +220,9 @@ class Scheduler implements CallScheduler {
     }
     let calls: WireCall[];
     try {
-      calls = callsIn(text);
+      calls = callsIn(text, connection.use.role);
     } catch (error) {
-      connection.refuse(undefined, error as LeaseError);
+      connection.refuse(refusableCall(text), error as LeaseError);
       return;
     }
     const isUrgent = ({ params }: WireCall): boolean =>

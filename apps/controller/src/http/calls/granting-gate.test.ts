@@ -142,7 +142,7 @@ describe('granting gate', () => {
     stage.passes(1);
 
     expect(stage.begun).toEqual(['7']);
-    expect(stage.refused).toEqual(['undefined request.invalid false']);
+    expect(stage.refused).toEqual(['8 request.invalid false']);
   });
 
   test('while calls are kept, a later one does not overtake them', () => {

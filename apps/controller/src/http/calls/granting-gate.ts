@@ -152,9 +152,9 @@ class Gate implements GrantingGate {
       return;
     }
     try {
-      for (const one of callsIn(call.unread)) connection.begin(one);
+      for (const one of callsIn(call.unread, connection.use.role)) connection.begin(one);
     } catch (error) {
-      connection.refuse(undefined, error as LeaseError);
+      connection.refuse(call, error as LeaseError);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { peekedCall } from './inbox.ts';
+import { callsIn, peekedCall, refusableCall } from './inbox.ts';
 
 const PATH = 'leases.acquireMany';
 
@@ -26,5 +26,83 @@ describe('a call that is read by both ends of its message', () => {
     ['no input', { id: 1, method: 'mutation', params: { path: PATH } }],
   ])('is undefined for %s', (_what, message) => {
     expect(peekedCall(JSON.stringify(message))).toBeUndefined();
+  });
+});
+
+describe('a message', () => {
+  const many = (count: number, item: unknown): unknown[] => Array<unknown>(count).fill(item);
+  const tooLarge = expect.objectContaining({ code: 'request.too_large' }) as Error;
+
+  test.each([
+    [
+      'the path behind the input',
+      (path: string, input: unknown) => ({ id: 1, params: { input, path } }),
+    ],
+    [
+      'the path before the input',
+      (path: string, input: unknown) => ({ id: 1, params: { path, input } }),
+    ],
+    ['a list', (path: string, input: unknown) => [{ id: 1, params: { path, input } }]],
+  ])('of more bytes than its procedure may have is refused: %s', (_what, write) => {
+    const input = 'x'.repeat(100_000);
+
+    expect(() => callsIn(JSON.stringify(write('keys.get', input)), 'client')).toThrow(tooLarge);
+    expect(callsIn(JSON.stringify(write('keys.connect', input)), 'client')).toHaveLength(1);
+  });
+
+  test('is not read as the procedure that its input names', () => {
+    const input = { x: 'x'.repeat(100_000), path: 'leases.acquireMany' };
+    const text = JSON.stringify({ id: 1, params: { path: 'keys.get', input } });
+
+    expect(() => callsIn(text, 'client')).toThrow(tooLarge);
+  });
+
+  test('with spaces is read in the same way', () => {
+    const text = JSON.stringify(
+      { id: 1, params: { path: 'keys.connect', input: 'x'.repeat(100_000) } },
+      null,
+      1,
+    );
+
+    expect(callsIn(text, 'client')).toHaveLength(1);
+  });
+
+  test.each(['[1]', '[]', '{}', '1', '"text"', 'null'])(
+    'of 4 MB with values %s is refused before it is parsed',
+    (value) => {
+      const text = `{"id":1,"params":{"path":"leases.acquireMany","input":[${many(Math.floor(4_000_000 / (value.length + 1)), value).join(',')}`;
+
+      // It does not end, so that it could not be parsed.
+      expect(() => callsIn(text, 'client')).toThrow(tooLarge);
+    },
+  );
+
+  test('of 10,000 renewals passes, and of a text with as many commas', () => {
+    const renewals = many(10_000, { leaseId: crypto.randomUUID(), fencingToken: '9'.repeat(19) });
+    const renewing = JSON.stringify({ id: 1, params: { input: { renewals }, path: 'keys.renew' } });
+    const metadata = { text: '[{,"'.repeat(4_000), end: '\\' };
+    const asking = JSON.stringify({
+      id: 1,
+      params: { input: { metadata }, path: 'leases.acquire' },
+    });
+
+    expect(callsIn(renewing, 'drone')).toHaveLength(1);
+    expect(callsIn(asking, 'client')).toHaveLength(1);
+  });
+
+  test('is bounded for a viewer, whatever it calls', () => {
+    const text = JSON.stringify({
+      id: 1,
+      params: { path: 'leases.acquireMany', input: 'x'.repeat(70_000) },
+    });
+
+    expect(() => callsIn(text, 'viewer')).toThrow(tooLarge);
+    expect(() => callsIn(`[${text}]`, 'viewer')).toThrow(tooLarge);
+  });
+
+  test('that is not parsed is answered by its id', () => {
+    expect(refusableCall('{"id": 7, "params":')).toEqual({ id: 7 });
+    expect(refusableCall(`{"params":{"path":"keys.get"},"id":8}`)).toEqual({ id: 8 });
+    expect(refusableCall('[{"id":7}]')).toBeUndefined();
   });
 });

@@ -1,5 +1,6 @@
 /** The input of a connection that the scheduler has not begun yet. */
-import { LeaseError } from '@leasehold/keys-core';
+import { assertBound, messageBound, roleBound } from '@leasehold/api';
+import { LeaseError, type Role } from '@leasehold/keys-core';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
 
 /** A connection with this much unread input is paused, and read again when half of it is gone. */
@@ -17,8 +18,18 @@ export interface WireCall {
   readonly unread?: string | undefined;
 }
 
-/** @throws {LeaseError} `request.invalid`. */
-export function callsIn(text: string): WireCall[] {
+/** The calls in a message that a caller of this role has sent. @throws {LeaseError} `request.invalid`, `request.too_large`. */
+export function callsIn(text: string, role: Role): WireCall[] {
+  const peeked = text.startsWith('[') ? roleBound(role) : messageBound(pathsIn(text), role);
+  assertBound(peeked, { bytes: text.length, json: text });
+  const calls = parsedCalls(text);
+  // What a message names at its ends is not always what it calls.
+  const paths = calls.map(({ params }) => (typeof params?.path === 'string' ? params.path : ''));
+  assertBound(messageBound(paths, role), { bytes: text.length });
+  return calls;
+}
+
+function parsedCalls(text: string): WireCall[] {
   try {
     const parsed: unknown = JSON.parse(text);
     const calls = (Array.isArray(parsed) ? parsed : [parsed]).filter(isCall);
@@ -31,6 +42,26 @@ export function callsIn(text: string): WireCall[] {
 
 function isCall(value: unknown): value is WireCall {
   return typeof value === 'object' && value !== null;
+}
+
+const PATH = /"path"\s*:\s*"([A-Za-z.]{1,50})"/u;
+const ID = /"id"\s*:\s*(\d{1,15})[,}]/u;
+/** Where a message has the id and the path of its call, at either end: before or behind its input. */
+const BEGIN_LENGTH = 200;
+
+function pathsIn(text: string): string[] {
+  return ends(text).flatMap((end) => PATH.exec(end)?.[1] ?? []);
+}
+
+/** As much of a call as its refusal needs, of a message that is not parsed. */
+export function refusableCall(text: string): WireCall | undefined {
+  if (!text.startsWith('{')) return undefined;
+  const [id] = ends(text).flatMap((end) => ID.exec(end)?.[1] ?? []);
+  return id === undefined ? undefined : { id: Number(id) };
+}
+
+function ends(text: string): string[] {
+  return [text.slice(0, BEGIN_LENGTH), text.slice(-END_LENGTH)];
 }
 
 /** How our clients write a call that is alone in its message: its input is between these. */

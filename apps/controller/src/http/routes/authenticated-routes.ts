@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import type { ConnectionGuard } from '../sockets/connection-guard.ts';
 import { callerOfRequest, type Caller, type ContextDeps } from '../request-context.ts';
+import { hasBody, pathsOf } from './request-paths.ts';
 import { watchAnswer } from '../sockets/slow-readers.ts';
 
 const callers = new WeakMap<IncomingMessage, Caller>();
@@ -50,15 +51,9 @@ export function requireCaller(
   });
 }
 
-/** How many calls a request carries: a batch names each procedure in its path. */
-function callsOf({ params, query }: FastifyRequest): { count: number; isUrgent: boolean } {
-  const { path } = params as { path?: string };
-  if (path === undefined) return { count: 1, isUrgent: false };
-  const isBatch = (query as Record<string, unknown>)['batch'] !== undefined;
-  const paths = isBatch ? path.split(',') : [path];
+/** How many calls a request carries. */
+function callsOf(request: FastifyRequest): { count: number; isUrgent: boolean } {
+  const paths = pathsOf(request);
+  if (paths.length === 0) return { count: 1, isUrgent: false };
   return { count: paths.length, isUrgent: paths.every(isUrgentCall) };
-}
-
-function hasBody({ headers }: FastifyRequest): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

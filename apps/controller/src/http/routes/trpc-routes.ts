@@ -3,6 +3,7 @@ import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/a
 import type { FastifyInstance } from 'fastify';
 import type { ServerResponse } from 'node:http';
 import { callerOf, requireCaller } from './authenticated-routes.ts';
+import { boundBodies } from './body-bounds.ts';
 import { overloaded } from '../../fair-use/refusals.ts';
 import { followAccess, followLater } from '../sockets/followed-connections.ts';
 import { contextOf, httpCaller, traceOf } from '../request-context.ts';
@@ -50,6 +51,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
   };
   await server.register(async (scope) => {
     requireCaller(scope, deps);
+    boundBodies(scope);
     await scope.register(fastifyTRPCPlugin, { prefix: PREFIX, trpcOptions });
   });
 }

@@ -6,6 +6,7 @@ import { LeaseError } from '@leasehold/keys-core';
 import { jsonOf } from '@leasehold/service-kit';
 import type { IncomingMessage } from 'node:http';
 import type { RawData, WebSocket } from 'ws';
+import { watchEarlyFrames } from './early-frames.ts';
 import { callerOfToken, type Caller, type ContextDeps } from '../request-context.ts';
 
 /** Time for the connection parameters to arrive. */
@@ -29,13 +30,13 @@ export function admit(
   request: IncomingMessage,
 ): Promise<Opened> {
   return new Promise((resolve) => {
+    const endWatch = watchStranger(socket, request, TOKEN_MESSAGE_BYTES_MAX);
     const early: string[] = [];
-    let receivedBytes = 0;
     let isTokenSent = false;
     const end = (): void => {
       clearTimeout(timer);
       socket.off('message', receive).off('close', closed);
-      request.socket.off('data', count);
+      endWatch();
     };
     // What arrives before the connection ends is kept, within bounds: the first call is answered.
     const refuse = (error: unknown): void => {
@@ -43,11 +44,6 @@ export function admit(
       resolve({ outcome: 'refused', error, early });
     };
     const closed = (): void => refuse(new LeaseError('auth.required'));
-    // A message that has not ended yet is not delivered: only the bytes of the network show its length.
-    const count = (chunk: Buffer): void => {
-      receivedBytes += chunk.length;
-      if (receivedBytes > EARLY_BYTES_MAX) socket.terminate();
-    };
     const receive = (data: RawData): void => {
       const text = textOf(data);
       if (isTokenSent) {
@@ -72,8 +68,33 @@ export function admit(
     }, TOKEN_MS_MAX);
     timer.unref();
     socket.on('message', receive).once('close', closed);
-    request.socket.on('data', count);
   });
+}
+
+/**
+ * Ends a WebSocket that receives what nobody sends before its caller is known. A message that has not ended
+ * yet is not delivered: only the bytes of the network show its parts.
+ * @param firstBytesMax what the first message may have.
+ * @returns a function that ends the watch.
+ */
+export function watchStranger(
+  socket: WebSocket,
+  { socket: network }: Pick<IncomingMessage, 'socket'>,
+  firstBytesMax = EARLY_BYTES_MAX,
+): () => void {
+  const frames = watchEarlyFrames({ first: firstBytesMax, all: EARLY_BYTES_MAX });
+  const look = (chunk: Buffer): void => {
+    if (frames(chunk) === undefined) return;
+    network.off('data', look);
+    socket.terminate();
+    // `ws` is given this piece too, and finds no frame in it.
+    chunk.fill(0xff);
+  };
+  // Before `ws`, which would keep the parts.
+  network.prependListener('data', look);
+  return () => {
+    network.off('data', look);
+  };
 }
 
 /** The token in the connection parameters; undefined for any other message. */

@@ -20,13 +20,15 @@ import {
   contextOf,
   type ContextDeps,
 } from '../request-context.ts';
-import { admit, textOf, type Opened } from './socket-door.ts';
+import { admit, textOf, watchStranger, type Opened } from './socket-door.ts';
 import { callEncoder, SocketFace } from './socket-face.ts';
 import { endSocket, keepSocket } from './socket-keeper.ts';
 import { turnAway } from '../turn-away.ts';
 
 const SERVICE_RESTART = 1_012;
 const TOO_LARGE = 1_009;
+/** A client of another language may send a large message in parts, of some KiB each. */
+const FRAGMENTS_MAX = 1_024;
 /** Queries are small: a viewer has no use for a larger message. */
 const VIEWER_MESSAGE_BYTES_MAX = 256 * 1_024;
 /** This much unread is normal; with more of it, a subscription waits. */
@@ -111,6 +113,7 @@ async function welcome(
     const caller = await callerOfToken(deps, request, bearer);
     return { outcome: 'known', caller, early: [] };
   } catch (error) {
+    watchStranger(socket, request);
     return { outcome: 'refused', error, early: [] };
   }
 }
@@ -202,7 +205,11 @@ export async function acceptSockets(
   endStreams: () => void,
 ): Promise<void> {
   await server.register(fastifyWebsocket, {
-    options: { maxPayload: LIMITS.bodyBytesMax, perMessageDeflate: false },
+    options: {
+      maxPayload: LIMITS.bodyBytesMax,
+      maxFragments: FRAGMENTS_MAX,
+      perMessageDeflate: false,
+    },
     preClose: (done) => {
       for (const socket of server.websocketServer.clients) {
         endSocket(socket, SERVICE_RESTART, 'restarting');

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
 import { newTokenSecret } from '@leasehold/keys-core/access';
 import { waitUntil } from '@leasehold/testing';
 import { openSocket } from '../../testing/raw-socket.ts';
@@ -79,6 +81,32 @@ describe('WebSocket', () => {
 
     expect(await waitUntil(raw.closedWith)).toBe(1_009);
     expect((await fetch(`${on.url}/readyz`)).status).toBe(200);
+  });
+
+  test.each([
+    ['in parts', (socket: WebSocket) => socket.send('{"method":', { fin: false })],
+    ['binary', (socket: WebSocket) => socket.send(Buffer.from('{}'))],
+    ['large', (socket: WebSocket) => socket.send('x'.repeat(5_000))],
+  ])('what is %s ends a connection that has sent no token yet', async (_what, send) => {
+    const socket = new WebSocket(`${on.url.replace('http', 'ws')}/trpc?connectionParams=1`);
+    const closed = once(socket, 'close');
+    await once(socket, 'open');
+
+    send(socket);
+
+    // Without an answer, and before the time for a token is over.
+    expect((await closed)[0]).toBe(1_006);
+  });
+
+  test('a known caller may send a message in parts', async () => {
+    const { secret } = await on.token('viewer');
+    const raw = await openSocket(on, secret);
+    await raw.ask(1, 'query', 'keys.list');
+
+    raw.socket.send('{"id":2,"method":"query",', { fin: false });
+    raw.socket.send('"params":{"path":"keys.list"}}', { fin: true });
+
+    expect((await waitUntil(() => raw.repliesTo(2)[0])).result).toBeDefined();
   });
 
   test('a connection is ended when its token is revoked', async () => {

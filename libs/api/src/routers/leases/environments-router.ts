@@ -1,3 +1,4 @@
+import { bounded } from '../../bounded-input.ts';
 import { assertMayHold } from '../../access/access.ts';
 import type { ApiServices } from '../../context.ts';
 import {
@@ -24,7 +25,7 @@ function named<Action>(action: Action, answer: Answer) {
 
 /** The environments face on the wire: leases that nobody waits for. */
 export const environmentsRouter = router({
-  tryAcquire: clientProcedure.input(tryAcquireInputSchema).mutation(({ ctx, input }) => {
+  tryAcquire: clientProcedure.input(bounded(tryAcquireInputSchema)).mutation(({ ctx, input }) => {
     const { services, access, caller, life } = ctx;
     const { environment: place, durationMs: ttlMs, witness: told, datacenter, ...rest } = input;
     const wanted = { ...rest, ...place, ttlMs, waitMs: 0 };
@@ -55,23 +56,23 @@ export const environmentsRouter = router({
   ...heldCalls('environments'),
 
   list: viewerProcedure
-    .input(environmentListInputSchema)
+    .input(bounded(environmentListInputSchema))
     .query(listed(({ services, caller }, wanted) => services.environments.list(wanted, caller))),
 
   count: viewerProcedure
-    .input(environmentCountInputSchema)
+    .input(bounded(environmentCountInputSchema))
     .query(counted(({ services, caller }, wanted) => services.environments.count(wanted, caller))),
 
   get: viewerProcedure
-    .input(environmentNameSchema)
+    .input(bounded(environmentNameSchema))
     .query(placed(({ services, caller }, name) => services.environments.get(name, caller))),
 
   history: viewerProcedure
-    .input(environmentPageInputSchema)
+    .input(bounded(environmentPageInputSchema))
     .query(placed(({ services, caller }, page) => services.environments.history(page, caller))),
 
   /** Who held it at a moment. */
   at: viewerProcedure
-    .input(environmentAtInputSchema)
+    .input(bounded(environmentAtInputSchema))
     .query(placed(({ services, caller }, asked) => services.environments.at(asked, caller))),
 });

@@ -1,4 +1,5 @@
 /** What leases and environments have in common on the wire. */
+import { bounded } from '../../bounded-input.ts';
 import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
 import type { LeaseRenewResult } from '@leasehold/keys-core/leases';
 import type { z } from 'zod';
@@ -51,7 +52,7 @@ export type FailedRenewal = FailedItem & { readonly leaseId: string };
 export function heldCalls(face: 'leases' | 'environments') {
   return {
     heartbeat: clientProcedure
-      .input(leaseHeartbeatInputSchema)
+      .input(bounded(leaseHeartbeatInputSchema))
       .mutation(
         placed((ctx, { witness, ...sent }) =>
           renewing(ctx, witness, () => renewMany(ctx, face, sent)),
@@ -59,18 +60,18 @@ export function heldCalls(face: 'leases' | 'environments') {
       ),
 
     release: clientProcedure
-      .input(releaseInputSchema)
+      .input(bounded(releaseInputSchema))
       .mutation(placed(async (ctx, sent) => ({ outcome: await release(ctx, face, sent) }))),
 
     /** For a caller whose answer was lost: undoes its request, whatever the outcome was. */
-    cancel: clientProcedure.input(cancelInputSchema).mutation(
+    cancel: clientProcedure.input(bounded(cancelInputSchema)).mutation(
       placed(async ({ services, caller }, sent) => ({
         outcome: await services[face].cancel(sent, caller),
       })),
     ),
 
     revoke: operatorProcedure
-      .input(leaseRevokeInputSchema)
+      .input(bounded(leaseRevokeInputSchema))
       .mutation(
         audited(`${face}.revoke`, ({ services, caller }, act) =>
           services[face].revoke(act, caller),
@@ -83,7 +84,7 @@ export function heldCalls(face: 'leases' | 'environments') {
 export function renewableActs(face: 'keys' | 'leases') {
   const act = (name: 'blockRenewal' | 'allowRenewal') =>
     operatorProcedure
-      .input(renewableInputSchema)
+      .input(bounded(renewableInputSchema))
       .mutation(
         audited(`${face}.${name}`, ({ services, caller }, input) =>
           services[face][name](input, caller),

@@ -1,3 +1,4 @@
+import { bounded } from '../../bounded-input.ts';
 import { assertMayHold } from '../../access/access.ts';
 import { pageInputSchema } from '../../contract/common.ts';
 import {
@@ -28,7 +29,7 @@ import { callOf, oneByOne } from './one-by-one.ts';
 
 /** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
 const holding = {
-  acquire: clientProcedure.input(acquireInputSchema).mutation(({ ctx, input }) => {
+  acquire: clientProcedure.input(bounded(acquireInputSchema)).mutation(({ ctx, input }) => {
     const { witness: told, ...asked } = input;
     return refusing(
       (error) => acquiring(ctx, told, () => refuse(ctx, asked, error)),
@@ -49,12 +50,12 @@ const holding = {
   }),
 
   acquireMany: clientProcedure
-    .input(acquireManyInputSchema)
+    .input(bounded(acquireManyInputSchema))
     .mutation(({ ctx, input: { witness, ...wanted } }) =>
       acquiring(ctx, witness, () => acquireMany(ctx, wanted)),
     ),
 
-  releaseMany: clientProcedure.input(releaseManyInputSchema).mutation(
+  releaseMany: clientProcedure.input(bounded(releaseManyInputSchema)).mutation(
     placed(async (ctx, { items }) => {
       await ctx.use?.countItems(items.length, 'urgent');
       const results = await oneByOne(
@@ -67,12 +68,12 @@ const holding = {
 
   /** Holders of leases and of environments receive notices of revocations here. */
   session: clientProcedure
-    .input(leaseSessionInputSchema)
+    .input(bounded(leaseSessionInputSchema))
     .subscription(({ ctx, signal }) =>
       ctx.services.leases.revocations(ctx.caller, signal ?? ctx.signal),
     ),
 
-  declare: clientProcedure.input(declareInputSchema).mutation(async ({ ctx, input }) => {
+  declare: clientProcedure.input(bounded(declareInputSchema)).mutation(async ({ ctx, input }) => {
     await ctx.use?.countItems(input.declarations.length);
     for (const { namespace } of input.declarations) assertMayHold(ctx.access, namespace);
     const { declarations } = input;
@@ -84,48 +85,48 @@ const holding = {
 /** What people look at. */
 const looking = {
   declared: viewerProcedure
-    .input(pageInputSchema)
+    .input(bounded(pageInputSchema))
     .query(({ ctx, input }) => ctx.services.leases.declared(input, ctx.caller)),
 
   list: viewerProcedure
-    .input(leaseListInputSchema)
+    .input(bounded(leaseListInputSchema))
     .query(listed(({ services, caller }, wanted) => services.leases.list(wanted, caller))),
 
   count: viewerProcedure
-    .input(leaseCountInputSchema)
+    .input(bounded(leaseCountInputSchema))
     .query(counted(({ services, caller }, wanted) => services.leases.count(wanted, caller))),
 
   get: viewerProcedure
-    .input(leaseNameSchema)
+    .input(bounded(leaseNameSchema))
     .query(placed(({ services, caller }, name) => services.leases.get(name, caller))),
 
   tree: viewerProcedure
-    .input(leaseTreeInputSchema)
+    .input(bounded(leaseTreeInputSchema))
     .query(({ ctx, input }) =>
       treeAt(ctx, input, (wanted) => ctx.services.leases.tree(wanted, ctx.caller)),
     ),
 
   waiters: viewerProcedure
-    .input(leasePageInputSchema)
+    .input(bounded(leasePageInputSchema))
     .query(placed(({ services, caller }, page) => services.leases.waiters(page, caller))),
 
   contention: viewerProcedure
-    .input(leaseContentionInputSchema)
+    .input(bounded(leaseContentionInputSchema))
     .query(listed(({ services, caller }, wanted) => services.leases.contention(wanted, caller))),
 
   failingCallbacks: viewerProcedure
-    .input(failingCallbacksInputSchema)
+    .input(bounded(failingCallbacksInputSchema))
     .query(
       listed(({ services, caller }, wanted) => services.leases.failingCallbacks(wanted, caller)),
     ),
 
   history: viewerProcedure
-    .input(leasePageInputSchema)
+    .input(bounded(leasePageInputSchema))
     .query(placed(({ services, caller }, page) => services.leases.history(page, caller))),
 
   /** Who held it at a moment. */
   at: viewerProcedure
-    .input(leaseAtInputSchema)
+    .input(bounded(leaseAtInputSchema))
     .query(placed(({ services, caller }, asked) => services.leases.at(asked, caller))),
 };
 

@@ -102,6 +102,25 @@ describe('text and JSON', () => {
     expect(jsonProblem({ a: [1, null, { b: 'ok' }] }, bounds)).toBeUndefined();
   });
 
+  test.each([
+    ['numbers', 1],
+    ['lists', []],
+    ['texts', 'text'],
+    ['objects', { a: 1 }],
+  ])('looks at no more of a list of %s than fits', (_kind, item) => {
+    let read = 0;
+    const list = new Proxy(Array<unknown>(1_000_000).fill(item), {
+      get: (of, name) => {
+        read += 1;
+        return Reflect.get(of, name) as unknown;
+      },
+    });
+
+    expect(jsonProblem({ list }, { bytesMax: 1_000, depthMax: 8 })).toContain('at most 1000 bytes');
+
+    expect(read).toBeLessThan(3_000);
+  });
+
   test('names the minimum size if it is more than one byte', () => {
     expect(textProblem('ab', { bytesMin: 3, bytesMax: 9 })).toBe('must be at least 3 bytes');
   });

@@ -1,0 +1,107 @@
+/**
+ * What is done before zod looks at an input: zod looks at all of it, however wrong it is, and notes each
+ * problem. An input with a field that is not known, or with a list that is too long, is refused at the first,
+ * without a look at the rest.
+ */
+import { z, type core } from 'zod';
+
+/** A caller that sent a thousand wrong fields learns of the first few. */
+export const PROBLEMS_MAX = 10;
+
+type Issue = core.$ZodIssue;
+type Path = PropertyKey[];
+/** Finds the first thing that makes a value too large to be checked. */
+type Look = (value: unknown, path: Path) => Issue | undefined;
+
+const schemas = new WeakMap<object, z.ZodType>();
+
+/** An input for tRPC, which is checked by the schema at a cost that its bounds limit. */
+export function bounded<Schema extends z.ZodType>(schema: Schema): Schema {
+  const look = lookOf(schema);
+  const input = {
+    parse(value: unknown): unknown {
+      const issue = look(value, []);
+      if (issue !== undefined) throw new z.ZodRealError([issue]);
+      const checked = schema.safeParse(value);
+      if (checked.success) return checked.data;
+      throw new z.ZodRealError(checked.error.issues.slice(0, PROBLEMS_MAX));
+    },
+  };
+  schemas.set(input, schema);
+  return input as unknown as Schema;
+}
+
+/** The schema of an input that {@link bounded} has made; any other is its own. */
+export function schemaOf(input: z.ZodType): z.ZodType {
+  return schemas.get(input) ?? input;
+}
+
+const nothing: Look = () => undefined;
+
+function lookOf(schema: z.core.$ZodType): Look {
+  const known = schema as z.ZodType;
+  if (known instanceof z.ZodObject) return lookAtObject(known);
+  if (known instanceof z.ZodArray) return lookAtList(known);
+  if (known instanceof z.ZodUnion) return firstOf(known.options.map(lookOf), known);
+  if (known instanceof z.ZodPipe) return lookOf(known.def.in);
+  return 'innerType' in known.def ? lookOf(known.def.innerType as z.ZodType) : nothing;
+}
+
+function lookAtObject(schema: z.ZodObject): Look {
+  const isStrict = schema.def.catchall instanceof z.ZodNever;
+  const shape = Object.entries(schema.shape as Readonly<Record<string, core.$ZodType>>);
+  const fields = new Map(shape.map(([name, field]) => [name, lookOf(field)]));
+  return (value, path) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+    for (const name in value) {
+      const look = fields.get(name) ?? nothing;
+      if (isStrict && !fields.has(name)) return unknownField(name, path);
+      if (look === nothing) continue;
+      const issue = look((value as Record<string, unknown>)[name], [...path, name]);
+      if (issue !== undefined) return issue;
+    }
+    return undefined;
+  };
+}
+
+function lookAtList(schema: z.ZodArray): Look {
+  const countMax = listMaximum(schema);
+  const look = lookOf(schema.element);
+  return (value, path) => {
+    if (!Array.isArray(value)) return undefined;
+    if (value.length > countMax) return tooLong(countMax, path);
+    if (look === nothing) return undefined;
+    for (const [index, item] of value.entries()) {
+      const issue = look(item, [...path, index]);
+      if (issue !== undefined) return issue;
+    }
+    return undefined;
+  };
+}
+
+/** How many items a list may have at most. @throws {Error} for a schema without a bound. */
+function listMaximum({ def }: z.ZodArray): number {
+  for (const { _zod: check } of def.checks ?? []) {
+    const { maximum } = check.def as { readonly maximum?: number };
+    if (check.def.check === 'max_length' && maximum !== undefined) return maximum;
+  }
+  throw new Error('a list of an input needs a bound');
+}
+
+/** Only one alternative can fit: what is too large for each of those that look at such a value is too large. */
+function firstOf(looks: readonly Look[], { options }: z.ZodUnion): Look {
+  const lists = looks.filter((_look, index) => options[index] instanceof z.ZodArray);
+  return (value, path) => {
+    const issues = Array.isArray(value) ? lists.map((look) => look(value, path)) : [];
+    return issues.every((issue) => issue !== undefined) ? issues[0] : undefined;
+  };
+}
+
+function unknownField(name: string, path: Path): Issue {
+  return { code: 'unrecognized_keys', keys: [name], path, message: 'is not a known field' };
+}
+
+function tooLong(maximum: number, path: Path): Issue {
+  const message = `Too big: expected array to have <=${String(maximum)} items`;
+  return { code: 'too_big', origin: 'array', maximum, inclusive: true, path, message };
+}

@@ -1,0 +1,125 @@
+/**
+ * How large a message may be, by the procedure that it calls: known before any of it is parsed, because
+ * to parse and to check it takes time in proportion to it, in which nothing else is done.
+ *
+ * - Bytes: what the largest right input has, with room for text that is escaped as `\\u00e9`.
+ * - Values: numbers, texts, lists and objects. One costs as much as a hundred characters of a text, so that
+ *   4 MiB of `[1,1,…]` would take a hundred times as long as a right message of that size.
+ */
+import { LeaseError, type Role } from '@leasehold/keys-core';
+
+export interface MessageBound {
+  readonly bytesMax: number;
+  readonly valuesMax: number;
+}
+
+/** What one message may hold the event loop for, in milliseconds: `npm run attack` measures it. */
+export const MESSAGE_MS_MAX = 20;
+
+const KIB = 1_024;
+const MIB = 1_024 * KIB;
+
+/** Any procedure with no list: metadata has 16 KiB, and everything else less. */
+const ORDINARY: MessageBound = { bytesMax: 64 * KIB, valuesMax: 10_000 };
+/** 10,000 grants, each of an id and a fencing token. */
+const MANY_GRANTS: MessageBound = { bytesMax: 1.25 * MIB, valuesMax: 40_000 };
+/** 1,000 leases with their metadata, or 10,000 releases with their details. */
+const MANY_ITEMS: MessageBound = { bytesMax: 4 * MIB, valuesMax: 60_000 };
+
+const BOUNDS: Readonly<Record<string, MessageBound>> = {
+  'keys.connect': { bytesMax: 768 * KIB, valuesMax: 10_000 },
+  'keys.renew': MANY_GRANTS,
+  'leases.heartbeat': MANY_GRANTS,
+  'environments.heartbeat': MANY_GRANTS,
+  'leases.acquireMany': MANY_ITEMS,
+  'leases.releaseMany': MANY_ITEMS,
+  'leases.declare': { bytesMax: 4 * MIB, valuesMax: 40_000 },
+  'bulk.preview': MANY_GRANTS,
+  'bulk.start': MANY_GRANTS,
+  /** 256 programs. */
+  'drones.session': { bytesMax: 1 * MIB, valuesMax: 20_000 },
+  'peer.connect': { bytesMax: 1 * MIB, valuesMax: 10_000 },
+  /** Any of these, from another datacenter. */
+  'peer.carryOut': MANY_ITEMS,
+};
+
+/** What a role may send, whatever the procedure: that of the largest that it may call. */
+export function roleBound(role: Role): MessageBound {
+  if (role === 'viewer') return ORDINARY;
+  return role === 'drone' ? MANY_GRANTS : MANY_ITEMS;
+}
+
+/** What a message of one call, or of calls of several procedures, may have: as much as the largest. */
+export function messageBound(paths: readonly string[], role: Role): MessageBound {
+  const wanted = paths.map((path) => BOUNDS[path] ?? ORDINARY).reduce(larger, ORDINARY);
+  const { bytesMax, valuesMax } = roleBound(role);
+  return {
+    bytesMax: Math.min(wanted.bytesMax, bytesMax),
+    valuesMax: Math.min(wanted.valuesMax, valuesMax),
+  };
+}
+
+/** @throws {LeaseError} `request.too_large`. `json` undefined: only its length is known. */
+export function assertBound(
+  { bytesMax, valuesMax }: MessageBound,
+  { bytes, json }: { readonly bytes: number; readonly json?: string | undefined },
+): void {
+  if (bytes > bytesMax) {
+    throw new LeaseError('request.too_large', `This request may have ${String(bytesMax)} bytes.`, {
+      details: { bytesMax, bytes },
+    });
+  }
+  if (json !== undefined && hasMoreValues(json, valuesMax)) {
+    throw new LeaseError(
+      'request.too_large',
+      `This request may have ${String(valuesMax)} values: numbers, texts, lists and objects.`,
+      { details: { valuesMax } },
+    );
+  }
+}
+
+function larger(one: MessageBound, other: MessageBound): MessageBound {
+  return {
+    bytesMax: Math.max(one.bytesMax, other.bytesMax),
+    valuesMax: Math.max(one.valuesMax, other.valuesMax),
+  };
+}
+
+const QUOTE = 34;
+const COMMA = 44;
+const OPENING_BRACKET = 91;
+const BACKSLASH = 92;
+const OPENING_BRACE = 123;
+
+/**
+ * Whether a JSON text has more values than this. It does not parse the text: it counts what begins or
+ * separates values, outside of texts, and stops when that is too much.
+ */
+export function hasMoreValues(json: string, valuesMax: number): boolean {
+  if (json.length <= valuesMax) return false;
+  let count = 0;
+  for (let at = 0; at < json.length; at += 1) {
+    const character = json.charCodeAt(at);
+    if (character === QUOTE) {
+      at = endOfText(json, at);
+    } else if (
+      character === COMMA ||
+      character === OPENING_BRACKET ||
+      character === OPENING_BRACE
+    ) {
+      count += 1;
+      if (count > valuesMax) return true;
+    }
+  }
+  return false;
+}
+
+/** Where the text that begins at `start` ends. */
+function endOfText(json: string, start: number): number {
+  for (let at = json.indexOf('"', start + 1); at >= 0; at = json.indexOf('"', at + 1)) {
+    let before = at - 1;
+    while (json.charCodeAt(before) === BACKSLASH) before -= 1;
+    if ((at - before) % 2 === 1) return at;
+  }
+  return json.length;
+}
