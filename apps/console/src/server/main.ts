@@ -5,8 +5,14 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LeaseError } from '@leasehold/keys-core';
-import { createLogger, createShutdown } from '@leasehold/service-kit';
-import { processEnvironment, readConfig, setProductionMode } from './config.ts';
+import {
+  CONSOLE_SECRET,
+  createLogger,
+  createShutdown,
+  readHomeSecret,
+  type Logger,
+} from '@leasehold/service-kit';
+import { processEnvironment, readConfig, setProductionMode, type ConsoleConfig } from './config.ts';
 import { startConsoleServer } from './console-server.ts';
 import { openDocuments } from './documents.ts';
 import { builtConfigOf, preparePages } from './pages.ts';
@@ -27,7 +33,13 @@ async function main(): Promise<void> {
     const pages = await preparePages(FOLDER);
     shutdown.add('pages', () => pages.close());
     const documents = openDocuments(path.join(FOLDER, '..', 'docs', 'dist', 'site'));
-    const server = await startConsoleServer({ config, log, pages: pages.handle, documents });
+    const consoleSecret = await secretOf(config, log);
+    const server = await startConsoleServer({
+      config: { ...config, consoleSecret },
+      log,
+      pages: pages.handle,
+      documents,
+    });
     shutdown.add('server', () => server.close());
     const { url } = server;
     log.info(
@@ -42,6 +54,22 @@ async function main(): Promise<void> {
   } catch (error) {
     await shutdown.run('the start failed');
     throw error;
+  }
+}
+
+/** Without a home that it can use, a console runs all the same: one that is not on a controller's machine has none. */
+async function secretOf(
+  { consoleSecret: configured, home }: ConsoleConfig,
+  log: Logger,
+): Promise<string | null> {
+  try {
+    return await readHomeSecret(CONSOLE_SECRET, { configured, home });
+  } catch (error) {
+    log.warn(
+      { err: error },
+      'controllers take this console for the caller of all that it passes on',
+    );
+    return null;
   }
 }
 
