@@ -20,6 +20,8 @@ export interface Sources {
   readonly of: SourceAddress;
   /** Whether the other end of its connection is a proxy that is believed, which passes on requests of many. */
   isFromProxy(request: IncomingMessage): boolean;
+  /** Whether an address is that of a proxy that is believed. */
+  isProxyAddress(address: string): boolean;
 }
 
 /** Whether a text is an address or a network that may be trusted, as in 10.0.0.0/8 or ::1. */
@@ -75,6 +77,7 @@ export function createSources({
       const peer = request.socket.remoteAddress;
       return isConsole(request) || (peer !== undefined && trusts(withoutMapping(peer)));
     },
+    isProxyAddress: (address) => isIP(address) !== 0 && trusts(withoutMapping(address)),
   };
 }
 
