@@ -79,6 +79,14 @@ test('every service has a configuration that it accepts', () => {
   const drone = loadDroneConfig(path.join(FOLDER, 'drone.json'), environmentOf('drone'));
 
   expect(controller.signIn.consoleOrigin).toBe(page.origin);
+  // Addresses prove nothing: backends have one of the same network.
+  expect(controller.signIn).toMatchObject({
+    consoleSecret: page.consoleSecret,
+    trustedProxies: [],
+  });
+  expect(page.consoleSecret).toBe(
+    compose.services['console']?.secrets.length === 1 ? 'c'.repeat(48) : null,
+  );
   expect(drone).toMatchObject({ droneId: 'drone-1', datacenter: controller.datacenter });
 });
 

@@ -31,6 +31,7 @@ export function withSecrets(environment: Readonly<Record<string, string>>): Reco
   const WELL_FORMED: Readonly<Record<string, string>> = {
     DATABASE_URL: 'postgresql://leasehold:secret@database:5432/leasehold',
     LEASEHOLD_AUTH_SECRET: 's'.repeat(48),
+    LEASEHOLD_CONSOLE_SECRET: 'c'.repeat(48),
     LEASEHOLD_TOKEN: `lh_${'t'.repeat(43)}`,
   };
   return Object.fromEntries(

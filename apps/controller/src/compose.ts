@@ -5,11 +5,11 @@ import { countFailingCallbacks, countWaiters } from '@leasehold/keys-core/leases
 import { checkReachable, type Store } from '@leasehold/keys-core/postgres';
 import { createStatsCounter } from '@leasehold/keys-core/stats';
 import { listenProblem } from '@leasehold/service-kit';
+import { createSources } from '@leasehold/service-kit/source-address';
 import type { Registry } from 'prom-client';
 import { runInBackground, type Job } from './background/background.ts';
 import { backgroundJobs } from './background/background-jobs.ts';
 import { createHttpServer } from './http/http-server.ts';
-import { createSourceAddress } from './http/source-address.ts';
 import { openFairUse } from './fair-use/open-fair-use.ts';
 import { addGauges, createMetrics } from './metrics.ts';
 import {
@@ -37,6 +37,10 @@ export interface Controller {
 const FINISH_MS = 250;
 /** How long calls under way over HTTP have, such as one that waits for a key. */
 const HTTP_FINISH_MS_MAX = 2_000;
+
+const WRONG_SECRET =
+  'a request has a wrong secret of the console: its address is that of its connection. Give controllers and ' +
+  'consoles the same LEASEHOLD_CONSOLE_SECRET.';
 
 /** Starts a controller on a database whose migrations have been applied. */
 export async function startController(
@@ -137,7 +141,11 @@ async function makeServer(
     signIn,
     people: signIn.people,
     peers: datacenters.access,
-    sourceOf: createSourceAddress(config.signIn.trustedProxies),
+    sources: createSources({
+      trustedProxies: config.signIn.trustedProxies,
+      consoleSecret: signIn.consoleSecret,
+      onWrongSecret: () => log.warn({ part: 'console' }, WRONG_SECRET),
+    }),
   });
 }
 

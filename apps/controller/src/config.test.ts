@@ -28,7 +28,8 @@ describe('configuration', () => {
         consoleOrigin: 'http://localhost:4601',
         authSecret: null,
         oidc: null,
-        trustedProxies: ['127.0.0.1/32', '::1/128'],
+        consoleSecret: null,
+        trustedProxies: [],
       },
     });
   });
@@ -68,6 +69,7 @@ describe('configuration', () => {
       LEASEHOLD_ENVIRONMENT_LEASE_MS: '999',
       LEASEHOLD_CONSOLE_ORIGIN: 'https://console.example.com/path',
       LEASEHOLD_AUTH_SECRET: 'hunter2',
+      LEASEHOLD_CONSOLE_SECRET: 'hunter2 with spaces, although it is sent in a header',
       LEASEHOLD_TRUSTED_PROXIES: '10.0.0.0/8,everybody',
     };
 

@@ -9,6 +9,7 @@ export {
 } from './database-url.ts';
 export { endProcessAfter } from './end-process.ts';
 export { parseEnvironment, type ParsedEnvironment, type Environment } from './environment.ts';
+export { AUTH_SECRET, CONSOLE_SECRET, readHomeSecret, type HomeSecret } from './home-secret.ts';
 export { jsonOf } from './json.ts';
 export { listenProblem } from './listen-problem.ts';
 export { createLogger, LOG_LEVELS, type Logger, type LogLevel } from './log/logger.ts';

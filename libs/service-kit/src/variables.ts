@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { controllerUrlsOf, controllerUrlsProblem } from './controllers/controllers.ts';
 import { schemaProblem } from './database-url.ts';
 import { LOG_LEVELS } from './log/logger.ts';
+import { isTrustedProxy } from './proxies/source-address.ts';
 
 /** What `schema` describes, if it has no problem besides. */
 function checked<Value>(schema: z.ZodType<Value>, problemOf: (value: Value) => string | undefined) {
@@ -57,6 +58,32 @@ export const controllerUrlArray = checked(z.array(z.string()), controllerUrlsPro
 export const logLevel = z
   .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
   .default('info');
+
+const SECRET_LENGTH_MIN = 32;
+const SECRET_LENGTH_MAX = 1_024;
+
+/** A secret that several processes have. */
+export const sharedSecret = z
+  .string()
+  .min(SECRET_LENGTH_MIN, `must have at least ${String(SECRET_LENGTH_MIN)} characters`)
+  .max(SECRET_LENGTH_MAX, `must have at most ${String(SECRET_LENGTH_MAX)} characters`);
+
+/** The secret that the console proves itself by, in a header. */
+export const consoleSecret = sharedSecret
+  .regex(/^[\x21-\x7e]*$/u, 'must have neither spaces nor characters beyond ASCII')
+  .optional();
+
+const PROXIES_MAX = 100;
+
+/** Addresses and networks of proxies whose `x-forwarded-for` is believed. */
+export const trustedProxies = z
+  .string()
+  .transform(listOf)
+  .refine(
+    (list) => list.length <= PROXIES_MAX && list.every(isTrustedProxy),
+    `must be a list of at most ${String(PROXIES_MAX)} addresses and networks, as in 10.0.0.7,2001:db8::/64`,
+  )
+  .default([]);
 
 const DAY_MS = 86_400_000;
 const notEmpty = z.string().min(1, 'must not be empty');

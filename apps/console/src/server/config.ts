@@ -1,8 +1,16 @@
+import { resolve } from 'node:path';
 import { LeaseError } from '@leasehold/keys-core';
 import { parseEnvironment, type Environment, type LogLevel } from '@leasehold/service-kit';
-import { controllerUrls, listOf, logLevel, origin, port } from '@leasehold/service-kit/variables';
+import {
+  consoleSecret,
+  controllerUrls,
+  controllerVariables,
+  logLevel,
+  origin,
+  port,
+  trustedProxies,
+} from '@leasehold/service-kit/variables';
 import { z } from 'zod';
-import { isTrustedProxy } from './pass-through/forwarded-for.ts';
 
 /** The configuration of a console; see the table of environment variables in the README. */
 export interface ConsoleConfig {
@@ -15,6 +23,9 @@ export interface ConsoleConfig {
   readonly origin: string;
   /** Addresses and networks whose `x-forwarded-for` is believed. */
   readonly trustedProxies: readonly string[];
+  /** What it proves itself to controllers by; null: a secret that is kept in the home. */
+  readonly consoleSecret: string | null;
+  readonly home: string;
   readonly logLevel: LogLevel;
 }
 
@@ -36,22 +47,15 @@ export function setProductionMode(builtConfig: string): void {
   });
 }
 
-const PROXIES_MAX = 100;
-
 /** The variables that the console reads. */
 export const environmentSchema = z.object({
   LEASEHOLD_HOST: z.string().default('127.0.0.1'),
   LEASEHOLD_CONSOLE_PORT: port.default(4_601),
   LEASEHOLD_URL: controllerUrls.default(['http://127.0.0.1:4600']),
   LEASEHOLD_CONSOLE_ORIGIN: origin.optional(),
-  LEASEHOLD_TRUSTED_PROXIES: z
-    .string()
-    .transform(listOf)
-    .refine(
-      (list) => list.length <= PROXIES_MAX && list.every(isTrustedProxy),
-      `must be a list of at most ${String(PROXIES_MAX)} addresses and networks, as in 10.0.0.0/8,::1`,
-    )
-    .default([]),
+  LEASEHOLD_TRUSTED_PROXIES: trustedProxies,
+  LEASEHOLD_HOME: controllerVariables.LEASEHOLD_HOME,
+  LEASEHOLD_CONSOLE_SECRET: consoleSecret,
   LEASEHOLD_LOG_LEVEL: logLevel,
 });
 
@@ -78,6 +82,8 @@ export function readConfig(environment: Environment): ConsoleConfig {
     controllerUrls: values.LEASEHOLD_URL,
     origin: (values.LEASEHOLD_CONSOLE_ORIGIN ?? `http://localhost:${String(port)}`).toLowerCase(),
     trustedProxies: values.LEASEHOLD_TRUSTED_PROXIES,
+    consoleSecret: values.LEASEHOLD_CONSOLE_SECRET ?? null,
+    home: resolve(values.LEASEHOLD_HOME),
     logLevel: values.LEASEHOLD_LOG_LEVEL,
   };
 }

@@ -58,12 +58,13 @@ export async function startConsole(
     origin = 'http://localhost:4601',
     answerTimeoutMs = 500,
     trustedProxies = [] as readonly string[],
+    consoleSecret = null as string | null,
     documents = openDocuments(NO_DOCUMENTS),
   } = {},
 ): Promise<string> {
   const controllerUrls = controllerUrl instanceof URL ? [controllerUrl.origin] : controllerUrl;
   const server = await startConsoleServer({
-    config: { host: '127.0.0.1', port: 0, controllerUrls, origin, trustedProxies },
+    config: { host: '127.0.0.1', port: 0, controllerUrls, origin, trustedProxies, consoleSecret },
     log: createLogger({ name: 'console', level: 'silent' }),
     answerTimeoutMs,
     documents,

@@ -33,7 +33,8 @@ interface ConsoleServer {
 }
 
 interface ConsoleServerOptions {
-  readonly config: Omit<ConsoleConfig, 'logLevel'>;
+  /** Its secret is the one that is used, wherever it was. */
+  readonly config: Omit<ConsoleConfig, 'logLevel' | 'home'>;
   readonly log: Logger;
   /** Serves the pages: everything that neither the controller nor this server answers. */
   readonly pages: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -104,7 +105,7 @@ function listenerOf({
 }: Pick<ConsoleServerOptions, 'config' | 'log' | 'pages' | 'documents'> & {
   pass: (request: IncomingMessage, response: ServerResponse) => void;
 }): RequestListener {
-  const noteSource = createNoteSource(config.trustedProxies);
+  const noteSource = createNoteSource(config);
   const isHttps = config.origin.startsWith('https:');
   return (request, response) => {
     setCommonHeaders(response, { isHttps });

@@ -5,12 +5,15 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
+  CONSOLE_SECRET,
   createLogger,
   createShutdown,
   endProcessAfter,
   FAILED_START_MS_MAX,
+  readHomeSecret,
+  type Logger,
 } from '@leasehold/service-kit';
-import { processEnvironment, readConfig, setProductionMode } from './config.ts';
+import { processEnvironment, readConfig, setProductionMode, type ConsoleConfig } from './config.ts';
 import { startConsoleServer } from './console-server.ts';
 import { openDocuments } from './documents.ts';
 import { builtConfigOf, preparePages } from './pages.ts';
@@ -31,7 +34,13 @@ async function main(): Promise<undefined> {
     const pages = await preparePages(FOLDER);
     shutdown.add('pages', () => pages.close());
     const documents = openDocuments(path.join(FOLDER, '..', 'docs', 'dist', 'site'));
-    const server = await startConsoleServer({ config, log, pages: pages.handle, documents });
+    const consoleSecret = await secretOf(config, log);
+    const server = await startConsoleServer({
+      config: { ...config, consoleSecret },
+      log,
+      pages: pages.handle,
+      documents,
+    });
     shutdown.add('server', () => server.close());
     const { url } = server;
     log.info(
@@ -46,6 +55,22 @@ async function main(): Promise<undefined> {
   } catch (error) {
     await shutdown.run('the start failed', FAILED_START_MS_MAX);
     throw error;
+  }
+}
+
+/** Without a home that it can use, a console runs all the same: one that is not on a controller's machine has none. */
+async function secretOf(
+  { consoleSecret: configured, home }: ConsoleConfig,
+  log: Logger,
+): Promise<string | null> {
+  try {
+    return await readHomeSecret(CONSOLE_SECRET, { configured, home });
+  } catch (error) {
+    log.warn(
+      { err: error },
+      'controllers take this console for the caller of all that it passes on',
+    );
+    return null;
   }
 }
 

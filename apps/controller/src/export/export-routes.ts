@@ -15,7 +15,7 @@ import type { Logger } from '@leasehold/service-kit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenConnections } from '../access/open-connections.ts';
 import { callerOf, requireCaller } from '../http/routes/authenticated-routes.ts';
-import type { ConnectionGuard } from '../http/sockets/connection-guard.ts';
+import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { contextOf, httpCaller, type ContextDeps } from '../http/request-context.ts';
 import { exportListOf, type ExportList } from './export-lists.ts';
 import { createExportPlaces, type ExportPlaces } from './export-places.ts';

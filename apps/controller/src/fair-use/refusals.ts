@@ -16,6 +16,15 @@ export function rateLimited(limit: string, max: number, retryAfterMs = RETRY_AFT
   );
 }
 
+/** The refusal of a caller whose address has too many others that are looked up. */
+export function tooManyLookUps(): LeaseError {
+  return new LeaseError(
+    'request.rate_limited',
+    'Too many callers of this address have just come, and are looked up first.',
+    { details: { limit: 'lookUps', retryAfterMs: RETRY_AFTER_MS } },
+  );
+}
+
 /** The refusal of a grant because too many wait for the database. */
 export function overloaded(): LeaseError {
   return new LeaseError('controller.overloaded', undefined, {

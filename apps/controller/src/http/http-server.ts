@@ -1,9 +1,9 @@
 import { LeaseError } from '@leasehold/keys-core';
+import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { fastify, type FastifyInstance } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { mountExport, type ExportDeps } from '../export/export-routes.ts';
-import { guardConnections } from './sockets/connection-guard.ts';
 import { createFailureLog, installErrorReplies, replyWithError } from './error-replies.ts';
 import type { SignInDeps } from '../sign-in/sign-in-parts.ts';
 import { mountSignIn } from '../sign-in/sign-in-routes.ts';
@@ -18,29 +18,35 @@ const BODY_BYTES_MAX = 16 * 1_024;
 const HEADERS_MS_MAX = 10_000;
 /** For receiving a request; its answer may take longer. */
 const REQUEST_MS_MAX = 30_000;
+/** How often it is looked for connections that exceed these times. */
+const LOOK_MS = 1_000;
 
 /** The HTTP server of a controller, not yet listening. */
 export async function createHttpServer({
   anonymousConnectionsMax,
   ...deps
 }: Omit<TrpcRoutesDeps & HealthRoutesDeps & SignInDeps & ExportDeps, 'guard' | 'failures'> & {
-  /** TCP connections that one address may have while their callers are not known yet. */
+  /** Connections, and requests through proxies, that an address may have while their callers are not known yet. */
   readonly anonymousConnectionsMax: number;
 }): Promise<FastifyInstance> {
   const server = fastify({
     requestTimeout: REQUEST_MS_MAX,
     bodyLimit: BODY_BYTES_MAX,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
-    http: { headersTimeout: HEADERS_MS_MAX },
+    http: { headersTimeout: HEADERS_MS_MAX, connectionsCheckingInterval: LOOK_MS },
     genReqId: requestIdOf,
     forceCloseConnections: 'idle',
     // Fastify's own answer while it closes has no code; see `refuseWhileClosing`.
     return503OnClosing: false,
   });
   const failures = createFailureLog(deps.log);
-  const guard = guardConnections(server.server, anonymousConnectionsMax);
+  const guard = guardConnections(server.server, {
+    perAddressMax: anonymousConnectionsMax,
+    sources: deps.sources,
+  });
   const parts = { ...deps, failures, guard };
   nameRequests(server);
+  countRequests(server, guard);
   refuseWhileClosing(server);
   installErrorReplies(server, failures);
   await mountTrpc(server, parts);
@@ -64,6 +70,14 @@ function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
 function nameRequests(server: FastifyInstance): void {
   server.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id);
+    done();
+  });
+}
+
+/** Counts requests of unknown callers, see `connection-guard.ts`. */
+function countRequests(server: FastifyInstance, guard: ConnectionGuard): void {
+  server.addHook('onRequest', (request, reply, done) => {
+    guard.begin(request.raw, reply.raw);
     done();
   });
 }

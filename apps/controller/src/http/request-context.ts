@@ -5,6 +5,7 @@
 import type { Access, ApiContext, ApiServices, CallerConnection, CallerUse } from '@leasehold/api';
 import { LeaseError, actorOfToken } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/access';
+import type { Sources } from '@leasehold/service-kit/source-address';
 import { activeTracer, carrierIn, type TraceCarrier } from '@leasehold/service-kit/tracing';
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -13,7 +14,6 @@ import type { FairUse, PrincipalUse } from '../fair-use/fair-use.ts';
 import type { Rates } from '../fair-use/rates.ts';
 import type { PeerAccess } from '../peers/peer-access.ts';
 import type { PersonAccess } from '../sign-in/person-access.ts';
-import type { SourceAddress } from './source-address.ts';
 
 /**
  * How long a caller without a good token waits for its refusal once it has sent too many. This
@@ -28,7 +28,7 @@ export interface ContextDeps {
   readonly peers: PeerAccess;
   readonly rates: Rates;
   readonly fairUse: FairUse;
-  readonly sourceOf: SourceAddress;
+  readonly sources: Sources;
 }
 
 /** Somebody who may call, and what they may use. */
@@ -85,7 +85,7 @@ function callerWith(deps: ContextDeps, access: Access): Caller {
 
 /** @throws {LeaseError} `request.rate_limited`, after {@link REFUSAL_DELAY_MS}. */
 export async function countAnonymous(
-  deps: Pick<ContextDeps, 'rates' | 'sourceOf'>,
+  deps: Pick<ContextDeps, 'rates' | 'sources'>,
   request: IncomingMessage,
 ): Promise<void> {
   try {
@@ -96,11 +96,12 @@ export async function countAnonymous(
   }
 }
 
+/** The address that a request counts for, whatever is counted: its caller's, also behind a proxy. */
 export function addressOf(
-  { sourceOf }: Pick<ContextDeps, 'sourceOf'>,
+  { sources }: Pick<ContextDeps, 'sources'>,
   request: IncomingMessage,
 ): string {
-  return sourceOf(request) ?? '';
+  return sources.of(request) ?? '';
 }
 
 /** The context of a call, over whichever transport it came. */
@@ -124,7 +125,7 @@ export function contextOf(
     services: deps.services,
     signal: life.signal,
     life,
-    source: deps.sourceOf(request),
+    source: deps.sources.of(request),
     isForwarded: false,
   };
 }

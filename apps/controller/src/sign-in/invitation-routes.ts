@@ -54,7 +54,7 @@ export function mountInvitations(scope: FastifyInstance, parts: SignInParts): vo
           role: person.role,
           action: person.isReset ? 'people.acceptPasswordReset' : 'people.acceptInvitation',
           resource: `person:${person.personId}`,
-          source: parts.sourceOf(request.raw),
+          source: parts.sources.of(request.raw),
           detail,
         });
         return person.email;

@@ -1,6 +1,11 @@
-import { isHttpUrl, listOf, origin } from '@leasehold/service-kit/variables';
+import {
+  consoleSecret,
+  isHttpUrl,
+  origin,
+  sharedSecret,
+  trustedProxies,
+} from '@leasehold/service-kit/variables';
 import { z } from 'zod';
-import { isTrustedProxy } from '../http/source-address.ts';
 
 /** An identity provider that people may sign in with. */
 export interface OidcConfig {
@@ -17,6 +22,8 @@ export interface SignInConfig {
   readonly consoleOrigin: string;
   /** Signs cookies; null: a secret that is kept in the home. All controllers of a console share it. */
   readonly authSecret: string | null;
+  /** What the console proves itself by; null: a secret that is kept in the home. */
+  readonly consoleSecret: string | null;
   readonly oidc: OidcConfig | null;
   /** Addresses and networks whose `x-forwarded-for` is believed. */
   readonly trustedProxies: readonly string[];
@@ -26,22 +33,16 @@ export interface SignInConfig {
 export const SIGN_IN_DEFAULTS: SignInConfig = {
   consoleOrigin: 'http://localhost:4601',
   authSecret: null,
+  consoleSecret: null,
   oidc: null,
-  trustedProxies: ['127.0.0.1/32', '::1/128'],
+  trustedProxies: [],
 };
-
-const SECRET_LENGTH_MIN = 32;
-const SECRET_LENGTH_MAX = 1_024;
-const PROXIES_MAX = 100;
 
 /** The variables of the configuration; every value that is not valid is named by its variable. */
 export const signInEnvironment = {
   LEASEHOLD_CONSOLE_ORIGIN: origin.default(SIGN_IN_DEFAULTS.consoleOrigin),
-  LEASEHOLD_AUTH_SECRET: z
-    .string()
-    .min(SECRET_LENGTH_MIN, `must have at least ${String(SECRET_LENGTH_MIN)} characters`)
-    .max(SECRET_LENGTH_MAX, `must have at most ${String(SECRET_LENGTH_MAX)} characters`)
-    .optional(),
+  LEASEHOLD_AUTH_SECRET: sharedSecret.optional(),
+  LEASEHOLD_CONSOLE_SECRET: consoleSecret,
   LEASEHOLD_OIDC_ISSUER: z
     .string()
     .refine(isHttpUrl, 'must be an http:// or https:// URL, of the identity provider')
@@ -49,13 +50,7 @@ export const signInEnvironment = {
   LEASEHOLD_OIDC_CLIENT_ID: z.string().min(1, 'must not be empty').optional(),
   LEASEHOLD_OIDC_CLIENT_SECRET: z.string().min(1, 'must not be empty').optional(),
   LEASEHOLD_OIDC_NAME: z.string().min(1, 'must not be empty').max(64).default('single sign-on'),
-  LEASEHOLD_TRUSTED_PROXIES: z
-    .string()
-    .refine(
-      (text) => listOf(text).length <= PROXIES_MAX && listOf(text).every(isTrustedProxy),
-      'must be a list of addresses and networks, as in 10.0.0.0/8,::1',
-    )
-    .optional(),
+  LEASEHOLD_TRUSTED_PROXIES: trustedProxies,
 };
 
 type SignInValues = z.output<z.ZodObject<typeof signInEnvironment>>;
@@ -78,6 +73,7 @@ export function signInConfig(values: SignInValues): SignInConfig {
   return {
     consoleOrigin: values.LEASEHOLD_CONSOLE_ORIGIN.toLowerCase(),
     authSecret: values.LEASEHOLD_AUTH_SECRET ?? null,
+    consoleSecret: values.LEASEHOLD_CONSOLE_SECRET ?? null,
     oidc:
       issuer === undefined
         ? null
@@ -87,9 +83,6 @@ export function signInConfig(values: SignInValues): SignInConfig {
             clientSecret: values.LEASEHOLD_OIDC_CLIENT_SECRET ?? '',
             name: values.LEASEHOLD_OIDC_NAME,
           },
-    trustedProxies:
-      values.LEASEHOLD_TRUSTED_PROXIES === undefined
-        ? SIGN_IN_DEFAULTS.trustedProxies
-        : listOf(values.LEASEHOLD_TRUSTED_PROXIES),
+    trustedProxies: values.LEASEHOLD_TRUSTED_PROXIES,
   };
 }

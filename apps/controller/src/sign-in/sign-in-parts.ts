@@ -1,10 +1,10 @@
 /** What the routes of sign-in share. */
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
+import type { Sources } from '@leasehold/service-kit/source-address';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Rates } from '../fair-use/rates.ts';
 import type { FailureLog } from '../http/error-replies.ts';
-import type { SourceAddress } from '../http/source-address.ts';
 import type { createPasswordGate } from './password/password-gate.ts';
 import type { SignIn } from './sign-in.ts';
 
@@ -13,7 +13,7 @@ export interface SignInDeps {
   readonly signIn: SignIn;
   readonly rates: Rates;
   readonly failures: FailureLog;
-  readonly sourceOf: SourceAddress;
+  readonly sources: Sources;
   readonly log: Logger;
 }
 

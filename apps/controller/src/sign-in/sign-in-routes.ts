@@ -4,6 +4,7 @@
  * address may try a limited number of passwords a second.
  */
 import type { FastifyInstance } from 'fastify';
+import type { IncomingMessage } from 'node:http';
 import { asOurs, callOfRoute } from '../http/error-replies.ts';
 import { addressOf, countAnonymous } from '../http/request-context.ts';
 import { AUTH_PATH } from './auth.ts';
@@ -16,6 +17,8 @@ import { mountSessions } from './session/session-routes.ts';
 import type { SignInDeps, SignInParts } from './sign-in-parts.ts';
 
 const BODY_BYTES_MAX = 16 * 1_024;
+/** For a small body of a caller that nobody knows. */
+const BODY_MS_MAX = 5_000;
 
 export async function mountSignIn(server: FastifyInstance, deps: SignInDeps): Promise<void> {
   const parts: SignInParts = {
@@ -47,6 +50,7 @@ function guard(scope: FastifyInstance, deps: SignInDeps): void {
   scope.addHook('onRequest', async (request, reply) => {
     void reply.header('cache-control', 'no-store');
     await countAnonymous(deps, request.raw);
+    limitBodyTime(request.raw);
     if (!deps.signIn.origins.mayCome(request.headers.origin)) {
       throw new Refusal(403, 'INVALID_ORIGIN', 'The request comes from another site.');
     }
@@ -56,4 +60,12 @@ function guard(scope: FastifyInstance, deps: SignInDeps): void {
     if (!(ours instanceof Refusal)) deps.failures.note(ours, callOfRoute(request), 'warn');
     return replyWithRefusal(reply, ours);
   });
+}
+
+/** Ends the connection of a request whose body does not arrive. */
+function limitBodyTime(request: IncomingMessage): void {
+  const timer = setTimeout(() => request.socket.destroy(), BODY_MS_MAX);
+  timer.unref();
+  const stop = (): void => clearTimeout(timer);
+  request.once('end', stop).once('close', stop);
 }

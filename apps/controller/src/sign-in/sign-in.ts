@@ -1,8 +1,14 @@
+import { LeaseError } from '@leasehold/keys-core';
 import { createSessionAuthority } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
-import type { Logger } from '@leasehold/service-kit';
+import {
+  AUTH_SECRET,
+  CONSOLE_SECRET,
+  readHomeSecret,
+  type HomeSecret,
+  type Logger,
+} from '@leasehold/service-kit';
 import { createAuth } from './auth.ts';
-import { readAuthSecret } from './auth-secret.ts';
 import { createOrigins } from './origins.ts';
 import { createPersonAccess } from './person-access.ts';
 import { createSessionCookies } from './session/session-cookies.ts';
@@ -13,14 +19,15 @@ export type SignIn = Awaited<ReturnType<typeof createSignIn>>;
 
 /**
  * What people sign in with under this configuration.
- * @throws {LeaseError} `config.invalid` when the secret in the home cannot be used.
+ * @throws {LeaseError} `config.invalid` when a secret in the home cannot be used.
  */
 export async function createSignIn(
   store: Store,
   config: SignInConfig & { readonly home: string },
   log: Logger,
 ) {
-  const secret = await readAuthSecret(config);
+  const secret = await secretOf(AUTH_SECRET, config.authSecret, config.home);
+  const consoleSecret = await secretOf(CONSOLE_SECRET, config.consoleSecret, config.home);
   const origins = createOrigins(config.consoleOrigin);
   const cookies = createSessionCookies({ secret, isSecure: origins.isSecure });
   const authority = createSessionAuthority(store);
@@ -33,7 +40,21 @@ export async function createSignIn(
       config.oidc === null ? null : { auth: createAuth(deps, config.oidc), config: config.oidc },
     origins,
     cookies,
+    /** What the console proves itself by. */
+    consoleSecret,
     people: createPersonAccess({ authority, cookies, origins }),
     authority,
   };
+}
+
+async function secretOf(
+  secret: HomeSecret,
+  configured: string | null,
+  home: string,
+): Promise<string> {
+  try {
+    return await readHomeSecret(secret, { configured, home });
+  } catch (cause) {
+    throw new LeaseError('config.invalid', (cause as Error).message, { cause });
+  }
 }

@@ -313,6 +313,8 @@ export class Stage implements AsyncDisposable {
       args: [of.entry ?? bundleOf('console')],
       env: {
         NODE_ENV: 'production',
+        // The secret by which its controllers know it is there.
+        LEASEHOLD_HOME: this.home,
         LEASEHOLD_URL: controllerUrl,
         LEASEHOLD_CONSOLE_PORT: String(port),
         LEASEHOLD_CONSOLE_ORIGIN: origin,

@@ -2,34 +2,21 @@ import { expect, test } from 'vitest';
 import { parseConfig } from '../../config/config.ts';
 import { agentSpec, consoleSpec, controllerSpec } from './processes.ts';
 
-/** The proxies that the controller is told to trust when `leasehold up` has these variables. */
-function trustedWith(environment: Record<string, string>): string | undefined {
-  const of = { environment, programPath: 'main.mjs', databaseUrl: 'postgresql://db' };
-  return controllerSpec(parseConfig(environment), of).env['LEASEHOLD_TRUSTED_PROXIES'];
-}
-
-test.each([
-  ['192.0.2.7', '127.0.0.1/32,::1/128,192.0.2.7/32'],
-  ['2001:db8::7', '127.0.0.1/32,::1/128,2001:db8::7/128'],
-])('a controller that listens at %s trusts the console, which comes from there', (host, list) => {
-  expect(trustedWith({ LEASEHOLD_HOST: host })).toBe(list);
-  expect(trustedWith({ LEASEHOLD_HOST: host, LEASEHOLD_TRUSTED_PROXIES: '' })).toBe(list);
-});
-
-test('no trusted proxies are set when the host is loopback, every address or a name', () => {
-  for (const host of ['127.0.0.1', '::1', '0.0.0.0', '::', 'localhost', 'machine-7']) {
-    expect(trustedWith({ LEASEHOLD_HOST: host })).toBeUndefined();
-  }
-});
-
-test('trusted proxies that the environment sets are kept, for the controller and the console', () => {
-  const environment = { LEASEHOLD_HOST: '192.0.2.7', LEASEHOLD_TRUSTED_PROXIES: '10.0.0.1' };
+test('what decides whose word counts about addresses is passed on to the controller and the console alone', () => {
+  const environment = {
+    LEASEHOLD_TRUSTED_PROXIES: '10.0.0.1',
+    LEASEHOLD_CONSOLE_SECRET: 'a secret of the console: 0123456',
+  };
+  const config = parseConfig({ LEASEHOLD_HOST: '192.0.2.7' });
   const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://192.0.2.7:4600' };
 
-  expect(trustedWith(environment)).toBe('10.0.0.1');
-  expect(consoleSpec(parseConfig(environment), of).env['LEASEHOLD_TRUSTED_PROXIES']).toBe(
-    '10.0.0.1',
+  expect(controllerSpec(config, { ...of, databaseUrl: 'postgresql://db' }).env).toMatchObject(
+    environment,
   );
+  expect(consoleSpec(config, of).env).toMatchObject(environment);
+  expect(
+    agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env,
+  ).not.toHaveProperty('LEASEHOLD_CONSOLE_SECRET');
 });
 
 test('the secrets of datacenters are passed on to the controller, and to no other process', () => {

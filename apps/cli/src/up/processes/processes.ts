@@ -1,4 +1,3 @@
-import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { fileVariableOf } from '@leasehold/service-kit';
 import type { CliConfig } from '../../config/config.ts';
@@ -42,23 +41,9 @@ export function controllerSpec(
     LEASEHOLD_PORT: String(config.port),
     LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
     LEASEHOLD_PRESET: config.preset,
-    LEASEHOLD_TRUSTED_PROXIES: trustedProxiesOf(config, of.environment),
     LEASEHOLD_URL: undefined,
     LEASEHOLD_TOKEN: undefined,
   });
-}
-
-/**
- * The proxies that the controller trusts: those that are set, or else the console. The console
- * reaches the controller at the address where it listens, and then comes from this address itself.
- */
-function trustedProxiesOf({ host }: CliConfig, own: Environment): string | undefined {
-  const { LEASEHOLD_TRUSTED_PROXIES: said } = own;
-  const family = isIP(host);
-  if ((said !== undefined && said !== '') || HERE.has(host) || family === 0 || host.includes('%')) {
-    return said;
-  }
-  return ['127.0.0.1/32', '::1/128', `${host}/${family === 4 ? '32' : '128'}`].join(',');
 }
 
 /** How the console is started. It sees the controller alone, and has no token. */
@@ -91,6 +76,7 @@ export function agentSpec(
 ): ChildSpec {
   const spec = specOf('drone', config, of, {
     ...SECRETS_OF_CONTROLLERS,
+    LEASEHOLD_CONSOLE_SECRET: undefined,
     LEASEHOLD_PRESET: config.preset,
     LEASEHOLD_URL: of.controllerUrl,
     LEASEHOLD_TOKEN: of.token,

@@ -100,6 +100,31 @@ test.each([
   expect(upstream.asked[0]?.headers['x-forwarded-for']).toBe(chain);
 });
 
+test('the console proves itself to the controller, and says where a caller comes from as far as it can tell', async () => {
+  const upstream = await startUpstream((_request, response) => response.end());
+  const consoleSecret = 'the secret of this console: 01234';
+  const claimed = {
+    ...SAYS_WHERE,
+    'leasehold-caller': '203.0.113.9',
+    'leasehold-console-secret': 'made up',
+  };
+
+  for (const options of [{}, { consoleSecret }, { consoleSecret, trustedProxies: ['127.0.0.1'] }]) {
+    await fetch(`${await startConsole(upstream.url, options)}/trpc/a`, { headers: claimed });
+  }
+
+  expect(
+    upstream.asked.map(({ headers }) => [
+      headers['leasehold-console-secret'],
+      headers['leasehold-caller'],
+    ]),
+  ).toEqual([
+    [undefined, undefined],
+    [consoleSecret, '127.0.0.1'],
+    [consoleSecret, '203.0.113.7'],
+  ]);
+});
+
 test('each event reaches the reader when it happens', async () => {
   let say: (text: string) => void = () => undefined;
   const upstream = await startUpstream((_request, response) => {
@@ -317,6 +342,7 @@ test('the end of the console ends its streams and lets a call finish', async () 
   const server = await startConsoleServer({
     config: {
       host: '127.0.0.1',
+      consoleSecret: null,
       port: 0,
       controllerUrls: [upstream.url.origin],
       origin: 'http://localhost:4601',

@@ -3,6 +3,7 @@
  * connection stay on it. The length of a body is passed on as Node has read it, even if headers contradict
  * each other: two ends that disagree about it take the bytes of one request for another one.
  */
+import { CALLER_HEADER, CONSOLE_SECRET_HEADER } from '@leasehold/service-kit/source-address';
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 
 /** Headers about one connection, and not about the messages on it. */
@@ -21,6 +22,7 @@ const NOT_PASSED_ON = new Set(['host', 'forwarded', 'x-forwarded-host', 'x-forwa
 const NEVER_OF_THE_CONNECTION = new Set([
   ...['content-length', 'transfer-encoding', 'content-type', 'content-encoding', 'host', 'origin'],
   ...['cookie', 'set-cookie', 'authorization', 'x-leasehold-csrf', 'x-forwarded-for', 'user-agent'],
+  ...[CALLER_HEADER, CONSOLE_SECRET_HEADER],
   ...['cache-control', 'content-disposition', 'location', 'retry-after'],
 ]);
 

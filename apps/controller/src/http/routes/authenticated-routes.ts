@@ -2,11 +2,12 @@
  * Routes for callers that are known: the sender of a request is found out by its headers, and its calls are
  * counted by its address line, before a byte of its body is read.
  */
+import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { isUrgentCall } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingMessage } from 'node:http';
-import type { ConnectionGuard } from '../sockets/connection-guard.ts';
+import { tooManyLookUps } from '../../fair-use/refusals.ts';
 import { callerOfRequest, type Caller, type ContextDeps } from '../request-context.ts';
 import { hasBody, pathsOf } from './request-paths.ts';
 import { watchAnswer } from '../sockets/slow-readers.ts';
@@ -32,12 +33,15 @@ export function requireCaller(
 ): void {
   scope.addHook('onRequest', async (request, reply) => {
     try {
+      if (hasCredentials(request.raw) && !deps.guard.claimed(request.raw)) {
+        throw tooManyLookUps();
+      }
       const caller = await callerOfRequest(deps, request.raw);
       const { count, isUrgent } = callsOf(request);
       caller.use.assertBatch(count);
       await caller.use.countCalls(count, isUrgent);
       callers.set(request.raw, caller);
-      deps.guard.known(request.raw.socket);
+      deps.guard.known(request.raw);
     } catch (error) {
       if (hasBody(request)) void reply.header('connection', 'close');
       throw error;
@@ -56,4 +60,8 @@ function callsOf(request: FastifyRequest): { count: number; isUrgent: boolean } 
   const paths = pathsOf(request);
   if (paths.length === 0) return { count: 1, isUrgent: false };
   return { count: paths.length, isUrgent: paths.every(isUrgentCall) };
+}
+
+function hasCredentials({ headers }: IncomingMessage): boolean {
+  return headers.authorization !== undefined || headers.cookie !== undefined;
 }

@@ -1,10 +1,10 @@
+import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { assertRole, assertUnlimited } from '@leasehold/api';
 import { LeaseError, type Clock } from '@leasehold/keys-core';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { sharedRead } from '@leasehold/keys-core/stats';
 import { callerOf, requireCaller } from './authenticated-routes.ts';
-import type { ConnectionGuard } from '../sockets/connection-guard.ts';
 import type { ContextDeps } from '../request-context.ts';
 
 /** How long one answer of `/readyz` serves everybody: anyone may ask, and a check queries the database. */

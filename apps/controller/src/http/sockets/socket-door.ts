@@ -4,9 +4,11 @@
  */
 import { LeaseError } from '@leasehold/keys-core';
 import { jsonOf } from '@leasehold/service-kit';
+import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import type { IncomingMessage } from 'node:http';
 import type { RawData, WebSocket } from 'ws';
 import { watchEarlyFrames } from './early-frames.ts';
+import { tooManyLookUps } from '../../fair-use/refusals.ts';
 import { callerOfToken, type Caller, type ContextDeps } from '../request-context.ts';
 
 /** Time for the connection parameters to arrive. */
@@ -25,7 +27,7 @@ export type Opened =
 
 /** Waits until it is known who has opened a WebSocket. */
 export function admit(
-  deps: ContextDeps,
+  deps: ContextDeps & { readonly guard: ConnectionGuard },
   socket: WebSocket,
   request: IncomingMessage,
 ): Promise<Opened> {
@@ -56,6 +58,10 @@ export function admit(
       const secret = tokenIn(text);
       if (secret === undefined) {
         refuse(new LeaseError('auth.required'));
+        return;
+      }
+      if (!deps.guard.claimed(request)) {
+        refuse(tooManyLookUps());
         return;
       }
       callerOfToken(deps, request, secret).then((caller) => {

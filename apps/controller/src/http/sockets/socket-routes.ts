@@ -1,4 +1,5 @@
 /** The API over WebSocket. See `socket-door.ts`, `call-scheduler.ts` and `socket-face.ts`. */
+import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { appRouter, type ApiContext, type CallerConnection } from '@leasehold/api';
 import { LIMITS, LeaseError, type Clock, type Role } from '@leasehold/keys-core';
 import fastifyWebsocket from '@fastify/websocket';
@@ -7,9 +8,9 @@ import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
+import { tooManyLookUps } from '../../fair-use/refusals.ts';
 import type { StreamPacer } from '../../fair-use/stream-pacer.ts';
 import { createCallScheduler, type CallScheduler } from '../calls/call-scheduler.ts';
-import type { ConnectionGuard } from './connection-guard.ts';
 import { createGrantingGate } from '../calls/granting-gate.ts';
 import type { FailureLog } from '../error-replies.ts';
 import { followAccess, type FollowedConnections } from './followed-connections.ts';
@@ -108,6 +109,9 @@ async function welcome(
 ): Promise<Opened> {
   const bearer = bearerOf(request);
   if (bearer === undefined) return admit(deps, socket, request);
+  if (!deps.guard.claimed(request)) {
+    return { outcome: 'refused', error: tooManyLookUps(), early: [] };
+  }
   socket.pause();
   try {
     const caller = await callerOfToken(deps, request, bearer);
@@ -151,7 +155,7 @@ function serve(
     turnAway(socket, { error, early });
     return;
   }
-  deps.guard.known(request.socket);
+  deps.guard.known(request);
   const face = new SocketFace(socket, request.socket, use);
   const kept = keepSocket(socket, deps.clock);
   const life = (signal: AbortSignal): CallerConnection => ({

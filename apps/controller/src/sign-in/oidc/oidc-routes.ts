@@ -54,7 +54,7 @@ export function mountOidc(scope: FastifyInstance, parts: SignInParts): void {
     const { callbackURL } = checkedBody(signInSchema, request.body);
     const answer = await ask({
       path: '/sign-in/social',
-      source: parts.sourceOf(request.raw),
+      source: parts.sources.of(request.raw),
       requestId: request.id,
       body: {
         provider: OIDC_PROVIDER,
@@ -82,7 +82,7 @@ export function mountOidc(scope: FastifyInstance, parts: SignInParts): void {
       path: `/callback/${OIDC_PROVIDER}`,
       query: question < 0 ? '' : request.raw.url?.slice(question),
       cookie: request.headers.cookie,
-      source: parts.sourceOf(request.raw),
+      source: parts.sources.of(request.raw),
       requestId: request.id,
       userAgent: request.headers['user-agent'],
     });

@@ -117,7 +117,11 @@ describe('an address that fails ten times in a row', () => {
 });
 
 describe('strangers who know an address', () => {
-  const from = (address: string): Record<string, string> => ({ 'x-forwarded-for': address });
+  const signIn = { consoleSecret: 'a console of these controllers: 0' };
+  const from = (address: string): Record<string, string> => ({
+    'leasehold-caller': address,
+    'leasehold-console-secret': signIn.consoleSecret,
+  });
   const signInFrom = (on: TestController, address: string, password: string) =>
     createTestBrowser(on).request('/api/auth/sign-in/email', {
       body: { email: 'ada@example.com', password },
@@ -125,7 +129,7 @@ describe('strangers who know an address', () => {
     });
 
   test('lock it for themselves, and keep out nobody who signs in from elsewhere', async () => {
-    const on = await startTestController();
+    const on = await startTestController({ signIn });
     const ada = await signedInAdmin(on);
     await on.controller.store.general.$queryRaw`
       insert into sign_in_failure (email_hash, source, failure_count, failed_at)
@@ -146,7 +150,7 @@ describe('strangers who know an address', () => {
   });
 
   test('lock it everywhere once they try from many places, except for signed-in people', async () => {
-    const on = await startTestController();
+    const on = await startTestController({ signIn });
     const ada = await signedInAdmin(on);
     await on.controller.store.general.$queryRaw`
       insert into sign_in_failure (email_hash, failure_count, failed_at)
@@ -168,7 +172,7 @@ describe('strangers who know an address', () => {
   });
 
   test('get no more guesses when its person signs in meanwhile', async () => {
-    const on = await startTestController();
+    const on = await startTestController({ signIn });
     await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
     for (const address of ['192.0.2.1', '192.0.2.2']) await signInFrom(on, address, 'wrong');
 
@@ -181,6 +185,40 @@ describe('strangers who know an address', () => {
       { source: '192.0.2.1', count: 1 },
       { source: '192.0.2.2', count: 1 },
     ]);
+  });
+});
+
+test('a program on the machine of a controller cannot lock out anybody elsewhere, or name another source', async () => {
+  const on = await startTestController();
+  const ada = await signedInAdmin(on);
+  await on.controller.store.general.$queryRaw`
+    insert into sign_in_failure (email_hash, source, failure_count, failed_at)
+    values (encode(sha256('ada@example.com'), 'hex'), '203.0.113.5', 9, clock_timestamp())
+    returning email_hash`;
+
+  const wrong = await createTestBrowser(on).request('/api/auth/sign-in/email', {
+    body: { email: 'ada@example.com', password: 'wrong' },
+    headers: {
+      'x-forwarded-for': '203.0.113.5',
+      forwarded: 'for=203.0.113.5',
+      'x-real-ip': '203.0.113.5',
+      'x-leasehold-source': '203.0.113.5',
+      'leasehold-caller': '203.0.113.5',
+      'leasehold-console-secret': 'a guess of thirty-two characters',
+    },
+  });
+
+  expect(wrong.status).toBe(401);
+  expect(
+    await on.controller.store.general.$queryRaw`
+      select f.source, f.failure_count as "count" from sign_in_failure f
+      where f.source <> '' order by f.source`,
+  ).toEqual([
+    { source: '127.0.0.1', count: 1 },
+    { source: '203.0.113.5', count: 9 },
+  ]);
+  expect(await ada.query('audit.list', { action: 'people.signIn' })).toMatchObject({
+    items: [{ source: '127.0.0.1' }],
   });
 });
 

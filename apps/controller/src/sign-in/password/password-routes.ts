@@ -63,7 +63,7 @@ export function mountPasswords(scope: FastifyInstance, parts: SignInParts): void
           sessionId,
           knownHash,
           newHash: await hashPassword(newPassword),
-          audit: { actor: access.name, role: access.role, source: parts.sourceOf(request.raw) },
+          audit: { actor: access.name, role: access.role, source: parts.sources.of(request.raw) },
         }));
       if (!isReplaced) throw new Refusal(400, 'INVALID_PASSWORD', 'The password is wrong.');
       hints.notify(PEOPLE_TOPIC);

@@ -38,7 +38,7 @@ export async function withLockOut<Answer>(
 ): Promise<Answer> {
   const { general } = parts.store;
   const { email, request } = at;
-  const source = parts.sourceOf(request.raw);
+  const source = parts.sources.of(request.raw);
   const triedAt: TriedAt = {
     email,
     from: at.isChange === true ? 'change-password' : { address: source },
@@ -78,7 +78,7 @@ export async function openSession(
   const answer = await callAuth(parts.signIn.auth, {
     path: '/sign-in/email',
     origin: parts.signIn.origins.main,
-    source: parts.sourceOf(request.raw),
+    source: parts.sources.of(request.raw),
     requestId: request.id,
     userAgent: request.headers['user-agent'],
     body: credentials,

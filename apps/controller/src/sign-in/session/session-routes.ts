@@ -30,7 +30,7 @@ export function mountSessions(scope: FastifyInstance, parts: SignInParts): void 
         role: access.role,
         action: 'people.signOutEverywhere',
         resource: `person:${personId}`,
-        source: parts.sourceOf(request.raw),
+        source: parts.sources.of(request.raw),
         detail: { endedCount },
       });
     });

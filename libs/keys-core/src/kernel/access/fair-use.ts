@@ -78,7 +78,7 @@ export function limitsWith(
 interface AnonymousLimits {
   /** Requests without a valid token, and sign-in requests, per second. */
   readonly callsPerSecond: number;
-  /** TCP connections on which no valid token was sent yet. */
+  /** TCP connections, or requests through a proxy, on which no valid token was sent yet. */
   readonly connections: number;
 }
 

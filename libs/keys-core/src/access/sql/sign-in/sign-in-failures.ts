@@ -3,8 +3,8 @@
  * guesses: for that source alone, so that nobody can lock out a person who signs in from elsewhere.
  * Only tries from many sources lock it everywhere.
  */
+import { networkOf } from '@leasehold/service-kit/network';
 import { createHash } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 import { type Fragment, fragment, type Sql } from '../../../postgres/sql.ts';
 
 /** Failures within an hour after which an address is locked for their source. */
@@ -39,18 +39,12 @@ function hashEmail(email: string): string {
   return createHash('sha256').update(email.toLowerCase()).digest('hex');
 }
 
-/** The owner of an IPv6 address has the whole /64 that it is in, which counts as one source. */
+/** The source that tries from an address count for. */
 export function sourceOfTries(from: TriedAt['from']): string {
   if (from === CHANGE_PASSWORD) return CHANGE_PASSWORD;
   const { address } = from;
   if (address === null) return 'unknown';
-  if (!isIPv6(address)) return address;
-  const [head = '', tail] = address.split('::');
-  const groups = head === '' ? [] : head.split(':');
-  const rest = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill('0');
-  const network = [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4);
-  return `${network.map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`;
+  return networkOf(address);
 }
 
 /**
