@@ -23,7 +23,7 @@ const CAPACITY = 120;
 export function addDrones(world: World, datacenter: string): SeededDrone[] {
   return MACHINES.map((machine, index) => {
     const drone = { ...machine, clockId: world.chance.uuid() };
-    world.drones.push({
+    world.add('drone', {
       id: drone.droneId,
       datacenter,
       clock_id: drone.clockId,
@@ -79,7 +79,7 @@ export function addBackend(world: World, of: NewBackend): void {
   const rank = rankOf(of.status);
   const steps = stepsOf(of);
   const { reason = null, exitCode = null } = of.end ?? {};
-  world.backends.push({
+  world.add('backend', {
     id: backendId,
     drone_id: of.drone.droneId,
     datacenter: of.datacenter,
@@ -99,13 +99,12 @@ export function addBackend(world: World, of: NewBackend): void {
     status_at: world.ago(steps.at(-1)?.agoMs ?? of.startedAgoMs),
   });
   for (const { status, agoMs } of steps) {
-    world.states.push({
+    world.add('backend_state', {
       backend_id: backendId,
       status,
       reason: rankOf(status) > READY_RANK ? reason : null,
       address: status === 'ready' ? address : null,
       exit_code: status === 'terminated' ? exitCode : null,
-      detail: null,
       at: world.ago(agoMs),
     });
   }

@@ -7,106 +7,114 @@ export interface Subject {
   readonly name: string;
 }
 
-/** One grant, present or past. */
-export interface Grant {
-  readonly leaseId: string;
-  readonly fencingToken: string;
+/** Who was granted something. */
+export interface By {
   readonly holder: string;
   readonly principal: string;
   readonly actor: string;
+}
+
+/** One grant, present or past. */
+export interface Grant extends By {
+  readonly subject: Subject;
+  readonly leaseId: string;
+  readonly fencingToken: string;
   readonly grantedAgoMs: number;
 }
 
-/** How a grant ended, in the words of events. */
-interface Ending {
-  readonly kind: 'released' | 'failed' | 'expired' | 'revoked';
+/** Something that happened to a grant, in the words of events. */
+export interface Fact {
+  readonly kind: string;
   readonly agoMs: number;
   readonly actor: string;
   readonly reason?: string | undefined;
   readonly detail?: Row | undefined;
 }
 
-/** A new grant as of some time ago; its token is what the database's clock gave then. */
-export function grantOf(
+/** A new grant as of some time ago, with its event; its token is what the database's clock gave then. */
+export function addGrant(
   world: World,
-  by: { readonly holder: string; readonly principal: string; readonly actor: string },
+  subject: Subject,
+  { holder, principal, actor }: By,
   grantedAgoMs: number,
+  { leaseId = world.chance.uuid(), detail = {} } = {},
 ): Grant {
-  return {
-    ...by,
-    leaseId: world.chance.uuid(),
-    fencingToken: String(world.nowMs - Math.floor(grantedAgoMs)),
-    grantedAgoMs,
-  };
+  const fencingToken = String(world.nowMs - Math.floor(grantedAgoMs));
+  const grant = { subject, leaseId, fencingToken, holder, principal, actor, grantedAgoMs };
+  const said = { holder, principal, ...detail };
+  noteFact(world, grant, { kind: 'granted', agoMs: grantedAgoMs, actor, detail: said });
+  return grant;
 }
 
-/** Writes down that a grant was made. */
-export function noteGrant(
-  world: World,
-  subject: Subject,
-  grant: Grant,
-  detail: Readonly<Record<string, unknown>> = {},
-): void {
-  const { holder, principal } = grant;
-  noteEvent(world, subject, grant, {
-    kind: 'granted',
-    agoMs: grant.grantedAgoMs,
-    actor: grant.actor,
-    detail: { holder, principal, ...detail },
-  });
-}
-
-/** Writes down that a grant has ended. */
-export function noteEnding(world: World, subject: Subject, grant: Grant, ending: Ending): void {
-  noteEvent(world, subject, grant, ending);
-}
-
-/** Writes down anything else that happened to a grant. */
-export function noteEvent(
-  world: World,
-  subject: Subject,
-  grant: Grant,
-  fact: Omit<Ending, 'kind'> & { readonly kind: string },
-): void {
-  world.events.push({
-    at: world.ago(fact.agoMs),
-    ...subject,
+/** Writes down what happened to a grant. */
+export function noteFact(world: World, grant: Grant, { agoMs, ...fact }: Fact): void {
+  world.add('lease_event', {
+    at: world.ago(agoMs),
+    ...grant.subject,
     lease_id: grant.leaseId,
     fencing_token: grant.fencingToken,
-    kind: fact.kind,
-    actor: fact.actor,
-    reason: fact.reason ?? null,
-    detail: fact.detail ?? null,
+    ...fact,
   });
 }
 
-/** The columns that say who has been granted what; the rest of the row is the caller's. */
-export function grantColumns(world: World, subject: Subject, grant: Grant): Row {
-  return {
-    ...subject,
+/** The end of a grant by an operator. */
+export function revokedBy(actor: string, agoMs: number, reason: string, detail?: Row): Fact {
+  return { kind: 'revoked', agoMs, actor, reason, detail };
+}
+
+/** Puts the row of a resource into the world: that of its latest grant. `ladder` has the columns of one. */
+export function addLeaseRow(
+  world: World,
+  grant: Grant,
+  of: { readonly ladder: Ladder; readonly renewedAgoMs: number; readonly more: Row },
+): void {
+  world.add('lease', {
+    ...grant.subject,
     lease_id: grant.leaseId,
     fencing_token: grant.fencingToken,
     holder: grant.holder,
     principal: grant.principal,
     granted_at: world.ago(grant.grantedAgoMs),
+    renewed_at: world.ago(Math.min(of.renewedAgoMs, grant.grantedAgoMs)),
+    expires_at: world.ago(of.renewedAgoMs - of.ladder.ttl_ms),
+    tag: '',
+    renewable: true,
+    ...of.ladder,
+    ...of.more,
+  });
+}
+
+export interface Ladder {
+  readonly renew_after_ms: number;
+  readonly soft_after_ms: number;
+  readonly hard_after_ms: number;
+  readonly ttl_ms: number;
+}
+
+/** The ladder of a service's lease, made from its TTL. */
+export function ladderOf(ttlMs: number): Ladder {
+  const loseAfterMs = ttlMs - Math.max(Math.ceil(ttlMs / 6), 250);
+  return {
+    renew_after_ms: Math.min(Math.floor(ttlMs / 3), 30_000),
+    soft_after_ms: loseAfterMs,
+    hard_after_ms: loseAfterMs,
+    ttl_ms: ttlMs,
   };
 }
 
-/** The line for a resource, the longest wait first. */
+/** Puts somebody in line for a resource. */
 export function queueUp(
   world: World,
   subject: Subject,
-  line: readonly { readonly waiter: string; readonly principal: string; readonly agoMs: number }[],
+  { waiter, principal, agoMs }: { waiter: string; principal: string; agoMs: number },
 ): void {
-  for (const { waiter, principal, agoMs } of line) {
-    world.waiters.push({
-      ...subject,
-      ticket_id: world.chance.uuid(),
-      waiter,
-      principal,
-      created_at: world.ago(agoMs),
-      // Nobody prolongs these tickets, so they are valid for a whole day.
-      valid_until: world.ago(-DAY_MS),
-    });
-  }
+  world.add('lease_waiter', {
+    ...subject,
+    ticket_id: world.chance.uuid(),
+    waiter,
+    principal,
+    created_at: world.ago(agoMs),
+    // Nobody prolongs these tickets, so they are valid for a whole day.
+    valid_until: world.ago(-DAY_MS),
+  });
 }

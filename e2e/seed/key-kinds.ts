@@ -1,14 +1,11 @@
+import { words } from './table.ts';
+
 /** What a company has keys for: where they are, what runs behind them, what they are called. */
 export interface Kind {
   readonly namespace: string;
   readonly program: string;
   readonly tags: readonly string[];
   readonly names: readonly string[];
-}
-
-/** What stands between spaces and ends of lines. */
-export function words(text: string): string[] {
-  return text.trim().split(/\s+/u);
 }
 
 export const KINDS: readonly Kind[] = [

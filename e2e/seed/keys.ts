@@ -1,11 +1,20 @@
 import { addBackend, type SeededDrone } from './fleet.ts';
-import { grantColumns, grantOf, noteEnding, noteEvent, noteGrant, queueUp } from './grants.ts';
-import type { Grant, Subject } from './grants.ts';
+import { addGrant, addLeaseRow, noteFact, queueUp, revokedBy } from './grants.ts';
+import type { By, Fact, Grant, Subject } from './grants.ts';
 import { KINDS, NUMBERED, type Kind } from './key-kinds.ts';
-import { DAY_MS, HOUR_MS, KEY_LADDER, MINUTE_MS, SECOND_MS, type World } from './world.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, type World } from './world.ts';
 
 const NUMBERED_COUNT = 170;
 const CLIENTS = ['room-gateway', 'web-shop', 'document-api', 'ci-runner'];
+const OPERATOR = 'omar.haddad@example.com';
+const BUSY: Subject = { face: 'key', namespace: 'boards.eu', name: 'q4-roadmap' };
+/** How long the standard ladder of keys is. */
+const KEY_LADDER = {
+  renew_after_ms: 30_000,
+  soft_after_ms: 40_000,
+  hard_after_ms: 50_000,
+  ttl_ms: 60_000,
+};
 
 /** What tests and pictures want to find again. */
 export interface SeededKeys {
@@ -24,31 +33,28 @@ export function addKeys(
   datacenter: string,
 ): SeededKeys {
   const { chance } = world;
-  const renewed: string[] = [];
-  const blocked: string[] = [];
+  const made: { becomes: Becomes; leaseId: string }[] = [];
   const guests = Array.from(
     { length: NUMBERED_COUNT },
     () => `guest-${chance.code(4)}-${String(chance.int(1_000, 9_999))}`,
   );
-  const kinds = [...KINDS, { ...NUMBERED, names: guests }];
-  let count = 0;
-  for (const kind of kinds) {
+  for (const kind of [...KINDS, { ...NUMBERED, names: guests }]) {
     for (const name of kind.names) {
       const able = drones.filter(({ programs }) => programs.includes(kind.program));
       const well = able.filter(({ state }) => state === 'ready');
       const drone = chance.pick(well.length > 0 && chance.happens(0.85) ? well : able);
-      const made = addKey(world, { kind, name, drone, datacenter });
-      if (made.becomes === 'held') renewed.push(made.leaseId);
-      if (made.becomes === 'blocked') blocked.push(made.leaseId);
-      count += 1;
+      made.push(addKey(world, { kind, name, drone, datacenter }));
     }
   }
-  const busy: Subject = { face: 'key', namespace: 'boards.eu', name: 'q4-roadmap' };
-  queueUp(world, busy, [
-    { waiter: 'room-gateway@gw-7d9c:1', principal: 'token:room-gateway', agoMs: 5_200 },
-    { waiter: 'room-gateway@gw-41fa:1', principal: 'token:room-gateway', agoMs: 2_900 },
-  ]);
-  return { busy, count, renewedLeaseIds: renewed, blockedLeaseIds: blocked };
+  const principal = 'token:room-gateway';
+  queueUp(world, BUSY, { waiter: 'room-gateway@gw-7d9c:1', principal, agoMs: 5_200 });
+  queueUp(world, BUSY, { waiter: 'room-gateway@gw-41fa:1', principal, agoMs: 2_900 });
+  const idsOf = (fate: Becomes): string[] =>
+    made.filter(({ becomes }) => becomes === fate).map(({ leaseId }) => leaseId);
+  return {
+    ...{ busy: BUSY, count: made.length },
+    ...{ renewedLeaseIds: idsOf('held'), blockedLeaseIds: idsOf('blocked') },
+  };
 }
 
 type Becomes = 'held' | 'starting' | 'blocked' | 'revoked' | 'expired' | 'free';
@@ -63,17 +69,20 @@ interface NewKey {
 function addKey(world: World, of: NewKey): { becomes: Becomes; leaseId: string } {
   const { chance } = world;
   const subject: Subject = { face: 'key', namespace: of.kind.namespace, name: of.name };
-  const isFirst = of.name === 'q4-roadmap';
+  const isFirst = of.name === BUSY.name;
   const becomes = isFirst ? 'held' : fateOn(world, of.drone);
   const grantedAgoMs = isFirst
     ? 47 * MINUTE_MS
     : chance.int(1, becomes === 'starting' ? 3 : 9_000) * SECOND_MS + 70 * SECOND_MS;
-  addPast(world, { ...of, subject, grantedAgoMs, count: isFirst ? 5 : chance.int(0, 3) });
-  const by = { holder: of.drone.droneId, principal: of.drone.droneId, actor: chance.pick(CLIENTS) };
-  const grant = grantOf(world, by, becomes === 'starting' ? 2 * SECOND_MS : grantedAgoMs);
-  noteGrant(world, subject, grant);
-  addPresent(world, { ...of, subject, grant, becomes });
+  addPast(world, of.drone, { subject, grantedAgoMs, count: isFirst ? 5 : chance.int(0, 3) });
+  const agoMs = becomes === 'starting' ? 2 * SECOND_MS : grantedAgoMs;
+  const grant = addGrant(world, subject, byOf(world, of.drone), agoMs);
+  addPresent(world, of, { grant, becomes });
   return { becomes, leaseId: grant.leaseId };
+}
+
+function byOf(world: World, { droneId }: SeededDrone): By {
+  return { holder: droneId, principal: droneId, actor: world.chance.pick(CLIENTS) };
 }
 
 /** A silent machine's keys have run out, or are about to; a lost one has none. */
@@ -90,76 +99,55 @@ function fateOn(world: World, drone: SeededDrone): Becomes {
   return roll <= 83 ? 'expired' : 'free';
 }
 
-interface Present extends NewKey {
-  readonly subject: Subject;
-  readonly grant: Grant;
-  readonly becomes: Becomes;
-}
-
-function addPresent(world: World, of: Present): void {
+function addPresent(
+  world: World,
+  { kind, drone, datacenter, name }: NewKey,
+  { grant, becomes }: { grant: Grant; becomes: Becomes },
+): void {
   const { chance } = world;
-  const { subject, grant, becomes } = of;
-  const tag = chance.pick(of.kind.tags);
+  const tag = chance.pick(kind.tags);
   const isOver = becomes === 'expired' || becomes === 'free';
   const endedAgoMs = isOver ? chance.int(20, 60) * SECOND_MS : 0;
-  const renewedAgoMs = renewedAgo(world, becomes, { endedAgoMs, grantedAgoMs: grant.grantedAgoMs });
-  world.leases.push({
-    ...grantColumns(world, subject, grant),
-    tag,
-    comment: null,
-    metadata: null,
-    ...KEY_LADDER,
-    renewed_at: world.ago(renewedAgoMs),
-    expires_at: world.ago(renewedAgoMs - KEY_LADDER.ttl_ms),
-    renewable: becomes !== 'blocked' && becomes !== 'revoked',
-    released_at: becomes === 'free' ? world.ago(endedAgoMs) : null,
-    end_reason:
-      { expired: 'expired', free: 'released', revoked: 'revoked' }[becomes as string] ?? null,
-    stops_by: becomes === 'revoked' ? world.ago(renewedAgoMs - KEY_LADDER.ttl_ms) : null,
+  const renewedAgoMs = Math.min(renewedAgo(world, becomes, endedAgoMs), grant.grantedAgoMs);
+  addLeaseRow(world, grant, {
+    ladder: KEY_LADDER,
+    renewedAgoMs,
+    more: {
+      tag,
+      renewable: becomes !== 'blocked' && becomes !== 'revoked',
+      released_at: becomes === 'free' ? world.ago(endedAgoMs) : null,
+      end_reason:
+        { expired: 'expired', free: 'released', revoked: 'revoked' }[becomes as string] ?? null,
+      stops_by: becomes === 'revoked' ? world.ago(renewedAgoMs - KEY_LADDER.ttl_ms) : null,
+    },
   });
-  noteFate(world, of, endedAgoMs);
-  addPresentBackend(world, of, { tag, endedAgoMs });
+  const fact = factOf(becomes, drone, endedAgoMs);
+  if (fact !== undefined) noteFact(world, grant, fact);
+  addBackend(world, {
+    ...{ drone, datacenter, program: kind.program, grant, startedAgoMs: grant.grantedAgoMs },
+    key: { namespace: kind.namespace, name, tag },
+    status: STATUS_OF[becomes],
+    end: endOf(world, becomes, endedAgoMs),
+  });
 }
 
-/** Records the event that brought the key into its state. */
-function noteFate(
-  world: World,
-  { subject, grant, becomes, drone }: Present,
-  endedAgoMs: number,
-): void {
-  const operator = 'omar.haddad@example.com';
+/** The event that brought a key into its state. */
+function factOf(becomes: Becomes, drone: SeededDrone, agoMs: number): Fact | undefined {
+  if (becomes === 'free') return { kind: 'released', agoMs, actor: `drone:${drone.droneId}` };
+  if (becomes === 'expired') return { kind: 'expired', agoMs, actor: 'leasehold' };
   if (becomes === 'blocked') {
-    noteEvent(world, subject, grant, {
-      kind: 'renewal_blocked',
-      agoMs: 9 * SECOND_MS,
-      actor: operator,
-      reason:
-        drone.state === 'draining' ? 'Kernel update of drone-ams-1, OPS-2231' : 'Runs an old image',
-    });
+    const isDraining = drone.state === 'draining';
+    const reason = isDraining ? 'Kernel update of drone-ams-1, OPS-2231' : 'Runs an old image';
+    return { kind: 'renewal_blocked', agoMs: 9 * SECOND_MS, actor: OPERATOR, reason };
   }
-  if (becomes === 'revoked') {
-    noteEnding(world, subject, grant, {
-      kind: 'revoked',
-      agoMs: 6 * SECOND_MS,
-      actor: operator,
-      reason: 'Does not answer, customer waits. OPS-2240',
-      detail: { mode: 'force', abandon: false },
-    });
-  }
-  if (becomes === 'free' || becomes === 'expired') {
-    const kind = becomes === 'free' ? 'released' : 'expired';
-    const actor = becomes === 'free' ? `drone:${drone.droneId}` : 'leasehold';
-    noteEnding(world, subject, grant, { kind, agoMs: endedAgoMs, actor });
-  }
+  if (becomes !== 'revoked') return undefined;
+  const reason = 'Does not answer, customer waits. OPS-2240';
+  return revokedBy(OPERATOR, 6 * SECOND_MS, reason, { mode: 'force', abandon: false });
 }
 
-function renewedAgo(
-  world: World,
-  becomes: Becomes,
-  { endedAgoMs, grantedAgoMs }: { endedAgoMs: number; grantedAgoMs: number },
-): number {
-  if (becomes === 'expired') return Math.min(grantedAgoMs, endedAgoMs + KEY_LADDER.ttl_ms);
-  if (becomes === 'free') return Math.min(grantedAgoMs, endedAgoMs + 12 * SECOND_MS);
+function renewedAgo(world: World, becomes: Becomes, endedAgoMs: number): number {
+  if (becomes === 'expired') return endedAgoMs + KEY_LADDER.ttl_ms;
+  if (becomes === 'free') return endedAgoMs + 12 * SECOND_MS;
   if (becomes === 'starting') return 2 * SECOND_MS;
   const [from, to] = becomes === 'held' ? [0, 29_000] : [31_000, 44_000];
   return world.chance.int(from, to);
@@ -174,74 +162,38 @@ const STATUS_OF: Readonly<Record<Becomes, string>> = {
   free: 'terminated',
 };
 
-function addPresentBackend(
+function endOf(
   world: World,
-  of: Present,
-  { tag, endedAgoMs }: { tag: string; endedAgoMs: number },
-): void {
-  const status = STATUS_OF[of.becomes];
-  const end =
-    status === 'terminated'
-      ? {
-          reason:
-            of.becomes === 'expired' ? 'key_expired' : world.chance.pick(['exited', 'external']),
-          exitCode: of.becomes === 'expired' ? null : 0,
-          agoMs: endedAgoMs,
-        }
-      : of.becomes === 'revoked'
-        ? { reason: 'revoked', exitCode: null, agoMs: 3 * SECOND_MS }
-        : undefined;
-  addBackend(world, {
-    drone: of.drone,
-    datacenter: of.datacenter,
-    program: of.kind.program,
-    key: { namespace: of.subject.namespace, name: of.subject.name, tag },
-    grant: of.grant,
-    startedAgoMs: of.grant.grantedAgoMs,
-    status,
-    end,
-  });
+  becomes: Becomes,
+  agoMs: number,
+): Parameters<typeof addBackend>[1]['end'] {
+  if (becomes === 'expired') return { reason: 'key_expired', exitCode: null, agoMs };
+  if (becomes === 'revoked') return { reason: 'revoked', exitCode: null, agoMs: 3 * SECOND_MS };
+  if (becomes !== 'free') return undefined;
+  return { reason: world.chance.pick(['exited', 'external']), exitCode: 0, agoMs };
 }
 
 /** Grants that came before, with a little time between each. */
 function addPast(
   world: World,
-  of: NewKey & {
-    readonly subject: Subject;
-    readonly grantedAgoMs: number;
-    readonly count: number;
-  },
+  drone: SeededDrone,
+  of: { readonly subject: Subject; readonly grantedAgoMs: number; readonly count: number },
 ): void {
   const { chance } = world;
   let endAgoMs = of.grantedAgoMs;
   for (let index = 0; index < of.count && endAgoMs < 3 * DAY_MS; index += 1) {
     endAgoMs += chance.int(2, 40) * SECOND_MS;
     const beganAgoMs = endAgoMs + chance.int(6, 180) * MINUTE_MS + chance.int(0, 1) * HOUR_MS;
-    const { droneId } = of.drone;
-    const grant = grantOf(
-      world,
-      { holder: droneId, principal: droneId, actor: chance.pick(CLIENTS) },
-      beganAgoMs,
-    );
-    noteGrant(world, of.subject, grant);
-    noteEnding(world, of.subject, grant, pastEnding(world, droneId, endAgoMs));
+    const grant = addGrant(world, of.subject, byOf(world, drone), beganAgoMs);
+    noteFact(world, grant, pastEnding(world, drone, endAgoMs));
     endAgoMs = beganAgoMs;
   }
 }
 
-function pastEnding(
-  world: World,
-  droneId: string,
-  agoMs: number,
-): Parameters<typeof noteEnding>[3] {
+function pastEnding(world: World, { droneId }: SeededDrone, agoMs: number): Fact {
   const roll = world.chance.int(1, 10);
   if (roll <= 7) return { kind: 'released', agoMs, actor: `drone:${droneId}` };
   if (roll <= 9) return { kind: 'expired', agoMs, actor: 'leasehold' };
-  return {
-    kind: 'revoked',
-    agoMs,
-    actor: 'ada.okafor@example.com',
-    reason: 'Moved to a machine with more memory',
-    detail: { mode: 'graceful', abandon: false },
-  };
+  const reason = 'Moved to a machine with more memory';
+  return revokedBy('ada.okafor@example.com', agoMs, reason, { mode: 'graceful', abandon: false });
 }

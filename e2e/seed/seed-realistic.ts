@@ -1,13 +1,13 @@
 import type { Stack } from '../fixtures/stack.ts';
-import { addAudit, tokenRows } from './access.ts';
+import { addAudit, addTokens } from './access.ts';
 import { addEnvironments, type SeededEnvironments } from './environments.ts';
 import { addDrones } from './fleet.ts';
 import { keepAlive } from './keep-alive.ts';
 import { addKeys, type SeededKeys } from './keys.ts';
 import { addLeases, type SeededLeases } from './leases.ts';
-import { reservationsOf } from './reservations.ts';
+import { addReservations } from './reservations.ts';
 import { addStatistics } from './statistics.ts';
-import { beginWorld, insertRows, writeWorld, type World } from './world.ts';
+import { World } from './world.ts';
 
 /** What was put into a Leasehold, and where tests find it again. */
 export interface Seeded {
@@ -33,25 +33,15 @@ export async function seedRealistic(stack: Pick<Stack, 'sql' | 'datacenter'>): P
   const { sql, datacenter } = stack;
   // The people were created a moment ago; that must not be the operators' latest action.
   await sql.query(`update audit set at = at - interval '40 days'`);
-  const world = await beginWorld(sql, SEED);
+  const world = await World.begin(sql, SEED);
   const drones = addDrones(world, datacenter);
   const keys = addKeys(world, drones, datacenter);
   const leases = addLeases(world);
   const environments = addEnvironments(world);
   addAudit(world);
-  await writeWorld(sql, world);
-  await insertRows(sql, 'lease_declaration', leases.declarations);
-  await insertRows(sql, 'api_token', tokenRows(world));
-  const reservations = reservationsOf(
-    world,
-    datacenter,
-    world.leases.flatMap(({ face, namespace, name }) =>
-      face === 'key' ? [{ face, namespace: String(namespace), name: String(name) }] : [],
-    ),
-  );
-  await insertRows(sql, 'reservation', reservations.rows);
-  await insertRows(sql, 'reservation_home', reservations.homes);
-  await insertRows(sql, 'reservation_pointer', reservations.pointers);
+  addTokens(world);
+  const travelledKey = addReservations(world, datacenter);
+  await world.write(sql);
   await addStatistics(sql, world);
   await sql.query('analyze');
   const liveDrones = drones.filter(({ state }) => state === 'ready' || state === 'draining');
@@ -68,12 +58,12 @@ export async function seedRealistic(stack: Pick<Stack, 'sql' | 'datacenter'>): P
     keys,
     leases,
     environments,
-    travelledKey: reservations.travelled,
+    travelledKey,
     backendId: backendOf(world, keys.busy.name),
     stop,
   };
 }
 
 function backendOf(world: World, keyName: string): string {
-  return String(world.backends.find(({ name }) => name === keyName)?.['id']);
+  return String(world.rowsOf('backend').find(({ name }) => name === keyName)?.['id']);
 }

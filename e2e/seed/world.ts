@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { createChance, type Chance } from './chance.ts';
 
-/** A row by its columns; the database gives the others their defaults. */
+/** A row by its columns; those that it does not name are null. */
 export type Row = Readonly<Record<string, unknown>>;
 
 export const SECOND_MS = 1_000;
@@ -9,73 +9,78 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** How long the standard ladder of keys is. */
-export const KEY_LADDER = {
-  renew_after_ms: 30_000,
-  soft_after_ms: 40_000,
-  hard_after_ms: 50_000,
-  ttl_ms: 60_000,
+/** In the order in which they are written. Numbered rows are numbered in the order of a time. */
+const TABLES = {
+  drone: null,
+  lease: null,
+  lease_event: 'at',
+  lease_waiter: 'created_at',
+  backend: null,
+  backend_state: 'at',
+  audit: 'at',
+  lease_declaration: null,
+  api_token: null,
+  reservation: null,
+  reservation_home: null,
+  reservation_pointer: null,
 } as const;
 
+type Table = keyof typeof TABLES;
+
 /** The rows to write, collected before anything is written. */
-export interface World {
+export class World {
   readonly chance: Chance;
   /** The database's clock when the seed began, as epoch milliseconds. */
   readonly nowMs: number;
-  readonly leases: Row[];
-  readonly events: Row[];
-  readonly waiters: Row[];
-  readonly drones: Row[];
-  readonly backends: Row[];
-  readonly states: Row[];
-  readonly audit: Row[];
+  readonly #rows = new Map<Table, Row[]>();
+
+  private constructor(nowMs: number, seed: number) {
+    this.nowMs = nowMs;
+    this.chance = createChance(seed);
+  }
+
+  /** An empty world as of the database's clock. */
+  static async begin(sql: pg.Pool, seed: number): Promise<World> {
+    const { rows } = await sql.query<{ now: Date }>('select clock_timestamp() as now');
+    return new World(rows[0]?.now.getTime() ?? 0, seed);
+  }
+
   /** An instant that long before now, or after it when negative. */
-  ago(ms: number): string;
-}
+  ago(ms: number): string {
+    return new Date(this.nowMs - ms).toISOString();
+  }
 
-/** An empty world as of the database's clock. */
-export async function beginWorld(sql: pg.Pool, seed: number): Promise<World> {
-  const { rows } = await sql.query<{ now: Date }>('select clock_timestamp() as now');
-  const nowMs = rows[0]?.now.getTime() ?? 0;
-  return {
-    chance: createChance(seed),
-    nowMs,
-    leases: [],
-    events: [],
-    waiters: [],
-    drones: [],
-    backends: [],
-    states: [],
-    audit: [],
-    ago: (ms) => new Date(nowMs - ms).toISOString(),
-  };
-}
+  add(name: Table, row: Row): void {
+    const rows = this.#rows.get(name);
+    if (rows === undefined) this.#rows.set(name, [row]);
+    else rows.push(row);
+  }
 
-/** Writes a world, each table in one statement. Numbered rows are numbered in order of time. */
-export async function writeWorld(sql: pg.Pool, world: World): Promise<void> {
-  await insertRows(sql, 'drone', world.drones);
-  await insertRows(sql, 'lease', world.leases);
-  await insertRows(sql, 'lease_event', inOrder(world.events, 'at'));
-  await insertRows(sql, 'lease_waiter', inOrder(world.waiters, 'created_at'));
-  await insertRows(sql, 'backend', world.backends);
-  await insertRows(sql, 'backend_state', inOrder(world.states, 'at'));
-  await insertRows(sql, 'audit', inOrder(world.audit, 'at'));
+  rowsOf(name: Table): readonly Row[] {
+    return this.#rows.get(name) ?? [];
+  }
+
+  /** Writes everything, each table in one statement. */
+  async write(sql: pg.Pool): Promise<void> {
+    for (const [name, column] of Object.entries(TABLES) as [Table, string | null][]) {
+      const rows = this.rowsOf(name);
+      await insertRows(sql, name, column === null ? rows : inOrder(rows, column));
+    }
+  }
 }
 
 function inOrder(rows: readonly Row[], column: string): Row[] {
   return [...rows].sort((a, b) => (String(a[column]) < String(b[column]) ? -1 : 1));
 }
 
-/** Inserts rows that all have the columns of the first one. */
-export async function insertRows(sql: pg.Pool, table: string, rows: readonly Row[]): Promise<void> {
-  const [first] = rows;
-  if (first === undefined) return;
-  const columns = Object.keys(first)
+export async function insertRows(sql: pg.Pool, name: string, rows: readonly Row[]): Promise<void> {
+  if (rows.length === 0) return;
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
     .map((column) => `"${column}"`)
     .join(', ');
   await sql.query(
-    `insert into "${table}" (${columns})
-     select ${columns} from jsonb_populate_recordset(null::"${table}", $1::jsonb)`,
+    `insert into "${name}" (${columns})
+     select ${columns} from jsonb_populate_recordset(null::"${name}", $1::jsonb)`,
     [JSON.stringify(rows)],
   );
 }

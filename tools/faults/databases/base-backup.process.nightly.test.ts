@@ -9,17 +9,17 @@ import { FaultStage } from '../stage/stage.ts';
 import type { HolderSettings } from '../leases/stage/holder.ts';
 import { allWords } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
-import { CopiedPostgres } from './stage/copied-postgres.ts';
+import { startKillableDatabase, type KillableDatabase } from '../stage/killable-database.ts';
 
 const TTL_MS = 6_000;
 const TEST_MS_MAX = 180_000;
 const KEYS = ['a', 'b', 'c', 'd', 'e'] as const;
 
-let postgres: CopiedPostgres;
+let postgres: KillableDatabase;
 let lease: FaultStage;
 
 beforeAll(async () => {
-  postgres = await CopiedPostgres.start();
+  postgres = await startKillableDatabase();
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
   lease = await FaultStage.open({ databaseUrl });
@@ -117,7 +117,7 @@ describe('C17 H-restore a base backup of the running database that is put back',
       const stage = lease;
       const witness: Witness = await WITNESSES[name]();
       const older = await tokensOf(KEYS);
-      await postgres.takeBackup();
+      const backup = await postgres.backUp();
       // The clock of the database that is lost was ahead, as far as tokens show it.
       await lease.query(
         'update lease_token_floor set floor = greatest(floor, $1::bigint) + 7200000',
@@ -129,7 +129,8 @@ describe('C17 H-restore a base backup of the running database that is put back',
       const controller = lease.controller();
       await controller.kill();
       if (witness.cause !== 'controller') await rm(path.join(stage.folder, 'home', 'witness.json'));
-      await postgres.restore();
+      await postgres.kill();
+      await postgres.putBack(backup);
       await stage.restartController(controller);
 
       const heldOff = await waitUntil(() => stage.api().holdOff.get.query(), {

@@ -4,11 +4,11 @@ import { waitUntil, type TestProcess } from '@leasehold/testing';
 import type { HolderSettings, HolderTask } from '../leases/stage/holder.ts';
 import { holdsOf, overlapsOf } from '../leases/stage/holds.ts';
 import { allWords, type Grant } from '../leases/stage/words.ts';
+import { startKillableDatabase, type KillableDatabase } from '../stage/killable-database.ts';
 import { machineMs } from '../stage/machine-time.ts';
 import { type Answer, FaultStage } from '../stage/stage.ts';
 import { expectSound, expectUnharmed } from '../stage/verdict.ts';
 import { Connecting } from './stage/connecting.ts';
-import { CopiedPostgres } from './stage/copied-postgres.ts';
 import { missing, tokensThatDidNotGrow } from './stage/judge-load.ts';
 import { Load, type Acknowledged } from './stage/load.ts';
 
@@ -36,11 +36,11 @@ const CONTENDED = ['a', 'b', 'c'] as const;
 const HOLD_MS = 150;
 const QUEUE_MS = 2_000;
 
-let postgres: CopiedPostgres;
+let postgres: KillableDatabase;
 let on: FaultStage;
 
 beforeAll(async () => {
-  postgres = await CopiedPostgres.start();
+  postgres = await startKillableDatabase();
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
   on = await FaultStage.open({ databaseUrl, controllers: 2, env: LADDER });
@@ -113,7 +113,7 @@ describe('C17 H-restore a base backup that is put back under load', () => {
       await stage.untilRenewed(kept);
 
       const backupAtMs = machineMs();
-      await postgres.takeBackup();
+      const backup = await postgres.backUp();
       // The clock of the database that is lost was ahead, as far as tokens show it.
       await on.query('update lease_token_floor set floor = greatest(floor, $1::bigint) + 7200000', [
         String(Date.now()),
@@ -129,10 +129,9 @@ describe('C17 H-restore a base backup that is put back under load', () => {
       await Promise.all([replacement, lost].map((answer) => stage.untilHeard(answer)));
       await Promise.all([replacement, lost].map((answer) => stage.untilRenewed(answer)));
       await untilMore('load after the backup');
-      let restoredAtMs = Infinity;
-      await postgres.restore(() => {
-        restoredAtMs = machineMs();
-      });
+      await postgres.kill();
+      const restoredAtMs = machineMs();
+      await postgres.putBack(backup);
 
       // Until its grant of the backup expires, the key still names the backend that was replaced.
       const next = await Promise.all(

@@ -2,7 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { startEmbeddedPostgres } from '@leasehold/keys-core/postgres';
-import type pg from 'pg';
+import { connectionOf } from '@leasehold/service-kit';
+import pg from 'pg';
 import { adopt, backUp, type Backup } from './database-backup.ts';
 
 /** A PostgreSQL that a test kills, and puts back to an earlier state. */
@@ -12,8 +13,8 @@ export interface KillableDatabase {
   kill(): Promise<void>;
   /** Starts it again, on the same port. */
   restart(): Promise<void>;
-  /** Makes a backup of it while it works, over a session of a superuser. */
-  backUp(session: pg.ClientBase, kind: Backup['kind']): Promise<Backup>;
+  /** Makes a backup of it while it works, by default a `copy`. */
+  backUp(kind?: Backup['kind']): Promise<Backup>;
   /**
    * Starts a backup in the place of what was killed, on the same port. @returns the folder of what was
    * killed: a cluster that can be started to be read.
@@ -39,9 +40,16 @@ export async function startKillableDatabase(): Promise<KillableDatabase> {
       await postgres.exited;
     },
     restart,
-    backUp(session, kind) {
+    async backUp(kind = 'copy') {
       backupsCount += 1;
-      return backUp(session, path.join(folder, `backup-${String(backupsCount)}`), kind);
+      const client = new pg.Client(connectionOf(postgres.url('postgres')));
+      client.on('error', () => undefined);
+      await client.connect();
+      try {
+        return await backUp(client, path.join(folder, `backup-${String(backupsCount)}`), kind);
+      } finally {
+        await client.end();
+      }
     },
     async putBack(backup) {
       const lost = dataDir;

@@ -77,13 +77,7 @@ export class TestWire implements LeaseWire {
     const { registry, link, clock } = this.#deps;
     const localTimeMs = clock.nowMs();
     return link.send(ending, () =>
-      renewals.map((ref): LeaseRenewResult => {
-        const { leaseId } = ref;
-        const reason = registry.renew(this.#face, ref);
-        return reason === undefined
-          ? { leaseId, outcome: 'renewed', deadlines: registry.deadlines(leaseId, localTimeMs) }
-          : { leaseId, outcome: 'refused', reason };
-      }),
+      renewals.map((ref) => registry.renewal(this.#face, ref, localTimeMs)),
     );
   }
 

@@ -8,22 +8,24 @@ import {
   serviceLadder,
   UNCONFIRMED_LADDER,
   type GrantRef,
-  type RefusalReason,
   type ReleaseOutcome,
 } from '@leasehold/keys-core';
+import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type {
   AcquireAnswer,
   HeldAnswer,
   LeaseDeadlines,
+  LeaseRenewResult,
   RevocationNotice,
 } from '@leasehold/keys-core/leases';
 import { LeaseModel, type ModelAsk, type ModelGrant } from '@leasehold/keys-core/model';
 import type { LeaseScope } from '../lease/lease-errors.ts';
 import type { AcquireRequest } from '../lease/wire/lease-wire.ts';
 import { LeaseholdCallError } from '../transport/call-errors.ts';
-import type { ManualClock } from './manual-clock.ts';
 
 export type TestFace = LeaseScope['face'];
+/** The clock of the database. */
+type RegistryClock = Pick<TickingClock, 'nowMs' | 'onTick'>;
 
 /** What a holder, or a caller in line, has told of itself. */
 export interface TestHolding {
@@ -67,7 +69,7 @@ const ENVIRONMENT_TTL_MS = 60_000;
 const EPOCH_MS = Date.parse('2030-01-01T00:00:00Z');
 
 export class TestRegistry {
-  readonly #clock: ManualClock;
+  readonly #clock: RegistryClock;
   readonly #model = new LeaseModel(EPOCH_MS);
   readonly #lines = new Map<string, Ticket[]>();
   readonly #asked = new Map<string, { readonly arrival: Arrival; readonly grantedAtMs: number }>();
@@ -76,7 +78,7 @@ export class TestRegistry {
   readonly #givenUp = new Set<string>();
   #grantsCount = 0;
 
-  constructor(clock: ManualClock) {
+  constructor(clock: RegistryClock) {
     this.#clock = clock;
     clock.onTick(() => {
       this.#now();
@@ -111,10 +113,13 @@ export class TestRegistry {
     this.#serveAll();
   }
 
-  /** Undefined when it is renewed. */
-  renew(face: TestFace, ref: GrantRef): RefusalReason | undefined {
+  /** Renews, with deadlines in the clock of the holder, who asked at `localTimeMs`. */
+  renewal(face: TestFace, ref: GrantRef, localTimeMs: number): LeaseRenewResult {
     this.#now();
-    return this.#model.renew({ ...ref, face, principal: PRINCIPAL });
+    const { leaseId } = ref;
+    const reason = this.#model.renew({ ...ref, face, principal: PRINCIPAL });
+    if (reason !== undefined) return { leaseId, outcome: 'refused', reason };
+    return { leaseId, outcome: 'renewed', deadlines: this.deadlines(leaseId, localTimeMs) };
   }
 
   release(face: TestFace, ref: GrantRef, result: 'ok' | 'failed'): ReleaseOutcome {

@@ -264,7 +264,7 @@ describe('a release', () => {
     wire.weather = 'fine';
     await define({ ttlMs: TTL_MS }, 'other').acquire('superseded');
 
-    expect(await superseded.release()).toBe('superseded');
+    expect(await superseded.release()).toBe('expired');
     expect(wire.holderOf('superseded')).toBe('other');
 
     wire.weather = 'silent';

@@ -7,9 +7,9 @@ import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { freePort, programFile, startEtcd, waitUntil } from '@leasehold/testing/stack';
+import { findOldestPostgres } from '../../../../libs/testing/src/postgres/oldest-postgres.ts';
 import { giveToPostgres, spawnAsPostgres, type Spawned } from './machine-user.ts';
 import { killTree } from './process-tree.ts';
-import { postgresFolder } from './programs.ts';
 import {
   HOST,
   nodeSettings,
@@ -225,4 +225,13 @@ async function postmasterOf({ dataDir }: NodePlace): Promise<number | undefined>
   // The file stays behind when its server is killed, and its number may be another process by now.
   const folder = await readlink(`/proc/${String(pid)}/cwd`).catch(() => undefined);
   return folder === dataDir ? pid : undefined;
+}
+
+/** The folder of a PostgreSQL with all of its programs, in `bin`. @throws when none exists, with what to install. */
+function postgresFolder(): string {
+  const folder = findOldestPostgres();
+  if (folder !== undefined) return folder;
+  throw new Error(
+    'There is no PostgreSQL in /usr/lib/postgresql. Install Debian’s package "postgresql" (15 to 17).',
+  );
 }

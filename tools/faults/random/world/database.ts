@@ -3,27 +3,19 @@ import { createDatabase, findMigrationsDir, migrate } from '@leasehold/keys-core
 import { connectionOf } from '@leasehold/service-kit';
 import { replaceClock, SHIFTED_CLOCK } from '@leasehold/testing/stack';
 import pg from 'pg';
-import type { Backup } from '../../stage/database-backup.ts';
-import { startKillableDatabase } from '../../stage/killable-database.ts';
+import { startKillableDatabase, type KillableDatabase } from '../../stage/killable-database.ts';
 import { SINK } from './workers/settings.ts';
 
-export interface WorldDatabase {
+export interface WorldDatabase extends Omit<KillableDatabase, 'url'> {
   readonly url: string;
   /** One statement, on a connection that no fault of the network reaches. */
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
-  kill(): Promise<void>;
-  restart(): Promise<void>;
-  /** Copies it while it works. */
-  backUp(kind: Backup['kind']): Promise<Backup>;
-  /** Starts a backup in the place of what was killed. @returns the folder of what was killed. */
-  putBack(backup: Backup): Promise<string>;
   /** Steps the clock from now on, against what it was. */
   stepClock(ms: number): Promise<void>;
   /** Keeps every statement from reading or writing grants, for so long. */
   lockLeases(ms: number): Promise<void>;
   /** Ends the sessions that listen for notifications: what is sent meanwhile is lost. */
   endListeners(): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** Its sessions have the settings that a pooler drops; its password is its name. */
@@ -61,31 +53,15 @@ export async function openDatabase(): Promise<WorldDatabase> {
   }
 }
 
-function control(
-  url: string,
-  postgres: Awaited<ReturnType<typeof startKillableDatabase>>,
-  pool: pg.Pool,
-): WorldDatabase {
+function control(url: string, postgres: KillableDatabase, pool: pg.Pool): WorldDatabase {
   const query: WorldDatabase['query'] = async <Row extends pg.QueryResultRow>(
     text: string,
     values: readonly unknown[] = [],
   ) => (await pool.query<Row>(text, [...values])).rows;
   return {
+    ...postgres,
     url,
     query,
-    kill: () => postgres.kill(),
-    restart: () => postgres.restart(),
-    async backUp(kind) {
-      const client = new pg.Client(connectionOf(url));
-      client.on('error', () => undefined);
-      await client.connect();
-      try {
-        return await postgres.backUp(client, kind);
-      } finally {
-        await client.end();
-      }
-    },
-    putBack: (backup) => postgres.putBack(backup),
     async stepClock(ms) {
       await query('update shifted.clock set value = value + $1', [ms]);
     },
