@@ -31,7 +31,8 @@ const imageSchema = z
     'must be the name of an image, such as registry.example/room:1.2 or one with @sha256:…',
   );
 
-const memorySchema = z
+/** A size with a unit. */
+export const memorySchema = z
   .string()
   .regex(/^\d{1,15}[bkmg]$/u, {
     error: 'must be a number with a unit b, k, m or g, such as "512m"',

@@ -34,6 +34,7 @@ describe('the doctor on the isolation of a drone', () => {
   test.each([
     ['users of their own are missing', { ...full, user: 'shared', detail: 'missing: y' } as const],
     ['no_new_privs is missing', { ...full, noNewPrivs: false, detail: 'missing: y' }],
+    ['limits are missing', { ...full, detail: 'missing: control groups' }],
     ['the drone does not say', null],
   ])('reports it as unsure when %s', (_what, isolation) => {
     expect(isolationFindings({ ...drone, isolation })).toMatchObject([{ state: 'unsure' }]);

@@ -14,7 +14,9 @@ export function isolationFindings({
     return [unsure(subject, 'the drone does not report it', 'Upgrade the drone.')];
   }
   const { user, privateProc, pidNamespace, hiddenHome, noNewPrivs, detail } = isolation;
-  if (user === 'own' && pidNamespace && privateProc && hiddenHome && noNewPrivs) return [];
+  const isComplete = user === 'own' && pidNamespace && privateProc && hiddenHome && noNewPrivs;
+  // Limits of what backends use are no part of the isolation, and are missing in words only.
+  if (isComplete && !detail.startsWith('missing')) return [];
   if (user === 'shared' && !(privateProc && hiddenHome)) {
     return [
       wrong(

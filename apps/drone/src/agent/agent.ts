@@ -198,7 +198,7 @@ export class DroneAgent {
   #examine(isolation: IsolationFacts): void {
     const { config, log } = this.#options;
     requireIsolation(isolation, config.isolation.require);
-    const isComplete = isFullyIsolated(isolation);
+    const isComplete = isFullyIsolated(isolation) && !isolation.detail.startsWith('missing');
     log[isComplete ? 'info' : 'warn']({ isolation }, `isolation of programs: ${isolation.detail}`);
     for (const [name, program] of Object.entries(config.programs)) {
       if (program.kind === 'container') continue;
@@ -213,11 +213,10 @@ export class DroneAgent {
     const { isolation, containers } = this.#command.warden.identity;
     return program.kind === 'container'
       ? this.#containers.workOf(program, containers === true)
-      : commandWork(
-          program,
-          placeOf(program, this.#placeWith(isolation)),
-          this.#options.inheritedEnv,
-        );
+      : commandWork(program, placeOf(program, this.#placeWith(isolation)), {
+          inherited: this.#options.inheritedEnv,
+          capacity: this.#options.config.capacity,
+        });
   }
 
   #placeWith(facts: IsolationFacts): DronePlace {

@@ -114,8 +114,7 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     isShutdown: () => isShutdown,
   });
   await until(() => removals.isDone, REMOVALS_MS_MAX);
-  guard.close();
-  leash.close();
+  for (const part of [guard, leash, means.groups]) part.close();
   // The name may be a later warden's by now.
   if (readWardenRecord(stateDir)?.clockId === clockId) rmSync(socketPath, { force: true });
 }

@@ -19,8 +19,11 @@ export interface ViewRequest {
   readonly reads: readonly string[];
   /** Folders of the drone that are the program's own. */
   readonly writes: readonly string[];
+  /** The size of a `/dev/shm` of its own; left out where it sees the machine's. */
+  readonly sharedMemoryBytes?: number | undefined;
 }
 
+const SHARED_MEMORY = '/dev/shm';
 const COVER_OPTIONS = 'mode=755,size=64k,nosuid,nodev,noexec';
 
 /**
@@ -36,11 +39,21 @@ export function mountTableOf(request: ViewRequest): string {
   );
   const places = covers.map((_cover, index) => path.join(workshop, String(index)));
   return [
+    ...sharedMemory(request),
     // A mount of its own, so that places for covers can be made in it.
     line('tmpfs', workshop, 'tmpfs', COVER_OPTIONS),
     ...covers.flatMap((cover, index) => built(cover, places[index] ?? '', request)),
     ...covers.map((cover, index) => line(places[index] ?? '', cover, 'none', 'rbind')),
   ].join('');
+}
+
+/** As large as it is on a machine with as much memory, and gone with the backend. */
+function sharedMemory({ sharedMemoryBytes, workshop, reads, writes }: ViewRequest): string[] {
+  const isInUse = [workshop, ...reads, ...writes].some((folder) => isInside(folder, SHARED_MEMORY));
+  if (sharedMemoryBytes === undefined || isInUse) return [];
+  const options = `mode=1777,size=${String(sharedMemoryBytes)},nosuid,nodev,X-mount.mkdir`;
+  // `mount --all` leaves out what is there already, by its source too.
+  return [line('leasehold', SHARED_MEMORY, 'tmpfs', options)];
 }
 
 /** The folders that are covered: a folder in another one of them needs no cover of its own. */

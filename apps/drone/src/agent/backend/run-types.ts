@@ -50,7 +50,7 @@ export interface WorkOrder {
 
 /** The part of a start that depends on the kind of a program. */
 export type WorkFields =
-  | Pick<CommandStart, 'user' | 'places' | 'command' | 'args' | 'env' | 'cwd'>
+  | Pick<CommandStart, 'user' | 'places' | 'command' | 'args' | 'env' | 'cwd' | 'limits'>
   | Pick<ContainerStart, 'container'>;
 
 export interface PreparedWork {

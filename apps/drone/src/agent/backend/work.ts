@@ -1,4 +1,5 @@
 import type { CommandConfig } from '../../config.ts';
+import { memoryBytes } from '../../container-config.ts';
 import type { ProgramPlace } from '../program-place.ts';
 import { backendEnv } from './backend-env.ts';
 import type { Work, WorkFields, WorkOrder } from './run-types.ts';
@@ -7,11 +8,22 @@ import type { Work, WorkFields, WorkOrder } from './run-types.ts';
 export function commandWork(
   program: CommandConfig,
   place: ProgramPlace,
-  inherited: Readonly<Record<string, string | undefined>>,
+  of: {
+    readonly inherited: Readonly<Record<string, string | undefined>>;
+    readonly capacity: number;
+  },
 ): Work {
+  const { inherited, capacity } = of;
   const { refusal, user, places, command, cwd } = place;
   const fieldsOf = ({ identity, plan, keyId, port }: WorkOrder): WorkFields => ({
     ...{ user, places, command, cwd },
+    limits: {
+      memoryBytes: memoryBytes(program.memoryMax),
+      pids: program.pidsMax,
+      cpus: program.cpuMax ?? null,
+      fileBytes: memoryBytes(program.fileSizeMax),
+      together: Math.max(1, Math.min(program.resources?.instancesMax ?? capacity, capacity)),
+    },
     args: [...program.args, ...plan.args],
     env: backendEnv({
       inherited,

@@ -23,7 +23,8 @@
  * - `wait` reaps orphans of the namespace too.
  *
  * Arguments: the stop signal, the program's folder, the `mount` command (empty where there is no view
- * to make), folders to make read-only, `--`, and the command line that becomes the program.
+ * to make), what limits the program (lines of shell), folders to make read-only, `--`, files by which
+ * init joins control groups, `--`, and the command line that becomes the program.
  */
 
 /** Of a machine without memory: a backend is ended before the drone that watches it, and before other services. */
@@ -33,7 +34,7 @@ const PREPARE = `
 exec 6>&2 2>/dev/null
 umask 022
 fail() { echo "failed $*" >&3; exit 125; }
-signal=$1; folder=$2; mount=$3; shift 3
+signal=$1; folder=$2; mount=$3; limits=$4; shift 4
 `;
 
 /** The kernel refuses a remount that drops options that the machine had set, so the usual ones are tried. */
@@ -54,6 +55,14 @@ done
 shift
 `;
 
+const JOIN = `
+while [ "$1" != -- ]; do
+  echo 0 >"$1" || fail "it could not join the control group $1"
+  shift
+done
+shift
+`;
+
 const ENTER = `
 cd "$folder" || fail "its folder $folder cannot be entered"
 unset OLDPWD
@@ -66,6 +75,7 @@ read -r go <&4 || exit 125
 [ "$stopped" = 0 ] || exit 143
 (
   echo ${String(OUT_OF_MEMORY_SCORE)} >/proc/self/oom_score_adj
+  eval "$limits"
   echo running >&3; exec "$@" 2>&6 3>&- 4>&- 5>&- 6>&-
 ) &
 child=$!
@@ -90,6 +100,7 @@ child=; interrupted=0; stopped=0
 trap 'stopped=1; interrupted=1; [ -z "$child" ] || kill -s "$signal" -- "-$child" || kill -s "$signal" "$child"' TERM
 trap 'interrupted=1' INT
 ${VIEW}
+${JOIN}
 ${ENTER}
 ${RUN}
 exit "$code"
@@ -106,6 +117,7 @@ interrupted=0; stopped=0
 trap 'stopped=1; interrupted=1' "$signal"
 while [ "$1" != -- ]; do shift; done
 shift
+${JOIN}
 ${ENTER}
 ${RUN}
 kill -s KILL 0

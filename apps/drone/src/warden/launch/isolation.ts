@@ -5,6 +5,8 @@ import path from 'node:path';
 import { GROUP_INIT, NAMESPACE_INIT } from './init-script.ts';
 import type { IsolationFacts, UserIds } from '../link/protocol.ts';
 import { mountTableOf } from '../view.ts';
+import { ControlGroups } from '../limits/control-groups.ts';
+import { limitLacks } from '../limits/shell-limits.ts';
 
 /**
  * How this machine lets the warden start a backend such that it dies with the warden and reaches
@@ -20,6 +22,9 @@ export interface LaunchMeans {
   /** Takes privileges away, and changes the user unless that is null. */
   readonly drop: (user: UserIds | null) => readonly string[];
   readonly shell: string;
+  readonly groups: ControlGroups;
+  /** Whether each backend has a user namespace of its own. */
+  readonly isUserNamespace: boolean;
   /** The prefix that makes a process end with its parent; empty if the machine has none. */
   readonly endWithParent: readonly string[];
   /** What the group of the chain is sent for a gentle stop; null: the program's own stop signal. */
@@ -69,9 +74,11 @@ export async function probeLaunchMeans(options: ProbeOptions): Promise<LaunchMea
     options.isRoot &&
     candidate?.isUserNamespace !== true &&
     (await isPossible([...(candidate?.chain ?? []), ...dropOf(tools, drops, SOMEBODY)]));
-  const facts = factsOf({ candidate, drops, canChangeUser, isRoot: options.isRoot });
+  const groups = ControlGroups.find(options.stateDir);
+  const facts = factsOf({ candidate, drops, canChangeUser, groups, isRoot: options.isRoot });
   const drop = (user: UserIds | null): readonly string[] => dropOf(tools, drops, user);
-  const common = { facts, drop, shell: tools.shell, endWithParent };
+  const isUserNamespace = candidate?.isUserNamespace === true;
+  const common = { facts, drop, groups, isUserNamespace, shell: tools.shell, endWithParent };
   const calm = calmOf(options.find);
   if (candidate === undefined) {
     return {
@@ -199,9 +206,10 @@ function factsOf(of: {
   candidate: Candidate | undefined;
   drops: readonly string[];
   canChangeUser: boolean;
+  groups: ControlGroups;
   isRoot: boolean;
 }): IsolationFacts {
-  const { candidate, drops, canChangeUser, isRoot } = of;
+  const { candidate, drops, canChangeUser, groups, isRoot } = of;
   const hasView = candidate?.hasView === true;
   const noNewPrivs = drops.includes('--no-new-privs');
   const facts = {
@@ -211,7 +219,8 @@ function factsOf(of: {
     hiddenHome: hasView,
     noNewPrivs,
   } as const;
-  const lacks = lacksOf(facts, isRoot);
+  const limits = limitLacks((controller) => groups.bounds(controller));
+  const lacks = [...lacksOf(facts, isRoot), ...limits];
   const detail = lacks.length === 0 ? 'nothing is missing' : `missing: ${lacks.join('; ')}`;
   return { ...facts, detail };
 }

@@ -2,6 +2,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import type { BackendGroups } from '../limits/control-groups.ts';
+import { shellLimits } from '../limits/shell-limits.ts';
 import { groupCensus, namespaceCensus, type Census } from '../census.ts';
 import type { LaunchMeans } from './isolation.ts';
 import { OutputLog } from './output-log.ts';
@@ -34,6 +36,7 @@ export class BackendProcess {
   readonly #means: LaunchMeans;
   readonly #stopSignal: NodeJS.Signals;
   readonly #cleanUp: () => void;
+  readonly #groups: BackendGroups | undefined;
   #census: Census;
   #isReaped = false;
   /** Whether all that init reports was read: its exit code may arrive after its end. */
@@ -44,16 +47,24 @@ export class BackendProcess {
   #isStopAsked = false;
   #isGone = false;
   #exitCode: number | null = null;
+  #detail: string | null = null;
 
   private constructor(
     child: ChildProcess,
-    of: { pid: number; means: LaunchMeans; stopSignal: string; cleanUp: () => void },
+    of: {
+      pid: number;
+      means: LaunchMeans;
+      stopSignal: string;
+      groups: BackendGroups | undefined;
+      cleanUp: () => void;
+    },
   ) {
     this.#child = child;
     this.pid = of.pid;
     this.#means = of.means;
     this.#stopSignal = of.stopSignal as NodeJS.Signals;
     this.#cleanUp = of.cleanUp;
+    this.#groups = of.groups;
     this.#census = groupCensus(of.pid);
     child.once('exit', () => {
       this.#isReaped = true;
@@ -72,7 +83,9 @@ export class BackendProcess {
     const { user } = request;
     const folders = foldersOf(stateDir, means, request);
     makeFolders(folders, user);
-    const [file = means.shell, ...args] = launchWords(request, context, folders);
+    const { limits } = request;
+    const groups = limits && means.groups.make(request.backendId, limits);
+    const [file = means.shell, ...args] = launchWords(request, context, { folders, groups });
     const table = means.mount === null ? undefined : tableFile(request, context, folders);
     const child = spawn(file, args, {
       cwd: '/',
@@ -85,7 +98,7 @@ export class BackendProcess {
     collectOutput(child, path.join(logFolder, request.backendId));
     const pid = await spawnedPid(child);
     const backend = new BackendProcess(child, {
-      ...{ pid, means, stopSignal: request.stopSignal },
+      ...{ pid, means, groups, stopSignal: request.stopSignal },
       cleanUp: () => removeTemporary(folders.temporary, user, means),
     });
     try {
@@ -130,7 +143,16 @@ export class BackendProcess {
     return this.#exitCode;
   }
 
+  /** What else is known of its end, for an operator. */
+  get detail(): string | null {
+    return this.#detail;
+  }
+
   #letGo(): void {
+    if (this.#groups?.isOutOfMemory() === true) {
+      this.#detail = 'the kernel ended a process of it: it needed more memory than its memoryMax';
+    }
+    this.#groups?.remove();
     this.#census.close();
     this.#cleanUp();
   }
@@ -192,30 +214,37 @@ export class BackendProcess {
 function launchWords(
   request: CommandStart,
   { means, hidden }: LaunchContext,
-  { data }: ProgramFolders,
+  of: { folders: ProgramFolders; groups: BackendGroups | undefined },
 ): string[] {
-  const { user, places, stopSignal, cwd } = request;
+  const { user, places, stopSignal, cwd, limits } = request;
+  const { isUserNamespace } = means;
+  const bounds = means.groups.bounds.bind(means.groups);
+  const limiting = limits && shellLimits({ limits, user, isUserNamespace, bounds });
   // Covers are the drone's own, so that only a program of the drone's user could write into them.
   const fixed = user === null ? [...places.fixed, ...coversOf(viewOf(places, hidden))] : [];
   return [
     ...[...means.chain, means.shell, '-c', means.initScript, 'leasehold-init'],
-    ...[stopSignal.slice('SIG'.length), cwd ?? data, means.mount ?? ''],
+    ...[stopSignal.slice('SIG'.length), cwd ?? of.folders.data, means.mount ?? '', limiting ?? ''],
     ...(means.mount === null ? [] : fixed),
-    '--',
+    ...['--', ...(of.groups?.joins ?? []), '--'],
     ...[...means.session, ...means.drop(user), request.command, ...request.args],
   ];
 }
 
 /** An open file with the table of mounts, and without a name: it is deleted when nobody has it open. */
 function tableFile(
-  { backendId, places }: CommandStart,
+  { backendId, places, limits }: CommandStart,
   { stateDir, workshop, hidden }: LaunchContext,
   { data, temporary }: ProgramFolders,
 ): number {
   const name = path.join(stateDir, `mounts.${backendId}`);
   const file = openSync(name, 'w+', 0o600);
   rmSync(name);
-  const view = { ...viewOf(places, hidden), workshop, writes: [data, temporary] };
+  const sharedMemoryBytes = limits && Math.ceil(limits.memoryBytes / 2);
+  const view = {
+    ...viewOf(places, hidden),
+    ...{ workshop, sharedMemoryBytes, writes: [data, temporary] },
+  };
   try {
     // All of it or an error: a table without its end would leave folders uncovered.
     writeFileSync(file, mountTableOf(view));

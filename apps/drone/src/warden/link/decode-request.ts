@@ -2,6 +2,7 @@
 import {
   ProtocolError,
   USER_NUMBER_MAX,
+  type CommandLimits,
   type ContainerRequest,
   type ExtendRequest,
   type ProgramPlaces,
@@ -84,6 +85,10 @@ function decodeStart(fields: Fields): StartRequest {
       ]),
     ),
     cwd: fields['cwd'] === null ? null : absolute(fields['cwd'], 'cwd'),
+    limits:
+      fields['limits'] === undefined
+        ? undefined
+        : decodeLimits(fieldsOf(fields['limits'], 'limits')),
   };
 }
 
@@ -94,6 +99,16 @@ function decodeContainer(fields: Fields): ContainerRequest {
     keyId: stringOf(fields, 'keyId'),
     memory: stringOf(fields, 'memory'),
     create: fieldsOf(fields['create'], 'create'),
+  };
+}
+
+function decodeLimits(fields: Fields): CommandLimits {
+  return {
+    memoryBytes: wholeOf(fields, 'memoryBytes'),
+    pids: wholeOf(fields, 'pids'),
+    cpus: fields['cpus'] === null ? null : numberOf(fields, 'cpus'),
+    fileBytes: wholeOf(fields, 'fileBytes'),
+    together: wholeOf(fields, 'together'),
   };
 }
 
@@ -168,6 +183,15 @@ function stringOf(fields: Fields, name: string): string {
 function text(value: unknown, name: string): string {
   if (typeof value !== 'string' || value.includes('\0')) {
     throw new ProtocolError(`${name} must be a string without NUL`);
+  }
+  return value;
+}
+
+/** They become part of a shell's command line. */
+function wholeOf(fields: Fields, name: string): number {
+  const value = numberOf(fields, name);
+  if (!Number.isSafeInteger(value) || value < 1) {
+    throw new ProtocolError(`${name} must be a whole number from 1`);
   }
   return value;
 }

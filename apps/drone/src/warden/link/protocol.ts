@@ -70,6 +70,19 @@ interface CommonStart extends ExtendRequest {
   readonly meta: unknown;
 }
 
+/** What one backend of a command may use. */
+export interface CommandLimits {
+  readonly memoryBytes: number;
+  /** Processes and threads. */
+  readonly pids: number;
+  /** Processors; null for as many as there are. */
+  readonly cpus: number | null;
+  /** Of each file that it writes. */
+  readonly fileBytes: number;
+  /** How many backends of its program may run at once. */
+  readonly together: number;
+}
+
 /** The start of a program of this machine. Its backends share a folder of data with the program's name. */
 export interface CommandStart extends CommonStart {
   /** The user that the program runs as; null for the warden's own. */
@@ -80,6 +93,8 @@ export interface CommandStart extends CommonStart {
   readonly env: Readonly<Record<string, string>>;
   /** Null: the program's folder of data. */
   readonly cwd: string | null;
+  /** Left out by an agent of an earlier version: then nothing is bounded. */
+  readonly limits?: CommandLimits | undefined;
 }
 
 /** The start of a container. */

@@ -55,41 +55,47 @@ function withoutMapping(address: string): string {
   return words.flatMap((word) => [word >> 8, word & 0xff]).join('.');
 }
 
-/** The sockets that listen come first: nothing behind them is read, however many connections there are. */
+/** Undefined when it cannot be read, such as where there is no version 6 of the protocol. */
 function read(file: string): Listener[] | undefined {
-  let descriptor: number;
   try {
-    descriptor = openSync(file, 'r');
-  } catch {
-    return undefined;
-  }
-  try {
-    const found: Listener[] = [];
-    const chunk = Buffer.alloc(CHUNK_BYTES);
-    let rest = '';
-    for (;;) {
-      const bytes = readSync(descriptor, chunk);
-      const lines = (rest + chunk.toString('latin1', 0, bytes)).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) {
-        const fields = line.trim().split(/\s+/u);
-        if (fields[0] === 'sl') continue;
-        if (fields[3] !== LISTENS) return found;
-        const [address = '', port = ''] = (fields[1] ?? '').split(':');
-        found.push({
-          address: addressOf(address),
-          port: Number.parseInt(port, 16),
-          uid: Number(fields[7]),
-          inode: fields[9] ?? '',
-        });
-      }
-      if (bytes === 0) return found;
+    const descriptor = openSync(file, 'r');
+    try {
+      return readFrom(descriptor);
+    } finally {
+      closeSync(descriptor);
     }
   } catch {
     return undefined;
-  } finally {
-    closeSync(descriptor);
   }
+}
+
+/** The sockets that listen come first: nothing behind them is read, however many connections there are. */
+function readFrom(descriptor: number): Listener[] {
+  const found: Listener[] = [];
+  const chunk = Buffer.alloc(CHUNK_BYTES);
+  let rest = '';
+  for (;;) {
+    const bytes = readSync(descriptor, chunk);
+    const lines = (rest + chunk.toString('latin1', 0, bytes)).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const fields = line.trim().split(/\s+/u);
+      if (fields[0] === 'sl') continue;
+      if (fields[3] !== LISTENS) return found;
+      found.push(listenerOf(fields));
+    }
+    if (bytes === 0) return found;
+  }
+}
+
+function listenerOf(fields: readonly string[]): Listener {
+  const [address = '', port = ''] = (fields[1] ?? '').split(':');
+  return {
+    address: addressOf(address),
+    port: Number.parseInt(port, 16),
+    uid: Number(fields[7]),
+    inode: fields[9] ?? '',
+  };
 }
 
 /** The kernel writes each four bytes of an address as one number of this machine's byte order, which is little-endian. */

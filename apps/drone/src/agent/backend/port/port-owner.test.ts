@@ -20,8 +20,10 @@ async function listener(
 ): Promise<{ child: ChildProcess; pid: number; port: number }> {
   const words = ['-e', program, String(port), host, LISTEN];
   // In a group of its own, which ends as one.
-  const options = { detached: true, stdio: ['ignore', 'pipe', 'inherit'] } as const;
-  const child = spawn(process.execPath, words, options);
+  const child = spawn(process.execPath, words, {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   onTestFinished(() => endGroup(child.pid ?? 0));
   const [printed] = (await once(child.stdout, 'data')) as [Buffer];
   return { child, pid: child.pid ?? 0, port: Number(printed.toString()) };

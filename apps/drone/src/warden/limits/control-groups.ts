@@ -1,0 +1,215 @@
+/**
+ * The control groups of backends: one for each, in which the kernel bounds its processes, memory and
+ * processors together. They are made below the drone's own, where it may make some:
+ *
+ *   version 2:  a folder beside the drone's, when that is named `drone` and what is above both is the
+ *               drone's alone, as systemd makes it with `Delegate=` and `DelegateSubgroup=drone`
+ *   version 1:  a folder in the drone's own
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { CommandLimits } from '../link/protocol.ts';
+
+const CONTROLLERS = ['pids', 'memory', 'cpu'] as const;
+export type Controller = (typeof CONTROLLERS)[number];
+
+/** The leaf of version 2 that the drone's own processes are in. */
+const OWN_LEAF = 'drone';
+/** A share of the processors is given anew in each of these periods. */
+const CPU_PERIOD_US = 100_000;
+
+interface Base {
+  readonly version: 1 | 2;
+  readonly folder: string;
+}
+
+/** The groups of one backend. */
+export interface BackendGroups {
+  /** The files by which a process joins them: it writes 0. */
+  readonly joins: readonly string[];
+  /** Whether the kernel has ended a process of it because its memory was used up. */
+  isOutOfMemory(): boolean;
+  /** For a backend that is gone. What cannot be removed is removed by the next warden. */
+  remove(): void;
+}
+
+export class ControlGroups {
+  readonly #bases: ReadonlyMap<Controller, Base>;
+
+  private constructor(bases: ReadonlyMap<Controller, Base>) {
+    this.#bases = bases;
+  }
+
+  /** Finds out by trying what may be bounded here. Nothing runs yet: groups that were left are removed. */
+  static find(stateDir: string): ControlGroups {
+    const name = `leasehold-${createHash('sha256').update(stateDir).digest('hex').slice(0, 12)}`;
+    const bases = new Map<Controller, Base>();
+    for (const controller of CONTROLLERS) {
+      const base =
+        attempt(() => baseOfFirst(controller, name)) ?? attempt(() => baseOfSecond(controller));
+      if (base !== undefined && isUsable(base, controller)) bases.set(controller, base);
+    }
+    for (const { folder } of bases.values()) removeLeft(folder);
+    return new ControlGroups(bases);
+  }
+
+  bounds(controller: Controller): boolean {
+    return this.#bases.has(controller);
+  }
+
+  /** Nothing runs any more, and nothing will. */
+  close(): void {
+    for (const { folder } of this.#bases.values()) attempt(() => rmdirSync(folder));
+  }
+
+  /** @throws {Error} when a limit cannot be set. */
+  make(backendId: string, limits: CommandLimits): BackendGroups {
+    const folders = new Map<Controller, string>();
+    for (const [controller, { version, folder }] of this.#bases) {
+      const group = path.join(folder, backendId);
+      mkdirSync(group, { recursive: true });
+      folders.set(controller, group);
+      for (const [file, value] of settingsOf(controller, version, limits)) {
+        writeFileSync(path.join(group, file), value);
+      }
+    }
+    const all = [...new Set(folders.values())];
+    const memory = folders.get('memory');
+    return {
+      joins: all.map((folder) => path.join(folder, 'cgroup.procs')),
+      isOutOfMemory: () => memory !== undefined && outOfMemoryKills(memory) > 0,
+      remove: () => {
+        for (const folder of all) attempt(() => rmdirSync(folder));
+      },
+    };
+  }
+}
+
+function settingsOf(
+  controller: Controller,
+  version: 1 | 2,
+  { memoryBytes, pids, cpus }: CommandLimits,
+): [string, string][] {
+  const quota = cpus === null ? null : String(Math.round(cpus * CPU_PERIOD_US));
+  switch (controller) {
+    case 'pids':
+      return [['pids.max', String(pids)]];
+    case 'memory':
+      return version === 1
+        ? [['memory.limit_in_bytes', String(memoryBytes)]]
+        : [
+            ['memory.max', String(memoryBytes)],
+            // Of a backend that has lost a process, nothing is left that could answer wrongly.
+            ['memory.oom.group', '1'],
+          ];
+    case 'cpu':
+      if (quota === null) return [];
+      return version === 1
+        ? [['cpu.cfs_quota_us', quota]]
+        : [['cpu.max', `${quota} ${String(CPU_PERIOD_US)}`]];
+  }
+}
+
+function outOfMemoryKills(folder: string): number {
+  const texts = ['memory.events', 'memory.oom_control'].map((file) =>
+    attempt(() => readFileSync(path.join(folder, file), 'utf8')),
+  );
+  return Number(/^oom_kill (\d+)$/mu.exec(texts.join('\n'))?.[1] ?? 0);
+}
+
+function baseOfFirst(controller: Controller, name: string): Base | undefined {
+  const own = ownGroup((controllers) => controllers.split(',').includes(controller));
+  const place = mountOf((type, options) => type === 'cgroup' && options.includes(controller));
+  if (own === undefined || place === undefined) return undefined;
+  const above = inMount(place, own);
+  const folder = path.join(above, name);
+  // Those of wardens that were killed; one that has groups in it stays, and one in use is made again.
+  for (const other of readdirSync(above)) {
+    if (/^leasehold-[0-9a-f]{12}$/u.test(other)) attempt(() => rmdirSync(path.join(above, other)));
+  }
+  mkdirSync(folder, { recursive: true });
+  return { version: 1, folder };
+}
+
+function baseOfSecond(controller: Controller): Base | undefined {
+  const own = ownGroup((controllers) => controllers === '');
+  const place = mountOf((type) => type === 'cgroup2');
+  if (own === undefined || place === undefined || path.basename(own) !== OWN_LEAF) return undefined;
+  const above = path.dirname(inMount(place, own));
+  const isOthers = readFileSync(path.join(above, 'cgroup.procs'), 'utf8') !== '';
+  if (isOthers) return undefined;
+  const folder = path.join(above, 'backends');
+  mkdirSync(folder, { recursive: true });
+  for (const each of [above, folder]) {
+    writeFileSync(path.join(each, 'cgroup.subtree_control'), `+${controller}`);
+  }
+  return { version: 2, folder };
+}
+
+function isUsable({ version, folder }: Base, controller: Controller): boolean {
+  const probe = path.join(folder, 'probe');
+  const limits: CommandLimits = {
+    memoryBytes: 2 ** 30,
+    pids: 100,
+    cpus: 1,
+    fileBytes: 0,
+    together: 1,
+  };
+  const isSet = attempt(() => {
+    mkdirSync(probe, { recursive: true });
+    for (const [file, value] of settingsOf(controller, version, limits)) {
+      writeFileSync(path.join(probe, file), value);
+    }
+    return true;
+  });
+  attempt(() => rmdirSync(probe));
+  return isSet === true;
+}
+
+function removeLeft(folder: string): void {
+  const entries = attempt(() => readdirSync(folder, { withFileTypes: true })) ?? [];
+  for (const entry of entries) {
+    if (entry.isDirectory()) attempt(() => rmdirSync(path.join(folder, entry.name)));
+  }
+}
+
+/** The path of this process's group in a hierarchy, as `/proc/self/cgroup` has it. */
+function ownGroup(isWanted: (controllers: string) => boolean): string | undefined {
+  for (const line of readFileSync('/proc/self/cgroup', 'utf8').split('\n')) {
+    const [, controllers, group] = /^\d+:([^:]*):(.*)$/u.exec(line) ?? [];
+    if (controllers !== undefined && isWanted(controllers)) return group;
+  }
+  return undefined;
+}
+
+interface Mount {
+  readonly root: string;
+  readonly folder: string;
+}
+
+function mountOf(isWanted: (type: string, options: string[]) => boolean): Mount | undefined {
+  for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
+    const [before = '', after = ''] = line.split(' - ');
+    const [, , , root, folder] = before.split(' ');
+    const [type = '', , options = ''] = after.split(' ');
+    if (root !== undefined && folder !== undefined && isWanted(type, options.split(','))) {
+      return { root, folder };
+    }
+  }
+  return undefined;
+}
+
+/** A container sees a part of the hierarchy, mounted as if it were the whole. */
+function inMount({ root, folder }: Mount, group: string): string {
+  return path.join(folder, group.startsWith(root) ? group.slice(root.length) : group);
+}
+
+/** Undefined where the kernel, or who set up the machine, does not allow it. */
+function attempt<Result>(work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
