@@ -49,7 +49,7 @@ function lookOf(schema: z.core.$ZodType): Look {
 
 function lookAtObject(schema: z.ZodObject): Look {
   const isStrict = schema.def.catchall instanceof z.ZodNever;
-  const shape = Object.entries(schema.shape as Readonly<Record<string, core.$ZodType>>);
+  const shape = Object.entries<core.$ZodType>(schema.shape);
   const fields = new Map(shape.map(([name, field]) => [name, lookOf(field)]));
   return (value, path) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;

@@ -30,6 +30,7 @@ import type {
 } from '@leasehold/keys-core/events';
 import type { TraceCarrier } from '@leasehold/service-kit/tracing';
 import type { Access } from './access/access.ts';
+import type { Turns } from './turns.ts';
 import type { BulkService } from '@leasehold/keys-core/bulk';
 import type { DatacenterService } from './services/datacenters.ts';
 import type { SearchService } from '@leasehold/keys-core/search';
@@ -162,6 +163,8 @@ export interface ApiContext {
   readonly trace?: TraceCarrier | undefined;
   /** In every line that is logged about the request. Calls over one WebSocket share one. */
   readonly requestId?: string | undefined;
+  /** Spreads the calls of a batch over turns of the event loop; absent where they come one by one. */
+  readonly turn?: Turns | undefined;
   /** Whether another datacenter forwarded this: it is not forwarded a second time. */
   readonly isForwarded: boolean;
 }

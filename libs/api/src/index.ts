@@ -3,6 +3,7 @@ export type { DroneMessage, SpawnAction, TerminateAction } from '@leasehold/keys
 export type { LimitUse } from '@leasehold/keys-core/access';
 export { assertRole, assertUnlimited, callerOf, type Access } from './access/access.ts';
 export { appRouter, type AppRouter } from './app-router.ts';
+export { bounded } from './bounded-input.ts';
 export type {
   ApiContext,
   ApiServices,
@@ -30,4 +31,5 @@ export {
   type MessageBound,
 } from './message-bounds.ts';
 export { PROCEDURES, type DeclaredProcedure } from './procedures.ts';
+export { createTurns } from './turns.ts';
 export { isUrgentCall } from './urgent-calls.ts';

@@ -36,6 +36,8 @@ export const { router, createCallerFactory } = t;
 function procedureFor(role: Role) {
   return t.procedure.meta({ role }).use(({ ctx, path, type, signal, getRawInput, next }) =>
     inSpan(path, ctx, async () => {
+      const itsTurn = ctx.turn?.();
+      if (itsTurn !== undefined) await itsTurn;
       const access = coded(() => accessFor(role, ctx));
       const caller = callerOf(access);
       const actor = actorOf({ access, source: ctx.source });

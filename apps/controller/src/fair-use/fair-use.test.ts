@@ -28,6 +28,20 @@ describe('calls per second', () => {
     expect(refusals).toEqual(['callsPerSecond client']);
   });
 
+  test('a caller that goes on after twice its limit is not answered until the window is over', async () => {
+    const mine = openUse().use({ callsPerSecond: 10 });
+
+    await expect(mine.countCalls(20, false)).rejects.toMatchObject({
+      code: 'request.rate_limited',
+    });
+    const isShutBefore = mine.isShut;
+    await expect(mine.countCalls(1, false)).rejects.toMatchObject({ code: 'request.rate_limited' });
+
+    expect([isShutBefore, mine.isShut]).toEqual([false, true]);
+    vi.advanceTimersByTime(1_001);
+    expect(mine.isShut).toBe(false);
+  });
+
   test('renewals and releases are counted separately: other calls leave them their share', async () => {
     const mine = openUse().use({ callsPerSecond: 10 });
     await mine.countCalls(10, false);
@@ -202,6 +216,7 @@ describe('callers without a known token', () => {
   test('are counted by address, and an IPv6 network counts as one address', async () => {
     const refused: string[] = [];
     const rates = createRates({
+      nowMs: () => Date.now(),
       ...{ anonymousPerSecondMax: 2, newSecretsPerSecondMax: 1 },
       onRefusal: (limit) => refused.push(limit),
     });

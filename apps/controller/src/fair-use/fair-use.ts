@@ -39,6 +39,8 @@ export interface PrincipalUse extends CallerUse {
   readonly role: Role;
   /** Counts calls that arrived together. @throws {LeaseError} `request.rate_limited`. */
   countCalls(count: number, isUrgent: boolean): Promise<void>;
+  /** Whether it has sent so many calls in this second that it is not answered any more. */
+  readonly isShut: boolean;
   /** @throws {LeaseError} `quota.exceeded` for a request or message of more calls than it may have. */
   assertBatch(count: number): void;
   /** @throws {LeaseError} `quota.exceeded`. @returns a function that counts it as closed. */
@@ -134,6 +136,7 @@ class Use implements PrincipalUse {
   #limits!: FairUseLimits;
   readonly #bytes: CountWindow;
   readonly #reservations: CountWindow;
+  #shutUntilMs = -Infinity;
 
   constructor(shared: Shared, principal: string) {
     this.#shared = shared;
@@ -148,6 +151,10 @@ class Use implements PrincipalUse {
 
   get limits(): FairUseLimits {
     return this.#limits;
+  }
+
+  get isShut(): boolean {
+    return this.#shared.nowMs() < this.#shutUntilMs;
   }
 
   get isIdle(): boolean {
@@ -171,8 +178,10 @@ class Use implements PrincipalUse {
   async countCalls(count: number, isUrgent: boolean): Promise<void> {
     const max = this.#limits.callsPerSecond;
     const key = isUrgent ? `${this.principal} urgent` : this.principal;
-    const retryAfterMs = await this.#shared.rates.overMs(key, count, max);
-    if (retryAfterMs !== undefined) throw this.#limited('callsPerSecond', retryAfterMs);
+    const over = await this.#shared.rates.over(key, count, max);
+    if (over === undefined) return;
+    if (over.isShut) this.#shutUntilMs = this.#shared.nowMs() + over.retryAfterMs;
+    throw this.#limited('callsPerSecond', over.retryAfterMs);
   }
 
   async countItems(count: number, kind: 'ordinary' | 'urgent' = 'ordinary'): Promise<void> {

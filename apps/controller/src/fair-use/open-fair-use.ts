@@ -22,12 +22,13 @@ export function openFairUse({
   readonly log: Logger;
 }) {
   const refusals = countRefusals(metrics);
+  // Monotonic, and cheap enough for each call; only fair use goes by it.
+  const nowMs = (): number => performance.now();
   const rates = createRates({
+    nowMs,
     anonymousPerSecondMax: config.anonymous.callsPerSecond,
     onRefusal: (limit) => refusals.inc({ limit, role: 'none' }),
   });
-  // Monotonic, and cheap enough for each call; only fair use goes by it.
-  const nowMs = (): number => performance.now();
   const fairUse = createFairUse({
     ...{ store, rates, nowMs, log },
     limits: config.limits,

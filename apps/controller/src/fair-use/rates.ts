@@ -12,9 +12,24 @@ const NEW_SECRETS_PER_SECOND_MAX = 1_000;
 const SIGN_INS_PER_SECOND_MAX = 10;
 const WINDOW_SECONDS = 1;
 
+/** One that goes on after this many times its limit is not answered any more: answers cost too. */
+const SHUT_TIMES = 2;
+/** Addresses that are not answered are forgotten, once their second is over, when there are more than this. */
+const SHUT_MAX = 10_000;
+
+/** What somebody who has sent too many calls may expect. */
+export interface Over {
+  /** When it may call again. */
+  readonly retryAfterMs: number;
+  /** Whether it has sent so many that it is not answered any more. */
+  readonly isShut: boolean;
+}
+
 export interface Rates {
-  /** Counts calls of a principal; resolves to when it may call again if that is too many, in ms. */
-  overMs(key: string, count: number, max: number): Promise<number | undefined>;
+  /** Counts calls of a principal; resolves to what is to be done if that is too many. */
+  over(key: string, count: number, max: number): Promise<Over | undefined>;
+  /** Whether an address is not answered any more, in this second: of those with a secret that was never seen, or of all others. */
+  isShut(kind: 'anonymous' | 'newSecret', address: string): boolean;
   /** Counts a request that came without a good token. @throws {LeaseError} `request.rate_limited`. */
   anonymous(address: string): Promise<void>;
   /** Counts a secret that was never seen before. @throws {LeaseError} `request.rate_limited`. */
@@ -25,39 +40,72 @@ export interface Rates {
 
 export function createRates({
   anonymousPerSecondMax,
+  nowMs,
   newSecretsPerSecondMax = NEW_SECRETS_PER_SECOND_MAX,
   onRefusal,
 }: {
   readonly anonymousPerSecondMax: number;
+  /** A monotonic reading, in milliseconds. */
+  readonly nowMs: () => number;
   readonly newSecretsPerSecondMax?: number | undefined;
   /** Called for each refusal of an address, for metrics. */
   readonly onRefusal: (limit: string) => void;
 }): Rates {
   const calls = limiterOf(0);
+  const shut = { anonymous: shutFor(nowMs), newSecret: shutFor(nowMs), signIn: shutFor(nowMs) };
   const over = async (
     limiter: RateLimiterMemory,
     { key, count, max }: { key: string; count: number; max: number },
-  ): Promise<number | undefined> => {
+  ): Promise<Over | undefined> => {
     const { consumedPoints, msBeforeNext }: RateLimiterRes = await limiter.penalty(key, count);
-    return consumedPoints > max ? Math.max(1, Math.ceil(msBeforeNext)) : undefined;
+    if (consumedPoints <= max) return undefined;
+    return {
+      retryAfterMs: Math.max(1, Math.ceil(msBeforeNext)),
+      isShut: consumedPoints > max * SHUT_TIMES,
+    };
   };
-  const byAddress = (limit: string, max: number): ((address: string) => Promise<void>) => {
+  const byAddress = (
+    kind: keyof typeof shut,
+    limit: string,
+    max: number,
+  ): ((address: string) => Promise<void>) => {
     const limiter = limiterOf(max);
     return async (address) => {
-      const retryAfterMs = await over(limiter, { key: sourceOfTries({ address }), count: 1, max });
-      if (retryAfterMs === undefined) return;
+      const key = sourceOfTries({ address });
+      const isOver = await over(limiter, { key, count: 1, max });
+      if (isOver === undefined) return;
+      if (isOver.isShut) shut[kind].add(key, isOver.retryAfterMs);
       onRefusal(limit);
-      throw rateLimited(limit, max, retryAfterMs);
+      throw rateLimited(limit, max, isOver.retryAfterMs);
     };
   };
   return {
-    overMs: (key, count, max) => over(calls, { key, count, max }),
-    anonymous: byAddress('requestsWithoutToken', anonymousPerSecondMax),
-    newSecret: byAddress('newTokens', newSecretsPerSecondMax),
-    signIn: byAddress('signIns', SIGN_INS_PER_SECOND_MAX),
+    over: (key, count, max) => over(calls, { key, count, max }),
+    isShut: (kind, address) => shut[kind].has(sourceOfTries({ address })),
+    anonymous: byAddress('anonymous', 'requestsWithoutToken', anonymousPerSecondMax),
+    newSecret: byAddress('newSecret', 'newTokens', newSecretsPerSecondMax),
+    signIn: byAddress('signIn', 'signIns', SIGN_INS_PER_SECOND_MAX),
   };
 }
 
 function limiterOf(points: number): RateLimiterMemory {
   return new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
+}
+
+/** Addresses that are not answered, each until a time. */
+function shutFor(nowMs: () => number): {
+  add(address: string, ms: number): void;
+  has(address: string): boolean;
+} {
+  const untilMs = new Map<string, number>();
+  const has = (address: string): boolean => nowMs() < (untilMs.get(address) ?? -Infinity);
+  return {
+    add(address, ms) {
+      if (untilMs.size >= SHUT_MAX) {
+        for (const known of untilMs.keys()) if (!has(known)) untilMs.delete(known);
+      }
+      untilMs.set(address, nowMs() + ms);
+    },
+    has,
+  };
 }

@@ -2,24 +2,43 @@ import { LeaseError } from '@leasehold/keys-core';
 import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { fastify, type FastifyInstance } from 'fastify';
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import { mountExport, type ExportDeps } from '../export/export-routes.ts';
 import { createFailureLog, installErrorReplies, replyWithError } from './error-replies.ts';
+import {
+  addressOf,
+  countAnonymous,
+  hasGoodToken,
+  isShut,
+  type ContextDeps,
+} from './request-context.ts';
+import { createRequestGate } from './request-gate.ts';
 import type { SignInDeps } from '../sign-in/sign-in-parts.ts';
 import { mountSignIn } from '../sign-in/sign-in-routes.ts';
 import { mountHealth, type HealthRoutesDeps } from './routes/health-routes.ts';
 import { mountOpenApi } from './routes/openapi-route.ts';
 import { mountTrpc, type TrpcRoutesDeps } from './routes/trpc-routes.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route counts its requests by their callers: any other is counted by address. */
+    readonly countsItself?: boolean;
+  }
+}
+
 /** Batched calls name every procedure in the path. */
 const PARAM_LENGTH_MAX = 16_384;
 /** Of what is no call. */
 const BODY_BYTES_MAX = 16 * 1_024;
-const HEADERS_MS_MAX = 10_000;
-/** For receiving a request; its answer may take longer. */
-const REQUEST_MS_MAX = 30_000;
-/** How often it is looked for connections that exceed these times. */
-const LOOK_MS = 1_000;
+/** For receiving a request, in milliseconds: its answer may take longer. */
+const SOCKET_TIMES = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  /** Between requests: longer than the proxies in front keep a connection. */
+  keepAliveTimeout: 72_000,
+  /** How often connections are looked at that exceed these times. */
+  connectionsCheckingInterval: 1_000,
+};
 
 /** The HTTP server of a controller, not yet listening. */
 export async function createHttpServer({
@@ -29,11 +48,21 @@ export async function createHttpServer({
   /** Connections, and requests through proxies, that an address may have while their callers are not known yet. */
   readonly anonymousConnectionsMax: number;
 }): Promise<FastifyInstance> {
+  const gate = createRequestGate({
+    nowMs: deps.nowMs,
+    addressOf: (request) => addressOf(deps, request),
+    isKnown: (request) => hasGoodToken(deps, request),
+    isShut: (request) => isShut(deps, request),
+    nextTurn: (work) => setImmediate(work),
+  });
   const server = fastify({
-    requestTimeout: REQUEST_MS_MAX,
+    serverFactory: (handler) => {
+      const made = createServer(SOCKET_TIMES, gate.through(handler));
+      gate.watch(made);
+      return made;
+    },
     bodyLimit: BODY_BYTES_MAX,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
-    http: { headersTimeout: HEADERS_MS_MAX, connectionsCheckingInterval: LOOK_MS },
     genReqId: requestIdOf,
     forceCloseConnections: 'idle',
     // Fastify's own answer while it closes has no code; see `refuseWhileClosing`.
@@ -47,13 +76,14 @@ export async function createHttpServer({
   const parts = { ...deps, failures, guard };
   nameRequests(server);
   countRequests(server, guard);
+  countStrangers(server, deps);
   refuseWhileClosing(server);
   installErrorReplies(server, failures);
   await mountTrpc(server, parts);
   await mountSignIn(server, parts);
   await mountExport(server, parts);
   await mountHealth(server, parts);
-  mountOpenApi(server, parts);
+  mountOpenApi(server);
   return server;
 }
 
@@ -79,6 +109,13 @@ function countRequests(server: FastifyInstance, guard: ConnectionGuard): void {
   server.addHook('onRequest', (request, reply, done) => {
     guard.begin(request.raw, reply.raw);
     done();
+  });
+}
+
+/** Counts each request by its address, but of routes that count their callers. */
+function countStrangers(server: FastifyInstance, deps: ContextDeps): void {
+  server.addHook('onRequest', async ({ raw, routeOptions }) => {
+    if (routeOptions.config.countsItself !== true) await countAnonymous(deps, raw);
   });
 }
 

@@ -83,7 +83,10 @@ function callerWith(deps: ContextDeps, access: Access): Caller {
   return { access, use: deps.fairUse.of(access) };
 }
 
-/** @throws {LeaseError} `request.rate_limited`, after {@link REFUSAL_DELAY_MS}. */
+/**
+ * Counts a request of nobody who is known. One that comes far too often is not answered: its socket is closed.
+ * @throws {LeaseError} `request.rate_limited`, after {@link REFUSAL_DELAY_MS}.
+ */
 export async function countAnonymous(
   deps: Pick<ContextDeps, 'rates' | 'sources'>,
   request: IncomingMessage,
@@ -91,9 +94,32 @@ export async function countAnonymous(
   try {
     await deps.rates.anonymous(addressOf(deps, request));
   } catch (error) {
+    if (deps.rates.isShut('anonymous', addressOf(deps, request))) request.socket.destroy();
     await pause(REFUSAL_DELAY_MS, undefined, { ref: false });
     throw error;
   }
+}
+
+/**
+ * Whether a request is of an address that is not answered any more, by what is known without a look into the
+ * database. One that may be of somebody who is known is let through: who shares an address with an attacker is served.
+ */
+export function isShut(deps: ContextDeps, request: IncomingMessage): boolean {
+  const address = addressOf(deps, request);
+  const bearer = bearerOf(request);
+  if (bearer === undefined) {
+    return request.headers.cookie === undefined && deps.rates.isShut('anonymous', address);
+  }
+  if (deps.peers.of(request, bearer) !== undefined) return false;
+  const status = deps.tokens.statusOf(bearer);
+  if (status === 'good') return false;
+  return deps.rates.isShut(status === 'new' ? 'newSecret' : 'anonymous', address);
+}
+
+/** Whether a request comes with a token that was in force a moment ago. */
+export function hasGoodToken({ tokens }: ContextDeps, request: IncomingMessage): boolean {
+  const bearer = bearerOf(request);
+  return bearer !== undefined && tokens.statusOf(bearer) === 'good';
 }
 
 /** The address that a request counts for, whatever is counted: its caller's, also behind a proxy. */

@@ -6,7 +6,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { asOurs, callOfRoute } from '../http/error-replies.ts';
-import { addressOf, countAnonymous } from '../http/request-context.ts';
+import { addressOf } from '../http/request-context.ts';
 import { AUTH_PATH } from './auth.ts';
 import { mountInvitations } from './invitation-routes.ts';
 import { mountOidc } from './oidc/oidc-routes.ts';
@@ -47,13 +47,14 @@ export async function mountSignIn(server: FastifyInstance, deps: SignInDeps): Pr
 function guard(scope: FastifyInstance, deps: SignInDeps): void {
   // A form of another site can send text and forms, and nothing here takes them.
   scope.removeContentTypeParser('text/plain');
-  scope.addHook('onRequest', async (request, reply) => {
+  scope.addHook('onRequest', (request, reply, done) => {
     void reply.header('cache-control', 'no-store');
-    await countAnonymous(deps, request.raw);
     limitBodyTime(request.raw);
     if (!deps.signIn.origins.mayCome(request.headers.origin)) {
-      throw new Refusal(403, 'INVALID_ORIGIN', 'The request comes from another site.');
+      done(new Refusal(403, 'INVALID_ORIGIN', 'The request comes from another site.'));
+      return;
     }
+    done();
   });
   scope.setErrorHandler((error: Error, request, reply) => {
     const ours = error instanceof Refusal ? error : asOurs(error);

@@ -22,6 +22,7 @@ export function openUse(held: () => Map<string, number> = () => new Map<string, 
     limits: FAIR_USE_DEFAULTS,
     rates: createRates({
       ...{ anonymousPerSecondMax: 5, newSecretsPerSecondMax: 5 },
+      nowMs: () => Date.now(),
       onRefusal: () => undefined,
     }),
     nowMs: () => Date.now(),

@@ -72,18 +72,28 @@ function valueProblem(value: unknown, walk: Walk, depthLeft: number): string | u
   }
   if (value === null || typeof value !== 'object') return undefined;
   if (depthLeft === 0) return 'is nested too deeply';
-  if (Array.isArray(value)) {
-    for (const inner of value) {
-      const problem = valueProblem(inner, walk, depthLeft - 1);
-      if (problem !== undefined) return problem;
-    }
-    return undefined;
+  return Array.isArray(value)
+    ? itemProblem(value, walk, depthLeft)
+    : fieldProblem(value as Readonly<Record<string, unknown>>, walk, depthLeft);
+}
+
+function itemProblem(items: readonly unknown[], walk: Walk, depthLeft: number): string | undefined {
+  for (const item of items) {
+    const problem = valueProblem(item, walk, depthLeft - 1);
+    if (problem !== undefined) return problem;
   }
-  for (const key in value) {
-    if (!Object.hasOwn(value, key)) continue;
-    const inner = (value as Record<string, unknown>)[key];
-    if (inner === undefined) continue;
-    const problem = valueProblem(key, walk, depthLeft) ?? valueProblem(inner, walk, depthLeft - 1);
+  return undefined;
+}
+
+function fieldProblem(
+  fields: Readonly<Record<string, unknown>>,
+  walk: Walk,
+  depthLeft: number,
+): string | undefined {
+  for (const name in fields) {
+    const value = fields[name];
+    if (value === undefined || !Object.hasOwn(fields, name)) continue;
+    const problem = valueProblem(name, walk, depthLeft) ?? valueProblem(value, walk, depthLeft - 1);
     if (problem !== undefined) return problem;
   }
   return undefined;

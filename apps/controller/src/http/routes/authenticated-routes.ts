@@ -31,18 +31,23 @@ export function requireCaller(
   scope: FastifyInstance,
   deps: ContextDeps & { readonly guard: ConnectionGuard },
 ): void {
+  scope.addHook('onRoute', (route) => {
+    route.config = { ...route.config, countsItself: true };
+  });
   scope.addHook('onRequest', async (request, reply) => {
+    let caller: Caller | undefined;
     try {
       if (hasCredentials(request.raw) && !deps.guard.claimed(request.raw)) {
         throw tooManyLookUps();
       }
-      const caller = await callerOfRequest(deps, request.raw);
+      caller = await callerOfRequest(deps, request.raw);
       const { count, isUrgent } = callsOf(request);
       caller.use.assertBatch(count);
       await caller.use.countCalls(count, isUrgent);
       callers.set(request.raw, caller);
       deps.guard.known(request.raw);
     } catch (error) {
+      if (caller?.use.isShut === true) request.raw.socket.destroy();
       if (hasBody(request)) void reply.header('connection', 'close');
       throw error;
     }

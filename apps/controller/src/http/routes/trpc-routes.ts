@@ -1,4 +1,4 @@
-import { appRouter, describeError, isGrantingCall } from '@leasehold/api';
+import { appRouter, createTurns, describeError, isGrantingCall } from '@leasehold/api';
 import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
 import type { FastifyInstance } from 'fastify';
 import type { ServerResponse } from 'node:http';
@@ -40,7 +40,8 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
       }
       const life = httpCaller(req.raw, info.signal);
       const context = contextOf(deps, req.raw, { ...caller, life });
-      return { ...context, requestId: req.id, trace: traceOf(req.raw) };
+      const turn = info.isBatchCall ? createTurns() : undefined;
+      return { ...context, requestId: req.id, trace: traceOf(req.raw), turn };
     },
     // The registry names the status, also where tRPC has no code of its own for it.
     responseMeta: ({ errors, info }) => {

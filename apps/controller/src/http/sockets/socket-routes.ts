@@ -84,7 +84,8 @@ export function mountSockets(
     method: 'GET',
     url: prefix,
     // Counted before the upgrade, because a WebSocket sends its token only once it is open.
-    preValidation: (request) => deps.rates.newSecret(addressOf(deps, request.raw)),
+    config: { countsItself: true },
+    preValidation: ({ raw }) => countUpgrade(deps, raw),
     handler: () => {
       throw new LeaseError('request.not_found');
     },
@@ -99,6 +100,17 @@ export function mountSockets(
     },
   });
   return scheduler;
+}
+
+/** @throws {LeaseError} `request.rate_limited`. */
+async function countUpgrade(deps: SocketRoutesDeps, request: IncomingMessage): Promise<void> {
+  const address = addressOf(deps, request);
+  try {
+    await deps.rates.newSecret(address);
+  } catch (error) {
+    if (deps.rates.isShut('newSecret', address)) request.socket.destroy();
+    throw error;
+  }
 }
 
 /** A token may come in the header of the upgrade, or as the first message. */

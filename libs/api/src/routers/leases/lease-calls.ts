@@ -13,6 +13,7 @@ import {
 } from '../../contract/leases.ts';
 import { placed, type CalledContext } from '../../forwarding/elsewhere.ts';
 import { clientProcedure, operatorProcedure } from '../../trpc.ts';
+import { createTurns } from '../../turns.ts';
 import { audited } from '../auditing.ts';
 import { callOf, failedItem, type FailedItem } from './one-by-one.ts';
 
@@ -112,7 +113,10 @@ async function renewMany(
   await ctx.use?.countItems(input.renewals.length, 'urgent');
   const renewals: GrantRef[] = [];
   const failed: FailedRenewal[] = [];
+  const turn = createTurns();
   for (const renewal of input.renewals) {
+    const itsTurn = turn();
+    if (itsTurn !== undefined) await itsTurn;
     const parsed = grantRefSchema.safeParse(renewal);
     if (parsed.success) renewals.push(parsed.data);
     else {

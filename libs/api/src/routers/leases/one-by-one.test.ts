@@ -32,6 +32,26 @@ describe('a batch whose items are carried out one by one', () => {
     expect(await answers).toEqual([1, 2, 3]);
   });
 
+  test('begins so many in one turn of the event loop, right or wrong, and the others in the next ones', async () => {
+    const { services } = reporting();
+    const turns: number[] = [];
+    let begun = 0;
+    const items = Array.from({ length: 1_000 }, (_, n) => (n % 2 === 0 ? { n } : { n: 'x' }));
+    const countTurns = (): void => {
+      turns.push(begun);
+      if (begun < 500) setImmediate(countTurns);
+    };
+    setImmediate(countTurns);
+
+    const answers = await oneByOne({ services, path: 'p', items, schema }, ({ n }) => {
+      begun += 1;
+      return Promise.resolve(n);
+    });
+
+    expect(answers).toHaveLength(1_000);
+    expect(turns.slice(0, 3)).toEqual([50, 100, 150]);
+  });
+
   test('answers refusals and invalid items without logging them', async () => {
     const { services, reported } = reporting();
     const items = [{ n: 1 }, { n: 'x' }];

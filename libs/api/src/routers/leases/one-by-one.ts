@@ -1,6 +1,7 @@
 import type { ErrorCode } from '@leasehold/keys-core';
 import type { z } from 'zod';
 import type { ApiContext, ApiServices } from '../../context.ts';
+import { createTurns } from '../../turns.ts';
 import { describeError, type ErrorAnswer } from '../../error-map.ts';
 
 /** The answer to an item of a batch that failed; the other items have their own answers. */
@@ -36,7 +37,7 @@ export function failedItem(
 }
 
 /**
- * Carries out each item by itself, all at the same time, and answers in their order: an item that
+ * Carries out each item by itself, all at the same time as far as one turn may begin them, and answers in their order: an item that
  * is invalid or fails has that as its answer, and the others are not affected.
  */
 export async function oneByOne<Input, Answer>(
@@ -47,8 +48,11 @@ export async function oneByOne<Input, Answer>(
   run: (input: Input) => Promise<Answer>,
 ): Promise<(Answer | FailedItem)[]> {
   const { items, schema } = batch;
+  const turn = createTurns();
   return Promise.all(
     items.map(async (item) => {
+      const itsTurn = turn();
+      if (itsTurn !== undefined) await itsTurn;
       try {
         return await run(schema.parse(item));
       } catch (error) {
