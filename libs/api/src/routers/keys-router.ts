@@ -22,6 +22,7 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
+import { bytesOfEvent, bytesOfGrant, writing } from '../access/event-bytes.ts';
 import { audited } from './auditing.ts';
 import { renewableActs, renewing } from './leases/lease-calls.ts';
 
@@ -33,10 +34,19 @@ export const keysRouter = router({
     assertMayStart(access, input.spawn?.program);
     const stopWaiting = ctx.use?.startWaiting();
     try {
-      return await services.reservations.connect(input, caller, signal, {
-        datacenter: input.spawn?.datacenter,
-        use: ctx.use,
-      });
+      const { namespace = '', name = '' } = input.key ?? {};
+      const connect = (wanted: typeof input) =>
+        services.reservations.connect(wanted, caller, signal, {
+          datacenter: wanted.spawn?.datacenter,
+          use: ctx.use,
+        });
+      if (input.spawn === undefined) return await connect(input);
+      return await writing(
+        ctx.use,
+        bytesOfGrant({ namespace, name }),
+        () => connect(input),
+        ({ spawned }) => spawned,
+      );
     } finally {
       stopWaiting?.();
     }
@@ -70,11 +80,12 @@ export const keysRouter = router({
 
   ...renewableActs('keys'),
 
-  revoke: operatorProcedure
-    .input(keyRevokeInputSchema)
-    .mutation(
-      audited('keys.revoke', ({ services, caller }, act) => services.keys.revoke(act, caller)),
-    ),
+  revoke: operatorProcedure.input(keyRevokeInputSchema).mutation(
+    audited('keys.revoke', ({ services, caller, use }, act) => {
+      use?.noteWritten(bytesOfEvent(act.reason));
+      return services.keys.revoke(act, caller);
+    }),
+  ),
 
   waiters: viewerProcedure
     .input(keyPageInputSchema)

@@ -10,6 +10,7 @@ import {
   statsOverviewInputSchema,
   takeBackInputSchema,
 } from '../contract/operations.ts';
+import { bytesOfEvent } from '../access/event-bytes.ts';
 import { placed } from '../forwarding/elsewhere.ts';
 import {
   adminProcedure,
@@ -27,9 +28,12 @@ export const bulkRouter = router({
     .input(bulkPreviewInputSchema)
     .mutation(({ ctx, input }) => ctx.services.bulk.preview(input.items)),
 
-  start: fleetOperatorProcedure
-    .input(bulkStartInputSchema)
-    .mutation(({ ctx, input }) => ctx.services.bulk.start(input, ctx.caller, ctx.actor)),
+  start: fleetOperatorProcedure.input(bulkStartInputSchema).mutation(({ ctx, input }) => {
+    const bytes = input.items.length * bytesOfEvent(input.reason);
+    if (input.action === 'revoke') ctx.use?.noteWritten(bytes);
+    else ctx.use?.startWriting(bytes);
+    return ctx.services.bulk.start(input, ctx.caller, ctx.actor);
+  }),
 
   abort: fleetOperatorProcedure
     .input(bulkIdInputSchema)

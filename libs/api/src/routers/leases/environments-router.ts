@@ -1,4 +1,5 @@
 import { assertMayHold } from '../../access/access.ts';
+import { bytesOfGrant, writing } from '../../access/event-bytes.ts';
 import {
   environmentCountInputSchema,
   environmentAtInputSchema,
@@ -21,10 +22,12 @@ export const environmentsRouter = router({
     return at(ctx, input, ({ environment, durationMs, witness, ...rest }) =>
       acquiring(ctx, witness, async () => {
         await ctx.use?.mayHold(1);
-        const answer = await services.environments.acquire(
-          { ...rest, ...environment, ttlMs: durationMs, waitMs: 0 },
-          caller,
-          life,
+        const wanted = { ...rest, ...environment, ttlMs: durationMs, waitMs: 0 };
+        const answer = await writing(
+          ctx.use,
+          bytesOfGrant(wanted),
+          () => services.environments.acquire(wanted, caller, life),
+          ({ outcome }) => outcome === 'granted',
         );
         if (answer.outcome !== 'granted') return answer;
         ctx.use?.noteHeld(1);

@@ -12,6 +12,7 @@ import {
 } from '../../contract/leases.ts';
 import { placed, type CalledContext } from '../../forwarding/elsewhere.ts';
 import { clientProcedure, operatorProcedure } from '../../trpc.ts';
+import { bytesOf, bytesOfEvent } from '../../access/event-bytes.ts';
 import { audited } from '../auditing.ts';
 import { callOf, failedItem, type FailedItem } from './one-by-one.ts';
 
@@ -69,26 +70,24 @@ export function heldCalls(face: 'leases' | 'environments') {
       })),
     ),
 
-    revoke: operatorProcedure
-      .input(leaseRevokeInputSchema)
-      .mutation(
-        audited(`${face}.revoke`, ({ services, caller }, act) =>
-          services[face].revoke(act, caller),
-        ),
-      ),
+    revoke: operatorProcedure.input(leaseRevokeInputSchema).mutation(
+      audited(`${face}.revoke`, ({ services, caller, use }, act) => {
+        use?.noteWritten(bytesOfEvent(act.reason));
+        return services[face].revoke(act, caller);
+      }),
+    ),
   };
 }
 
 /** What operators do about the renewals of a grant. */
 export function renewableActs(face: 'keys' | 'leases') {
   const act = (name: 'blockRenewal' | 'allowRenewal') =>
-    operatorProcedure
-      .input(renewableInputSchema)
-      .mutation(
-        audited(`${face}.${name}`, ({ services, caller }, input) =>
-          services[face][name](input, caller),
-        ),
-      );
+    operatorProcedure.input(renewableInputSchema).mutation(
+      audited(`${face}.${name}`, ({ services, caller, use }, input) => {
+        use?.startWriting(bytesOfEvent(input.reason));
+        return services[face][name](input, caller);
+      }),
+    );
   return { blockRenewal: act('blockRenewal'), allowRenewal: act('allowRenewal') };
 }
 
@@ -98,7 +97,10 @@ export async function release(
   item: z.output<typeof releaseItemSchema>,
 ): Promise<ReleaseOutcome> {
   const outcome = await services[face].release(item, caller);
-  if (outcome === 'released') use?.noteHeld(-1);
+  if (outcome === 'released') {
+    use?.noteHeld(-1);
+    use?.noteWritten(bytesOf(item.detail));
+  }
   return outcome;
 }
 
