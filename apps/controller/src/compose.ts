@@ -8,6 +8,7 @@ import { listenProblem } from '@leasehold/service-kit';
 import { createSources } from '@leasehold/service-kit/source-address';
 import type { Registry } from 'prom-client';
 import { runInBackground, type Job } from './background/background.ts';
+import { createBacklogs, type Backlogs } from './background/backlogs.ts';
 import { backgroundJobs } from './background/background-jobs.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { openFairUse } from './fair-use/open-fair-use.ts';
@@ -85,8 +86,9 @@ async function serve(serving: Serving): Promise<Controller> {
     await parts.close();
     throw error;
   });
-  addAllGauges(serving, parts);
-  const stopJobs = runInBackground(jobsOf(serving, parts), serving);
+  const backlogs = createBacklogs(store.clock);
+  addAllGauges(serving, parts, backlogs);
+  const stopJobs = runInBackground(jobsOf(serving, parts, backlogs), serving);
   const stop = async (): Promise<void> => {
     const cutOff = setTimeout(() => server.server.closeAllConnections(), HTTP_FINISH_MS_MAX);
     await server.close();
@@ -149,7 +151,11 @@ async function makeServer(
   });
 }
 
-function jobsOf(serving: Serving, { services, bulk, tokens, whileLeader }: Parts): Job[] {
+function jobsOf(
+  serving: Serving,
+  { services, bulk, tokens, whileLeader }: Parts,
+  backlogs: Backlogs,
+): Job[] {
   const { signIn, datacenters, config } = serving;
   const { retentionDays } = config;
   return [
@@ -162,12 +168,13 @@ function jobsOf(serving: Serving, { services, bulk, tokens, whileLeader }: Parts
       whileLeader,
       sessions: signIn.authority,
       retentionDays,
+      backlogs,
     }),
     ...datacenters.jobs,
   ];
 }
 
-function addAllGauges({ store, metrics, config }: Serving, parts: Parts): void {
+function addAllGauges({ store, metrics, config }: Serving, parts: Parts, backlogs: Backlogs): void {
   addGauges(metrics.registry, {
     drones: () => countDrones(store.general, config.heartbeatMs),
     waiters: () => countWaiters(store.general),
@@ -176,6 +183,7 @@ function addAllGauges({ store, metrics, config }: Serving, parts: Parts): void {
     connectionCount: () => parts.connections.count,
     leaseSessionCount: () => parts.revocations.sessionCount,
     events: parts.events,
+    behindMs: () => backlogs.behindMs(),
   });
 }
 

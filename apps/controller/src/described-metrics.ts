@@ -47,6 +47,7 @@ const NOTHING: GaugeSources = {
   connectionCount: never,
   leaseSessionCount: never,
   events: { lag: never, readerCount: 0 },
+  behindMs: never,
 };
 
 function typeOf(metric: object): DescribedMetric['type'] {

@@ -155,6 +155,8 @@ export interface GaugeSources {
   readonly connectionCount: () => number;
   readonly leaseSessionCount: () => number;
   readonly events: Pick<EventStream, 'lag' | 'readerCount'>;
+  /** For how long each job has not caught up, in milliseconds, by its name. */
+  readonly behindMs: () => Readonly<Record<string, number>>;
 }
 
 /** Gauges that are read when the metrics are requested. */
@@ -182,6 +184,11 @@ export function addGauges(registry: Registry, read: GaugeSources): void {
     'reap_callbacks_failing',
     'Callbacks of expired leases that have failed and are tried again, of all services.',
     read.failingCallbacks,
+  );
+  gauges(
+    'task_behind_ms',
+    'For how long a task that one controller does has not caught up with what feeds it; 0 if it has.',
+    { label: 'task', read: read.behindMs },
   );
   gauge(
     'event_stream_lag_ms',

@@ -142,6 +142,13 @@ export interface CallerUse extends ReservationUse {
   startWaiting(): () => void;
   /** Checks that so many more leases may be held; resolves later only near the limit. */
   mayHold(count: number): Promise<void> | undefined;
+  /**
+   * Counts bytes of events that a call is about to write. @returns a function that takes the count back.
+   * @throws {LeaseError} `request.rate_limited` beyond the limit.
+   */
+  startWriting(bytes: number): () => void;
+  /** Counts bytes of events of a call that is never refused for them. */
+  noteWritten(bytes: number): void;
   /** Records how many leases were granted (positive) or released (negative). */
   noteHeld(change: number): void;
 }

@@ -1,25 +1,20 @@
 import {
   createEventRollup,
-  removeOldBuckets,
-  removeOldRefusals,
   type StatsCounter,
   type StatsService,
 } from '@leasehold/keys-core/stats';
-import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
+import { createFreeRowRemover } from '@leasehold/keys-core/grants';
 import { createNameFiller } from '@leasehold/keys-core/search';
 import { createReaper } from '@leasehold/keys-core/keys';
-import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
-import { removeOldBulks, type BulkRunner } from '@leasehold/keys-core/bulk';
+import type { WhileLeader } from '@leasehold/keys-core/leases';
+import type { BulkRunner } from '@leasehold/keys-core/bulk';
 import type { ReservationService } from '@leasehold/keys-core/reservations';
-import { removeOldFleetRows } from '@leasehold/keys-core/fleet';
-import {
-  removeOldPeopleRows,
-  type SessionAuthority,
-  type TokenAuthority,
-} from '@leasehold/keys-core/access';
-import { removeOldClockJumps, removeOldWitnesses, type Store } from '@leasehold/keys-core/postgres';
+import type { SessionAuthority, TokenAuthority } from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { inOneController, type Job } from './background.ts';
+import type { Backlogs } from './backlogs.ts';
+import { removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
 
 const REAP_EVERY_MS = 1_000;
 const FREE_ROWS_EVERY_MS = 5_000;
@@ -29,7 +24,6 @@ const STATISTICS_EVERY_MS = 2_000;
 /** Counts every lease: a few percent of a core of the database at a million of them. */
 const HEALTH_EVERY_MS = 15_000;
 const BULK_EVERY_MS = 2_000;
-const RETENTION_EVERY_MS = 60_000;
 const MOVES_EVERY_MS = 1_000;
 const NAMES_EVERY_MS = 1_000;
 
@@ -48,22 +42,36 @@ export function backgroundJobs(deps: {
   readonly reservations: Pick<ReservationService, 'carryOutMoves'>;
   readonly whileLeader: WhileLeader;
   readonly retentionDays: number;
+  readonly backlogs: Backlogs;
 }): Job[] {
-  const { store } = deps;
+  const { store, backlogs } = deps;
   const reaper = createReaper(store);
   const freeRows = createFreeRowRemover(store);
   const rollup = createEventRollup(store);
   const names = createNameFiller(store);
+  /** A job that goes on at once while it has not caught up with what feeds it. */
+  const fed = (
+    name: string,
+    everyMs: number,
+    of: { runOnce(signal: AbortSignal, onMore: () => void): Promise<unknown> },
+  ): Job => ({
+    ...{ name, everyMs },
+    run: (signal) => backlogs.round(name, (onMore) => of.runOnce(signal, onMore)),
+  });
   const shared: Job[] = [
-    { name: 'free rows', everyMs: FREE_ROWS_EVERY_MS, run: (signal) => freeRows.runOnce(signal) },
-    { name: 'event counts', everyMs: STATISTICS_EVERY_MS, run: (signal) => rollup.runOnce(signal) },
+    fed('free rows', FREE_ROWS_EVERY_MS, freeRows),
+    fed('event counts', STATISTICS_EVERY_MS, rollup),
     { name: 'health', everyMs: HEALTH_EVERY_MS, run: () => deps.health.judge() },
-    { name: 'names', everyMs: NAMES_EVERY_MS, run: (signal) => names.runOnce(signal) },
+    fed('names', NAMES_EVERY_MS, names),
     {
       ...{ name: 'moves', everyMs: MOVES_EVERY_MS },
       run: (signal) => deps.reservations.carryOutMoves(signal),
     },
-    { name: 'retention', everyMs: RETENTION_EVERY_MS, run: (signal) => removeOld(deps, signal) },
+    {
+      name: 'retention',
+      everyMs: RETENTION_EVERY_MS,
+      run: (signal) => removeOldRows(deps, signal),
+    },
   ];
   return [
     { name: 'reap', everyMs: REAP_EVERY_MS, run: () => reaper.runOnce() },
@@ -74,25 +82,4 @@ export function backgroundJobs(deps: {
     { name: 'bulk actions', everyMs: BULK_EVERY_MS, run: () => deps.bulk.runOnce() },
     ...shared.map((job) => inOneController(job, deps.whileLeader, deps)),
   ];
-}
-
-async function removeOld(
-  { store, log, retentionDays }: { store: Store; log: Logger; retentionDays: number },
-  signal: AbortSignal,
-): Promise<void> {
-  const pass = {
-    clock: store.clock,
-    signal,
-    onFailure: (kind: string, error: unknown) =>
-      log.warn({ err: error, kind }, 'old rows could not be removed; trying again'),
-  };
-  await removeOldFleetRows(store.general, retentionDays, pass);
-  await removeOldLeaseRows(store.general, retentionDays, pass);
-  await removeOldWitnesses(store.general, pass);
-  await removeOldClockJumps(store.general, pass);
-  await removeOldBulks(store.general, retentionDays, pass);
-  await removeOldBuckets(store.general, pass);
-  await removeOldRefusals(store.general, pass, retentionDays);
-  await removeOldPeopleRows(store.general, pass);
-  if (!signal.aborted) await dropOldDeclarations(store.general, retentionDays);
 }

@@ -4,11 +4,15 @@ import { LeaseError } from '@leasehold/keys-core';
 import type { WhileLeader } from '@leasehold/keys-core/leases';
 import { pause, type Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
+import { MORE } from './backlogs.ts';
 
 export interface Job {
   readonly name: string;
   readonly everyMs: number;
-  /** `signal` aborts when the round is to be its last one: it may end early. */
+  /**
+   * `signal` aborts when the round is to be its last one: it may end early. @returns {@link MORE} if the next
+   * round is to begin at once.
+   */
   run(signal: AbortSignal): Promise<unknown>;
 }
 
@@ -62,7 +66,7 @@ export function inOneController(job: Job, whileLeader: WhileLeader, on: Backgrou
 async function repeat(job: Job, on: Background, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
-      await job.run(signal);
+      if ((await job.run(signal)) === MORE) continue;
     } catch (error) {
       on.log.warn({ err: error, job: job.name }, 'background job failed; it runs again');
     }

@@ -136,6 +136,7 @@ class Use implements PrincipalUse {
   #limits!: FairUseLimits;
   readonly #bytes: CountWindow;
   readonly #reservations: CountWindow;
+  readonly #eventBytes: CountWindow;
   #shutUntilMs = -Infinity;
 
   constructor(shared: Shared, principal: string) {
@@ -143,6 +144,7 @@ class Use implements PrincipalUse {
     this.principal = principal;
     this.#bytes = new CountWindow(SECOND_MS, shared.nowMs);
     this.#reservations = new CountWindow(HOUR_MS, shared.nowMs);
+    this.#eventBytes = new CountWindow(HOUR_MS, shared.nowMs);
   }
 
   get role(): Role {
@@ -159,7 +161,7 @@ class Use implements PrincipalUse {
 
   get isIdle(): boolean {
     const isClosed = Object.values(this.#open).every((count) => count === 0);
-    return isClosed && this.#reservations.count === 0;
+    return isClosed && this.#reservations.count === 0 && this.#eventBytes.count === 0;
   }
 
   /** The role of a person may have changed since. */
@@ -171,6 +173,7 @@ class Use implements PrincipalUse {
   usedOf(limit: FairUseLimit): number | null {
     if (limit === 'responseBytesPerSecond') return this.#bytes.count;
     if (limit === 'reservationsPerHour') return this.#reservations.count;
+    if (limit === 'eventBytesPerHour') return this.#eventBytes.count;
     if (limit === 'heldLeases') return this.#shared.held.estimateOf(this.principal);
     return limit in this.#open ? this.#open[limit as keyof Open] : null;
   }
@@ -226,6 +229,8 @@ class Use implements PrincipalUse {
       startWaiting: () => this.startWaiting(),
       mayHold: (count) => this.mayHold(count),
       startReserving: () => this.startReserving(),
+      startWriting: (bytes) => this.startWriting(bytes),
+      noteWritten: (bytes) => this.noteWritten(bytes),
       noteHeld: (change) => this.noteHeld(change),
     };
   }
@@ -259,6 +264,17 @@ class Use implements PrincipalUse {
       throw this.#limited('reservationsPerHour', this.#reservations.remainingMs);
     }
     return this.#reservations.add(1);
+  }
+
+  startWriting(bytes: number): () => void {
+    if (this.#eventBytes.count + bytes > this.#limits.eventBytesPerHour) {
+      throw this.#limited('eventBytesPerHour', this.#eventBytes.remainingMs);
+    }
+    return this.#eventBytes.add(bytes);
+  }
+
+  noteWritten(bytes: number): void {
+    this.#eventBytes.add(bytes);
   }
 
   noteHeld(change: number): void {

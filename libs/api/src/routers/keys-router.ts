@@ -23,6 +23,7 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
+import { bytesOfEvent, bytesOfGrant, writing } from '../access/event-bytes.ts';
 import { audited } from './auditing.ts';
 import { refusing } from './refusing.ts';
 import { renewableActs, renewing } from './leases/lease-calls.ts';
@@ -38,10 +39,19 @@ export const keysRouter = router({
         assertMayStart(access, input.spawn?.program);
         const stopWaiting = ctx.use?.startWaiting();
         try {
-          return await services.reservations.connect(input, caller, signal, {
-            datacenter: input.spawn?.datacenter,
-            use: ctx.use,
-          });
+          const { namespace = '', name = '' } = input.key ?? {};
+          const connect = (wanted: typeof input) =>
+            services.reservations.connect(wanted, caller, signal, {
+              datacenter: wanted.spawn?.datacenter,
+              use: ctx.use,
+            });
+          if (input.spawn === undefined) return await connect(input);
+          return await writing(
+            ctx.use,
+            bytesOfGrant({ namespace, name }),
+            () => connect(input),
+            ({ spawned }) => spawned,
+          );
         } finally {
           stopWaiting?.();
         }
@@ -77,11 +87,12 @@ export const keysRouter = router({
 
   ...renewableActs('keys'),
 
-  revoke: operatorProcedure
-    .input(bounded(keyRevokeInputSchema))
-    .mutation(
-      audited('keys.revoke', ({ services, caller }, act) => services.keys.revoke(act, caller)),
-    ),
+  revoke: operatorProcedure.input(bounded(keyRevokeInputSchema)).mutation(
+    audited('keys.revoke', ({ services, caller, use }, act) => {
+      use?.noteWritten(bytesOfEvent(act.reason));
+      return services.keys.revoke(act, caller);
+    }),
+  ),
 
   waiters: viewerProcedure
     .input(bounded(keyPageInputSchema))

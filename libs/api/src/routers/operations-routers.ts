@@ -11,6 +11,7 @@ import {
   statsOverviewInputSchema,
   takeBackInputSchema,
 } from '../contract/operations.ts';
+import { bytesOfEvent } from '../access/event-bytes.ts';
 import { placed } from '../forwarding/elsewhere.ts';
 import {
   adminProcedure,
@@ -28,9 +29,12 @@ export const bulkRouter = router({
     .input(bounded(bulkPreviewInputSchema))
     .mutation(({ ctx, input }) => ctx.services.bulk.preview(input.items)),
 
-  start: fleetOperatorProcedure
-    .input(bounded(bulkStartInputSchema))
-    .mutation(({ ctx, input }) => ctx.services.bulk.start(input, ctx.caller, ctx.actor)),
+  start: fleetOperatorProcedure.input(bounded(bulkStartInputSchema)).mutation(({ ctx, input }) => {
+    const bytes = input.items.length * bytesOfEvent(input.reason);
+    if (input.action === 'revoke') ctx.use?.noteWritten(bytes);
+    else ctx.use?.startWriting(bytes);
+    return ctx.services.bulk.start(input, ctx.caller, ctx.actor);
+  }),
 
   abort: fleetOperatorProcedure
     .input(bounded(bulkIdInputSchema))

@@ -18,8 +18,11 @@ export function createFreeRowRemover(
 ) {
   let nextPage: number | undefined;
   return {
-    /** Deletes free rows in the next part of the table. @returns how many it deleted. */
-    async runOnce(signal?: AbortSignal): Promise<number> {
+    /**
+     * Deletes free rows in the next part of the table, and their names. Calls `onMore` if there are more of
+     * them there. @returns how many it deleted.
+     */
+    async runOnce(signal?: AbortSignal, onMore?: () => void): Promise<number> {
       const { pages } = await readLeasePages(store.general);
       nextPage ??= Math.floor(store.ids.random() * pages);
       if (nextPage >= pages) nextPage = 0;
@@ -28,8 +31,12 @@ export function createFreeRowRemover(
       for (const { fromPage, toPage } of rangesFrom(nextPage, pages, PAGES_PER_PASS_MAX)) {
         let deleted: number;
         do {
+          if (signal?.aborted === true) return deletedCount;
           // The rest of this range is for the next pass.
-          if (statementsLeft === 0 || signal?.aborted === true) return deletedCount;
+          if (statementsLeft === 0) {
+            onMore?.();
+            return deletedCount;
+          }
           statementsLeft -= 1;
           deleted = await deleteFreeRows(store.general, {
             fromPage,

@@ -28,6 +28,7 @@ export { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 export { openStore, type Store } from './open-store.ts';
 export { poolerProblem } from './statements/pooler-check.ts';
 export { pause } from './statements/timed.ts';
+export type { RetentionPass } from './retention-pass.ts';
 export { removeOldWitnesses } from './witness/beat.ts';
 export { checkEpoch, readHoldOff } from './witness/epoch.ts';
 export type { WitnessNotice } from './witness/own-witness.ts';

@@ -3,7 +3,7 @@ import { type Fragment, fragment, onlyRow, type Sql } from './sql.ts';
 
 /** What one statement deletes at most, so that none holds locks for long. */
 export const ROWS_PER_STATEMENT_MAX = 1_000;
-/** Long enough to work off a backlog, and short enough not to delay a controller that stops. */
+/** So that kinds take turns, and a controller that stops is not delayed. */
 const MS_PER_KIND_MAX = 1_000;
 
 /** One round of removing what nobody needs any more. */
@@ -11,6 +11,8 @@ export interface RetentionPass {
   readonly clock: Pick<Clock, 'nowMs'>;
   /** Aborts when nothing more is to be removed. */
   readonly signal?: AbortSignal | undefined;
+  /** Called after the turn of a kind: whether there are more rows for another turn. */
+  readonly onTurn?: ((kind: string, isMore: boolean) => void) | undefined;
   /** Called with a kind that could not be removed; this does not prevent the next kinds. */
   readonly onFailure: (kind: string, error: unknown) => void;
 }
@@ -26,12 +28,15 @@ export async function removeAll(
 ): Promise<number> {
   const endMs = pass.clock.nowMs() + MS_PER_KIND_MAX;
   let total = 0;
+  let isMore = false;
   try {
     while (pass.signal?.aborted !== true) {
       const removed = await remove();
       total += removed;
-      if (removed < ROWS_PER_STATEMENT_MAX || pass.clock.nowMs() >= endMs) break;
+      isMore = removed >= ROWS_PER_STATEMENT_MAX;
+      if (!isMore || pass.clock.nowMs() >= endMs) break;
     }
+    pass.onTurn?.(kind, isMore);
     return total;
   } catch (error) {
     pass.onFailure(kind, error);

@@ -1,6 +1,7 @@
 import { LeaseError } from '@leasehold/keys-core';
 import type { z } from 'zod';
 import { assertMayHold } from '../../access/access.ts';
+import { bytesOfGrant, writing } from '../../access/event-bytes.ts';
 import type { ApiServices } from '../../context.ts';
 import { acquireItemSchema, type acquireManyInputSchema } from '../../contract/leases.ts';
 import {
@@ -28,7 +29,13 @@ export async function acquire(
   const { key, ...rest } = input;
   assertMayHold(ctx.access, input.namespace);
   await ctx.use?.mayHold(1);
-  const answer = await ctx.services.leases.acquire({ ...rest, name: key }, ctx.caller, ctx.life);
+  const wanted = { ...rest, name: key };
+  const answer = await writing(
+    ctx.use,
+    bytesOfGrant(wanted),
+    () => ctx.services.leases.acquire(wanted, ctx.caller, ctx.life),
+    ({ outcome }) => outcome === 'granted',
+  );
   if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
   return answer;
 }

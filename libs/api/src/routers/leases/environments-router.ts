@@ -1,5 +1,6 @@
 import { bounded } from '../../bounded-input.ts';
 import { assertMayHold } from '../../access/access.ts';
+import { bytesOfGrant, writing } from '../../access/event-bytes.ts';
 import type { ApiServices } from '../../context.ts';
 import {
   environmentCountInputSchema,
@@ -44,7 +45,12 @@ export const environmentsRouter = router({
         return at(ctx, input, () =>
           acquiring(ctx, told, async () => {
             await ctx.use?.mayHold(1);
-            const answer = await services.environments.acquire(wanted, caller, life);
+            const answer = await writing(
+              ctx.use,
+              bytesOfGrant(wanted),
+              () => services.environments.acquire(wanted, caller, life),
+              ({ outcome }) => outcome === 'granted',
+            );
             if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
             return named(action, answer);
           }),

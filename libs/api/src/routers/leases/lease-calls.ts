@@ -14,6 +14,7 @@ import {
 import { placed, type CalledContext } from '../../forwarding/elsewhere.ts';
 import { clientProcedure, operatorProcedure } from '../../trpc.ts';
 import { createTurns } from '../../turns.ts';
+import { bytesOf, bytesOfEvent } from '../../access/event-bytes.ts';
 import { audited } from '../auditing.ts';
 import { callOf, failedItem, type FailedItem } from './one-by-one.ts';
 
@@ -71,26 +72,24 @@ export function heldCalls(face: 'leases' | 'environments') {
       })),
     ),
 
-    revoke: operatorProcedure
-      .input(bounded(leaseRevokeInputSchema))
-      .mutation(
-        audited(`${face}.revoke`, ({ services, caller }, act) =>
-          services[face].revoke(act, caller),
-        ),
-      ),
+    revoke: operatorProcedure.input(bounded(leaseRevokeInputSchema)).mutation(
+      audited(`${face}.revoke`, ({ services, caller, use }, act) => {
+        use?.noteWritten(bytesOfEvent(act.reason));
+        return services[face].revoke(act, caller);
+      }),
+    ),
   };
 }
 
 /** What operators do about the renewals of a grant. */
 export function renewableActs(face: 'keys' | 'leases') {
   const act = (name: 'blockRenewal' | 'allowRenewal') =>
-    operatorProcedure
-      .input(bounded(renewableInputSchema))
-      .mutation(
-        audited(`${face}.${name}`, ({ services, caller }, input) =>
-          services[face][name](input, caller),
-        ),
-      );
+    operatorProcedure.input(bounded(renewableInputSchema)).mutation(
+      audited(`${face}.${name}`, ({ services, caller, use }, input) => {
+        use?.startWriting(bytesOfEvent(input.reason));
+        return services[face][name](input, caller);
+      }),
+    );
   return { blockRenewal: act('blockRenewal'), allowRenewal: act('allowRenewal') };
 }
 
@@ -100,7 +99,10 @@ export async function release(
   item: z.output<typeof releaseItemSchema>,
 ): Promise<ReleaseOutcome> {
   const outcome = await services[face].release(item, caller);
-  if (outcome === 'released') use?.noteHeld(-1);
+  if (outcome === 'released') {
+    use?.noteHeld(-1);
+    use?.noteWritten(bytesOf(item.detail));
+  }
   return outcome;
 }
 

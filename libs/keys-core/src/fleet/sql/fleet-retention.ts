@@ -8,6 +8,8 @@ const CLOSED_ACTION_HOURS = 24;
  * Removes what nobody needs any more: actions that were acknowledged or cancelled a day ago,
  * terminated backends with their states and what was never acknowledged of them, and the audit, after the
  * retention time. @returns how many rows of each.
+ *
+ * Index: `backend_action_closed_at_idx`, `backend_terminated_at_idx`, `audit_at_idx`.
  */
 export async function removeOldFleetRows(
   sql: Sql<'general'>,
@@ -21,22 +23,26 @@ export async function removeOldFleetRows(
       from backend_action a
       where coalesce(a.acked_at, a.cancelled_at)
         < clock_timestamp() - ${CLOSED_ACTION_HOURS}::int * interval '1 hour'
-      order by a.id`,
+      order by coalesce(a.acked_at, a.cancelled_at)`,
     deletes: fragment`gone as (delete from backend_action a using old where a.id = old.id returning a.id)`,
   });
   const backends = await removeOld(sql, pass, 'backends', {
     old: fragment`
-      select b.id
+      select b.id, b.namespace
       from backend b
       where b.status = 'terminated' and b.status_at < clock_timestamp() - ${retention}
-      order by b.id`,
+      order by b.status_at`,
     deletes: fragment`
+      names as (
+        delete from search_name n using old
+        where n.kind = 'backend' and n.namespace = old.namespace and n.name = old.id
+      ),
       states as (delete from backend_state s using old where s.backend_id = old.id),
       actions as (delete from backend_action a using old where a.backend_id = old.id),
       gone as (delete from backend b using old where b.id = old.id returning b.id)`,
   });
   const audit = await removeOld(sql, pass, 'audit', {
-    old: fragment`select a.id from audit a where a.at < clock_timestamp() - ${retention} order by a.id`,
+    old: fragment`select a.id from audit a where a.at < clock_timestamp() - ${retention} order by a.at`,
     deletes: fragment`gone as (delete from audit a using old where a.id = old.id returning a.id)`,
   });
   return { actions, backends, audit };

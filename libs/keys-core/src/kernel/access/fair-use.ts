@@ -5,6 +5,7 @@
 import type { Role } from './roles.ts';
 
 const MI = 1_024 * 1_024;
+const GI = 1_024 * MI;
 
 /**
  * What each role has unless the environment or its token says otherwise, and last the largest value that
@@ -24,6 +25,7 @@ const TABLE = {
   unreadBytes: [4 * MI, 32 * MI, 16 * MI, 16 * MI, 128 * MI, 256 * MI],
   declarations: [0, 10_000, 10_000, 0, 0, 1_000_000],
   reservationsPerHour: [0, 200_000, 10_000, 0, 0, 100_000_000],
+  eventBytesPerHour: [0, GI, GI / 4, 0, 16 * GI, 800 * GI],
 } as const;
 
 /**
@@ -39,6 +41,8 @@ const TABLE = {
  * - `declarations`: namespaces whose leases it was the last to declare, at all controllers.
  * - `reservationsPerHour`: keys to which it gave their first datacenter. A reservation is never
  *   deleted, so this bounds how fast the store grows.
+ * - `eventBytesPerHour`: bytes of the events that it causes, with their indexes, about: they are kept for weeks.
+ *   Calls that grant something are refused beyond it. Renewals, releases and revocations never are.
  */
 export type FairUseLimit = keyof typeof TABLE;
 export type FairUseLimits = Readonly<Record<FairUseLimit, number>>;

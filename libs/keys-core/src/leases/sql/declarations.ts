@@ -1,5 +1,6 @@
 import type { LeaseDeclaration } from '../lease-views.ts';
 import { withinLimits } from '../../lists/index.ts';
+import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import { C, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A lease that a service declares. */
@@ -82,13 +83,23 @@ export async function readDeclarations(
  * Drops declarations that nobody has repeated for so many days, and in whose namespace there is no
  * lease any more. @returns how many.
  */
-export async function dropOldDeclarations(sql: Sql<'general'>, days: number): Promise<number> {
-  const rows = await sql.$queryRaw<{ namespace: string }[]>`
-    delete from lease_declaration d
-    where d.declared_at < clock_timestamp() - ${days}::int * interval '1 day'
-      and not exists (
-        select from lease l where l.face = 'lease' and l.namespace = d.namespace
-      )
-    returning d.namespace`;
-  return rows.length;
+export function dropOldDeclarations(
+  sql: Sql<'general'>,
+  days: number,
+  pass: RetentionPass,
+): Promise<number> {
+  return removeOld(sql, pass, 'declarations', {
+    old: fragment`
+      select d.namespace from lease_declaration d
+      where d.declared_at < clock_timestamp() - ${days}::int * interval '1 day'
+        and not exists (
+          select from lease l where l.face = 'lease' and l.namespace = d.namespace
+        )`,
+    deletes: fragment`
+      gone as (
+        delete from lease_declaration d using old
+        where d.namespace = old.namespace
+        returning d.namespace
+      )`,
+  });
 }

@@ -31,7 +31,8 @@ function adding(wanted: Fragment): Fragment {
     where not ${isFound(fragment`
       select true from search_name n
       where n.kind = w.kind and n.namespace = w.namespace and n.name = w.name`)}
-    on conflict do nothing`;
+    on conflict do nothing
+    returning true`;
 }
 
 /**
@@ -123,7 +124,8 @@ const PARTS: Record<Walk, WalkParts> = {
           else not ${isFound(fragment`
             select true from lease l
             where l.face = v.kind and l.namespace = v.namespace and l.name = v.name`)}
-        end))`,
+        end))
+      returning true`,
   },
 };
 
@@ -131,6 +133,8 @@ const PARTS: Record<Walk, WalkParts> = {
 export interface Walked {
   readonly isAtEnd: boolean;
   readonly hasEnded: boolean;
+  /** How many names it has added or removed. */
+  readonly actedCount: number;
 }
 
 /**
@@ -158,7 +162,8 @@ export async function walkOn(sql: Sql<'general'>, walk: Walk): Promise<Walked | 
       walked_at = case when r.is_at_end then clock_timestamp() else m.walked_at end
     from place p, reached r
     where m.part = ${walk} ${C}
-    returning r.is_at_end as "isAtEnd", m.walked_at is not null as "hasEnded"`;
+    returning r.is_at_end as "isAtEnd", m.walked_at is not null as "hasEnded",
+      (select count(*)::int from acted) as "actedCount"`;
   return row;
 }
 

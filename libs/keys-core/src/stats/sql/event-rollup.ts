@@ -14,7 +14,7 @@ import { STATS_KEPT_HOURS, bucketOf } from './stats-buckets.ts';
 
 /** A statement of this many takes some 50 ms; it is one range of the primary key. */
 const EVENTS_PER_STATEMENT_MAX = 10_000;
-/** With a pass every two seconds these statements can count 50,000 events per second. */
+/** Then it looks again which events are final. */
 const STATEMENTS_PER_PASS_MAX = 10;
 /** The second reading makes final what the first one noted, if no transaction is under way. */
 const LOOKS_PER_PASS = 2;
@@ -42,16 +42,24 @@ export function createEventRollup(store: { readonly general: Sql<'general'> }) {
   return {
     /**
      * Counts final events that are not counted yet, or leaves them to the controller that is doing it.
+     * Calls `onMore` if it has not come to the last final one.
      * @returns how many events this controller counted; others may have counted more.
      */
-    async runOnce(signal?: AbortSignal): Promise<{ readonly countedCount: number }> {
+    async runOnce(
+      signal?: AbortSignal,
+      onMore?: () => void,
+    ): Promise<{ readonly countedCount: number }> {
       for (let looks = 0; looks < LOOKS_PER_PASS; looks += 1) {
         if (!(await look())) return { countedCount: 0 };
       }
       let countedCount = 0;
-      for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
+      for (let statements = 0; ; statements += 1) {
         if (signal?.aborted === true) break;
         if (epoch === undefined || countedThroughId === mark.finalId) break;
+        if (statements === STATEMENTS_PER_PASS_MAX) {
+          onMore?.();
+          break;
+        }
         const counted = await countEvents(store.general, { upToId: mark.finalId, epoch });
         if (counted === undefined) break;
         countedCount += counted.eventCount;

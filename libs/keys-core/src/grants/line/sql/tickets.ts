@@ -27,9 +27,16 @@ export async function dropTicket(sql: Sql<'general'>, ticketId: string): Promise
 }
 
 /** Drops tickets that lapsed a while ago: their waiters died. @returns how many. */
-export async function dropLapsedTickets(sql: Sql<'general'>): Promise<number> {
+export async function dropLapsedTickets(sql: Sql<'general'>, limit: number): Promise<number> {
   const rows = await sql.$queryRaw<{ waiter: string }[]>`
-    delete from lease_waiter where valid_until < clock_timestamp() - interval '10 seconds'
-    returning waiter`;
+    delete from lease_waiter w
+    using (
+      select id from lease_waiter
+      where valid_until < clock_timestamp() - interval '10 seconds'
+      limit ${limit}
+      for update skip locked
+    ) old
+    where w.id = old.id
+    returning w.waiter`;
   return rows.length;
 }

@@ -66,7 +66,14 @@ export async function deleteFreeRows(
       delete from lease l
       using free f
       where l.lease_id = f.lease_id
-      returning l.fencing_token
+      returning l.fencing_token, l.face, l.namespace, l.name
+    ),
+    -- A walk alone would remove names more slowly than grants add them. The next grant of this resource waits
+    -- for this commit, and its event adds the name again.
+    forgotten as (
+      delete from search_name n
+      using gone g
+      where n.kind = g.face and n.namespace = g.namespace and n.name = g.name
     ),
     raised as (
       update lease_token_floor t

@@ -38,6 +38,5 @@ export async function removeOldLeaseRows(
     deletes: fragment`
       gone as (delete from lease_reap p using old o where p.lease_id = o.lease_id returning p.lease_id)`,
   });
-  // One statement removes all of them.
-  await removeAll(pass, 'tickets', () => dropLapsedTickets(sql).then(() => 0));
+  await removeAll(pass, 'tickets', () => dropLapsedTickets(sql, ROWS_PER_STATEMENT_MAX));
 }
