@@ -6,6 +6,8 @@ const workspace = fileURLToPath(new URL('../..', import.meta.url));
 
 const config: NextConfig = {
   poweredByHeader: false,
+  // No page shows a picture that is to be made smaller.
+  images: { unoptimized: true },
   reactStrictMode: true,
   transpilePackages: ['@leasehold/api', '@leasehold/keys-core', '@leasehold/service-kit'],
   turbopack: { root: workspace },

@@ -6,6 +6,8 @@ import { createLogger } from '@leasehold/service-kit';
 import { onTestFinished } from 'vitest';
 import { startConsoleServer } from './console-server.ts';
 import { openDocuments } from './documents.ts';
+import type { Pages } from './pages.ts';
+import type { ReadyFiles } from './ready-files.ts';
 
 /** A folder without documentation. */
 export const NO_DOCUMENTS = import.meta.dirname;
@@ -60,6 +62,8 @@ export async function startConsole(
     trustedProxies = [] as readonly string[],
     consoleSecret = null as string | null,
     documents = openDocuments(NO_DOCUMENTS),
+    readyFiles = undefined as ReadyFiles | undefined,
+    pages = undefined as Pages['handle'] | undefined,
   } = {},
 ): Promise<string> {
   const controllerUrls = controllerUrl instanceof URL ? [controllerUrl.origin] : controllerUrl;
@@ -68,10 +72,13 @@ export async function startConsole(
     log: createLogger({ name: 'console', level: 'silent' }),
     answerTimeoutMs,
     documents,
-    pages: (request, response) => {
-      response.end(`page, policy ${String(request.headers['content-security-policy'])}`);
-      return Promise.resolve();
-    },
+    readyFiles,
+    pages:
+      pages ??
+      ((request, response) => {
+        response.end(`page, policy ${String(request.headers['content-security-policy'])}`);
+        return Promise.resolve();
+      }),
   });
   onTestFinished(() => server.close());
   return server.url;

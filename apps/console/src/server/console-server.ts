@@ -5,22 +5,38 @@ import {
   type RequestListener,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { LeaseError } from '@leasehold/keys-core';
 import { listenProblem, type Logger } from '@leasehold/service-kit';
+import { guardConnections } from '@leasehold/service-kit/connection-guard';
+import { networkOf } from '@leasehold/service-kit/network';
+import { createSources, type Sources } from '@leasehold/service-kit/source-address';
 import type { ConsoleConfig } from './config.ts';
 import { isOfDocuments, type Documents } from './documents.ts';
 import { cutOff, createPassThrough } from './pass-through/pass-through.ts';
 import { createNoteSource } from './pass-through/forwarded-for.ts';
-import { notePath } from './page-path.ts';
+import { notePath, pathOfPage } from './page-path.ts';
+import { PageQueue } from './page-queue.ts';
+import type { ReadyFiles } from './ready-files.ts';
 import { isRouterStateSound } from './router-state.ts';
 import { setCommonHeaders, setPageHeaders } from './security-headers.ts';
+import { hasSessionCookie } from './visitor.ts';
+import { routes } from '../lib/routes.ts';
 
 /** Paths that begin with these go to the controller. */
 const OF_THE_CONTROLLER = ['/trpc', '/api/auth', '/export'];
 
 /** Longer than any call of a page may take; a stream of events begins at once. */
 const ANSWER_TIMEOUT_MS = 30_000;
+/** For receiving a request; its answer may take longer. */
+const HEADERS_MS_MAX = 10_000;
+const REQUEST_MS_MAX = 30_000;
+/** How often it is looked for connections that exceed these times. */
+const LOOK_MS = 1_000;
+/** Connections that one address may have while its callers are unknown; of more, the oldest is closed. */
+const UNKNOWN_CONNECTIONS_MAX = 500;
+/** Requests under way on one connection. Browsers send one after the other. */
+const PER_CONNECTION_MAX = 8;
 /** How long calls under way may still take at the end. */
 const FINISH_MS_MAX = 2_000;
 
@@ -40,6 +56,8 @@ interface ConsoleServerOptions {
   readonly pages: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** Serves the documentation. */
   readonly documents: Documents;
+  /** Serves what the build has made once; what is left out is made by `pages`. */
+  readonly readyFiles?: ReadyFiles | undefined;
   readonly answerTimeoutMs?: number | undefined;
 }
 
@@ -48,19 +66,37 @@ interface ConsoleServerOptions {
  * @throws {LeaseError} `config.invalid` when the address cannot be listened on.
  */
 export async function startConsoleServer(options: ConsoleServerOptions): Promise<ConsoleServer> {
-  const { config, log, pages, documents } = options;
+  const { config, log } = options;
+  const sources = createSources({ trustedProxies: config.trustedProxies });
+  const server = createServer({
+    headersTimeout: HEADERS_MS_MAX,
+    requestTimeout: REQUEST_MS_MAX,
+    connectionsCheckingInterval: LOOK_MS,
+  });
+  const guard = guardConnections(server, { perAddressMax: UNKNOWN_CONNECTIONS_MAX, sources });
   const passThrough = createPassThrough({
     controllerUrls: config.controllerUrls,
     answerTimeoutMs: options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS,
+    onKnown: (request) => guard.known(request),
     log,
   });
-  const answer = listenerOf({ config, log, pages, documents, pass: passThrough.handle });
+  const answer = listenerOf({ ...options, sources, pass: passThrough.handle });
   const underWay = new Set<ServerResponse>();
   let isClosing = false;
-  const server = createServer((request, response) => {
+  const perConnection = new WeakMap<Socket, number>();
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request;
+    const count = (perConnection.get(socket) ?? 0) + 1;
+    if (count > PER_CONNECTION_MAX) {
+      socket.destroy();
+      return;
+    }
+    perConnection.set(socket, count);
+    guard.begin(request, response);
     underWay.add(response);
     response.once('close', () => {
       underWay.delete(response);
+      perConnection.set(socket, (perConnection.get(socket) ?? 1) - 1);
       closeIfQuiet();
     });
     answer(request, response);
@@ -98,13 +134,16 @@ export async function startConsoleServer(options: ConsoleServerOptions): Promise
 
 function listenerOf({
   config,
-  log,
-  pages,
   documents,
+  readyFiles,
+  sources,
   pass,
-}: Pick<ConsoleServerOptions, 'config' | 'log' | 'pages' | 'documents'> & {
-  pass: (request: IncomingMessage, response: ServerResponse) => void;
+  ...rest
+}: ConsoleServerOptions & {
+  readonly sources: Sources;
+  readonly pass: (request: IncomingMessage, response: ServerResponse) => void;
 }): RequestListener {
+  const makePage = pageMaker(rest, sources);
   const noteSource = createNoteSource(config);
   const isHttps = config.origin.startsWith('https:');
   return (request, response) => {
@@ -117,20 +156,54 @@ function listenerOf({
       pass(request, response);
     } else if (isOfDocuments(path)) {
       documents(request, response);
-    } else if (!isRouterStateSound(request)) {
-      response.writeHead(400, { 'content-type': 'text/plain' });
-      response.end('The header next-router-state-tree cannot be read.');
-    } else {
+    } else if (readyFiles?.(request, response, path) !== true) {
+      if (path !== routes.signIn() && !hasSessionCookie(request)) sendToSignIn(request, response);
+      else makePage(request, response, path);
+    }
+  };
+}
+
+/** Strangers get no page of their own: the sign-in page is the same for all. */
+function sendToSignIn(request: IncomingMessage, response: ServerResponse): void {
+  const location = routes.signIn(pathOfPage(request));
+  response.writeHead(307, { location, 'cache-control': 'no-store' }).end();
+}
+
+/** Makes the pages that are made for their visitors, a few at once. */
+function pageMaker(
+  { pages, log }: Pick<ConsoleServerOptions, 'pages' | 'log'>,
+  sources: Sources,
+): (request: IncomingMessage, response: ServerResponse, path: string) => void {
+  const queue = new PageQueue();
+  return (request, response, path) => {
+    if (!isRouterStateSound(request)) {
+      answerText(response, 400, 'The header next-router-state-tree cannot be read.');
+      return;
+    }
+    // Read now: a socket that has closed has no address any more.
+    const address = networkOf(sources.of(request) ?? '');
+    const isAdded = queue.add(address, response, async () => {
       keepLengthSecret(request);
       setPageHeaders(request, response);
       notePath(request);
-      pages(request, response).catch((error: unknown) => {
+      try {
+        await pages(request, response);
+      } catch (error) {
         log.error({ err: error, path }, 'page failed');
         if (response.headersSent) response.destroy();
-        else response.writeHead(500).end('The page could not be made.');
-      });
+        else answerText(response, 500, 'The page could not be made.');
+      }
+    });
+    if (!isAdded) {
+      response.setHeader('retry-after', '1');
+      answerText(response, 429, 'Too many pages are asked for at once. Try again in a second.');
     }
   };
+}
+
+function answerText(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain', 'cache-control': 'no-store' });
+  response.end(text);
 }
 
 /**

@@ -17,6 +17,7 @@ import { processEnvironment, readConfig, setProductionMode, type ConsoleConfig }
 import { startConsoleServer } from './console-server.ts';
 import { openDocuments } from './documents.ts';
 import { builtConfigOf, preparePages } from './pages.ts';
+import { openReadyFiles } from './ready-files.ts';
 
 /** How long a clean end may take before the process exits without it. */
 const STOP_MS_MAX = 10_000;
@@ -38,6 +39,7 @@ async function main(): Promise<undefined> {
     const server = await startConsoleServer({
       config: { ...config, consoleSecret },
       log,
+      readyFiles: openReadyFiles(FOLDER),
       pages: pages.handle,
       documents,
     });

@@ -5,14 +5,14 @@ const NONCE_BYTES = 16;
 const HSTS_SECONDS = 31_536_000;
 
 /**
- * What a page may load and call: this origin alone. Scripts run when they are of this origin or carry
- * the nonce of this very answer. Styles are also written into elements, as the component library does
+ * What a page may load and call: this origin alone. Scripts run when they are of this origin, or written into the page
+ * and allowed by their hash or by the nonce of this very answer. Styles are also written into elements, as the component library does
  * it; those cannot send anything away.
  */
-function contentSecurityPolicy(nonce?: string): string {
+function contentSecurityPolicy(written: readonly string[] = []): string {
   return [
     "default-src 'self'",
-    nonce === undefined ? "script-src 'self'" : `script-src 'self' 'nonce-${nonce}'`,
+    ["script-src 'self'", ...written].join(' '),
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data: blob:",
     "font-src 'self' data:",
@@ -41,11 +41,17 @@ export function setCommonHeaders(
  */
 export function setPageHeaders(request: IncomingMessage, response: ServerResponse): void {
   const nonce = randomBytes(NONCE_BYTES).toString('base64');
-  const policy = contentSecurityPolicy(nonce);
+  const policy = contentSecurityPolicy([`'nonce-${nonce}'`]);
   request.headers['content-security-policy'] = policy;
   request.headers['x-nonce'] = nonce;
   delete request.headers['content-security-policy-report-only'];
   response.setHeader('content-security-policy', policy);
+  response.setHeader('x-frame-options', 'DENY');
+}
+
+/** The additional headers of a page that is the same for everybody. @param hashes of the scripts in it. */
+export function setStaticPageHeaders(response: ServerResponse, hashes: readonly string[]): void {
+  response.setHeader('content-security-policy', contentSecurityPolicy(hashes));
   response.setHeader('x-frame-options', 'DENY');
 }
 

@@ -3,14 +3,27 @@ import { headers } from 'next/headers';
 import { redirect } from 'next/navigation';
 import type { ReactNode } from 'react';
 import { ConsoleFrame } from './console-frame.tsx';
+import { Document, siteMetadata, siteViewport } from '../document.tsx';
 import { ControllerDown } from '~/ui/states/controller-down.tsx';
 import { Prefetched } from '~/lib/api/prefetch.tsx';
 import { ApiError, isSignedOut, toApiError } from '~/lib/api/api-error.ts';
 import { routes } from '~/lib/routes.ts';
 import { serverApi } from '~/lib/api/server-api.ts';
 
-/** Visitors who are not signed in are sent to sign in; everything else is inside the frame. */
+export const metadata = siteMetadata;
+export const viewport = siteViewport;
+
+/** Each page is made for its visitor, and its scripts carry the nonce of this one answer. */
 export default async function ConsoleLayout({ children }: { children: ReactNode }) {
+  return (
+    <Document nonce={(await headers()).get('x-nonce') ?? undefined}>
+      <SignedIn>{children}</SignedIn>
+    </Document>
+  );
+}
+
+/** Visitors who are not signed in are sent to sign in; everything else is inside the frame. */
+async function SignedIn({ children }: { readonly children: ReactNode }) {
   const session = await readSession();
   if (session === 'signed out') {
     redirect(routes.signIn((await headers()).get('x-leasehold-path') ?? undefined));

@@ -63,15 +63,26 @@ function textOf(value: unknown): string | undefined {
 }
 
 /** How one may sign in here. @throws when no controller answers. */
-export async function readSignInOptions(
-  ask: (path: string, init: RequestInit) => Promise<Response> = fetch,
-): Promise<SignInOptions> {
-  const response = await ask('/api/auth/sign-in-options', {
+export async function readSignInOptions(): Promise<SignInOptions> {
+  const response = await fetch('/api/auth/sign-in-options', {
     cache: 'no-store',
     signal: AbortSignal.timeout(OPTIONS_MS_MAX),
   });
   if (!response.ok) throw new Error(`sign-in-options answered ${String(response.status)}`);
   return (await response.json()) as SignInOptions;
+}
+
+/** Whether somebody is signed in in this browser; false if no controller answers. */
+export async function hasSession(): Promise<boolean> {
+  try {
+    const response = await fetch('/trpc/session.get', {
+      cache: 'no-store',
+      signal: AbortSignal.timeout(OPTIONS_MS_MAX),
+    });
+    return response.ok;
+  } catch {
+    return false;
+  }
 }
 
 /** For how long a page waits for the sign-in options. */

@@ -19,6 +19,8 @@ interface PassThroughOptions {
   readonly controllerUrls: readonly string[];
   /** For how long the controller may be silent before its answer begins. */
   readonly answerTimeoutMs: number;
+  /** Called when the controller has let the caller of a request in. */
+  readonly onKnown?: ((request: IncomingMessage) => void) | undefined;
   readonly log: Logger;
 }
 
@@ -100,6 +102,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       clearTimeout(limit);
       stopWatching();
       choice.answered(url, answer.statusCode ?? 502);
+      if (isLetIn(request, answer)) options.onKnown?.(request);
       passBack(request, answer, { response, streams, light });
     });
     upstream.once('error', (error) => {
@@ -126,6 +129,11 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       agents.tls.destroy();
     },
   };
+}
+
+/** Whether an answer is one that only a known caller gets. */
+function isLetIn({ url = '' }: IncomingMessage, { statusCode = 502 }: IncomingMessage): boolean {
+  return statusCode < 400 && /^\/(?:trpc|export)\//u.test(url);
 }
 
 /** Passes an answer back to the browser. */

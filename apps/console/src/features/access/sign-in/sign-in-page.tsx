@@ -1,5 +1,3 @@
-'use client';
-
 import { Divider, Stack, Text, Title, Button } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Notice } from '~/ui/states/notice.tsx';
@@ -9,10 +7,9 @@ import { InvitationForm } from './invitation-form.tsx';
 import { ProviderButton } from './provider-button.tsx';
 import { SignInForm } from './sign-in-form.tsx';
 import { linkHeading } from './sign-in-texts.ts';
-import { useRefresh } from '~/ui/states/use-refresh.ts';
 
 interface SignInPageProps {
-  /** Null when no controller answered as the page was made. */
+  /** Null when no controller answers. */
   readonly options: SignInOptions | null;
   /** Where the person wanted to go: a path of this console. */
   readonly next: string;
@@ -21,10 +18,19 @@ interface SignInPageProps {
   readonly isReset: boolean;
   /** What the identity provider's refusal means. */
   readonly providerError: string | undefined;
+  /** Asks the controller once more. */
+  readonly tryAgain: () => void;
 }
 
 /** The way in. Leads on to where the person wanted to go. */
-export function SignInPage({ options, next, invitation, isReset, providerError }: SignInPageProps) {
+export function SignInPage({
+  options,
+  next,
+  invitation,
+  isReset,
+  providerError,
+  tryAgain,
+}: SignInPageProps) {
   // Busy until the next page is there.
   const goOn = (): Promise<void> => {
     window.location.assign(next);
@@ -33,7 +39,7 @@ export function SignInPage({ options, next, invitation, isReset, providerError }
   return (
     <FrontDoor>
       <Stack gap="md">
-        {options === null ? <ControllerSilent /> : null}
+        {options === null ? <ControllerSilent tryAgain={tryAgain} /> : null}
         {providerError === undefined ? null : <Notice tone="bad">{providerError}</Notice>}
         {invitation === undefined ? (
           <>
@@ -100,16 +106,13 @@ function Ways({
   );
 }
 
-const RETRY_MS = 3_000;
-
-/** Shown if no controller answered as the page was made. It asks again by itself; what was typed stays. */
-function ControllerSilent() {
-  const refresh = useRefresh(RETRY_MS);
+/** Shown if no controller answers. The page asks again by itself; what was typed stays. */
+function ControllerSilent({ tryAgain }: { readonly tryAgain: () => void }) {
   return (
     <Notice
       tone="bad"
       action={
-        <Button size="compact-xs" variant="default" onClick={refresh}>
+        <Button size="compact-xs" variant="default" onClick={tryAgain}>
           Try again now
         </Button>
       }

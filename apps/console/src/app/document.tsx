@@ -9,20 +9,25 @@ import './globals.css';
 
 import { ColorSchemeScript, mantineHtmlProps } from '@mantine/core';
 import type { Metadata, Viewport } from 'next';
-import { headers } from 'next/headers';
 import type { ReactNode } from 'react';
 import { Providers } from './providers.tsx';
 
-export const metadata: Metadata = {
+export const siteMetadata: Metadata = {
   title: { default: 'Leasehold', template: '%s · Leasehold' },
   description: 'Who holds this key right now, and for how long may they act as if they do?',
   robots: { index: false, follow: false },
 };
 
-export const viewport: Viewport = { width: 'device-width', initialScale: 1 };
+export const siteViewport: Viewport = { width: 'device-width', initialScale: 1 };
 
-export default async function RootLayout({ children }: { children: ReactNode }) {
-  const nonce = (await headers()).get('x-nonce') ?? undefined;
+/** The document around every page. @param nonce - of its scripts, unless the page is the same for everybody. */
+export function Document({
+  nonce,
+  children,
+}: {
+  readonly nonce?: string | undefined;
+  readonly children: ReactNode;
+}) {
   return (
     <html lang="en" {...mantineHtmlProps}>
       <head>
