@@ -1,5 +1,6 @@
 /** The sockets of this machine that listen for TCP connections, as the kernel shows them in `/proc`. */
 import { closeSync, openSync, readSync } from 'node:fs';
+import net from 'node:net';
 
 export interface Listener {
   /** As a URL writes it: `127.0.0.1`, `[::1]`. */
@@ -42,9 +43,11 @@ export function isReachedAt({ address }: Listener, host: string): boolean {
 }
 
 function canonical(host: string): string | undefined {
-  if (!/^[\d.]+$|:/u.test(host)) return undefined;
-  const { hostname } = new URL(`http://${host.includes(':') ? `[${host}]` : host}`);
-  return withoutMapping(hostname);
+  const version = net.isIP(host);
+  if (version === 0) return undefined;
+  // The zone of an address names an interface; sockets are listed without.
+  const [plain = ''] = host.split('%');
+  return withoutMapping(new URL(`http://${version === 6 ? `[${plain}]` : plain}`).hostname);
 }
 
 /** An address of version 4 in the form of version 6 is that of version 4. */

@@ -56,6 +56,17 @@ describe.each(['127.0.0.1', '0.0.0.0', '::1'])('a socket at %s', (host) => {
   });
 });
 
+test('a host that is a name, or has a zone, is judged too', async () => {
+  const [byName, withZone] = await Promise.all([
+    listener(LISTEN),
+    listener(LISTEN, { host: '::1' }),
+  ]);
+
+  expect(owner(byName.pid, byName.port, 'localhost')).toBe('own');
+  expect(owner(withZone.pid, withZone.port, '::1%lo')).toBe('own');
+  expect(owner(byName.pid, withZone.port, '::1%lo')).toBe('stranger');
+});
+
 test('what listens at another address of the machine is not in the way', async () => {
   const elsewhere = await listener(LISTEN, { host: '127.0.0.2' });
 

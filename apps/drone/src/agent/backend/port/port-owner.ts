@@ -64,6 +64,7 @@ function judged(backend: BackendPort, found: readonly Listener[]): PortOwner {
   const { inside, pid } = backend;
   if (inside !== null) return ofOwnNetwork({ inside, pid }, found);
   if (found.length === 0) return 'nobody';
+  if (pid === 0) return 'unknown';
   const own = socketsOf(pid);
   const isOwn = ({ inode, uid }: Listener): boolean =>
     own.inodes.has(inode) || own.hiddenUids.has(uid);
@@ -81,8 +82,7 @@ function ofOwnNetwork(
 ): PortOwner {
   const trusted = [0, process.getuid?.()];
   if (!found.every(({ uid }) => trusted.includes(uid))) return 'stranger';
-  if (pid === 0) return 'nobody';
-  const own = listenersOfNetwork(pid);
+  const own = pid === 0 ? undefined : listenersOfNetwork(pid);
   if (own === undefined) return 'unknown';
   return own.some(({ port }) => port === inside) ? 'own' : 'nobody';
 }
