@@ -153,7 +153,7 @@ describe('every pod', () => {
       expect(securityContext.allowPrivilegeEscalation).toBe(
         process === 'drone' ? undefined : false,
       );
-      expect(Object.keys(one.container.resources.limits)).toEqual(['memory']);
+      expect(Object.keys(one.container.resources.limits)).toEqual(['memory', 'ephemeral-storage']);
       const volumes = [...one.pod.volumes.map(({ name }) => name), ...one.claims];
       expect(
         one.container.volumeMounts

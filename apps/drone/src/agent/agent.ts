@@ -92,9 +92,7 @@ export class DroneAgent {
     const nowMs = (): number => clock.nowMs();
     const warden = (): WardenLink => this.#command.warden;
     this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId: config.droneId });
-    const ports = new Ports({ host: config.host, ...config.ports }, (from, to) =>
-      log.info({ from, to }, 'another drone of this machine uses these ports; they are left to it'),
-    );
+    const ports = new Ports({ host: config.host, ...config.ports }, log);
     this.#book = new RunBook({
       config,
       seen: SeenBackends.open(config.stateDir),

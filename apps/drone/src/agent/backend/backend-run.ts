@@ -24,7 +24,7 @@ import {
 import type { BackendSnapshot, ExtendRequest } from '../../warden/link/protocol.ts';
 import { notesOf, startRequestOf, type BackendNotes } from './launch-request.ts';
 import { askAtMs, killAtMs } from '../warden-link/patience.ts';
-import { untilReady, untilTaken, type Probed } from './port/probe.ts';
+import { probedOf, untilReady, untilTaken } from './port/probe.ts';
 import type { ReportBody, ReportLine } from './report-line.ts';
 import { RunTrace } from './run-trace.ts';
 import type {
@@ -333,28 +333,20 @@ export class BackendRun {
    * when its time to start is up.
    */
   async #probe(notes: BackendNotes): Promise<void> {
-    const probed = this.#probed(notes.port);
+    const { port } = notes;
+    const { program, backendId } = this.identity;
+    const pid = (): number => this.#pid;
+    const isWanted = (): boolean => this.#isWanted();
+    const probed = probedOf(program, { host: this.#context.host, port, pid, isWanted });
     let end = notes.isReady ? 'ready' : await untilReady(probed);
     if (end === 'ready') {
       if (!notes.isReady) await this.#becomeReady(notes);
       end = await untilTaken(probed);
     }
     if (end !== 'stranger') return;
-    this.#problem = `another process listens on its port ${String(notes.port)}`;
-    this.#context.log.warn({ backendId: this.identity.backendId, port: notes.port }, this.#problem);
+    this.#problem = `another process listens on its port ${String(port)}`;
+    this.#context.log.warn({ backendId, port }, this.#problem);
     this.stop({ mode: 'soft', reason: 'internal', isKeyLost: false });
-  }
-
-  #probed(port: number): Probed {
-    const { program } = this.identity;
-    const { host } = this.#context;
-    const hasNetwork = program.kind === 'container' && program.network === 'bridge';
-    const inside = hasNetwork ? (program.containerPort ?? port) : null;
-    return {
-      readiness: program.readiness,
-      port: () => ({ host, port, inside, pid: this.#pid }),
-      isWanted: () => this.#isWanted(),
-    };
   }
 
   async #becomeReady(notes: BackendNotes): Promise<void> {

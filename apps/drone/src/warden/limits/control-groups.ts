@@ -16,7 +16,7 @@ export type Controller = (typeof CONTROLLERS)[number];
 
 /** The leaf of version 2 that the drone's own processes are in. */
 const OWN_LEAF = 'drone';
-/** A share of the processors is given anew in each of these periods. */
+/** A share of the processors is that of each of these periods. */
 const CPU_PERIOD_US = 100_000;
 
 interface Base {

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { isReachedAt, listeners, listenersOfNetwork, type Listener } from './listeners.ts';
 
 /**
- * `own`: every socket is the backend's. `nobody`: there is none. `stranger`: one is not the backend's.
+ * `own`: every socket is the backend's. `nobody`: it does not exist. `stranger`: one is not the backend's.
  * `unknown`: this machine does not tell.
  */
 export type PortOwner = 'own' | 'nobody' | 'stranger' | 'unknown';

@@ -4,6 +4,8 @@ import net from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { Ports } from './ports.ts';
 
+const silent = { info: (): void => undefined };
+
 async function listening(): Promise<{ port: number; close(): void }> {
   const server = net.createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -16,7 +18,7 @@ async function listening(): Promise<{ port: number; close(): void }> {
 
 test('no two backends get the same port, and a port in use by another program is skipped', async () => {
   const stranger = await listening();
-  const ports = new Ports({ host: '127.0.0.1', from: stranger.port, to: stranger.port });
+  const ports = new Ports({ host: '127.0.0.1', from: stranger.port, to: stranger.port }, silent);
 
   expect(await ports.take('auto')).toBeUndefined();
   stranger.close();
@@ -31,7 +33,7 @@ test('no two backends get the same port, and a port in use by another program is
 async function otherDrone(range: { from: number; to: number }): Promise<number> {
   const program = `
     import { Ports } from '${new URL('ports.ts', import.meta.url).href}';
-    const ports = new Ports({ host: '127.0.0.1', from: ${String(range.from)}, to: ${String(range.to)} });
+    const ports = new Ports({ host: '127.0.0.1', from: ${String(range.from)}, to: ${String(range.to)} }, { info: () => undefined });
     process.stdout.write(String(await ports.take('auto')));
     setInterval(() => undefined, 1_000);`;
   const args = ['--import', 'tsx', '--input-type=module', '-e', program];
@@ -44,19 +46,20 @@ async function otherDrone(range: { from: number; to: number }): Promise<number> 
 test('two drones of one machine with one range give out different ports, and the second one is told', async () => {
   const range = { from: 41_300, to: 41_499 };
   const first = await otherDrone(range);
-  const shared: number[] = [];
-  const ports = new Ports({ host: '127.0.0.1', ...range }, (from) => shared.push(from));
+  const shared: unknown[] = [];
+  const log = { info: (ports: unknown): void => void shared.push(ports) };
+  const ports = new Ports({ host: '127.0.0.1', ...range }, log);
 
   const second = await ports.take('auto');
 
-  expect([first, second, shared]).toEqual([41_300, 41_400, [41_300]]);
+  expect([first, second, shared]).toEqual([41_300, 41_400, [{ from: 41_300, to: 41_399 }]]);
 });
 
 test('a reservation of every block, which any process can make, keeps no drone from its ports', async () => {
   const range = { from: 41_500, to: 41_599 };
   const squatter = net.createServer().listen('\0leasehold-ports-415');
   onTestFinished(() => void squatter.close());
-  const ports = new Ports({ host: '127.0.0.1', ...range });
+  const ports = new Ports({ host: '127.0.0.1', ...range }, silent);
 
   expect(await ports.take('auto')).toBe(41_500);
 });

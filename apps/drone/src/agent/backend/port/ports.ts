@@ -1,4 +1,5 @@
 import net from 'node:net';
+import type { Log } from '../../log.ts';
 
 export interface PortRange {
   readonly host: string;
@@ -21,14 +22,14 @@ export class Ports {
   readonly #range: PortRange;
   readonly #taken = new Set<number>();
   readonly #blocks = new Map<number, Promise<boolean>>();
-  readonly #onShared: (from: number, to: number) => void;
+  readonly #log: Pick<Log, 'info'>;
   #next: number;
 
-  /** @param onShared is told once of each block that another drone of this machine uses. */
-  constructor(range: PortRange, onShared: (from: number, to: number) => void = () => undefined) {
+  /** Logs once of each block that another drone of this machine uses. */
+  constructor(range: PortRange, log: Pick<Log, 'info'>) {
     this.#range = range;
     this.#next = range.from;
-    this.#onShared = onShared;
+    this.#log = log;
   }
 
   /** Undefined when every port is taken, by a backend or by another program of this machine. */
@@ -64,7 +65,8 @@ export class Ports {
     if (reserved === undefined) {
       reserved = reserve(block).then((isOurs) => {
         const from = block * BLOCK_PORTS;
-        if (!isOurs) this.#onShared(from, from + BLOCK_PORTS - 1);
+        const ports = { from, to: from + BLOCK_PORTS - 1 };
+        if (!isOurs) this.#log.info(ports, 'another drone of this machine uses these ports');
         return isOurs;
       });
       this.#blocks.set(block, reserved);
@@ -83,7 +85,7 @@ export class Ports {
 
 /**
  * Names of sockets that begin with NUL belong to the network that a process is in, as ports do. Where
- * there are none, such as on macOS, nothing is reserved.
+ * they do not exist, such as on macOS, nothing is reserved.
  */
 function reserve(block: number): Promise<boolean> {
   const server = net.createServer((socket) => socket.destroy());

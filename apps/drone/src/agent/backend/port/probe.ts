@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ReadinessConfig } from '../../../config.ts';
+import type { ProgramConfig, ReadinessConfig } from '../../../config.ts';
 import { ownerOf, PortWatch, type BackendPort } from './port-owner.ts';
 import { isAnswering } from './readiness.ts';
 
@@ -14,6 +14,18 @@ export interface Probed {
   readonly isWanted: () => boolean;
 }
 
+/** What is probed of a backend on its port; `pid` is that of its first process. */
+export function probedOf(
+  program: ProgramConfig,
+  of: { host: string; port: number; pid: () => number; isWanted: () => boolean },
+): Probed {
+  const { host, port, pid, isWanted } = of;
+  const hasNetwork = program.kind === 'container' && program.network === 'bridge';
+  const inside = hasNetwork ? (program.containerPort ?? port) : null;
+  const { readiness } = program;
+  return { readiness, port: () => ({ host, port, inside, pid: pid() }), isWanted };
+}
+
 /** `stranger`: another process listens on its port, so that nobody may be sent there. */
 export type ProbeEnd = 'ready' | 'unwanted' | 'stranger';
 
@@ -25,7 +37,7 @@ export async function untilReady(probed: Probed): Promise<ProbeEnd> {
     if (await isAnswering(readiness, host, number)) {
       const owner = ownerOf(port());
       if (owner === 'stranger') return isWanted() ? 'stranger' : 'unwanted';
-      // A socket that was closed between the two looks is none.
+      // Its socket may have been closed between the two looks.
       if (owner !== 'nobody' || readiness.type === 'none') break;
     }
     await pause(readiness.intervalMs);
