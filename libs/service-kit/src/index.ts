@@ -11,6 +11,7 @@ export { parseEnvironment, type ParsedEnvironment, type Environment } from './en
 export { jsonOf } from './json.ts';
 export { listenProblem } from './listen-problem.ts';
 export { createLogger, LOG_LEVELS, type Logger, type LogLevel } from './log/logger.ts';
-export { fileVariableOf } from './secret-files.ts';
+export { shownUrl } from './shown-url.ts';
+export { fileVariableOf, SECRETS } from './secret-files.ts';
 export { createShutdown } from './shutdown.ts';
 export { systemIds } from './system-ids.ts';
