@@ -77,6 +77,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'peer.carryOut': 'Carries out a call of another datacenter',
   'peer.connect': 'Connects to a key for another datacenter',
   'peer.move': 'Takes a key over from another datacenter',
+  'peer.offers': 'Tells which programs the drones of this datacenter offer',
   'peer.ping': 'Tells that this datacenter answers',
   'peer.resolve': 'Tells another datacenter how a reservation stands',
   'people.disable': 'Keeps a person from signing in',

@@ -66,11 +66,11 @@ export function createParts(serving: Serving) {
   });
   const tokens = createTokenAuthority(store);
   const connections = createOpenConnections(store, log);
+  const fleet = createFleetService({ store, keys, feed, heartbeatMs });
   const services: ApiServices = {
-    keys,
-    reservations: datacenters.reservationsOf(keys),
+    ...{ keys, fleet },
+    reservations: datacenters.reservationsOf(keys, fleet),
     ...faces,
-    fleet: createFleetService({ store, keys, feed, heartbeatMs }),
     tokens: createTokenService(store, fairUse.fairUse),
     audit: {
       list: (input) => listAudit(store.reads, input),

@@ -107,6 +107,7 @@ const CONTRACT: Record<string, Role> = {
   'datacenters.giveUp': 'admin',
   'datacenters.takeBack': 'admin',
   'peer.ping': 'peer',
+  'peer.offers': 'peer',
   'peer.connect': 'peer',
   'peer.resolve': 'peer',
   'peer.move': 'peer',

@@ -13,6 +13,7 @@ export { AUTH_SECRET, CONSOLE_SECRET, readHomeSecret, type HomeSecret } from './
 export { jsonOf } from './json.ts';
 export { listenProblem } from './listen-problem.ts';
 export { createLogger, LOG_LEVELS, type Logger, type LogLevel } from './log/logger.ts';
-export { fileVariableOf } from './secret-files.ts';
+export { shownUrl } from './shown-url.ts';
+export { fileVariableOf, SECRETS } from './secret-files.ts';
 export { createShutdown, FAILED_START_MS_MAX } from './shutdown.ts';
 export { systemIds } from './system-ids.ts';

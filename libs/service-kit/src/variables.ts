@@ -34,8 +34,11 @@ export function listOf(text: string): string[] {
     .filter((item) => item !== '');
 }
 
+/** Credentials are no part of an address that is printed and logged: they have variables of their own. */
 export function isHttpUrl(text: string): boolean {
-  return URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return ['http:', 'https:'].includes(protocol) && `${username}${password}` === '';
 }
 
 /** An origin has no path, not even a slash. */

@@ -22,7 +22,7 @@ const HELP = `
 Without a name, a random one is generated and printed.
 
 A key lives in one datacenter. The first connect with a --program chooses it: the --datacenter of that
-connect, or else the datacenter of its controller. Later connects, to any controller, find or start the
+connect, or else the datacenter of its controller, or else the nearest whose drones offer the program. Later connects, to any controller, find or start the
 backend there. \`leasehold reservations move\` moves a key.`;
 
 /** `leasehold connect`: the one backend of a key, started if none exists, once it is ready. */

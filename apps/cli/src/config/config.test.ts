@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseConfig, redactedConfig, redactedUrl } from './config.ts';
+import { parseConfig, redactedConfig } from './config.ts';
 import { problemsOf } from '../testing/problems.ts';
 
 describe('parseConfig', () => {
@@ -53,9 +53,6 @@ describe('parseConfig', () => {
     expect(problemsOf({ LEASEHOLD_URL: 'https://a,b' })).toContain(
       'LEASEHOLD_URL: entry 2 of the list must be',
     );
-    expect(redactedConfig(parseConfig({ LEASEHOLD_URL: 'https://u:p@a' }))).toMatchObject({
-      urls: ['https://u:***@a'],
-    });
   });
 
   test('the port of the console is one above that of the controller, unless it is set', () => {
@@ -108,7 +105,15 @@ describe('a configuration as it is shown', () => {
     expect(shown).toContain('postgresql://me:***@db:5432/x');
   });
 
-  test('leaves a URL without secrets unchanged', () => {
-    expect(redactedUrl('postgresql://me@db/x')).toBe('postgresql://me@db/x');
+  test('an address of a controller with a password is refused, and not repeated', () => {
+    for (const LEASEHOLD_URL of [
+      'https://me:hunter2@leasehold.example.com',
+      'https://hunter2@leasehold.example.com',
+      'http://a,https://:hunter2@b',
+    ]) {
+      const problem = problemsOf({ LEASEHOLD_URL });
+      expect(problem).toMatch(/LEASEHOLD_URL: .*or a password/u);
+      expect(problem).not.toContain('hunter2');
+    }
   });
 });

@@ -8,7 +8,12 @@ import {
   type Ladder,
   fairUseFrom,
 } from '@leasehold/keys-core';
-import { databasePlaceOf, parseEnvironment, type Environment } from '@leasehold/service-kit';
+import {
+  databasePlaceOf,
+  parseEnvironment,
+  shownUrl,
+  type Environment,
+} from '@leasehold/service-kit';
 import {
   controllerUrls,
   controllerVariables,
@@ -141,17 +146,8 @@ export function redactedConfig(config: CliConfig): Record<string, unknown> {
   return {
     ...config,
     ...redactedDatacenters(config),
-    databaseUrl: config.databaseUrl === null ? null : redactedUrl(config.databaseUrl),
-    urls: config.urls?.map(redactedUrl) ?? null,
+    databaseUrl: config.databaseUrl === null ? null : shownUrl(config.databaseUrl),
+    urls: config.urls?.map(shownUrl) ?? null,
     token: config.token === null ? null : 'lh_…',
   };
-}
-
-/** A URL without its password; parameters may hold one too, so they are dropped. */
-export function redactedUrl(text: string): string {
-  const url = new URL(text);
-  if (url.password !== '') url.password = '***';
-  if (url.search !== '') url.search = '?…';
-  const shown = url.href.replace('?%E2%80%A6', '?…');
-  return text.endsWith('/') ? shown : shown.replace(/\/$/u, '');
 }

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
-import { redactedUrl, type CliConfig } from '../config/config.ts';
+import { shownUrl } from '@leasehold/service-kit';
+import type { CliConfig } from '../config/config.ts';
 import type { EtcdConfig } from '../config/datacenter-config.ts';
 import { skipped, well, wrong, type Finding } from './finding.ts';
 
@@ -46,7 +47,7 @@ async function tlsFiles({ caFile, certFile, keyFile }: EtcdConfig): Promise<Requ
 /** etcd answers `/health` without credentials: whether the member has a leader, and can read. */
 async function endpointFinding(endpoint: string, files: RequestOptions): Promise<Finding> {
   const subject = 'etcd';
-  const shown = redactedUrl(endpoint);
+  const shown = shownUrl(endpoint);
   try {
     const body = await ask(new URL('/health', endpoint), files);
     const parsed: unknown = JSON.parse(body);
@@ -73,7 +74,7 @@ async function endpointFinding(endpoint: string, files: RequestOptions): Promise
 
 async function peerFinding(name: string, url: string): Promise<Finding> {
   const subject = `peer ${name}`;
-  const shown = redactedUrl(url);
+  const shown = shownUrl(url);
   try {
     await ask(new URL('/healthz', url), {});
     return well(subject, `${shown} answers`);

@@ -1,6 +1,7 @@
 import { storeErrorOf } from '@leasehold/keys-core/keys';
 import { controllerAccess } from '../cli.ts';
-import { parseConfig, redactedUrl, type CliConfig } from '../config/config.ts';
+import { shownUrl } from '@leasehold/service-kit';
+import { parseConfig, type CliConfig } from '../config/config.ts';
 import { failureOf } from '../failures/failure-of.ts';
 import { readRunFile } from '../config/home.ts';
 import { runningUpOf } from '../up/checks/home-lock.ts';
@@ -45,7 +46,7 @@ async function databaseFindings(config: CliConfig): Promise<Finding[]> {
       wrong(
         'database',
         // The last line is the database's own message.
-        `${redactedUrl(databaseUrl)}: ${message.trim().split('\n').at(-1) ?? message}`,
+        `${shownUrl(databaseUrl)}: ${message.trim().split('\n').at(-1) ?? message}`,
         'Check that it runs, that DATABASE_URL is right, and that this machine can reach it.',
       ),
     ];

@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { delimiter, join } from 'node:path';
 
 /** What there is under a command's name: a file to run, one that may not be run, or nothing. */
 export type FoundCommand =
@@ -8,20 +8,33 @@ export type FoundCommand =
 
 /**
  * Looks for a command as shells do: a name with a slash is a path, any other is looked up in the
- * folders of `searchPath`.
+ * folders of `searchPath`. A folder that cannot be searched is passed over; a path that is there, or cannot be
+ * looked at, may not be executed.
  */
 export function findCommand(name: string, searchPath: string): FoundCommand {
-  const candidates = name.includes('/')
-    ? [resolve(name)]
-    : searchPath.split(delimiter).map((folder) => join(folder === '' ? '.' : folder, name));
-  const files = candidates.filter(isFile);
+  if (name.includes('/')) {
+    const kind = kindOf(name);
+    if (kind === 'file' && isExecutable(name)) return { outcome: 'found', path: name };
+    return { outcome: kind === 'missing' ? 'not_found' : 'not_executable' };
+  }
+  const files = searchPath
+    .split(delimiter)
+    .map((folder) => join(folder === '' ? '.' : folder, name))
+    .filter((path) => kindOf(path) === 'file');
   const path = files.find(isExecutable);
   if (path !== undefined) return { outcome: 'found', path };
   return { outcome: files.length > 0 ? 'not_executable' : 'not_found' };
 }
 
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+function kindOf(path: string): 'file' | 'other' | 'missing' {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) return 'missing';
+    return found.isFile() ? 'file' : 'other';
+  } catch {
+    // Such as EACCES, ENAMETOOLONG or ELOOP.
+    return 'other';
+  }
 }
 
 function isExecutable(path: string): boolean {

@@ -1,5 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
-import { refusal, type CliFailure } from '../failures/failure.ts';
+import { RUN_EXIT_CODES } from '../failures/exit-codes.ts';
+import { CliFailure } from '../failures/failure.ts';
 import type {
   CommandEnd,
   GuardDeadlines,
@@ -12,7 +13,7 @@ import { signalSession } from './command-session.ts';
 /** What a guard is asked to run. */
 export interface GuardedCommand {
   readonly command: readonly string[];
-  /** Added to the environment of this process. */
+  /** Added to the environment of the guard. */
   readonly environment: Readonly<Record<string, string>>;
   readonly deadlines: GuardDeadlines;
   /** Called for each stop, as the guard begins it. */
@@ -46,9 +47,13 @@ export interface GuardLink {
   close(): void;
 }
 
-/** Starts a guard. `nowMs` reads the boot clock. */
-export function startGuard(program: string, nowMs: () => number): GuardLink {
+/** Starts a guard. `nowMs` reads the boot clock; `env` is its environment, and that of the command. */
+export function startGuard(
+  program: string,
+  { nowMs, env }: { readonly nowMs: () => number; readonly env: NodeJS.ProcessEnv },
+): GuardLink {
   const child = fork(program, ['leases', 'guard'], {
+    env,
     // A session of its own: what the terminal sends to this process is passed on by this process.
     detached: true,
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
@@ -101,8 +106,12 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
   };
 }
 
+/** Not 1, which means that somebody else holds the lease. */
 function notStarted(problem: string): CliFailure {
-  return refusal('run.not_started', `The command was not started: ${problem}.`);
+  return new CliFailure(`The command was not started: ${problem}.`, {
+    code: 'run.not_started',
+    exitCode: RUN_EXIT_CODES.notExecutable,
+  });
 }
 
 /** The guard has ended, for whatever reason: it reports nothing more. */

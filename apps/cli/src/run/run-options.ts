@@ -14,6 +14,7 @@ export interface RunCommandOptions {
   readonly comment?: string;
   readonly grace?: number;
   readonly heldExit: number;
+  readonly passToken?: boolean;
 }
 
 const TTL_MS = 30_000;
@@ -48,7 +49,8 @@ export function withRunOptions(command: Command): Command {
       'the exit code if somebody else holds it, to distinguish that from a failure of CMD',
       wholeNumberOf('--held-exit'),
       EXIT_CODES.refused,
-    );
+    )
+    .option('--pass-token', 'pass LEASEHOLD_TOKEN to CMD, which does not get it otherwise');
 }
 
 const EXIT_CODE_MAX = 255;

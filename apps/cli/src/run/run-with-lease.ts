@@ -1,4 +1,4 @@
-import { hostname, userInfo } from 'node:os';
+import { hostname } from 'node:os';
 import {
   createLeasehold,
   LeaseHeldError,
@@ -10,6 +10,7 @@ import { createBootClock, type TickingClock } from '@leasehold/service-kit';
 import type { Cli } from '../cli.ts';
 import { scopeText, type Scope } from '../arguments/scope.ts';
 import { pathOfPart } from '../sibling-app.ts';
+import { commandEnvironment } from './command-environment.ts';
 import { startGuard, type GuardLink } from './guard-link.ts';
 import { runSignals } from './run-signals.ts';
 import {
@@ -22,6 +23,7 @@ import {
   stoppingText,
 } from './run-text.ts';
 import { runUnderLease, type RunEnd } from './run-under-lease.ts';
+import { ownUserName } from './user-name.ts';
 
 /** A command and the lease that it runs under. */
 export interface RunRequest {
@@ -36,6 +38,8 @@ export interface RunRequest {
   readonly heldExitCode: number;
   /** Where the lease is; undefined: in the controller's own datacenter. */
   readonly datacenter: string | undefined;
+  /** Whether the command gets the token. */
+  readonly isTokenPassed: boolean;
 }
 
 /**
@@ -46,7 +50,10 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
   const { urls, token } = cli.access();
   const signals = runSignals(cli.context);
   const clock = createBootClock();
-  const guard = startGuard(pathOfPart('cli'), () => clock.nowMs());
+  const guard = startGuard(pathOfPart('cli'), {
+    nowMs: () => clock.nowMs(),
+    env: commandEnvironment(cli.context.environment, request),
+  });
   try {
     // Closing it waits for the release of what was given up.
     await using leasehold = createLeasehold({ url: urls, token, clock });
@@ -81,7 +88,7 @@ async function acquire(
 ): Promise<Lease> {
   const { scope, ttlMs, waitMs, comment, datacenter } = request;
   const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
-  const holder = request.holder ?? `${userInfo().username}@${hostname()}/${String(process.pid)}`;
+  const holder = request.holder ?? `${ownUserName()}@${hostname()}/${String(process.pid)}`;
   try {
     return await leasehold
       .defineLease(namespace, { ttlMs })

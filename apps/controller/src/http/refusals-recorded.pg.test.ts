@@ -164,6 +164,16 @@ describe('an idempotency key whose request was refused', () => {
     expect(held).toEqual([]);
   });
 
+  test('is free again after a request that is not valid', async () => {
+    const { secret } = await on.token('client');
+    const { path, input } = acquire(randomUUID(), { idempotencyKey: randomUUID() });
+
+    const first = await mutate(on, path, { secret, input: { ...input, holder: '' } });
+
+    expect(first).toBe('request.invalid');
+    expect(await mutate(on, path, { secret, input })).toMatchObject({ outcome: 'granted' });
+  });
+
   test('keeps its answer when its caller may hold no more: the grant that it got is answered again', async () => {
     const { secret } = await on.token('client', { limits: { heldLeases: 1 } });
     const { path, input } = acquire(randomUUID(), { idempotencyKey: randomUUID() });

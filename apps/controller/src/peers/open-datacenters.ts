@@ -1,6 +1,7 @@
 /** Opens what a controller needs to find out where keys live: the reservation store and its peers. */
 import type { ApiServices } from '@leasehold/api';
 import type { Ladder } from '@leasehold/keys-core';
+import { offerOf, type FleetService } from '@leasehold/keys-core/fleet';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import { createReservationService } from '@leasehold/keys-core/reservations';
 import type { Store } from '@leasehold/keys-core/postgres';
@@ -54,11 +55,13 @@ export async function openDatacenters(
     /** Reservations over these keys: a connect is carried out where its key lives. */
     reservationsOf: (
       keys: Pick<KeyService, 'connect' | 'connectAgain' | 'refuse'>,
+      fleet: Pick<FleetService, 'offeredPrograms'>,
     ): ApiServices['reservations'] =>
       createReservationService({
         store,
         reservations: reservations.store,
         keys,
+        offered: async () => offerOf(await fleet.offeredPrograms()),
         peers: opened.peers,
         givenUp: reservations.givenUp,
         onResolved: metrics.resolved,

@@ -6,6 +6,7 @@ import {
   type ForwardedCall,
 } from '@leasehold/api';
 import { LIMITS, LeaseError, type Clock, type Caller } from '@leasehold/keys-core';
+import { offerOf } from '@leasehold/keys-core/fleet';
 import type { Peer } from '@leasehold/keys-core/reservations';
 import { traceField } from '@leasehold/service-kit/tracing';
 import { createTRPCClient, httpLink } from '@trpc/client';
@@ -91,6 +92,11 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
         api.peer.connect.mutate(sent, options),
       );
     },
+    async offered() {
+      reachability.assertReachable();
+      return offerOf(await make(SHORT, (options) => api.peer.offers.query(undefined, options)));
+    },
+    roundTripMs: () => reachability.roundTripMs,
     async reservationStatus(reservationId, key) {
       reachability.assertReachable();
       return make(STATUS, (options) =>

@@ -155,6 +155,23 @@ describe('a connect', () => {
     expect(await waiting()).toBe(0);
   });
 
+  test('for a program that only another datacenter offers starts there, as soon as it is offered', async () => {
+    const key = { name: randomUUID() };
+    const spawn = { program: 'stairs' };
+    const drone = { droneId: 'd3-stairs', datacenter: 'dc3', programs: ['stairs'] };
+
+    const early = await connectAt('dc1', client1, { key, spawn });
+    await startTestDrone(world.of('dc3'), drone);
+    const first = await connectAt('dc1', client1, { key, spawn });
+    const { secret } = await world.of('dc2').token('client');
+    const second = await connectAt('dc2', secret, { key: { name: randomUUID() }, spawn });
+
+    expect(early).toBe('spawn.no_drone');
+    for (const one of [first, second]) {
+      expect(one).toMatchObject({ datacenter: 'dc3', droneId: 'd3-stairs', spawned: true });
+    }
+  });
+
   test('for a program that the other datacenter does not have is refused with a code of its own', async () => {
     const spawn = { program: 'nothing', datacenter: 'dc3' };
 

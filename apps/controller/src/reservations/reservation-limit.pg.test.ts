@@ -1,6 +1,7 @@
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import { expect, onTestFinished, test } from 'vitest';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
 
 const LIMITED = { limits: { reservationsPerHour: 2 } };
 
@@ -25,10 +26,12 @@ test('a token reserves as many keys as it may in an hour, and a connect counts t
   const on = await startTestController();
   const { api, tokenId } = await limitedClient(on);
   await reserve(api, 'one');
-  // There is no drone: the key has its reservation all the same.
+  await startTestDrone(on);
+  // No drone offers it: nothing is reserved, and nothing counts.
   await expect(
-    api.keys.connect.mutate({ key: { name: 'two' }, spawn: { program: 'room' } }),
+    api.keys.connect.mutate({ key: { name: 'two' }, spawn: { program: 'unknown' } }),
   ).rejects.toMatchObject(failing('spawn.no_drone'));
+  await api.keys.connect.mutate({ key: { name: 'two' }, spawn: { program: 'room' } });
 
   await expect(reserve(api, 'three')).rejects.toMatchObject(REFUSAL);
   await expect(

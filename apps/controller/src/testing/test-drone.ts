@@ -38,6 +38,8 @@ export async function startTestDrone(
     clockId?: string;
     secret?: string;
     datacenter?: string;
+    /** By default `room`. */
+    programs?: readonly string[];
     /** What its token is bound to. */
     bindings?: Partial<TokenBindings>;
   } = {},
@@ -59,7 +61,7 @@ export async function startTestDrone(
       droneId,
       clockId,
       datacenter: options.datacenter ?? 'local',
-      programs: [{ name: 'room' }],
+      programs: (options.programs ?? ['room']).map((name) => ({ name })),
       version: 'test',
       capacity: 100,
     },

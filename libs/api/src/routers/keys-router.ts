@@ -33,7 +33,10 @@ export const keysRouter = router({
   connect: clientProcedure.input(bounded(connectInputSchema)).mutation(({ ctx, input }) => {
     const { services, access, caller, signal } = ctx;
     return refusing(
-      (error) => services.reservations.refuse(input, caller, error),
+      {
+        idempotencyKey: input.idempotencyKey,
+        refuse: (error) => services.reservations.refuse(input, caller, error),
+      },
       async () => {
         assertMayHold(access, input.key?.namespace ?? '');
         assertMayStart(access, input.spawn?.program);

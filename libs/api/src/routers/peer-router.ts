@@ -53,6 +53,9 @@ export function createPeerRouter(callProcedure: CallProcedure) {
     /** Whether this datacenter answers, and is the one that was meant. */
     ping: peerProcedure.query(({ ctx }) => ({ datacenter: ctx.services.datacenter })),
 
+    /** What the drones of this datacenter offer. */
+    offers: peerProcedure.query(({ ctx }) => ctx.services.fleet.offeredPrograms()),
+
     connect: answering.input(bounded(peerConnectInputSchema)).mutation(({ ctx, input }) => {
       const { access } = forwardedContext(ctx, input.caller);
       assertRole(access, 'client');

@@ -1,26 +1,33 @@
 /** Requests that are refused before a service sees them. */
 import { LeaseError } from '@leasehold/keys-core';
 
-/** Records a refusal under the idempotency key of its request, and throws it, or answers as before. */
-export type Refuse<Answer> = (error: LeaseError) => Promise<Answer>;
+interface Refusing<Answer> {
+  readonly idempotencyKey: string | undefined;
+  /** Records a refusal under the idempotency key, and throws it, or answers as before. */
+  readonly refuse: (error: LeaseError) => Promise<Answer>;
+}
 
 /**
  * Carries a request out. A refusal that no retry changes is recorded: a late duplicate is not granted what
  * its caller was refused.
  */
 export async function refusing<Answer>(
-  refuse: Refuse<Answer>,
+  how: Refusing<Answer>,
   run: () => Promise<Answer>,
 ): Promise<Answer> {
   try {
     return await run();
   } catch (error) {
-    return refused(refuse, error);
+    return refused(how, error);
   }
 }
 
 /** What a request gets that has failed. */
-export async function refused<Answer>(refuse: Refuse<Answer>, error: unknown): Promise<Answer> {
-  if (!(error instanceof LeaseError) || error.retryable) throw error;
+export async function refused<Answer>(
+  { idempotencyKey, refuse }: Refusing<Answer>,
+  error: unknown,
+): Promise<Answer> {
+  const isRefusal = error instanceof LeaseError && !error.retryable;
+  if (idempotencyKey === undefined || !isRefusal) throw error;
   return refuse(error);
 }

@@ -16,6 +16,7 @@ import {
   setLost,
 } from './sql/drones.ts';
 import { recordHeartbeat } from './sql/drone-sessions.ts';
+import { readOfferedPrograms } from './sql/offered-programs.ts';
 import type { BackendView } from './fleet-views.ts';
 import { writeAudit, type AuditEntry } from '../access/index.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -57,6 +58,8 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
       if (answer.acknowledged) deps.feed.look(ack.droneId);
       return answer;
     },
+    offeredPrograms: () =>
+      readOfferedPrograms(store.general, { datacenter: store.datacenter, heartbeatMs }),
     listDrones: (input) => listDrones(store.reads, input, heartbeatMs),
     countDrones: (input) => countListedDrones(store.reads, input, heartbeatMs),
     getDrone: (droneId) => getDrone(store.reads, droneId, heartbeatMs),

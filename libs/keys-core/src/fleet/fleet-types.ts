@@ -4,7 +4,13 @@ import type { Count, FilterOf, Page } from '../kernel/face-types.ts';
 import type { BackendListInput, NamespaceLimits } from './sql/backends.ts';
 import type { SessionRef, SessionRequest } from './sql/drone-sessions.ts';
 import type { DroneListInput } from './sql/drones.ts';
-import type { BackendDetail, BackendStateView, BackendView, DroneView } from './fleet-views.ts';
+import type {
+  BackendDetail,
+  BackendStateView,
+  BackendView,
+  DroneView,
+  OfferedProgram,
+} from './fleet-views.ts';
 
 /** Drones and backends. */
 export interface FleetService {
@@ -20,6 +26,8 @@ export interface FleetService {
   ): Promise<{ heartbeatMs: number }>;
   /** @throws {LeaseError} `session.superseded`. */
   acknowledge(ack: SessionRef & { readonly actionId: string }): Promise<{ acknowledged: boolean }>;
+  /** What the drones of this datacenter offer that may take a backend now, full ones too. */
+  offeredPrograms(): Promise<OfferedProgram[]>;
   listDrones(input: DroneListInput): Promise<Page<DroneView>>;
   countDrones(input: FilterOf<DroneListInput>): Promise<Count>;
   /** @throws {LeaseError} `drone.not_found`. */

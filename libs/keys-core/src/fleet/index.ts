@@ -1,5 +1,11 @@
 /** What apps and other slices may use. */
-export type { BackendDetail, BackendStateView, BackendView, DroneView } from './fleet-views.ts';
+export type {
+  BackendDetail,
+  BackendStateView,
+  BackendView,
+  DroneView,
+  OfferedProgram,
+} from './fleet-views.ts';
 export { type BackendListInput, listBackends, type NamespaceLimits } from './sql/backends.ts';
 export { chooseDrone } from './sql/choose-drone.ts';
 export {
@@ -9,6 +15,7 @@ export {
   heartbeatAgeMsMax,
   readDroneGroups,
 } from './sql/drones.ts';
+export { offerOf, readOfferedPrograms } from './sql/offered-programs.ts';
 export { removeOldFleetRows } from './sql/fleet-retention.ts';
 export { createFleetService } from './fleet-service.ts';
 export { type OutboxFeed, createOutboxFeed } from './outbox-feed.ts';

@@ -19,12 +19,14 @@ import {
 } from '../keys/index.ts';
 import type { Homes, HomesDeps } from './resolving/homes.ts';
 import { peerOf } from './peers.ts';
+import type { Placing } from './placing/placing.ts';
 import type { FreshKey, Home, ReservationService } from './reservation-types.ts';
 
 interface ConnectingDeps extends Pick<HomesDeps, 'resolver' | 'local' | 'peers'> {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
   readonly keys: Pick<KeyService, 'connect' | 'connectAgain' | 'refuse'>;
   readonly homes: Homes;
+  readonly placing: Placing;
 }
 
 /** How many tries a connect has if the database has forgotten its home; the second proves it again. */
@@ -36,7 +38,7 @@ const RANDOM_KEY_PREFIX = 'lk-';
 export function createConnecting(
   deps: ConnectingDeps,
 ): Pick<ReservationService, 'connect' | 'refuse' | 'connectHere'> {
-  const { store, resolver, homes } = deps;
+  const { store, resolver, homes, placing } = deps;
   const connectHere = createConnectHere(deps);
 
   /** @returns whether a key of a datacenter that was given up has another home now. */
@@ -44,10 +46,10 @@ export function createConnecting(
     home: Home,
     key: ReservationKey,
     { spawn }: ConnectInput,
-    toDatacenter = store.datacenter,
+    named: string | undefined,
   ): Promise<boolean> {
     if (spawn !== undefined) {
-      await homes.adopt(home, key, toDatacenter);
+      await homes.adopt(home, key, await placing.find(spawn, named));
       return true;
     }
     const status = await homes.statusAt(home.reservationId, key);
@@ -73,7 +75,13 @@ export function createConnecting(
       let isLookedUpAgain = false;
       for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
         signal.throwIfAborted();
-        const home = await homeOf(deps, key, input, { ...fresh, activateFor: caller.actor });
+        const home = await homeOf(deps, key, input, { ...fresh, activateFor: caller.actor }).catch(
+          async (error: unknown) => {
+            // The idempotency key may have been used: then that is what its request is told.
+            await deps.keys.connectAgain(named, caller, signal);
+            throw error;
+          },
+        );
         const again = await againHere(deps, home, named, caller, signal);
         if (again !== undefined) return again;
         const isLost = home !== undefined && homes.isGivenUp(home.datacenter);
@@ -83,7 +91,11 @@ export function createConnecting(
           throw new LeaseError('key.unheld');
         }
         const sent = { ...named, homeReservation: home.reservationId };
-        const answer = await connectorAt(home)(sent, caller, signal);
+        const answer = await connectorAt(home)(sent, caller, signal).catch(
+          async (error: unknown) => {
+            throw await placing.explain(error, { key, home, wanted: named.spawn });
+          },
+        );
         if (answer.outcome === 'connected') return answer.result;
         if (answer.standing.standing === 'moved') {
           resolver.learn(answer.standing.pointer);
@@ -104,14 +116,25 @@ export function createConnecting(
   };
 }
 
-/** A connect that may start a backend reserves the key; one without a program only finds it. */
-function homeOf(
-  { homes, resolver }: ConnectingDeps,
+/**
+ * A connect that may start a backend reserves the key, where its program is offered; one without a program only
+ * finds it.
+ */
+async function homeOf(
+  { homes, resolver, placing }: ConnectingDeps,
   key: ReservationKey,
   { spawn }: ConnectInput,
   fresh: FreshKey,
 ): Promise<Home | undefined> {
-  return spawn === undefined ? resolver.resolve(key) : homes.reserve(key, fresh);
+  if (spawn === undefined) return resolver.resolve(key);
+  const remembered = resolver.peek(key);
+  if (remembered !== undefined) return remembered;
+  const near = placing.remembered(spawn, fresh.datacenter);
+  // A datacenter that is asked what it offers may be far away, and the key may have a home.
+  const home = near === undefined ? await resolver.resolve(key) : undefined;
+  if (home !== undefined) return home;
+  const datacenter = near ?? (await placing.find(spawn, fresh.datacenter));
+  return homes.reserve(key, { ...fresh, datacenter });
 }
 
 /** The idempotency key may have been used here: before the key moved, or by another request. */

@@ -1,4 +1,5 @@
 import { datacenterOf } from '../kernel/resource/reservation.ts';
+import { storeErrorOf } from '../keys/index.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 
 /** @throws {LeaseError} `config.invalid` when a datacenter's name belongs to another database. */
@@ -20,6 +21,20 @@ export function invalid(problem: string): LeaseError {
 export function movedMeanwhile(toId: string): LeaseError {
   return new LeaseError('reservation.moved_meanwhile', undefined, {
     details: { datacenter: datacenterOf(toId), reservationId: toId },
+  });
+}
+
+/**
+ * The error for a key that has left its home, in place of one that would say that nothing has happened.
+ * Errors that no retry changes stay as they are.
+ */
+export function unfinished(error: unknown, toDatacenter: string): unknown {
+  const known = storeErrorOf(error);
+  if (!(known instanceof LeaseError) || !known.retryable) return error;
+  if (known.code === 'reservation.moved_meanwhile') return error;
+  return new LeaseError('reservation.move_unfinished', undefined, {
+    details: { datacenter: toDatacenter, reason: known.code },
+    cause: error,
   });
 }
 

@@ -1,4 +1,5 @@
 import { LeaseError } from '../kernel/errors/index.ts';
+import type { Offered } from './placing/offers.ts';
 import type { ReservationService } from './reservation-types.ts';
 
 /**
@@ -11,6 +12,10 @@ export interface Peer {
   /** @throws {LeaseError} `reservation.datacenter_unreachable` while it is known to be unreachable. */
   assertReachable(): void;
   readonly connect: ReservationService['connectHere'];
+  /** What its drones offer; undefined where nobody can ask it. */
+  readonly offered?: (() => Promise<Offered>) | undefined;
+  /** How far away it is, in milliseconds; null before it was asked. */
+  readonly roundTripMs?: (() => number | null) | undefined;
   readonly reservationStatus: ReservationService['reservationStatus'];
   /** Moves a key that lives there. */
   readonly move: ReservationService['moveHere'];

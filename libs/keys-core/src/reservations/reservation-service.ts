@@ -16,6 +16,8 @@ import { createLocalHome } from './resolving/local-home.ts';
 import { createMover } from './moving/mover.ts';
 import { createPendingMoves } from './moving/pending-moves.ts';
 import type { Peers } from './peers.ts';
+import type { Offered } from './placing/offers.ts';
+import { createPlacing } from './placing/placing.ts';
 import { countReservations, listReservations } from './sql/reservation-list.ts';
 import type { ReservationStore } from './store/reservation-store.ts';
 import type { ReservationService } from './reservation-types.ts';
@@ -28,18 +30,22 @@ export interface ReservationDeps {
   readonly peers: Peers;
   /** By default none. */
   readonly givenUp?: GivenUpDatacenters | undefined;
+  /** What the drones here offer; by default every program. */
+  readonly offered?: (() => Promise<Offered>) | undefined;
   readonly cachedMax?: number | undefined;
   readonly onResolved?: ResolverOptions['onResolved'];
 }
 
 export function createReservationService(deps: ReservationDeps): ReservationService {
-  const { store, reservations, peers, cachedMax, onResolved, givenUp = NONE_GIVEN_UP } = deps;
+  const { store, reservations, peers, offered, cachedMax, onResolved } = deps;
+  const { givenUp = NONE_GIVEN_UP } = deps;
   const resolver = createResolver({ store: reservations, cachedMax, onResolved });
   const local = createLocalHome(store, {
     store: reservations,
     statusThere: (id, key) => homes.statusAt(id, key),
   });
   const homes = createHomes({ store, resolver, local, peers, reservations, givenUp });
+  const placing = createPlacing({ store, peers, homes, offered });
   const mover = createMover({ store, reservations, resolver, local, peers, homes });
   const pending = createPendingMoves({ store, local, mover });
   return {
@@ -50,7 +56,7 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
       homes.assertKnown(input.toDatacenter);
       await pending.requestMove(input, caller);
     },
-    ...createConnecting({ store, keys: deps.keys, resolver, local, peers, homes }),
+    ...createConnecting({ store, keys: deps.keys, resolver, local, peers, homes, placing }),
     reserve: async ({ key, datacenter }, use) => {
       assertReservationKey(key);
       return homes.reserve(key, { datacenter, use });

@@ -146,7 +146,8 @@ export interface ReservationService {
    * taken is not taken again.
    * @throws {LeaseError} `reservation.not_found`, `reservation.unknown_datacenter`,
    * `reservation.same_datacenter`, `reservation.key_held`, `reservation.moved_meanwhile`,
-   * `reservation.chain_too_long`, `reservation.datacenter_unreachable`, `grant.hold_off`.
+   * `reservation.chain_too_long`, `reservation.datacenter_unreachable`, `reservation.move_unfinished`,
+   * `grant.hold_off`.
    */
   move(input: MoveInput, caller: Caller): Promise<Moved>;
   /**

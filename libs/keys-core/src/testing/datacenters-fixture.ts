@@ -125,6 +125,7 @@ export async function openDatacenters(
     return {
       datacenter: to,
       assertReachable: () => undefined,
+      offered: () => call(from, to, 'offers', () => world.get(to).offered()),
       connect: (input, caller, signal) =>
         call(from, to, 'connect', () => world.get(to).service.connectHere(input, caller, signal)),
       reservationStatus: (id, key) =>
@@ -134,10 +135,16 @@ export async function openDatacenters(
     };
   }
 
-  function serviceOf({ name, store, keys }: Omit<TestDatacenter, 'service'>): ReservationService {
+  function serviceOf({
+    name,
+    store,
+    keys,
+    offered,
+  }: Omit<TestDatacenter, 'service'>): ReservationService {
     return createReservationService({
       store,
       keys,
+      offered,
       reservations: storeFor(name),
       peers: peersFor(name),
     });

@@ -5,6 +5,8 @@ import { createKeyService } from '../keys/key-service.ts';
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
 import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/lease/ladder.ts';
 import { chooseDrone } from '../fleet/sql/choose-drone.ts';
+import type { Offered } from '../reservations/placing/offers.ts';
+import { offerOf, readOfferedPrograms } from '../fleet/sql/offered-programs.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { SILENT_OBSERVER } from '../postgres/observer.ts';
 import type { StoreOptions } from '../postgres/open-store.ts';
@@ -13,6 +15,8 @@ import { openKernel, type Kernel } from './kernel-fixture.ts';
 /** A controller's keys face on a real database, with the real scheduler. */
 export interface Keys extends Kernel {
   readonly keys: KeyService;
+  /** What the drones of this datacenter offer. */
+  readonly offered: () => Promise<Offered>;
   /** What the observer was told of grants, as `outcome status`, and of waits and overstays. */
   readonly observed: string[];
 }
@@ -66,7 +70,14 @@ export async function openKeys(
     heartbeatMs: HEARTBEAT_MS.standard,
     chooseDrone: choose,
   });
-  return { ...kernel, keys, observed };
+  const offered = async (): Promise<Offered> =>
+    offerOf(
+      await readOfferedPrograms(store.general, {
+        datacenter: store.datacenter,
+        heartbeatMs: HEARTBEAT_MS.standard,
+      }),
+    );
+  return { ...kernel, keys, offered, observed };
 }
 
 /** Asks for the key `demo` and a `room`, without waiting, unless `change` says otherwise. */

@@ -32,7 +32,7 @@ export function controllerUrlsProblem(given: string | readonly string[]): string
   const wrong = urls.findIndex((url) => !isControllerUrl(url));
   if (wrong >= 0) {
     const what = urls.length === 1 ? 'must be' : `entry ${String(wrong + 1)} of the list must be`;
-    return `${what} an http:// or https:// URL, without a query; several are separated by commas`;
+    return `${what} an http:// or https:// URL, without a query or a password; several are separated by commas`;
   }
   const again = urls.findIndex((url, index) => urls.indexOf(url) < index);
   if (again >= 0) return `entry ${String(again + 1)} of the list is a duplicate`;
@@ -42,8 +42,10 @@ export function controllerUrlsProblem(given: string | readonly string[]): string
 function isControllerUrl(text: string): boolean {
   // A host name may contain a comma, so two addresses in one entry of an array would pass as one.
   if (text.includes(',') || !URL.canParse(text)) return false;
-  const { protocol, search, hash } = new URL(text);
-  return ['http:', 'https:'].includes(protocol) && search === '' && hash === '';
+  const { protocol, username, password, search, hash } = new URL(text);
+  const extra = `${username}${password}${search}${hash}`;
+  // `fetch` takes no address with credentials, and repeats it in its error.
+  return ['http:', 'https:'].includes(protocol) && extra === '';
 }
 
 /** The controller that was asked fell silent, and another one is asked from now on. */

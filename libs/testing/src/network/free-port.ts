@@ -15,7 +15,7 @@ const COUNT = PORTS.below - PORTS.from;
 /** So many lie between those of one process and those of the next: workers are started one after the other. */
 const APART = 30;
 /** A file for each port that was handed out, in a folder for each period: all processes that test share it. */
-const HANDED_OUT = path.join(os.tmpdir(), `leasehold-test-ports-${os.userInfo().username}`);
+const HANDED_OUT = path.join(os.tmpdir(), `leasehold-test-ports-${String(process.getuid?.())}`);
 /** A port is reserved until the period after this one ends: longer than a busy process needs until it listens. */
 const PERIOD_MS = 120_000;
 

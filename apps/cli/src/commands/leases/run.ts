@@ -16,7 +16,8 @@ const HELP = `
 
 The lease is renewed while CMD runs. CMD finds LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID,
 LEASEHOLD_LEASE_NAMESPACE and LEASEHOLD_LEASE_KEY in its environment. Send the token with every write,
-so that the store can refuse it after a later holder has written.
+so that the store can refuse it after a later holder has written. CMD does not find LEASEHOLD_TOKEN there,
+unless --pass-token is given, nor any other secret of Leasehold's; DATABASE_URL is passed, for CMD may need it.
 
 If the lease cannot be renewed, CMD gets SIGTERM, and SIGKILL before the lease is lost and anybody else
 can be granted it. If the lease was revoked, CMD gets SIGKILL at once, or at the next renewal if the
@@ -28,7 +29,7 @@ The standard streams are those of CMD. Only problems are written to the standard
 
 Exit codes: that of CMD, or 128 + N if signal N ended it; 125 if it was stopped because its lease was
 lost. If CMD did not run: 1, or --held-exit, if somebody else holds the lease; 2 for wrong usage; 3 if no
-controller answers; 126 if CMD may not be executed; 127 if it does not exist; 128 + N if signal N ended
+controller answers; 126 if CMD may not be executed, or was not started; 127 if it does not exist; 128 + N if signal N ended
 the wait.
 
 A separate process, the guard, enforces the deadline: CMD is stopped in time even if this command is
@@ -56,6 +57,7 @@ export function addRun(cli: Cli, parent: Command): void {
         waitMs: options.wait,
         holder: options.holder,
         heldExitCode: options.heldExit,
+        isTokenPassed: options.passToken === true,
         datacenter: options.datacenter,
         comment: options.comment ?? basename(words[0] ?? ''),
       });

@@ -142,8 +142,8 @@ function HomeNotice({
   if (state === 'given_up') {
     return (
       <Notice tone="warn">
-        {datacenter} was given up. The next connect that starts a backend gives the key a home where
-        it is made; <span className="mono">leasehold reservations move</span> chooses another one.
+        {datacenter} was given up. The next connect gives the key a home where it starts a backend;{' '}
+        <span className="mono">leasehold reservations move</span> chooses another one.
       </Notice>
     );
   }
@@ -163,7 +163,7 @@ function NotReserved({ of }: { readonly of: readonly string[] }) {
   return (
     <EmptyState title="Not reserved">
       Nobody has connected to <span className="mono">{keyLabel(of)}</span> yet, or reserved it. Its
-      home will be where the first connect is made.
+      home will be where the first connect starts its backend.
     </EmptyState>
   );
 }

@@ -21,6 +21,8 @@ const WHAT_TO_DO: Readonly<Record<string, (details: Details) => string>> = {
     }. Revoke it, and move it when it is free.`,
   'reservation.moved_meanwhile': ({ datacenter }) =>
     `Its home is ${textOf(datacenter, 'another datacenter')} now. Refresh before you move it.`,
+  'reservation.move_unfinished': ({ datacenter }) =>
+    `It goes to ${textOf(datacenter, 'its new home')}. Move it there again when that can be reached, or connect to it.`,
   'reservation.chain_too_long': () => 'Use another key.',
   'reservation.conflict': () => 'Refresh. If it stays like this, see the runbook.',
   'grant.hold_off': () => 'Its last holder may still act. Try again in a moment.',

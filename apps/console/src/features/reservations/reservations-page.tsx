@@ -88,8 +88,8 @@ export function ReservationsPage() {
         empty={
           <NothingFound what="reservations" state={state}>
             <EmptyState title="No reservations">
-              The home of a key is the datacenter of its first connect, until an operator moves it.
-              To choose it earlier, reserve the key.
+              The home of a key is the datacenter that first starts its backend, until an operator
+              moves it. To choose it earlier, reserve the key.
             </EmptyState>
           </NothingFound>
         }

@@ -99,7 +99,10 @@ function acquireHere(
     ({ datacenter: _here, ...item }) => {
       const wanted = { ...item, waitMs: 0, localTimeMs };
       return refusing(
-        (error) => refuse(ctx, wanted, error),
+        {
+          idempotencyKey: item.idempotencyKey,
+          refuse: (error) => refuse(ctx, wanted, error),
+        },
         () => acquire(ctx, wanted),
       );
     },
@@ -128,7 +131,13 @@ async function acquireThere(
     return items.map((_item, index) => answer.results[index] ?? missing);
   } catch (error) {
     return oneByOne({ ...callOf(ctx), items, schema: acquireItemSchema }, (item) =>
-      refused((refusal) => refuse(ctx, { ...item, waitMs: 0, localTimeMs }, refusal), error),
+      refused(
+        {
+          idempotencyKey: item.idempotencyKey,
+          refuse: (refusal) => refuse(ctx, { ...item, waitMs: 0, localTimeMs }, refusal),
+        },
+        error,
+      ),
     );
   }
 }

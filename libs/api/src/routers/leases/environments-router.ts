@@ -33,13 +33,16 @@ export const environmentsRouter = router({
     const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
     const { action } = input;
     return refusing(
-      (error) =>
-        acquiring(ctx, told, async () =>
-          named(
-            action,
-            await services.environments.refuse({ ...wanted, ...elsewhere }, caller, error),
+      {
+        idempotencyKey: input.idempotencyKey,
+        refuse: (error) =>
+          acquiring(ctx, told, async () =>
+            named(
+              action,
+              await services.environments.refuse({ ...wanted, ...elsewhere }, caller, error),
+            ),
           ),
-        ),
+      },
       async () => {
         assertMayHold(access, place.namespace);
         return at(ctx, input, () =>

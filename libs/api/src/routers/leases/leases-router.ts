@@ -32,7 +32,10 @@ const holding = {
   acquire: clientProcedure.input(bounded(acquireInputSchema)).mutation(({ ctx, input }) => {
     const { witness: told, ...asked } = input;
     return refusing(
-      (error) => acquiring(ctx, told, () => refuse(ctx, asked, error)),
+      {
+        idempotencyKey: input.idempotencyKey,
+        refuse: (error) => acquiring(ctx, told, () => refuse(ctx, asked, error)),
+      },
       async () => {
         const stopWaiting = input.waitMs > 0 ? ctx.use?.startWaiting() : undefined;
         const unwatch = input.waitMs > 0 ? ctx.life.watch() : undefined;

@@ -28,7 +28,7 @@ export const KEY_CODES = {
     http: 503,
     retryable: true,
     text: 'No drone can run this program now.',
-    doc: 'No reachable drone that is not draining offers the program and has free capacity. See `leasehold drones ls`.',
+    doc: 'No reachable drone that is not draining offers the program and has free capacity. See `leasehold drones ls`. With several datacenters `details.datacenter` is the home of the key, where its drone has to be, and `details.offeredIn` names those that offer the program. A key that had no home gets none.',
   },
   'spawn.not_allowed': {
     http: 400,

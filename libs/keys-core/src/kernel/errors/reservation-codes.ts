@@ -6,7 +6,7 @@ export const RESERVATION_CODES = {
     http: 503,
     retryable: true,
     text: "The key's datacenter cannot be reached.",
-    doc: '`details.datacenter` is the home of the key. The key stays there, and its datacenter still serves its holder. Try again, or call a controller of that datacenter.',
+    doc: '`details.datacenter` is the home of the key. The key is not granted elsewhere, and a holder that it has goes on. Try again, or call a controller of that datacenter.',
   },
   'reservation.store_unreachable': {
     http: 503,
@@ -40,6 +40,12 @@ export const RESERVATION_CODES = {
     retryable: true,
     text: 'The key was moved elsewhere in the meantime.',
     doc: 'Another move came first; `details.datacenter` is its home now. To move it from there, start a new move.',
+  },
+  'reservation.move_unfinished': {
+    http: 503,
+    retryable: true,
+    text: 'The key has left its home, and is not known to have arrived in the new one.',
+    doc: 'Until it has arrived, nobody is granted the key. `details.datacenter` is the new home, and `details.reason` the code of what went wrong. The same move again completes it, and so does the next connect, when the new home and the reservation store can be reached.',
   },
   'reservation.chain_too_long': {
     http: 409,

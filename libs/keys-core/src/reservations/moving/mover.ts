@@ -12,7 +12,7 @@
  * again. One that the controllers carry out is finished by them (`pending-moves.ts`).
  */
 import type { Homes, HomesDeps } from '../resolving/homes.ts';
-import { movedMeanwhile, conflict } from '../invalid.ts';
+import { movedMeanwhile, conflict, unfinished } from '../invalid.ts';
 import { keyTopic } from '../../kernel/resource/resource.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
@@ -75,7 +75,10 @@ class Mover implements Moving {
       const home = await resolver.resolve(input.key);
       if (home === undefined) throw new LeaseError('reservation.not_found');
       if (await this.#deps.homes.adopt(home, input.key, input.toDatacenter)) continue;
-      const status = await this.#statusAt(home, input, caller);
+      const hasLeft = home.chain.length > 1 && home.datacenter === input.toDatacenter;
+      const status = await this.#statusAt(home, input, caller).catch((error: unknown) => {
+        throw hasLeft ? unfinished(error, home.datacenter) : error;
+      });
       if (status.standing === 'active') {
         return { home, isJustThere: home.chain.length > 1 && status.isJustActivated === true };
       }
@@ -103,7 +106,9 @@ class Mover implements Moving {
     local.forget(home.reservationId);
     const named = keyNameOf(input.key);
     if (named !== undefined) store.hints.notify(keyTopic(named));
-    return this.#arrive(pointer, input, caller);
+    return this.#arrive(pointer, input, caller).catch((error: unknown) => {
+      throw unfinished(error, input.toDatacenter);
+    });
   }
 
   /** Step 2. @throws {LeaseError} `reservation.key_held`, `reservation.moved_meanwhile`. */

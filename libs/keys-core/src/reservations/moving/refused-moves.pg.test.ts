@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import {
   connectAt,
@@ -32,6 +33,46 @@ test('a key does not move while its restored home holds off grants, and moves af
 
   await expect(moveTo(world, 'dc1', 'dc2')).resolves.toMatchObject({ datacenter: 'dc2' });
 });
+
+test.each([
+  ['the reservation store', 'putPointer', 'reservation.store_unreachable'],
+  ['the new home', 'reservationStatus', 'reservation.datacenter_unreachable'],
+] as const)(
+  'a move that loses %s after the key has left is refused as unfinished, and so is the same move again, until it completes',
+  async (_what, what, reason) => {
+    const world = await openDatacenters(['dc1', 'dc2', 'dc3']);
+    await aFreeKey(world);
+    const isLeft = (): Promise<object[]> => world.get('dc1').store.general.$queryRaw`
+      select 1 from reservation where state = 'moved'`;
+    let askedCount = 0;
+    world.outside = {
+      before: (call) => {
+        if (call.what !== what || call.from !== 'dc1') return;
+        askedCount += 1;
+        // The first question to the new home is whether it is there.
+        if (what === 'putPointer' || askedCount > 1) throw new LeaseError(reason);
+      },
+      after: () => undefined,
+    };
+    const unfinished = {
+      code: 'reservation.move_unfinished',
+      retryable: true,
+      details: { datacenter: 'dc2' },
+    };
+
+    await expect(moveTo(world, 'dc3', 'dc2')).rejects.toMatchObject({
+      ...unfinished,
+      details: { datacenter: 'dc2', reason },
+    });
+    expect(await isLeft()).toHaveLength(1);
+    world.outside = undefined;
+    world.cut('dc2');
+    await expect(moveTo(world, 'dc1', 'dc2')).rejects.toMatchObject(unfinished);
+
+    world.heal('dc2');
+    expect(await moveTo(world, 'dc1', 'dc2')).toMatchObject({ datacenter: 'dc2' });
+  },
+);
 
 /** Each move is a dozen statements: a few seconds, and far longer on a machine that has other work. */
 const MANY_MOVES_MS_MAX = 300_000;

@@ -1,0 +1,35 @@
+import type { Sql } from '../../postgres/sql.ts';
+import type { OfferedProgram } from '../fleet-views.ts';
+import { isSpawnAllowed } from '../spawn-allowance.ts';
+import { heartbeatAgeMsMax } from './drones.ts';
+
+/**
+ * What the drones of a datacenter offer: those that are neither draining nor lost and have a fresh heartbeat,
+ * full ones too. Each different program once.
+ */
+export async function readOfferedPrograms(
+  sql: Sql<'general'>,
+  { datacenter, heartbeatMs }: { readonly datacenter: string; readonly heartbeatMs: number },
+): Promise<OfferedProgram[]> {
+  const rows = await sql.$queryRaw<{ offeredProgram: OfferedProgram }[]>`
+    select distinct e.program as "offeredProgram"
+    from drone d
+    cross join lateral jsonb_array_elements(d.programs) as e (program)
+    where d.datacenter = ${datacenter} and not d.draining and d.lost_at is null
+      and d.heartbeat_at >= clock_timestamp()
+        - ${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
+  return rows.map(({ offeredProgram }) => offeredProgram);
+}
+
+/** Judges requests by what drones offer. */
+export function offerOf(programs: readonly OfferedProgram[]) {
+  return (wanted: {
+    readonly program: string;
+    readonly args: readonly string[];
+    readonly env: Readonly<Record<string, string>>;
+  }): 'offered' | 'not_allowed' | 'missing' => {
+    const named = programs.filter(({ name }) => name === wanted.program);
+    if (named.some((program) => isSpawnAllowed(program, wanted))) return 'offered';
+    return named.length > 0 ? 'not_allowed' : 'missing';
+  };
+}
