@@ -9,7 +9,11 @@ import {
   type ReleaseOutcome,
 } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseDeadlines, LeaseRenewResult } from '@leasehold/keys-core/leases';
-import { DatacenterUnreachableError, OutcomeUnknownError } from '../transport/call-errors.ts';
+import {
+  DatacenterUnreachableError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../transport/call-errors.ts';
 import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/wire/lease-wire.ts';
 import type { Ending } from '../signals.ts';
 
@@ -112,8 +116,8 @@ export class SimulatedWire implements LeaseWire {
     return this.#travel(ending, () => this.#release(request));
   }
 
-  wasReachableSince(): boolean {
-    return this.isReachable;
+  unreachableSince(): UnreachableError | undefined {
+    return this.isReachable ? undefined : new UnreachableError();
   }
 
   async #travel<T>(ending: Ending, carryOut: (localTimeMs: number) => T): Promise<T> {
