@@ -6,8 +6,8 @@ import { observable, tap } from '@trpc/server/observable';
 
 /**
  * Limits how long a query or a mutation may take, from its start to its answer, including the time
- * without a connection. Subscriptions are not limited. The error says why there is no connection, if there
- * is none.
+ * without a connection. Subscriptions are not limited. The error has the reasons if nothing can be
+ * connected to.
  */
 export function deadlineLink(timeoutMs: number, failures: ConnectionFailures): TRPCLink<AppRouter> {
   return () =>
