@@ -8,6 +8,7 @@ import { assertInput } from './inputs/checks.ts';
 import { backendId as backendIdShape, cancelShape, connectShape } from './inputs/shapes.ts';
 import { untilAnswered } from './lease/wire/calls.ts';
 import type { Machine } from './machine.ts';
+import type { Reachability } from './transport/reachability.ts';
 import { linkSignals } from './signals.ts';
 
 type Inputs = inferRouterInputs<AppRouter>;
@@ -54,11 +55,12 @@ const ANSWER_MS = 10_000;
 export interface KeysDeps {
   readonly api: ControllerApi;
   readonly machine: Machine;
+  readonly reachability: Pick<Reachability, 'explain'>;
   /** Aborts when the client is closed. */
   readonly closing: AbortSignal;
 }
 
-export function createKeys({ api, machine, closing }: KeysDeps): Keys {
+export function createKeys({ api, machine, reachability, closing }: KeysDeps): Keys {
   return {
     async connect(request, options = {}) {
       assertInput(connectShape, request, '');
@@ -70,8 +72,10 @@ export function createKeys({ api, machine, closing }: KeysDeps): Keys {
       const untilMs = machine.clock.nowMs() + tryMs;
       using linked = linkSignals([signal, currentContext()?.signal, closing]);
       const bounds = { untilMs, tryMs, signal: linked.signal };
-      return await untilAnswered(machine, bounds, (ending) =>
-        api.keys.connect.mutate(input, { signal: ending.signal }),
+      return await reachability.explain(() =>
+        untilAnswered(machine, bounds, (ending) =>
+          api.keys.connect.mutate(input, { signal: ending.signal }),
+        ),
       );
     },
   };

@@ -63,7 +63,7 @@ export function createLeasehold(options: LeaseholdOptions): Leasehold {
   const holder =
     options.holder ??
     `${clientName}@${os.hostname()}:${String(process.pid)}`.slice(0, HOLDER_LENGTH_MAX);
-  const reachability = new Reachability(machine.clock, transport);
+  const reachability = new Reachability(machine.clock, transport, () => controller.failures());
   const controller = createControllerClient({
     url,
     token: options.token,
@@ -93,8 +93,8 @@ export function createLeasehold(options: LeaseholdOptions): Leasehold {
   return {
     ...leases,
     api: controller.apiWith([closedLink(closing), plainInputLink(), leasePropagationLink()]),
-    keys: createKeys({ api, machine, closing }),
-    reservations: createReservations({ api, machine, answerMs, closing }),
+    keys: createKeys({ api, machine, reachability, closing }),
+    reservations: createReservations({ api, machine, answerMs, reachability, closing }),
     backends: createBackends(api, closing),
   };
 }

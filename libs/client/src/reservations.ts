@@ -13,6 +13,7 @@ import {
 } from './inputs/shapes.ts';
 import { callWithin, untilAnswered } from './lease/wire/calls.ts';
 import type { Machine } from './machine.ts';
+import type { Reachability } from './transport/reachability.ts';
 import { linkSignals } from './signals.ts';
 
 type Inputs = inferRouterInputs<AppRouter>['reservations'];
@@ -79,19 +80,20 @@ export interface ReservationsDeps {
   readonly machine: Machine;
   /** How long to wait for an answer, retries included. Milliseconds. */
   readonly answerMs: number;
+  readonly reachability: Pick<Reachability, 'explain'>;
   /** Aborts when the client is closed. */
   readonly closing: AbortSignal;
 }
 
 export function createReservations(deps: ReservationsDeps): Reservations {
-  const { api, machine, answerMs, closing } = deps;
+  const { api, machine, answerMs, reachability, closing } = deps;
 
   async function within<T>(
     outer: AbortSignal | undefined,
     call: (signal: AbortSignal | undefined) => Promise<T>,
   ): Promise<T> {
     using linked = linkSignals([outer, currentContext()?.signal, closing]);
-    return await call(linked.signal);
+    return await reachability.explain(() => call(linked.signal));
   }
 
   /** Sends a request again if its answer was lost. All requests here may be sent twice. */

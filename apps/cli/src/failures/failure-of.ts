@@ -1,5 +1,6 @@
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import {
+  callErrorOf,
   isUnreachable,
   LeaseholdCallError,
   leaseholdErrorOf,
@@ -55,8 +56,11 @@ export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
   if (answered !== undefined) return answered;
   if (isUnanswered(error)) {
     const place = controllerUrl ?? 'its address';
+    const said = callErrorOf(error);
+    // The second line of its message says why, by address.
+    const [, why] = said instanceof UnreachableError ? said.message.split('\n', 2) : [];
     return unreachable(
-      `No controller answers at ${place}.`,
+      `No controller answers at ${place}.${why === undefined ? '' : `\n${why}`}`,
       'Is it running? `leasehold up` starts one here; `leasehold doctor` shows more.',
       error,
     );

@@ -3,6 +3,7 @@ import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
 import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/wire/lease-wire.ts';
 import type { Ending } from '../signals.ts';
+import { UnreachableError } from '../transport/call-errors.ts';
 import type { ManualClock } from './manual-clock.ts';
 import type { TestFace, TestRegistry } from './registry.ts';
 
@@ -86,7 +87,7 @@ export class TestWire implements LeaseWire {
     return link.send(ending, () => registry.release(this.#face, request, request.result));
   }
 
-  wasReachableSince(momentMs: number): boolean {
-    return this.#deps.link.wasOpenSince(momentMs);
+  unreachableSince(momentMs: number): UnreachableError | undefined {
+    return this.#deps.link.wasOpenSince(momentMs) ? undefined : new UnreachableError();
   }
 }

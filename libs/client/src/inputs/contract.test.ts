@@ -87,6 +87,7 @@ function machineOf({ clock }: ReturnType<typeof setUpLeases>) {
 }
 
 const closing = new AbortController().signal;
+const reachability = { explain: async <T>(call: () => Promise<T>): Promise<T> => call() };
 const acquireInput = { namespace: ['n'], key: 'k', ttlMs: 30_000, holder: 'h', localTimeMs: 0 };
 const tryInput = { environment: 'e', action: 'a', holder: 'h', localTimeMs: 0 };
 
@@ -96,8 +97,14 @@ function fieldsOf(): Field[] {
   const client = leasehold.client();
   const setup = setUpLeases();
   const machine = machineOf(setup);
-  const keys = createKeys({ api: recording, machine, closing });
-  const reservations = createReservations({ api: recording, machine, answerMs: 1_000, closing });
+  const keys = createKeys({ api: recording, machine, reachability, closing });
+  const reservations = createReservations({
+    api: recording,
+    machine,
+    answerMs: 1_000,
+    reachability,
+    closing,
+  });
   let count = 0;
   const key = (): string => `k-${String((count += 1))}`;
   const acquire = (name: string): Field => ({
@@ -124,14 +131,13 @@ function fieldsOf(): Field[] {
     isAllowed: (value) =>
       connectInputSchema.safeParse({ key: { name: 'k' }, spawn: { program: 'p' }, [name]: value })
         .success,
-    give: (value) =>
-      keys.connect({ key: { name: 'k' }, spawn: { program: 'p' }, [name]: value } as never),
+    give: (value) => keys.connect({ key: { name: 'k' }, spawn: { program: 'p' }, [name]: value }),
   });
   const spawn = (name: string): Field => ({
     of: `spawn ${name}`,
     isAllowed: (value) =>
       connectInputSchema.safeParse({ spawn: { program: 'p', [name]: value } }).success,
-    give: (value) => keys.connect({ spawn: { program: 'p', [name]: value } as never }),
+    give: (value) => keys.connect({ spawn: { program: 'p', [name]: value } }),
   });
   return [
     ...['comment', 'metadata', 'holder', 'datacenter', 'waitMs'].map(acquire),
@@ -187,7 +193,7 @@ test('the library refuses what the contract refuses, and nothing else, naming th
   const wrong: unknown[] = [];
   for (const { of, isAllowed, give } of fieldsOf()) {
     for (const value of VALUES) {
-      const failure = await failureOf((async () => give(value))());
+      const failure = await failureOf(Promise.resolve().then(() => give(value)));
       const code = (failure as { code?: string }).code;
       const isRefused = code === 'request.invalid';
       const isExpected = isAllowed(value) || (value === undefined && OMITTED.has(of));
@@ -207,7 +213,7 @@ test('what JSON has no form for is refused before anything is sent', async () =>
   const wrong: unknown[] = [];
   for (const { of, give } of fieldsOf()) {
     for (const value of UNSENDABLE) {
-      const failure = await failureOf((async () => give(value))());
+      const failure = await failureOf(Promise.resolve().then(() => give(value)));
       if ((failure as { code?: string }).code !== 'request.invalid') wrong.push([of, failure]);
     }
   }

@@ -8,7 +8,11 @@ import { TestRegistry, type TestHolding } from '../double/registry.ts';
 import type { LeaseScope } from '../lease/lease-errors.ts';
 import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/wire/lease-wire.ts';
 import type { Ending } from '../signals.ts';
-import { DatacenterUnreachableError, OutcomeUnknownError } from '../transport/call-errors.ts';
+import {
+  DatacenterUnreachableError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../transport/call-errors.ts';
 
 /**
  * What the network does with calls: `lose_reply` carries them out without a reply; with
@@ -95,8 +99,8 @@ export class SimulatedWire implements LeaseWire {
     return this.#travel(ending, () => this.#registry.release('lease', request, request.result));
   }
 
-  wasReachableSince(): boolean {
-    return this.isReachable;
+  unreachableSince(): UnreachableError | undefined {
+    return this.isReachable ? undefined : new UnreachableError();
   }
 
   async #travel<T>(ending: Ending, carryOut: (localTimeMs: number) => T | Promise<T>): Promise<T> {

@@ -5,6 +5,12 @@
  */
 import { ERROR_CODES, type ErrorCode } from '@leasehold/keys-core';
 import { TRPCClientError } from '@trpc/client';
+import {
+  failuresText,
+  firstCauseOf,
+  NoControllerAnswers,
+  type ConnectionFailures,
+} from '@leasehold/service-kit/controllers';
 import { isUnreachable, leaseholdErrorOf } from './client-errors.ts';
 
 export interface CallErrorOptions {
@@ -43,6 +49,16 @@ export class UnreachableError extends LeaseholdCallError {
   constructor(options: CallErrorOptions = {}) {
     super('request.unreachable', options);
   }
+}
+
+/** With why, by address, in a second line. */
+export function unreachableBy(failures: ConnectionFailures): UnreachableError {
+  const { text } = ERROR_CODES['request.unreachable'];
+  if (failures.size === 0) return new UnreachableError();
+  return new UnreachableError({
+    message: `${text}\n${failuresText(failures)}`,
+    cause: firstCauseOf([...failures.values()][0]),
+  });
 }
 
 /** The answer was lost: the request may have been carried out or not. */
@@ -113,11 +129,14 @@ function textOf(value: unknown): string | undefined {
  */
 export function callErrorOf(thrown: unknown): unknown {
   if (!(thrown instanceof TRPCClientError)) return thrown;
+  const reason: unknown = thrown.cause?.cause;
+  if (reason instanceof NoControllerAnswers) return unreachableBy(reason.failures);
   if (isUnreachable(thrown)) return new UnreachableError({ cause: thrown });
   const error = leaseholdErrorOf(thrown);
   if (error === undefined) return thrown;
   if (error.code === 'request.outcome_unknown') {
-    return new OutcomeUnknownError({ details: error.details, cause: thrown });
+    const { message, details } = error;
+    return new OutcomeUnknownError({ message, details, cause: thrown });
   }
   return codedError(error.code, { ...error, cause: thrown });
 }
@@ -125,6 +144,7 @@ export function callErrorOf(thrown: unknown): unknown {
 /** Codes that have their own class. */
 const CLASS_OF: Partial<Record<ErrorCode, new (options: CallErrorOptions) => LeaseholdCallError>> =
   {
+    'request.unreachable': UnreachableError,
     'reservation.datacenter_unreachable': DatacenterUnreachableError,
     'reservation.store_unreachable': ReservationStoreUnreachableError,
     'reservation.key_held': ReservationKeyHeldError,

@@ -1,5 +1,5 @@
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
-import { wasNeverSent } from '@leasehold/service-kit/controllers';
+import { firstCauseOf, wasNeverSent } from '@leasehold/service-kit/controllers';
 import { TRPCClientError } from '@trpc/client';
 
 /** What a controller answered instead of a result. */
@@ -31,8 +31,20 @@ export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
   const turnedAway = turnedAwayWith(cause);
   if (turnedAway !== undefined) return errorOf(turnedAway);
   if (isUnreachable(error) || isGivenUp(cause)) return undefined;
-  const message = 'The connection to the controller broke; the outcome is unknown.';
-  return { ...errorOf('request.outcome_unknown'), message };
+  return { ...errorOf('request.outcome_unknown'), message: lostText(cause) };
+}
+
+/** How an answer was lost, with the first cause in a second line. */
+function lostText(cause: unknown): string {
+  const first = firstCauseOf(cause);
+  const why = first instanceof Error ? (first.message.split('\n', 1)[0] ?? '') : '';
+  // A page of a proxy, for example.
+  const isNoJson = first instanceof SyntaxError;
+  const how = isNoJson
+    ? 'What answered is no controller'
+    : 'The connection to the controller broke';
+  const text = `${how}; the outcome is unknown.`;
+  return why === '' ? text : `${text}\n${why}`;
 }
 
 /**

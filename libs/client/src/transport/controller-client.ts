@@ -11,6 +11,7 @@ import {
   controllerUrlsOf,
   controllerUrlsProblem,
   createControllerFetch,
+  type ConnectionFailures,
 } from '@leasehold/service-kit/controllers';
 import {
   createTRPCClient,
@@ -60,6 +61,8 @@ export interface ControllerClient {
   readonly api: ControllerApi;
   /** The same procedures over the same connection, with the given links before it. */
   apiWith(links: readonly TRPCLink<AppRouter>[]): ControllerApi;
+  /** Why each address cannot be connected to, since a connection was last open (`ws`). */
+  failures(): ConnectionFailures;
   /** Closes the connection. Calls in progress and later ones fail with `client.closed`. */
   close(): Promise<void>;
 }
@@ -87,6 +90,7 @@ interface Deps extends ControllerClientOptions {
   readonly own: readonly TRPCLink<AppRouter>[];
   /** Aborts when the client is closed. */
   readonly closing: AbortController;
+  readonly failures: Map<string, unknown>;
 }
 
 /**
@@ -98,15 +102,27 @@ export function createControllerClient(options: ControllerClientOptions): Contro
   if (problem !== undefined) {
     throw new LeaseholdCallError('request.invalid', { message: `url: ${problem}.` });
   }
-  const deadline = deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS);
+  const failures = new Map<string, unknown>();
+  const onConnection = (state: 'open' | 'closed'): void => {
+    if (state === 'open') failures.clear();
+    options.onConnection?.(state);
+  };
+  const deadline = deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS, failures);
   // Next to the connection: the others may change the input, by which a message finds its trace.
   const closing = sharedController();
   const own = [closedLink(closing.signal), witnessLink(), deadline, tracingLink()];
-  const deps = { ...options, own, closing, urls: controllerUrlsOf(options.url) };
+  const deps = {
+    ...options,
+    onConnection,
+    own,
+    closing,
+    failures,
+    urls: controllerUrlsOf(options.url),
+  };
   return options.transport === 'ws' ? overWebSocket(deps) : overHttp(deps);
 }
 
-function overHttp({ urls, token, own, closing }: Deps): ControllerClient {
+function overHttp({ urls, token, own, closing, failures }: Deps): ControllerClient {
   const fetchPath = createControllerFetch(urls);
   const http = httpLink<AppRouter>({
     // Only a path: the controller is chosen for each call.
@@ -114,20 +130,22 @@ function overHttp({ urls, token, own, closing }: Deps): ControllerClient {
     headers: ({ op }) => ({ ...traceHeaders(op), authorization: `Bearer ${token}` }),
     fetch: (path, init) => fetchPath(String(path), init as RequestInit),
   });
-  return clientOver([...own, http], () => {
+  return clientOver({ own: [...own, http], failures }, () => {
     closing.abort();
     return Promise.resolve();
   });
 }
 
 function overWebSocket(deps: Deps): ControllerClient {
-  const { urls, own, closing } = deps;
+  const { urls, own, closing, failures } = deps;
   const patience = urls.length > 1 ? PATIENCE_OF_SEVERAL : PATIENCE;
   const delayOf = reconnectDelays(deps);
   const sockets = createSockets({
     handshakeMs: patience.handshakeMs,
     onConnection: deps.onConnection,
-    onFailure: () => undefined,
+    onFailure(address, error) {
+      if (!failures.has(address)) failures.set(address, error);
+    },
   });
   let connectCount = 0;
   let delayMs = 0;
@@ -157,7 +175,7 @@ function overWebSocket(deps: Deps): ControllerClient {
   });
   sendPromptly(client);
   const ws = wsLink<AppRouter>({ client });
-  return clientOver([...own, ws], async () => {
+  return clientOver({ own: [...own, ws], failures }, async () => {
     closing.abort();
     const closed = client.close();
     // On a dead link, or before it is open, a socket would close much later.
@@ -169,12 +187,12 @@ function overWebSocket(deps: Deps): ControllerClient {
 }
 
 function clientOver(
-  own: readonly TRPCLink<AppRouter>[],
+  { own, failures }: Pick<Deps, 'own' | 'failures'>,
   close: () => Promise<void>,
 ): ControllerClient {
   const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
     createTRPCClient<AppRouter>({ links: [...links, ...own] });
-  return { api: apiWith([]), apiWith, close };
+  return { api: apiWith([]), apiWith, failures: () => new Map(failures), close };
 }
 
 /**

@@ -207,12 +207,12 @@ async function grantEnvironment(
 
 /** @throws {LeaseError} `request.invalid`. */
 function environmentResource(environment: Environment): Resource {
-  const segments = typeof environment === 'string' ? [environment] : environment;
-  if (!Array.isArray(segments)) {
+  if (typeof environment !== 'string' && !Array.isArray(environment)) {
     throw new LeaseError('request.invalid', 'environment must be a string or a list of strings', {
       details: { field: 'environment' },
     });
   }
+  const segments: readonly string[] = typeof environment === 'string' ? [environment] : environment;
   const resource = {
     face: 'environment',
     namespace: joinNamespace(segments.slice(0, -1)),

@@ -27,6 +27,9 @@ export function textProblem(
   if (!text.isWellFormed()) return 'must be well-formed Unicode, without lone surrogates';
   const forbidden = bounds.isControlAllowed === true ? /\0/u : /\p{Cc}/u;
   if (forbidden.test(text)) {
+    if (bounds.isControlAllowed !== true && /[\r\n]/u.test(text)) {
+      return 'must be one line, without line breaks';
+    }
     return bounds.isControlAllowed === true
       ? 'must not contain NUL'
       : 'must not contain control characters';

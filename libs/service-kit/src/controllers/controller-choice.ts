@@ -7,6 +7,8 @@
  * With one address there is no choice: no sign of life is requested, and calls fail with their own errors.
  */
 
+import { failuresText, type ConnectionFailures } from './connection-failures.ts';
+
 /** After so long without anything from an address, it is asked for a sign of life. */
 export const SILENCE_MS = 500;
 /** How long it may take to give one. With {@link SILENCE_MS}: how long a silent one is trusted. */
@@ -15,14 +17,16 @@ export const SIGN_OF_LIFE_MS_MAX = 1_000;
 /** Statuses of a controller that stops or is without its database, and of a proxy without either. */
 const AWAY_STATUSES = new Set([502, 503, 504]);
 
-/** None of the addresses answers: nothing was sent. */
+/** No address of a controller answers: nothing was sent. */
 export class NoControllerAnswers extends Error {
   override readonly name = 'NoControllerAnswers';
   /** As the operating system names it, for callers that distinguish failures by their code. */
   readonly code = 'EHOSTUNREACH';
+  readonly failures: ConnectionFailures;
 
-  constructor(urlCount: number) {
-    super(`none of the ${String(urlCount)} addresses of controllers answers`);
+  constructor(failures: ConnectionFailures) {
+    super(failuresText(failures), { cause: [...failures.values()][0] });
+    this.failures = failures;
   }
 }
 
@@ -30,6 +34,7 @@ export class ControllerChoice {
   readonly #urls: readonly string[];
   readonly #heardAtMs = new Map<string, number>();
   readonly #asking = new Map<string, Promise<boolean>>();
+  readonly #failures = new Map<string, unknown>();
   #index = 0;
   #isKnown: boolean;
   #choosing: Promise<string> | undefined;
@@ -116,17 +121,20 @@ export class ControllerChoice {
       }
       this.passOver(url);
     }
-    throw new NoControllerAnswers(this.count);
+    throw new NoControllerAnswers(new Map(this.#failures));
   }
 
   /** Asks for a sign of life, once at a time. */
   #answers(url: string): Promise<boolean> {
     const asking =
       this.#asking.get(url) ??
-      signOfLife(url)
-        .then((isAlive) => {
-          if (isAlive) this.#heardAtMs.set(url, performance.now());
-          return isAlive;
+      failureOf(url)
+        .then((failure) => {
+          if (failure === undefined) {
+            this.#heardAtMs.set(url, performance.now());
+            this.#failures.delete(url);
+          } else this.#failures.set(url, failure);
+          return failure === undefined;
         })
         .finally(() => this.#asking.delete(url));
     this.#asking.set(url, asking);
@@ -134,14 +142,17 @@ export class ControllerChoice {
   }
 }
 
-async function signOfLife(url: string): Promise<boolean> {
+/** Why an address gives no sign of life; undefined if it does. */
+async function failureOf(url: string): Promise<unknown> {
   try {
     const response = await fetch(`${url}/healthz`, {
       signal: AbortSignal.timeout(SIGN_OF_LIFE_MS_MAX),
     });
     await response.body?.cancel();
-    return !AWAY_STATUSES.has(response.status);
-  } catch {
-    return false;
+    return AWAY_STATUSES.has(response.status)
+      ? new Error(`HTTP status ${String(response.status)}`)
+      : undefined;
+  } catch (error) {
+    return error;
   }
 }

@@ -2,9 +2,10 @@
  * Several controllers of one database: their addresses, as people write them (`https://a,https://b`), and
  * which of them is asked.
  */
-import { ControllerChoice } from './controller-choice.ts';
+import { ControllerChoice, NoControllerAnswers } from './controller-choice.ts';
 
-export { ControllerChoice };
+export { failuresText, firstCauseOf, type ConnectionFailures } from './connection-failures.ts';
+export { ControllerChoice, NoControllerAnswers };
 
 /** More would only be more to pass over. */
 const CONTROLLER_URLS_MAX = 16;
@@ -66,10 +67,16 @@ export const NEVER_CONNECTED: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
+/** Codes of a certificate that was refused, and of a peer that does not speak TLS: nothing was sent either. */
+const NEVER_SECURED =
+  /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH$|INVALID_CA$|INVALID_PURPOSE$|ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|TLSV1_ALERT_PROTOCOL_VERSION)$)/u;
+
 /** Whether the error of `fetch` means that no connection was made: nothing was sent. */
 export function wasNeverSent(thrown: unknown): boolean {
   const reason: unknown = thrown instanceof Error ? thrown.cause : undefined;
-  return reason instanceof Error && 'code' in reason && NEVER_CONNECTED.has(String(reason.code));
+  if (!(reason instanceof Error) || !('code' in reason)) return false;
+  const code = String(reason.code);
+  return NEVER_CONNECTED.has(code) || NEVER_SECURED.test(code);
 }
 
 /**
@@ -98,6 +105,7 @@ export function createControllerFetch(urls: readonly string[]): ControllerFetch 
 
   return async (path, init = {}) => {
     const mayRepeat = (init.method ?? 'GET') === 'GET';
+    const failures = new Map<string, unknown>();
     for (let tries = 1; ; tries += 1) {
       const url = await chosen(choice);
       try {
@@ -105,7 +113,10 @@ export function createControllerFetch(urls: readonly string[]): ControllerFetch 
       } catch (error) {
         if (init.signal?.aborted === true) throw error;
         choice.passOver(url);
-        if (tries >= choice.count || !(mayRepeat || wasNeverSent(error))) throw error;
+        failures.set(url, error);
+        const isUnsent = wasNeverSent(error);
+        if (tries < choice.count && (mayRepeat || isUnsent)) continue;
+        throw isUnsent ? notConnected(new NoControllerAnswers(failures)) : error;
       }
     }
   };
@@ -116,6 +127,10 @@ async function chosen(choice: ControllerChoice): Promise<string> {
   try {
     return await choice.choose();
   } catch (cause) {
-    throw new TypeError('fetch failed', { cause });
+    throw notConnected(cause);
   }
+}
+
+function notConnected(cause: unknown): TypeError {
+  return new TypeError('fetch failed', { cause });
 }

@@ -11,7 +11,7 @@ import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/lease
 import {
   LeaseholdCallError,
   OutcomeUnknownError,
-  UnreachableError,
+  type UnreachableError,
 } from '../../transport/call-errors.ts';
 import { outsideOfWork } from '../../context/work-context.ts';
 import type { Machine } from '../../machine.ts';
@@ -73,9 +73,8 @@ export async function acquireGrant(
   } catch (error) {
     // An earlier try may have arrived, even if the last one did not.
     if (signal?.aborted === true || mayPassInTime(error)) attempt.giveUp();
-    throw error instanceof OutcomeUnknownError && attempt.wasNeverSent()
-      ? new UnreachableError({ cause: error })
-      : error;
+    const isUnknown = error instanceof OutcomeUnknownError;
+    throw (isUnknown ? attempt.unreachable() : undefined) ?? error;
   }
 }
 
@@ -84,7 +83,6 @@ class Attempt {
   readonly #request: AcquireRequest;
   readonly #waitMs: number;
   readonly #beganAtMs: number;
-  #mayHaveArrived = false;
 
   constructor(deps: AcquireDeps, request: AcquireRequest, waitMs: number) {
     this.#deps = deps;
@@ -105,7 +103,6 @@ class Attempt {
         );
         return { answer, tookMs: machine.clock.nowMs() - sentAtMs };
       } catch (error) {
-        this.#mayHaveArrived ||= !(error instanceof UnreachableError);
         const tookMs = machine.clock.nowMs() - this.#beganAtMs;
         if (signal?.aborted === true || !isPassing(error) || tookMs >= this.#waitMs + answerMs) {
           throw error;
@@ -155,8 +152,9 @@ class Attempt {
     return result;
   }
 
-  wasNeverSent(): boolean {
-    return !this.#mayHaveArrived || !this.#deps.wire.wasReachableSince(this.#beganAtMs);
+  /** Why it was never sent; undefined if it may have been. */
+  unreachable(): UnreachableError | undefined {
+    return this.#deps.wire.unreachableSince(this.#beganAtMs);
   }
 
   /**

@@ -5,6 +5,7 @@
 import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult, ReleaseInput } from '@leasehold/keys-core/leases';
 import type { Ending } from '../../signals.ts';
+import type { UnreachableError } from '../../transport/call-errors.ts';
 
 /** One attempt to get a grant. Sent again unchanged, it is the same attempt. */
 export interface AcquireRequest {
@@ -44,6 +45,6 @@ export interface LeaseWire {
     datacenter?: string,
   ): Promise<LeaseRenewResult[]>;
   release(request: ReleaseRequest, ending: Ending): Promise<ReleaseOutcome>;
-  /** Whether anything sent since that moment can have arrived. */
-  wasReachableSince(momentMs: number): boolean;
+  /** Why nothing sent since that moment can have arrived; undefined if it can. */
+  unreachableSince(momentMs: number): UnreachableError | undefined;
 }

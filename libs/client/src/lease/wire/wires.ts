@@ -77,9 +77,9 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
 function sharedCalls(
   face: ControllerApi['leases' | 'environments'],
   { machine, reachability }: WireDeps,
-): Pick<LeaseWire, 'giveUp' | 'heartbeat' | 'wasReachableSince'> {
+): Pick<LeaseWire, 'giveUp' | 'heartbeat' | 'unreachableSince'> {
   return {
-    wasReachableSince: (momentMs) => reachability.wasReachableSince(momentMs),
+    unreachableSince: (momentMs) => reachability.unreachableSince(momentMs),
     async giveUp({ idempotencyKey, datacenter }, { signal }) {
       await face.cancel.mutate({ idempotencyKey, datacenter }, { signal });
     },
