@@ -27,7 +27,7 @@ import {
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { Origins } from './origins.ts';
-import { COOKIE_PREFIX } from './session/session-cookies.ts';
+import { cookiePrefix } from './session/session-cookies.ts';
 import { accountOf } from './oidc/oidc-identity.ts';
 import type { OidcConfig } from './sign-in-config.ts';
 
@@ -99,8 +99,10 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
     },
     verification: { modelName: 'personVerification' },
     advanced: {
-      cookiePrefix: COOKIE_PREFIX,
-      useSecureCookies: origins.isSecure,
+      cookiePrefix: cookiePrefix(origins.isSecure),
+      // It would begin every name with `__Secure-`.
+      useSecureCookies: false,
+      defaultCookieAttributes: { secure: origins.isSecure },
       ipAddress: { ipAddressHeaders: [SOURCE_HEADER] },
       database: { generateId: () => randomUUID() },
     },

@@ -47,8 +47,7 @@ export async function mountSignIn(server: FastifyInstance, deps: SignInDeps): Pr
 function guard(scope: FastifyInstance, deps: SignInDeps): void {
   // A form of another site can send text and forms, and nothing here takes them.
   scope.removeContentTypeParser('text/plain');
-  scope.addHook('onRequest', async (request, reply) => {
-    void reply.header('cache-control', 'no-store');
+  scope.addHook('onRequest', async (request) => {
     await countAnonymous(deps, request.raw);
     limitBodyTime(request.raw);
     if (!deps.signIn.origins.mayCome(request.headers.origin)) {
