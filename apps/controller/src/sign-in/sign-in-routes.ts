@@ -63,8 +63,10 @@ function guard(scope: FastifyInstance, deps: SignInDeps): void {
 
 /** Ends the connection of a request whose body does not arrive. */
 function limitBodyTime(request: IncomingMessage): void {
-  const timer = setTimeout(() => request.socket.destroy(), BODY_MS_MAX);
+  // Whether it has arrived, and not whether it was read: nobody reads the body of a GET.
+  const timer = setTimeout(() => {
+    if (!request.complete) request.socket.destroy();
+  }, BODY_MS_MAX);
   timer.unref();
-  const stop = (): void => clearTimeout(timer);
-  request.once('end', stop).once('close', stop);
+  request.once('close', () => clearTimeout(timer));
 }
