@@ -61,7 +61,7 @@ export function createLogger({ name, level, destination }: LoggerOptions): Logge
 /** What a terminal or a viewer acts on although JSON lets it stand: DEL, the C1 controls, line and text directions. */
 const CONTROLS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
-/** Escapes what JSON does not: a caller's text must not act on the terminal of whoever reads the log. */
+/** Escapes what JSON does not: a caller's text must not act on the terminal of a reader. */
 function escapeControls(line: string): string {
   return line.replace(
     CONTROLS,

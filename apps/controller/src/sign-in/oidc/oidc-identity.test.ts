@@ -35,6 +35,6 @@ test.each([
   expect(() => subjectOf(tokenWith(claims), OIDC)).toThrow('The id_token');
 });
 
-test.each([undefined, '', 'opaque', 'a.b.c'])('so is what is none: %j', (token) => {
+test.each([undefined, '', 'opaque', 'a.b.c'])('so is a text that is no token: %j', (token) => {
   expect(() => subjectOf(token, OIDC)).toThrow(/id_token/u);
 });
