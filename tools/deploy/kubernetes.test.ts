@@ -214,3 +214,23 @@ test('a drone has the same capabilities under systemd, in the compose file and i
     `cap_add: [${names.join(', ')}]`,
   );
 });
+
+test('nothing may be called that is not named: every rule of egress has an end, and ports', () => {
+  const rules = MANIFESTS.filter(({ kind }) => kind === 'NetworkPolicy').flatMap(
+    ({ metadata, spec }) =>
+      ((spec?.['egress'] ?? []) as { to?: object[]; ports?: object[] }[]).map((rule) => ({
+        name: metadata.name,
+        ...rule,
+      })),
+  );
+
+  expect(rules.length).toBeGreaterThan(4);
+  expect(
+    rules.filter(
+      ({ to = [], ports = [] }) =>
+        to.length === 0 ||
+        ports.length === 0 ||
+        to.some((end) => Object.values(end).some((one) => Object.keys(one as object).length === 0)),
+    ),
+  ).toEqual([]);
+});

@@ -136,6 +136,6 @@ const SECURITY_SCHEMES = {
     in: 'cookie',
     name: 'leasehold.session_token',
     description:
-      'Somebody who signed in to the console. Behind https the name begins with `__Secure-`.',
+      'Somebody who signed in to the console. Behind https the name begins with `__Host-`.',
   },
 };

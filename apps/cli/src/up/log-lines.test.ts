@@ -36,3 +36,12 @@ describe('alarmOf', () => {
     expect(alarmOf('hello', 'stdout')).toBeUndefined();
   });
 });
+
+test('an alarm does not act on the terminal that shows it, whatever it quotes', () => {
+  const sent = 'a\u001b[2J\nb\u009b31m';
+  const line = JSON.stringify({ level: 'warn', msg: sent, err: { message: sent } });
+
+  for (const alarm of [alarmOf(line, 'stdout'), alarmOf('a\u001b[2J', 'stderr')]) {
+    expect(alarm?.message).not.toMatch(/\p{Cc}/u);
+  }
+});

@@ -1,3 +1,5 @@
+import { printableText } from '@leasehold/keys-core';
+
 /** The levels that somebody should see; Leasehold's own logs name them. */
 const ALARM_LEVELS: Readonly<Record<string, Alarm['level']>> = {
   warn: 'warn',
@@ -35,7 +37,7 @@ export function lineReader(onLine: (line: string) => void): (chunk: Buffer) => v
 export function alarmOf(line: string, source: 'stdout' | 'stderr'): Alarm | undefined {
   const entry = parsed(line);
   if (entry === undefined) {
-    return source === 'stderr' ? { level: 'error', message: line } : undefined;
+    return source === 'stderr' ? { level: 'error', message: printableText(line) } : undefined;
   }
   const level = ALARM_LEVELS[String(entry['level'])];
   if (level === undefined) return undefined;
@@ -43,7 +45,8 @@ export function alarmOf(line: string, source: 'stdout' | 'stderr'): Alarm | unde
   const cause = errorText(entry['err']);
   return {
     level,
-    message: cause === undefined ? message : `${message}: ${cause}`,
+    // It goes to a terminal, and may quote what a caller sent.
+    message: printableText(cause === undefined ? message : `${message}: ${cause}`),
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { format } from 'node:util';
 import {
   CONSOLE_SECRET,
   createLogger,
@@ -32,6 +33,7 @@ async function main(): Promise<undefined> {
   shutdown.listen();
   try {
     setProductionMode(builtConfigOf(FOLDER));
+    logConsoleCalls(log);
     const pages = await preparePages(FOLDER);
     shutdown.add('pages', () => pages.close());
     const documents = openDocuments(path.join(FOLDER, '..', 'docs', 'dist', 'site'));
@@ -57,6 +59,22 @@ async function main(): Promise<undefined> {
   } catch (error) {
     await shutdown.run('the start failed', FAILED_START_MS_MAX);
     throw error;
+  }
+}
+
+/** Next and React write to the console as it comes, with what a visitor sent: it becomes lines of the log. */
+function logConsoleCalls(log: Logger): void {
+  const levels = {
+    error: 'warn',
+    warn: 'warn',
+    log: 'debug',
+    info: 'debug',
+    debug: 'debug',
+  } as const;
+  for (const [name, level] of Object.entries(levels)) {
+    Object.assign(console, {
+      [name]: (...said: unknown[]) => log[level]({ part: 'pages' }, format(...said)),
+    });
   }
 }
 

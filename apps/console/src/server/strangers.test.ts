@@ -29,7 +29,7 @@ function builtFolder(): string {
   return folder;
 }
 
-/** Pages that are finished when the test says so. */
+/** Pages that are finished when the test ends them. */
 function slowPages() {
   const making: ServerResponse[] = [];
   const done: (() => void)[] = [];

@@ -104,7 +104,6 @@ async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply>
   return reply
     .type(text.contentType)
     .header('content-disposition', `attachment; filename="leasehold-${name}-${at}Z.${format}"`)
-    .header('cache-control', 'no-store')
     .header('x-content-type-options', 'nosniff')
     .send(stream);
 }

@@ -75,6 +75,7 @@ export async function createHttpServer({
   });
   const parts = { ...deps, failures, guard };
   nameRequests(server);
+  forbidStorage(server);
   countRequests(server, guard);
   countStrangers(server, deps);
   refuseWhileClosing(server);
@@ -101,6 +102,18 @@ function nameRequests(server: FastifyInstance): void {
   server.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id);
     done();
+  });
+}
+
+/** What is answered is for one caller, now: nothing on the way may keep it. */
+function forbidStorage(server: FastifyInstance): void {
+  server.addHook('onSend', (_request, reply, payload, done) => {
+    void reply.header('cache-control', 'no-store');
+    // The headers of a stream of tRPC are written over those of the reply.
+    if (payload instanceof Response && payload.headers.has('cache-control')) {
+      payload.headers.set('cache-control', 'no-store, no-transform');
+    }
+    done(null, payload);
   });
 }
 

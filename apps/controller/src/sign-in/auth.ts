@@ -15,9 +15,11 @@ import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely';
 import {
   hashPassword,
   hasOidcAccount,
+  oidcSubjectOf,
   PASSWORD_LENGTH,
   readForRefusal,
   recordSignIn,
+  removeAccountOfOtherIssuer,
   SESSION_DAYS_MAX,
   verifyPassword,
   writeAudit,
@@ -25,7 +27,8 @@ import {
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { Origins } from './origins.ts';
-import { COOKIE_PREFIX } from './session/session-cookies.ts';
+import { cookiePrefix } from './session/session-cookies.ts';
+import { accountOf } from './oidc/oidc-identity.ts';
 import type { OidcConfig } from './sign-in-config.ts';
 
 export const AUTH_PATH = '/api/auth';
@@ -96,13 +99,15 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
     },
     verification: { modelName: 'personVerification' },
     advanced: {
-      cookiePrefix: COOKIE_PREFIX,
-      useSecureCookies: origins.isSecure,
+      cookiePrefix: cookiePrefix(origins.isSecure),
+      // It would begin every name with `__Secure-`.
+      useSecureCookies: false,
+      defaultCookieAttributes: { secure: origins.isSecure },
       ipAddress: { ipAddressHeaders: [SOURCE_HEADER] },
       database: { generateId: () => randomUUID() },
     },
     databaseHooks: hooksOf(store),
-    plugins: oidc === null ? [] : [oidcPlugin(oidc)],
+    plugins: oidc === null ? [] : [oidcPlugin(store, oidc)],
   });
   return { handler: (request) => auth.handler(request) };
 }
@@ -127,10 +132,13 @@ function hooksOf(store: Pick<Store, 'general'>): Hooks {
     account: {
       create: {
         before: async (account) => {
+          const { issuer } = oidcSubjectOf(account.accountId);
           // An address may be given to somebody else at the provider: that is not the same person.
-          if (await hasOidcAccount(store.general, account.userId)) {
+          if (await hasOidcAccount(store.general, account.userId, issuer)) {
             throw new APIError('UNAUTHORIZED', { code: 'account_linked' });
           }
+          // After a change of the issuer, the verified address counts once more, as in an invitation.
+          await removeAccountOfOtherIssuer(store.general, account.userId, issuer);
           // The provider is not called after the sign-in, so none of its tokens are kept.
           return {
             data: {
@@ -169,7 +177,7 @@ async function auditLink(
     action: 'people.linkAccount',
     resource: `person:${account.userId}`,
     source: context?.headers?.get(SOURCE_HEADER),
-    detail: { provider: account.providerId, subject: account.accountId },
+    detail: { provider: account.providerId, ...oidcSubjectOf(account.accountId) },
   });
 }
 
@@ -201,7 +209,10 @@ async function admit(
   return epoch;
 }
 
-function oidcPlugin(oidc: OidcConfig): ReturnType<typeof genericOAuth> {
+function oidcPlugin(
+  store: Pick<Store, 'general'>,
+  oidc: OidcConfig,
+): ReturnType<typeof genericOAuth> {
   return genericOAuth({
     config: [
       {
@@ -214,6 +225,7 @@ function oidcPlugin(oidc: OidcConfig): ReturnType<typeof genericOAuth> {
         pkce: true,
         disableSignUp: true,
         requireIdTokenVerification: true,
+        accountSubject: (answer) => accountOf(store, oidc, answer),
         disableProviderLogout: true,
       },
     ],

@@ -47,8 +47,7 @@ export async function mountSignIn(server: FastifyInstance, deps: SignInDeps): Pr
 function guard(scope: FastifyInstance, deps: SignInDeps): void {
   // A form of another site can send text and forms, and nothing here takes them.
   scope.removeContentTypeParser('text/plain');
-  scope.addHook('onRequest', (request, reply, done) => {
-    void reply.header('cache-control', 'no-store');
+  scope.addHook('onRequest', (request, _reply, done) => {
     limitBodyTime(request.raw);
     if (!deps.signIn.origins.mayCome(request.headers.origin)) {
       done(new Refusal(403, 'INVALID_ORIGIN', 'The request comes from another site.'));
@@ -65,8 +64,10 @@ function guard(scope: FastifyInstance, deps: SignInDeps): void {
 
 /** Ends the connection of a request whose body does not arrive. */
 function limitBodyTime(request: IncomingMessage): void {
-  const timer = setTimeout(() => request.socket.destroy(), BODY_MS_MAX);
+  // Whether it has arrived, and not whether it was read: nobody reads the body of a GET.
+  const timer = setTimeout(() => {
+    if (!request.complete) request.socket.destroy();
+  }, BODY_MS_MAX);
   timer.unref();
-  const stop = (): void => clearTimeout(timer);
-  request.once('end', stop).once('close', stop);
+  request.once('close', () => clearTimeout(timer));
 }

@@ -44,7 +44,7 @@ describe('sign-in', () => {
       headers: { origin: consoleOrigin },
     });
 
-    expect(answer.setCookies[0]).toMatch(/^__Secure-leasehold\.session_token=.*; Secure/iu);
+    expect(answer.setCookies[0]).toMatch(/^__Host-leasehold\.session_token=.*; Secure/iu);
   });
 
   test('answers the same to a wrong password and to an unknown address', async () => {

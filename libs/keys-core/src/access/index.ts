@@ -35,7 +35,13 @@ export {
   makeAdmin,
 } from './sql/sign-in/first-admin.ts';
 export { type Accepted, acceptInvitation, isInvitationOpen } from './sql/people/invitations.ts';
-export { hasOidcAccount } from './sql/sign-in/sign-in-methods.ts';
+export {
+  bindUnboundAccount,
+  hasOidcAccount,
+  oidcAccountId,
+  oidcSubjectOf,
+  removeAccountOfOtherIssuer,
+} from './sql/sign-in/oidc-accounts.ts';
 export { readForRefusal, recordSignIn } from './sql/people/people-changes.ts';
 export { removeOldPeopleRows } from './sql/people/people-retention.ts';
 export { findPersonId } from './sql/people/people.ts';

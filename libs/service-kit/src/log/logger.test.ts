@@ -41,6 +41,18 @@ describe('the log', () => {
     expect(text).toContain('hello lh_***');
   });
 
+  test('has one line for each call, and nothing that acts on a terminal, whatever a caller sent', () => {
+    const sent = '\n\r\u001b[2J\u007f\u0085\u009b31m\u2028\u2029\u202e\u2066{"level":"fatal"}';
+
+    const text = captured((logger) => {
+      logger.warn({ path: sent, nested: { [sent]: sent }, err: new Error(sent) }, `said ${sent}`);
+    });
+
+    expect(text.match(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu)).toEqual(['\n']);
+    expect(text.endsWith('\n')).toBe(true);
+    expect(JSON.parse(text)).toMatchObject({ level: 'warn', path: sent, msg: `said ${sent}` });
+  });
+
   test('leaves out lines below its level', () => {
     const text = captured((logger) => {
       logger.debug('details');

@@ -47,7 +47,7 @@ export function createLogger({ name, level, destination }: LoggerOptions): Logge
       },
       serializers: { err: boundedError },
       hooks: {
-        streamWrite: hideSecrets,
+        streamWrite: (line) => escapeControls(hideSecrets(line)),
         logMethod(args, method, methodLevel) {
           if (methodLevel < WARN) method.apply(this, args);
           else writeOnce(args, method.bind(this));
@@ -55,6 +55,17 @@ export function createLogger({ name, level, destination }: LoggerOptions): Logge
       },
     },
     destination ?? standardOutput(),
+  );
+}
+
+/** What a terminal or a viewer acts on although JSON lets it stand: DEL, the C1 controls, line and text directions. */
+const CONTROLS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
+
+/** Escapes what JSON does not: a caller's text must not act on the terminal of a reader. */
+function escapeControls(line: string): string {
+  return line.replace(
+    CONTROLS,
+    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
 

@@ -3,7 +3,8 @@ import { OverviewPage } from '~/features/overview/overview-page.tsx';
 import { DEFAULT_WINDOW_MINUTES } from '~/features/overview/windows.ts';
 import { Prefetched } from '~/lib/api/prefetch.tsx';
 
-export const metadata: Metadata = { title: 'Overview' };
+// The template of a layout is for the pages below it, and not for the one beside it.
+export const metadata: Metadata = { title: { absolute: 'Overview · Leasehold' } };
 
 interface Props {
   readonly searchParams: Promise<Readonly<Record<string, string | string[] | undefined>>>;

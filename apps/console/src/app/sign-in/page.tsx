@@ -1,7 +1,7 @@
 import type { Metadata } from 'next';
 import { FrontGate } from '~/features/access/sign-in/front-gate.tsx';
 
-export const metadata: Metadata = { title: 'Sign in' };
+export const metadata: Metadata = { title: { absolute: 'Sign in · Leasehold' } };
 /** Anybody may ask for it as often as they like: nothing is made for a single visitor. */
 export const dynamic = 'force-static';
 

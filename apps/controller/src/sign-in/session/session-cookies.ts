@@ -3,7 +3,12 @@ import type { IncomingMessage } from 'node:http';
 
 /** The header that every change made with a cookie carries. */
 const CSRF_HEADER = 'x-leasehold-csrf';
-export const COOKIE_PREFIX = 'leasehold';
+const COOKIE_PREFIX = 'leasehold';
+
+/** What the names of all cookies begin with. A browser takes `__Host-` from this very host alone, over TLS. */
+export function cookiePrefix(isSecure: boolean): string {
+  return `${isSecure ? '__Host-' : ''}${COOKIE_PREFIX}`;
+}
 
 const TOKEN_FORM = /^[A-Za-z0-9]{16,128}$/u;
 
@@ -25,7 +30,7 @@ export function createSessionCookies(options: {
   readonly isSecure: boolean;
 }): SessionCookies {
   const { secret, isSecure } = options;
-  const name = `${isSecure ? '__Secure-' : ''}${COOKIE_PREFIX}.session_token`;
+  const name = `${cookiePrefix(isSecure)}.session_token`;
   const csrfTokenOf = (sessionId: string): string =>
     createHmac('sha256', secret).update(`csrf:${sessionId}`).digest('base64url');
   return {

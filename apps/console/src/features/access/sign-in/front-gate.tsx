@@ -44,7 +44,11 @@ export function FrontGate() {
     return () => clearInterval(timer);
   }, [isSilent]);
 
-  const one = (name: string): string | undefined => params?.get(name) || undefined;
+  /** A parameter of the address; an empty one counts as missing. */
+  const one = (name: string): string | undefined => {
+    const value = params?.get(name) ?? '';
+    return value === '' ? undefined : value;
+  };
   const next = safePath(one('next'));
   const invitation = one('invitation');
   const providerError = providerErrorText(one('error'));
