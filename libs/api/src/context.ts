@@ -47,8 +47,11 @@ export interface AuditService {
 
 /** What happened, in order. */
 export interface EventService {
-  /** Where the stream begins and ends now. */
-  head(): Promise<EventHead>;
+  /**
+   * Where the stream begins and ends now; for a caller that is limited to namespaces, its newest and its oldest
+   * event there, and `oldest` if there is none.
+   */
+  head(limits: NamespaceLimits): Promise<EventHead>;
   /** @throws {LeaseError} `events.compacted`, `events.other_epoch`, `request.invalid`. */
   list(input: EventListInput, limits: NamespaceLimits): Promise<Page<EventView>>;
   /** How many events all pages of the list have. */

@@ -4,7 +4,8 @@ import { PROCEDURES } from '@leasehold/api';
 import { openSocket } from '../testing/raw-socket.ts';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
-import { mutate, query } from '../testing/wire.ts';
+import { waitUntil } from '@leasehold/testing';
+import { call, input as inputText, mutate, query } from '../testing/wire.ts';
 
 /** A word that only another team may see; it is in every name that the test makes. */
 const HIDDEN = 'hidden';
@@ -86,4 +87,55 @@ test('a token that is limited to a namespace learns nothing of another namespace
       ...['environments.list', 'backends.list', 'drones.list', 'events.list', 'reservations.list'],
     ]),
   );
+});
+
+/** What changes by itself. */
+const PASSING =
+  /"(?:asOf|remainingMs|[a-zA-Z]*At|witness|incidentId|used)":(?:"[^"]*"|[\d.]+|null)/gu;
+
+test('what happens in other namespaces changes no answer to a token that is limited, not even a number', async () => {
+  const on = await startTestController();
+  const inputs = inputsOf(await fillHidden(on));
+  const limited = await on.token('viewer', { namespaces: ['team'] });
+  const own = await on.token('client', { namespaces: ['team'] });
+  const lease = { ttlMs: 60_000, holder: 'h', localTimeMs: 1 };
+  const acquire = (secret: string, of: object): Promise<unknown> =>
+    mutate(on, 'leases.acquire', { secret, input: { ...lease, ...of } });
+  await acquire(own.secret, { namespace: ['team'], key: 'own' });
+  const answers = async (): Promise<Record<string, string>> => {
+    const all: Record<string, string> = {};
+    for (const [path, { type }] of PROCEDURES) {
+      if (type !== 'query' || path.startsWith('peer.')) continue;
+      const asked = { secret: limited.secret, input: inputs[path] ?? {} };
+      all[path] = JSON.stringify(await query(on, path, asked)).replaceAll(PASSING, '');
+    }
+    return all;
+  };
+  const before = await answers();
+
+  const other = await on.token('client');
+  for (const key of ['1', '2', '3']) await acquire(other.secret, { namespace: [HIDDEN], key });
+
+  expect(await answers()).toEqual(before);
+  expect(before['events.head']).toMatch(/"lastId":"\d+\.\d+"/u);
+});
+
+test('a reader of events that is limited to a namespace is told no number of all events when its place is wrong', async () => {
+  const on = await startTestController();
+  await fillHidden(on);
+  const limited = await on.token('viewer', { namespaces: ['team'] });
+  const input = { afterId: '7.1' };
+
+  const raw = await openSocket(on, limited.secret);
+  raw.send(1, 'subscription', 'events.watch', input);
+  const watched = await waitUntil(() => raw.replies.find(({ id }) => id === 1)?.error);
+  const listed = await call(on, `/trpc/events.list${inputText(input)}`, { secret: limited.secret });
+
+  for (const error of [watched, listed.body.error]) {
+    expect(error?.data).toMatchObject({ leaseholdCode: 'events.other_epoch', details: {} });
+    expect(error?.data).toHaveProperty('details', {});
+  }
+  expect(await query(on, 'events.head', { secret: limited.secret })).toEqual({
+    ...{ lastId: 'oldest', oldestId: null },
+  });
 });

@@ -9,6 +9,9 @@ import {
 } from '@leasehold/keys-core/events';
 import type { Store } from '@leasehold/keys-core/postgres';
 
+/** The place before all events, for a reader that may see none. */
+const OLDEST = 'oldest';
+
 /** The event stream of this controller and its history, in the form of the API. */
 export function createEventService(
   stream: EventStream,
@@ -16,7 +19,14 @@ export function createEventService(
 ): EventService {
   const { datacenter } = store;
   return {
-    head: () => stream.head(),
+    async head(limits) {
+      const head = await stream.head();
+      if (limits === null) return head;
+      const endOf = async (direction: 'asc' | 'desc'): Promise<string | undefined> =>
+        (await listEvents(store.reads, { direction, limit: 1 }, limits)).items[0]?.id;
+      const [oldestId, lastId] = await Promise.all([endOf('asc'), endOf('desc')]);
+      return { lastId: lastId ?? OLDEST, oldestId: oldestId ?? null };
+    },
     async list(input, limits) {
       const { items, nextCursor } = await listEvents(store.reads, input, limits);
       return { items: items.map((event) => viewOf(event, datacenter)), nextCursor };

@@ -74,7 +74,7 @@ describe.each(['http', 'ws'] as const)('over %s', (transport) => {
     expect(await refusalOf(api.environments.tryAcquire.mutate(environment))).toEqual(REFUSED);
     const many = await api.leases.acquireMany.mutate({
       localTimeMs: 1,
-      items: [{ key: 'k', ttlMs: 1_000, holder: 'h' }],
+      items: [{ namespace: [], key: 'k', ttlMs: 1_000, holder: 'h' }],
     } as never);
     expect(JSON.stringify(many.results)).toContain('eventBytesPerHour');
     for (const lease of held) {

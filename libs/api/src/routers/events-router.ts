@@ -16,7 +16,7 @@ import { router, viewerProcedure } from '../trpc.ts';
 /** What happened to anything that can be held, in order. */
 export const eventsRouter = router({
   /** Where the stream begins and ends now: watching from `lastId` misses nothing from here on. */
-  head: viewerProcedure.query(({ ctx }) => ctx.services.events.head()),
+  head: viewerProcedure.query(({ ctx }) => ctx.services.events.head(ctx.access.namespaces)),
 
   /** What happened, page by page. A page with fewer events than requested, or none, need not be the last. */
   list: viewerProcedure

@@ -83,7 +83,7 @@ export function createEventStream(options: EventTailOptions): EventStream {
           bounds = await notedBounds(options, signal);
         }
         const { epoch } = bounds;
-        const start = startOf(afterId, bounds);
+        const start = startOf(afterId, bounds, filter);
         return new Reader({ options, tail, filter, epoch, signal, inTurn }).read(start, leave);
       } catch (error) {
         leave();
@@ -120,15 +120,15 @@ async function notedBounds({ store }: EventTailOptions, signal: AbortSignal | un
 }
 
 /** After which id a reader begins. */
-function startOf(afterId: string | undefined, bounds: NotedBounds): bigint {
+function startOf(afterId: string | undefined, bounds: NotedBounds, filter: EventFilter): bigint {
   if (afterId === undefined) return bounds.lastId;
   const place = parseEventPlace(afterId);
   if (place.at === 'oldest') return bounds.removedThroughId;
   // A number that was never given here is from a lost history.
   if ((place.epoch ?? bounds.epoch) !== bounds.epoch || place.id > bounds.lastId) {
-    throw otherEpoch(bounds);
+    throw otherEpoch(bounds, filter);
   }
-  if (place.id < bounds.removedThroughId) throw compacted(bounds);
+  if (place.id < bounds.removedThroughId) throw compacted(bounds, filter);
   return place.id;
 }
 
@@ -136,15 +136,17 @@ function oldestOf(bounds: NotedBounds): string | null {
   return bounds.oldestId === null ? null : eventCursor(bounds.epoch, bounds.oldestId);
 }
 
-function compacted(bounds: NotedBounds): LeaseError {
+function compacted(bounds: NotedBounds, { limits }: EventFilter): LeaseError {
   return new LeaseError('events.compacted', undefined, {
-    details: { oldestId: oldestOf(bounds) },
+    details: limits === null ? { oldestId: oldestOf(bounds) } : {},
   });
 }
 
-function otherEpoch(bounds: NotedBounds): LeaseError {
+/** A reader that is limited to namespaces is not told how many events there are of all. */
+function otherEpoch(bounds: NotedBounds, { limits }: EventFilter): LeaseError {
+  const lastId = eventCursor(bounds.epoch, bounds.lastId);
   return new LeaseError('events.other_epoch', undefined, {
-    details: { oldestId: oldestOf(bounds), lastId: eventCursor(bounds.epoch, bounds.lastId) },
+    details: limits === null ? { oldestId: oldestOf(bounds), lastId } : {},
   });
 }
 
@@ -199,7 +201,9 @@ class Reader {
         readEventPage(options.store.reads, { afterId, upToId: tail.finalId }, filter),
       );
       if (page.epoch === epoch) {
-        if (page.removedThroughId > afterId) throw compacted(await notedBounds(options, signal));
+        if (page.removedThroughId > afterId) {
+          throw compacted(await notedBounds(options, signal), filter);
+        }
         return {
           events: page.events.map((event) => ({ ...event, id: eventCursor(epoch, event.id) })),
           throughId: page.throughId,
@@ -215,9 +219,9 @@ class Reader {
   }
 
   async #assertSameLife(): Promise<void> {
-    const { tail, epoch, options, signal } = this.#parts;
+    const { tail, epoch, options, signal, filter } = this.#parts;
     if (tail.epoch !== epoch) {
-      throw otherEpoch(await notedBounds(options, signal));
+      throw otherEpoch(await notedBounds(options, signal), filter);
     }
   }
 }

@@ -41,8 +41,10 @@ function addTail(cli: Cli, parent: Command): void {
     .action(async ({ after, kind, ...filter }: TailOptions) => {
       // Over HTTP first, which fails at once when no controller answers. The reply also tells where
       // to continue when the connection breaks before the first event.
-      const head = await cli.client().events.head.query();
-      await tail(cli, { ...filter, kinds: kind, afterId: after ?? head.lastId });
+      const { lastId } = await cli.client().events.head.query();
+      // A token that is limited to namespaces without events is told of none: it begins with what comes next.
+      const now = lastId === 'oldest' ? undefined : lastId;
+      await tail(cli, { ...filter, kinds: kind, afterId: after ?? now });
     });
 }
 

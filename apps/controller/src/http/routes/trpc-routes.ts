@@ -7,6 +7,7 @@ import { boundBodies } from './body-bounds.ts';
 import { overloaded } from '../../fair-use/refusals.ts';
 import { followAccess, followLater } from '../sockets/followed-connections.ts';
 import { contextOf, httpCaller, traceOf } from '../request-context.ts';
+import { whenTaken } from '../sockets/slow-readers.ts';
 import { acceptSockets, mountSockets, type SocketRoutesDeps } from '../sockets/socket-routes.ts';
 
 const PREFIX = '/trpc';
@@ -38,7 +39,10 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
         streams.add(res.raw);
         res.raw.once('close', () => streams.delete(res.raw));
       }
-      const life = httpCaller(req.raw, info.signal);
+      const called = httpCaller(req.raw, info.signal);
+      const life = isStream
+        ? { ...called, whenRead: whenTaken(deps.pacer, caller.use, res.raw) }
+        : called;
       const context = contextOf(deps, req.raw, { ...caller, life });
       const turn = info.isBatchCall ? createTurns() : undefined;
       return { ...context, requestId: req.id, trace: traceOf(req.raw), turn };

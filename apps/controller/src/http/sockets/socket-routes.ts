@@ -23,6 +23,7 @@ import {
 } from '../request-context.ts';
 import { admit, textOf, watchStranger, type Opened } from './socket-door.ts';
 import { callEncoder, SocketFace } from './socket-face.ts';
+import { UNREAD_POLL_MS } from './slow-readers.ts';
 import { endSocket, keepSocket } from './socket-keeper.ts';
 import { turnAway } from '../turn-away.ts';
 
@@ -34,7 +35,6 @@ const FRAGMENTS_MAX = 1_024;
 const VIEWER_MESSAGE_BYTES_MAX = 256 * 1_024;
 /** This much unread is normal; with more of it, a subscription waits. */
 const UNREAD_BYTES_EASY = 256 * 1_024;
-const UNREAD_POLL_MS = 10;
 /** What tRPC waits for before the first call; the caller is known by then. */
 const CONNECTION_PARAMS = { method: 'connectionParams', data: {} };
 

@@ -60,7 +60,7 @@ export async function listEvents(
   input: EventListInput,
   limits: readonly string[] | null,
 ): Promise<{ items: EventRow[]; nextCursor: string | null }> {
-  const { epoch, afterId } = await startOf(sql, input.afterId);
+  const { epoch, afterId } = await startOf(sql, input.afterId, limits);
   const list = listOf(input, afterId, limits);
   let place = placeOf(input.cursor, list.order);
   const items: EventRow[] = [];
@@ -96,13 +96,16 @@ export function countEvents(
 async function startOf(
   sql: Sql<'reads'>,
   asked: string | undefined,
+  limits: readonly string[] | null,
 ): Promise<{ epoch: number; afterId: bigint }> {
   const bounds = await readEventBounds(sql);
   const epoch = bounds.epoch ?? 0;
   const after = parseEventPlace(asked ?? 'oldest');
   if (after.at === 'oldest') return { epoch, afterId: 0n };
   const { oldestId } = bounds;
-  const details = { oldestId: oldestId === null ? null : eventCursor(epoch, oldestId) };
+  const oldest = oldestId === null ? null : eventCursor(epoch, oldestId);
+  // A caller that is limited to namespaces is not told how many events there are of all.
+  const details = limits === null ? { oldestId: oldest } : {};
   if ((after.epoch ?? epoch) !== epoch) {
     throw new LeaseError('events.other_epoch', undefined, { details });
   }

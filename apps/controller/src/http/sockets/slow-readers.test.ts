@@ -1,0 +1,99 @@
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createStreamPacer } from '../../fair-use/stream-pacer.ts';
+import { whenTaken } from './slow-readers.ts';
+
+const CHUNK = Buffer.alloc(256 * 1_024);
+
+/** An answer to a caller that has not begun to read it. */
+async function unreadAnswer(): Promise<{ response: ServerResponse; answer: IncomingMessage }> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const asked = once(server, 'request') as Promise<[IncomingMessage, ServerResponse]>;
+  const request = get({ host: '127.0.0.1', port: (server.address() as AddressInfo).port });
+  const answered = once(request, 'response') as Promise<[IncomingMessage]>;
+  const [, response] = await asked;
+  onTestFinished(() => void response.destroy());
+  response.write(CHUNK);
+  const [answer] = await answered;
+  answer.on('error', () => undefined);
+  return { response, answer };
+}
+
+/** Writes more than the network takes while nobody reads. */
+function fill(response: ServerResponse): void {
+  for (let count = 0; count < 64; count += 1) response.write(CHUNK);
+}
+
+/** Some turns of the event loop. */
+async function turns(): Promise<'waits'> {
+  for (let count = 0; count < 50; count += 1) await new Promise(setImmediate);
+  return 'waits';
+}
+
+const caller = (isBehind: () => boolean = () => false) => ({ principal: 'p', isBehind });
+
+test('a stream whose caller does not read waits, and goes on when it reads', async () => {
+  const { response, answer } = await unreadAnswer();
+  fill(response);
+  const taken = whenTaken(createStreamPacer(), caller(), response)();
+
+  expect(await Promise.race([taken.then(() => 'goes on'), turns()])).toBe('waits');
+  answer.resume();
+
+  await taken;
+});
+
+test('a stream whose caller is gone does not wait for it', async () => {
+  const { response, answer } = await unreadAnswer();
+  fill(response);
+  const taken = whenTaken(createStreamPacer(), caller(), response)();
+
+  expect(await Promise.race([taken.then(() => 'goes on'), turns()])).toBe('waits');
+  answer.destroy();
+
+  await taken;
+});
+
+test('a stream waits while its caller is over its limits', async () => {
+  const { response, answer } = await unreadAnswer();
+  answer.resume();
+  let looks = 0;
+
+  await whenTaken(
+    createStreamPacer(),
+    caller(() => ++looks < 3),
+    response,
+  )();
+
+  expect(looks).toBe(3);
+});
+
+test('streams over HTTP take turns with all others', async () => {
+  const { response, answer } = await unreadAnswer();
+  answer.resume();
+  const opened: string[] = [];
+  let turnsTaken = 0;
+  const taken = whenTaken(
+    {
+      open(principal) {
+        opened.push(principal);
+        return () => {
+          turnsTaken += 1;
+          return undefined;
+        };
+      },
+    },
+    caller(),
+    response,
+  );
+
+  await taken();
+  await taken();
+
+  expect([opened, turnsTaken]).toEqual([['p'], 2]);
+});
