@@ -6,6 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
+import { TRANSPORT_ATTACKS } from './transport-attacks.mjs';
 
 const { name, url, token, attackMs } = JSON.parse(process.argv[2]);
 const endMs = performance.now() + attackMs;
@@ -199,5 +200,11 @@ const ATTACKS = {
     }),
 };
 
-await ATTACKS[name]();
+const means = {
+  ...{ url, token, isOver, refuse, onSockets, flood },
+  count: (more) => {
+    tried += more;
+  },
+};
+await (ATTACKS[name] ?? TRANSPORT_ATTACKS[name])(means);
 process.stdout.write(JSON.stringify({ tried, refused }), () => process.exit(0));

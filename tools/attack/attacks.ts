@@ -39,5 +39,17 @@ export const ATTACKS: readonly Attack[] = [
   fromOutside('subscriptions', '1,000 subscriptions of one viewer', viewer),
   fromOutside('waiters', '5,000 callers wait for one lease', client),
   fromOutside('large-pages', 'leases with 16 KB of metadata, listed over 12 sockets', client),
+  fromOutside('pipelined-requests', '20 sockets that send requests and do not wait for answers'),
+  fromOutside(
+    'requests-one-by-one',
+    '50 sockets: health, what is not there, wrong tokens, upgrades',
+  ),
+  fromOutside('viewer-requests', 'a viewer sends lists over 20 sockets, and does not wait', viewer),
+  fromOutside('frames-in-parts', '50 WebSockets without a token, a message in parts of one byte'),
+  fromOutside(
+    'large-messages',
+    'metadata of 4 MB, 350,000 unknown fields, 10,000 wrong items',
+    client,
+  ),
   fromOutside('unread-answers', '12 sockets that ask for lists and never read', viewer),
 ];

@@ -1,11 +1,20 @@
 import { startTestCluster } from '@leasehold/testing/stack';
+import { MESSAGE_MS_MAX } from '@leasehold/api';
 import { ATTACKS } from './attacks.ts';
 import { carryOut, type Result } from './carry-out.ts';
+import { measureMessages, messagesText } from './messages.ts';
 import { tableOf } from './report.ts';
 import { AttackStage } from './stage.ts';
 
 const ATTACK_MS = 10_000;
 const IDLE_MS = 5_000;
+
+/** Measures and prints what messages of each procedure cost. */
+function messageIsTooLong(): boolean {
+  const held = measureMessages();
+  process.stdout.write(`${messagesText(held)}\n`);
+  return (held[0]?.ms ?? 0) > MESSAGE_MS_MAX;
+}
 
 async function main(names: readonly string[]): Promise<number> {
   const unknown = names.filter((name) => !ATTACKS.some((attack) => attack.name === name));
@@ -14,6 +23,7 @@ async function main(names: readonly string[]): Promise<number> {
     process.stderr.write(`unknown: ${unknown.join(' ')}; there are ${known}\n`);
     return 2;
   }
+  const isTooLong = names.length === 0 && messageIsTooLong();
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
@@ -35,7 +45,7 @@ async function main(names: readonly string[]): Promise<number> {
   } finally {
     await cluster.stop();
   }
-  return results.some(({ broken }) => broken.length > 0) ? 1 : 0;
+  return isTooLong || results.some(({ broken }) => broken.length > 0) ? 1 : 0;
 }
 
 process.exitCode = await main(process.argv.slice(2));

@@ -43,19 +43,24 @@ const BOUNDS: Readonly<Record<string, MessageBound>> = {
   'peer.carryOut': MANY_ITEMS,
 };
 
-/** What a role may send, whatever the procedure: that of the largest that it may call. */
+/** A viewer only reads, and does not start many things at once. */
+const OF_VIEWERS: MessageBound = { bytesMax: 256 * KIB, valuesMax: 10_000 };
+
+/** What a role may send in one message, whatever it calls. */
 export function roleBound(role: Role): MessageBound {
-  if (role === 'viewer') return ORDINARY;
+  if (role === 'viewer') return OF_VIEWERS;
   return role === 'drone' ? MANY_GRANTS : MANY_ITEMS;
 }
 
-/** What a message of one call, or of calls of several procedures, may have: as much as the largest. */
+/** What a message may have that calls these procedures: as much as all of them, and as its role may send. */
 export function messageBound(paths: readonly string[], role: Role): MessageBound {
-  const wanted = paths.map((path) => BOUNDS[path] ?? ORDINARY).reduce(larger, ORDINARY);
+  const bounds = paths.map((path) => BOUNDS[path] ?? ORDINARY);
   const { bytesMax, valuesMax } = roleBound(role);
+  const sumOf = (name: keyof MessageBound): number =>
+    bounds.reduce((sum, bound) => sum + bound[name], 0);
   return {
-    bytesMax: Math.min(wanted.bytesMax, bytesMax),
-    valuesMax: Math.min(wanted.valuesMax, valuesMax),
+    bytesMax: Math.min(sumOf('bytesMax') || ORDINARY.bytesMax, bytesMax),
+    valuesMax: Math.min(sumOf('valuesMax') || ORDINARY.valuesMax, valuesMax),
   };
 }
 
@@ -72,36 +77,41 @@ export function assertBound(
   if (json !== undefined && hasMoreValues(json, valuesMax)) {
     throw new LeaseError(
       'request.too_large',
-      `This request may have ${String(valuesMax)} values: numbers, texts, lists and objects.`,
+      `This request may have ${String(valuesMax)} values: numbers, texts, lists and objects, and ${String(NAMES_MAX)} different names of fields.`,
       { details: { valuesMax } },
     );
   }
 }
 
-function larger(one: MessageBound, other: MessageBound): MessageBound {
-  return {
-    bytesMax: Math.max(one.bytesMax, other.bytesMax),
-    valuesMax: Math.max(one.valuesMax, other.valuesMax),
-  };
-}
+/**
+ * Different names of fields in one message: each new one costs as much as twenty values. Metadata of one lease
+ * has at most some 2,500.
+ */
+const NAMES_MAX = 4_000;
 
+const SPACE = 32;
 const QUOTE = 34;
 const COMMA = 44;
+const COLON = 58;
 const OPENING_BRACKET = 91;
 const BACKSLASH = 92;
 const OPENING_BRACE = 123;
 
 /**
- * Whether a JSON text has more values than this. It does not parse the text: it counts what begins or
+ * Whether a JSON text has more values than this, or too many names. It does not parse the text: it counts what begins or
  * separates values, outside of texts, and stops when that is too much.
  */
 export function hasMoreValues(json: string, valuesMax: number): boolean {
   if (json.length <= valuesMax) return false;
   let count = 0;
+  const names = new Set<string>();
   for (let at = 0; at < json.length; at += 1) {
     const character = json.charCodeAt(at);
     if (character === QUOTE) {
-      at = endOfText(json, at);
+      const start = at;
+      at = endOfText(json, start);
+      if (isFollowedByColon(json, at)) names.add(json.slice(start, at));
+      if (names.size > NAMES_MAX) return true;
     } else if (
       character === COMMA ||
       character === OPENING_BRACKET ||
@@ -112,6 +122,12 @@ export function hasMoreValues(json: string, valuesMax: number): boolean {
     }
   }
   return false;
+}
+
+function isFollowedByColon(json: string, end: number): boolean {
+  let at = end + 1;
+  while (json.charCodeAt(at) <= SPACE) at += 1;
+  return json.charCodeAt(at) === COLON;
 }
 
 /** Where the text that begins at `start` ends. */

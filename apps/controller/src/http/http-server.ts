@@ -125,7 +125,7 @@ function countRequests(server: FastifyInstance, guard: ConnectionGuard): void {
   });
 }
 
-/** Counts each request by its address, but of routes that count their callers. */
+/** Counts each request by its address, except on routes that count their callers. */
 function countStrangers(server: FastifyInstance, deps: ContextDeps): void {
   server.addHook('onRequest', async ({ raw, routeOptions }) => {
     if (routeOptions.config.countsItself !== true) await countAnonymous(deps, raw);

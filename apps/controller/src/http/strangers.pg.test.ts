@@ -32,7 +32,7 @@ test.each([
   ],
   ['for a call with a wrong cookie', 'GET', '/trpc/leases.list', { cookie: 'a=b' }],
   ['for its metrics', 'GET', '/metrics', {}],
-])('who asks %s far too often is not answered', async (_what, method, path, headers) => {
+])('a caller that asks %s far too often is not answered', async (_what, method, path, headers) => {
   const { secret } = await on.token('viewer');
   const authorization = `Bearer ${secret}`;
   await fetch(`${on.url}/trpc/leases.list`, { headers: { authorization } });

@@ -77,6 +77,16 @@ describe('a message', () => {
     },
   );
 
+  test('with very many different names is refused before it is parsed', () => {
+    const names = Array.from({ length: 5_000 }, (_, nth) => `"${String(nth)}" : 1`);
+
+    for (const fields of [`{${names.join(',')}`, `[{${names.join('},{')}}`]) {
+      const text = `{"id":1,"params":{"path":"leases.heartbeat","input":${fields}`;
+
+      expect(() => callsIn(text, 'client')).toThrow(tooLarge);
+    }
+  });
+
   test('of 10,000 renewals passes, and of a text with as many commas', () => {
     const renewals = many(10_000, { leaseId: crypto.randomUUID(), fencingToken: '9'.repeat(19) });
     const renewing = JSON.stringify({ id: 1, params: { input: { renewals }, path: 'keys.renew' } });
@@ -90,10 +100,16 @@ describe('a message', () => {
     expect(callsIn(asking, 'client')).toHaveLength(1);
   });
 
+  test('of many calls may have as much as all of them', () => {
+    const one = { id: 1, params: { path: 'leases.acquire', input: 'x'.repeat(2_000) } };
+
+    expect(callsIn(JSON.stringify(many(500, one)), 'client')).toHaveLength(500);
+  });
+
   test('is bounded for a viewer, whatever it calls', () => {
     const text = JSON.stringify({
       id: 1,
-      params: { path: 'leases.acquireMany', input: 'x'.repeat(70_000) },
+      params: { path: 'leases.acquireMany', input: 'x'.repeat(300_000) },
     });
 
     expect(() => callsIn(text, 'viewer')).toThrow(tooLarge);
