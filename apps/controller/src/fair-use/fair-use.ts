@@ -179,9 +179,8 @@ class Use implements PrincipalUse {
   }
 
   async countCalls(count: number, isUrgent: boolean): Promise<void> {
-    const max = this.#limits.callsPerSecond;
     const key = isUrgent ? `${this.principal} urgent` : this.principal;
-    const over = await this.#shared.rates.over(key, count, max);
+    const over = await this.#shared.rates.over(key, count, this.#limits.callsPerSecond);
     if (over === undefined) return;
     if (over.isShut) this.#shutUntilMs = this.#shared.nowMs() + over.retryAfterMs;
     throw this.#limited('callsPerSecond', over.retryAfterMs);
