@@ -49,7 +49,7 @@ export interface AuditService {
 export interface EventService {
   /**
    * Where the stream begins and ends now; for a caller that is limited to namespaces, its newest and its oldest
-   * event there, and `oldest` if there is none.
+   * event there, or `oldest`, which comes before all events.
    */
   head(limits: NamespaceLimits): Promise<EventHead>;
   /** @throws {LeaseError} `events.compacted`, `events.other_epoch`, `request.invalid`. */

@@ -3,7 +3,7 @@ import type { Clock } from '@leasehold/keys-core';
 /** A round of a job whose answer is this has left work undone: the next round begins at once. */
 export const MORE = 'more';
 
-/** After this long without a word of a job, in milliseconds, another controller does it. */
+/** A job that has noted nothing for this long, in milliseconds, is done by another controller. */
 const NOTED_MS_MAX = 300_000;
 
 /** For how long each job has not caught up with what feeds it. */

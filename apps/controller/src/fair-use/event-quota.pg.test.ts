@@ -75,7 +75,7 @@ describe.each(['http', 'ws'] as const)('over %s', (transport) => {
     const many = await api.leases.acquireMany.mutate({
       localTimeMs: 1,
       items: [{ namespace: [], key: 'k', ttlMs: 1_000, holder: 'h' }],
-    } as never);
+    });
     expect(JSON.stringify(many.results)).toContain('eventBytesPerHour');
     for (const lease of held) {
       const { outcome } = await api.leases.release.mutate({

@@ -19,7 +19,10 @@ import { CountWindow } from './count-window.ts';
 import { createHeldCounts, type HeldCounts } from './held-counts.ts';
 import type { Rates } from './rates.ts';
 import { createReadLane, type ReadLane } from './read-lane.ts';
+import type { PrincipalUse } from './principal-use.ts';
 import { quotaExceeded, rateLimited } from './refusals.ts';
+
+export type { PrincipalUse } from './principal-use.ts';
 
 /** Principals that use nothing now are forgotten when there are more than this. */
 const PRINCIPALS_MAX = 10_000;
@@ -33,25 +36,8 @@ const HOUR_MS = 3_600_000;
 /** The present use of the limits that count what is open. */
 type Open = Record<'connections' | 'streams' | 'waiters' | 'unreadBytes', number>;
 
-/** What one principal uses of this controller. */
-export interface PrincipalUse extends CallerUse {
-  readonly principal: string;
-  readonly role: Role;
-  /** Counts calls that arrived together. @throws {LeaseError} `request.rate_limited`. */
-  countCalls(count: number, isUrgent: boolean): Promise<void>;
-  /** Whether it has sent so many calls in this second that it is not answered any more. */
-  readonly isShut: boolean;
-  /** @throws {LeaseError} `quota.exceeded` for a request or message of more calls than it may have. */
-  assertBatch(count: number): void;
-  /** @throws {LeaseError} `quota.exceeded`. @returns a function that counts it as closed. */
-  openConnection(): () => void;
-  /** The same for reads that nobody waits for at this moment, such as the pages of an export. */
-  inBackground(): CallerUse;
-  /** Counts bytes of answers: sent, and unread until the returned function is called. */
-  sent(bytes: number): () => void;
-  /** Whether the caller has too many bytes unread, or was sent too many bytes in this second. */
-  isBehind(): boolean;
-}
+/** The limits that count what happens in an hour. */
+type Hourly = 'reservationsPerHour' | 'eventBytesPerHour';
 
 export interface FairUse {
   /** What this caller may use and uses; the same object for all of its connections. */
@@ -135,16 +121,15 @@ class Use implements PrincipalUse {
   #role: Role = 'viewer';
   #limits!: FairUseLimits;
   readonly #bytes: CountWindow;
-  readonly #reservations: CountWindow;
-  readonly #eventBytes: CountWindow;
+  readonly #hourly: Record<Hourly, CountWindow>;
   #shutUntilMs = -Infinity;
 
   constructor(shared: Shared, principal: string) {
     this.#shared = shared;
     this.principal = principal;
     this.#bytes = new CountWindow(SECOND_MS, shared.nowMs);
-    this.#reservations = new CountWindow(HOUR_MS, shared.nowMs);
-    this.#eventBytes = new CountWindow(HOUR_MS, shared.nowMs);
+    const hour = (): CountWindow => new CountWindow(HOUR_MS, shared.nowMs);
+    this.#hourly = { reservationsPerHour: hour(), eventBytesPerHour: hour() };
   }
 
   get role(): Role {
@@ -161,7 +146,7 @@ class Use implements PrincipalUse {
 
   get isIdle(): boolean {
     const isClosed = Object.values(this.#open).every((count) => count === 0);
-    return isClosed && this.#reservations.count === 0 && this.#eventBytes.count === 0;
+    return isClosed && Object.values(this.#hourly).every(({ count }) => count === 0);
   }
 
   /** The role of a person may have changed since. */
@@ -172,8 +157,7 @@ class Use implements PrincipalUse {
 
   usedOf(limit: FairUseLimit): number | null {
     if (limit === 'responseBytesPerSecond') return this.#bytes.count;
-    if (limit === 'reservationsPerHour') return this.#reservations.count;
-    if (limit === 'eventBytesPerHour') return this.#eventBytes.count;
+    if (limit in this.#hourly) return this.#hourly[limit as Hourly].count;
     if (limit === 'heldLeases') return this.#shared.held.estimateOf(this.principal);
     return limit in this.#open ? this.#open[limit as keyof Open] : null;
   }
@@ -259,21 +243,15 @@ class Use implements PrincipalUse {
   }
 
   startReserving(): () => void {
-    if (this.#reservations.count >= this.#limits.reservationsPerHour) {
-      throw this.#limited('reservationsPerHour', this.#reservations.remainingMs);
-    }
-    return this.#reservations.add(1);
+    return this.#countInHour('reservationsPerHour', 1);
   }
 
   startWriting(bytes: number): () => void {
-    if (this.#eventBytes.count + bytes > this.#limits.eventBytesPerHour) {
-      throw this.#limited('eventBytesPerHour', this.#eventBytes.remainingMs);
-    }
-    return this.#eventBytes.add(bytes);
+    return this.#countInHour('eventBytesPerHour', bytes);
   }
 
   noteWritten(bytes: number): void {
-    this.#eventBytes.add(bytes);
+    this.#hourly.eventBytesPerHour.add(bytes);
   }
 
   noteHeld(change: number): void {
@@ -285,6 +263,12 @@ class Use implements PrincipalUse {
     await held.refresh();
     const needed = held.estimateOf(this.principal) + count;
     if (needed > max) throw this.#exceeded('heldLeases', needed);
+  }
+
+  #countInHour(limit: Hourly, count: number): () => void {
+    const window = this.#hourly[limit];
+    if (window.count + count > this.#limits[limit]) throw this.#limited(limit, window.remainingMs);
+    return window.add(count);
   }
 
   #recount(): void {
