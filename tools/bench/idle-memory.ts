@@ -4,8 +4,9 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { invariant } from '@leasehold/keys-core';
+import { childrenOf } from '@leasehold/testing/stack';
 import type { Figure } from './rig/figures.ts';
-import { childrenOf, residentBytes } from './rig/processes.ts';
+import { residentBytes } from './rig/processes.ts';
 import { atMost, megabytes, milliseconds } from './rig/quantities.ts';
 import type { Rig } from './rig/rig.ts';
 import { median } from './rig/rounds.ts';
@@ -67,9 +68,9 @@ export async function measureIdleMemory(rig: Rig): Promise<Figure[]> {
 }
 
 function pidOf(parent: number, app: string): number {
-  const found = childrenOf(parent).find(({ command }) => command.includes(`/${app}/`));
+  const [found] = childrenOf(parent, `/${app}/`);
   invariant(found !== undefined, `leasehold up has started the ${app}`);
-  return found.pid;
+  return found;
 }
 
 async function medianBytes(pidOfProcess: () => number): Promise<number> {

@@ -1,33 +1,5 @@
 /** What tests share: a real PostgreSQL, a database for each file, processes, faults. */
-export { startEtcd, type EtcdOptions, type EtcdTls, type TestEtcd } from './etcd.ts';
-export { failCallback } from './failing-callback.ts';
-export {
-  startFaultProxy,
-  startUrlProxy,
-  type Direction,
-  type FaultProxy,
-} from './network/fault-proxy.ts';
-export { freePort } from './network/free-port.ts';
-export { Stage, type DroneOptions, type StageOptions } from './stage/stage.ts';
-export { StageDrone } from './stage/stage-drone.ts';
-export type { ClockFault } from './stage/skewed-clocks.ts';
+export * from './stack.ts';
 export { forTest, openTestStage } from './stage/test-stage.ts';
-export { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from './podman.ts';
-export { quickestMs } from './quickest.ts';
-export { repetitions, seed } from './repetitions.ts';
-export { startPgBouncer, type PgBouncerOptions, type TestPgBouncer } from './postgres/pgbouncer.ts';
-export { createSmallDisk, type SmallDisk } from './postgres/small-disk.ts';
-export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';
-export { replaceClock, SHIFTED_CLOCK, type ReplacedClock } from './postgres/replaced-clock.ts';
-export type { TestDatabase } from './postgres/template-copy.ts';
 export { copyForTests, createTestDatabase } from './postgres/test-database.ts';
 export { setMeaningOddly, setOddly } from './postgres/odd-settings.ts';
-export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';
-export { startTraceReceiver, type ReceivedSpan, type TraceReceiver } from './trace-receiver.ts';
-export { waitUntil, type WaitOptions } from './wait-until.ts';
-export {
-  bundleOf,
-  copyDrone,
-  startControllerProcess,
-  type ControllerProcess,
-} from './leasehold-processes.ts';

@@ -19,6 +19,7 @@ import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { isRunning } from './machine-processes.ts';
 import { waitUntil } from './wait-until.ts';
 
 const run = promisify(execFile);
@@ -157,14 +158,6 @@ async function removeLeftOver(): Promise<void> {
     } catch {
       // Being made, or being removed by somebody else.
     }
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }
 

@@ -13,7 +13,6 @@ import { FaultStage, untilPassed } from '../stage/stage.ts';
 import { allWords } from '../leases/stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
 import { expectSound } from '../stage/verdict.ts';
-import { PromiseWatch } from './stage/promise-watch.ts';
 
 const TTL_MS = 3_000;
 const LEASE_COUNT = 10;
@@ -31,17 +30,15 @@ let database: TestDatabase;
 let databaseLink: FaultProxy;
 let lease: FaultStage;
 let line: FaultProxy;
-let watch: PromiseWatch;
 beforeAll(async () => {
   database = await createTestDatabase();
   const { proxy, url } = await startUrlProxy(database.url);
   databaseLink = proxy;
   lease = await FaultStage.open({ databaseUrl: database.url, controllersUrl: url });
   line = await lease.front();
-  watch = await PromiseWatch.open(database.url, NAMESPACE);
+  lease.recorder.watch(NAMESPACE);
 });
 afterAll(async ({}, file) => {
-  await watch.close();
   await lease.close(file);
   await databaseLink.close();
   await database.drop();
@@ -90,8 +87,9 @@ test('F10 I4 I8 while messages are delayed and overtake each other, no holder co
 
   const claims = allWords([holder], 'claims');
   const early = claims.map(({ leaseId, untilMs, atMs, key }) => {
-    const promises = watch.of(leaseId).filter(({ seenAtMs }) => seenAtMs <= atMs + SAMPLE_MS_MAX);
-    const promisedMs = Math.max(...promises.map(({ expiresAtMs }) => expiresAtMs));
+    const promises = lease.recorder.promises(leaseId);
+    const seen = promises.filter(({ seenAtMs }) => seenAtMs <= atMs + SAMPLE_MS_MAX);
+    const promisedMs = Math.max(...seen.map(({ notBeforeMs }) => notBeforeMs));
     return { key, byMs: promisedMs - untilMs };
   });
   console.log(
@@ -100,7 +98,7 @@ test('F10 I4 I8 while messages are delayed and overtake each other, no holder co
   expect(claims.length).toBeGreaterThan(2 * LEASE_COUNT);
   expect(early.filter(({ byMs }) => byMs < 0)).toEqual([]);
   for (const { leaseId, atMs, key } of lost) {
-    const expiresAtMs = Math.max(...watch.of(leaseId).map((one) => one.expiresAtMs));
+    const expiresAtMs = Math.max(...lease.recorder.promises(leaseId).map((one) => one.notBeforeMs));
     expect(atMs, `the loss of ${key}`).toBeLessThan(expiresAtMs);
   }
   await expectSound(lease, answer);

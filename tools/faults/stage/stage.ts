@@ -135,9 +135,9 @@ export class FaultStage extends Stage {
 
   /** When the promise of a grant ends, as the database records it. */
   expiryOf(answer: Answer): number {
-    const grant = this.recorder.grant(answer.leaseId);
-    if (grant === undefined) throw new Error(`the grant of ${answer.key.name} was never seen`);
-    return grant.expiresAtMs;
+    const promise = this.recorder.promises(answer.leaseId).at(-1);
+    if (promise === undefined) throw new Error(`the grant of ${answer.key.name} was never seen`);
+    return promise.notAfterMs;
   }
 
   /** The lives of the backends of a key so far. */
@@ -181,7 +181,7 @@ export class FaultStage extends Stage {
 
   /** Waits until a grant has been renewed this many more times. */
   async untilRenewed(answer: Answer, times = 1): Promise<void> {
-    const promiseCount = (): number => this.recorder.grant(answer.leaseId)?.promiseCount ?? 0;
+    const promiseCount = (): number => this.recorder.promises(answer.leaseId).length;
     const before = promiseCount();
     await waitUntil(() => promiseCount() >= before + times, {
       what: `renewal of ${answer.key.name}`,

@@ -36,7 +36,7 @@ export async function expectSound(stage: FaultStage, ...answers: readonly Answer
 /** The newest backend may have been granted a moment ago: waits for its first word and for the recorder. */
 async function untilSeen(stage: FaultStage, answer: Answer): Promise<void> {
   await waitUntil(
-    () => stage.life(answer) !== undefined && stage.recorder.grant(answer.leaseId) !== undefined,
+    () => stage.life(answer) !== undefined && stage.recorder.promises(answer.leaseId).length > 0,
     { what: `the first word of ${answer.key.name}, and its grant in the record` },
   );
 }

@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { waitUntil } from '@leasehold/testing';
+import { commandLineOf, processesWith, waitUntil } from '@leasehold/testing/stack';
 import type { RunFile } from '../config/home.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/leasehold.mjs', import.meta.url));
@@ -103,17 +103,6 @@ export function killPart(pid: number | null): void {
  * forgotten one.
  */
 export function processesOf(home: string): string[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/u.test(name))
-    .filter((pid) => ['cmdline', 'environ'].some((file) => readProc(pid, file).includes(home)))
-    .filter((pid) => Number(pid) !== process.pid)
-    .map((pid) => `${pid} ${readProc(pid, 'cmdline').replaceAll('\0', ' ')}`);
-}
-
-function readProc(pid: string, file: string): string {
-  try {
-    return readFileSync(join('/proc', pid, file), 'utf8');
-  } catch {
-    return '';
-  }
+  const pids = new Set([...processesWith(home), ...processesWith(home, 'environ')]);
+  return [...pids].map((pid) => `${String(pid)} ${commandLineOf(pid)}`);
 }

@@ -86,7 +86,7 @@ describe('every procedure', () => {
       const on = await startTestController();
       const { backendId, session } = await aBackend(on, await startTestDrone(on), 'odd');
       const socketOf = await socketsOf(on);
-      const inputs = rightInputs(session, backendId);
+      const inputs = await rightInputs(session, backendId);
       const failures: string[] = [];
 
       for (const [path, input] of Object.entries(inputs)) {

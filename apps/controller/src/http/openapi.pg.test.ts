@@ -178,7 +178,7 @@ describe('/openapi.json', () => {
       const on = await startTestController({ databaseUrl });
       const made = await filled(on);
       const secretOf = await secretsOf(on);
-      const right = Object.entries(rightInputs(made.session, made.backendId));
+      const right = Object.entries(await rightInputs(made.session, made.backendId));
       const kinds = new Map<string, Kind>(KINDS);
       const problems: string[] = [];
       const answered = new Set<string>();
@@ -204,9 +204,9 @@ describe('/openapi.json', () => {
     },
   );
 
-  test('every right input is one by the description, and a wrong one is not', () => {
+  test('every right input is one by the description, and a wrong one is not', async () => {
     const session = { droneId: 'd1', clockId: crypto.randomUUID(), session: 1 };
-    const inputs = Object.entries(rightInputs(session, 'b-1'));
+    const inputs = Object.entries(await rightInputs(session, 'b-1'));
     const noInput = new Set(['events.head', 'events.changes', 'session.get', 'peer.ping']);
     const kinds = new Map<string, Kind>(KINDS);
     const problems: string[] = [];

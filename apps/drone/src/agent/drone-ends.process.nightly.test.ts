@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { isRunning } from '@leasehold/testing';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import { Fleet, PATIENT_LADDER } from '../testing/fleet-fixture.ts';
 import {
@@ -9,7 +10,6 @@ import {
   isBeating,
   linesOf,
 } from '../testing/fleet-steps.ts';
-import { isRunning } from '../testing/processes.ts';
 import { until } from '../testing/wait.ts';
 
 const { ttlMs } = KEY_LADDERS.fast;

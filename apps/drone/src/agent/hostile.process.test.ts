@@ -1,9 +1,9 @@
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { childrenOf, isRunning } from '@leasehold/testing';
 import { DRONE_ID, Fleet, OPEN } from '../testing/fleet-fixture.ts';
 import { connect } from '../testing/fleet-steps.ts';
-import { childrenWith, isRunning } from '../testing/processes.ts';
 import { until } from '../testing/wait.ts';
 import { ORDINARY_USER } from '../testing/warden-fixture.ts';
 
@@ -67,7 +67,7 @@ describe.each([
 function targetsOf(fleet: Fleet): unknown {
   const drone = fleet.drone();
   const { pid: warden, socketPath } = drone.warden();
-  const [leash] = childrenWith(warden, 'leasehold-leash');
+  const [leash] = childrenOf(warden, 'leasehold-leash');
   return {
     pids: { agent: drone.agent.pid, warden, controller: fleet.controller().pid, leash },
     ...{ stateDir: drone.stateDir, home: fleet.home, socketPath },

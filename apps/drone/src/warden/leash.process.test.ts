@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { childrenWith, isRunning, processesWith } from '../testing/processes.ts';
+import { childrenOf, isRunning, processesWith } from '@leasehold/testing';
 import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
 import { LEASH_MS, startOf, startWarden } from '../testing/warden-fixture.ts';
@@ -51,17 +51,17 @@ describe('the leash', () => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     await link.start(startOf('sleep 600', { softInMs: 60_000, hardInMs: 61_000 }));
-    const [former = 0] = childrenWith(warden.pid, 'leasehold-leash');
+    const [former = 0] = childrenOf(warden.pid, 'leasehold-leash');
 
     process.kill(former, 'SIGKILL');
     await until('another one is there', () => {
-      const [pid] = childrenWith(warden.pid, 'leasehold-leash');
+      const [pid] = childrenOf(warden.pid, 'leasehold-leash');
       return pid !== undefined && pid !== former;
     });
     const { marker, request } = markedSleep({ softInMs: 300, hardInMs: 800 });
     await link.start(request);
-    const leashes = childrenWith(warden.pid, 'leasehold-leash');
-    const naps = leashes.flatMap((pid) => childrenWith(pid, 'sleep'));
+    const leashes = childrenOf(warden.pid, 'leasehold-leash');
+    const naps = leashes.flatMap((pid) => childrenOf(pid, 'sleep'));
     process.kill(warden.pid, 'SIGSTOP');
     await until('the warden is ended', () => warden.process.signalCode !== null, 5_000);
 

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { processesWith } from '../testing/processes.ts';
+import { processesWith } from '@leasehold/testing';
 import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
 import {

@@ -6,10 +6,17 @@ import { chmod, mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:f
 import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { freePort, programFile, startEtcd, waitUntil } from '@leasehold/testing/stack';
+import {
+  childrenOf,
+  freePort,
+  isRunning,
+  programFile,
+  signalProcess,
+  startEtcd,
+  waitUntil,
+} from '@leasehold/testing/stack';
 import { findOldestPostgres } from '../../../../libs/testing/src/postgres/oldest-postgres.ts';
 import { giveToPostgres, spawnAsPostgres, type Spawned } from './machine-user.ts';
-import { killTree } from './process-tree.ts';
 import {
   HOST,
   nodeSettings,
@@ -181,6 +188,13 @@ async function rowsAt<Row extends pg.QueryResultRow>(url: string, text: string):
   } finally {
     await client.end();
   }
+}
+
+/** `kill -9` of a process and its children, all at once, and waits until they are gone. */
+async function killTree(root: number): Promise<void> {
+  const doomed = [root, ...childrenOf(root)];
+  for (const pid of doomed) signalProcess(pid, 'SIGKILL');
+  await waitUntil(() => !doomed.some(isRunning), { what: `the end of process ${String(root)}` });
 }
 
 async function killed(child: ChildProcess | undefined): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Watches the keys of a database while a fault happens: until when each grant was promised, in the
- * clock of this machine, and whether a backend was ever called alive without a grant (I16).
+ * Watches the keys of a database, and the leases of namespaces, while a fault happens: until when each grant
+ * was promised, in the clock of this machine, and whether a backend was ever called alive without a grant (I16).
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { connectionOf } from '@leasehold/service-kit';
@@ -9,35 +9,26 @@ import { machineMs } from '../../stage/machine-time.ts';
 
 const SAMPLE_MS = 50;
 
-/** What was seen of one grant. */
-export interface RecordedGrant {
-  readonly key: string;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly holder: string;
-  /** The latest promise. Never early, and late by no more than a sample took. */
-  readonly expiresAtMs: number;
-  readonly firstSeenAtMs: number;
-  /** How many different expiries were seen. */
-  readonly promiseCount: number;
+/** One expiry that the database had. */
+interface SeenPromise {
+  readonly expiresAt: string;
+  readonly seenAtMs: number;
+  /** When it is, between asking and the answer: the sample that took the least time says it best. */
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
 }
 
 interface Sample {
-  readonly key: string;
   readonly lease_id: string;
-  readonly token: string;
-  readonly holder: string;
   readonly expires_at: string;
   readonly remaining_ms: number;
 }
 
-interface Recorded extends RecordedGrant {
-  readonly expiresAt: string;
-}
-
 export class LeaseRecorder {
   readonly #databaseUrl: string;
-  readonly #grants = new Map<string, Recorded>();
+  /** By grant, the latest last. */
+  readonly #promises = new Map<string, SeenPromise[]>();
+  readonly #namespaces: string[] = [];
   /** Since when a backend that is called alive has had no grant; and the longest such time. */
   readonly #withoutSinceMs = new Map<string, number>();
   readonly #longestWithoutMs = new Map<string, number>();
@@ -50,8 +41,14 @@ export class LeaseRecorder {
     this.#ended = this.#record();
   }
 
-  grant(leaseId: string): RecordedGrant | undefined {
-    return this.#grants.get(leaseId);
+  /** Watches the leases of a namespace too. */
+  watch(namespace: string): void {
+    this.#namespaces.push(namespace);
+  }
+
+  /** All that was promised to one grant, the latest last. */
+  promises(leaseId: string): readonly SeenPromise[] {
+    return this.#promises.get(leaseId) ?? [];
   }
 
   /** How long a backend that was called starting, waiting or ready had no unexpired grant. */
@@ -90,13 +87,17 @@ export class LeaseRecorder {
   }
 
   async #sample(client: pg.Client): Promise<void> {
-    const grants = await client.query<Sample>(`
-      select name as key, lease_id::text, fencing_token::text as token, holder,
-        expires_at::text, extract(epoch from expires_at - clock_timestamp())::float8 * 1000 as remaining_ms
+    const askedAtMs = machineMs();
+    const { rows } = await client.query<Sample>(
+      `select lease_id::text, expires_at::text,
+        extract(epoch from expires_at - clock_timestamp())::float8 * 1000 as remaining_ms
       from lease
-      where face = 'key' and end_reason is null and released_at is null`);
-    const sampledAtMs = machineMs();
-    for (const row of grants.rows) this.#note(row, sampledAtMs);
+      where end_reason is null and released_at is null
+        and (face = 'key' or (face = 'lease' and namespace = any($1)))`,
+      [this.#namespaces],
+    );
+    const seenAtMs = machineMs();
+    for (const row of rows) this.#note(row, askedAtMs, seenAtMs);
     const bare = await client.query<{ id: string }>(`
       select b.id
       from backend b
@@ -110,20 +111,18 @@ export class LeaseRecorder {
     this.#noteBare(new Set(bare.rows.map((row) => row.id)), machineMs());
   }
 
-  #note(row: Sample, sampledAtMs: number): void {
-    const known = this.#grants.get(row.lease_id);
-    const expiresAtMs = sampledAtMs + row.remaining_ms;
-    const isSame = known?.expiresAt === row.expires_at;
-    this.#grants.set(row.lease_id, {
-      key: row.key,
-      leaseId: row.lease_id,
-      fencingToken: row.token,
-      holder: row.holder,
+  #note(row: Sample, askedAtMs: number, seenAtMs: number): void {
+    const known = this.promises(row.lease_id);
+    const former = known.at(-1);
+    const isSame = former?.expiresAt === row.expires_at;
+    const [notBeforeMs, notAfterMs] = [askedAtMs + row.remaining_ms, seenAtMs + row.remaining_ms];
+    const promise = {
       expiresAt: row.expires_at,
-      expiresAtMs: isSame ? Math.min(known.expiresAtMs, expiresAtMs) : expiresAtMs,
-      firstSeenAtMs: known?.firstSeenAtMs ?? sampledAtMs,
-      promiseCount: (known?.promiseCount ?? 0) + (isSame ? 0 : 1),
-    });
+      seenAtMs: isSame ? former.seenAtMs : seenAtMs,
+      notBeforeMs: isSame ? Math.max(former.notBeforeMs, notBeforeMs) : notBeforeMs,
+      notAfterMs: isSame ? Math.min(former.notAfterMs, notAfterMs) : notAfterMs,
+    };
+    this.#promises.set(row.lease_id, [...(isSame ? known.slice(0, -1) : known), promise]);
   }
 
   #noteBare(bareIds: ReadonlySet<string>, atMs: number): void {

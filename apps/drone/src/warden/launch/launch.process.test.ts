@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { processesWith } from '../../testing/processes.ts';
+import { processesWith } from '@leasehold/testing';
 import { until } from '../../testing/wait.ts';
 import { startOf } from '../../testing/warden-fixture.ts';
 import { probeLaunchMeans, toolFinder, type LaunchMeans } from './isolation.ts';

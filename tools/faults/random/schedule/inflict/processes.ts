@@ -1,7 +1,11 @@
 /** Faults of processes. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { StageDrone, TestProcess } from '@leasehold/testing/stack';
+import {
+  descendantsOf,
+  signalProcess,
+  type StageDrone,
+  type TestProcess,
+} from '@leasehold/testing/stack';
 import { leashOf } from '../../../stage/machine-processes.ts';
 import { WORKERS, type World } from '../../world/world.ts';
 
@@ -58,13 +62,14 @@ export async function suspendDrone(world: World, target: string, forMs: number):
   const drone = droneOf(world, target);
   const { pid } = drone.warden();
   const leash = leashOf(pid);
+  // The programs of its warden, and what is between it and them.
   const programs = descendantsOf(pid).filter((each) => !leash.includes(each));
   const others = [drone.agent.pid, pid, ...leash];
-  for (const each of [...others, ...programs]) signal(each, 'SIGSTOP');
+  for (const each of [...others, ...programs]) signalProcess(each, 'SIGSTOP');
   try {
     await pause(forMs);
   } finally {
-    for (const each of [...programs, ...others]) signal(each, 'SIGCONT');
+    for (const each of [...programs, ...others]) signalProcess(each, 'SIGCONT');
   }
 }
 
@@ -92,36 +97,4 @@ function droneOf(world: World, name: string): StageDrone {
 /** Targets are named by a letter and their place. */
 function indexOf(target: string): number {
   return Number(target.slice(1));
-}
-
-/** It may have ended since it was found. */
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-/** The programs of a warden, and what is between it and them. */
-function descendantsOf(wardenPid: number): number[] {
-  const parents = new Map(
-    readdirSync('/proc')
-      .map(Number)
-      .filter((pid) => Number.isInteger(pid))
-      .map((pid) => [pid, parentOf(pid)]),
-  );
-  const isBelow = (pid: number | undefined): boolean =>
-    pid !== undefined && (pid === wardenPid || isBelow(parents.get(pid)));
-  return [...parents].flatMap(([pid, parent]) => (isBelow(parent) ? [pid] : []));
-}
-
-function parentOf(pid: number): number | undefined {
-  try {
-    const text = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
-    // After the name, which may contain anything.
-    return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1]);
-  } catch {
-    return undefined; // it ended while it was read
-  }
 }
