@@ -9,7 +9,7 @@ import type {
 import { createBootClock } from '../../../libs/service-kit/src/clock/boot-clock.ts';
 import type { CommandConfig, DroneConfig } from '../../../apps/drone/src/config.ts';
 import { commandWork } from '../../../apps/drone/src/agent/backend/work.ts';
-import type { Ports } from '../../../apps/drone/src/agent/backend/ports.ts';
+import type { Ports } from '../../../apps/drone/src/agent/backend/port/ports.ts';
 import { RunBook } from '../../../apps/drone/src/agent/backend/run-book.ts';
 import type {
   SeenBackend,
@@ -77,7 +77,7 @@ export class AgentProcess {
           host: '127.0.0.1',
           ports: anyPorts(),
         },
-        workOf: () => commandWork(ROOM, PLACE, {}),
+        workOf: () => commandWork(ROOM, PLACE, { inherited: {}, capacity: CONFIG.capacity }),
       },
       reportContext: { link, session: this.#session, log, random: () => random.next() },
       clockId: () => this.#command.clockId,
@@ -184,7 +184,7 @@ const ROOM: CommandConfig = {
   ...{ command: '/bin/room', args: [], env: {}, cwd: '/', user: { uid: 1, gid: 1 } },
   ...{ isUserNamed: false, port: 'auto', stopSignal: 'SIGTERM', stopGraceMs: 1_000 },
   readiness: { type: 'none', timeoutMs: 300_000, intervalMs: 100 },
-  ...{ allowArgs: false, allowEnv: [] },
+  ...{ allowArgs: false, allowEnv: [], memoryMax: '2g', pidsMax: 1_024, fileSizeMax: '16g' },
 };
 const PLACE = {
   ...{ user: null, cwd: '/', command: '/bin/room', refusal: undefined, problems: [] },

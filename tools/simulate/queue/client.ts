@@ -145,7 +145,7 @@ export class Client {
       },
       release: (request, ending) =>
         this.#call(ending, ({ service }) => service.release(request, caller)),
-      wasReachableSince: () => true,
+      unreachableSince: () => undefined,
     };
   }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CommandLimits } from '../link/protocol.ts';
-import { processesWith } from '../../testing/processes.ts';
+import { processesWith } from '@leasehold/testing';
 import { testedDrone, type TestedDrone } from '../../testing/tested-drone.ts';
 import { until } from '../../testing/wait.ts';
 import { startOf, startWarden, type WardenFixture } from '../../testing/warden-fixture.ts';
