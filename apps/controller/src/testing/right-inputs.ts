@@ -86,16 +86,17 @@ const DIFFERENT: Readonly<Record<string, object>> = {
 };
 const OF_SESSIONS = ['backends.report', 'drones.ack', 'drones.heartbeat'];
 
+const NO_FIELDS: Schema = { properties: {} };
+
 /** A right input of each procedure, with every field that its description has. */
 export async function rightInputs(
   session: object,
   backendId: string,
 ): Promise<Record<string, Readonly<Record<string, unknown>>>> {
   const { paths } = JSON.parse(await readOpenApi()) as Described;
-  const inputs = Object.entries(paths).map(([address, { get, post }]) => {
+  const inputs = Object.entries(paths).map(([address, operations]) => {
     const path = address.replace('/trpc/', '');
-    const content = get?.parameters?.[0]?.content ?? post?.requestBody?.content;
-    const made = valueOf('', content?.['application/json'].schema ?? { properties: {} }) as object;
+    const made = valueOf('', schemaOf(operations)) as object;
     const isOfBackend = path.startsWith('backends.') && path !== 'backends.terminate';
     const own = {
       ...(OF_SESSIONS.includes(path) ? session : {}),
@@ -109,8 +110,13 @@ export async function rightInputs(
   return Object.fromEntries(inputs) as Record<string, Readonly<Record<string, unknown>>>;
 }
 
+function schemaOf({ get, post }: Described['paths'][string]): Schema {
+  const content = get?.parameters?.[0]?.content ?? post?.requestBody?.content;
+  return content?.['application/json'].schema ?? NO_FIELDS;
+}
+
 function valueOf(name: string, schema: Schema): unknown {
-  const { type, anyOf, properties, items, format } = schema;
+  const { type, anyOf, properties, items } = schema;
   if (properties !== undefined) {
     const fields = Object.entries(properties);
     return Object.fromEntries(fields.map(([field, inner]) => [field, valueOf(field, inner)]));
@@ -118,10 +124,13 @@ function valueOf(name: string, schema: Schema): unknown {
   if (type === 'array') return LISTS[name] ?? [valueOf(name, items ?? {})];
   const taken = anyOf?.find((one) => one.type === 'array') ?? anyOf?.find(isAnyText);
   if (taken !== undefined) return valueOf(name, taken);
-  if (name in VALUES) return VALUES[name];
-  if (schema.enum !== undefined) return schema.enum[0];
+  return name in VALUES ? VALUES[name] : plainValueOf(schema);
+}
+
+function plainValueOf({ type, format, minimum, enum: values }: Schema): unknown {
+  if (values !== undefined) return values[0];
   if (type === 'boolean') return true;
-  if (type === 'integer' || type === 'number') return Math.max(1, schema.minimum ?? 1);
+  if (type === 'integer' || type === 'number') return Math.max(1, minimum ?? 1);
   if (format === 'uuid') return UUID;
   return format === 'date-time' ? INSTANT : 'a';
 }

@@ -25,15 +25,8 @@ export function textProblem(
   // Before anything that looks at each character.
   if (text.length > bounds.bytesMax) return `${tooLong}, and is ${String(utf8Bytes(text))}`;
   if (!text.isWellFormed()) return 'must be well-formed Unicode, without lone surrogates';
-  const forbidden = bounds.isControlAllowed === true ? /\0/u : /\p{Cc}/u;
-  if (forbidden.test(text)) {
-    if (bounds.isControlAllowed !== true && /[\r\n]/u.test(text)) {
-      return 'must be one line, without line breaks';
-    }
-    return bounds.isControlAllowed === true
-      ? 'must not contain NUL'
-      : 'must not contain control characters';
-  }
+  const control = controlProblem(text, bounds.isControlAllowed === true);
+  if (control !== undefined) return control;
   const bytes = utf8Bytes(text);
   if (bytes < bytesMin) {
     return bytesMin === 1 ? 'must not be empty' : `must be at least ${String(bytesMin)} bytes`;
@@ -42,6 +35,12 @@ export function textProblem(
     return `${tooLong}, and is ${String(bytes)}`;
   }
   return undefined;
+}
+
+function controlProblem(text: string, isAllowed: boolean): string | undefined {
+  if (isAllowed) return text.includes('\0') ? 'must not contain NUL' : undefined;
+  if (/[\r\n]/u.test(text)) return 'must be one line, without line breaks';
+  return /\p{Cc}/u.test(text) ? 'must not contain control characters' : undefined;
 }
 
 /**
