@@ -85,6 +85,7 @@ const DIFFERENT: Readonly<Record<string, object>> = {
   },
 };
 const OF_SESSIONS = ['backends.report', 'drones.ack', 'drones.heartbeat'];
+const OF_BACKENDS = ['backends.get', 'backends.report', 'backends.watch'];
 
 /** A right input of each procedure, with every field that its description has. */
 export async function rightInputs(
@@ -95,22 +96,21 @@ export async function rightInputs(
   const inputs = Object.entries(paths).map(([address, { get, post }]) => {
     const path = address.replace('/trpc/', '');
     const content = get?.parameters?.[0]?.content ?? post?.requestBody?.content;
-    const made = valueOf('', content?.['application/json'].schema ?? { properties: {} }) as object;
-    const isOfBackend = path.startsWith('backends.') && path !== 'backends.terminate';
+    const schema = content?.['application/json'].schema ?? { properties: {} };
     const own = {
       ...(OF_SESSIONS.includes(path) ? session : {}),
-      ...(isOfBackend && 'backendId' in made ? { backendId } : {}),
-      ...DIFFERENT[path],
+      ...(OF_BACKENDS.includes(path) ? { backendId } : {}),
     };
+    const input = { ...(valueOf('', schema) as object), ...own, ...DIFFERENT[path] };
     // As it is sent: without what is undefined.
-    const text = JSON.stringify({ ...made, ...own }).replaceAll(OWN_KEY, path);
+    const text = JSON.stringify(input).replaceAll(OWN_KEY, path);
     return [path, JSON.parse(text) as object];
   });
   return Object.fromEntries(inputs) as Record<string, Readonly<Record<string, unknown>>>;
 }
 
 function valueOf(name: string, schema: Schema): unknown {
-  const { type, anyOf, properties, items, format } = schema;
+  const { type, anyOf, properties, items } = schema;
   if (properties !== undefined) {
     const fields = Object.entries(properties);
     return Object.fromEntries(fields.map(([field, inner]) => [field, valueOf(field, inner)]));
@@ -118,10 +118,13 @@ function valueOf(name: string, schema: Schema): unknown {
   if (type === 'array') return LISTS[name] ?? [valueOf(name, items ?? {})];
   const taken = anyOf?.find((one) => one.type === 'array') ?? anyOf?.find(isAnyText);
   if (taken !== undefined) return valueOf(name, taken);
-  if (name in VALUES) return VALUES[name];
+  return name in VALUES ? VALUES[name] : scalarOf(schema);
+}
+
+function scalarOf({ type, format, minimum = 1, ...schema }: Schema): unknown {
   if (schema.enum !== undefined) return schema.enum[0];
   if (type === 'boolean') return true;
-  if (type === 'integer' || type === 'number') return Math.max(1, schema.minimum ?? 1);
+  if (type === 'integer' || type === 'number') return Math.max(1, minimum);
   if (format === 'uuid') return UUID;
   return format === 'date-time' ? INSTANT : 'a';
 }
