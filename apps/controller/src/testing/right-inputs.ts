@@ -85,6 +85,7 @@ const DIFFERENT: Readonly<Record<string, object>> = {
   },
 };
 const OF_SESSIONS = ['backends.report', 'drones.ack', 'drones.heartbeat'];
+const OF_BACKENDS = ['backends.get', 'backends.report', 'backends.watch'];
 
 const NO_FIELDS: Schema = { properties: {} };
 
@@ -96,15 +97,13 @@ export async function rightInputs(
   const { paths } = JSON.parse(await readOpenApi()) as Described;
   const inputs = Object.entries(paths).map(([address, operations]) => {
     const path = address.replace('/trpc/', '');
-    const made = valueOf('', schemaOf(operations)) as object;
-    const isOfBackend = path.startsWith('backends.') && path !== 'backends.terminate';
     const own = {
       ...(OF_SESSIONS.includes(path) ? session : {}),
-      ...(isOfBackend && 'backendId' in made ? { backendId } : {}),
-      ...DIFFERENT[path],
+      ...(OF_BACKENDS.includes(path) ? { backendId } : {}),
     };
+    const input = { ...(valueOf('', schemaOf(operations)) as object), ...own, ...DIFFERENT[path] };
     // As it is sent: without what is undefined.
-    const text = JSON.stringify({ ...made, ...own }).replaceAll(OWN_KEY, path);
+    const text = JSON.stringify(input).replaceAll(OWN_KEY, path);
     return [path, JSON.parse(text) as object];
   });
   return Object.fromEntries(inputs) as Record<string, Readonly<Record<string, unknown>>>;
@@ -124,13 +123,13 @@ function valueOf(name: string, schema: Schema): unknown {
   if (type === 'array') return LISTS[name] ?? [valueOf(name, items ?? {})];
   const taken = anyOf?.find((one) => one.type === 'array') ?? anyOf?.find(isAnyText);
   if (taken !== undefined) return valueOf(name, taken);
-  return name in VALUES ? VALUES[name] : plainValueOf(schema);
+  return name in VALUES ? VALUES[name] : scalarOf(schema);
 }
 
-function plainValueOf({ type, format, minimum, enum: values }: Schema): unknown {
-  if (values !== undefined) return values[0];
+function scalarOf({ type, format, minimum = 1, ...schema }: Schema): unknown {
+  if (schema.enum !== undefined) return schema.enum[0];
   if (type === 'boolean') return true;
-  if (type === 'integer' || type === 'number') return Math.max(1, minimum ?? 1);
+  if (type === 'integer' || type === 'number') return Math.max(1, minimum);
   if (format === 'uuid') return UUID;
   return format === 'date-time' ? INSTANT : 'a';
 }
