@@ -56,10 +56,10 @@ describe.each(['ws', 'http'] as const)('over %s', (transport) => {
     });
   });
 
-  test('several addresses, each with its own cause, and no password', async () => {
+  test('several addresses, each with its own cause', async () => {
     const [one, other] = [await nobody(), await nobody()];
 
-    const failure = await failureAt([`http://me:hidden@${one}`, `http://${other}`], transport);
+    const failure = await failureAt([`http://${one}`, `http://${other}`], transport);
 
     const [text, causes, ...more] = failure.message.split('\n');
     expect(failure).toMatchObject({ code: 'request.unreachable' });
@@ -67,7 +67,6 @@ describe.each(['ws', 'http'] as const)('over %s', (transport) => {
     for (const address of [one, other]) {
       expect(causes).toContain(`http://${address}: `);
     }
-    expect(failure.message).not.toContain('hidden');
   });
 
   test('an address that does not speak TLS', async () => {

@@ -37,7 +37,7 @@ export class PortWatch {
 
   look(): PortOwner {
     const backend = this.#backend();
-    const inodes = reached(backend, listeners(false) ?? []).map(({ inode }) => inode);
+    const inodes = reached(backend, listeners(this.#judged === '') ?? []).map(({ inode }) => inode);
     if (inodes.length === 0) return 'nobody';
     const seen = inodes.sort().join(' ');
     if (seen !== this.#judged) {
