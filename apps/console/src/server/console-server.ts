@@ -37,6 +37,8 @@ const LOOK_MS = 1_000;
 const UNKNOWN_CONNECTIONS_MAX = 500;
 /** Requests under way on one connection. Browsers send one after the other. */
 const PER_CONNECTION_MAX = 8;
+/** Those of one answer: more than these are a leak. */
+const LISTENERS_MAX = 40;
 /** How long calls under way may still take at the end. */
 const FINISH_MS_MAX = 2_000;
 
@@ -92,6 +94,8 @@ export async function startConsoleServer(options: ConsoleServerOptions): Promise
       return;
     }
     perConnection.set(socket, count);
+    // Each part that follows an answer, and each controller that is tried, listens once.
+    response.setMaxListeners(LISTENERS_MAX);
     guard.begin(request, response);
     underWay.add(response);
     response.once('close', () => {
