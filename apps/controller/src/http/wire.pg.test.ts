@@ -94,7 +94,7 @@ describe('wire', () => {
     ['an empty name', { key: { name: '' } }, 'key.name: must not be empty'],
     [
       'a control character',
-      { key: { name: 'a\nb' } },
+      { key: { name: 'a\tb' } },
       'key.name: must not contain control characters',
     ],
     [

@@ -26,8 +26,11 @@ async function openAlone(databaseUrl?: string): Promise<Alone> {
   return { ...keys, service, drone };
 }
 
-/** What no call waits for: subscribing to hints, hints to others, and the beat of the witness. */
-const IN_BACKGROUND = ['listen ', 'pg_notify', 'update database_witness'];
+/**
+ * What no call waits for: subscribing to hints, hints to others, and the beat of the witness. And what a connection
+ * sends once, when it is new.
+ */
+const IN_BACKGROUND = ['listen ', 'pg_notify', 'update database_witness', 'transaction_timeout'];
 
 /** The statements that a call sends, each of which is a round trip. */
 async function tripsOf(call: () => Promise<unknown>): Promise<string[]> {
