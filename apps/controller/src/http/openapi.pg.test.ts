@@ -209,7 +209,13 @@ describe('/openapi.json', () => {
   test('every right input is one by the description, and a wrong one is not', async () => {
     const session = { droneId: 'd1', clockId: crypto.randomUUID(), session: 1 };
     const inputs = Object.entries(await rightInputs(session, 'b-1'));
-    const noInput = new Set(['events.head', 'events.changes', 'session.get', 'peer.ping', 'peer.offers']);
+    const noInput = new Set([
+      'events.head',
+      'events.changes',
+      'session.get',
+      'peer.ping',
+      'peer.offers',
+    ]);
     const kinds = new Map<string, Kind>(KINDS);
     const problems: string[] = [];
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
   for (const name of ['dc1', 'dc2', 'dc3']) {
     const { secret } = await world.of(name).token('client');
     for (const key of ['a', 'b', 'c']) {
-      await acquireLease(world.of(name), secret, { namespace, key });
+      await acquireLease(world.of(name), secret, { namespace, key, ttlMs: 600_000 });
     }
   }
 });
