@@ -2,7 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { machineMs } from './stage/machine-time.ts';
 import { FaultStage } from './stage/stage.ts';
-import { expectSound, expectSuccession, expectUnharmed } from './stage/verdict.ts';
+import {
+  expectSound,
+  expectSuccession,
+  expectUnharmed,
+  SUCCESSION_MS_MAX,
+} from './stage/verdict.ts';
 
 let stage: FaultStage;
 beforeAll(async () => {
@@ -26,7 +31,13 @@ describe.concurrent('an agent that is stopped and continued', () => {
     paused.agent.signal('SIGCONT');
     await stage.untilReady('pause-1');
 
-    expectSuccession(stage, { fault: 'agent stopped', atMs, former, next });
+    expectSuccession(stage, {
+      fault: 'agent stopped',
+      atMs,
+      former,
+      next,
+      withinMs: SUCCESSION_MS_MAX,
+    });
     expect(next.answer.droneId).toBe('pause-2');
     const after = await stage.connect('after', 'after');
     expect(after).toMatchObject({ droneId: 'pause-1', spawned: true });

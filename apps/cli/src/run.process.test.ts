@@ -262,7 +262,7 @@ describe('a command without a lease', () => {
     const ended = await runCommand(['leases', 'run', 'run/a', '--', 'echo', 'ran'], env);
 
     expect(ended).toMatchObject({ exitCode: 3, stdout: '' });
-    expect(ended.stderr).toMatch(/^No controller answers at .*\n.*doctor.*\n$/u);
+    expect(ended.stderr).toMatch(/^No controller answers at .*\n.*ECONNREFUSED.*\n.*doctor.*\n$/u);
   });
 });
 
