@@ -193,9 +193,23 @@ const QUEUE = [
   {
     name: 'waiter-that-gave-up-stays',
     breaks: 'a waiter that gave up is granted nothing',
-    file: `${CORE}/grants/idempotency/sql/cancel-request.ts`,
-    find: 'delete from lease_waiter where ticket_id = ${leaseId}::uuid returning face, namespace, name',
-    replace: 'select face, namespace, name from lease_waiter where ticket_id = ${leaseId}::uuid',
+    file: `${CORE}/grants/idempotency/sql/cancel-requests.ts`,
+    find: 'delete from lease_waiter w\n      where w.ticket_id = any(array(select k.ticket_id from locked k))\n      returning w.ticket_id',
+    replace: 'select k.ticket_id from locked k',
+  },
+  {
+    name: 'given-up-request-stays-open',
+    breaks: 'a request that was given up is never answered with a grant again',
+    file: `${CORE}/grants/idempotency/sql/cancel-requests.ts`,
+    find: 'where q.ctid = any(',
+    replace: 'where false and q.ctid = any(',
+  },
+  {
+    name: 'locked-place-delays-others',
+    breaks: 'many leave the line together, and none waits for a place that is locked',
+    file: `${CORE}/grants/line/sql/line-tickets.ts`,
+    find: 'for update of w skip locked',
+    replace: 'for update of w',
   },
 ];
 

@@ -53,13 +53,16 @@ function ofLines(database: LineDatabase): Statement[] {
         (ids as string[]).flatMap((ticketId) => (database.prolong(ticketId) ? [] : [{ ticketId }])),
     },
     {
-      text: 'select true as gone from gone',
+      text: 'as "hasLeft"',
       run(values) {
-        const [principal, idempotencyKey, ticketId, answer] = values as string[];
-        const request = requests.get(keyText({ principal, idempotencyKey } as never));
-        if (request === undefined || !tickets.delete(ticketId ?? '')) return [];
-        request.answer ??= JSON.parse(answer ?? 'null');
-        return [{ gone: true }];
+        const [ids, principals, keys, answers] = lists(values);
+        return ids.flatMap((ticketId, at) => {
+          const key = keyText({ principal: at_(principals, at), idempotencyKey: at_(keys, at) });
+          const request = requests.get(key);
+          if (request === undefined || !tickets.delete(ticketId)) return [];
+          request.answer ??= JSON.parse(at_(answers, at));
+          return [{ ticketId, hasLeft: true }];
+        });
       },
     },
     {
@@ -90,19 +93,26 @@ function ofRecords({ requests, leases }: LineDatabase): Statement[] {
       },
     },
     {
-      text: 'with past as materialized (',
-      run([principal, idempotencyKey]) {
-        const request = requests.get(keyText({ principal, idempotencyKey } as never));
-        if (request === undefined) return [];
-        const { answer, resource, fingerprint, leaseId } = request;
-        const grant = leaseId === null ? undefined : leases.past(leaseId);
-        const isNoted = grant !== undefined && answer === null;
-        request.isRepeated ||= isNoted;
-        const record = { ticketId: leaseId, answer, resource, fingerprint, isNoted };
-        if (grant === undefined) return [{ ...record, leaseId: null }];
-        const { ladder, ...rest } = grant;
-        // The short ladder of an unconfirmed grant is sent as it is: it stands for itself.
-        return [{ ...record, ...rest, ...ladder, isConfirmed: true }];
+      text: 'as "isNoted"',
+      run(values) {
+        const [principals, keys] = lists(values);
+        return keys.flatMap((idempotencyKey, at) => {
+          const askedBy = at_(principals, at);
+          const request = requests.get(keyText({ principal: askedBy, idempotencyKey }));
+          if (request === undefined) return [];
+          const { answer, resource, fingerprint, leaseId } = request;
+          const grant = leaseId === null ? undefined : leases.past(leaseId);
+          const isNoted = grant !== undefined && answer === null;
+          request.isRepeated ||= isNoted;
+          const of = { askedBy, idempotencyKey, ticketId: leaseId };
+          const record = { ...of, answer, resource, fingerprint, isNoted };
+          // The short ladder of an unconfirmed grant is sent as it is: it stands for itself.
+          const found =
+            grant === undefined
+              ? { leaseId: null }
+              : { ...grant, ...grant.ladder, isConfirmed: true };
+          return [{ ...record, ...found }];
+        });
       },
     },
   ];
@@ -112,48 +122,62 @@ function ofGivingUp(database: LineDatabase): Statement[] {
   const { requests, tickets, leases, givenUp } = database;
   return [
     {
-      text: 'insert into lease_request (principal, idempotency_key, answer) values',
-      run([principal, idempotencyKey, answer]) {
-        const key = keyText({ principal, idempotencyKey } as never);
-        if (requests.has(key)) return [];
-        givenUp.add(key);
-        const none = { leaseId: null, resource: null, fingerprint: null, isRepeated: false };
-        requests.set(key, { ...none, answer: JSON.parse(answer as string) });
-        return [{ principal }];
+      text: 'insert into lease_request (principal, idempotency_key, answer) select',
+      run(values) {
+        const answer = values.find((value) => typeof value === 'string');
+        const [principals, keys] = lists(values);
+        return keys.flatMap((idempotencyKey, at) => {
+          const principal = at_(principals, at);
+          const key = keyText({ principal, idempotencyKey });
+          if (requests.has(key)) return [];
+          givenUp.add(key);
+          const none = { leaseId: null, resource: null, fingerprint: null, isRepeated: false };
+          requests.set(key, { ...none, answer: JSON.parse(answer ?? 'null') });
+          return [{ principal, idempotencyKey }];
+        });
       },
     },
     {
-      text: 'grant_repeated_at is not null as "isRepeated"',
-      run([principal, idempotencyKey]) {
-        const request = requests.get(keyText({ principal, idempotencyKey } as never));
-        return request === undefined ? [] : [request];
+      text: 'as "isRepeated"',
+      run(values) {
+        const [principals, keys] = lists(values);
+        return keys.flatMap((idempotencyKey, at) => {
+          const principal = at_(principals, at);
+          const rowAt = keyText({ principal, idempotencyKey });
+          const request = requests.get(rowAt);
+          return request === undefined ? [] : [{ ...request, principal, idempotencyKey, rowAt }];
+        });
       },
     },
     {
-      text: 'delete from lease_waiter where ticket_id = ?::uuid returning face',
-      run([ticketId]) {
-        const ticket = tickets.get(ticketId as string);
-        tickets.delete(ticketId as string);
-        return ticket === undefined ? [] : [ticket];
-      },
+      text: 'as "isTaken"',
+      run: ([ids]) =>
+        (ids as string[]).flatMap((ticketId) => {
+          const ticket = tickets.get(ticketId);
+          tickets.delete(ticketId);
+          return ticket === undefined ? [] : [{ ...ticket, isTaken: true }];
+        }),
+    },
+    {
+      text: 'as "isLocked"',
+      run: ([ids]) =>
+        (ids as string[]).flatMap((leaseId) => {
+          const grant = leases.past(leaseId);
+          if (grant === undefined || leases.newestId(grant) !== leaseId) return [];
+          return [{ leaseId, fencingToken: grant.fencingToken, isLocked: true }];
+        }),
     },
     {
       text: 'as "wasOpen"',
-      run(values) {
-        const [answer = 'null', principal, idempotencyKey, leaseId = ''] = values as string[];
-        const key = keyText({ principal, idempotencyKey } as never);
-        const request = requests.get(key);
-        if (request?.answer !== null) return [];
-        request.answer = JSON.parse(answer);
-        givenUp.add(key);
-        return [{ wasOpen: leases.past(leaseId) === undefined }];
-      },
-    },
-    {
-      text: 'select fencing_token::text as token from lease',
-      run([leaseId]) {
-        const grant = leases.past(leaseId as string);
-        return grant === undefined ? [] : [{ token: grant.fencingToken }];
+      run([answer, rows]) {
+        return (rows as string[]).flatMap((rowAt) => {
+          const request = requests.get(rowAt);
+          if (request?.answer !== null) return [];
+          request.answer = JSON.parse(answer as string);
+          givenUp.add(rowAt);
+          const { leaseId } = request;
+          return [{ leaseId, wasOpen: leaseId === null || leases.past(leaseId) === undefined }];
+        });
       },
     },
     ...ofReleasing(database),
@@ -167,21 +191,14 @@ function ofReleasing(database: LineDatabase): Statement[] {
       text: 'as "nextTicketId" from judged j',
       run(values) {
         const [ids, tokens, principals] = lists(values);
-        const [leaseId, fencingToken] = [at_(ids, 0), at_(tokens, 0)];
-        const grant = leases.past(leaseId);
-        if (grant === undefined || leases.newestId(grant) !== leaseId) return [];
-        const principal = at_(principals, 0);
-        const outcome = leases.release('lease', { leaseId, fencingToken, principal });
-        const nextTicketId = outcome === 'released' ? database.nextTicketId(grant) : null;
-        return [{ ...grant, outcome, tag: '', heldMs: 0, nextTicketId }];
-      },
-    },
-    { text: "else coalesce(e.end, 'superseded')", run: () => [] },
-    {
-      text: "else 'current' end as end",
-      run([ids]) {
-        const [leaseId = ''] = ids as string[];
-        return leases.past(leaseId) === undefined ? [] : [{ leaseId, end: 'expired' }];
+        return ids.flatMap((leaseId, at) => {
+          const grant = leases.past(leaseId);
+          if (grant === undefined || leases.newestId(grant) !== leaseId) return [];
+          const of = { leaseId, fencingToken: at_(tokens, at), principal: at_(principals, at) };
+          const outcome = leases.release('lease', of);
+          const nextTicketId = outcome === 'released' ? database.nextTicketId(grant) : null;
+          return [{ ...grant, outcome, tag: '', heldMs: 0, nextTicketId }];
+        });
       },
     },
   ];

@@ -11,8 +11,12 @@ export {
 export { grantWithin, prepareGrants } from './transitions/granting.ts';
 export { type RecordedRefusal, refusalIn, refusalOf } from './idempotency/recorded-refusal.ts';
 export { idempotentRequest } from './idempotency/request-fingerprint.ts';
-export { cancelRequest } from './idempotency/sql/cancel-request.ts';
-export { readGrant, readPastRequest } from './idempotency/sql/past-grants.ts';
+export { type CancelRequest, createCancelRequest } from './idempotency/cancelling.ts';
+export {
+  createPastRequestReader,
+  type PastRequest,
+  readGrant,
+} from './idempotency/sql/past-grants.ts';
 export {
   type KeyedRequest,
   keyText,
@@ -25,11 +29,12 @@ export {
   dropGrantedTicket,
   joinLine,
   leaveLine,
+  type Leaving,
   prolongTickets,
   type Ticket,
   type TicketRequest,
 } from './line/sql/line-tickets.ts';
-export { dropTicket, holdTicket } from './line/sql/tickets.ts';
+export { createTickets, type Tickets } from './line/sql/tickets.ts';
 export { observeHeld, releaseAlone, wakeWaiters } from './transitions/releasing.ts';
 export { type AcquiredOrRenewed, acquireOrRenew } from './sql/acquire-or-renew.ts';
 export { boundTransaction, closeBefore } from './sql/assert-held.ts';

@@ -1,16 +1,17 @@
-import { cancelRequest, renewHeld } from '../grants/index.ts';
+import { createCancelRequest, renewHeld } from '../grants/index.ts';
 import { type AcquiringDeps, createAcquire } from './acquire/acquiring.ts';
 import { leaseDeadlines } from './acquire/deadlines.ts';
 import type { LeaseService } from './lease-types.ts';
 import { createWaitingRoom } from './acquire/waiting.ts';
 
-export type LeaseServiceDeps = Omit<AcquiringDeps, 'room'>;
+export type LeaseServiceDeps = Omit<AcquiringDeps, 'room' | 'cancel'>;
 
 /** What services do with leases, or with environments, over the kernel. */
 export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
   const { store, leases, face } = deps;
+  const cancel = createCancelRequest(store, face);
   return {
-    ...createAcquire({ ...deps, room: createWaitingRoom(store) }),
+    ...createAcquire({ ...deps, cancel, room: createWaitingRoom(store) }),
 
     heartbeat: ({ localTimeMs, renewals }, { principal }) =>
       renewHeld(leases, { face, principal }, renewals, (ladder, remainingMs) =>
@@ -28,7 +29,7 @@ export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
       }),
 
     cancel: ({ idempotencyKey }, caller) =>
-      cancelRequest(store, face, {
+      cancel({
         principal: caller.principal,
         actor: caller.actor,
         idempotencyKey,

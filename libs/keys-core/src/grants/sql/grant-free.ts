@@ -1,6 +1,6 @@
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
 import { IS_ENDED_BY_WORD, type GrantGuard } from '../../postgres/clock/expiry.ts';
-import { fragment, type Sql } from '../../postgres/sql.ts';
+import { C, fragment, type Sql } from '../../postgres/sql.ts';
 import { grantDetail } from './parts/grant-facts.ts';
 import { type Granted, grantedColumns, type GrantedRow, grantsOf } from './parts/granted-rows.ts';
 import { freeCandidates, upsertGrants } from './parts/upsert-grants.ts';
@@ -62,6 +62,7 @@ export async function grantFree(
         concat_ws(chr(31), m.face, m.namespace, m.name), m.fingerprint
       from made m
       where m.idempotency_key is not null
+      order by m.principal ${C}, m.idempotency_key ${C}
     )
     select ${grantedColumns(fragment`g.ended_at`)} from made g`;
   return grantsOf(rows, requests);

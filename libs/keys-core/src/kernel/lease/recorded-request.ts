@@ -40,11 +40,10 @@ export function assertSameRequest(record: RecordedRequest, request: IdempotentRe
   if (!isSameRequest(record, request)) throw new LeaseError('request.idempotency_reused');
 }
 
-/** @throws {LeaseError} `request.idempotency_reused` when the key was used on another face. */
-export function assertSameFace(record: RecordedRequest, face: Face): void {
+/** Whether the key was used on this face, or may have been. */
+export function isOfFace(record: RecordedRequest, face: Face): boolean {
   const recorded = faceOf(record);
-  if (recorded === undefined || recorded === face) return;
-  throw new LeaseError('request.idempotency_reused');
+  return recorded === undefined || recorded === face;
 }
 
 function isSameRequest(record: RecordedRequest, request: IdempotentRequest): boolean {

@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
+import type { LeaseError } from '../../kernel/errors/index.ts';
 import { recordHeartbeat } from '../../fleet/sql/drone-sessions.ts';
 import { setLost } from '../../fleet/sql/drones.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
@@ -92,6 +94,31 @@ describe('connect to a key whose backend is being stopped', () => {
     expect(await rowCounts(on)).toMatchObject({ waiters: 0, backends: 1 });
     expect(on.observed).toContain('waited gave_up');
     expect(on.observed).not.toContain('waited granted');
+  });
+
+  test('many that give up together leave the line by few statements', async () => {
+    const time = await passingTime();
+    const on = await openKeys({ databaseUrl: time.databaseUrl, clock: time.clock });
+    const drone = await aDrone(on.store.general);
+    const { backendId } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'hard_terminating'));
+    const answers = Array.from({ length: 400 }, () =>
+      connect(on, { waitMs: 10_000 }).then(
+        () => 'an answer',
+        (error: unknown) => (error as LeaseError).code,
+      ),
+    );
+    await waitUntil(async () => (await rowCounts(on))['waiters'] === 400);
+    const sent = vi.spyOn(pg.Client.prototype, 'query');
+    onTestFinished(() => sent.mockRestore());
+
+    await time.pass(10_000);
+    const codes = await Promise.all(answers);
+
+    // The last look of each, too, which has held its ticket once more.
+    expect(sent.mock.calls.length).toBeLessThan(80);
+    expect(new Set(codes)).toEqual(new Set(['key.terminating']));
+    expect((await rowCounts(on))['waiters']).toBe(0);
   });
 
   test('is granted the key at its expiry when the backend’s end is never reported', async () => {

@@ -20,7 +20,7 @@ import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
 import { createKeyStateReader, type KeyStateRow } from '../sql/key-state.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { isoOf } from '../../postgres/sql.ts';
-import { dropTicket, holdTicket } from '../../grants/index.ts';
+import { createTickets, type Tickets } from '../../grants/index.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
 import type { ConnectResult, KeyService, NamedConnect } from '../key-types.ts';
 import {
@@ -49,6 +49,7 @@ const LOST_SPAWNS_MIN = 8;
 /** What all connects of a controller share. */
 interface Shared extends ConnectDeps {
   readonly readState: (key: NamedConnect['key']) => Promise<KeyState | undefined>;
+  readonly tickets: Tickets;
   /** Spawn attempts under way in this process, by topic. */
   readonly spawning: RequestsInProgress<ConnectResult | undefined>;
 }
@@ -61,6 +62,7 @@ export function createConnect(
   const shared: Shared = {
     ...deps,
     readState: async (key) => stateOf(await readRow(key)),
+    tickets: createTickets(store.general),
     spawning: new RequestsInProgress(),
   };
   return {
@@ -153,8 +155,9 @@ class OneConnect {
       throw waitOver(decision, state);
     }
     this.#ticketId ??= this.#store.ids.uuid();
+    const { name, namespace } = input.key;
     const ticket = { ticketId: this.#ticketId, waiter: caller.actor, principal: caller.principal };
-    await holdTicket(this.#store.general, { face: 'key', ...input.key }, ticket);
+    await this.#shared.tickets.hold({ face: 'key', namespace, name, ...ticket });
     const waitMs = Math.min(leftMs, LOOK_INTERVAL_MS, Math.max(1, decision.remainingMs));
     await this.#store.hints.next(this.#topic, this.#store.clock.nowMs() + waitMs, signal);
   }
@@ -164,7 +167,7 @@ class OneConnect {
     const waitedMs = this.#store.clock.nowMs() - this.#startedAtMs;
     this.#store.observer.waited('key', waitedMs, isAnswered ? 'granted' : 'gave_up');
     // A ticket that could not be dropped lapses.
-    await dropTicket(this.#store.general, this.#ticketId).catch(() => undefined);
+    await this.#shared.tickets.drop(this.#ticketId).catch(() => undefined);
   }
 
   async #spawn(state: KeyState | undefined): Promise<ConnectResult | undefined> {

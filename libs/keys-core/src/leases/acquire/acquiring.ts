@@ -11,13 +11,14 @@ import type { Resource } from '../../kernel/resource/resource.ts';
 import {
   type KeyedRequest,
   type LeaseStore,
+  type CancelRequest,
+  type PastRequest,
   type RequestAnswer,
-  cancelRequest,
   createCoalescer,
+  createPastRequestReader,
   idempotentRequest,
   keyText,
   observeHandover,
-  readPastRequest,
   recordAnswers,
   refusalOf,
 } from '../../grants/index.ts';
@@ -39,6 +40,7 @@ export interface AcquiringDeps {
   readonly store: Store;
   readonly leases: LeaseStore;
   readonly room: WaitingRoom;
+  readonly cancel: CancelRequest;
   readonly face: 'lease' | 'environment';
   /** The TTL of a request that gives none, in milliseconds; undefined if every request must give one. */
   readonly ttlMsDefault?: number | undefined;
@@ -61,9 +63,11 @@ export function createAcquire(deps: AcquiringDeps): Pick<LeaseService, 'acquire'
 class Acquiring {
   readonly #deps: AcquiringDeps;
   readonly #refusals: Coalescer<RequestAnswer, boolean>;
+  readonly #readPast: (request: KeyedRequest) => Promise<PastRequest | undefined>;
 
   constructor(deps: AcquiringDeps) {
     this.#deps = deps;
+    this.#readPast = createPastRequestReader(deps.store.transitions);
     this.#refusals = createCoalescer({
       run: (refusals) => recordAnswers(deps.store.transitions, refusals),
       keysOf: ({ request }) => [keyText(request)],
@@ -108,7 +112,7 @@ class Acquiring {
     const startedAtMs = store.clock.nowMs();
     const isFirst = await this.#refusals.submit({ request, answer: refusal });
     if (isFirst || refusal.error.code === 'auth.forbidden') throw error;
-    const past = await readPastRequest(store.transitions, request);
+    const past = await this.#readPast(request);
     if (past === undefined) throw error;
     if (past.record.answer !== null) return refusalAgain(past.record);
     // It waits in line: a caller that is refused now does not join it there.
@@ -203,7 +207,7 @@ class Acquiring {
   async #assertHeard(life: CallerLife, request: KeyedRequest & GrantRequest): Promise<void> {
     if (life.isAlive() && !life.signal.aborted) return;
     const { principal, idempotencyKey, actor } = request;
-    await cancelRequest(this.#deps.store, this.#deps.face, {
+    await this.#deps.cancel({
       ...{ principal, idempotencyKey, actor },
       result: 'failed',
       detail: 'its caller did not answer when its turn came',
@@ -231,7 +235,7 @@ class Acquiring {
     request: KeyedRequest & GrantRequest,
     joinedAsOf: number | undefined,
   ): Promise<AcquireAnswer> {
-    const past = await readPastRequest(this.#deps.store.transitions, request);
+    const past = await this.#readPast(request);
     if (past === undefined) throw new LeaseError('grant.contended');
     const { record, grant } = past;
     if (record.answer !== null || record.leaseId === null) return refusalAgain(record);

@@ -18,6 +18,7 @@ import {
 } from '../../kernel/resource/resource.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
 import {
+  type Leaving,
   type Ticket,
   type TicketRequest,
   createCoalescer,
@@ -40,7 +41,8 @@ const GIVE_UP_MS_MAX = 10_000;
 const WAITERS_MAX = 20_000;
 const TICKETS_PER_STATEMENT_MAX = 1_000;
 const JOINS_PER_STATEMENT_MAX = 200;
-const JOINS_IN_FLIGHT_MAX = 2;
+const LEAVES_PER_STATEMENT_MAX = 200;
+const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
 /** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
@@ -83,6 +85,7 @@ interface OpenLine {
 class Room implements WaitingRoom {
   readonly #store: KernelStore;
   readonly #joins: Coalescer<TicketRequest, Ticket | undefined>;
+  readonly #leaves: Coalescer<Leaving, boolean | undefined>;
   readonly #lines = new Map<string, OpenLine>();
   readonly #givingUp = new Set<Waiter>();
   #isTicking = false;
@@ -92,16 +95,25 @@ class Room implements WaitingRoom {
 
   constructor(store: KernelStore) {
     this.#store = store;
+    const common = {
+      inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+      queueMax: QUEUE_MAX,
+      isGathering: true,
+    };
     this.#joins = createCoalescer({
+      ...common,
       run: async (requests) => {
         const tickets = await joinLine(store.transitions, requests);
         return requests.map(({ ticketId }) => tickets.get(ticketId));
       },
       keysOf: (request) => [request.ticketId, keyText(request)],
       batchSizeMax: JOINS_PER_STATEMENT_MAX,
-      inFlightMax: JOINS_IN_FLIGHT_MAX,
-      queueMax: QUEUE_MAX,
-      isGathering: true,
+    });
+    this.#leaves = createCoalescer({
+      ...common,
+      run: (leavings) => leaveLine(store.transitions, leavings),
+      keysOf: (leaving) => [leaving.ticketId, keyText(leaving)],
+      batchSizeMax: LEAVES_PER_STATEMENT_MAX,
     });
   }
 
@@ -255,19 +267,18 @@ class Room implements WaitingRoom {
     else line.lookLast(waiter);
   }
 
-  /** Leaves the line, now or, while the database does not answer, at one of the next ticks. */
+  /** Leaves the line, now or, while its ticket is locked or the database does not answer, at one of the next ticks. */
   async #giveUp(line: Line, waiter: Waiter): Promise<void> {
     this.#givingUp.add(waiter);
     const { request, ticket } = waiter;
+    const { principal, idempotencyKey } = request;
     const refused = line.refusalOf(waiter);
     // The recorded answer is also the one that is returned.
     const answer = waiter.answerOf(refused);
     try {
-      const hasLeft = await leaveLine(
-        this.#store.transitions,
-        { ...ticket, principal: request.principal, idempotencyKey: request.idempotencyKey },
-        answer,
-      );
+      const { ticketId } = ticket;
+      const hasLeft = await this.#leaves.submit({ ticketId, principal, idempotencyKey, answer });
+      if (hasLeft === undefined) throw new LeaseError('grant.contended');
       line.remove(waiter);
       // The next waiter, now the first, may be at another controller.
       if (hasLeft) this.#store.hints.notify(leaseTopic(request));

@@ -54,6 +54,12 @@ test('no plan that a connection keeps reads a whole table, though all were empty
   if (next.outcome === 'granted') await age(leases, next.lease.leaseId, 120_000);
   await acquire(leases, { idempotencyKey, holder: 'waits', waitMs: 60_000 });
   await acquire(leases, { holder: 'takes over' });
+  await acquire(leases, { holder: 'gives up', waitMs: 1 });
+  const cancelled = randomUUID();
+  const { answer: over } = await inLine(leases, 'cancels', { idempotencyKey: cancelled });
+  await leases.service.cancel({ idempotencyKey: cancelled }, SERVICE);
+  await over.catch(() => undefined);
+  await leases.service.cancel({ idempotencyKey }, SERVICE);
   const on = await openKeys({ databaseUrl });
   const drone = await aDrone(store.general);
   const made = await connect(on);

@@ -2,7 +2,8 @@
 import { UNCONFIRMED_LADDER, type Ladder } from '../../../kernel/lease/ladder.ts';
 import { assertSameRequest, type RecordedRequest } from '../../../kernel/lease/recorded-request.ts';
 import type { Resource } from '../../../kernel/resource/resource.ts';
-import type { KeyedRequest } from './requests.ts';
+import { createCoalescer } from '../../transitions/coalesce.ts';
+import { type KeyedRequest, keyText, type RequestKey } from './requests.ts';
 import { C, type Fragment, fragment, type Sql } from '../../../postgres/sql.ts';
 
 export interface PastGrant extends Resource {
@@ -55,6 +56,9 @@ export async function readGrant(
 }
 
 type PastRequestRow = Omit<RecordedRequest, 'leaseId'> & {
+  /** The principal of the request, which is that of the grant, if there is one. */
+  readonly askedBy: string;
+  readonly idempotencyKey: string;
   readonly ticketId: string | null;
   /** Whether its record notes that its caller is told of the grant. */
   readonly isNoted: boolean;
@@ -67,43 +71,85 @@ export interface PastRequest {
   readonly grant: PastGrant | undefined;
 }
 
+const REQUESTS_PER_STATEMENT_MAX = 200;
+const STATEMENTS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+
 /**
- * What became of a request for a lease, or undefined when its key has not been used. The record and the
- * grant are of one snapshot: giving up the request ends both in one transaction.
+ * What became of a request for a lease, or undefined when its key has not been used; many are read
+ * together. The record and the grant are of one snapshot: giving up the request ends both in one transaction.
  *
  * Notes that its caller is told of the grant, so that a controller that has lost the caller no longer
  * releases it. A request that was given up meanwhile is read again.
  * @throws {LeaseError} `request.idempotency_reused`.
  */
-export async function readPastRequest(
+export function createPastRequestReader(
   sql: Sql<'transitions'>,
-  request: KeyedRequest,
-): Promise<PastRequest | undefined> {
-  const [row] = await sql.$queryRaw<PastRequestRow[]>`
-    with past as materialized (
-      select q.lease_id as "ticketId", q.answer, q.resource, q.fingerprint, g.*
-      from lease_request q
-      left join lateral (${grantWithId(fragment`q.lease_id`)}) g on true
-      where q.principal = ${request.principal} ${C}
-        and q.idempotency_key = ${request.idempotencyKey} ${C}
+): (request: KeyedRequest) => Promise<PastRequest | undefined> {
+  const reads = createCoalescer<RequestKey, PastRequestRow | undefined>({
+    run: (keys) => readPastRequests(sql, keys),
+    // One statement may read a key for several callers.
+    keysOf: () => [],
+    batchSizeMax: REQUESTS_PER_STATEMENT_MAX,
+    inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  });
+  return async function read(request): Promise<PastRequest | undefined> {
+    const row = await reads.submit(request);
+    if (row === undefined) return undefined;
+    const { ticketId, answer, resource, fingerprint, isNoted } = row;
+    const record = { leaseId: ticketId, answer, resource, fingerprint };
+    assertSameRequest(record, request);
+    if (row.leaseId === null) return { record, grant: undefined };
+    if (answer === null && !isNoted) return read(request);
+    return { record, grant: grantOf(row) };
+  };
+}
+
+/** In the order asked. Locks the records of those whose callers are told of grants, in the order of their keys. */
+async function readPastRequests(sql: Sql<'transitions'>, keys: readonly RequestKey[]) {
+  const rows = await sql.$queryRaw<PastRequestRow[]>`
+    with asked as materialized (
+      select distinct a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key
+      from unnest(
+        ${keys.map((key) => key.principal)}::text[], ${keys.map((key) => key.idempotencyKey)}::text[]
+      ) as a (principal, idempotency_key)
+      order by 1, 2
+    ),
+    past as materialized (
+      select q.*, g.*
+      from asked a
+      cross join lateral (
+        select q.principal as "askedBy", q.idempotency_key as "idempotencyKey",
+          q.lease_id as "ticketId", q.answer, q.resource, q.fingerprint, q.ctid as "rowAt"
+        from lease_request q
+        where q.principal = a.principal and q.idempotency_key = a.idempotency_key
+        limit 1
+      ) q
+      left join lateral (${grantWithId(fragment`q."ticketId"`)}) g on true
     ),
     noted as (
+      -- A row that has moved since the snapshot may not be found: then it is read again.
       update lease_request q
       set grant_repeated_at = coalesce(q.grant_repeated_at, clock_timestamp())
-      where q.principal = ${request.principal} ${C}
-        and q.idempotency_key = ${request.idempotencyKey} ${C}
-        and q.answer is null
-        and exists (select from past p where p."leaseId" is not null)
-      returning q.principal
+      from past p
+      where q.ctid = p."rowAt" and q.answer is null and p.answer is null and p."leaseId" is not null
+      returning q.principal, q.idempotency_key
     )
-    select p.*, exists (select from noted) as "isNoted" from past p`;
-  if (row === undefined) return undefined;
-  const { ticketId, answer, resource, fingerprint, isNoted, ...grant } = row;
-  const record = { leaseId: ticketId, answer, resource, fingerprint };
-  assertSameRequest(record, request);
-  if (grant.leaseId === null) return { record, grant: undefined };
-  if (answer === null && !isNoted) return readPastRequest(sql, request);
-  return { record, grant: grantOf(grant) };
+    select p."askedBy", p."idempotencyKey", p."ticketId", p.answer, p.resource, p.fingerprint,
+      p.face, p.namespace, p.name, p."leaseId", p."fencingToken", p.holder, p.principal,
+      p."ttlMs", p."renewAfterMs", p."softAfterMs", p."hardAfterMs", p."isConfirmed",
+      p."remainingMs", p."asOf", n.principal is not null as "isNoted"
+    from past p
+    left join noted n on n.principal = p."askedBy" and n.idempotency_key = p."idempotencyKey"`;
+  const found = new Map(
+    rows.map((row) => [
+      keyText({ principal: row.askedBy, idempotencyKey: row.idempotencyKey }),
+      row,
+    ]),
+  );
+  return keys.map((key) => found.get(keyText(key)));
 }
 
 function grantOf(row: PastGrantRow): PastGrant {

@@ -57,7 +57,7 @@ export async function recordAnswers(
       ${requests.map(recordedResource)}::text[],
       ${requests.map((request) => request.fingerprint)}::text[]
     ) as r (principal, idempotency_key, answer, resource, fingerprint)
-    order by r.principal, r.idempotency_key
+    order by r.principal ${C}, r.idempotency_key ${C}
     on conflict (principal, idempotency_key) do nothing
     returning principal, idempotency_key as "idempotencyKey"`;
   const recorded = new Set(rows.map(keyText));

@@ -113,38 +113,73 @@ export async function prolongTickets(
   return rows.map((row) => row.ticketId);
 }
 
+/** A ticket whose caller leaves the line, with the answer that every replay of the request gets from now on. */
+export interface Leaving extends Pick<TicketRequest, 'ticketId' | 'principal' | 'idempotencyKey'> {
+  readonly answer: object;
+}
+
 /**
- * Leaves the line with an answer, which every replay of the request gets from now on.
- * Locks the request, then the ticket, as giving up a request does.
- * @returns whether the ticket was there: otherwise it was granted, given up, or had lapsed long ago.
+ * Leaves the line with an answer, for many. Locks the requests in the order of their keys, then the tickets, as
+ * giving up a request does, and skips what is locked. **Index**: `lease_request_pkey`,
+ * `lease_waiter_ticket_id_key`.
+ * @returns for each in order: whether it has left; undefined if it is locked, and still there. It has not
+ * left if its ticket was granted, given up, or had lapsed long ago.
  */
 export async function leaveLine(
   sql: Sql<'transitions'>,
-  ticket: Pick<TicketRequest, 'ticketId' | 'principal' | 'idempotencyKey'>,
-  answer: unknown,
-): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ gone: boolean }[]>`
-    with request as materialized (
-      select q.principal, q.idempotency_key from lease_request q
-      where q.principal = ${ticket.principal} ${C}
-        and q.idempotency_key = ${ticket.idempotencyKey} ${C}
-      for update of q
+  leavings: readonly Leaving[],
+): Promise<(boolean | undefined)[]> {
+  const rows = await sql.$queryRaw<{ ticketId: string; hasLeft: boolean }[]>`
+    with asked as materialized (
+      select a.ticket_id, a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key,
+        a.answer
+      from unnest(
+        ${leavings.map(({ ticketId }) => ticketId)}::uuid[],
+        ${leavings.map(({ principal }) => principal)}::text[],
+        ${leavings.map(({ idempotencyKey }) => idempotencyKey)}::text[],
+        ${leavings.map(({ answer }) => JSON.stringify(answer))}::text[]
+      ) as a (ticket_id, principal, idempotency_key, answer)
+    ),
+    request as materialized (
+      select k.* from (select a.* from asked a order by a.principal, a.idempotency_key) a
+      cross join lateral (
+        select q.principal, q.idempotency_key, a.ticket_id, a.answer from lease_request q
+        where q.principal = a.principal and q.idempotency_key = a.idempotency_key
+        for update of q skip locked
+      ) k
+    ),
+    ticket as materialized (
+      select k.* from request q
+      cross join lateral (
+        select w.ticket_id from lease_waiter w
+        where w.ticket_id = q.ticket_id
+        for update of w skip locked
+      ) k
     ),
     gone as (
       delete from lease_waiter w
-      using request
-      where w.ticket_id = ${ticket.ticketId}::uuid
+      where w.ticket_id = any(array(select t.ticket_id from ticket t))
       returning w.ticket_id
     ),
+    -- The rows are there, and locked: a conflict finds each by its key, whatever has changed it meanwhile.
     answered as (
-      update lease_request q
-      set answer = ${JSON.stringify(answer)}::jsonb
-      from gone
-      where q.principal = ${ticket.principal} ${C}
-        and q.idempotency_key = ${ticket.idempotencyKey} ${C} and q.answer is null
+      insert into lease_request as q (principal, idempotency_key, answer)
+      select r.principal, r.idempotency_key, r.answer::jsonb
+      from request r
+      join gone g on g.ticket_id = r.ticket_id
+      on conflict (principal, idempotency_key) do update set answer = excluded.answer
+        where q.answer is null
     )
-    select true as gone from gone`;
-  return rows.length > 0;
+    select a.ticket_id as "ticketId", g.ticket_id is not null as "hasLeft"
+    from asked a
+    left join gone g on g.ticket_id = a.ticket_id
+    where g.ticket_id is not null or ${isFound(fragment`
+      select true from lease_waiter w where w.ticket_id = a.ticket_id`)}`;
+  const there = new Map(rows.map((row) => [row.ticketId, row.hasLeft]));
+  return leavings.map(({ ticketId }) => {
+    const hasLeft = there.get(ticketId);
+    return hasLeft === false ? undefined : hasLeft === true;
+  });
 }
 
 /**

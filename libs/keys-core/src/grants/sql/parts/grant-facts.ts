@@ -1,4 +1,4 @@
-import { type Fragment, fragment } from '../../../postgres/sql.ts';
+import { C, type Fragment, fragment } from '../../../postgres/sql.ts';
 import { expiredReason } from './expired.ts';
 
 /** What the event of a grant says of its request. */
@@ -70,5 +70,7 @@ export const GRANT_FACTS = fragment`
       from granted g
       join wanted w on w.lease_id = g.lease_id
       where w.idempotency_key is not null and not w.is_queued
+      -- As whatever writes many records: two in different orders could wait for each other.
+      order by w.principal ${C}, w.idempotency_key ${C}
     )
   `;
