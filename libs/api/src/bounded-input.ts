@@ -13,27 +13,38 @@ type Path = PropertyKey[];
 /** Finds the first thing that makes a value too large to be checked. */
 type Look = (value: unknown, path: Path) => Issue | undefined;
 
-const schemas = new WeakMap<object, z.ZodType>();
-
-/** An input for tRPC, which is checked by the schema at a cost that its bounds limit. */
-export function bounded<Schema extends z.ZodType>(schema: Schema): Schema {
-  const look = lookOf(schema);
-  const input = {
-    parse(value: unknown): unknown {
-      const issue = look(value, []);
-      if (issue !== undefined) throw new z.ZodRealError([issue]);
-      const checked = schema.safeParse(value);
-      if (checked.success) return checked.data;
-      throw new z.ZodRealError(checked.error.issues.slice(0, PROBLEMS_MAX));
-    },
-  };
-  schemas.set(input, schema);
-  return input as unknown as Schema;
+/** An input for tRPC, which is checked by its schema at a cost that its bounds limit. */
+export interface BoundedInput<Schema extends z.ZodType = z.ZodType> {
+  /** tRPC takes the types from these two. There are no such values. */
+  readonly _input: z.input<Schema>;
+  readonly _output: z.output<Schema>;
+  readonly schema: Schema;
+  /** @throws {z.ZodError} with {@link PROBLEMS_MAX} issues at most. */
+  parse(value: unknown): z.output<Schema>;
 }
 
-/** The schema of an input that {@link bounded} has made; any other is its own. */
-export function schemaOf(input: z.ZodType): z.ZodType {
-  return schemas.get(input) ?? input;
+export function bounded<Schema extends z.ZodType>(schema: Schema): BoundedInput<Schema> {
+  return new Bounded(schema);
+}
+
+class Bounded<Schema extends z.ZodType> implements BoundedInput<Schema> {
+  declare readonly _input: z.input<Schema>;
+  declare readonly _output: z.output<Schema>;
+  readonly schema: Schema;
+  readonly #look: Look;
+
+  constructor(schema: Schema) {
+    this.schema = schema;
+    this.#look = lookOf(schema);
+  }
+
+  parse(value: unknown): z.output<Schema> {
+    const issue = this.#look(value, []);
+    if (issue !== undefined) throw new z.ZodRealError([issue]);
+    const checked = this.schema.safeParse(value);
+    if (checked.success) return checked.data;
+    throw new z.ZodRealError(checked.error.issues.slice(0, PROBLEMS_MAX));
+  }
 }
 
 const nothing: Look = () => undefined;

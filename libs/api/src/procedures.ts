@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { schemaOf } from './bounded-input.ts';
+import type { BoundedInput } from './bounded-input.ts';
 import { appRouter } from './app-router.ts';
 import type { ProcedureMeta } from './trpc.ts';
 
@@ -10,9 +10,11 @@ export interface DeclaredProcedure {
   readonly inputs: readonly z.ZodType[];
 }
 
+type Declared = Omit<DeclaredProcedure, 'inputs'> & { readonly inputs: readonly BoundedInput[] };
+
 /** All procedures, by path. tRPC keeps them flat; its type has them nested, as they were declared. */
 export const PROCEDURES: ReadonlyMap<string, DeclaredProcedure> = new Map(
   Object.entries(
-    appRouter._def.procedures as unknown as Record<string, { readonly _def: DeclaredProcedure }>,
-  ).map(([path, { _def }]) => [path, { ..._def, inputs: _def.inputs.map(schemaOf) }]),
+    appRouter._def.procedures as unknown as Record<string, { readonly _def: Declared }>,
+  ).map(([path, { _def }]) => [path, { ..._def, inputs: _def.inputs.map(({ schema }) => schema) }]),
 );

@@ -54,7 +54,7 @@ export const bulkRouter = router({
 /** The datacenters, as this controller sees them. */
 export const datacentersRouter = router({
   list: viewerProcedure
-    .input(z.strictObject({}).prefault({}))
+    .input(bounded(z.strictObject({}).prefault({})))
     .query(({ ctx }) => asOf(ctx.services, () => Promise.resolve(ctx.services.datacenters.list()))),
 
   /** Declares a datacenter lost, and lets its keys be given other homes when they have waited. */
