@@ -1,4 +1,4 @@
-import { hostname } from 'node:os';
+import { hostname, userInfo } from 'node:os';
 import {
   createLeasehold,
   LeaseHeldError,
@@ -23,7 +23,6 @@ import {
   stoppingText,
 } from './run-text.ts';
 import { runUnderLease, type RunEnd } from './run-under-lease.ts';
-import { ownUserName } from './user-name.ts';
 
 /** A command and the lease that it runs under. */
 export interface RunRequest {
@@ -143,4 +142,13 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
 function isGone(released: string, end: RunEnd): boolean {
   if (released === 'revoked' || released === 'not_found') return true;
   return (released === 'expired' || released === 'superseded') && !end.isInTime;
+}
+
+/** The name of the user that runs this process, or its number: containers often run as one that has no name. */
+export function ownUserName(read: () => { readonly username: string } = userInfo): string {
+  try {
+    return read().username;
+  } catch {
+    return `uid ${String(process.getuid?.() ?? 'unknown')}`;
+  }
 }

@@ -20,7 +20,6 @@ import { PageQueue } from './page-queue.ts';
 import type { ReadyFiles } from './ready-files.ts';
 import { isRouterStateSound } from './router-state.ts';
 import { setCommonHeaders, setPageHeaders } from './security-headers.ts';
-import { hasSessionCookie } from './visitor.ts';
 import { routes } from '../lib/routes.ts';
 
 /** Paths that begin with these go to the controller. */
@@ -41,6 +40,9 @@ const PER_CONNECTION_MAX = 8;
 const LISTENERS_MAX = 40;
 /** How long calls under way may still take at the end. */
 const FINISH_MS_MAX = 2_000;
+
+/** As the controller names it, over http and https, in this version and the one before. */
+const SESSION_COOKIE = /(?:^|;\s*)(?:__Host-|__Secure-)?leasehold\.session_token=[^;\s]/u;
 
 /** A running console. */
 interface ConsoleServer {
@@ -165,6 +167,11 @@ function listenerOf({
       else makePage(request, response, path);
     }
   };
+}
+
+/** Whether a request has what looks like a session; only the controller knows whether it is one. */
+function hasSessionCookie({ headers }: IncomingMessage): boolean {
+  return SESSION_COOKIE.test(headers.cookie ?? '');
 }
 
 /** Strangers get no page of their own: the sign-in page is the same for all. */

@@ -19,10 +19,7 @@ import { CountWindow } from './count-window.ts';
 import { createHeldCounts, type HeldCounts } from './held-counts.ts';
 import type { Rates } from './rates.ts';
 import { createReadLane, type ReadLane } from './read-lane.ts';
-import type { PrincipalUse } from './principal-use.ts';
 import { quotaExceeded, rateLimited } from './refusals.ts';
-
-export type { PrincipalUse } from './principal-use.ts';
 
 /** Principals that use nothing now are forgotten when there are more than this. */
 const PRINCIPALS_MAX = 10_000;
@@ -38,6 +35,26 @@ type Open = Record<'connections' | 'streams' | 'waiters' | 'unreadBytes', number
 
 /** The limits that count what happens in an hour. */
 type Hourly = 'reservationsPerHour' | 'eventBytesPerHour';
+
+/** What one principal uses of this controller. */
+export interface PrincipalUse extends CallerUse {
+  readonly principal: string;
+  readonly role: Role;
+  /** Counts calls that arrived together. @throws {LeaseError} `request.rate_limited`. */
+  countCalls(count: number, isUrgent: boolean): Promise<void>;
+  /** Whether it has sent so many calls in this second that it is not answered any more. */
+  readonly isShut: boolean;
+  /** @throws {LeaseError} `quota.exceeded` for a request or message of more calls than it may have. */
+  assertBatch(count: number): void;
+  /** @throws {LeaseError} `quota.exceeded`. @returns a function that counts it as closed. */
+  openConnection(): () => void;
+  /** The same for reads that nobody waits for at this moment, such as the pages of an export. */
+  inBackground(): CallerUse;
+  /** Counts bytes of answers: sent, and unread until the returned function is called. */
+  sent(bytes: number): () => void;
+  /** Whether the caller has too many bytes unread, or was sent too many bytes in this second. */
+  isBehind(): boolean;
+}
 
 export interface FairUse {
   /** What this caller may use and uses; the same object for all of its connections. */

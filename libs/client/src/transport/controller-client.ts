@@ -24,8 +24,8 @@ import {
 import { setTimeout } from 'node:timers/promises';
 import { sharedController } from '../signals.ts';
 import { LeaseholdCallError } from './call-errors.ts';
-import { closedLink } from './closed-link.ts';
 import { deadlineLink } from './deadline-link.ts';
+import { closedLink } from './refusing-links.ts';
 import { sendPromptly } from './send-promptly.ts';
 import { createSockets } from './sockets.ts';
 import { traceHeaders, tracingEncoder, tracingLink } from './tracing-link.ts';

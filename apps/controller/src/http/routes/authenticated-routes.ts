@@ -9,7 +9,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { tooManyLookUps } from '../../fair-use/refusals.ts';
 import { callerOfRequest, type Caller, type ContextDeps } from '../request-context.ts';
-import { hasBody, pathsOf } from './request-paths.ts';
 import { watchAnswer } from '../sockets/slow-readers.ts';
 
 const callers = new WeakMap<IncomingMessage, Caller>();
@@ -58,6 +57,17 @@ export function requireCaller(
     if (caller !== undefined) watchAnswer(reply.raw, caller.use.sent(bytes));
     return Promise.resolve(payload);
   });
+}
+
+/** The procedures that a request calls: a batch names each in its path. */
+export function pathsOf({ params, query }: Pick<FastifyRequest, 'params' | 'query'>): string[] {
+  const { path } = params as { path?: string };
+  if (path === undefined) return [];
+  return (query as Record<string, unknown>)['batch'] === undefined ? [path] : path.split(',');
+}
+
+export function hasBody({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /** How many calls a request carries. */

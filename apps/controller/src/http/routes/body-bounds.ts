@@ -3,8 +3,7 @@ import { assertBound, messageBound, type MessageBound } from '@leasehold/api';
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Transform } from 'node:stream';
-import { callerOf } from './authenticated-routes.ts';
-import { hasBody, pathsOf } from './request-paths.ts';
+import { callerOf, hasBody, pathsOf } from './authenticated-routes.ts';
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/iu;
 

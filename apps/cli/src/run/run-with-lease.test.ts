@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { expect, test } from 'vitest';
-import { ownUserName } from './user-name.ts';
+import { ownUserName } from './run-with-lease.ts';
 
 test('a user that the machine has no name for is named by its number', () => {
   const read = (): never => {
