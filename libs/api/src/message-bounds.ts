@@ -46,7 +46,7 @@ const BOUNDS: Readonly<Record<string, MessageBound>> = {
 /** A viewer only reads, and does not start many things at once. */
 const OF_VIEWERS: MessageBound = { bytesMax: 256 * KIB, valuesMax: 10_000 };
 
-/** What a role may send in one message, whatever it calls. */
+/** What a role may send in one message, for any procedure. */
 export function roleBound(role: Role): MessageBound {
   if (role === 'viewer') return OF_VIEWERS;
   return role === 'drone' ? MANY_GRANTS : MANY_ITEMS;

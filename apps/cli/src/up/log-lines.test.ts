@@ -37,7 +37,7 @@ describe('alarmOf', () => {
   });
 });
 
-test('an alarm does not act on the terminal that shows it, whatever it quotes', () => {
+test('control characters that an alarm quotes do not act on the terminal', () => {
   const sent = 'a\u001b[2J\nb\u009b31m';
   const line = JSON.stringify({ level: 'warn', msg: sent, err: { message: sent } });
 

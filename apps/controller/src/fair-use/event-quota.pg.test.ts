@@ -1,9 +1,10 @@
 /** Nobody makes the history grow faster than a limit allows, and nothing that ends a grant is refused for it. */
+import { randomUUID } from 'node:crypto';
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import { beforeAll, describe, expect, onTestFinished, test, afterAll } from 'vitest';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
-import { refOf, wanted } from '../testing/wire-leases.ts';
+import { refOf } from '../testing/wire-leases.ts';
 
 const MAX = 3_000;
 const LONG = 'x'.repeat(1_000);
@@ -25,9 +26,9 @@ async function limited(
   return client.api;
 }
 
-type Wanted = Parameters<ControllerApi['leases']['acquire']['mutate']>[0];
-
-const aLease = (change: object = {}): Wanted => wanted(change) as unknown as Wanted;
+const aLease = (key: string = randomUUID()) => ({
+  ...{ namespace: ['test'], key, ttlMs: 30_000, holder: 'alice', localTimeMs: 1_000_000 },
+});
 
 /** The refusal of a call; undefined if it was not refused. */
 async function refusalOf(call: Promise<unknown>) {
@@ -102,10 +103,10 @@ describe.each(['http', 'ws'] as const)('over %s', (transport) => {
     const api = await limited(on, transport);
     const key = `held over ${transport}`;
     const other = await on.client('client');
-    await other.leases.acquire.mutate(aLease({ key }));
+    await other.leases.acquire.mutate(aLease(key));
 
     for (let turn = 0; turn < 10; turn += 1) {
-      expect(await api.leases.acquire.mutate(aLease({ key }))).toMatchObject({ outcome: 'held' });
+      expect(await api.leases.acquire.mutate(aLease(key))).toMatchObject({ outcome: 'held' });
     }
     expect(await api.leases.acquire.mutate(aLease())).toMatchObject({ outcome: 'granted' });
   });

@@ -1,6 +1,6 @@
-import { EventEmitter, once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { connect, Socket, type AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createRequestGate, type RequestGateDeps } from './request-gate.ts';
 
@@ -84,7 +84,7 @@ describe('a turn of the event loop', () => {
     let nowMs = 0;
     const begun: string[] = [];
     const turns: (() => void)[] = [];
-    const closed: string[] = [];
+    const asked: { from: string; socket: Socket }[] = [];
     const gate = createRequestGate({
       ...OPEN,
       ...deps,
@@ -98,11 +98,14 @@ describe('a turn of the event loop', () => {
     });
     return {
       begun,
-      closed,
+      get closed() {
+        return asked.filter(({ socket }) => socket.destroyed).map(({ from }) => from);
+      },
       ask(from: string, url: string) {
-        const socket = { destroyed: false, destroy: () => closed.push(from) };
-        const request = { url, headers: { from }, socket } as unknown as IncomingMessage;
-        handle(request, new EventEmitter() as ServerResponse);
+        const socket = new Socket();
+        asked.push({ from, socket });
+        const request = Object.assign(new IncomingMessage(socket), { url, headers: { from } });
+        handle(request, new ServerResponse(request));
       },
       turn: () => turns.shift()?.(),
     };

@@ -1,6 +1,6 @@
 /**
  * What a caller gives is checked before anything is sent, by the rules of the contract: an input that is
- * refused when the lease is held is refused when it is free, too. `agreement.test.ts` compares both.
+ * refused when the lease is held is refused when it is free, too. `inputs.test.ts` compares both.
  */
 import {
   messageOf,

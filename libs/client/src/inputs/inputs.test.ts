@@ -282,7 +282,7 @@ describe('a veto that returns something else than reasons', () => {
       const failure = await failureOf(
         leasehold.client().withEnvironmentLease('e', {
           action: 'deploy',
-          veto: () => answer as unknown as string,
+          veto: () => answer as never,
           record: () => recorded.push('recorded'),
         }),
       );

@@ -87,7 +87,7 @@ describe.each(WAYS)('work under %s', (name, wayOf) => {
     expect(failure).toBeInstanceOf(LeaseRevoked);
   });
 
-  test('that fails leaves no lease and hides no error, whatever it throws', async () => {
+  test('that throws any value leaves no lease and hides no error', async () => {
     for (const thrown of oddities()) {
       const setup = setUpLeases();
 
@@ -186,7 +186,7 @@ test('a service sees the same in a test Leasehold', async () => {
 });
 
 describe('a release', () => {
-  test('ends the lease and never throws, whatever its result and its detail are', async () => {
+  test('ends the lease and never throws, with any result and any detail', async () => {
     for (const odd of oddities()) {
       const { wire, define } = setUpLeases();
       const first = await define().acquire('k');

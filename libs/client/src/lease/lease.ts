@@ -62,7 +62,7 @@ export interface Lease extends AsyncDisposable {
   /**
    * Releases the lease; `result` and `detail` are kept in its history. Safe to repeat: only the first
    * call counts. Resolves within 5 s. If the controller cannot be reached by then, the client tries
-   * until the grant has expired. Never throws, whatever it is given: a detail is cut to what may be kept,
+   * until the grant has expired. Never throws, for any argument: a detail is cut to what may be kept,
    * and any result but `ok` counts as `failed`.
    */
   release(result?: 'ok' | 'failed', detail?: string): Promise<ReleaseReport>;

@@ -4,7 +4,7 @@ const encoder = new TextEncoder();
 
 /**
  * What was thrown, as the text that is kept of it: at most `reasonBytesMax` bytes, well-formed and without
- * NUL. Never throws, whatever it is given: other people's code throws anything.
+ * NUL. Never throws, for any value: other people's code throws anything.
  */
 export function errorText(thrown: unknown): string {
   // Cut twice: none of a text that is far too long is copied.

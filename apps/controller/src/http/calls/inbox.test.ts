@@ -106,7 +106,7 @@ describe('a message', () => {
     expect(callsIn(JSON.stringify(many(500, one)), 'client')).toHaveLength(500);
   });
 
-  test('is bounded for a viewer, whatever it calls', () => {
+  test('has the same bound for every call of a viewer', () => {
     const text = JSON.stringify({
       id: 1,
       params: { path: 'leases.acquireMany', input: 'x'.repeat(300_000) },
