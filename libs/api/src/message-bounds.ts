@@ -2,7 +2,7 @@
  * How large a message may be, by the procedure that it calls: known before any of it is parsed, because
  * to parse and to check it takes time in proportion to it, in which nothing else is done.
  *
- * - Bytes: what the largest right input has, with room for text that is escaped as `\\u00e9`.
+ * - Bytes: what the largest right input has, with room for text that is escaped as `\u00e9`.
  * - Values: numbers, texts, lists and objects. One costs as much as a hundred characters of a text, so that
  *   4 MiB of `[1,1,…]` would take a hundred times as long as a right message of that size.
  */
@@ -101,8 +101,8 @@ const OPENING_BRACE = 123;
  * Whether a JSON text has more values than this, or too many names. It does not parse the text: it counts what begins or
  * separates values, outside of texts, and stops when that is too much.
  */
-export function hasMoreValues(json: string, valuesMax: number): boolean {
-  if (json.length <= valuesMax) return false;
+function hasMoreValues(json: string, valuesMax: number): boolean {
+  if (json.length <= Math.min(valuesMax, NAMES_MAX)) return false;
   let count = 0;
   const names = new Set<string>();
   for (let at = 0; at < json.length; at += 1) {
