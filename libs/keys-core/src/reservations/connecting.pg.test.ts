@@ -143,6 +143,20 @@ describe('connecting across datacenters', () => {
     expect(await rowCounts(world.get('dc2'))).toMatchObject({ backends: 1 });
   });
 
+  test('a request that is sent again gets its first answer though the home cannot be looked up', async () => {
+    const world = await openDatacenters(['dc1', 'dc2']);
+    const dc1 = world.get('dc1');
+    const once = { idempotencyKey: 'once' };
+    const first = await connectAt(dc1, once);
+    world.restart();
+    world.cut('dc1');
+
+    expect(await connectAt(dc1, once)).toEqual(first);
+    await expect(connectAt(dc1, { idempotencyKey: 'another' })).rejects.toMatchObject({
+      code: 'reservation.store_unreachable',
+    });
+  });
+
   test('forwards a connect only once: a datacenter refuses a reservation of another one', async () => {
     const world = await openDatacenters();
     await connectAt(world.get('dc1'));

@@ -29,6 +29,13 @@ interface ConnectingDeps extends Pick<HomesDeps, 'resolver' | 'local' | 'peers'>
   readonly placing: Placing;
 }
 
+/** A connect, with whom it is for and when it is given up. */
+interface Request {
+  readonly input: NamedConnect;
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+}
+
 /** How many tries a connect has if the database has forgotten its home; the second proves it again. */
 const TRIES_MAX = 2;
 /** Plane's form of a generated key. */
@@ -75,14 +82,7 @@ export function createConnecting(
       let isLookedUpAgain = false;
       for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
         signal.throwIfAborted();
-        const home = await homeOf(deps, key, input, { ...fresh, activateFor: caller.actor }).catch(
-          async (error: unknown) => {
-            // The idempotency key may have been used: then that is what its request is told.
-            await deps.keys.connectAgain(named, caller, signal);
-            throw error;
-          },
-        );
-        const again = await againHere(deps, home, named, caller, signal);
+        const { home, again } = await lookUp(deps, key, { input: named, caller, signal }, fresh);
         if (again !== undefined) return again;
         const isLost = home !== undefined && homes.isGivenUp(home.datacenter);
         if (isLost && (await leaveGivenUp(home, key, input, fresh.datacenter))) continue;
@@ -137,16 +137,27 @@ async function homeOf(
   return homes.reserve(key, { ...fresh, datacenter });
 }
 
-/** The idempotency key may have been used here: before the key moved, or by another request. */
-async function againHere(
-  { store, keys }: ConnectingDeps,
-  home: Home | undefined,
-  input: NamedConnect,
-  caller: Caller,
-  signal: AbortSignal,
-): Promise<ConnectResult | undefined> {
-  const isHere = home?.datacenter === store.datacenter;
-  return isHere ? undefined : keys.connectAgain(input, caller, signal);
+/**
+ * The key's home, and what the request got here before, unless the home is here. Its idempotency key may have been
+ * used by another request, or before the key moved.
+ */
+async function lookUp(
+  deps: ConnectingDeps,
+  key: ReservationKey,
+  { input, caller, signal }: Request,
+  fresh: FreshKey,
+): Promise<{ readonly home?: Home | undefined; readonly again?: ConnectResult | undefined }> {
+  const connectAgain = () => deps.keys.connectAgain(input, caller, signal);
+  let home: Home | undefined;
+  try {
+    home = await homeOf(deps, key, input, { ...fresh, activateFor: caller.actor });
+  } catch (error) {
+    const again = await connectAgain();
+    if (again === undefined) throw error;
+    return { again };
+  }
+  const isHere = home?.datacenter === deps.store.datacenter;
+  return isHere ? { home } : { home, again: await connectAgain() };
 }
 
 /** Connects to a key that lives here, unless it has moved. */

@@ -19,14 +19,18 @@ const NO_ANSWERS: readonly ErrorCode[] = [
   'internal.error',
 ];
 
+/** Errors that were made of a record: what they say is recorded. */
+const FROM_RECORDS = new WeakSet<LeaseError>();
+
 /**
- * What is recorded of an error that ends a request; undefined when nothing is, because the caller is meant to
- * send the same request again.
+ * What is to be recorded of an error that ends a request; undefined when nothing is, because the caller is meant to
+ * send the same request again, or because it comes from the request's record.
  */
 export function refusalOf(error: unknown): RecordedRefusal | undefined {
   if (!(error instanceof LeaseError) || error.retryable || NO_ANSWERS.includes(error.code)) {
     return undefined;
   }
+  if (FROM_RECORDS.has(error)) return undefined;
   const { code, message, details } = error;
   return { error: { code, message, details: { ...details } } };
 }
@@ -36,5 +40,7 @@ export function refusalIn(answer: unknown): LeaseError | undefined {
   if (typeof answer !== 'object' || answer === null || !('error' in answer)) return undefined;
   const { code, message, details } = (answer as RecordedRefusal).error;
   const known = code in ERROR_CODES ? (code as ErrorCode) : 'internal.error';
-  return new LeaseError(known, message, { details });
+  const error = new LeaseError(known, message, { details });
+  FROM_RECORDS.add(error);
+  return error;
 }
