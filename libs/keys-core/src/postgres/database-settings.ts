@@ -65,7 +65,7 @@ export async function readDatabaseSettings(sql: Sql<'general'>): Promise<Databas
       current_setting('transaction_read_only') = 'on' as "isReadOnly",
       (
         select jsonb_object_agg(name, setting) from pg_settings
-        where name = any (string_to_array(${[...Object.keys(NEEDED), TRIGGERS].join(',')}, ','))
+        where name = any (${[...Object.keys(NEEDED), TRIGGERS]}::text[])
       ) as meaning,
       array(
         select c.relname::text

@@ -1,7 +1,7 @@
-import type { Clock } from '../../kernel/clock.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { type Face, leaseTopic } from '../../kernel/resource/resource.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
+import { pause } from '../../postgres/statements/timed.ts';
 import { createCoalescer } from '../transitions/coalesce.ts';
 import { wakeWaiters } from '../transitions/releasing.ts';
 import {
@@ -41,7 +41,7 @@ export function createCancelRequest(store: KernelStore, face: Face): CancelReque
   });
   return async (request) => {
     for (let triesCount = 0; triesCount < TRIES_TOGETHER; triesCount += 1) {
-      if (triesCount > 0) await pause(store.clock);
+      if (triesCount > 0) await pause(store, RETRY_MS);
       const { outcome, ...end } = await cancels.submit(request);
       if (outcome !== 'locked') return answerOf(store, face, { outcome, ...end });
     }
@@ -60,10 +60,4 @@ function answerOf(store: KernelStore, face: Face, { outcome, released, line }: E
   // The next caller in line may be first now.
   if (line !== undefined) store.hints.notify(leaseTopic(line));
   return outcome;
-}
-
-function pause(clock: Clock): Promise<void> {
-  return new Promise((resolve) => {
-    clock.at(clock.nowMs() + RETRY_MS, resolve);
-  });
 }

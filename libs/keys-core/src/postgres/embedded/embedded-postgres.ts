@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../kernel/error-text.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { binariesIn, findBinaries } from './binaries.ts';
 import { startFailure } from './failures.ts';
@@ -137,6 +138,6 @@ async function orStartFailure<T>(dir: string, step: () => Promise<T>): Promise<T
     return await step();
   } catch (error) {
     if (error instanceof LeaseError) throw error;
-    throw startFailure(dir, error instanceof Error ? error.message : String(error), error);
+    throw startFailure(dir, messageOf(error), error);
   }
 }

@@ -69,15 +69,6 @@ const FAILURE_OF_SQLSTATE: Record<string, DatabaseFailure> = {
   '3D000': 'unavailable', // invalid_catalog_name: the database was dropped or renamed
 };
 
-/** SQLSTATE of a write that the database does not accept from anybody. */
-const READ_ONLY = '25006';
-
-/** Whether something failed because the database is read-only, or what caused it did. */
-export function isReadOnly(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return sqlStateOf(error) === READ_ONLY || isReadOnly(error.cause);
-}
-
 /**
  * Classes of SQLSTATE, by their first two characters. Damaged data (`XX001`, `XX002`) is in none of
  * them: sending a request again does not help, and an operator must be told.

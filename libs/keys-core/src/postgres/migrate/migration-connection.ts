@@ -59,8 +59,9 @@ export async function withClient<T>(
   work: (client: pg.Client, schema: string) => Promise<T>,
 ): Promise<T> {
   // Searches what the role does: an earlier version made its tables there.
-  const connection = connectionOf(databaseUrl, { search_path: undefined });
-  const { connectionString, options, schema, isPooled } = connection;
+  const { connectionString, options, schema, isPooled } = connectionOf(databaseUrl, {
+    search_path: undefined,
+  });
   const client = new pg.Client({
     connectionString,
     options,

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { messageOf } from '../../kernel/error-text.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -29,7 +30,7 @@ export function migrationFailure(cause: unknown, name?: string): LeaseError {
 }
 
 export function unreachable(cause: unknown): LeaseError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = messageOf(cause);
   return new LeaseError('store.unavailable', `The database cannot be reached: ${reason}`, {
     cause,
   });

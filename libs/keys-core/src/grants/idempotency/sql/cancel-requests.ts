@@ -103,17 +103,17 @@ async function cancelUsed(
       open.push({ ...request, leaseId: record.leaseId, rowAt: record.rowAt });
     }
   }
-  const lock = (isLocked: (leaseId: string) => boolean): void => {
+  const passOverLocked = (isOurs: (leaseId: string) => boolean): void => {
     for (const request of open) {
-      if (!isLocked(request.leaseId)) ends.set(keyText(request), { outcome: 'locked' });
+      if (!isOurs(request.leaseId)) ends.set(keyText(request), { outcome: 'locked' });
     }
-    open = open.filter((request) => isLocked(request.leaseId));
+    open = open.filter((request) => isOurs(request.leaseId));
   };
   const tickets = await takeTickets(tx, open, onLocked);
-  lock((leaseId) => tickets.get(leaseId)?.isTaken !== false);
+  passOverLocked((leaseId) => tickets.get(leaseId)?.isTaken !== false);
   // After the tickets, so that a grant that was under way is seen.
   const grants = await lockGrants(tx, face, open, onLocked);
-  lock((leaseId) => grants.get(leaseId)?.isLocked !== false);
+  passOverLocked((leaseId) => grants.get(leaseId)?.isOurs !== false);
   const wereOpen = await barRequests(tx, face, open);
   const releases = open.flatMap((request) => {
     const fencingToken = grants.get(request.leaseId)?.fencingToken;
@@ -212,9 +212,9 @@ async function lockGrants(
   face: Face,
   requests: readonly Open[],
   onLocked: OnLocked,
-): Promise<Map<string, { readonly fencingToken: string; readonly isLocked: boolean }>> {
+): Promise<Map<string, { readonly fencingToken: string; readonly isOurs: boolean }>> {
   if (requests.length === 0) return new Map();
-  const rows = await tx.$queryRaw<{ leaseId: string; fencingToken: string; isLocked: boolean }[]>`
+  const rows = await tx.$queryRaw<{ leaseId: string; fencingToken: string; isOurs: boolean }[]>`
     with asked as materialized (
       select a.lease_id, a.principal ${C} as principal
       from unnest(
@@ -239,7 +239,7 @@ async function lockGrants(
       ) k
     )
     select f.lease_id as "leaseId", f.fencing_token::text as "fencingToken",
-      k.lease_id is not null as "isLocked"
+      k.lease_id is not null as "isOurs"
     from found f
     left join locked k on k.lease_id = f.lease_id`;
   return new Map(rows.map(({ leaseId, ...row }) => [leaseId, row]));

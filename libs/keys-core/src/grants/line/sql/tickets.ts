@@ -10,7 +10,7 @@ const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
 /** A place in the line for a resource. */
-export interface HeldTicket extends Resource {
+interface HeldTicket extends Resource {
   readonly ticketId: string;
   readonly waiter: string;
   readonly principal: string;

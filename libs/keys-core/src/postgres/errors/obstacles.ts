@@ -1,3 +1,4 @@
+/** What keeps a database from working, found in an error or in what caused it. */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 
@@ -9,7 +10,7 @@ const TEXT = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/u;
 
 /**
  * Whether something failed because a disk is full, the database's or one of this machine: it can be
- * retried when there is space, and nothing else helps. Checks the causes of the error too.
+ * retried when there is space, and nothing else helps.
  */
 export function isDiskFull(error: unknown): boolean {
   return causesOf(error).some((cause) => {
@@ -31,10 +32,25 @@ export function isOutOfConnections(error: unknown): boolean {
   );
 }
 
+/** SQLSTATE of a write that the database does not accept from anybody. */
+const READ_ONLY = '25006';
+
+/** Whether something failed because the database is read-only. */
+export function isReadOnly(error: unknown): boolean {
+  return causesOf(error).some((cause) => sqlStateOf(cause) === READ_ONLY);
+}
+
+/** A chain of causes is followed this far: one may lead back to its beginning. */
+const CAUSES_MAX = 16;
+
 /** An error, and what caused it. */
 function causesOf(error: unknown): Error[] {
   const causes: Error[] = [];
-  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) causes.push(cause);
+  let cause = error;
+  while (cause instanceof Error && causes.length < CAUSES_MAX) {
+    causes.push(cause);
+    cause = cause.cause;
+  }
   return causes;
 }
 
