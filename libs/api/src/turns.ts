@@ -6,7 +6,10 @@
 /** How many items or calls one turn begins: each takes up to a tenth of a millisecond, and more if it is wrong. */
 const BEGUN_IN_A_TURN = 100;
 
-/** Call it before each of many things. Undefined: go on at once. */
+/**
+ * Call it before each of many things. Undefined: go on at once, and do not await it, because each `await` puts what
+ * follows behind all others of the turn.
+ */
 export type Turns = () => Promise<void> | undefined;
 
 export function createTurns(): Turns {

@@ -6,9 +6,9 @@ const SECRET_BYTES = 32;
 
 /** A secret that processes of one home share, unless it is configured. */
 export interface HomeSecret {
-  /** Of the home. */
+  /** The name of its file in the home. */
   readonly file: string;
-  /** Says the same. */
+  /** The variable that configures it instead. */
   readonly variable: string;
 }
 

@@ -71,7 +71,8 @@ export type Settings = Readonly<Record<string, string | undefined>>;
 /** Settings as a connection's start-up option `options` takes them. */
 export function optionsOf(settings: Settings): string {
   return Object.entries(settings)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `-c ${name}=${String(value).replaceAll(' ', String.raw`\ `)}`)
+    .flatMap(([name, value]) =>
+      value === undefined ? [] : [`-c ${name}=${value.replaceAll(' ', String.raw`\ `)}`],
+    )
     .join(' ');
 }

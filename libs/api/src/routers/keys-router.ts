@@ -43,16 +43,14 @@ export const keysRouter = router({
         const stopWaiting = ctx.use?.startWaiting();
         try {
           const { namespace = '', name = '' } = input.key ?? {};
-          const connect = (wanted: typeof input) =>
-            services.reservations.connect(wanted, caller, signal, {
-              datacenter: wanted.spawn?.datacenter,
-              use: ctx.use,
-            });
-          if (input.spawn === undefined) return await connect(input);
           return await writing(
-            ctx.use,
+            input.spawn === undefined ? undefined : ctx.use,
             bytesOfGrant({ namespace, name }),
-            () => connect(input),
+            () =>
+              services.reservations.connect(input, caller, signal, {
+                datacenter: input.spawn?.datacenter,
+                use: ctx.use,
+              }),
             ({ spawned }) => spawned,
           );
         } finally {

@@ -1,11 +1,5 @@
 /** What apps and other slices may use. */
-export type {
-  BackendDetail,
-  BackendStateView,
-  BackendView,
-  DroneView,
-  OfferedProgram,
-} from './fleet-views.ts';
+export type { BackendDetail, BackendStateView, BackendView, DroneView } from './fleet-views.ts';
 export { type BackendListInput, listBackends, type NamespaceLimits } from './sql/backends.ts';
 export { chooseDrone } from './sql/choose-drone.ts';
 export {
@@ -15,8 +9,8 @@ export {
   heartbeatAgeMsMax,
   readDroneGroups,
 } from './sql/drones.ts';
-export { offerOf, readOfferedPrograms } from './sql/offered-programs.ts';
 export { removeOldFleetRows } from './sql/fleet-retention.ts';
+export { offerOf } from './spawn-allowance.ts';
 export { createFleetService } from './fleet-service.ts';
 export { type OutboxFeed, createOutboxFeed } from './outbox-feed.ts';
 export type { DroneAct, FleetService } from './fleet-types.ts';

@@ -2,6 +2,7 @@ import type { Named } from '../kernel/resource/resource.ts';
 import type { Deadlines } from '../kernel/lease/ladder.ts';
 import type { GrantRef, RefusalReason } from '../kernel/lease/outcomes.ts';
 import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
+import type { WantedProgram } from '../kernel/fleet/offer.ts';
 import type {
   Caller,
   Count,
@@ -33,10 +34,7 @@ export interface ConnectInput {
 /** A connect whose key has a name. */
 export type NamedConnect = ConnectInput & { readonly key: NonNullable<ConnectInput['key']> };
 
-export interface SpawnRequest {
-  readonly program: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
+export interface SpawnRequest extends WantedProgram {
   readonly lifetimeLimitSeconds?: number | undefined;
   /** Where a key that has no home yet is to live. */
   readonly datacenter?: string | undefined;

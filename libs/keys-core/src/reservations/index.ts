@@ -12,7 +12,7 @@ export {
 export { createKnownGivenUp, type KnownGivenUp } from './given-up/known-given-up.ts';
 export { createOwnStanding, type OwnStanding } from './given-up/own-standing.ts';
 export type { Peer, Peers } from './peers.ts';
-export type { Offered } from './placing/offers.ts';
+export type { Offered } from '../kernel/fleet/offer.ts';
 export { createPostgresReservationStore } from './store/postgres-store.ts';
 export { createRememberingStore } from './store/remembering-store.ts';
 export { createReservationService } from './reservation-service.ts';

@@ -1,5 +1,5 @@
 import { LeaseError } from '../kernel/errors/index.ts';
-import type { Offered } from './placing/offers.ts';
+import type { Offered } from '../kernel/fleet/offer.ts';
 import type { ReservationService } from './reservation-types.ts';
 
 /**

@@ -16,7 +16,7 @@ import { createLocalHome } from './resolving/local-home.ts';
 import { createMover } from './moving/mover.ts';
 import { createPendingMoves } from './moving/pending-moves.ts';
 import type { Peers } from './peers.ts';
-import type { Offered } from './placing/offers.ts';
+import type { Offered } from '../kernel/fleet/offer.ts';
 import { createPlacing } from './placing/placing.ts';
 import { countReservations, listReservations } from './sql/reservation-list.ts';
 import type { ReservationStore } from './store/reservation-store.ts';

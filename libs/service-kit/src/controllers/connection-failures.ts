@@ -34,7 +34,7 @@ function causeText(thrown: unknown): string {
   const cause = firstCauseOf(thrown);
   if (!(cause instanceof Error)) return String(cause);
   const message = (cause.message === '' ? cause.name : cause.message).split('\n', 1)[0] ?? '';
-  // A name and a password before a host are nobody's business.
+  // Without the credentials of a URL.
   const plain = message.replaceAll(/\/\/[^/\s@]*@/gu, '//');
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
   return code === '' || plain.includes(code) ? plain : `${plain} (${code})`;

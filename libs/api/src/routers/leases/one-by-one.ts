@@ -37,8 +37,8 @@ export function failedItem(
 }
 
 /**
- * Carries out each item by itself, all at the same time as far as one turn may begin them, and answers in their order: an item that
- * is invalid or fails has that as its answer, and the others are not affected.
+ * Carries out each item by itself, all at the same time as far as one turn may begin them, and answers in their
+ * order. An item that is invalid or fails has that as its answer, and does not affect the others.
  */
 export async function oneByOne<Input, Answer>(
   batch: FailingCall & {

@@ -5,15 +5,13 @@
  * at the same moment do not all choose the same drone.
  */
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
+import type { WantedProgram } from '../../kernel/fleet/offer.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 import { heartbeatAgeMsMax } from './drones.ts';
 import { isForbiddenEnv, isSpawnAllowed } from '../spawn-allowance.ts';
 
-export interface DroneChoiceInput {
-  readonly program: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
+export interface DroneChoiceInput extends WantedProgram {
   readonly datacenter: string;
   readonly heartbeatMs: number;
   /** A number in `[0, 1)`. */

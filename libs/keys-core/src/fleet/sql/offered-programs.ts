@@ -1,6 +1,5 @@
 import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
-import { isSpawnAllowed } from '../spawn-allowance.ts';
 import { heartbeatAgeMsMax } from './drones.ts';
 
 /**
@@ -19,17 +18,4 @@ export async function readOfferedPrograms(
       and d.heartbeat_at >= clock_timestamp()
         - ${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
   return rows.map(({ offeredProgram }) => offeredProgram);
-}
-
-/** Judges requests by what drones offer. */
-export function offerOf(programs: readonly OfferedProgram[]) {
-  return (wanted: {
-    readonly program: string;
-    readonly args: readonly string[];
-    readonly env: Readonly<Record<string, string>>;
-  }): 'offered' | 'not_allowed' | 'missing' => {
-    const named = programs.filter(({ name }) => name === wanted.program);
-    if (named.some((program) => isSpawnAllowed(program, wanted))) return 'offered';
-    return named.length > 0 ? 'not_allowed' : 'missing';
-  };
 }

@@ -42,7 +42,7 @@ const TABLE = {
  * - `reservationsPerHour`: keys to which it gave their first datacenter. A reservation is never
  *   deleted, so this bounds how fast the store grows.
  * - `eventBytesPerHour`: bytes of the events that it causes, with their indexes, about: they are kept for weeks.
- *   Calls that grant something are refused beyond it. Renewals, releases and revocations never are.
+ *   Calls that grant something, and blocked or allowed renewals, are refused beyond it. Renewals, releases and revocations never are.
  */
 export type FairUseLimit = keyof typeof TABLE;
 export type FairUseLimits = Readonly<Record<FairUseLimit, number>>;

@@ -1,22 +1,13 @@
 import type { Clock } from '../../kernel/clock.ts';
+import type { Offer, Offered, WantedProgram } from '../../kernel/fleet/offer.ts';
 import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
-import type { SpawnRequest } from '../../keys/index.ts';
-
-/** What a connect wants to start. */
-export type Wanted = Pick<SpawnRequest, 'program' | 'args' | 'env'>;
-
-/** `not_allowed`: drones offer the program, and none takes what the request passes to it. */
-export type Offer = 'offered' | 'not_allowed' | 'missing';
-
-/** Judges requests by what the drones of a datacenter offer. */
-export type Offered = (wanted: Wanted) => Offer;
 
 /** What a datacenter offers, as far as is known here. */
 export interface Offers {
   /** Whether it offered the program a moment ago; false when nothing newer is known, and then it must be asked. */
-  remembers(wanted: Wanted): boolean;
+  remembers(wanted: WantedProgram): boolean;
   /** Asks it; callers that ask at once share the answer. */
-  ask(wanted: Wanted): Promise<Offer>;
+  ask(wanted: WantedProgram): Promise<Offer>;
 }
 
 /** After this time it is asked again, while callers still go by the last answer. */

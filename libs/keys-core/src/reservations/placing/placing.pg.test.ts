@@ -152,3 +152,23 @@ test('a key whose home has no such drone any more is refused everywhere, with it
     });
   }
 });
+
+test.each([
+  ['a key that has a home', undefined, 'lives in "dc1"'],
+  ['a fresh key whose home is named', 'dc1', 'The key was given no home'],
+])(
+  'a datacenter that cannot read what it offers still says why %s is refused elsewhere',
+  async (_what, named, said) => {
+    const world = await openDatacenters();
+    await offering(world.get('dc2'));
+    if (named === undefined) await world.get('dc1').service.reserve({ key: ['', 'demo'] });
+    const at = world.get('dc3');
+    await at.store.general.$executeRaw`alter table drone rename to unreadable`;
+
+    await expect(connectAt(at, { spawn: SPECIAL }, named)).rejects.toMatchObject({
+      code: 'spawn.no_drone',
+      message: expect.stringContaining(said) as string,
+      details: { program: 'special', datacenter: 'dc1', offeredIn: ['dc2'] },
+    });
+  },
+);

@@ -3,12 +3,13 @@
  * The one that was named, or else this one, or else the nearest.
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
+import type { Offer, Offered, WantedProgram } from '../../kernel/fleet/offer.ts';
 import { reservationKeyText, type ReservationKey } from '../../kernel/resource/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { peerOf, type Peer, type Peers } from '../peers.ts';
 import type { Home } from '../reservation-types.ts';
 import type { Homes } from '../resolving/homes.ts';
-import { createOffers, type Offer, type Offered, type Offers, type Wanted } from './offers.ts';
+import { createOffers, type Offers } from './offers.ts';
 
 export interface PlacingDeps {
   readonly store: Pick<Store, 'datacenter' | 'clock'>;
@@ -20,12 +21,12 @@ export interface PlacingDeps {
 
 export interface Placing {
   /** The place of a fresh key, if that is known without asking anybody. */
-  remembered(wanted: Wanted, named: string | undefined): string | undefined;
+  remembered(wanted: WantedProgram, named: string | undefined): string | undefined;
   /**
    * The place of a fresh key. Asks the datacenters.
    * @throws {LeaseError} `spawn.no_drone`, `spawn.not_allowed`, `reservation.unknown_datacenter`.
    */
-  find(wanted: Wanted, named: string | undefined): Promise<string>;
+  find(wanted: WantedProgram, named: string | undefined): Promise<string>;
   /** What a connect failed with; if its key's home has no drone for the program, with the home and what moves the key. */
   explain(error: unknown, of: Failed): Promise<unknown>;
 }
@@ -34,7 +35,7 @@ export interface Placing {
 interface Failed {
   readonly key: ReservationKey;
   readonly home: Home;
-  readonly wanted: Wanted | undefined;
+  readonly wanted: WantedProgram | undefined;
 }
 
 /** `unknown`: it cannot be asked, or its version cannot answer. */
@@ -81,11 +82,11 @@ class Asking {
   }
 
   /** Also where nobody says what is offered: then it is everything. */
-  remembers(datacenter: string, wanted: Wanted): boolean {
+  remembers(datacenter: string, wanted: WantedProgram): boolean {
     return this.#offersOf(datacenter)?.remembers(wanted) ?? true;
   }
 
-  async ask(datacenter: string, wanted: Wanted): Promise<Answer> {
+  async ask(datacenter: string, wanted: WantedProgram): Promise<Answer> {
     const offers = this.#offersOf(datacenter);
     const isHere = datacenter === this.#deps.store.datacenter;
     if (offers === undefined) return isHere ? 'offered' : 'unknown';
@@ -94,11 +95,16 @@ class Asking {
     return isHere ? answer : answer.catch((): Answer => 'unknown');
   }
 
-  /** This datacenter first, then those that can be reached, the nearest first. */
-  async askAllBut(datacenter: string, wanted: Wanted): Promise<ReadonlyMap<string, Answer>> {
+  /**
+   * This datacenter first, then those that can be reached, the nearest first. One that cannot be asked is unknown,
+   * this one too: a failure here must not hide what another datacenter has answered.
+   */
+  async askAllBut(datacenter: string, wanted: WantedProgram): Promise<ReadonlyMap<string, Answer>> {
     const names = [this.#deps.store.datacenter, ...this.#reachable()];
     const asked = names.filter((name) => name !== datacenter);
-    const answers = await Promise.all(asked.map((name) => this.ask(name, wanted)));
+    const answers = await Promise.all(
+      asked.map((name) => this.ask(name, wanted).catch((): Answer => 'unknown')),
+    );
     return new Map(asked.map((name, index) => [name, answers[index] ?? 'unknown']));
   }
 
@@ -144,7 +150,7 @@ function offeringOf(answers: Answers['others']): string[] {
 }
 
 /** Why a key gets no home in the datacenter that was named. */
-function missingIn(datacenter: string, { program }: Wanted, { first, others }: Answers) {
+function missingIn(datacenter: string, { program }: WantedProgram, { first, others }: Answers) {
   if (first === 'not_allowed') return new LeaseError('spawn.not_allowed');
   const offeredIn = offeringOf(others);
   const elsewhere = offeredIn.length === 0 ? '' : ` It is offered in ${offeredIn.join(', ')}.`;
@@ -157,7 +163,7 @@ function missingIn(datacenter: string, { program }: Wanted, { first, others }: A
 
 /** Why a key gets no home anywhere. */
 function missing(
-  { program }: Wanted,
+  { program }: WantedProgram,
   { first, others, names }: Answers & { readonly names: readonly string[] },
 ) {
   if ([first, ...others.values()].includes('not_allowed')) {
@@ -174,7 +180,7 @@ function missing(
 
 function missingAtHome(
   error: LeaseError,
-  { key, home, wanted }: Failed & { readonly wanted: Wanted },
+  { key, home, wanted }: Failed & { readonly wanted: WantedProgram },
   offeredIn: readonly string[],
 ) {
   const { datacenter } = home;

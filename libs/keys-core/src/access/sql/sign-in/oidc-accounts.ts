@@ -2,7 +2,7 @@
  * Accounts at an identity provider. A provider's subject means somebody only together with its issuer: another issuer
  * may give the same subject to somebody else. So `account_id` is the issuer, a space, and the subject.
  */
-import type { Sql } from '../../../postgres/sql.ts';
+import { fragment, type Sql } from '../../../postgres/sql.ts';
 
 /** What a person is known by at an identity provider. */
 export interface OidcSubject {
@@ -20,6 +20,11 @@ export function oidcSubjectOf(accountId: string): OidcSubject {
   const space = accountId.indexOf(' ');
   return { issuer: accountId.slice(0, space), subject: accountId.slice(space + 1) };
 }
+
+/** Whether the issuer of an account is known. */
+const IS_BOUND = fragment`a.account_id ~ '^https?://[^ ]+ '`;
+
+const isOf = (issuer: string) => fragment`starts_with(a.account_id, ${`${issuer} `})`;
 
 /**
  * Binds an account from before issuers were kept to the issuer that it signs in with now. Its issuer is not known, so
@@ -53,13 +58,13 @@ export async function hasOidcAccount(
   personId: string,
   issuer: string,
 ): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ accountId: string }[]>`
-    select a.account_id as "accountId"
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    select a.id::text as id
     from person_account a
-    where a.person_id = ${personId}::uuid and a.provider_id = 'oidc'`;
-  return rows.some(
-    ({ accountId }) => !isBound(accountId) || oidcSubjectOf(accountId).issuer === issuer,
-  );
+    where a.person_id = ${personId}::uuid and a.provider_id = 'oidc'
+      and (not ${IS_BOUND} or ${isOf(issuer)})
+    limit 1`;
+  return rows.length > 0;
 }
 
 /** Removes the account of a person at another issuer, which nobody can sign in with any more. */
@@ -71,11 +76,6 @@ export async function removeAccountOfOtherIssuer(
   await sql.$queryRaw`
     delete from person_account a
     where a.person_id = ${personId}::uuid and a.provider_id = 'oidc'
-      and a.account_id ~ '^https?://[^ ]+ '
-      and not starts_with(a.account_id, ${`${issuer} `})
+      and ${IS_BOUND} and not ${isOf(issuer)}
     returning a.id::text`;
-}
-
-function isBound(accountId: string): boolean {
-  return /^https?:\/\/[^ ]+ /u.test(accountId);
 }
