@@ -111,7 +111,7 @@ test.describe('keys', () => {
     await expect(page.getByText(next.fencingToken).first()).toBeVisible();
   });
 
-  test('an abandoned key is free before its backend is gone, after a warning', async ({
+  test('an abandoned key is free while its drone does not answer, after a warning', async ({
     pageAs,
     stack,
   }) => {
@@ -123,17 +123,17 @@ test.describe('keys', () => {
     await dialog.getByText('Force: end it now').click();
     await dialog.getByLabel(/^Abandon the backend/).check();
     await expect(dialog).toContainText('Two backends may run for this key at once.');
+    await dialog.getByLabel(/^Reason/).fill('The machine is gone');
+    await dialog.getByLabel(/^To confirm, type/).fill(`${room.namespace}/${room.name}`);
 
-    // A drone that does not answer: its backend lives on.
+    // From here on nobody reports the end of the backend, which its warden brings at its deadline.
     stack.drone().agent.signal('SIGSTOP');
     try {
-      const input = { reason: 'The machine is gone', typed: `${room.namespace}/${room.name}` };
-      await actWithReason(page, { ...input, label: 'Revoke by force' });
+      await dialog.getByRole('button', { name: 'Revoke by force' }).click();
       await expect(dialog).toBeHidden();
       const { name, namespace } = room;
       const key = await stack.api('viewer').keys.get.query({ name, namespace });
-      expect(key?.phase).toBe('free');
-      expect(await isAnswering(room)).toBe(true);
+      expect(key).toMatchObject({ phase: 'free' });
     } finally {
       stack.drone().agent.signal('SIGCONT');
     }

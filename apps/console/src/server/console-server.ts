@@ -5,9 +5,10 @@ import {
   type RequestListener,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { LeaseError } from '@leasehold/keys-core';
 import { listenProblem, type Logger } from '@leasehold/service-kit';
+import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
 import { guardConnections } from '@leasehold/service-kit/connection-guard';
 import { networkOf } from '@leasehold/service-kit/network';
 import { createSources, type Sources } from '@leasehold/service-kit/source-address';
@@ -87,22 +88,15 @@ export async function startConsoleServer(options: ConsoleServerOptions): Promise
   const answer = listenerOf({ ...options, sources, pass: passThrough.handle });
   const underWay = new Set<ServerResponse>();
   let isClosing = false;
-  const perConnection = new WeakMap<Socket, number>();
+  const begin = boundAnswers(PER_CONNECTION_MAX);
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const { socket } = request;
-    const count = (perConnection.get(socket) ?? 0) + 1;
-    if (count > PER_CONNECTION_MAX) {
-      socket.destroy();
-      return;
-    }
-    perConnection.set(socket, count);
+    if (!begin(request, response)) return;
     // Each part that follows an answer, and each controller that is tried, listens once.
     response.setMaxListeners(LISTENERS_MAX);
     guard.begin(request, response);
     underWay.add(response);
     response.once('close', () => {
       underWay.delete(response);
-      perConnection.set(socket, (perConnection.get(socket) ?? 1) - 1);
       closeIfQuiet();
     });
     answer(request, response);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /** The header that gives a page its path: a visitor who has to sign in first comes back to it. */
-const HEADER = 'x-leasehold-path';
+const PATH_HEADER = 'x-leasehold-path';
 
 /** The path and query of a page, without Next's own mark of a page that is fetched in the background. */
 export function pathOfPage(request: IncomingMessage): string {
@@ -14,5 +14,5 @@ export function pathOfPage(request: IncomingMessage): string {
 
 /** Tells the page its own path and query, in place of what the browser claims. */
 export function notePath(request: IncomingMessage): void {
-  request.headers[HEADER] = pathOfPage(request);
+  request.headers[PATH_HEADER] = pathOfPage(request);
 }

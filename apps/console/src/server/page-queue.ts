@@ -3,6 +3,7 @@
  * to ask for. A request whose caller has gone is not begun.
  */
 import type { ServerResponse } from 'node:http';
+import { FairQueue } from '@leasehold/service-kit/fair-queue';
 
 /** Making more at once makes none of them sooner: there is one thread. */
 const AT_ONCE_MAX = 8;
@@ -13,13 +14,11 @@ const WAITING_MAX = 400;
 const MAKING_MS_MAX = 30_000;
 
 interface Waiting {
-  readonly response: ServerResponse;
   readonly make: () => Promise<void>;
 }
 
 export class PageQueue {
-  readonly #waiting = new Map<string, Waiting[]>();
-  #waitingCount = 0;
+  readonly #waiting = new FairQueue<Waiting>();
   #makingCount = 0;
 
   /**
@@ -28,29 +27,22 @@ export class PageQueue {
    * @returns false if too many wait already: nothing is made.
    */
   add(address: string, response: ServerResponse, make: () => Promise<void>): boolean {
-    const own = this.#waiting.get(address) ?? [];
-    if (own.length >= WAITING_PER_ADDRESS_MAX || this.#waitingCount >= WAITING_MAX) return false;
-    const waiting = { response, make };
-    own.push(waiting);
-    this.#waiting.set(address, own);
-    this.#waitingCount += 1;
-    response.once('close', () => this.#leave(address, waiting));
+    const { size } = this.#waiting;
+    if (size >= WAITING_MAX || this.#waiting.sizeOf(address) >= WAITING_PER_ADDRESS_MAX) {
+      return false;
+    }
+    const waiting = { make };
+    this.#waiting.push(address, waiting);
+    response.once('close', () => this.#waiting.remove(address, waiting));
     this.#next();
     return true;
   }
 
   #next(): void {
     while (this.#makingCount < AT_ONCE_MAX) {
-      const [entry] = this.#waiting;
-      if (entry === undefined) return;
-      const [address, own] = entry;
-      const [first] = own;
-      // The address goes to the end of the line.
-      this.#waiting.delete(address);
-      if (first === undefined) continue;
-      this.#waiting.set(address, own);
-      this.#leave(address, first);
-      this.#make(first);
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#make(next);
     }
   }
 
@@ -67,14 +59,5 @@ export class PageQueue {
     const timer = setTimeout(end, MAKING_MS_MAX);
     timer.unref();
     void make().finally(end);
-  }
-
-  #leave(address: string, waiting: Waiting): void {
-    const own = this.#waiting.get(address);
-    const place = own?.indexOf(waiting) ?? -1;
-    if (own === undefined || place < 0) return;
-    own.splice(place, 1);
-    this.#waitingCount -= 1;
-    if (own.length === 0) this.#waiting.delete(address);
   }
 }

@@ -74,7 +74,7 @@ function answerMissing(response: ServerResponse): void {
 }
 
 /** What a content security policy calls the scripts that are written into a page. */
-export function hashesOfScripts(html: string): string[] {
+function hashesOfScripts(html: string): string[] {
   const scripts = html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>(?<text>[\s\S]*?)<\/script>/gu);
   return [...scripts].map(
     ({ groups }) =>

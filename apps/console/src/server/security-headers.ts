@@ -5,9 +5,9 @@ const NONCE_BYTES = 16;
 const HSTS_SECONDS = 31_536_000;
 
 /**
- * What a page may load and call: this origin alone. Scripts run when they are of this origin, or written into the page
- * and allowed by their hash or by the nonce of this very answer. Styles are also written into elements, as the component library does
- * it; those cannot send anything away.
+ * What a page may load and call: this origin alone. Scripts run when they are of this origin, or written into the
+ * page and allowed by their hash or by the nonce of this very answer. Styles are also written into elements, as
+ * the component library does it; those cannot send anything away.
  */
 function contentSecurityPolicy(written: readonly string[] = []): string {
   return [

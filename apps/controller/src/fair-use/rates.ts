@@ -14,7 +14,7 @@ const WINDOW_SECONDS = 1;
 
 /** One that goes on after this many times its limit is not answered any more: answers cost too. */
 const SHUT_TIMES = 2;
-/** Addresses that are not answered are forgotten, once their second is over, when there are more than this. */
+/** So many addresses that are not answered are remembered; others are answered with a refusal. */
 const SHUT_MAX = 10_000;
 
 /** What somebody who has sent too many calls may expect. */
@@ -52,7 +52,7 @@ export function createRates({
   readonly onRefusal: (limit: string) => void;
 }): Rates {
   const calls = limiterOf(0);
-  const shut = { anonymous: shutFor(nowMs), newSecret: shutFor(nowMs), signIn: shutFor(nowMs) };
+  const shut = { anonymous: shutFor(nowMs), newSecret: shutFor(nowMs) };
   const over = async (
     limiter: RateLimiterMemory,
     { key, count, max }: { key: string; count: number; max: number },
@@ -65,16 +65,16 @@ export function createRates({
     };
   };
   const byAddress = (
-    kind: keyof typeof shut,
     limit: string,
     max: number,
+    shutOfKind?: ReturnType<typeof shutFor>,
   ): ((address: string) => Promise<void>) => {
     const limiter = limiterOf(max);
     return async (address) => {
       const key = sourceOfTries({ address });
       const isOver = await over(limiter, { key, count: 1, max });
       if (isOver === undefined) return;
-      if (isOver.isShut) shut[kind].add(key, isOver.retryAfterMs);
+      if (isOver.isShut) shutOfKind?.add(key, isOver.retryAfterMs);
       onRefusal(limit);
       throw rateLimited(limit, max, isOver.retryAfterMs);
     };
@@ -82,9 +82,9 @@ export function createRates({
   return {
     over: (key, count, max) => over(calls, { key, count, max }),
     isShut: (kind, address) => shut[kind].has(sourceOfTries({ address })),
-    anonymous: byAddress('anonymous', 'requestsWithoutToken', anonymousPerSecondMax),
-    newSecret: byAddress('newSecret', 'newTokens', newSecretsPerSecondMax),
-    signIn: byAddress('signIn', 'signIns', SIGN_INS_PER_SECOND_MAX),
+    anonymous: byAddress('requestsWithoutToken', anonymousPerSecondMax, shut.anonymous),
+    newSecret: byAddress('newTokens', newSecretsPerSecondMax, shut.newSecret),
+    signIn: byAddress('signIns', SIGN_INS_PER_SECOND_MAX),
   };
 }
 
@@ -103,6 +103,7 @@ function shutFor(nowMs: () => number): {
     add(address, ms) {
       if (untilMs.size >= SHUT_MAX) {
         for (const known of untilMs.keys()) if (!has(known)) untilMs.delete(known);
+        if (untilMs.size >= SHUT_MAX) return;
       }
       untilMs.set(address, nowMs() + ms);
     },

@@ -1,4 +1,4 @@
-import { FairQueue } from './fair-queue.ts';
+import { FairQueue } from '@leasehold/service-kit/fair-queue';
 import { rateLimited } from './refusals.ts';
 
 /** Reads under way at once: a few more than the connections that lists have. */

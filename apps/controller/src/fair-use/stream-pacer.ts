@@ -1,4 +1,4 @@
-import { FairQueue } from './fair-queue.ts';
+import { FairQueue } from '@leasehold/service-kit/fair-queue';
 
 /** After this many events in a row a stream waits for its turn. */
 const EVENTS_PER_TURN = 16;

@@ -1,5 +1,6 @@
 import { LeaseError } from '@leasehold/keys-core';
 import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
+import { networkOf } from '@leasehold/service-kit/network';
 import { fastify, type FastifyInstance } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -50,8 +51,9 @@ export async function createHttpServer({
 }): Promise<FastifyInstance> {
   const gate = createRequestGate({
     nowMs: deps.nowMs,
-    addressOf: (request) => addressOf(deps, request),
-    isKnown: (request) => hasGoodToken(deps, request),
+    // The owner of an IPv6 network would have as many turns as it has addresses.
+    addressOf: (request) => networkOf(addressOf(deps, request)),
+    hasGoodToken: (request) => hasGoodToken(deps, request),
     isShut: (request) => isShut(deps, request),
     nextTurn: (work) => setImmediate(work),
   });
@@ -76,9 +78,9 @@ export async function createHttpServer({
   const parts = { ...deps, failures, guard };
   nameRequests(server);
   forbidStorage(server);
+  refuseWhileClosing(server);
   countRequests(server, guard);
   countStrangers(server, deps);
-  refuseWhileClosing(server);
   installErrorReplies(server, failures);
   await mountTrpc(server, parts);
   await mountSignIn(server, parts);

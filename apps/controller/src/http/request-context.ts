@@ -52,9 +52,7 @@ export async function callerOfRequest(
   const peer = bearer === undefined ? undefined : deps.peers.of(request, bearer);
   if (peer !== undefined) return callerWith(deps, peer);
   if (bearer !== undefined) {
-    if (deps.tokens.statusOf(bearer) === 'new') {
-      await deps.rates.newSecret(addressOf(deps, request));
-    }
+    if (deps.tokens.statusOf(bearer) === 'new') await countByAddress(deps, request, 'newSecret');
     return callerOfToken(deps, request, bearer);
   }
   const person = await deps.people.accessOf(request);
@@ -84,18 +82,35 @@ function callerWith(deps: ContextDeps, access: Access): Caller {
 }
 
 /**
- * Counts a request of nobody who is known. One that comes far too often is not answered: its socket is closed.
- * @throws {LeaseError} `request.rate_limited`, after {@link REFUSAL_DELAY_MS}.
+ * Counts a request of nobody who is known.
+ * @throws {LeaseError} `request.rate_limited`, after {@link REFUSAL_DELAY_MS} if it is answered.
  */
 export async function countAnonymous(
   deps: Pick<ContextDeps, 'rates' | 'sources'>,
   request: IncomingMessage,
 ): Promise<void> {
   try {
-    await deps.rates.anonymous(addressOf(deps, request));
+    await countByAddress(deps, request, 'anonymous');
   } catch (error) {
-    if (deps.rates.isShut('anonymous', addressOf(deps, request))) request.socket.destroy();
-    await pause(REFUSAL_DELAY_MS, undefined, { ref: false });
+    if (!request.socket.destroyed) await pause(REFUSAL_DELAY_MS, undefined, { ref: false });
+    throw error;
+  }
+}
+
+/**
+ * Counts a request by its address. One that comes far too often is not answered: its socket is closed.
+ * @throws {LeaseError} `request.rate_limited`.
+ */
+export async function countByAddress(
+  deps: Pick<ContextDeps, 'rates' | 'sources'>,
+  request: IncomingMessage,
+  kind: 'anonymous' | 'newSecret',
+): Promise<void> {
+  const address = addressOf(deps, request);
+  try {
+    await deps.rates[kind](address);
+  } catch (error) {
+    if (deps.rates.isShut(kind, address)) request.socket.destroy();
     throw error;
   }
 }
@@ -131,7 +146,7 @@ export function hasGoodToken({ tokens }: ContextDeps, request: IncomingMessage):
   return bearer !== undefined && tokens.statusOf(bearer) === 'good';
 }
 
-/** The address that a request counts for, whatever is counted: its caller's, also behind a proxy. */
+/** The address that a request counts for: its caller's, also behind a proxy. */
 export function addressOf(
   { sources }: Pick<ContextDeps, 'sources'>,
   request: IncomingMessage,

@@ -7,7 +7,7 @@ import { createRequestGate, type RequestGateDeps } from './request-gate.ts';
 const OPEN: RequestGateDeps = {
   nowMs: () => 0,
   addressOf: () => '192.0.2.1',
-  isKnown: () => false,
+  hasGoodToken: () => false,
   isShut: () => false,
   nextTurn: (work) => setImmediate(work),
 };
@@ -125,7 +125,7 @@ describe('a turn of the event loop', () => {
   });
 
   test('begins renewals of known callers whatever waits', () => {
-    const stage = openStage({ isKnown: ({ headers }) => headers.from === 'known' });
+    const stage = openStage({ hasGoodToken: ({ headers }) => headers.from === 'known' });
     for (const nth of [1, 2, 3]) stage.ask('a', `/${String(nth)}`);
     stage.ask('known', '/trpc/leases.heartbeat');
     stage.ask('known', '/trpc/leases.list?input=1');
@@ -136,10 +136,20 @@ describe('a turn of the event loop', () => {
 
   test('lets so many wait, and closes the sockets of others', () => {
     const stage = openStage();
-    for (let nth = 0; nth < 2_010; nth += 1) stage.ask('a', '/');
+    for (let nth = 0; nth < 2_010; nth += 1) stage.ask(`a${String(nth % 10)}`, '/');
 
     expect(stage.begun).toHaveLength(2);
     expect(stage.closed).toHaveLength(8);
+  });
+
+  test('lets fewer of one address wait, so that others find a place', () => {
+    const stage = openStage();
+    for (let nth = 0; nth < 600; nth += 1) stage.ask('a', '/');
+    stage.ask('b', '/');
+    stage.turn();
+
+    expect(stage.closed).toEqual(Array<string>(98).fill('a'));
+    expect(stage.begun).toContain('b /');
   });
 
   test('closes the sockets of those that are not answered any more', () => {

@@ -1,6 +1,6 @@
 /**
  * What happens to a request over HTTP before anything else looks at it. Drones and holders renew over
- * WebSockets that are open: whatever arrives here must leave them most of each turn of the event loop.
+ * WebSockets that are open: what arrives here must leave them most of each turn of the event loop.
  *
  * - A socket may have a few requests under way. No client of ours sends another one before the answer, and
  *   one read of a socket can bring two thousand.
@@ -11,12 +11,14 @@
 import { isUrgentCall } from '@leasehold/api';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { FairQueue } from '../fair-use/fair-queue.ts';
+import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
+import { FairQueue } from '@leasehold/service-kit/fair-queue';
 
 /** Requests of one socket that are not answered yet. */
 const UNDER_WAY_MAX = 16;
-/** Requests that wait for a turn, of all sockets. */
+/** Requests that wait for a turn, of all sockets and of one address. */
 const WAITING_MAX = 2_000;
+const WAITING_PER_ADDRESS_MAX = 500;
 /** How long one turn of the event loop begins requests for. */
 const SLICE_MS = 4;
 
@@ -35,7 +37,7 @@ export interface RequestGateDeps {
   /** Where a request comes from. */
   readonly addressOf: (request: IncomingMessage) => string;
   /** Whether a request comes with a token in force, by what is known without a look into the database. */
-  readonly isKnown: (request: IncomingMessage) => boolean;
+  readonly hasGoodToken: (request: IncomingMessage) => boolean;
   /** Whether a request is of a caller that has sent so many that it is not answered. */
   readonly isShut: (request: IncomingMessage) => boolean;
   /** Calls `work` in the next turn of the event loop. */
@@ -44,7 +46,7 @@ export interface RequestGateDeps {
 
 export function createRequestGate(deps: RequestGateDeps): RequestGate {
   const waiting = new FairQueue<() => void>();
-  const underWay = new WeakMap<Socket, number>();
+  const beginAnswer = boundAnswers(UNDER_WAY_MAX);
   let sliceEndMs: number | undefined;
 
   const beginTurn = (): void => {
@@ -56,28 +58,27 @@ export function createRequestGate(deps: RequestGateDeps): RequestGate {
     while (waiting.size > 0 && deps.nowMs() < sliceEndMs) waiting.shift()?.();
   };
   const begin = (request: IncomingMessage, work: () => void): void => {
-    if (waiting.size >= WAITING_MAX) {
+    const address = deps.addressOf(request);
+    if (waiting.size >= WAITING_MAX || waiting.sizeOf(address) >= WAITING_PER_ADDRESS_MAX) {
       request.socket.destroy();
       return;
     }
-    waiting.push(deps.addressOf(request), work);
+    waiting.push(address, work);
     if (sliceEndMs === undefined) beginTurn();
     else if (deps.nowMs() < sliceEndMs) waiting.shift()?.();
   };
   return {
     through: (handler) => (request, response) => {
       const { socket } = request;
-      const count = (underWay.get(socket) ?? 0) + 1;
-      if (count > UNDER_WAY_MAX || deps.isShut(request)) {
+      if (deps.isShut(request)) {
         socket.destroy();
         return;
       }
-      underWay.set(socket, count);
-      response.once('close', () => underWay.set(socket, (underWay.get(socket) ?? 1) - 1));
+      if (!beginAnswer(request, response)) return;
       const work = (): void => {
         if (!socket.destroyed) handler(request, response);
       };
-      if (isUrgent(request) && deps.isKnown(request)) work();
+      if (isUrgent(request) && deps.hasGoodToken(request)) work();
       else begin(request, work);
     },
     watch(server) {

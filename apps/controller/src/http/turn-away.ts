@@ -19,6 +19,7 @@ export function turnAway(
   socket: WebSocket,
   { error, early }: { readonly error: unknown; readonly early: readonly string[] },
 ): void {
+  if (socket.readyState === socket.CLOSED) return;
   const { leaseholdCode } = describeError(error);
   const isUnknown = leaseholdCode.startsWith('auth.');
   let isAnswered = false;

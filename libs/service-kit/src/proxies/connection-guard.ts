@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { networkOf } from './network.ts';
+import { networkOf, withoutMapping } from './network.ts';
 import type { Sources } from './source-address.ts';
 
 /** TCP connections that are open at once, of all callers. */
@@ -57,7 +57,7 @@ export function guardConnections(
     claiming.remove(counted);
   };
   server.on('connection', (socket: Socket) => {
-    const address = addressOf(socket);
+    const address = withoutMapping(socket.remoteAddress ?? '');
     if (sources.isProxyAddress(address)) return;
     addStranger(networkOf(address), socket);
     socket.once('close', () => forget(socket));
@@ -77,7 +77,7 @@ export function guardConnections(
       } else {
         response.once('close', () => {
           if (claiming.remove(socket) !== undefined && !socket.destroyed) {
-            addStranger(networkOf(addressOf(socket)), socket);
+            addStranger(networkOf(withoutMapping(socket.remoteAddress ?? '')), socket);
           }
         });
       }
@@ -98,10 +98,6 @@ export function guardConnections(
       forget(request.socket);
     },
   };
-}
-
-function addressOf({ remoteAddress = '' }: Socket): string {
-  return remoteAddress.replace(/^::ffff:(?=\d+\.)/iu, '');
 }
 
 /** What is held, by address, oldest first. */

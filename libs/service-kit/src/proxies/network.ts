@@ -13,3 +13,8 @@ export function networkOf(address: string): string {
   const network = [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4);
   return `${network.map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`;
 }
+
+/** An IPv4 address stays one, also where a socket for both kinds shows it as IPv6. */
+export function withoutMapping(address: string): string {
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/iu.exec(address)?.[1] ?? address;
+}

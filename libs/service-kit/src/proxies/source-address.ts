@@ -7,17 +7,16 @@ import proxyAddr from '@fastify/proxy-addr';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { withoutMapping } from './network.ts';
 
 /** Has the secret of the console. */
 export const CONSOLE_SECRET_HEADER = 'leasehold-console-secret';
 /** Where a request comes from that the console passes on, as the console has found out. */
 export const CALLER_HEADER = 'leasehold-caller';
 
-/** The address that a request comes from, as far as it can be believed. */
-export type SourceAddress = (request: IncomingMessage) => string | null;
-
 export interface Sources {
-  readonly of: SourceAddress;
+  /** The address that a request comes from, as far as it can be believed. */
+  of(request: IncomingMessage): string | null;
   /** Whether the other end of its connection is a proxy that is believed, which passes on requests of many. */
   isFromProxy(request: IncomingMessage): boolean;
   /** Whether an address is that of a proxy that is believed. */
@@ -114,9 +113,4 @@ function hopsOf(request: IncomingMessage): string[] {
 /** A zone means something only on its own machine, and may be any text. */
 function isAddress(text: string): boolean {
   return isIP(text) !== 0 && !text.includes('%');
-}
-
-/** An IPv4 address stays one, also where a socket for both kinds shows it as IPv6. */
-function withoutMapping(address: string): string {
-  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/iu.exec(address)?.[1] ?? address;
 }

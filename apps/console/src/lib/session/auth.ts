@@ -1,5 +1,8 @@
 /** Signing in and out: `/api/auth` of the controller, through the console's own origin. */
 
+/** For how long the sign-in page waits for an answer. */
+const ANSWER_MS_MAX = 2_000;
+
 type AuthOutcome = { readonly outcome: 'done'; readonly data: unknown } | AuthRefusal;
 
 /** Why something was not done. */
@@ -66,7 +69,7 @@ function textOf(value: unknown): string | undefined {
 export async function readSignInOptions(): Promise<SignInOptions> {
   const response = await fetch('/api/auth/sign-in-options', {
     cache: 'no-store',
-    signal: AbortSignal.timeout(OPTIONS_MS_MAX),
+    signal: AbortSignal.timeout(ANSWER_MS_MAX),
   });
   if (!response.ok) throw new Error(`sign-in-options answered ${String(response.status)}`);
   return (await response.json()) as SignInOptions;
@@ -77,16 +80,13 @@ export async function hasSession(): Promise<boolean> {
   try {
     const response = await fetch('/trpc/session.get', {
       cache: 'no-store',
-      signal: AbortSignal.timeout(OPTIONS_MS_MAX),
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
     });
     return response.ok;
   } catch {
     return false;
   }
 }
-
-/** For how long a page waits for the sign-in options. */
-const OPTIONS_MS_MAX = 2_000;
 
 export function signIn(email: string, password: string): Promise<AuthOutcome> {
   return post('/sign-in/email', { email, password });

@@ -16,7 +16,7 @@
  */
 import { isUrgentCall } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
-import { FairQueue } from '../../fair-use/fair-queue.ts';
+import { FairQueue } from '@leasehold/service-kit/fair-queue';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
 import { isGranting, type GrantingGate } from './granting-gate.ts';
 import {

@@ -7,7 +7,7 @@
  */
 import { isGrantingCall } from '@leasehold/api';
 import type { LeaseError } from '@leasehold/keys-core';
-import { FairQueue } from '../../fair-use/fair-queue.ts';
+import { FairQueue } from '@leasehold/service-kit/fair-queue';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
 import { overloaded } from '../../fair-use/refusals.ts';
 import { callsIn, type ScheduledConnection, type WireCall } from './inbox.ts';

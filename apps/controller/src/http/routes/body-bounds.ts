@@ -26,7 +26,10 @@ export function boundBodies(scope: FastifyInstance): void {
       done(error as LeaseError);
       return;
     }
-    done(null, headers['content-length'] === undefined ? body.pipe(counting(bound)) : body);
+    // A request without a body is not piped: tRPC listens to its end.
+    const isCounted = hasBody(request) && headers['content-length'] === undefined;
+    const closeAfter = (): void => void reply.header('connection', 'close');
+    done(null, isCounted ? body.pipe(counting(bound, closeAfter)) : body);
   });
   scope.addHook('preValidation', (request, _reply, done) => {
     const { body } = request;
@@ -39,8 +42,8 @@ function boundOf(request: FastifyRequest): MessageBound {
   return messageBound(pathsOf(request), callerOf(request.raw).access.role);
 }
 
-/** Lets a body through whose length is known only at its end. */
-function counting(bound: MessageBound): Transform {
+/** Lets a body through whose length is known only at its end. The rest of one that is too large is not read. */
+function counting(bound: MessageBound, onTooLarge: () => void): Transform {
   let bytes = 0;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -49,6 +52,7 @@ function counting(bound: MessageBound): Transform {
         assertBound(bound, { bytes });
         done(null, chunk);
       } catch (error) {
+        onTooLarge();
         done(error as LeaseError);
       }
     },

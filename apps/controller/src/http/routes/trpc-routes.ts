@@ -35,7 +35,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
       // A subscription over HTTP lives as long as a connection does.
       if (isStream) followAccess(deps, caller.access, res.raw);
       else followLater(deps, caller.access, res.raw);
-      if (isStream) {
+      if (isStream && !res.raw.destroyed) {
         streams.add(res.raw);
         res.raw.once('close', () => streams.delete(res.raw));
       }

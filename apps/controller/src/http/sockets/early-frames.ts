@@ -18,7 +18,7 @@ const MASK_BYTES = 4;
 const FRAMES_MAX = 1_000;
 
 /** Takes what arrives, in pieces of any size. @returns why the connection ends; undefined if it goes on. */
-export type EarlyFrames = (chunk: Buffer) => 'not whole' | 'too large' | undefined;
+type EarlyFrames = (chunk: Buffer) => 'not whole' | 'too large' | undefined;
 
 /** @param bytesMax what the first text may have, and all that arrives together. */
 export function watchEarlyFrames(bytesMax: {

@@ -19,6 +19,8 @@ export function followAccess(
 ): void {
   // The secret of a pair of datacenters is in force for as long as this process runs.
   if (access.role === 'peer') return;
+  // Nothing would tell of its end any more.
+  if ('destroyed' in connection && connection.destroyed) return;
   const forget = connections.add(access, () => {
     if ('terminate' in connection) {
       endSocket(connection, TOKEN_ENDED, 'token is no longer in force');
@@ -33,6 +35,7 @@ export function followLater(
   access: Access,
   response: ServerResponse,
 ): void {
+  if (response.destroyed) return;
   const timer = setTimeout(() => followAccess(followed, access, response), FOLLOWED_AFTER_MS);
   timer.unref();
   response.once('close', () => clearTimeout(timer));

@@ -15,6 +15,10 @@ export const STALL_MS_MAX = 15_000;
  * @param whenOver called once, when the answer was handed to the network or the connection is gone.
  */
 export function watchAnswer(response: ServerResponse, whenOver: () => void): void {
+  if (response.destroyed) {
+    whenOver();
+    return;
+  }
   // The timeout restarts whenever the network takes a part of the answer.
   response.setTimeout(STALL_MS_MAX, () => {
     response.destroy();

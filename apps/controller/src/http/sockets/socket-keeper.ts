@@ -93,6 +93,7 @@ const CLOSE_MS_MAX = 1_000;
 
 /** Closes a socket politely, and after a second in any case. */
 export function endSocket(socket: WebSocket, code: number, reason: string): void {
+  if (socket.readyState === socket.CLOSED) return;
   // The answer to a close is read even where nothing else is.
   socket.resume();
   socket.close(code, reason);

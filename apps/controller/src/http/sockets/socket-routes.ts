@@ -15,10 +15,10 @@ import { createGrantingGate } from '../calls/granting-gate.ts';
 import type { FailureLog } from '../error-replies.ts';
 import { followAccess, type FollowedConnections } from './followed-connections.ts';
 import {
-  addressOf,
   callerOfToken,
   bearerOf,
   contextOf,
+  countByAddress,
   type ContextDeps,
 } from '../request-context.ts';
 import { admit, textOf, watchStranger, type Opened } from './socket-door.ts';
@@ -85,32 +85,26 @@ export function mountSockets(
     url: prefix,
     // Counted before the upgrade, because a WebSocket sends its token only once it is open.
     config: { countsItself: true },
-    preValidation: ({ raw }) => countUpgrade(deps, raw),
+    preValidation: ({ raw }) => countByAddress(deps, raw, 'newSecret'),
     handler: () => {
       throw new LeaseError('request.not_found');
     },
     wsHandler: (socket, { raw: request, id: requestId }) => {
       // The close that follows shows what happened.
       socket.on('error', () => undefined);
-      void welcome(deps, socket, request).then((opened) => {
-        const on = { socket, request, requestId, scheduler, contexts, connect };
-        if (opened.outcome === 'known') serve(deps, on, opened);
-        else refuse(deps, on, opened);
-      });
+      welcome(deps, socket, request)
+        .then((opened) => {
+          const on = { socket, request, requestId, scheduler, contexts, connect };
+          if (opened.outcome === 'known') serve(deps, on, opened);
+          else refuse(deps, on, opened);
+        })
+        .catch((error: unknown) => {
+          deps.failures.note(error as Error, { path: 'websocket', requestId });
+          socket.terminate();
+        });
     },
   });
   return scheduler;
-}
-
-/** @throws {LeaseError} `request.rate_limited`. */
-async function countUpgrade(deps: SocketRoutesDeps, request: IncomingMessage): Promise<void> {
-  const address = addressOf(deps, request);
-  try {
-    await deps.rates.newSecret(address);
-  } catch (error) {
-    if (deps.rates.isShut('newSecret', address)) request.socket.destroy();
-    throw error;
-  }
 }
 
 /** A token may come in the header of the upgrade, or as the first message. */
@@ -121,11 +115,9 @@ async function welcome(
 ): Promise<Opened> {
   const bearer = bearerOf(request);
   if (bearer === undefined) return admit(deps, socket, request);
-  if (!deps.guard.claimed(request)) {
-    return { outcome: 'refused', error: tooManyLookUps(), early: [] };
-  }
   socket.pause();
   try {
+    if (!deps.guard.claimed(request)) throw tooManyLookUps();
     const caller = await callerOfToken(deps, request, bearer);
     return { outcome: 'known', caller, early: [] };
   } catch (error) {
