@@ -10,6 +10,7 @@ export type {
   TerminateAction,
 } from './kernel/fleet/drone-messages.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/fleet/drone-status.ts';
+export { isFullyIsolated, NOTHING_MISSING } from './kernel/fleet/isolation.ts';
 export {
   COMMAND_ERROR_CODES,
   type CommandErrorCode,
