@@ -85,7 +85,10 @@ export {
 export { AUDIT_ACTIONS, SIGN_IN_ACTIONS, type AuditAction } from './kernel/access/audit-actions.ts';
 export {
   type ReservationKey,
+  DATACENTER_NAME,
+  ID,
   isDatacenterName,
+  isId,
   isReservationId,
   datacenterOf,
   reservationKeyOf,
