@@ -23,7 +23,7 @@ const args = process.argv.slice(2);
 const wanted = args.filter((arg) => !SUITES.includes(arg));
 const isLong = args.includes('--long');
 const isAll = isLong || args.includes('--all');
-/** Read by `vitest.config.ts`, `e2e/playwright.config.ts` and `libs/testing/src/repetitions.ts`. */
+/** Read by `vitest.config.ts`, `e2e/playwright.config.ts` and `libs/testing/src/chance.ts`. */
 const ENVIRONMENT = {
   LEASEHOLD_TEST_SUITE: isAll ? 'all' : 'gate',
   ...(isLong ? { LEASEHOLD_TEST_LONG: '1' } : {}),

@@ -55,7 +55,9 @@ function addJourney(
   const ids = stays.map(({ datacenter }) => `${nameOf(datacenter)}.${world.chance.uuid()}`);
   const json = JSON.stringify(key);
   world.add('reservation_home', {
-    ...{ key: json, reservation_id: ids[0], recorded_at: world.ago(0) },
+    key: json,
+    reservation_id: ids[0],
+    recorded_at: world.ago(0),
   });
   for (const [index, { datacenter, cameAgoMs, by, left }] of stays.entries()) {
     const next = stays[index + 1];
@@ -69,7 +71,9 @@ function addJourney(
     }
     if (datacenter !== HERE) continue;
     world.add('reservation', {
-      ...{ reservation_id: ids[index], key: json, ...named },
+      ...named,
+      reservation_id: ids[index],
+      key: json,
       state: next === undefined ? 'active' : 'moved',
       chain: ids.slice(0, index),
       activated_by: by,

@@ -9,7 +9,7 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** In the order in which they are written. Numbered rows are numbered in the order of a time. */
+/** In the order in which they are written. The database numbers rows of some: those are written by the time in this column. */
 const TABLES = {
   drone: null,
   lease: null,

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { startProcess, waitUntil, type TestProcess } from '@leasehold/testing';
+import { expectPrompt, startProcess, waitUntil, type TestProcess } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { startService } from './testing/service.ts';
 
@@ -20,8 +20,8 @@ async function startCandidate(databaseUrl: string, address: string): Promise<Tes
   return candidate;
 }
 
-test('I10 another leads after a leader was killed, and at once after it stepped down', async () => {
-  const { databaseUrl, ourSql } = await startService('runners/runner-liveness.sql');
+test('I10 another leads within TTL + 1 s after a leader was killed, and at once after it stepped down', async () => {
+  const { databaseUrl, sql, ourSql } = await startService('runners/runner-liveness.sql');
   const candidates = new Map<string, TestProcess>();
   for (const address of ['a', 'b', 'c']) {
     candidates.set(address, await startCandidate(databaseUrl, address));
@@ -38,6 +38,7 @@ test('I10 another leads after a leader was killed, and at once after it stepped 
 
   await candidates.get(first)?.kill();
   candidates.delete(first);
+  const [killed] = await sql<{ at: Date }>('select clock_timestamp() as at');
   const second = await leader();
   await candidates.get(second)?.stop();
   candidates.delete(second);
@@ -46,8 +47,11 @@ test('I10 another leads after a leader was killed, and at once after it stepped 
   const events = await ourSql<{ kind: string; at: Date }>(
     'select kind, at from lease_event order by id',
   );
+  const takenOver = events.find(({ kind }) => kind === 'taken_over');
+  const vacantMs = Number(takenOver?.at) - Number(killed?.at);
   expect(new Set([first, second, third]).size).toBe(3);
   expect(events.map(({ kind }) => kind)).toEqual([
     ...['granted', 'expired', 'taken_over', 'released', 'granted'],
   ]);
+  expectPrompt(vacantMs, TTL_MS + 1_000);
 });

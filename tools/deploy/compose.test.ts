@@ -84,9 +84,7 @@ test('every service has a configuration that it accepts', () => {
     consoleSecret: page.consoleSecret,
     trustedProxies: [],
   });
-  expect(page.consoleSecret).toBe(
-    compose.services['console']?.secrets.length === 1 ? 'c'.repeat(48) : null,
-  );
+  expect(page.consoleSecret).not.toBeNull();
   expect(drone).toMatchObject({ droneId: 'drone-1', datacenter: controller.datacenter });
 });
 

@@ -197,6 +197,7 @@ describe('every pod', () => {
     expect(unread(['controller', 'console'], Object.keys(settingsOf('.')))).toEqual([]);
     expect(controller.signIn.consoleOrigin).toBe(page.origin);
     // Addresses of pods prove nothing: backends have such addresses too.
+    expect(page.consoleSecret).not.toBeNull();
     expect(controller.signIn.consoleSecret).toBe(page.consoleSecret);
     expect([controller.signIn.trustedProxies, page.trustedProxies]).toEqual([[], []]);
     expect(drone.isolation.require).toBe('own-user');

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil, type StageDrone } from '@leasehold/testing';
 import { machineMs } from './stage/machine-time.ts';
 import { FaultStage, type Answer } from './stage/stage.ts';
-import { expectSound, expectSuccession, SUCCESSION_MS_MAX } from './stage/verdict.ts';
+import { expectSound, expectSuccession } from './stage/verdict.ts';
 
 let stage: FaultStage;
 beforeAll(async () => {
@@ -35,7 +35,6 @@ async function expectNextInTime(key: string, former: Answer, atMs: number): Prom
     atMs,
     former,
     next,
-    withinMs: SUCCESSION_MS_MAX,
   });
   await expectSound(stage, former, next.answer);
 }

@@ -66,18 +66,18 @@ let isOutputLost = false;
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE' || isOutputLost) return;
   isOutputLost = true;
-  process.stderr.write(`The output is incomplete: ${error.message}\n`);
+  write(process.stderr, `The output is incomplete: ${error.message}\n`);
 }
 for (const stream of [process.stdout, process.stderr]) stream.on('error', onOutputError);
 
 /** Node writes to a file once, and takes a part for the whole: on a disk with little space left. */
-function writeOutput(text: string): void {
-  if (!isFile(process.stdout.fd)) {
-    process.stdout.write(text);
+function write(stream: NodeJS.WriteStream & { fd: number }, text: string): void {
+  if (!isFile(stream.fd)) {
+    stream.write(text);
     return;
   }
   try {
-    writeFileSync(process.stdout.fd, text);
+    writeFileSync(stream.fd, text);
   } catch (error) {
     onOutputError(error as NodeJS.ErrnoException);
   }
@@ -96,8 +96,8 @@ process.once('exit', (code) => {
 });
 
 const exitCode = await runCli(process.argv.slice(2), {
-  stdout: writeOutput,
-  stderr: (text) => process.stderr.write(text),
+  stdout: (text) => write(process.stdout, text),
+  stderr: (text) => write(process.stderr, text),
   readStdin: () => text(process.stdin),
   environment: processEnvironment(),
   isTerminal: process.stdout.isTTY,

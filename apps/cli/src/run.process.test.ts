@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startFaultProxy, waitUntil } from '@leasehold/testing';
+import { isRunning, startFaultProxy, waitUntil } from '@leasehold/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { CliStage, heldLease } from './testing/cli-controller.ts';
 import { runCommand, type Ended, type Started } from './testing/command-line.ts';
@@ -40,15 +40,6 @@ const viewOf = (key: string): ReturnType<ReturnType<typeof cli.api>['leases']['g
 async function eventsOf(key: string): Promise<{ kind: string; reason: string | null }[]> {
   const { items } = await cli.api().leases.history.query({ name: key, namespace: 'run' });
   return items.map(({ kind, reason }) => ({ kind, reason })).reverse();
-}
-
-/** Whether a process runs: one that has ended and was not waited for does not. */
-function isRunning(pid: number): boolean {
-  try {
-    return !/\) [ZX] /u.test(readFileSync(`/proc/${String(pid)}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
 }
 
 /** A job that notes its processes, one of them in the background, and goes on until it is killed. */

@@ -154,6 +154,20 @@ describe('the configuration of a drone', () => {
     expect(programs['room']?.cwd).toBeNull();
   });
 
+  test.each(['memoryMax', 'fileSizeMax'])('%s is any size from a byte on', (field) => {
+    const withSize = (size: string): string =>
+      written({ droneId: 'd1', programs: { room: { command: 'node', [field]: size } } });
+
+    expect(['1b', '100k', '5m', '8388607g'].flatMap((size) => problemsOf(withSize(size)))).toEqual(
+      [],
+    );
+    for (const size of ['0b', '0g', '8388608g', '1', '1t', '1.5m', '-1m']) {
+      expect(problemsOf(withSize(size))).toEqual([
+        expect.stringMatching(new RegExp(`programs\\.room\\.${field}: must be`, 'u')) as string,
+      ]);
+    }
+  });
+
   test('reports every problem of the file and the environment at once', () => {
     const file = written({
       droneId: 'Not An Id',

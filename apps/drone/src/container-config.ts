@@ -31,14 +31,24 @@ const imageSchema = z
     'must be the name of an image, such as registry.example/room:1.2 or one with @sha256:…',
   );
 
-/** A size with a unit. */
-export const memorySchema = z
+/** The most that is exact as a number of bytes. */
+const SIZE_BYTES_MAX = 8_388_607 * UNITS.g;
+
+/** A size with a unit, of one byte at least. */
+export const sizeSchema = z
   .string()
   .regex(/^\d{1,15}[bkmg]$/u, {
     error: 'must be a number with a unit b, k, m or g, such as "512m"',
     abort: true,
   })
-  .refine((text) => memoryBytes(text) >= MEMORY_BYTES_MIN, 'must be at least "6m"');
+  .refine((text) => bytesOf(text) > 0 && bytesOf(text) <= SIZE_BYTES_MAX, {
+    error: 'must be from "1b" to "8388607g"',
+    abort: true,
+  });
+const memorySchema = sizeSchema.refine(
+  (text) => bytesOf(text) >= MEMORY_BYTES_MIN,
+  'must be at least "6m"',
+);
 
 const absolutePathSchema = z.string().regex(/^\/[^\0]*$/u, 'must be an absolute path');
 
@@ -111,7 +121,7 @@ export const containerFields = {
 };
 
 /** A size as a number of bytes. */
-export function memoryBytes(text: string): number {
+export function bytesOf(text: string): number {
   const unit = text.at(-1) as keyof typeof UNITS;
   return Number(text.slice(0, -1)) * UNITS[unit];
 }

@@ -11,6 +11,7 @@ import { freePort, processesWith } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../package.json' with { type: 'json' };
 import { testedDrone, type TestedDrone } from './testing/tested-drone.ts';
+import { outputOf } from './testing/backend-output.ts';
 import { until } from './testing/wait.ts';
 import { startOf, startWarden } from './testing/warden-fixture.ts';
 import { readWardenRecord } from './warden/link/socket-path.ts';
@@ -167,8 +168,9 @@ describe('the unit of systemd', () => {
 
     expect(ear.changes.at(-1)).toMatchObject({ isKilled: false, stopReason: 'external' });
     expect(processesWith(marker)).toEqual([]);
-    const log = path.join(warden.stateDir, `logs/${backendId}.stdout.log`);
-    expect(readFileSync(log, 'utf8').trim()).toBe(String(user?.uid ?? process.getuid?.()));
+    expect(outputOf(warden.stateDir, backendId).trim()).toBe(
+      String(user?.uid ?? process.getuid?.()),
+    );
   });
 
   test('signals the agent alone, and starts it again however it ends', () => {

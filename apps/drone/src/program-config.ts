@@ -3,7 +3,7 @@ import { envNameSchema } from '@leasehold/api/contract';
 import { LIMITS } from '@leasehold/keys-core';
 import { z } from 'zod';
 import { isForbiddenEnvName } from './agent/backend/backend-env.ts';
-import { containerFields, memorySchema } from './container-config.ts';
+import { containerFields, sizeSchema } from './container-config.ts';
 import { USER_NUMBER_MAX } from './warden/link/protocol.ts';
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;
@@ -81,13 +81,13 @@ const commandProgramSchema = z.strictObject({
    */
   cwd: z.string().min(1).optional(),
   /** What one backend may use, all of its processes together. */
-  memoryMax: memorySchema.default('2g'),
+  memoryMax: sizeSchema.default('2g'),
   /** Processes and threads of one backend. */
   pidsMax: z.number().int().min(1).max(4_194_304).default(1_024),
   /** Processors of one backend; a fraction is allowed. By default as many as there are. */
   cpuMax: z.number().min(0.01).max(1_024).optional(),
   /** The length of each file that it writes. */
-  fileSizeMax: memorySchema.default('16g'),
+  fileSizeMax: sizeSchema.default('16g'),
   ...commonFields,
 });
 

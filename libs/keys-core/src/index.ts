@@ -10,6 +10,7 @@ export type {
   TerminateAction,
 } from './kernel/fleet/drone-messages.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/fleet/drone-status.ts';
+export { isFullyIsolated, NOTHING_MISSING } from './kernel/fleet/isolation.ts';
 export {
   COMMAND_ERROR_CODES,
   type CommandErrorCode,
@@ -84,7 +85,10 @@ export {
 export { AUDIT_ACTIONS, SIGN_IN_ACTIONS, type AuditAction } from './kernel/access/audit-actions.ts';
 export {
   type ReservationKey,
+  DATACENTER_NAME,
+  ID,
   isDatacenterName,
+  isId,
   isReservationId,
   datacenterOf,
   reservationKeyOf,

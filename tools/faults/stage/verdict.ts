@@ -1,4 +1,4 @@
-import { waitUntil } from '@leasehold/testing';
+import { expectPrompt, waitUntil } from '@leasehold/testing';
 import { expect } from 'vitest';
 import { machineMs } from './machine-time.ts';
 import type { Answer, FaultStage, Succession } from './stage.ts';
@@ -45,20 +45,12 @@ async function untilSeen(stage: FaultStage, answer: Answer): Promise<void> {
 const READING_MS_MAX = 50;
 
 /**
- * The next connect succeeded with a greater token; prints how long it took. Unless its
+ * The next connect succeeded in time and with a greater token; prints how long it took. Unless its
  * holder has said that the former backend is over, nobody had the key before its expiry (I5, I10).
  */
 export function expectSuccession(
   stage: FaultStage,
-  of: {
-    fault: string;
-    atMs: number;
-    former: Answer;
-    next: Succession;
-    isReleased?: boolean;
-    /** By default any. Tests of the gate bound no real time. */
-    withinMs?: number;
-  },
+  of: { fault: string; atMs: number; former: Answer; next: Succession; isReleased?: boolean },
 ): void {
   const { former, next } = of;
   const afterExpiryMs = Math.round(next.atMs - stage.expiryOf(former));
@@ -71,7 +63,7 @@ export function expectSuccession(
   }
   expect(next.answer.spawned).toBe(true);
   expect(BigInt(next.answer.fencingToken)).toBeGreaterThan(BigInt(former.fencingToken));
-  expect(afterExpiryMs, 'in time after the expiry').toBeLessThan(of.withinMs ?? Infinity);
+  expectPrompt(afterExpiryMs, SUCCESSION_MS_MAX, 'within the expiry and a second');
 }
 
 /** Nothing was lost: the same backend, process and token, alive now, and the same for callers. */

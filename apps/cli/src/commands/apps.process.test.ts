@@ -1,6 +1,14 @@
 /** Programs that cannot start end, so that whatever supervises them can start them again. */
 import { once } from 'node:events';
-import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,6 +58,7 @@ describe('a program that cannot start ends with a code that is not zero, and the
 
   test('a drone that remembers more than the disk has space for', async () => {
     const line = JSON.stringify({ backendId: 'b1', mark: 'done', clockId: 'c1' });
+    mkdirSync(join(folder, 'state'), { recursive: true });
     writeFileSync(
       join(folder, 'state', 'backends.jsonl'),
       `${line}\n`.repeat(20).replaceAll('b1', () => `b${String(Math.random())}`),
@@ -59,6 +68,7 @@ describe('a program that cannot start ends with a code that is not zero, and the
 
     expect(exitCode).toBe(1);
     expect(stdout).toMatch(/could not start/u);
+    expect(stdout).toMatch(/EFBIG/u);
   });
 
   test('a drone whose state folder is a file', async () => {
@@ -91,4 +101,24 @@ test('output that a disk takes only in part is reported, and is no success', asy
   expect(statSync(join(folder, 'output')).size).toBe(512);
   expect(exitCode).toBe(1);
   expect(stderr).toContain('The output is incomplete');
+});
+
+describe('a refusal keeps its exit code when it cannot be told', () => {
+  test('because the disk is full', async () => {
+    const file = openSync(join(folder, 'errors'), 'w');
+    onTestFinished(() => closeSync(file));
+
+    const options = { ...onSmallDisk(0), stderr: file };
+    const { exitCode } = await startCommand(['no-command'], environment(), options).ended;
+
+    expect(statSync(join(folder, 'errors')).size).toBe(0);
+    expect(exitCode).toBe(2);
+  });
+
+  test('because its reader has gone', async () => {
+    const { child, ended } = startCommand(['no-command'], environment());
+    child.stderr?.destroy();
+
+    expect(await ended).toMatchObject({ exitCode: 2, stderr: '' });
+  });
 });

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import {
+  DATACENTER_NAME,
   datacenterProblems,
   HEARTBEAT_MS,
   KEY_LADDERS,
@@ -45,7 +46,7 @@ export const environmentSchema = z.object({
   LEASEHOLD_CONSOLE_ORIGIN: origin.optional(),
   LEASEHOLD_DATACENTER: z
     .string()
-    .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"')
+    .regex(DATACENTER_NAME, 'must be 1 to 32 of a-z, 0-9 and "-"')
     .default('local'),
   ...datacenterEnvironment,
   LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(LIMITS.ttlMsMin, LIMITS.ttlMsMax).default(60_000),

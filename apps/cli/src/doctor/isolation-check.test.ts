@@ -1,3 +1,4 @@
+import { NOTHING_MISSING } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
 import { isolationFindings } from './isolation-check.ts';
 
@@ -8,7 +9,7 @@ const full = {
   privateProc: true,
   hiddenHome: true,
   noNewPrivs: true,
-  detail: 'nothing is missing',
+  detail: NOTHING_MISSING,
 } as const;
 
 describe('the doctor on the isolation of a drone', () => {
@@ -35,6 +36,7 @@ describe('the doctor on the isolation of a drone', () => {
     ['users of their own are missing', { ...full, user: 'shared', detail: 'missing: y' } as const],
     ['no_new_privs is missing', { ...full, noNewPrivs: false, detail: 'missing: y' }],
     ['limits are missing', { ...full, detail: 'missing: control groups' }],
+    ['something else is said', { ...full, detail: 'no control groups' }],
     ['the drone does not say', null],
   ])('reports it as unsure when %s', (_what, isolation) => {
     expect(isolationFindings({ ...drone, isolation })).toMatchObject([{ state: 'unsure' }]);

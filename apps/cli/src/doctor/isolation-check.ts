@@ -1,3 +1,4 @@
+import { isFullyIsolated } from '@leasehold/keys-core';
 import { printable } from '../output/printable.ts';
 import type { DroneView } from '../views.ts';
 import { unsure, wrong, type Finding } from './finding.ts';
@@ -13,10 +14,8 @@ export function isolationFindings({
   if (isolation === null) {
     return [unsure(subject, 'the drone does not report it', 'Upgrade the drone.')];
   }
-  const { user, privateProc, pidNamespace, hiddenHome, noNewPrivs, detail } = isolation;
-  const isComplete = user === 'own' && pidNamespace && privateProc && hiddenHome && noNewPrivs;
-  // Limits of what backends use are no part of the isolation, and are missing in words only.
-  if (isComplete && !detail.startsWith('missing')) return [];
+  if (isFullyIsolated(isolation)) return [];
+  const { user, privateProc, hiddenHome, detail } = isolation;
   if (user === 'shared' && !(privateProc && hiddenHome)) {
     return [
       wrong(

@@ -25,8 +25,9 @@ export interface Started {
 export interface CommandOptions {
   /** Its standard input. */
   readonly input?: string;
-  /** A file that its output goes to, instead of being kept. */
+  /** Files that its output goes to, instead of being kept. */
   readonly stdout?: number;
+  readonly stderr?: number;
   /** Goes before the command line. */
   readonly prefix?: readonly string[];
 }
@@ -35,12 +36,17 @@ export interface CommandOptions {
 export function startCommand(
   args: readonly string[],
   env: Record<string, string>,
-  { input, stdout: file, prefix = [] }: CommandOptions = {},
+  { input, prefix = [], ...files }: CommandOptions = {},
 ): Started {
   const [command = '', ...words] = [...prefix, process.execPath, LAUNCHER, ...args];
   const child = spawn(command, words, {
     env: { PATH: process.env['PATH'] ?? '', ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', file ?? 'pipe', 'pipe', 'ipc'],
+    stdio: [
+      input === undefined ? 'ignore' : 'pipe',
+      files.stdout ?? 'pipe',
+      files.stderr ?? 'pipe',
+      'ipc',
+    ],
   });
   child.stdin?.end(input);
   let stdout = '';

@@ -8,7 +8,12 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SpawnAction, TerminateAction } from '@leasehold/api';
-import { textProblem, toleratedClockRatio, type Ladder } from '@leasehold/keys-core';
+import {
+  isFullyIsolated,
+  textProblem,
+  toleratedClockRatio,
+  type Ladder,
+} from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { DroneConfig, ProgramConfig } from '../config.ts';
 import { SessionSuperseded, type ControllerLink } from './controller-link/controller-link.ts';
@@ -16,7 +21,7 @@ import { DroneSession } from './controller-link/drone-session.ts';
 import { KeyRenewals } from './controller-link/key-renewals.ts';
 import type { Log } from './log.ts';
 import { renewWindowMs } from './warden-link/patience.ts';
-import { isFullyIsolated, requireIsolation } from './isolation-level.ts';
+import { requireIsolation } from './isolation-level.ts';
 import { Ports } from './backend/port/ports.ts';
 import type { Work } from './backend/run-types.ts';
 import { commandWork } from './backend/work.ts';
@@ -196,8 +201,10 @@ export class DroneAgent {
   #examine(isolation: IsolationFacts): void {
     const { config, log } = this.#options;
     requireIsolation(isolation, config.isolation.require);
-    const isComplete = isFullyIsolated(isolation) && !isolation.detail.startsWith('missing');
-    log[isComplete ? 'info' : 'warn']({ isolation }, `isolation of programs: ${isolation.detail}`);
+    log[isFullyIsolated(isolation) ? 'info' : 'warn'](
+      { isolation },
+      `isolation of programs: ${isolation.detail}`,
+    );
     for (const [name, program] of Object.entries(config.programs)) {
       if (program.kind === 'container') continue;
       const { problems, refusal } = placeOf(program, this.#placeWith(isolation));

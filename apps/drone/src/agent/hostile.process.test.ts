@@ -1,9 +1,10 @@
-import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { childrenOf, isRunning } from '@leasehold/testing';
 import { DRONE_ID, Fleet, OPEN } from '../testing/fleet-fixture.ts';
 import { connect } from '../testing/fleet-steps.ts';
+import { outputOf } from '../testing/backend-output.ts';
 import { until } from '../testing/wait.ts';
 import { ORDINARY_USER } from '../testing/warden-fixture.ts';
 
@@ -91,9 +92,7 @@ function expectUnprivileged(lines: readonly Line[], isOrdinaryUser: boolean): vo
 }
 
 function linesOf(fleet: Fleet, backendId: string): Line[] {
-  const file = path.join(fleet.drone().stateDir, 'logs', `${backendId}.stdout.log`);
-  if (!existsSync(file)) return [];
-  const text = readFileSync(file, 'utf8');
+  const text = outputOf(fleet.drone().stateDir, backendId);
   return text
     .slice(0, text.lastIndexOf('\n') + 1)
     .split('\n')

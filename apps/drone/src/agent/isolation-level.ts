@@ -6,11 +6,6 @@ export class IsolationTooWeak extends Error {
   override readonly name = 'IsolationTooWeak';
 }
 
-/** Whether the machine provides everything that a drone can use. */
-export function isFullyIsolated(facts: IsolationFacts): boolean {
-  return meets(facts, 'own-user');
-}
-
 /** @throws {IsolationTooWeak} saying what is missing. */
 export function requireIsolation(facts: IsolationFacts, level: IsolationLevel): void {
   if (meets(facts, level)) return;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { childrenOf, isRunning, processesWith } from '@leasehold/testing';
+import { childrenOf, expectPrompt, isRunning, processesWith } from '@leasehold/testing';
 import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
 import { LEASH_MS, startOf, startWarden } from '../testing/warden-fixture.ts';
@@ -13,6 +13,9 @@ beforeAll(() => {
 afterAll(() => {
   drone[Symbol.dispose]();
 });
+
+/** How late a leash may act on a busy machine. */
+const LATE_MS_MAX = 400;
 
 describe('the leash', () => {
   test('H-frozen-warden ends a warden that is stopped at the hard deadline of a backend, and not before', async () => {
@@ -26,7 +29,9 @@ describe('the leash', () => {
     const endedAtMs = os.uptime() * 1_000;
     await until('its backend is gone', () => processesWith(marker).length === 0, 1_000);
 
-    expect(endedAtMs).toBeGreaterThanOrEqual(hardAtMs + LEASH_MS);
+    const lateMs = endedAtMs - hardAtMs - LEASH_MS;
+    expect(lateMs).toBeGreaterThanOrEqual(0);
+    expectPrompt(lateMs, LATE_MS_MAX);
   });
 
   test('H-frozen-warden follows a deadline that moved later, and a new one that is earlier than all before', async () => {
@@ -43,8 +48,10 @@ describe('the leash', () => {
     await until('the warden is ended', () => warden.process.signalCode !== null, 5_000);
 
     const endedAtMs = os.uptime() * 1_000;
-    expect(endedAtMs).toBeGreaterThanOrEqual(early.hardAtMs + LEASH_MS);
+    const lateMs = endedAtMs - early.hardAtMs - LEASH_MS;
+    expect(lateMs).toBeGreaterThanOrEqual(0);
     expect(endedAtMs).toBeLessThan(later.hardAtMs);
+    expectPrompt(lateMs, LATE_MS_MAX);
   });
 
   test('is replaced when it is killed, and is gone with the warden', async () => {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { processesWith } from '@leasehold/testing';
 import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
+import { outputOf } from '../testing/backend-output.ts';
 import { until } from '../testing/wait.ts';
 import {
   createEar,
@@ -191,7 +192,7 @@ describe('warden', () => {
       );
       await link.start(request);
       await until('the program runs', () =>
-        logOf(warden.stateDir, request.backendId).includes('up'),
+        outputOf(warden.stateDir, request.backendId).includes('up'),
       );
 
       await link.stop({
@@ -218,7 +219,7 @@ describe('warden', () => {
     ) as [ReturnType<typeof startOf>, ReturnType<typeof startOf>];
     const started = async (request: typeof first): Promise<void> => {
       await link.start(request);
-      await until('it runs', () => logOf(warden.stateDir, request.backendId).includes('up'));
+      await until('it runs', () => outputOf(warden.stateDir, request.backendId).includes('up'));
     };
     const stop = { mode: 'soft', reason: 'external', isKeyLost: false } as const;
     await started(first);
@@ -255,7 +256,7 @@ describe('warden', () => {
     ]);
     await next.link.forget('b-code');
     expect(await next.link.list()).toEqual([]);
-    expect(logOf(warden.stateDir, 'b-code')).toBe('to-out\n');
+    expect(outputOf(warden.stateDir, 'b-code')).toBe('to-out\n');
     expect(readFileSync(path.join(warden.stateDir, 'logs/b-code.stderr.log'), 'utf8')).toBe(
       'to-err\n',
     );
@@ -333,14 +334,6 @@ describe('warden', () => {
     expect(residentKb).toBeLessThan(60_000);
   });
 });
-
-function logOf(stateDir: string, backendId: string): string {
-  try {
-    return readFileSync(path.join(stateDir, `logs/${backendId}.stdout.log`), 'utf8');
-  } catch {
-    return '';
-  }
-}
 
 function nameOf(pid: number): string {
   try {

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import {
+  DATACENTER_NAME,
+  ID,
   LIMITS,
   PHASES,
   LeaseError,
@@ -85,13 +87,10 @@ const fencingTokenSchema = z
 /** Ids of drones, backends and programs: they appear in logs, labels and command lines. */
 export const idSchema = z
   .string()
-  .regex(
-    /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/u,
-    'must be 1 to 64 of a-z, 0-9 and "-", not at the ends',
-  );
+  .regex(ID, 'must be 1 to 64 of a-z, 0-9 and "-", not at the ends');
 export const datacenterSchema = z
   .string()
-  .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"');
+  .regex(DATACENTER_NAME, 'must be 1 to 32 of a-z, 0-9 and "-"');
 /** Which datacenter to list: by default this controller's, or all that can be reached. */
 export const anyDatacenterSchema = z.union([z.literal('all'), datacenterSchema]).optional();
 /** A reading of a holder's own clock. */

@@ -1,6 +1,7 @@
 /** The inputs of this library, by the rules of the contract. */
 import {
   LIMITS,
+  isId,
   joinNamespace,
   LeaseError,
   nameProblem,
@@ -118,10 +119,7 @@ function stringProblem(value: unknown): string | undefined {
   return typeof value === 'string' ? undefined : 'must be a string';
 }
 
-const idText = matching(
-  (id) => /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/u.test(id),
-  'must be 1 to 64 of a-z, 0-9 and "-", not at the ends',
-);
+const idText = matching(isId, 'must be 1 to 64 of a-z, 0-9 and "-", not at the ends');
 
 const environmentVariables: Check = (value, field) => {
   const isRecord =

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { wasNeverSent } from '@leasehold/service-kit/controllers';
+import { freePort } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLeasehold } from '../leasehold.ts';
 import { failureOf } from '../testing/outcomes.ts';
@@ -23,13 +24,7 @@ async function aStranger(): Promise<string> {
 
 /** An address where nobody listens. */
 async function nobody(): Promise<string> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return `127.0.0.1:${String(port)}`;
+  return `127.0.0.1:${String(await freePort())}`;
 }
 
 async function failureAt(url: string | string[], transport: 'ws' | 'http') {

@@ -1,5 +1,6 @@
 import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
 import type { DroneStatus } from '../kernel/fleet/drone-status.ts';
+import type { DroneIsolation } from '../kernel/fleet/isolation.ts';
 
 /** A program as a drone offers it: what a request may pass to it, and never its command line. */
 export interface OfferedProgram {
@@ -15,19 +16,6 @@ export interface OfferedProgram {
 export interface DroneEngine {
   /** Why it cannot be used; null when it answers. */
   readonly problem: string | null;
-}
-
-/** How the programs of a drone are isolated from the drone itself, as far as its machine allows it. */
-export interface DroneIsolation {
-  /** `own`: each program runs as a user of its own. `shared`: as the drone's user. */
-  readonly user: 'own' | 'shared';
-  readonly pidNamespace: boolean;
-  readonly privateProc: boolean;
-  /** The drone's folders are hidden from programs. */
-  readonly hiddenHome: boolean;
-  readonly noNewPrivs: boolean;
-  /** What is missing, in words. */
-  readonly detail: string;
 }
 
 /** A drone as operators see it. Instants are ISO-8601 UTC strings. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseConfig } from '../../config/config.ts';
 import { agentSpec, consoleSpec, controllerSpec } from './processes.ts';
 
-test('what decides whose word counts about addresses is passed on to the controller and the console alone', () => {
+test('trusted proxies and the secret of the console are passed on to the controller and the console alone', () => {
   const environment = {
     LEASEHOLD_TRUSTED_PROXIES: '10.0.0.1',
     LEASEHOLD_CONSOLE_SECRET: 'a secret of the console: 0123456',

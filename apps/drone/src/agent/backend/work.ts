@@ -1,5 +1,5 @@
 import type { CommandConfig } from '../../config.ts';
-import { memoryBytes } from '../../container-config.ts';
+import { bytesOf } from '../../container-config.ts';
 import type { ProgramPlace } from '../program-place.ts';
 import { backendEnv } from './backend-env.ts';
 import type { Work, WorkFields, WorkOrder } from './run-types.ts';
@@ -18,10 +18,10 @@ export function commandWork(
   const fieldsOf = ({ identity, plan, keyId, port }: WorkOrder): WorkFields => ({
     ...{ user, places, command, cwd },
     limits: {
-      memoryBytes: memoryBytes(program.memoryMax),
+      memoryBytes: bytesOf(program.memoryMax),
       pids: program.pidsMax,
       cpus: program.cpuMax ?? null,
-      fileBytes: memoryBytes(program.fileSizeMax),
+      fileBytes: bytesOf(program.fileSizeMax),
       together: Math.max(1, Math.min(program.resources?.instancesMax ?? capacity, capacity)),
     },
     args: [...program.args, ...plan.args],

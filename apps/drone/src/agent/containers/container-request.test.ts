@@ -92,6 +92,7 @@ describe('a configuration of a container', () => {
     ['an image that is no name', { image: 'a b' }, 'image', /name of an image/u],
     ['memory without a unit', { memory: '512' }, 'memory', /number with a unit/u],
     ['too little memory', { memory: '1m' }, 'memory', /at least "6m"/u],
+    ['no memory', { memory: '0g' }, 'memory', /from "1b"/u],
     ['a negative share of processors', { cpus: -1 }, 'cpus', /0\.01/u],
     ['no processes', { pids: 0 }, 'pids', /1/u],
     ['an unknown network', { network: 'none' }, 'network', /bridge.*host/u],

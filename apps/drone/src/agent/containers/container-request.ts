@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ContainerConfig } from '../../config.ts';
-import { memoryBytes } from '../../container-config.ts';
+import { bytesOf } from '../../container-config.ts';
 import { GATE_PLACE, gateOf } from '../../warden/container/gate.ts';
 import type { ContainerRequest } from '../../warden/link/protocol.ts';
 import { leaseholdEnv } from '../backend/backend-env.ts';
@@ -138,7 +138,7 @@ function networkOf(
 }
 
 function limitsOf({ memory, cpus, pids, ulimits }: ContainerConfig): Record<string, unknown> {
-  const bytes = memoryBytes(memory);
+  const bytes = bytesOf(memory);
   return {
     Memory: bytes,
     // With the memory's own size: nothing is swapped out beyond it.

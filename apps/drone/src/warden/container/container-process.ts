@@ -7,10 +7,10 @@ import type { ContainerGuard } from './container-guard.ts';
 import type { ContainerRemovals } from './container-removals.ts';
 import {
   isLiving,
+  killsForMemory,
   killContainer,
   mainProcessOf,
   mayKill,
-  outOfMemoryKills,
   processesOf,
   signalMain,
   type MainProcess,
@@ -236,7 +236,7 @@ export class ContainerProcess {
   }
 
   async #learnEnd(): Promise<void> {
-    const killsByKernel = this.#main === undefined ? undefined : outOfMemoryKills(this.#main);
+    const killsByKernel = this.#main === undefined ? undefined : killsForMemory(this.#main);
     const end = await this.#engine
       .endOf(this.#containerId, END_MS_MAX)
       .catch(() => ({ exitCode: null, isOutOfMemory: false }));

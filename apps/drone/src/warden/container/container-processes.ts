@@ -3,6 +3,7 @@
  * each container, whose path has the container's id in it. So a container can be stopped when the engine hangs.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { outOfMemoryKills } from '../limits/control-groups.ts';
 
 /** The first process of a container. When it ends, the kernel ends all others. */
 export interface MainProcess {
@@ -95,17 +96,14 @@ export function killContainer(
 }
 
 /** How often the kernel has killed a process of it because memory ran out; undefined if that is not known. */
-export function outOfMemoryKills(main: MainProcess): number | undefined {
-  const files = [
+export function killsForMemory(main: MainProcess): number | undefined {
+  return outOfMemoryKills([
     ...unifiedFolders(main).map((folder) => `${folder}/memory.events`),
     ...main.cgroup.split('\n').flatMap((line) => {
       const path = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/u.exec(line)?.[1];
       return path === undefined ? [] : [`${MEMORY_ROOT}${path}/memory.oom_control`];
     }),
-  ];
-  const text = files.map(readIfThere).find((found) => found !== undefined);
-  const count = /^oom_kill (\d+)$/mu.exec(text ?? '')?.[1];
-  return count === undefined ? undefined : Number(count);
+  ]);
 }
 
 function killGroup(main: MainProcess): boolean {

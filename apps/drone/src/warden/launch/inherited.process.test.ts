@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect, test } from 'vitest';
 import { testedDrone } from '../../testing/tested-drone.ts';
+import { outputOf } from '../../testing/backend-output.ts';
 import { until } from '../../testing/wait.ts';
 import { startOf, startWarden } from '../../testing/warden-fixture.ts';
 
@@ -33,9 +32,9 @@ test('a backend inherits nothing of what its drone was started with', async () =
   const start = startOf(LOOK, { cwd: null });
 
   await link.start(start);
-  const log = path.join(warden.stateDir, 'logs', `${start.backendId}.stdout.log`);
-  await until('it has looked around', () => textOf(log).includes('\ndone\n'));
-  const seen = textOf(log).split('\n');
+  const output = (): string => outputOf(warden.stateDir, start.backendId);
+  await until('it has looked around', () => output().includes('\ndone\n'));
+  const seen = output().split('\n');
 
   const open = seen.filter((line) => line.startsWith('fd ')).map((line) => line.split(' ')[1]);
   // The shell has the folder itself open while it reads its names.
@@ -49,11 +48,3 @@ test('a backend inherits nothing of what its drone was started with', async () =
   expect(seen.filter((line) => line.startsWith('env ')).join(' ')).not.toContain('STARTER');
   if (AS_ROOT) expect(Number(/oom (-?\d+)/u.exec(seen.join('\n'))?.[1])).toBeGreaterThan(0);
 });
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}

@@ -143,3 +143,25 @@ test('a program that was never released never runs', async () => {
 
   expect(processesWith(marker)).toEqual([]);
 });
+
+test.each([
+  { what: 'whose limit the kernel refuses', script: 'exit 0', pids: -5 },
+  { what: 'whose command the kernel refuses', script: '#'.repeat(200_000), pids: 30 },
+])('of a backend $what neither a control group nor a folder is left', async ({ script, pids }) => {
+  const means = await probed();
+  const limits = { memoryBytes: 2 ** 26, pids, cpus: null, fileBytes: 2 ** 20, together: 1 };
+  const request = startOf(script, { limits });
+  const others = means.groups.make('to-find-them', { ...limits, pids: 30 });
+  others.remove();
+  const folders = [
+    path.join(stateDir, 'tmp', request.backendId),
+    ...others.joins.map((file) => path.join(path.dirname(path.dirname(file)), request.backendId)),
+  ];
+
+  // Where no control group bounds processes, the kernel is not asked for that limit.
+  const isRefused = pids > 0 || means.groups.bounds('pids');
+  const start = prepared(request, means);
+  await (isRefused ? expect(start).rejects.toThrow() : start.then((backend) => backend.kill()));
+
+  await until('nothing is left', () => !folders.some((folder) => existsSync(folder)));
+});

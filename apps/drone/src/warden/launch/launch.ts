@@ -80,27 +80,26 @@ export class BackendProcess {
    */
   static async prepare(request: CommandStart, context: LaunchContext): Promise<BackendProcess> {
     const { means, logFolder, stateDir, nowMs } = context;
-    const { user } = request;
+    const { user, limits, stopSignal } = request;
     const folders = foldersOf(stateDir, means, request);
+    let groups: BackendGroups | undefined;
+    const cleanUp = (): void => {
+      groups?.remove();
+      removeTemporary(folders.temporary, user, means);
+    };
+    let backend: BackendProcess;
+    // Folders of somebody else are refused here, and not removed.
     makeFolders(folders, user);
-    const { limits } = request;
-    const groups = limits && means.groups.make(request.backendId, limits);
-    const [file = means.shell, ...args] = launchWords(request, context, { folders, groups });
-    const table = means.mount === null ? undefined : tableFile(request, context, folders);
-    const child = spawn(file, args, {
-      cwd: '/',
-      env: { HOME: folders.data, TMPDIR: folders.temporary, ...request.env },
-      // A session of its own: what ends the warden's terminal or group does not reach it.
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', table ?? 'ignore'],
-    });
-    if (table !== undefined) closeSync(table);
-    collectOutput(child, path.join(logFolder, request.backendId));
-    const pid = await spawnedPid(child);
-    const backend = new BackendProcess(child, {
-      ...{ pid, means, groups, stopSignal: request.stopSignal },
-      cleanUp: () => removeTemporary(folders.temporary, user, means),
-    });
+    try {
+      groups = limits && means.groups.make(request.backendId, limits);
+      const child = startChain(request, context, { folders, groups });
+      const pid = await spawnedPid(child);
+      collectOutput(child, path.join(logFolder, request.backendId));
+      backend = new BackendProcess(child, { pid, means, stopSignal, groups, cleanUp });
+    } catch (cause) {
+      cleanUp();
+      throw cause;
+    }
     try {
       await backend.#ready(Math.min(request.softAtMs - nowMs(), LAUNCH_MS_MAX));
     } catch (cause) {
@@ -152,7 +151,6 @@ export class BackendProcess {
     if (this.#groups?.isOutOfMemory() === true) {
       this.#detail = 'the kernel ended a process of it: it needed more memory than its memoryMax';
     }
-    this.#groups?.remove();
     this.#census.close();
     this.#cleanUp();
   }
@@ -207,6 +205,28 @@ export class BackendProcess {
       throw new Error('the namespace of the backend cannot be determined');
     }
     this.#census = census;
+  }
+}
+
+/** Starts the chain, with nothing open that is not for it. @throws {Error} when the kernel takes no such command. */
+function startChain(
+  request: CommandStart,
+  context: LaunchContext,
+  of: { folders: ProgramFolders; groups: BackendGroups | undefined },
+): ChildProcess {
+  const { data, temporary } = of.folders;
+  const [file = context.means.shell, ...args] = launchWords(request, context, of);
+  const table = context.means.mount === null ? undefined : tableFile(request, context, of.folders);
+  try {
+    return spawn(file, args, {
+      cwd: '/',
+      env: { HOME: data, TMPDIR: temporary, ...request.env },
+      // A session of its own: what ends the warden's terminal or group does not reach it.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', table ?? 'ignore'],
+    });
+  } finally {
+    if (table !== undefined) closeSync(table);
   }
 }
 

@@ -63,27 +63,42 @@ export class ControlGroups {
     for (const { folder } of this.#bases.values()) attempt(() => rmdirSync(folder));
   }
 
-  /** @throws {Error} when a limit cannot be set. */
+  /** @throws {Error} when a limit cannot be set; then no group is left. */
   make(backendId: string, limits: CommandLimits): BackendGroups {
-    const folders = new Map<Controller, string>();
-    for (const [controller, { version, folder }] of this.#bases) {
-      const group = path.join(folder, backendId);
-      mkdirSync(group, { recursive: true });
-      folders.set(controller, group);
-      for (const [file, value] of settingsOf(controller, version, limits)) {
-        writeFileSync(path.join(group, file), value);
+    const groups = new Map(
+      [...this.#bases].map(([controller, { folder }]) => [
+        controller,
+        path.join(folder, backendId),
+      ]),
+    );
+    const all = [...new Set(groups.values())];
+    const remove = (): void => {
+      for (const group of all) attempt(() => rmdirSync(group));
+    };
+    try {
+      for (const [controller, { version }] of this.#bases) {
+        makeGroup(groups.get(controller) ?? '', settingsOf(controller, version, limits));
       }
+    } catch (cause) {
+      remove();
+      throw cause;
     }
-    const all = [...new Set(folders.values())];
-    const memory = folders.get('memory');
+    const memory = groups.get('memory');
+    const events = ['memory.events', 'memory.oom_control'];
     return {
-      joins: all.map((folder) => path.join(folder, 'cgroup.procs')),
-      isOutOfMemory: () => memory !== undefined && outOfMemoryKills(memory) > 0,
-      remove: () => {
-        for (const folder of all) attempt(() => rmdirSync(folder));
-      },
+      joins: all.map((group) => path.join(group, 'cgroup.procs')),
+      isOutOfMemory: () =>
+        memory !== undefined &&
+        (outOfMemoryKills(events.map((file) => path.join(memory, file))) ?? 0) > 0,
+      remove,
     };
   }
+}
+
+/** @throws {Error} when it cannot be made or does not take one of the settings; it may be there then. */
+function makeGroup(group: string, settings: readonly [file: string, value: string][]): void {
+  mkdirSync(group, { recursive: true });
+  for (const [file, value] of settings) writeFileSync(path.join(group, file), value);
 }
 
 function settingsOf(
@@ -111,11 +126,16 @@ function settingsOf(
   }
 }
 
-function outOfMemoryKills(folder: string): number {
-  const texts = ['memory.events', 'memory.oom_control'].map((file) =>
-    attempt(() => readFileSync(path.join(folder, file), 'utf8')),
-  );
-  return Number(/^oom_kill (\d+)$/mu.exec(texts.join('\n'))?.[1] ?? 0);
+/**
+ * How often the kernel has killed a process of a group because memory ran out, by the first of these files that is
+ * there: `memory.events` of version 2 or `memory.oom_control` of version 1. Undefined if that is not known.
+ */
+export function outOfMemoryKills(files: readonly string[]): number | undefined {
+  const text = files
+    .map((file) => attempt(() => readFileSync(file, 'utf8')))
+    .find((found) => found !== undefined);
+  const count = /^oom_kill (\d+)$/mu.exec(text ?? '')?.[1];
+  return count === undefined ? undefined : Number(count);
 }
 
 function baseOfFirst(controller: Controller, name: string): Base | undefined {
@@ -157,10 +177,7 @@ function isUsable({ version, folder }: Base, controller: Controller): boolean {
     together: 1,
   };
   const isSet = attempt(() => {
-    mkdirSync(probe, { recursive: true });
-    for (const [file, value] of settingsOf(controller, version, limits)) {
-      writeFileSync(path.join(probe, file), value);
-    }
+    makeGroup(probe, settingsOf(controller, version, limits));
     return true;
   });
   attempt(() => rmdirSync(probe));

@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CommandLimits } from '../link/protocol.ts';
+import { ControlGroups } from './control-groups.ts';
 import { processesWith } from '@leasehold/testing';
 import { testedDrone, type TestedDrone } from '../../testing/tested-drone.ts';
+import { outputOf } from '../../testing/backend-output.ts';
 import { until } from '../../testing/wait.ts';
 import { startOf, startWarden, type WardenFixture } from '../../testing/warden-fixture.ts';
 
@@ -29,17 +30,15 @@ async function printedBy(warden: WardenFixture, script: string): Promise<string>
   const { link } = await warden.connect();
   const start = startOf(`${script}\necho done; exec sleep 600`, { cwd: null, limits: LIMITS });
   await link.start(start);
-  const log = path.join(warden.stateDir, 'logs', `${start.backendId}.stdout.log`);
-  await until('it is done', () => textOf(log).endsWith('done\n'), 30_000);
-  return textOf(log);
+  const output = (): string => outputOf(warden.stateDir, start.backendId);
+  await until('it is done', () => output().endsWith('done\n'), 30_000);
+  return output();
 }
 
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
+/** Whether control groups bound the memory of backends of a warden that this process starts. */
+function isMemoryBound(stateDir: string, isOrdinaryUser: boolean): boolean {
+  if (isOrdinaryUser && process.getuid?.() === 0) return false;
+  return ControlGroups.find(stateDir).bounds('memory');
 }
 
 describe.each([
@@ -60,20 +59,39 @@ describe.each([
     expect(count).toBeLessThanOrEqual(LIMITS.pids);
   });
 
-  test('that takes memory, in itself or as files in memory, writes long files or opens many, is stopped', async () => {
+  test('that takes more memory than it may is ended, and told why where the kernel bounds it', async () => {
+    await using warden = await startWarden(drone, { isOrdinaryUser });
+    const { link, ear } = await warden.connect();
+    const start = startOf(
+      'head -c 400000000 /dev/zero | tail >/dev/null; code=$?; echo "memory $code"; exit $code',
+      { cwd: null, limits: LIMITS },
+    );
+    await link.start(start);
+
+    await until('it is gone', () => ear.changes.at(-1)?.state === 'gone', 30_000);
+
+    const isBound = isMemoryBound(warden.stateDir, isOrdinaryUser);
+    expect(outputOf(warden.stateDir, start.backendId)).not.toContain('memory 0');
+    expect(ear.changes.at(-1)).toMatchObject({
+      exitCode: expect.not.toSatisfy((code) => code === 0) as number | null,
+      detail: isBound
+        ? (expect.stringContaining('needed more memory than its memoryMax') as string)
+        : null,
+    });
+  });
+
+  test('that takes memory as files, writes long files or opens many, is stopped', async () => {
     await using warden = await startWarden(drone, { isOrdinaryUser });
 
     const printed = await printedBy(
       warden,
       `exec 2>/dev/null
-       (head -c 400000000 /dev/zero | tail >/dev/null); echo "memory $?"
        (i=0; while [ $i -lt 80 ]; do i=$((i+1)); head -c 1000000 /dev/zero >/dev/shm/$i || exit 1; done)
        echo "shared $?"; rm -f /dev/shm/[0-9]*
        (head -c 4000000 /dev/zero >"$HOME/x"); echo "file $?"; ls -l "$HOME/x" | awk '{ print "length", $5 }'
        echo "files $(ulimit -n)"; echo "core $(ulimit -c)"; ls /dev/shm | sed 's/^/seen /'`,
     );
 
-    expect(printed).toMatch(/^memory [1-9]\d*$/mu);
     expect(printed).toMatch(/^shared [1-9]\d*$/mu);
     expect(printed).toMatch(/^file [1-9]\d*$/mu);
     expect(printed).toMatch(/^length 1048576$/mu);

@@ -6,7 +6,8 @@
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { onlyRow, type Sql } from '../../postgres/sql.ts';
-import type { DroneIsolation, OfferedProgram } from '../fleet-views.ts';
+import type { DroneIsolation } from '../../kernel/fleet/isolation.ts';
+import type { OfferedProgram } from '../fleet-views.ts';
 
 export interface SessionRequest {
   readonly droneId: string;

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { waitUntil } from '@leasehold/testing';
+import { expectPrompt, waitUntil } from '@leasehold/testing';
 import { KEY_LADDERS, serviceLadder } from '../../kernel/lease/ladder.ts';
 import type { Grant, GrantRef } from '../../kernel/lease/outcomes.ts';
 import {
@@ -288,6 +288,7 @@ describe('fencedTransaction', () => {
     );
 
     expect(regrant.previous?.leaseId).toBe(grant.leaseId);
+    expectPrompt(regrant.grantedAt - grant.expiresAt, 1_000 + 1_000);
   });
 
   test('work that goes on past its bound is rolled back, whether it waits in the process or in a statement', async () => {

@@ -1,11 +1,13 @@
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startProcess, waitUntil } from '@leasehold/testing';
+import { expectPrompt, startProcess, waitUntil } from '@leasehold/testing';
 import { makeNotes } from '../../testing/coordinator-fixture.ts';
 import { aRequest, openKernel } from '../../testing/kernel-fixture.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '..', '..', 'testing', 'fenced-work-for-test.ts');
 const TTL_MS = 2_000;
+/** The time until the next check of this test, and until the server has ended a session. */
+const LOOK_MS = 1_000;
 
 describe('a process that is paused in a fenced transaction', () => {
   test('C56 C23 loses its lease to the next grant within the bound, and does no guarded work on waking', async () => {
@@ -35,6 +37,7 @@ describe('a process that is paused in a fenced transaction', () => {
     const heldPastExpiryMs = regrant.grantedAt - Number(worker.ready['expiresAt']);
     expect(regrant.previous?.leaseId).toBe(worker.ready['leaseId']);
     expect(heldPastExpiryMs).toBeGreaterThanOrEqual(0);
+    expectPrompt(heldPastExpiryMs, TTL_MS + LOOK_MS);
     expect(worker.log().trim().split('\n').at(-1)).toBe('["request.deadline","lease.not_held"]');
     expect(await notes()).toEqual([]);
   });

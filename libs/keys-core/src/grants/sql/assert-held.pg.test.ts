@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { waitUntil } from '@leasehold/testing';
+import { expectPrompt, waitUntil } from '@leasehold/testing';
 import { serviceLadder } from '../../kernel/lease/ladder.ts';
 import type { Grant } from '../../kernel/lease/outcomes.ts';
 import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
@@ -130,6 +130,7 @@ describe('leasehold_assert_held, as a service in another language calls it', () 
     expect(regrant.previous?.leaseId).toBe(grant.leaseId);
     // A session that the server does not end keeps the lock.
     expect(regrant.grantedAt).toBeGreaterThanOrEqual(grant.expiresAt);
+    expectPrompt(regrant.grantedAt - grant.expiresAt, 5_000);
     await expect(session.query('commit')).rejects.toThrow();
     const work = await (await openSession(kernel)).query('select from work');
     expect(work.rowCount).toBe(0);

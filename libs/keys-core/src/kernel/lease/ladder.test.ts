@@ -1,4 +1,4 @@
-import { seed } from '@leasehold/testing/repetitions';
+import { seed } from '@leasehold/testing/chance';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

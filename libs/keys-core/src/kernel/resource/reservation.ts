@@ -19,9 +19,15 @@ export interface ReservationPointer {
   readonly tokenFloor: string;
 }
 
-const DATACENTER_NAME = /^[a-z0-9-]{1,32}$/u;
+/** The id of a drone, a backend or a program: it appears in logs, labels and command lines. */
+export const ID = /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/u;
+export const DATACENTER_NAME = /^[a-z0-9-]{1,32}$/u;
 const RESERVATION_ID =
   /^[a-z0-9-]{1,32}\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u;
+
+export function isId(text: string): boolean {
+  return ID.test(text);
+}
 
 export function isDatacenterName(text: string): boolean {
   return DATACENTER_NAME.test(text);

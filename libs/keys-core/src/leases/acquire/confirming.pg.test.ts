@@ -1,5 +1,6 @@
 /** Grants that their callers confirm, by renewing them before they use them (ADR 20). */
 import { randomUUID } from 'node:crypto';
+import { expectPrompt } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { UNCONFIRMED_LADDER } from '../../kernel/lease/ladder.ts';
 import { createReaper } from '../../keys/reaper.ts';
@@ -71,6 +72,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
       ) grants`;
     expect(gap?.ms).toBeGreaterThanOrEqual(UNCONFIRMED_LADDER.ttlMs);
     expect(gap?.ms).toBeLessThan(TTL_MS);
+    expectPrompt(gap?.ms ?? Infinity, 10_000);
   });
 
   test('is returned again with the rest of its short term, even to a retry that does not ask to confirm', async () => {

@@ -22,7 +22,7 @@ export interface BackendPort {
 
 /** Judges by the sockets of now. */
 export function ownerOf(backend: BackendPort): PortOwner {
-  return judge(backend, true).owner;
+  return judge(backend).owner;
 }
 
 /** As {@link ownerOf}, for backends whose sockets change rarely: looks at processes only when they did. */
@@ -37,27 +37,31 @@ export class PortWatch {
 
   look(): PortOwner {
     const backend = this.#backend();
-    const inodes = reached(backend, listeners(this.#judged === '') ?? []).map(({ inode }) => inode);
-    if (inodes.length === 0) return 'nobody';
-    const seen = inodes.sort().join(' ');
+    const seen = inodesOf(reached(backend, listeners(this.#judged === '') ?? []));
+    if (seen === '') return 'nobody';
     if (seen !== this.#judged) {
-      const { owner, inodes: judged } = judge(backend, true);
+      const { owner, inodes } = judge(backend);
       this.#owner = owner;
-      this.#judged = judged;
+      this.#judged = inodes;
     }
     return this.#owner;
   }
 }
 
-function judge(backend: BackendPort, isFresh: boolean): { owner: PortOwner; inodes: string } {
-  const all = listeners(isFresh);
+/** By the sockets of now, which `inodes` names. */
+function judge(backend: BackendPort): { owner: PortOwner; inodes: string } {
+  const all = listeners(true);
   if (all === undefined) return { owner: 'unknown', inodes: '' };
   const found = reached(backend, all);
-  const inodes = found
+  return { owner: judged(backend, found), inodes: inodesOf(found) };
+}
+
+/** One text for the same sockets in any order; empty for none. */
+function inodesOf(found: readonly Listener[]): string {
+  return found
     .map(({ inode }) => inode)
     .sort()
     .join(' ');
-  return { owner: judged(backend, found), inodes };
 }
 
 function judged(backend: BackendPort, found: readonly Listener[]): PortOwner {

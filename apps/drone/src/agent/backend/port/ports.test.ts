@@ -4,6 +4,9 @@ import net from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { Ports } from './ports.ts';
 
+/** Below the kernel's own ports, and in no range of `freePort` or of other tests' drones. */
+const FROM = 30_000;
+
 const silent = { info: (): void => undefined };
 
 async function listening(): Promise<{ port: number; close(): void }> {
@@ -44,7 +47,7 @@ async function otherDrone(range: { from: number; to: number }): Promise<number> 
 }
 
 test('two drones of one machine with one range give out different ports, and the second one is told', async () => {
-  const range = { from: 41_300, to: 41_499 };
+  const range = { from: FROM, to: FROM + 199 };
   const first = await otherDrone(range);
   const shared: unknown[] = [];
   const log = { info: (ports: unknown): void => void shared.push(ports) };
@@ -52,14 +55,14 @@ test('two drones of one machine with one range give out different ports, and the
 
   const second = await ports.take('auto');
 
-  expect([first, second, shared]).toEqual([41_300, 41_400, [{ from: 41_300, to: 41_399 }]]);
+  expect([first, second, shared]).toEqual([FROM, FROM + 100, [{ from: FROM, to: FROM + 99 }]]);
 });
 
 test('a reservation of every block, which any process can make, keeps no drone from its ports', async () => {
-  const range = { from: 41_500, to: 41_599 };
-  const squatter = net.createServer().listen('\0leasehold-ports-415');
+  const range = { from: FROM + 200, to: FROM + 299 };
+  const squatter = net.createServer().listen('\0leasehold-ports-302');
   onTestFinished(() => void squatter.close());
   const ports = new Ports({ host: '127.0.0.1', ...range }, silent);
 
-  expect(await ports.take('auto')).toBe(41_500);
+  expect(await ports.take('auto')).toBe(FROM + 200);
 });
