@@ -50,6 +50,21 @@ export function wholeNumberOf(name: string): (text: string) => number {
   };
 }
 
+const MS_OF = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** Reads the value of an option as a duration, in milliseconds. @throws {CliFailure} `cli.usage`. */
+export function durationOf(name: string): (text: string) => number {
+  return (text) => {
+    const [, number = '', unit = 'ms'] = /^(\d{1,12})(ms|s|m|h|d)?$/u.exec(text) ?? [];
+    if (number === '') {
+      throw usageFailure(
+        `${name} must be a time such as 90s, 10m or 2h, or a number of milliseconds, not "${text}".`,
+      );
+    }
+    return Number(number) * MS_OF[unit as keyof typeof MS_OF];
+  };
+}
+
 const MINUTES = { m: 1, h: 60, d: 24 * 60 } as const;
 
 /** Adds `--last`, `--from` and `--to`: the time that a list is about. */

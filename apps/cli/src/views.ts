@@ -16,6 +16,8 @@ export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']
 export type FailingCallback = ItemOf<ControllerApi['leases']['failingCallbacks']['query']>;
 export type DroneView = ItemOf<ControllerApi['drones']['list']['query']>;
 export type BackendView = ItemOf<ControllerApi['backends']['list']['query']>;
+export type BackendDetail = Awaited<ReturnType<ControllerApi['backends']['get']['query']>>;
+export type BackendLogsInput = InputOf<ControllerApi['backends']['logs']['query']>;
 export type ReservationView = ItemOf<ControllerApi['reservations']['list']['query']>;
 export type PendingMove = NonNullable<
   Awaited<ReturnType<ControllerApi['reservations']['pendingMove']['query']>>

@@ -22,6 +22,7 @@ describe('configuration', () => {
       ladder: { renewAfterMs: 30_000, softAfterMs: 40_000, hardAfterMs: 50_000, ttlMs: 60_000 },
       heartbeatMs: 7_000,
       environmentLeaseMs: 60_000,
+      isReadingAudited: false,
       retentionDays: 30,
       logLevel: 'info',
       signIn: {

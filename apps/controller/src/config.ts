@@ -42,6 +42,8 @@ export interface ControllerConfig {
   readonly heartbeatMs: number;
   /** How long an environment is leased if its holder names no duration. */
   readonly environmentLeaseMs: number;
+  /** Whether the audit keeps who reads the output of a backend. */
+  readonly isReadingAudited: boolean;
   readonly retentionDays: number;
   readonly logLevel: LogLevel;
   readonly signIn: SignInConfig;
@@ -60,6 +62,7 @@ export const environmentSchema = z.object({
   ...controllerVariables,
   LEASEHOLD_DATACENTER: datacenterSchema.default('local'),
   LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(LIMITS.ttlMsMin, LIMITS.ttlMsMax).default(60_000),
+  LEASEHOLD_AUDIT_LOGS: z.enum(['0', '1']).default('0'),
   ...signInEnvironment,
   ...peersEnvironment,
 });
@@ -106,6 +109,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     ladder,
     heartbeatMs,
     environmentLeaseMs: values.LEASEHOLD_ENVIRONMENT_LEASE_MS,
+    isReadingAudited: values.LEASEHOLD_AUDIT_LOGS === '1',
     retentionDays: values.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: values.LEASEHOLD_LOG_LEVEL,
     signIn: signInConfig(values),

@@ -90,6 +90,7 @@ export function createParts(serving: Serving) {
       consider: (told) => store.witness.consider(told),
     },
     holdOff: createHoldOffService(store),
+    isReadingAudited: config.isReadingAudited,
     datacenter,
     datacenters: datacenters.service,
     giveUp: datacenters.giveUp,

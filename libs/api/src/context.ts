@@ -96,6 +96,8 @@ export interface ApiServices {
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;
   readonly giveUp: GiveUpService;
+  /** Whether the audit keeps who reads the output of a backend. */
+  readonly isReadingAudited: boolean;
   readonly datacenter: string;
   /** The other datacenters, and calls that are carried out there. */
   readonly datacenters: DatacenterService;

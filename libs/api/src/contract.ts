@@ -8,6 +8,7 @@ export { environmentListInputSchema, tryAcquireInputSchema } from './contract/en
 export { eventListInputSchema } from './contract/events.ts';
 export {
   ackInputSchema,
+  answerInputSchema,
   heartbeatInputSchema,
   reportInputSchema,
   sessionInputSchema,

@@ -42,7 +42,9 @@ const TRPC_CODE_OF_STATUS: Record<(typeof ERROR_CODES)[ErrorCode]['http'], TrpcC
   413: 'PAYLOAD_TOO_LARGE',
   429: 'TOO_MANY_REQUESTS',
   500: 'INTERNAL_SERVER_ERROR',
+  502: 'BAD_GATEWAY',
   503: 'SERVICE_UNAVAILABLE',
+  504: 'GATEWAY_TIMEOUT',
 };
 
 /** For requests that tRPC itself refuses before a procedure runs. The messages name no internals. */

@@ -1,5 +1,13 @@
 /** The API of a controller: routers, access, errors. Clients import its type, and `./contract`. */
-export type { DroneMessage, SpawnAction, TerminateAction } from '@leasehold/keys-core';
+export type {
+  DroneMessage,
+  LogLine,
+  LogPage,
+  LogQuestion,
+  LogRequest,
+  SpawnAction,
+  TerminateAction,
+} from '@leasehold/keys-core';
 export type { LimitUse } from '@leasehold/keys-core/access';
 export { assertRole, assertUnlimited, callerOf, type Access } from './access/access.ts';
 export { appRouter, type AppRouter } from './app-router.ts';

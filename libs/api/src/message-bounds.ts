@@ -38,6 +38,8 @@ const BOUNDS: Readonly<Record<string, MessageBound>> = {
   'bulk.start': MANY_GRANTS,
   /** 256 programs. */
   'drones.session': { bytesMax: 1 * MIB, valuesMax: 20_000 },
+  /** A page of what a backend has written. */
+  'drones.answer': { bytesMax: 256 * KIB, valuesMax: 10_000 },
   'peer.connect': { bytesMax: 1 * MIB, valuesMax: 10_000 },
   /** Any of these, from another datacenter. */
   'peer.carryOut': MANY_ITEMS,

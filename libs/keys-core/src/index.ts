@@ -5,10 +5,15 @@ export { type BatchFailure, type Coalescer, createCoalescer } from './kernel/coa
 export { BULK_ACTIONS, BULK_STATES, type BulkAction, type BulkState } from './kernel/bulk.ts';
 export type {
   DroneMessage,
+  LogLine,
+  LogPage,
+  LogQuestion,
+  LogRequest,
   SessionOpened,
   SpawnAction,
   TerminateAction,
 } from './kernel/fleet/drone-messages.ts';
+export { hasFailed, sayEnd, signalOf, type BackendEnd } from './kernel/fleet/backend-end.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/fleet/drone-status.ts';
 export { isFullyIsolated, NOTHING_MISSING } from './kernel/fleet/isolation.ts';
 export {

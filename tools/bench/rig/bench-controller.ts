@@ -49,6 +49,7 @@ const controller = await startController(
     heartbeatMs: HEARTBEAT_MS,
     retentionDays: 30,
     environmentLeaseMs: 60_000,
+    isReadingAudited: false,
     logLevel: 'silent',
     signIn: SIGN_IN_DEFAULTS,
     fairUse: FAIR_USE_CONFIG_DEFAULTS,

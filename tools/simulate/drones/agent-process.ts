@@ -61,6 +61,7 @@ export class AgentProcess {
       ...{ link, clock, log },
       load: () => ({ backends: this.#book.size, engine: undefined }),
       onAction: (action) => void this.#act(action),
+      readLog: () => Promise.reject(new Error('no controller asks')),
       onReplaced: () => this.#end(),
     });
     const warden = (): WardenLink => this.#command.warden;
@@ -77,6 +78,7 @@ export class AgentProcess {
           host: '127.0.0.1',
           ports: anyPorts(),
         },
+        lastOutput: () => Promise.resolve(undefined),
         workOf: () => commandWork(ROOM, PLACE, { inherited: {}, capacity: CONFIG.capacity }),
       },
       reportContext: { link, session: this.#session, log, random: () => random.next() },

@@ -82,6 +82,7 @@ export function droneLink({
     heartbeat: ({ localTimeMs, ...ref }, timeoutMs) =>
       call(() => server.heartbeat(ref, localTimeMs), timeoutMs),
     acknowledge: ({ actionId, ...ref }) => call(() => server.acknowledge(ref, actionId), CALL_MS),
+    answer: () => Promise.resolve(),
     report: (input, timeoutMs) => call(() => server.report(input), timeoutMs),
     renew: (input, timeoutMs) => call(() => server.renew(input), timeoutMs),
     close: () => Promise.resolve(),

@@ -1,18 +1,27 @@
-import { BACKEND_STATUSES } from '@leasehold/keys-core';
+import { BACKEND_STATUSES, printableText, sayEnd, type LogLine } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { follow } from '../follow.ts';
+import { refusal, usageFailure } from '../failures/failure.ts';
 import {
+  durationOf,
   pageText,
   withDatacenter,
   withDatacenters,
   withPage,
+  wholeNumberOf,
   withReason,
   type ActOptions,
 } from '../options.ts';
 import { printable, printableOr } from '../output/printable.ts';
 import { detailsText, placed, type Column } from '../output/table.ts';
-import type { BackendListInput, BackendStateView, BackendView } from '../views.ts';
+import type {
+  BackendDetail,
+  BackendListInput,
+  BackendLogsInput,
+  BackendStateView,
+  BackendView,
+} from '../views.ts';
 
 /** `leasehold backends`. */
 export function addBackends(cli: Cli, program: Command): void {
@@ -20,6 +29,7 @@ export function addBackends(cli: Cli, program: Command): void {
   addLs(cli, parent);
   addShow(cli, parent);
   addTerminate(cli, parent);
+  addLogs(cli, parent);
   addWatch(cli, parent);
 }
 
@@ -60,12 +70,19 @@ function addShow(cli: Cli, parent: Command): void {
   );
 }
 
-function backendText(backend: BackendView): string {
-  const { lifetimeLimitSeconds: lifetime, exitCode, logs } = backend;
+function backendText(backend: BackendDetail): string {
+  const { lifetimeLimitSeconds: lifetime, exitCode, logFiles, output } = backend;
   return detailsText([
     ['backend', backend.backendId],
     ['status', `${backend.status}, since ${backend.statusAt}`],
-    ...(backend.reason === null ? [] : [['reason', backend.reason] as const]),
+    ...(backend.reason === null
+      ? []
+      : [
+          [
+            'reason',
+            `${backend.reason}: ${sayEnd({ ...backend, detail: detailOf(backend) })}`,
+          ] as const,
+        ]),
     ...(exitCode === null ? [] : [['exit code', String(exitCode)] as const]),
     ['key', printable(backend.key.name)],
     ['namespace', printableOr(backend.key.namespace)],
@@ -78,11 +95,120 @@ function backendText(backend: BackendView): string {
     ['fencing token', backend.fencingToken],
     ['lease id', backend.leaseId],
     ['created', backend.createdAt],
-    ...(logs === null ? [] : [['stdout', printable(logs.stdout)] as const]),
-    ...(logs === null ? [] : [['stderr', printable(logs.stderr)] as const]),
+    ...(logFiles === null ? [] : [['output in', printable(logFiles)] as const]),
     ...(lifetime === null ? [] : [['lifetime limit', `${String(lifetime)} s`] as const]),
     ['datacenter', backend.datacenter],
+    ...(output === null ? [] : [['last lines', `\n${indented(output)}`] as const]),
   ]);
+}
+
+/** What its drone has said about its end. */
+function detailOf({ states }: BackendDetail): string | null {
+  return states.find(({ status }) => status === 'terminated')?.detail ?? null;
+}
+
+function indented(output: string): string {
+  return output
+    .split('\n')
+    .map((line) => `  ${printableText(line)}`)
+    .join('\n');
+}
+
+interface LogsOptions {
+  readonly namespace?: string;
+  readonly follow?: true;
+  readonly tail?: number;
+  readonly since?: number;
+  readonly previous?: true;
+  readonly timestamps?: true;
+  readonly datacenter?: string;
+}
+
+const LOGS_HELP = `
+With the name of a key, of its newest backend. What it wrote to its standard error goes to the standard error of this
+command. The drone keeps the newest 3 MiB of each backend, and what ended up to seven days ago.`;
+
+/** What a backend has written, also after its end. */
+function addLogs(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'logs <key-or-backend>', 'Print what a backend has written')
+    .option('-f, --follow', 'go on until it has ended')
+    .option('--tail <lines>', 'the last lines only', wholeNumberOf('--tail'))
+    .option('--since <time>', 'not older than this: 90s, 10m, 2h', durationOf('--since'))
+    .option('--previous', 'of the backend before the newest one of the key')
+    .option('-t, --timestamps', 'with time and stream before each line')
+    .option('--namespace <namespace>', 'the namespace of the key')
+    .option('--datacenter <name>', "where it runs; by default the controller's own")
+    .addHelpText('after', LOGS_HELP)
+    .action(async (named: string, options: LogsOptions) => {
+      const backendId = await backendOf(cli, named, options);
+      const { tail, since, datacenter } = options;
+      let wanted: BackendLogsInput = { backendId, tail, sinceMs: since, datacenter };
+      const print = (line: LogLine): void => printLine(cli, line, options.timestamps === true);
+      let page;
+      do {
+        page = await cli.client().backends.logs.query(wanted);
+        for (const line of page.lines) print(line);
+        wanted = { backendId, from: page.position, datacenter };
+      } while (page.hasMore);
+      if (!page.isThere && page.hasEnded) {
+        throw refusal('backend.not_found', `Its drone has no output of ${backendId} any more.`);
+      }
+      if (options.follow !== true || page.hasEnded) return;
+      const client = cli.client('ws');
+      await follow<{ lines: readonly LogLine[] }>(
+        cli.context.signal(),
+        ({ onData, ...listener }) =>
+          client.backends.followLogs.subscribe(wanted, {
+            ...listener,
+            onData: (message) => onData(message.data),
+          }),
+        ({ lines }) => lines.forEach(print),
+      );
+    });
+}
+
+/** The backend with this id, or the newest one of the key of this name, or the one before that. */
+async function backendOf(
+  cli: Cli,
+  named: string,
+  { namespace, previous, datacenter }: LogsOptions,
+): Promise<string> {
+  const client = cli.client();
+  if (previous === undefined && namespace === undefined && /^bk-[0-9a-z]+$/u.test(named)) {
+    return named;
+  }
+  const { items } = await client.backends.list.query({
+    name: named,
+    namespace,
+    limit: 50,
+    datacenter,
+  });
+  const places = new Set(items.map(({ key }) => key.namespace));
+  if (places.size > 1) {
+    const names = [...places].map((place) => printableOr(place, '""')).join(', ');
+    throw usageFailure(
+      `Keys in several namespaces have this name: give --namespace, one of ${names}.`,
+    );
+  }
+  const [newest, before] = items;
+  const found = previous === true ? before : newest;
+  if (found !== undefined) return found.backendId;
+  if (newest !== undefined) {
+    throw refusal(
+      'backend.not_found',
+      `The key ${printable(named)} has had one backend only: ${newest.backendId}.`,
+    );
+  }
+  return named;
+}
+
+function printLine(cli: Cli, line: LogLine, isTimed: boolean): void {
+  const { at, stream, text } = line;
+  const prefix = isTimed ? `${at} ${stream} ` : '';
+  const printed = cli.isJson ? JSON.stringify(line) : `${prefix}${printableText(text)}`;
+  const isError = stream === 'stderr' && !cli.isJson;
+  cli.context[isError ? 'stderr' : 'stdout'](`${printed}\n`);
 }
 
 function addTerminate(cli: Cli, parent: Command): void {

@@ -106,5 +106,5 @@ function connectText(answer: ConnectResult): string {
     ['datacenter', answer.datacenter],
     ['fencing token', answer.fencingToken],
   ]);
-  return `${address ?? `no address yet: the backend is ${answer.status}`}\n\n${rest}`;
+  return `${address ?? 'it has no address'}\n\n${rest}`;
 }

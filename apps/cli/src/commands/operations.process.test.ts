@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { leaseholdErrorOf } from '@leasehold/client';
 import type { ConnectResult } from '@leasehold/keys-core/keys';
 import { waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,15 +13,24 @@ let cli: CliStage;
 beforeAll(async () => {
   cli = await CliStage.open({ ladder: 'standard' });
   const { secret } = await cli.answer<{ secret: string }>(
-    ...['tokens', 'create', 'd1', '--role', 'drone', '--drone', 'd1', '--program', 'room'],
-    ...['--capacity', '100', '--address', '127.0.0.0/8'],
+    ...['tokens', 'create', 'd1', '--role', 'drone', '--drone', 'd1', '--capacity', '100'],
+    ...['--address', '127.0.0.0/8'],
+    ...['room', 'crashing', 'missing', 'mute', 'talking'].flatMap((name) => ['--program', name]),
   );
+  const shell = (script: string) => ({ command: 'sh', args: ['-c', script], port: 'auto' });
   await cli.startDrone({
     ...{ droneId: 'd1', token: secret },
     programs: {
       room: {
         ...{ command: process.execPath, args: [ROOM], env: { ROOM_STORE: 'rooms' } },
         ...{ port: 'auto', readiness: { type: 'tcp' } },
+      },
+      crashing: shell('echo begins; printf "no table \\033[31mrooms\\033[0m\\n" >&2; exit 17'),
+      missing: { command: '/no/such/program', port: 'auto' },
+      mute: { ...shell('echo waits; exec sleep 600'), readiness: { type: 'tcp', timeoutMs: 500 } },
+      talking: {
+        ...shell('seq 1 5; echo odd >&2; exec sleep 600'),
+        readiness: { type: 'none' },
       },
     },
   });
@@ -42,6 +52,86 @@ async function ready(name: string): Promise<ConnectResult> {
 async function phaseOf(name: string): Promise<string | undefined> {
   return (await cli.api().keys.get.query({ name }))?.phase;
 }
+
+describe('a program that fails', () => {
+  test.each([
+    ['crashing', 'it crashed with exit code 17', ['begins', 'no table rooms']],
+    ['missing', 'it crashed with exit code 127', []],
+    ['mute', 'it was not ready in time', ['waits']],
+  ])('%s: connect fails, says how, and shows its last lines', async (program, how, lines) => {
+    const connected = await cli.run('connect', `of-${program}`, '--program', program);
+    const { items } = await cli.answer<{ items: { backendId: string }[] }>(
+      ...['backends', 'ls', '--key', `of-${program}`, '--json'],
+    );
+    const shown = await cli.run('backends', 'show', items[0]?.backendId ?? '');
+
+    expect(connected).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(connected.stderr).toContain(how);
+    expect(connected.stderr).toContain(`leasehold backends logs ${items[0]?.backendId ?? ''}`);
+    for (const line of lines) {
+      expect(connected.stderr).toContain(`\n  ${line}\n`);
+      expect(shown.stdout).toContain(`\n  ${line}\n`);
+    }
+    expect(shown.stdout).toContain(how);
+  });
+
+  test('a client gets the code, the exit code, and how long it lived', async () => {
+    const connecting = cli.api().keys.connect.mutate({
+      ...{ key: { name: 'of-a-client' }, spawn: { program: 'crashing' }, waitFor: 'ready' },
+    });
+
+    const error = leaseholdErrorOf(await connecting.catch((thrown: unknown) => thrown));
+    expect(error).toMatchObject({ code: 'backend.failed', retryable: false });
+    expect(error?.details).toMatchObject({
+      ...{ reason: 'exited', exitCode: 17, signal: null, droneId: 'd1' },
+      output: 'begins\nno table rooms',
+    });
+    expect(error?.details['livedMs']).toBeGreaterThanOrEqual(0);
+  });
+});
+
+describe('leasehold backends logs', () => {
+  test('prints what the newest backend of a key has written, each stream where it belongs', async () => {
+    await cli.run('connect', 'talks', '--program', 'crashing');
+    await waitUntil(async () => (await phaseOf('talks')) === 'free');
+
+    const all = await cli.run('backends', 'logs', 'talks');
+    const timed = await cli.run('backends', 'logs', 'talks', '--timestamps', '--tail', '1');
+    const none = await cli.run('backends', 'logs', 'talks', '--previous');
+
+    expect(all).toMatchObject({ exitCode: 0, stdout: 'begins\n', stderr: 'no table rooms\n' });
+    expect(timed).toMatchObject({
+      stdout: '',
+      stderr: expect.stringMatching(/^20\d\d-\S+Z stderr no table rooms\n$/u) as string,
+    });
+    expect(none).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(none.stderr).toContain('has had one backend only');
+  });
+
+  test('--follow goes on while it is written, and ends with the backend', async () => {
+    const { backendId } = await cli
+      .api()
+      .keys.connect.mutate({ key: { name: 'followed' }, spawn: { program: 'talking' } });
+    const following = cli.start('backends', 'logs', backendId, '--follow', '--tail', '2');
+    await waitUntil(() => /odd/u.test(following.said().stderr));
+
+    await cli.run('backends', 'terminate', backendId);
+
+    const { exitCode, stdout, stderr } = await following.ended;
+    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: '5\n', stderr: 'odd\n' });
+  });
+
+  test.each([
+    ['nothing', ['no-such-backend'], 1, 'There is no such backend.'],
+    ['a time without a unit that is known', ['x', '--since', '5 minutes'], 2, '--since must be'],
+    ['a number that is none', ['x', '--tail', '-3'], 2, '--tail must be'],
+  ])('refuses %s', async (_what, args, exitCode, said) => {
+    const ended = await cli.run('backends', 'logs', ...args);
+
+    expect(ended.exitCode).toBe(exitCode);
+    expect(ended.stderr).toContain(said);
+  });
+});
 
 describe('leasehold find', () => {
   test('lists what contains a text, whatever its case, or that nothing does', async () => {

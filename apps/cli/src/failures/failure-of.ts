@@ -1,4 +1,4 @@
-import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { ERROR_CODES, LeaseError, printableText, type ErrorCode } from '@leasehold/keys-core';
 import {
   callErrorOf,
   isUnreachable,
@@ -35,6 +35,8 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
     'The token was refused. Set LEASEHOLD_TOKEN to a valid one; `leasehold tokens ls` lists them.',
   'key.unheld':
     'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
+  'backend.failed':
+    '`leasehold backends logs BACKEND` shows all that its drone keeps. The next connect starts it again.',
   'key.terminating': 'Wait, or pass a larger `--wait` (milliseconds).',
   'key.holder_unreachable':
     'Its backend may still run, so the key is not granted again before it expires. See `leasehold drones ls`.',
@@ -78,11 +80,18 @@ function answeredFailure(error: unknown): CliFailure | undefined {
   const answered = error instanceof LeaseholdCallError ? error : leaseholdErrorOf(error);
   if (answered === undefined || !isErrorCode(answered.code)) return undefined;
   if (answered.code === 'request.unreachable') return undefined;
-  return ofCode(answered.code, messageOf(error), {
+  return ofCode(answered.code, `${messageOf(error)}${outputIn(answered.details)}`, {
     details: answered.details,
     incidentId: answered.incidentId ?? undefined,
     cause: error,
   });
+}
+
+/** What a backend wrote before it failed, below the sentence that says how it did. */
+function outputIn({ output }: Readonly<Record<string, unknown>>): string {
+  if (typeof output !== 'string' || output === '') return '';
+  const lines = output.split('\n').map((line) => `  ${printableText(line)}`);
+  return `\n\nIts last lines:\n${lines.join('\n')}\n`;
 }
 
 function isUnanswered(error: unknown): boolean {
@@ -97,12 +106,19 @@ function ofCode(
   return new CliFailure(message, {
     code,
     exitCode: EXIT_CODE_OF[code] ?? EXIT_CODES.refused,
-    hint: code in HINT_OF ? HINT_OF[code] : ERROR_CODES[code].doc,
+    hint: hintOf(code, more.details),
     retryable: ERROR_CODES[code].retryable,
     details: (more.details ?? {}) as Record<string, unknown>,
     incidentId: more.incidentId,
     cause: more.cause,
   });
+}
+
+/** What to do, with the backend that it is about. */
+function hintOf(code: ErrorCode, details: unknown): string | undefined {
+  const hint = code in HINT_OF ? HINT_OF[code] : ERROR_CODES[code].doc;
+  const { backendId } = (details ?? {}) as { readonly backendId?: unknown };
+  return typeof backendId === 'string' ? hint?.replaceAll('BACKEND', backendId) : hint;
 }
 
 function isErrorCode(code: string): code is ErrorCode {

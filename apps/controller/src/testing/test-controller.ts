@@ -86,6 +86,7 @@ export async function openTestController(
       ladder: KEY_LADDERS.fast,
       heartbeatMs: HEARTBEAT_MS.fast,
       environmentLeaseMs: ENVIRONMENT_LEASE_MS,
+      isReadingAudited: false,
       retentionDays: 30,
       logLevel: 'silent',
       signIn: { ...SIGN_IN_DEFAULTS, ...options.signIn },

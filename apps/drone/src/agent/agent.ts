@@ -27,6 +27,7 @@ import type { Work } from './backend/run-types.ts';
 import { commandWork } from './backend/work.ts';
 import { Containers } from './containers/containers.ts';
 import { placeOf, type DronePlace } from './program-place.ts';
+import { lastOutput, readOutput, removeOldOutput } from './backend/output-reader.ts';
 import { RunBook } from './backend/run-book.ts';
 import { SeenBackends } from './backend/seen-backends.ts';
 import { logFolderOf } from '../warden/launch/output-log.ts';
@@ -56,6 +57,8 @@ const STOP_ALLOWANCE_MS = 2_000;
 /** How long to wait for the last reports once everything is gone. */
 const LAST_REPORTS_MS_MAX = 2_000;
 const POLL_MS = 50;
+/** How often output that is old is removed. */
+const TIDY_MS = 3_600_000;
 
 /** See the protocol at the top of this file. */
 export class DroneAgent {
@@ -67,6 +70,7 @@ export class DroneAgent {
   readonly #command: WardenCommand;
   readonly #containers: Containers;
   #stopTicking: () => void = () => undefined;
+  #tidying: NodeJS.Timeout | undefined;
   #isStopping = false;
   #isLeaving = false;
   #isLetGo = false;
@@ -79,6 +83,7 @@ export class DroneAgent {
   constructor(options: AgentOptions) {
     const { config, clock, link, log, random, inheritedEnv } = options;
     this.#options = options;
+    const logFolder = logFolderOf(config.stateDir);
     this.ended = new Promise((resolve) => {
       this.#end = resolve;
     });
@@ -88,6 +93,8 @@ export class DroneAgent {
       log,
       load: () => ({ backends: this.#book.size, engine: this.#containers.status }),
       onAction: (action) => void this.#act(action),
+      readLog: (request) =>
+        readOutput(logFolder, request, { isEnded: () => !this.#book.has(request.backendId) }),
       onReplaced: () => {
         log.error({}, 'another agent uses the id of this drone; this one ends');
         void this.#letGo('replaced');
@@ -104,6 +111,7 @@ export class DroneAgent {
       runContext: {
         ...{ warden, nowMs, random, log, host: config.host, ports },
         workOf: (program) => this.#workOf(program),
+        lastOutput: (backendId) => lastOutput(logFolder, backendId),
       },
       reportContext: { link, session: this.#session, log, random },
       clockId: () => this.#command.clockId,
@@ -126,6 +134,14 @@ export class DroneAgent {
   async start(): Promise<void> {
     this.#stopTicking = this.#options.clock.onTick((nowMs) => this.#tick(nowMs));
     this.#containers.start();
+    const tidy = (): void => {
+      const folder = logFolderOf(this.#options.config.stateDir);
+      removeOldOutput(folder, (backendId) => this.#book.has(backendId)).catch((error: unknown) => {
+        this.#options.log.debug({ err: error }, 'old output could not be removed');
+      });
+    };
+    tidy();
+    this.#tidying = setInterval(tidy, TIDY_MS).unref();
     await this.#command.take();
   }
 
@@ -163,6 +179,7 @@ export class DroneAgent {
     this.#isLetGo = true;
     this.#isStopping = true;
     this.#stopTicking();
+    clearInterval(this.#tidying);
     this.#session.close();
     this.#book.close();
     this.#containers.close();

@@ -1,11 +1,19 @@
 import { readFileSync } from 'node:fs';
-import path from 'node:path';
-import { logFolderOf } from '../warden/launch/output-log.ts';
+import { logFilesIn, logFolderOf } from '../warden/launch/output-log.ts';
 
 /** What a backend of the drone with this state folder has printed so far; empty before it is there. */
-export function outputOf(stateDir: string, backendId: string): string {
+export function outputOf(
+  stateDir: string,
+  backendId: string,
+  stream: 'stdout' | 'stderr' = 'stdout',
+): string {
   try {
-    return readFileSync(path.join(logFolderOf(stateDir), `${backendId}.stdout.log`), 'utf8');
+    const files = logFilesIn(logFolderOf(stateDir)).filter(
+      (found) => found.backendId === backendId,
+    );
+    const lines = files.flatMap(({ file }) => readFileSync(file, 'utf8').split(/(?<=\n)/u));
+    const said = lines.map((line) => /^\S+ (stdout|stderr) (.*\n)$/su.exec(line));
+    return said.flatMap((line) => (line?.[1] === stream ? (line[2] ?? []) : [])).join('');
   } catch {
     return '';
   }

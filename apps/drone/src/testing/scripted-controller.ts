@@ -11,6 +11,7 @@ export class ScriptedController implements ControllerLink {
   readonly ladder: Ladder = KEY_LADDERS.fast;
   readonly acks: string[] = [];
   readonly reports: wire.ReportInput[] = [];
+  readonly answers: wire.AnswerInput[] = [];
   readonly renewals: wire.RenewInput[] = [];
   readonly heartbeats: wire.HeartbeatInput[] = [];
   answerRenewal: (input: wire.RenewInput, leaseId: string) => wire.RenewResult | Error;
@@ -87,6 +88,11 @@ export class ScriptedController implements ControllerLink {
 
   acknowledge(input: wire.AckInput): Promise<void> {
     this.acks.push(input.actionId);
+    return Promise.resolve();
+  }
+
+  answer(input: wire.AnswerInput): Promise<void> {
+    this.answers.push(input);
     return Promise.resolve();
   }
 

@@ -257,9 +257,7 @@ describe('warden', () => {
     await next.link.forget('b-code');
     expect(await next.link.list()).toEqual([]);
     expect(outputOf(warden.stateDir, 'b-code')).toBe('to-out\n');
-    expect(readFileSync(path.join(warden.stateDir, 'logs/b-code.stderr.log'), 'utf8')).toBe(
-      'to-err\n',
-    );
+    expect(outputOf(warden.stateDir, 'b-code', 'stderr')).toBe('to-err\n');
   });
 
   test('a backend is gone only with its descendants: nothing outlives its main process', async () => {

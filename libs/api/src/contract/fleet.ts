@@ -110,6 +110,30 @@ export const reportInputSchema = z.strictObject({
   image: imageSchema.optional(),
   /** The spawn was never acted on and never will be. Accepted only while the backend is scheduled. */
   refused: z.boolean().optional(),
+  /** The last lines that it wrote, of a backend that ended without being asked to. */
+  output: textSchema({ bytesMax: 8_192, isControlAllowed: true }).optional(),
+});
+
+/** What a drone answers to a question about a backend's output. */
+export const answerInputSchema = z.strictObject({
+  ...fromSession,
+  questionId: uuidSchema,
+  page: z.strictObject({
+    backendId: idSchema,
+    lines: z
+      .array(
+        z.strictObject({
+          at: z.iso.datetime(),
+          stream: z.enum(['stdout', 'stderr']),
+          text: textSchema({ bytesMax: 32_768, isControlAllowed: true }),
+        }),
+      )
+      .max(1_000),
+    position: z.number().int().nonnegative(),
+    hasMore: z.boolean(),
+    isThere: z.boolean(),
+    hasEnded: z.boolean(),
+  }),
 });
 
 export const droneIdInputSchema = z.strictObject({ droneId: idSchema, ...placedFields });
@@ -137,6 +161,28 @@ export const droneActInputSchema = z.strictObject({
 export const backendIdInputSchema = z.strictObject({ backendId: idSchema });
 
 export const backendGetInputSchema = backendIdInputSchema.extend(placedFields);
+
+const logFields = {
+  backendId: idSchema,
+  /** Where to begin, in bytes from the beginning of the output: `position` of an earlier page. */
+  from: z.number().int().nonnegative().optional(),
+  /** The last lines only; 0 for what comes from now on. */
+  tail: z.number().int().nonnegative().max(100_000).optional(),
+  /** Only what is not older than this, by the drone's own clock. */
+  sinceMs: z.number().int().positive().max(31_536_000_000).optional(),
+  ...placedFields,
+};
+
+export const backendLogsInputSchema = z.strictObject(logFields);
+
+export const backendFollowLogsInputSchema = z.strictObject({
+  ...logFields,
+  /** Set by a client that reconnects: the position after the last page that it has. */
+  lastEventId: z
+    .string()
+    .regex(/^\d{1,15}$/u, 'must be the id of a page')
+    .optional(),
+});
 
 const backendFilterFields = {
   droneId: idSchema.optional(),

@@ -19,6 +19,7 @@ const READS: ReadonlySet<string> = new Set([
   ].map((name) => `leases.${name}`),
   ...['get', 'list', 'count', 'history', 'at'].map((name) => `environments.${name}`),
   ...['get', 'list', 'count'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
+  'backends.logs',
   'events.list',
   'events.count',
   'holdOff.get',

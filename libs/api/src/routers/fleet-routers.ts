@@ -1,7 +1,13 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { tracked, type TrackedEnvelope } from '@trpc/server';
+import type { LogPage } from '@leasehold/keys-core';
 import { bounded } from '../bounded-input.ts';
 import { assertMayOffer, assertMayReport } from '../access/bindings.ts';
 import {
   ackInputSchema,
+  answerInputSchema,
+  backendFollowLogsInputSchema,
+  backendLogsInputSchema,
   backendGetInputSchema,
   backendIdInputSchema,
   backendCountInputSchema,
@@ -15,7 +21,7 @@ import {
   reportInputSchema,
   sessionInputSchema,
 } from '../contract/fleet.ts';
-import { placed } from '../forwarding/elsewhere.ts';
+import { isElsewhere, placed, sendOn, type CalledContext } from '../forwarding/elsewhere.ts';
 import { counted } from '../forwarding/counts.ts';
 import { listed } from '../forwarding/lists.ts';
 import {
@@ -28,6 +34,7 @@ import {
 } from '../trpc.ts';
 import { asOf } from './as-of.ts';
 import { acquiring } from './leases/lease-calls.ts';
+import type { z } from 'zod';
 
 /** Drones: what operators see and do, and the calls of the drones themselves. */
 export const dronesRouter = router({
@@ -77,6 +84,11 @@ export const dronesRouter = router({
   ack: droneProcedure
     .input(bounded(ackInputSchema))
     .mutation(({ ctx, input }) => ctx.services.fleet.acknowledge(input)),
+
+  /** What the session has asked. `isWanted`: false when nobody waits for the answer any more. */
+  answer: droneProcedure
+    .input(bounded(answerInputSchema))
+    .mutation(({ ctx, input }) => ctx.services.fleet.answer(input)),
 });
 
 /** Backends: what operators see and stop, and what drones report. */
@@ -111,6 +123,19 @@ export const backendsRouter = router({
       ctx.services.fleet.watchBackend(input.backendId, ctx.access.namespaces, signal ?? ctx.signal),
     ),
 
+  /**
+   * A part of what a backend has written, from its drone: all that is kept, or the last lines, or what follows
+   * `position` of an earlier page. Also after its end, while its drone keeps it.
+   */
+  logs: viewerProcedure
+    .input(bounded(backendLogsInputSchema))
+    .query(placed((ctx, wanted) => readLog(ctx, wanted, 0))),
+
+  /** As `logs`, page after page while it is written; ends when the backend has ended. */
+  followLogs: viewerProcedure
+    .input(bounded(backendFollowLogsInputSchema))
+    .subscription(({ ctx, input, signal }) => followLog(ctx, input, signal ?? ctx.signal)),
+
   terminate: operatorProcedure.input(bounded(backendTerminateInputSchema)).mutation(
     placed(async ({ services, caller, actor }, act) => {
       await services.keys.terminate(act, caller);
@@ -134,3 +159,53 @@ export const backendsRouter = router({
     return { outcome: await ctx.services.keys.report(input) };
   }),
 });
+
+type LogInput = Omit<z.output<typeof backendLogsInputSchema>, 'datacenter'>;
+
+/** The beginning of a reading is an access, which the audit keeps where it is told to. */
+async function readLog(ctx: CalledContext, wanted: LogInput, waitMs: number): Promise<LogPage> {
+  const { services, access, actor, signal } = ctx;
+  const page = await services.fleet.readLog({ ...wanted, waitMs }, access.namespaces, signal);
+  if (services.isReadingAudited && wanted.from === undefined) {
+    await services.audit.write({
+      ...actor,
+      action: 'backends.logs',
+      resource: `backend:${wanted.backendId}`,
+      reason: null,
+    });
+  }
+  return page;
+}
+
+/** How long one look waits for output; the drone answers sooner when there is some. */
+const LOOK_MS = 10_000;
+/** How often another datacenter is asked. */
+const ELSEWHERE_MS = 1_000;
+
+async function* followLog(
+  ctx: CalledContext,
+  { lastEventId, ...input }: z.output<typeof backendFollowLogsInputSchema>,
+  signal: AbortSignal,
+): AsyncGenerator<TrackedEnvelope<LogPage>> {
+  const { datacenter, backendId } = input;
+  let wanted: typeof input =
+    lastEventId === undefined ? input : { ...input, from: Number(lastEventId) };
+  while (!signal.aborted) {
+    const isHere = !isElsewhere(ctx, datacenter);
+    const page = isHere
+      ? await readLog({ ...ctx, signal }, withoutPlace(wanted), LOOK_MS)
+      : ((await sendOn({ ...ctx, procedure: 'backends.logs' }, datacenter, {
+          input: withoutPlace(wanted),
+        })) as LogPage);
+    if (page.lines.length > 0 || page.hasEnded || wanted.from === undefined) {
+      yield tracked(String(page.position), page);
+    }
+    if (page.hasEnded) return;
+    wanted = { backendId, datacenter, from: page.position };
+    if (!isHere && !page.hasMore) await pause(ELSEWHERE_MS, undefined, { signal });
+  }
+}
+
+function withoutPlace({ datacenter: _, ...rest }: z.output<typeof backendLogsInputSchema>) {
+  return rest;
+}

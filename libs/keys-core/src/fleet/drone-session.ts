@@ -18,7 +18,8 @@ export interface DroneSessionDeps {
 
 /**
  * One session of a drone, from its number to its end. Yields the number first, then each action of
- * the outbox, again every second until it is acknowledged; the drone acts on each at most once.
+ * the outbox, again every second until it is acknowledged; the drone acts on each at most once. Questions are
+ * sent once.
  *
  * @throws {LeaseError} `session.superseded` when a newer session of the drone has opened, here or
  * on another controller.
@@ -33,6 +34,7 @@ export async function* droneSession(
   deps.store.hints.notify(`drone:${request.droneId}`);
   yield { kind: 'session', session, heartbeatMs: deps.heartbeatMs };
   const resends = createResends(deps.store.clock);
+  let asked = new Set<string>();
   const inbox = openInbox(deps.feed, request.droneId, signal);
   try {
     for (;;) {
@@ -40,6 +42,9 @@ export async function* droneSession(
       if (outbox === undefined) return;
       if (outbox.session > session) throw new LeaseError('session.superseded');
       for (const action of resends.dueOf(outbox.actions)) yield messageOf(action, session);
+      const fresh = outbox.questions.filter(({ questionId }) => !asked.has(questionId));
+      asked = new Set(outbox.questions.map(({ questionId }) => questionId));
+      for (const question of fresh) yield { kind: 'read_log', session, ...question };
     }
   } finally {
     inbox.close();

@@ -21,6 +21,7 @@ import type { BackendView } from './fleet-views.ts';
 import { writeAudit, type AuditEntry } from '../access/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { watchBackend } from './backend-watch.ts';
+import { answerQuestion, askForLog } from './drone-questions.ts';
 import { droneSession } from './drone-session.ts';
 import type { OutboxFeed } from './outbox-feed.ts';
 
@@ -76,6 +77,11 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
       return { ...backend, states: await readBackendStates(store.reads, backendId, '0') };
     },
     watchBackend: (backendId, limits, signal) => watchBackend(store, backendId, { limits, signal }),
+    async readLog(request, limits, signal) {
+      const { droneId } = await getBackend(store.reads, request.backendId, limits);
+      return askForLog(store, droneId, request, signal);
+    },
+    answer: (answer) => answerQuestion(store, answer),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Actor } from '../kernel/access/actor.ts';
-import type { DroneMessage } from '../kernel/fleet/drone-messages.ts';
+import type { DroneMessage, LogPage, LogRequest } from '../kernel/fleet/drone-messages.ts';
+import type { QuestionAnswer } from './drone-questions.ts';
 import type { Count, FilterOf, Page } from '../kernel/face-types.ts';
 import type { BackendListInput, NamespaceLimits } from './sql/backends.ts';
 import type { SessionRef, SessionRequest } from './sql/drone-sessions.ts';
@@ -54,6 +55,13 @@ export interface FleetService {
     limits: NamespaceLimits,
     signal: AbortSignal,
   ): AsyncIterable<BackendStateView>;
+  /**
+   * A part of what a backend has written, from its drone. Waits for output if it is asked to and there is none.
+   * @throws {LeaseError} `backend.not_found`, `backend.logs_unavailable`.
+   */
+  readLog(request: LogRequest, limits: NamespaceLimits, signal: AbortSignal): Promise<LogPage>;
+  /** What a drone answers to a question. @throws {LeaseError} `session.superseded`. */
+  answer(answer: QuestionAnswer): Promise<{ isWanted: boolean }>;
 }
 
 /** What an operator asks of a drone. */

@@ -65,17 +65,16 @@ export interface BackendView {
   readonly address: string | null;
   readonly exitCode: number | null;
   readonly lifetimeLimitSeconds: number | null;
-  /**
-   * The files on the drone's machine that the backend's output goes to, each with older ones beside it
-   * that end in `.1` and `.2`; null when the drone does not report where.
-   */
-  readonly logs: { readonly stdout: string; readonly stderr: string } | null;
+  /** A pattern of the files on the drone's machine that its output goes to; null when the drone does not report where. */
+  readonly logFiles: string | null;
   readonly createdAt: string;
   readonly statusAt: string;
 }
 
 /** A backend with every state that it was reported in, oldest first. */
 export interface BackendDetail extends BackendView {
+  /** The last lines that it wrote, if it ended without being asked to. */
+  readonly output: string | null;
   readonly states: readonly BackendStateView[];
 }
 

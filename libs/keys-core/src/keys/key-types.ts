@@ -85,6 +85,8 @@ export interface BackendReport {
   readonly detail?: string | undefined;
   /** The image that a container is made of; once it is reported, it stays. */
   readonly image?: string | undefined;
+  /** The last lines that it wrote, of a backend that ended without being asked to. */
+  readonly output?: string | undefined;
   /** The spawn was not acted on and never will be: accepted only while the backend is scheduled. */
   readonly refused?: boolean | undefined;
 }
@@ -95,7 +97,7 @@ export interface KeyService {
    * Returns the running backend of a key, or starts one (design 6.1).
    * @throws {LeaseError} `key.unheld`, `key.tag_mismatch`, `key.terminating`,
    * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`,
-   * `grant.contended`, `request.idempotency_reused`.
+   * `grant.contended`, `request.idempotency_reused`; with `waitFor: 'ready'` also `backend.failed`, `backend.not_ready`.
    */
   connect(input: NamedConnect, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
   /**

@@ -36,6 +36,9 @@ import type {
 } from './run-types.ts';
 import { StartFailed, WardenLost } from '../warden-link/warden-link.ts';
 
+/** Ends that people want to understand: what was written last is reported with them. */
+const UNASKED: ReadonlySet<TerminationReason> = new Set(['exited', 'startup_timeout', 'internal']);
+
 type Stage = 'loading' | 'preparing' | 'launching' | 'running' | 'over';
 
 /** See the protocol at the top of this file. */
@@ -376,13 +379,16 @@ export class BackendRun {
     const before = this.#stage;
     this.#stage = 'over';
     if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
-    const { log } = this.#context;
+    const { log, lastOutput } = this.#context;
     if (before !== 'running') {
       log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend was not started');
     } else if (of.detail !== undefined) {
       log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend ended');
     }
-    const send = (): Promise<void> => this.reports.send({ status: 'terminated', reason, ...of });
+    const send = async (): Promise<void> => {
+      const output = UNASKED.has(reason) ? await lastOutput(this.identity.backendId) : undefined;
+      await this.reports.send({ status: 'terminated', reason, ...of, ...(output && { output }) });
+    };
     void this.trace.within(send).then(() => {
       if (!this.#isAbandoned) this.#context.onFinished(this.identity.backendId);
     });

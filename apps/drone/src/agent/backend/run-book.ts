@@ -57,6 +57,10 @@ export class RunBook {
     return this.#runs.size;
   }
 
+  has(backendId: string): boolean {
+    return this.#runs.has(backendId);
+  }
+
   all(): BackendRun[] {
     return [...this.#runs.values()];
   }

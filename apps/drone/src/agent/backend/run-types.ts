@@ -16,6 +16,8 @@ export interface RunContext {
   readonly ports: Ports;
   /** A program as it can be started now. @throws {WardenLost} while no warden exists. */
   readonly workOf: (program: ProgramConfig) => Work;
+  /** The last lines that a backend wrote; undefined without any. */
+  readonly lastOutput: (backendId: string) => Promise<string | undefined>;
   /** The last report of a backend is answered: nothing is left to do for it. */
   readonly onFinished: (backendId: string) => void;
 }

@@ -18,6 +18,8 @@ export interface ControllerLink {
    */
   heartbeat(input: wire.HeartbeatInput, timeoutMs: number): Promise<void>;
   acknowledge(input: wire.AckInput): Promise<void>;
+  /** Answers a question of the session. */
+  answer(input: wire.AnswerInput): Promise<void>;
   /** Given up after `timeoutMs`, if not before. */
   report(input: wire.ReportInput, timeoutMs: number): Promise<'recorded' | 'ignored' | 'kill'>;
   /** One answer per renewal, each naming its lease. Given up after `timeoutMs`, if not before. */

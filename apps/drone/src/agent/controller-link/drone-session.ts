@@ -7,7 +7,14 @@
  * unless no newer one arrives. Then another agent has our id: the session is opened again once, and
  * if that is superseded as well, the newest agent has won and this one ends.
  */
-import type { DroneMessage, SpawnAction, TerminateAction } from '@leasehold/api';
+import type {
+  DroneMessage,
+  LogPage,
+  LogQuestion,
+  LogRequest,
+  SpawnAction,
+  TerminateAction,
+} from '@leasehold/api';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
 import type { Log } from '../log.ts';
@@ -26,6 +33,9 @@ const REPLACED_WITHIN_MS = 60_000;
 /** The pause before a session that the controller ended is opened again. */
 const REOPEN_MS = 500;
 
+/** How many questions are answered at once; each may wait for output. */
+const ANSWERS_AT_ONCE_MAX = 64;
+
 /** What each heartbeat reports about the drone. */
 interface DroneLoad {
   readonly backends: number;
@@ -39,6 +49,8 @@ export interface DroneSessionOptions {
   readonly log: Log;
   readonly load: () => DroneLoad;
   readonly onAction: (action: SpawnAction | TerminateAction) => void;
+  /** Answers what a controller asks about the output of a backend. */
+  readonly readLog: (request: LogRequest) => Promise<LogPage>;
   /** Another agent uses this drone's id. */
   readonly onReplaced: () => void;
 }
@@ -55,6 +67,7 @@ export class DroneSession {
   #supersededAtMs = Number.NEGATIVE_INFINITY;
   /** Of the last heartbeat; undefined when it got no answer. */
   #roundTripMs: number | undefined;
+  #answering = 0;
   #waiters: ((ref: SessionRef) => void)[] = [];
 
   constructor(options: DroneSessionOptions) {
@@ -134,13 +147,11 @@ export class DroneSession {
       return;
     }
     if (message.session !== this.#current?.session) {
-      this.#options.log.warn(
-        { actionId: message.actionId },
-        'dropped an action of another session',
-      );
+      this.#options.log.warn({ message }, 'dropped a message of another session');
       return;
     }
-    this.#options.onAction(message);
+    if (message.kind === 'read_log') void this.#answer(message);
+    else this.#options.onAction(message);
   }
 
   #begin(session: number, heartbeatMs: number): void {
@@ -157,6 +168,21 @@ export class DroneSession {
     this.#waiters = [];
     for (const resolve of waiters) resolve(ref);
     this.#options.log.info({ session, heartbeatMs }, 'session opened');
+  }
+
+  /** What fails is not answered, and the controller gives up. */
+  async #answer({ questionId, request }: LogQuestion): Promise<void> {
+    const ref = this.#current;
+    if (ref === undefined || this.#answering >= ANSWERS_AT_ONCE_MAX) return;
+    this.#answering += 1;
+    try {
+      const page = await this.#options.readLog(request);
+      await this.#options.link.answer({ ...ref, questionId, page });
+    } catch (error) {
+      this.#options.log.debug({ err: error, questionId }, 'a question was not answered');
+    } finally {
+      this.#answering -= 1;
+    }
   }
 
   async #heartbeat(timeoutMs: number): Promise<void> {

@@ -51,6 +51,10 @@ export class TrpcControllerLink implements ControllerLink {
     await answerOf(this.#client.api.drones.ack.mutate(input));
   }
 
+  async answer(input: wire.AnswerInput): Promise<void> {
+    await answerOf(this.#client.api.drones.answer.mutate(input));
+  }
+
   async report(
     input: wire.ReportInput,
     timeoutMs: number,

@@ -1,5 +1,6 @@
 import type {
   ackInputSchema,
+  answerInputSchema,
   heartbeatInputSchema,
   keyRenewInputSchema,
   reportInputSchema,
@@ -11,6 +12,7 @@ import type { z } from 'zod';
 /** What the agent sends. */
 export type SessionInput = z.input<typeof sessionInputSchema>;
 export type HeartbeatInput = z.input<typeof heartbeatInputSchema>;
+export type AnswerInput = z.input<typeof answerInputSchema>;
 export type AckInput = z.input<typeof ackInputSchema>;
 export type RenewInput = z.input<typeof keyRenewInputSchema>;
 export type ReportInput = z.input<typeof reportInputSchema>;

@@ -1,4 +1,5 @@
-import path from 'node:path';
+import { finished } from 'node:stream/promises';
+import type { Writable } from 'node:stream';
 import { EngineRefused, type Engine } from '../../engine/engine.ts';
 import { namespaceCensus, type Census } from '../census.ts';
 import { OutputLog } from '../launch/output-log.ts';
@@ -23,6 +24,8 @@ const CREATE_MS_MAX = 60_000;
 const START_MS_MAX = 10_000;
 /** How long the engine may take to notice an end. Without an answer the exit code stays unknown. */
 const END_MS_MAX = 5_000;
+/** How long a disk may take for what it wrote last. */
+const LAST_OUTPUT_MS_MAX = 500;
 /** How often output is asked for again after the engine ended it, and how often a kill is repeated there. */
 const RETRY_MS = 1_000;
 /** How old a look at all processes may be, while the engine has not answered a start. */
@@ -66,6 +69,7 @@ export class ContainerProcess {
   #hasFailed = false;
   #exitCode: number | null = null;
   #detail: string | null = null;
+  #sinks: { readonly stdout: Writable; readonly stderr: Writable } | undefined;
   #killAskedAtMs = Number.NEGATIVE_INFINITY;
 
   private constructor(request: ContainerStart, containerId: string, context: ContainerContext) {
@@ -232,6 +236,7 @@ export class ContainerProcess {
   async #end(): Promise<void> {
     if (!this.#isKilled) await this.#learnEnd();
     this.#close();
+    await this.#writeRest();
     this.#isGone = true;
   }
 
@@ -250,6 +255,14 @@ export class ContainerProcess {
     } else if (end.exitCode === null) this.#detail = 'the engine does not tell its exit code';
   }
 
+  /** What it wrote last is in its log before its end is known, unless the disk hangs. */
+  async #writeRest(): Promise<void> {
+    const sinks = Object.values(this.#sinks ?? {});
+    const signal = AbortSignal.timeout(LAST_OUTPUT_MS_MAX);
+    for (const sink of sinks) sink.end();
+    await Promise.allSettled(sinks.map((sink) => finished(sink, { signal })));
+  }
+
   #close(): void {
     const { stateDir, guard, removals } = this.#context;
     this.#census?.close();
@@ -259,11 +272,9 @@ export class ContainerProcess {
   }
 
   async #follow(timeoutMs: number): Promise<void> {
-    const file = path.join(this.#context.logFolder, this.#request.backendId);
-    const sinks = {
-      stdout: new OutputLog(`${file}.stdout.log`),
-      stderr: new OutputLog(`${file}.stderr.log`),
-    };
+    const log = new OutputLog(this.#context.logFolder, this.#request.backendId);
+    const sinks = { stdout: log.writer('stdout'), stderr: log.writer('stderr') };
+    this.#sinks = sinks;
     const again = (): void => {
       if (this.#isEnding || this.#isKilled) return;
       // An engine that was restarted has ended it, and the container goes on.

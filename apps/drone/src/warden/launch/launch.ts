@@ -13,6 +13,8 @@ import { coversOf, mountTableOf } from '../view.ts';
 
 /** The longest launch, however far ahead soft is: a chain takes milliseconds on an idle machine. */
 const LAUNCH_MS_MAX = 60_000;
+/** How long a disk may take for what a backend wrote last, before its end is reported. */
+const LAST_OUTPUT_MS_MAX = 500;
 
 /** What the launches of one warden have in common. All paths are real ones. */
 export interface LaunchContext {
@@ -46,6 +48,10 @@ export class BackendProcess {
   #isRunning = false;
   #isStopAsked = false;
   #isGone = false;
+  /** When all processes were seen to be gone first. */
+  #endedAtMs: number | undefined;
+  readonly #nowMs: () => number;
+  readonly #log: OutputLog;
   #exitCode: number | null = null;
   #detail: string | null = null;
 
@@ -57,6 +63,8 @@ export class BackendProcess {
       stopSignal: string;
       groups: BackendGroups | undefined;
       cleanUp: () => void;
+      log: OutputLog;
+      nowMs: () => number;
     },
   ) {
     this.#child = child;
@@ -65,6 +73,8 @@ export class BackendProcess {
     this.#stopSignal = of.stopSignal as NodeJS.Signals;
     this.#cleanUp = of.cleanUp;
     this.#groups = of.groups;
+    this.#log = of.log;
+    this.#nowMs = of.nowMs;
     this.#census = groupCensus(of.pid);
     child.once('exit', () => {
       this.#isReaped = true;
@@ -94,8 +104,11 @@ export class BackendProcess {
       groups = limits && means.groups.make(request.backendId, limits);
       const child = startChain(request, context, { folders, groups });
       const pid = await spawnedPid(child);
-      collectOutput(child, path.join(logFolder, request.backendId));
-      backend = new BackendProcess(child, { pid, means, stopSignal, groups, cleanUp });
+      const log = new OutputLog(logFolder, request.backendId);
+      collectOutput(child, log);
+      backend = new BackendProcess(child, {
+        ...{ pid, means, stopSignal, groups, cleanUp, log, nowMs },
+      });
     } catch (cause) {
       cleanUp();
       throw cause;
@@ -128,10 +141,12 @@ export class BackendProcess {
     this.#signal('SIGKILL');
   }
 
-  /** Whether every process of the backend has been seen to be gone. */
+  /** Whether every process of the backend has been seen to be gone, and what it wrote is in its log. */
   isGone(): boolean {
     if (this.#isGone) return true;
     if (!this.#isReaped || !this.#isReported || !this.#census.isEmpty()) return false;
+    this.#endedAtMs ??= this.#nowMs();
+    if (!this.#log.isWritten && this.#nowMs() < this.#endedAtMs + LAST_OUTPUT_MS_MAX) return false;
     this.#isGone = true;
     if (this.#isReleased) this.#letGo();
     return true;
@@ -289,9 +304,9 @@ function spawnedPid(child: ChildProcess): Promise<number> {
   });
 }
 
-function collectOutput(child: ChildProcess, file: string): void {
-  child.stdout?.pipe(new OutputLog(`${file}.stdout.log`));
-  child.stderr?.pipe(new OutputLog(`${file}.stderr.log`));
+function collectOutput(child: ChildProcess, log: OutputLog): void {
+  child.stdout?.pipe(log.writer('stdout'));
+  child.stderr?.pipe(log.writer('stderr'));
 }
 
 function isNoSuchProcess(error: unknown): boolean {

@@ -12,7 +12,7 @@ import {
   joinFragments,
   type Sql,
 } from '../../postgres/sql.ts';
-import type { BackendStateView, BackendView } from '../fleet-views.ts';
+import type { BackendDetail, BackendStateView, BackendView } from '../fleet-views.ts';
 
 export interface BackendListInput {
   readonly droneId?: string | undefined;
@@ -29,7 +29,7 @@ export interface BackendListInput {
 /** Namespaces, children included, that the reader is limited to; null for no limit. */
 export type NamespaceLimits = readonly string[] | null;
 
-type BackendRow = Omit<Dated<BackendView, 'createdAt' | 'statusAt'>, 'key' | 'logs'> &
+type BackendRow = Omit<Dated<BackendView, 'createdAt' | 'statusAt'>, 'key' | 'logFiles'> &
   BackendView['key'] & { readonly logFolder: string | null };
 
 const BACKEND_COLUMNS = fragment`
@@ -43,14 +43,9 @@ function backendView({ name, namespace, tag, logFolder, ...row }: BackendRow): B
   return {
     ...isoDates(row),
     key: { name, namespace, tag },
-    logs: logFolder === null ? null : logsOf(logFolder, row.backendId),
+    // As the drone's warden names them.
+    logFiles: logFolder === null ? null : `${logFolder}/${row.backendId}.*.log`,
   };
-}
-
-/** As the drone's warden names them. */
-function logsOf(folder: string, backendId: string): { stdout: string; stderr: string } {
-  const file = `${folder}/${backendId}`;
-  return { stdout: `${file}.stdout.log`, stderr: `${file}.stderr.log` };
 }
 
 /** Backends, newest first. The page is cut before anything is added to its rows. */
@@ -115,14 +110,15 @@ export async function getBackend(
   sql: Sql<'reads'>,
   backendId: string,
   limits: NamespaceLimits,
-): Promise<BackendView> {
-  const [row] = await sql.$queryRaw<BackendRow[]>`
-    select ${BACKEND_COLUMNS}
+): Promise<Omit<BackendDetail, 'states'>> {
+  const [row] = await sql.$queryRaw<(BackendRow & { output: string | null })[]>`
+    select ${BACKEND_COLUMNS}, b.output
     from backend b
     left join drone d on d.id = b.drone_id
     where b.id = ${backendId} collate "C" and ${withinLimits(limits, fragment`b.namespace`)}`;
   if (row === undefined) throw new LeaseError('backend.not_found');
-  return backendView(row);
+  const { output, ...rest } = row;
+  return { ...backendView(rest), output };
 }
 
 /** The states of a backend after the one with the id `afterId`, in the order they were recorded. */

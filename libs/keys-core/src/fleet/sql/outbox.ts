@@ -6,31 +6,38 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { SessionRef } from './drone-sessions.ts';
+import type { LogQuestion } from '../../kernel/fleet/drone-messages.ts';
 import type { OutboxAction } from '../fleet-views.ts';
 
 /** What one read takes for one drone; the rest follows when these are acknowledged. */
 const ACTIONS_PER_READ_MAX = 256;
+const QUESTIONS_PER_READ_MAX = 32;
 
 /** What is to be sent to a drone, and which of its sessions is the newest. */
 export interface Outbox {
   readonly droneId: string;
   readonly session: number;
   readonly actions: readonly OutboxAction[];
+  /** What it is asked, and has not answered. */
+  readonly questions: readonly Pick<LogQuestion, 'questionId' | 'request'>[];
 }
 
 /**
- * Reads the outboxes of several drones in one statement: for each backend its first open action.
- * Locks nothing. Index: `backend_action_drone_id_idx`, which holds open actions only. A drone that
- * is not in the result was never registered.
+ * Reads the outboxes of several drones in one statement: for each backend its first open action, and open questions.
+ * Locks nothing. Indexes: `backend_action_drone_id_idx` and `drone_question_drone_id_idx`, which hold open ones only. A
+ * drone that is not in the result was never registered.
  */
 export async function readOutboxes(
   sql: Sql<'vital'>,
   droneIds: readonly string[],
 ): Promise<Outbox[]> {
   const rows = await sql.$queryRaw<
-    (Omit<Outbox, 'actions'> & { actions: OutboxAction[] | null })[]
+    (Omit<Outbox, 'actions' | 'questions'> & {
+      actions: OutboxAction[] | null;
+      questions: Outbox['questions'] | null;
+    })[]
   >`
-    select d.id as "droneId", d.session::float8 as session, o.actions
+    select d.id as "droneId", d.session::float8 as session, o.actions, asked.questions
     from drone d
     cross join lateral (
       select jsonb_agg(
@@ -50,8 +57,23 @@ export async function readOutboxes(
         limit ${ACTIONS_PER_READ_MAX}
       ) as f
     ) as o
+    cross join lateral (
+      select jsonb_agg(
+        jsonb_build_object('questionId', q.id, 'request', q.request) order by q.asked_at
+      ) as questions
+      from (
+        select * from drone_question
+        where drone_id = d.id and answer is null
+        order by asked_at
+        limit ${QUESTIONS_PER_READ_MAX}
+      ) as q
+    ) as asked
     where d.id = any(${[...droneIds]}::text[])`;
-  return rows.map((row) => ({ ...row, actions: row.actions ?? [] }));
+  return rows.map((row) => ({
+    ...row,
+    actions: row.actions ?? [],
+    questions: row.questions ?? [],
+  }));
 }
 
 /**

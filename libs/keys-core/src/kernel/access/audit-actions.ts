@@ -10,6 +10,7 @@ export const AUDIT_ACTIONS = [
   'bulk.start',
   'bulk.abort',
   'backends.terminate',
+  'backends.logs',
   'reservations.move',
   'reservations.cancelMove',
   'holdOff.end',

@@ -17,6 +17,23 @@ export const FLEET_CODES = {
     text: 'There is no such backend.',
     doc: 'See `leasehold backends ls`.',
   },
+  'backend.failed': {
+    http: 502,
+    text: 'The backend ended before it was ready.',
+    doc: 'Its program crashed, could not be started, or was not ready in time; or it was stopped meanwhile. `details` has the reason, the exit code, the signal, how long it lived in milliseconds (`livedMs`), and its last lines (`output`). `leasehold backends logs BACKEND` shows all that its drone keeps. The key is free: the next connect starts it again.',
+  },
+  'backend.not_ready': {
+    http: 504,
+    retryable: true,
+    text: 'The backend was not ready within two minutes.',
+    doc: 'It runs, and its drone still waits for its port to answer: see `startTimeoutMs` of its program. Connect again to go on waiting, or read `leasehold backends logs BACKEND`.',
+  },
+  'backend.logs_unavailable': {
+    http: 503,
+    retryable: true,
+    text: 'The drone does not tell what this backend has written.',
+    doc: 'It is not connected, or of a version that keeps the output of its backends to itself. Try again when it is back. The files are on its machine: `leasehold backends show BACKEND` names them.',
+  },
   'session.superseded': {
     http: 409,
     text: 'A newer session of this drone has taken over.',

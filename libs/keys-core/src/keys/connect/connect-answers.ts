@@ -1,8 +1,8 @@
-import { statusRank } from '../../kernel/fleet/backend-state.ts';
+import { sayEnd, signalOf } from '../../kernel/fleet/backend-end.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
-import { readBackendAnswer } from '../sql/backend-answer.ts';
+import { readBackendAnswer, readBackendEnd } from '../sql/backend-answer.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import {
   type KeyedRequest,
@@ -115,8 +115,8 @@ async function resultOf(store: Store, backendId: string, spawned: boolean): Prom
 const LOOK_INTERVAL_MS = 1_000;
 
 /**
- * Waits until the backend is ready or has ended, or {@link LIMITS.waitMsMax} have passed; returns
- * its state then.
+ * Waits until the backend is ready, for {@link LIMITS.waitMsMax} at most.
+ * @throws {LeaseError} `backend.failed` when it has ended instead, `backend.not_ready`.
  */
 export async function waitUntilReady(
   store: Store,
@@ -125,7 +125,7 @@ export async function waitUntilReady(
 ): Promise<ConnectResult> {
   const untilMs = store.clock.nowMs() + LIMITS.waitMsMax;
   let latest = result;
-  while (statusRank(latest.status) < statusRank('ready') && store.clock.nowMs() < untilMs) {
+  while (isUndecided(latest) && store.clock.nowMs() < untilMs) {
     signal.throwIfAborted();
     const hint = store.hints.next(
       `backend:${result.backendId}`,
@@ -133,7 +133,36 @@ export async function waitUntilReady(
       signal,
     );
     latest = await resultOf(store, result.backendId, result.spawned);
-    if (statusRank(latest.status) < statusRank('ready')) await hint;
+    if (isUndecided(latest)) await hint;
   }
-  return latest;
+  if (latest.status === 'ready') return latest;
+  const { backendId, droneId, address } = latest;
+  if (latest.status !== 'terminated') {
+    throw new LeaseError('backend.not_ready', undefined, {
+      details: { backendId, droneId, status: latest.status },
+    });
+  }
+  throw await failureOf(store, { backendId, droneId, address });
+}
+
+/** One that is stopping is followed to its end: only then its exit code and last lines are known. */
+function isUndecided({ status }: ConnectResult): boolean {
+  return status !== 'ready' && status !== 'terminated';
+}
+
+async function failureOf(
+  store: Store,
+  { backendId, droneId, address }: Pick<ConnectResult, 'backendId' | 'droneId' | 'address'>,
+): Promise<LeaseError> {
+  const end = await readBackendEnd(store.general, backendId);
+  if (end === undefined) return new LeaseError('backend.not_found');
+  const { reason, exitCode, livedMs, output } = end;
+  const lived = livedMs === null ? '' : `, ${(livedMs / 1_000).toFixed(1)} s after its start`;
+  const when = address === null ? ' before it was ready' : '';
+  return new LeaseError('backend.failed', `The backend ended${when}: ${sayEnd(end)}${lived}.`, {
+    details: {
+      ...{ backendId, droneId, reason, exitCode, signal: signalOf(exitCode) ?? null, livedMs },
+      output,
+    },
+  });
 }

@@ -84,7 +84,8 @@ async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRo
 
 async function moveBackend(tx: Sql<'vital'>, said: BackendReport): Promise<boolean> {
   const rank = statusRank(said.status);
-  const { reason = null, address = null, exitCode = null, detail = null, image = null } = said;
+  const { reason = null, address = null, exitCode = null, detail = null } = said;
+  const { image = null, output = null } = said;
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
     with moved as (
       update backend
@@ -92,7 +93,8 @@ async function moveBackend(tx: Sql<'vital'>, said: BackendReport): Promise<boole
           reason = coalesce(reason, ${reason}),
           address = coalesce(${address}, address),
           exit_code = coalesce(${exitCode}::int, exit_code),
-          image = coalesce(${image}, image)
+          image = coalesce(${image}, image),
+          output = coalesce(${output}, output)
       where id = ${said.backendId} and status_rank < ${rank}
       returning id
     ),

@@ -135,8 +135,8 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
 }
 
 /** Output never leaves the drone's machine: a page can only say where it is. */
-function Logs({ backend: { logs, droneId } }: { readonly backend: BackendWithStates }) {
-  if (logs === null) {
+function Logs({ backend: { logFiles, droneId } }: { readonly backend: BackendWithStates }) {
+  if (logFiles === null) {
     return (
       <Text size="sm" c="dimmed">
         The drone does not report where the output goes.
@@ -146,10 +146,9 @@ function Logs({ backend: { logs, droneId } }: { readonly backend: BackendWithSta
   return (
     <Stack gap={6}>
       <Text size="sm" c="dimmed">
-        Files on the machine of {droneId}; older ones beside them end in .1 and .2.
+        Files on the machine of {droneId}, which sort by their age.
       </Text>
-      <CopyableId id={logs.stdout} label="path of the standard output" />
-      <CopyableId id={logs.stderr} label="path of the standard error" />
+      <CopyableId id={logFiles} label="path of the output" />
     </Stack>
   );
 }

@@ -1,0 +1,132 @@
+import { appendFileSync, mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { finished } from 'node:stream/promises';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LogPage, LogRequest } from '@leasehold/api';
+import { OutputLog, logFileOf } from '../../warden/launch/output-log.ts';
+import { lastOutput, readOutput, removeOldOutput } from './output-reader.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), 'lh-output-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const START_MS = Date.parse('2026-11-27T12:00:00.000Z');
+
+/** Each line is a second later than the one before. */
+async function writeLines(
+  texts: readonly string[],
+  of: { backendId?: string; bytesMax?: number } = {},
+) {
+  const { backendId = 'b1', ...options } = of;
+  let nth = 0;
+  const now = () => new Date(START_MS + 1_000 * nth++).toISOString();
+  const log = new OutputLog(folder, backendId, { ...options, now });
+  const writer = log.writer('stdout');
+  for (const text of texts) await new Promise((done) => writer.write(`${text}\n`, done));
+  writer.end();
+  await finished(writer);
+}
+
+const numbered = (count: number) =>
+  Array.from({ length: count }, (_, nth) => `line ${String(nth)}`);
+
+async function readAll(
+  request: Omit<LogRequest, 'backendId'>,
+  nowMs = START_MS,
+): Promise<string[]> {
+  const texts: string[] = [];
+  let wanted: LogRequest = { backendId: 'b1', ...request };
+  let page: LogPage;
+  do {
+    page = await readOutput(folder, wanted, { isEnded: () => true, nowMs: () => nowMs });
+    texts.push(...page.lines.map(({ text }) => text));
+    wanted = { backendId: 'b1', from: page.position };
+  } while (page.hasMore);
+  expect(page.hasEnded).toBe(true);
+  return texts;
+}
+
+describe('reading the output of a backend', () => {
+  test('page by page, across all its files, with every line once', async () => {
+    const lines = numbered(3_000);
+    await writeLines(lines, { bytesMax: 60_000 });
+
+    expect(readdirSync(folder)).toHaveLength(3);
+    expect(await readAll({})).toEqual(lines.slice(-(await readAll({})).length));
+    expect((await readAll({})).length).toBeGreaterThan(2_000);
+  });
+
+  test('the last lines, those of the last minutes, and none', async () => {
+    await writeLines(numbered(100));
+    const nowMs = START_MS + 100_000;
+
+    expect(await readAll({ tail: 3 })).toEqual(['line 97', 'line 98', 'line 99']);
+    expect(await readAll({ sinceMs: 2_000 }, nowMs)).toEqual(['line 98', 'line 99']);
+    expect(await readAll({ sinceMs: 10_000, tail: 1 }, nowMs)).toEqual(['line 99']);
+    expect(await readAll({ tail: 0 })).toEqual([]);
+  });
+
+  test('goes on where a page ended, and leaves out a line that is not complete yet', async () => {
+    await writeLines(['one']);
+    const file = logFileOf(folder, 'b1', 0);
+    appendFileSync(file, '2026-11-27T12:00:05.000Z stderr tw');
+    const isEnded = () => false;
+    const first = await readOutput(folder, { backendId: 'b1' }, { isEnded });
+    appendFileSync(file, 'o\n');
+    const from = first.position;
+
+    const next = await readOutput(folder, { backendId: 'b1', from, waitMs: 10_000 }, { isEnded });
+
+    expect(first.lines.map(({ text }) => text)).toEqual(['one']);
+    expect(first.hasEnded).toBe(false);
+    expect(next.lines).toEqual([{ at: '2026-11-27T12:00:05.000Z', stream: 'stderr', text: 'two' }]);
+  });
+
+  test('waits for output, and for no longer than until the backend has ended', async () => {
+    let looks = 0;
+    const isEnded = () => ++looks > 2;
+
+    const page = await readOutput(folder, { backendId: 'b1', waitMs: 60_000 }, { isEnded });
+
+    expect(page).toMatchObject({ lines: [], isThere: false, hasEnded: true });
+  });
+
+  test('control characters are harmless: colours are left out, others are escapes', async () => {
+    await writeLines([
+      '\u001b[31mred\u001b[0m\ttab',
+      'a\u0007b\u001b]0;title\u0007c',
+      'back\bspace',
+    ]);
+
+    expect(await readAll({})).toEqual(['red\ttab', 'a\\x07bc', 'back\\x08space']);
+  });
+
+  test('the last lines for a report are twenty at most, and of bounded length', async () => {
+    await writeLines(numbered(30));
+    await writeLines(['x'.repeat(5_000)], { backendId: 'b2' });
+
+    expect((await lastOutput(folder, 'b1'))?.split('\n')).toEqual(numbered(30).slice(-20));
+    expect((await lastOutput(folder, 'b2'))?.length).toBe(2_000);
+    expect(await lastOutput(folder, 'none')).toBeUndefined();
+  });
+
+  test('output of backends that have ended is removed when it is a week old', async () => {
+    await writeLines(['one']);
+    await writeLines(['two'], { backendId: 'b2' });
+    await writeLines(['new'], { backendId: 'b3' });
+    const old = new Date(START_MS - 8 * 86_400_000);
+    for (const backendId of ['b1', 'b2']) utimesSync(logFileOf(folder, backendId, 0), old, old);
+    utimesSync(logFileOf(folder, 'b3', 0), new Date(START_MS), new Date(START_MS));
+
+    await removeOldOutput(folder, (backendId) => backendId === 'b2', START_MS);
+
+    expect(readdirSync(folder).toSorted()).toEqual(
+      ['b2', 'b3'].map((backendId) => path.basename(logFileOf(folder, backendId, 0))),
+    );
+  });
+});

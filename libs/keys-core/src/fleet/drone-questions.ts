@@ -1,0 +1,109 @@
+/**
+ * Questions to drones, asked at any controller and answered over the session of the drone at whichever controller
+ * carries it: a row that is there until it is answered or given up. Nothing depends on one: who asks waits a few
+ * seconds, and asks again if it still wants to know.
+ */
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { LogPage, LogRequest } from '../kernel/fleet/drone-messages.ts';
+import type { Store } from '../postgres/open-store.ts';
+import type { SessionRef } from './sql/drone-sessions.ts';
+
+/** How long a drone may take to answer, beside the time that it was asked to wait. */
+const ANSWER_MS_MAX = 5_000;
+/** How long an answer goes unnoticed when its hint is lost. */
+const LOOK_MS = 1_000;
+
+type QuestionStore = Pick<Store, 'general' | 'hints' | 'clock' | 'ids'>;
+
+/**
+ * Asks a drone for a part of a backend's output.
+ * @throws {LeaseError} `backend.logs_unavailable` when it does not answer in time.
+ */
+export async function askForLog(
+  store: QuestionStore,
+  droneId: string,
+  request: LogRequest,
+  signal: AbortSignal,
+): Promise<LogPage> {
+  const questionId = store.ids.uuid();
+  await insertQuestion(store, { questionId, droneId, request });
+  const untilMs = store.clock.nowMs() + ANSWER_MS_MAX + (request.waitMs ?? 0);
+  try {
+    // Answers are waited for before the drone is told, so that no hint is missed.
+    let answered = next(store, questionId, untilMs, signal);
+    store.hints.notify(`drone:${droneId}`);
+    for (;;) {
+      await answered;
+      answered = next(store, questionId, untilMs, signal);
+      const answer = await takeAnswer(store, questionId);
+      if (answer !== undefined) return answer;
+      signal.throwIfAborted();
+      if (store.clock.nowMs() >= untilMs) {
+        throw new LeaseError(
+          'backend.logs_unavailable',
+          `The drone ${droneId} does not answer: it is not connected, or it is of a version that keeps its output to itself.`,
+          { details: { droneId } },
+        );
+      }
+    }
+  } finally {
+    // What has no answer yet is not asked any more.
+    await store.general.$executeRaw`delete from drone_question where id = ${questionId}::uuid`;
+  }
+}
+
+function next({ hints, clock }: QuestionStore, id: string, untilMs: number, signal: AbortSignal) {
+  return hints.next(`question:${id}`, Math.min(untilMs, clock.nowMs() + LOOK_MS), signal);
+}
+
+async function insertQuestion(
+  { general }: QuestionStore,
+  of: { readonly questionId: string; readonly droneId: string; readonly request: LogRequest },
+): Promise<void> {
+  // Also removes what controllers that were ended have left.
+  await general.$executeRaw`
+    with left_over as (
+      delete from drone_question where asked_at < clock_timestamp() - interval '10 minutes'
+    )
+    insert into drone_question (id, drone_id, request)
+    values (${of.questionId}::uuid, ${of.droneId}, ${JSON.stringify(of.request)}::jsonb)`;
+}
+
+async function takeAnswer({ general }: QuestionStore, id: string): Promise<LogPage | undefined> {
+  const [row] = await general.$queryRaw<{ answer: LogPage }[]>`
+    select answer from drone_question where id = ${id}::uuid and answer is not null`;
+  return row?.answer;
+}
+
+/**
+ * Records what a drone answers. A question that nobody asks any more is passed over.
+ * @throws {LeaseError} `session.superseded` for an older session.
+ */
+export async function answerQuestion(
+  store: QuestionStore,
+  { droneId, clockId, session, questionId, page }: QuestionAnswer,
+): Promise<{ isWanted: boolean }> {
+  const rows = await store.general.$queryRaw<{ isNewest: boolean; isWanted: boolean }[]>`
+    with newest as (
+      select d.id from drone d
+      where d.id = ${droneId} collate "C" and d.session = ${session}::bigint
+        and d.clock_id = ${clockId}::uuid
+    ),
+    answered as (
+      update drone_question q
+      set answer = ${JSON.stringify(page)}::jsonb
+      from newest n
+      where q.id = ${questionId}::uuid and q.drone_id = n.id and q.answer is null
+      returning q.id
+    )
+    select exists (select from newest) as "isNewest", exists (select from answered) as "isWanted"`;
+  const [{ isNewest = false, isWanted = false } = {}] = rows;
+  if (!isNewest) throw new LeaseError('session.superseded');
+  if (isWanted) store.hints.notify(`question:${questionId}`);
+  return { isWanted };
+}
+
+export interface QuestionAnswer extends SessionRef {
+  readonly questionId: string;
+  readonly page: LogPage;
+}

@@ -1,0 +1,64 @@
+/** How a backend ended, in words that are the same wherever people read them. */
+import type { TerminationReason } from './backend-state.ts';
+
+export interface BackendEnd {
+  readonly reason: TerminationReason | null;
+  /** As a shell reports it: 128 + n for signal n. */
+  readonly exitCode: number | null;
+  /** What its drone has said about it. */
+  readonly detail?: string | null | undefined;
+}
+
+/** The numbers of signals on Linux. */
+const SIGNALS: Readonly<Record<number, string>> = {
+  1: 'SIGHUP',
+  2: 'SIGINT',
+  3: 'SIGQUIT',
+  4: 'SIGILL',
+  6: 'SIGABRT',
+  7: 'SIGBUS',
+  8: 'SIGFPE',
+  9: 'SIGKILL',
+  11: 'SIGSEGV',
+  13: 'SIGPIPE',
+  14: 'SIGALRM',
+  15: 'SIGTERM',
+};
+
+const STOPPED: Partial<Record<TerminationReason, string>> = {
+  key_expired: 'it was stopped: its key was not renewed in time',
+  renewal_refused: 'it was stopped: the renewal of its key was refused',
+  revoked: 'it was stopped: its key was revoked',
+  external: 'it was stopped by an operator, or with its drone',
+  lifetime: 'it was stopped: its lifetime was over',
+  drone_lost: 'its drone was lost',
+};
+
+/** The signal that ended a program, by its exit code; undefined for a program that exited by itself. */
+export function signalOf(exitCode: number | null): string | undefined {
+  return exitCode === null ? undefined : SIGNALS[exitCode - 128];
+}
+
+/**
+ * Whether a backend ended by a failure of its program: it crashed, could not be started, or was not ready in time.
+ * An exit with code 0 is one only before it was ready.
+ */
+export function hasFailed({ reason, exitCode }: BackendEnd, wasReady: boolean): boolean {
+  if (reason === 'startup_timeout' || reason === 'internal') return true;
+  return reason === 'exited' && (exitCode !== 0 || !wasReady);
+}
+
+/** Why it ended, as the rest of a sentence: "it crashed with exit code 17". */
+export function sayEnd({ reason, exitCode, detail }: BackendEnd): string {
+  const said = detail === null || detail === undefined || detail === '' ? '' : `: ${detail}`;
+  if (reason === null) return `it ended${said}`;
+  if (reason === 'startup_timeout') return `it was not ready in time${said}`;
+  if (reason === 'internal') return `it could not be run${said}`;
+  if (reason !== 'exited') return `${STOPPED[reason] ?? 'it was stopped'}${said}`;
+  const signal = signalOf(exitCode);
+  if (signal !== undefined) return `it was killed by ${signal}${said}`;
+  if (exitCode === null) return `it ended, and its exit code is not known${said}`;
+  return exitCode === 0
+    ? `it ended with exit code 0${said}`
+    : `it crashed with exit code ${String(exitCode)}${said}`;
+}
