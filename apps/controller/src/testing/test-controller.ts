@@ -39,6 +39,7 @@ interface TestControllerOptions {
   readonly datacenter?: string;
   readonly datacenters?: DatacentersConfig;
   readonly fairUse?: FairUseConfig;
+  readonly isReadingAudited?: boolean;
 }
 
 /** Not the default, so that it shows where the configured time counts. */
@@ -86,7 +87,7 @@ export async function openTestController(
       ladder: KEY_LADDERS.fast,
       heartbeatMs: HEARTBEAT_MS.fast,
       environmentLeaseMs: ENVIRONMENT_LEASE_MS,
-      isReadingAudited: false,
+      isReadingAudited: options.isReadingAudited ?? false,
       retentionDays: 30,
       logLevel: 'silent',
       signIn: { ...SIGN_IN_DEFAULTS, ...options.signIn },

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { DroneMessage } from '@leasehold/api';
+import type { DroneMessage, LogPage } from '@leasehold/api';
 import type { TokenBindings } from '@leasehold/keys-core/access';
 import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { waitUntil } from '@leasehold/testing';
@@ -22,6 +22,8 @@ export interface TestDrone {
     renewals: { leaseId: string; fencingToken: string }[],
   ): Promise<{ results: { leaseId: string; outcome: string }[] }>;
   ack(actionId: string): Promise<{ acknowledged: boolean }>;
+  /** Answers a question of its session. */
+  answer(questionId: string, page: LogPage): Promise<{ isWanted: boolean }>;
   report(said: {
     backendId: string;
     status: 'loading' | 'ready' | 'terminating' | 'terminated';
@@ -95,6 +97,7 @@ export async function startTestDrone(
       client.api.drones.heartbeat.mutate({ ...from(), localTimeMs: 1_000, load: { backends: 0 } }),
     renew: (renewals) =>
       client.api.keys.renew.mutate({ droneId, clockId, localTimeMs: 1_000, renewals }),
+    answer: (questionId, page) => client.api.drones.answer.mutate({ ...from(), questionId, page }),
     ack: (actionId) => client.api.drones.ack.mutate({ ...from(), actionId }),
     report: async (said) =>
       (await client.api.backends.report.mutate({ ...from(), ...said })).outcome,

@@ -15,13 +15,15 @@ function takesDatacenter({ inputs }: DeclaredProcedure): boolean {
   });
 }
 
-/** Their `datacenter` is where a key is to live or where a drone is, not where the call is carried out. */
+/** Their `datacenter` is where a key is to live or where a drone is, not where the whole call is carried out. */
 const CARRIED_OUT_HERE = [
   // They name the datacenter that is lost.
   'datacenters.giveUp',
   'datacenters.takeBack',
   'reservations.reserve',
   'drones.session',
+  // It asks there page by page.
+  'backends.followLogs',
 ];
 /** Each of its items names its own datacenter. */
 const BY_ITEM = 'leases.acquireMany';

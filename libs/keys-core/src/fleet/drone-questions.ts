@@ -1,6 +1,6 @@
 /**
  * Questions to drones, asked at any controller and answered over the session of the drone at whichever controller
- * carries it: a row that is there until it is answered or given up. Nothing depends on one: who asks waits a few
+ * carries it: a row that is there until it is answered or given up. Nothing depends on one: the caller waits a few
  * seconds, and asks again if it still wants to know.
  */
 import { LeaseError } from '../kernel/errors/index.ts';

@@ -56,7 +56,7 @@ export interface FleetService {
     signal: AbortSignal,
   ): AsyncIterable<BackendStateView>;
   /**
-   * A part of what a backend has written, from its drone. Waits for output if it is asked to and there is none.
+   * A part of what a backend has written, from its drone. Waits for output if it is asked to and nothing is there.
    * @throws {LeaseError} `backend.not_found`, `backend.logs_unavailable`.
    */
   readLog(request: LogRequest, limits: NamespaceLimits, signal: AbortSignal): Promise<LogPage>;

@@ -1,8 +1,72 @@
+import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { aDrone, anAction } from '../../testing/fleet-fixture.ts';
-import { openKernel } from '../../testing/kernel-fixture.ts';
+import { openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
+import { passingTime } from '../../testing/passing-time.ts';
+import { answerQuestion, askForLog } from '../drone-questions.ts';
 import { openSession } from './drone-sessions.ts';
 import { acknowledgeAction, readOutboxes } from './outbox.ts';
+
+describe('questions to a drone', () => {
+  const request = { backendId: 'b1', tail: 2 };
+  const page = {
+    backendId: 'b1',
+    lines: [{ at: '2026-11-27T12:00:00.000Z', stream: 'stdout' as const, text: 'one' }],
+    ...{ position: 40, hasMore: false, isThere: true, hasEnded: false },
+  };
+  const signal = new AbortController().signal;
+
+  async function questionOf(store: Kernel['store'], droneId: string) {
+    return waitUntil(async () => (await readOutboxes(store.vital, [droneId]))[0]?.questions[0]);
+  }
+
+  test('are read with its outbox, and the answer of its newest session reaches the caller', async () => {
+    const { store } = await openKernel();
+    const drone = await aDrone(store.general);
+    const other = await aDrone(store.general, { droneId: 'other' });
+
+    const asked = askForLog(store, drone.droneId, request, signal);
+    const { questionId, ...question } = await questionOf(store, drone.droneId);
+    expect(question).toEqual({ request });
+    const answer = { questionId, page };
+    const late = answerQuestion(store, { ...drone, ...answer, session: drone.session - 1 });
+    await expect(late).rejects.toMatchObject({ code: 'session.superseded' });
+    expect(await answerQuestion(store, { ...other, ...answer })).toEqual({ isWanted: false });
+    expect(await answerQuestion(store, { ...drone, ...answer })).toEqual({ isWanted: true });
+
+    expect(await asked).toEqual(page);
+    expect(await answerQuestion(store, { ...drone, ...answer })).toEqual({ isWanted: false });
+    expect((await readOutboxes(store.vital, [drone.droneId]))[0]?.questions).toEqual([]);
+  });
+
+  test('that get no answer are given up, and are not asked any more', async () => {
+    const time = await passingTime();
+    const { store } = await openKernel({ databaseUrl: time.databaseUrl, clock: time.clock });
+    const { droneId } = await aDrone(store.general);
+
+    const asked = askForLog(store, droneId, request, signal);
+    await Promise.all([
+      expect(asked).rejects.toMatchObject({ code: 'backend.logs_unavailable', retryable: true }),
+      questionOf(store, droneId).then(() => time.pass(6_000)),
+    ]);
+
+    expect((await readOutboxes(store.vital, [droneId]))[0]?.questions).toEqual([]);
+  });
+
+  test('end with their caller', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.general);
+    const leaving = new AbortController();
+
+    const asked = askForLog(store, droneId, request, leaving.signal);
+    await Promise.all([
+      expect(asked).rejects.toThrow(),
+      questionOf(store, droneId).then(() => leaving.abort()),
+    ]);
+
+    expect((await readOutboxes(store.vital, [droneId]))[0]?.questions).toEqual([]);
+  });
+});
 
 describe('outbox', () => {
   test('holds back later actions of a backend until the earlier one is acknowledged, and no others', async () => {

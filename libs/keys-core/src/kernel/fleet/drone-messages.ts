@@ -49,7 +49,7 @@ export interface LogRequest {
   tail?: number | undefined;
   /** Nothing older than this, by the drone's own clock. */
   sinceMs?: number | undefined;
-  /** How long to wait for output when there is none. */
+  /** How long to wait for output when nothing is there. */
   waitMs?: number | undefined;
 }
 
@@ -75,7 +75,7 @@ export interface LogPage {
   hasEnded: boolean;
 }
 
-/** A question to a drone, which it answers by `drones.answer`. Sent once in a session; who asks gives up soon. */
+/** A question to a drone, which it answers by `drones.answer`. Sent once in a session; the caller gives up soon. */
 export interface LogQuestion {
   kind: 'read_log';
   questionId: string;

@@ -156,13 +156,13 @@ async function failureOf(
 ): Promise<LeaseError> {
   const end = await readBackendEnd(store.general, backendId);
   if (end === undefined) return new LeaseError('backend.not_found');
-  const { reason, exitCode, livedMs, output } = end;
+  const { reason, exitCode, livedMs, output, detail } = end;
   const lived = livedMs === null ? '' : `, ${(livedMs / 1_000).toFixed(1)} s after its start`;
   const when = address === null ? ' before it was ready' : '';
   return new LeaseError('backend.failed', `The backend ended${when}: ${sayEnd(end)}${lived}.`, {
     details: {
       ...{ backendId, droneId, reason, exitCode, signal: signalOf(exitCode) ?? null, livedMs },
-      output,
+      ...{ detail, output },
     },
   });
 }

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
+import type { LeaseError } from '../../kernel/errors/index.ts';
+import { LIMITS } from '../../kernel/limits.ts';
+import { passingTime } from '../../testing/passing-time.ts';
+import type { BackendReport } from '../key-types.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { age, eventsOf } from '../../testing/kernel-fixture.ts';
 import {
@@ -239,17 +243,54 @@ describe('waitFor ready', () => {
     expect(answers).toEqual(['starting', 'connected']);
   });
 
-  test('answers with the end of a backend that never became ready', async () => {
+  test.each<[Partial<BackendReport>, string, object]>([
+    [{ reason: 'exited', exitCode: 17 }, 'it crashed with exit code 17', { signal: null }],
+    [{ reason: 'exited', exitCode: 139 }, 'it was killed by SIGSEGV', { signal: 'SIGSEGV' }],
+    [{ reason: 'exited', exitCode: 0 }, 'it ended with exit code 0', { exitCode: 0 }],
+    [{ reason: 'startup_timeout' }, 'it was not ready in time', { exitCode: null }],
+    [{ reason: 'internal', detail: 'no free port' }, 'it could not be run: no free port', {}],
+    [{ reason: 'revoked' }, 'it was stopped: its key was revoked', {}],
+  ])('is refused when its backend ends instead: %j', async (how, said, details) => {
     const on = await openKeys();
     const drone = await aDrone(on.store.general);
+    const once = { waitFor: 'ready', idempotencyKey: 'once' } as const;
 
-    const ready = connect(on, { waitFor: 'ready' });
+    const refused = connect(on, once).catch((error: unknown) => error);
     const backendId = await waitUntil(
       async () => (await on.keys.get(keyNamed('demo'), CLIENT))?.backendId,
     );
-    await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'startup_timeout' }));
+    await on.keys.report(reportOf(drone, backendId, 'waiting'));
+    await on.keys.report(reportOf(drone, backendId, 'terminating', { reason: how.reason }));
+    await on.keys.report(reportOf(drone, backendId, 'terminated', { ...how, output: 'a\nb' }));
 
-    expect(await ready).toMatchObject({ status: 'terminated' });
-    expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn', state: 'acked' }]);
+    const error = await refused;
+    expect(error).toMatchObject({
+      code: 'backend.failed',
+      retryable: false,
+      message: expect.stringContaining(`before it was ready: ${said}`) as string,
+      details: { backendId, droneId: drone.droneId, ...how, ...details, output: 'a\nb' },
+    });
+    expect((error as LeaseError).details['livedMs']).toBeGreaterThanOrEqual(0);
+    expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn' }]);
+    // Sent again, it is told the same; without the idempotency key, a new backend is started.
+    await expect(connect(on, once)).rejects.toMatchObject({ code: 'backend.failed' });
+    expect(await connect(on)).toMatchObject({ spawned: true });
+  });
+
+  test('is refused, and may go on waiting, when its backend is not ready in two minutes', async () => {
+    const time = await passingTime();
+    const on = await openKeys({ databaseUrl: time.databaseUrl, clock: time.clock });
+    const drone = await aDrone(on.store.general);
+    const { backendId } = await connect(on);
+
+    const refused = expect(connect(on, { waitFor: 'ready' })).rejects.toMatchObject({
+      code: 'backend.not_ready',
+      retryable: true,
+      details: { backendId, droneId: drone.droneId, status: 'waiting' },
+    });
+    await on.keys.report(reportOf(drone, backendId, 'waiting'));
+    await time.pass(LIMITS.waitMsMax);
+
+    await refused;
   });
 });

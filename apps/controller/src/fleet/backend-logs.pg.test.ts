@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import type { LogLine, LogPage, LogQuestion, LogRequest } from '@leasehold/api';
+import { createControllerClient } from '@leasehold/client';
+import { waitUntil } from '@leasehold/testing';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
+
+const lineOf = (text: string): LogLine => ({
+  at: '2026-11-27T12:00:00.000Z',
+  stream: 'stdout',
+  text,
+});
+
+/** Answers every question of the drone by what it was asked, each once. */
+async function answering(
+  drone: TestDrone,
+  pageOf: (request: LogRequest) => Partial<LogPage>,
+): Promise<LogRequest[]> {
+  const requests: LogRequest[] = [];
+  const isQuestion = (message: { kind: string }): message is LogQuestion =>
+    message.kind === 'read_log';
+  void waitUntil(async () => {
+    const question = drone.messages.filter(isQuestion)[requests.length];
+    if (question === undefined) return false;
+    const { request, questionId } = question;
+    requests.push(request);
+    const page = {
+      ...{ backendId: request.backendId, lines: [], position: 0 },
+      ...{ hasMore: false, isThere: true, hasEnded: false },
+      ...pageOf(request),
+    };
+    await drone.answer(questionId, page);
+    return page.hasEnded;
+  });
+  return requests;
+}
+
+async function backendAt(on: TestController, namespace = ''): Promise<string> {
+  const client = await on.client('client');
+  const key = { name: 'demo', namespace };
+  return (await client.keys.connect.mutate({ key, spawn: { program: 'room' } })).backendId;
+}
+
+describe('the output of a backend', () => {
+  test('is read at any controller, whichever has the session of the drone', async () => {
+    const on = await startTestController();
+    const other = await startTestController({ databaseUrl: on.databaseUrl });
+    const drone = await startTestDrone(on);
+    const backendId = await backendAt(on);
+    const requests = await answering(drone, () => ({ lines: [lineOf('one')], hasEnded: true }));
+
+    const page = await (
+      await other.client('viewer')
+    ).backends.logs.query({
+      ...{ backendId, tail: 5, sinceMs: 60_000 },
+    });
+
+    expect(page).toMatchObject({ backendId, lines: [lineOf('one')], hasEnded: true });
+    expect(requests).toEqual([{ backendId, tail: 5, sinceMs: 60_000, waitMs: 0 }]);
+  });
+
+  /** A backend whose drone answers with three pages of one line each. */
+  async function threePages() {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const backendId = await backendAt(on);
+    const texts = ['one', 'two', 'three'];
+    await answering(drone, ({ from = 0 }) => ({
+      lines: [lineOf(texts[from] ?? 'none')],
+      ...{ position: from + 1, hasEnded: from === 2 },
+    }));
+    return { on, backendId };
+  }
+
+  test('is followed from page to page until the backend has ended', async () => {
+    const { on, backendId } = await threePages();
+    const api = await on.client('viewer', 'ws');
+    const seen: string[] = [];
+
+    await new Promise<void>((resolve, reject) => {
+      api.backends.followLogs.subscribe(
+        { backendId },
+        {
+          onData: ({ id, data }) => seen.push(`${id} ${data.lines[0]?.text ?? ''}`),
+          onError: reject,
+          onComplete: resolve,
+        },
+      );
+    });
+
+    expect(seen).toEqual(['1 one', '2 two', '3 three']);
+  });
+
+  test('is followed by server-sent events, which are resumed where they ended', async () => {
+    const { on, backendId } = await threePages();
+    const { secret } = await on.token('viewer');
+    const input = encodeURIComponent(JSON.stringify({ backendId }));
+
+    const stream = await fetch(`${on.url}/trpc/backends.followLogs?input=${input}`, {
+      headers: { authorization: `Bearer ${secret}`, 'last-event-id': '1' },
+    });
+
+    const text = await stream.text();
+    expect([...text.matchAll(/"text":"(\w+)"/gu)].map(([, said]) => said)).toEqual([
+      'two',
+      'three',
+    ]);
+    expect([...text.matchAll(/^id: ?(\d+)/gmu)].map(([, id]) => id)).toEqual(['2', '3']);
+  });
+
+  test('is not for callers of other namespaces, and the audit keeps who read it where it is told to', async () => {
+    const on = await startTestController({ isReadingAudited: true });
+    const drone = await startTestDrone(on);
+    const backendId = await backendAt(on, 'team-a');
+    await answering(drone, () => ({ lines: [lineOf('one')], hasEnded: true }));
+    const { secret } = await on.token('viewer', { namespaces: ['team-b'] });
+    const stranger = createControllerClient({ url: on.url, token: secret, transport: 'http' });
+
+    await expect(stranger.api.backends.logs.query({ backendId })).rejects.toThrow(
+      'There is no such backend.',
+    );
+    await (await on.client('viewer')).backends.logs.query({ backendId });
+
+    await stranger.close();
+    const audit = await (await on.client('admin')).audit.list.query({ action: 'backends.logs' });
+    expect(audit.items).toMatchObject([
+      { action: 'backends.logs', resource: `backend:${backendId}`, role: 'viewer' },
+    ]);
+  });
+
+  test.each([
+    [{ backendId: 'b', tail: -1 }, 'tail'],
+    [{ backendId: 'b', sinceMs: 0 }, 'sinceMs'],
+    [{ backendId: 'b', from: 1.5 }, 'from'],
+    [{ backendId: '' }, 'backendId'],
+  ])('refuses %j and names the field', async (input, field) => {
+    const on = await startTestController();
+    const viewer = await on.client('viewer');
+
+    await expect(viewer.backends.logs.query(input)).rejects.toThrow(new RegExp(`^${field}: `, 'u'));
+  });
+});
