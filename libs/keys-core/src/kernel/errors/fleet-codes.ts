@@ -26,7 +26,7 @@ export const FLEET_CODES = {
     http: 504,
     retryable: true,
     text: 'The backend was not ready within two minutes.',
-    doc: 'It runs, and its drone still waits for its port to answer: see `startTimeoutMs` of its program. Connect again to go on waiting, or read `leasehold backends logs BACKEND`.',
+    doc: 'It runs, and its drone still waits for its port to answer: see `readiness.timeoutMs` of its program. Connect again to go on waiting, or read `leasehold backends logs BACKEND`.',
   },
   'backend.logs_unavailable': {
     http: 503,
