@@ -18,6 +18,8 @@ const CONTRACT: Record<string, Role> = {
   'keys.blockRenewal': 'operator',
   'keys.allowRenewal': 'operator',
   'keys.revoke': 'operator',
+  'keys.failures': 'viewer',
+  'keys.resetFailures': 'operator',
   'keys.waiters': 'viewer',
   'keys.history': 'viewer',
   'keys.at': 'viewer',

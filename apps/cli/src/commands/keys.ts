@@ -1,5 +1,5 @@
 import type { ControllerApi } from '@leasehold/client';
-import type { KeyView } from '@leasehold/keys-core/keys';
+import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import {
   nothingText,
@@ -52,8 +52,28 @@ export function addKeys(cli: Cli, program: Command): void {
       return { leaseId, datacenter, shownAs: printable(name) };
     },
   });
+  addResetFailures(cli, parent);
   addWaiters(cli, parent);
   addHistory(cli, parent);
+}
+
+/** What an operator does after a correction of the program. */
+function addResetFailures(cli: Cli, parent: Command): void {
+  const command = cli.leaf(
+    parent,
+    'reset-failures <name>',
+    'Let a key be started at once whose last backends have failed',
+  );
+  withReason(withKey(command), false).action(async (name: string, options: KeyOptions) => {
+    const { namespace, datacenter, reason } = options;
+    const input = { name, namespace, datacenter, reason };
+    const answer = await cli.client().keys.resetFailures.mutate(input);
+    cli.show(answer, () =>
+      answer.changed
+        ? `${printable(name)} may be started at once.`
+        : `The last backend of ${printable(name)} has not failed.`,
+    );
+  });
 }
 
 /** The options of a command on one key. */
@@ -132,13 +152,16 @@ function addShow(cli: Cli, parent: Command): void {
         cli.show(moment, () => momentText('key', printable(name), moment));
         return;
       }
-      const key = await findKey(cli.client(), name, options);
-      cli.show(key, () => keyText(key));
+      const client = cli.client();
+      const key = await findKey(client, name, options);
+      const { namespace, datacenter } = key;
+      const failures = await client.keys.failures.query({ name, namespace, datacenter });
+      cli.show({ ...key, failures }, () => keyText(key, failures));
     },
   );
 }
 
-function keyText(key: KeyView): string {
+function keyText(key: KeyView, failures: KeyFailuresView | null): string {
   return detailsText([
     ['key', printable(key.name)],
     ['namespace', printableOr(key.namespace)],
@@ -155,6 +178,14 @@ function keyText(key: KeyView): string {
     ['expires', key.expiresAt],
     ['renewal', key.renewable ? 'allowed' : 'blocked'],
     ['waiters', String(key.waiters)],
+    ...(failures === null
+      ? []
+      : [
+          [
+            'failures',
+            `${String(failures.failures)} since ${failures.since}, the last one ${failures.backendId}; next start from ${failures.startAt}`,
+          ] as const,
+        ]),
     ['datacenter', key.datacenter],
   ]);
 }

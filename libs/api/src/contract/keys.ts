@@ -120,5 +120,7 @@ export const keyRevokeInputSchema = z
 /** Asks for what belongs to one key, page by page. */
 export const keyPageInputSchema = keyNameSchema.extend(pageFields);
 
+export const keyResetInputSchema = keyNameSchema.extend({ reason: reasonSchema.optional() });
+
 /** Asks who held a key at a moment of the database's clock. */
 export const keyAtInputSchema = keyNameSchema.extend({ at: instantSchema });

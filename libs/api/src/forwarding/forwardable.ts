@@ -5,7 +5,7 @@
 
 /** Procedures that change nothing, and are answered at once. */
 const READS: ReadonlySet<string> = new Set([
-  ...['get', 'list', 'count', 'waiters', 'history', 'at'].map((name) => `keys.${name}`),
+  ...['get', 'list', 'count', 'failures', 'waiters', 'history', 'at'].map((name) => `keys.${name}`),
   ...[
     'get',
     'list',
@@ -30,7 +30,7 @@ const READS: ReadonlySet<string> = new Set([
 ]);
 
 const ACTS: ReadonlySet<string> = new Set([
-  ...['blockRenewal', 'allowRenewal', 'revoke'].map((name) => `keys.${name}`),
+  ...['blockRenewal', 'allowRenewal', 'revoke', 'resetFailures'].map((name) => `keys.${name}`),
   ...['acquire', 'acquireMany', 'heartbeat', 'release', 'releaseMany', 'cancel'].map(
     (name) => `leases.${name}`,
   ),

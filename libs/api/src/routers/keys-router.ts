@@ -1,5 +1,5 @@
 import { bounded } from '../bounded-input.ts';
-import { reservationKeyOf } from '@leasehold/keys-core';
+import { namespaceText, reservationKeyOf } from '@leasehold/keys-core';
 import type { KeyView } from '@leasehold/keys-core/keys';
 import { assertMayHold, mayRead } from '../access/access.ts';
 import { assertMayStart } from '../access/bindings.ts';
@@ -11,6 +11,7 @@ import {
   keyNameSchema,
   keyPageInputSchema,
   keyRenewInputSchema,
+  keyResetInputSchema,
   keyRevokeInputSchema,
 } from '../contract/keys.ts';
 import { at, placed, sendOn, type CalledContext } from '../forwarding/elsewhere.ts';
@@ -92,6 +93,27 @@ export const keysRouter = router({
     audited('keys.revoke', ({ services, caller, use }, act) => {
       use?.noteWritten(bytesOfEvent(act.reason));
       return services.keys.revoke(act, caller);
+    }),
+  ),
+
+  /** Backends of the key that have failed one after another; null if the last one has not. */
+  failures: viewerProcedure
+    .input(bounded(keyNameSchema))
+    .query(placed(({ services, caller }, key) => services.keys.failures(key, caller))),
+
+  /** Lets a key be started at once whose last backends have failed. */
+  resetFailures: operatorProcedure.input(bounded(keyResetInputSchema)).mutation(
+    placed(async ({ services, caller, actor }, { reason, ...key }) => {
+      const answer = await services.keys.resetFailures(key, caller);
+      if (answer.changed) {
+        await services.audit.write({
+          ...actor,
+          action: 'keys.resetFailures',
+          resource: `key:${namespaceText(key.namespace)}/${key.name}`,
+          reason: reason ?? null,
+        });
+      }
+      return answer;
     }),
   ),
 

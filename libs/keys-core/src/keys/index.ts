@@ -4,6 +4,7 @@ export {
   type ConnectInput,
   type NamedConnect,
   type ConnectResult,
+  type KeyFailuresView,
   type KeyListInput,
   type KeyPage,
   type KeyRenewResult,

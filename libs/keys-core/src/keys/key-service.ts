@@ -7,10 +7,11 @@ import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
 import { type LeaseStore, renewHeld, changeRenewable } from '../grants/index.ts';
 import { timed } from '../postgres/statements/timed.ts';
 import { revokeKey, terminateBackend, type StoppingBackend } from './sql/operate-key.ts';
+import { readKeyFailures, resetKeyFailures } from './sql/key-failures.ts';
 import { report } from './sql/report.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { createConnect } from './connect/connect.ts';
-import { historyPage, holderAtMoment, waiterPage } from '../lists/index.ts';
+import { historyPage, holderAtMoment, mayRead, waiterPage } from '../lists/index.ts';
 import { countKeys, getKey, listKeyPage } from './key-reads.ts';
 
 export interface KeyServiceDeps extends ConnectDeps {
@@ -61,6 +62,20 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       historyPage(store, { resource: { ...input, face: 'key' }, caller }, input),
     at: (input, caller) =>
       holderAtMoment(store, { resource: { ...input, face: 'key' }, caller }, input.at),
+
+    async failures(key, caller) {
+      if (!mayRead(key, caller)) return null;
+      const found = await readKeyFailures(store.reads, key);
+      if (found === undefined) return null;
+      const { since, failedAt, startAt, ...rest } = found;
+      return { ...rest, since: isoOf(since), failedAt: isoOf(failedAt), startAt: isoOf(startAt) };
+    },
+    async resetFailures(key, caller) {
+      if (!mayRead(key, caller)) return { changed: false };
+      const changed = await resetKeyFailures(store.general, key);
+      if (changed) store.hints.notify(keyTopic(key));
+      return { changed };
+    },
 
     async report(said) {
       const result = await timed(store, 'report', () => report(store, said));

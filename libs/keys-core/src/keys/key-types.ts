@@ -69,6 +69,17 @@ export interface KeyListInput extends GrantListInput {
 
 export type KeyPage = DatedPage<KeyView>;
 
+/** Backends of a key that have failed one after another. Instants are ISO-8601 UTC strings. */
+export interface KeyFailuresView {
+  readonly failures: number;
+  readonly since: string;
+  readonly failedAt: string;
+  /** The last one that failed. */
+  readonly backendId: string;
+  /** No backend is started before this. */
+  readonly startAt: string;
+}
+
 export type KeyRenewResult =
   | { readonly leaseId: string; readonly outcome: 'renewed'; readonly deadlines: Deadlines }
   | { readonly leaseId: string; readonly outcome: 'refused'; readonly reason: RefusalReason };
@@ -97,7 +108,7 @@ export interface KeyService {
    * Returns the running backend of a key, or starts one (design 6.1).
    * @throws {LeaseError} `key.unheld`, `key.tag_mismatch`, `key.terminating`,
    * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`,
-   * `grant.contended`, `request.idempotency_reused`; with `waitFor: 'ready'` also `backend.failed`, `backend.not_ready`.
+   * `grant.contended`, `backend.crash_loop`, `request.idempotency_reused`; with `waitFor: 'ready'` also `backend.failed`, `backend.not_ready`.
    */
   connect(input: NamedConnect, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
   /**
@@ -137,6 +148,10 @@ export interface KeyService {
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
   /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */
   at(input: Named & { readonly at: string }, caller: Caller): Promise<HolderAt>;
+  /** What the newest backends of a key have come to; null if the last one has not failed. */
+  failures(input: Named, caller: Caller): Promise<KeyFailuresView | null>;
+  /** Lets a key be started at once whose backends have failed. `changed`: false if none have. */
+  resetFailures(input: Named, caller: Caller): Promise<{ changed: boolean }>;
   /**
    * Records a drone's report on a backend; `terminated` releases the backend's own grant in the
    * same transaction.

@@ -4,6 +4,7 @@ export {
   historyPage,
   holderAtMoment,
   idFrom,
+  mayRead,
   ONE,
   resourcePage,
   waiterPage,

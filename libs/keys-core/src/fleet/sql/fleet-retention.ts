@@ -41,6 +41,9 @@ export async function removeOldFleetRows(
       actions as (delete from backend_action a using old where a.backend_id = old.id),
       gone as (delete from backend b using old where b.id = old.id returning b.id)`,
   });
+  // Failures of a row that nobody goes on with.
+  await sql.$queryRaw`
+    delete from key_failure where failed_at < clock_timestamp() - interval '1 day' returning name`;
   const audit = await removeOld(sql, pass, 'audit', {
     old: fragment`select a.id from audit a where a.at < clock_timestamp() - ${retention} order by a.at`,
     deletes: fragment`gone as (delete from audit a using old where a.id = old.id returning a.id)`,

@@ -3,6 +3,7 @@ export const AUDIT_ACTIONS = [
   'keys.revoke',
   'keys.blockRenewal',
   'keys.allowRenewal',
+  'keys.resetFailures',
   'leases.revoke',
   'leases.blockRenewal',
   'leases.allowRenewal',

@@ -28,6 +28,12 @@ export const FLEET_CODES = {
     text: 'The backend was not ready within two minutes.',
     doc: 'It runs, and its drone still waits for its port to answer: see `readiness.timeoutMs` of its program. Connect again to go on waiting, or read `leasehold backends logs BACKEND`.',
   },
+  'backend.crash_loop': {
+    http: 503,
+    retryable: true,
+    text: 'The last backends of this key have failed: its next start is delayed.',
+    doc: 'After the third failure within ten minutes a start waits for a second, after each further one twice as long, up to a minute. `details` has how many have failed, since when, the last one, and its last lines. Correct the program; a backend that is ready for a minute ends it, and `leasehold keys reset-failures NAME` at once. `connect --wait` waits instead.',
+  },
   'backend.logs_unavailable': {
     http: 503,
     retryable: true,

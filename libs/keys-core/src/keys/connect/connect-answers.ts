@@ -3,7 +3,9 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
 import { readBackendAnswer, readBackendEnd } from '../sql/backend-answer.ts';
+import { readKeyFailures } from '../sql/key-failures.ts';
 import type { Store } from '../../postgres/open-store.ts';
+import { isoOf } from '../../postgres/sql.ts';
 import {
   type KeyedRequest,
   type RecordedRefusal,
@@ -148,6 +150,30 @@ export async function waitUntilReady(
 /** One that is stopping is followed to its end: only then its exit code and last lines are known. */
 function isUndecided({ status }: ConnectResult): boolean {
   return status !== 'ready' && status !== 'terminated';
+}
+
+/** The error of a connect that may not start a backend yet, because the last ones have failed. */
+export async function crashLoopOf(
+  store: Store,
+  key: NamedConnect['key'],
+  remainingMs: number,
+): Promise<LeaseError> {
+  const found = await readKeyFailures(store.general, key);
+  if (found === undefined) return new LeaseError('backend.crash_loop');
+  const { failures, since, backendId } = found;
+  const end = await readBackendEnd(store.general, backendId);
+  const how = end === undefined ? '' : `; of the last one, ${sayEnd(end)}`;
+  return new LeaseError(
+    'backend.crash_loop',
+    `The last ${String(failures)} backends of this key have failed, since ${isoOf(since)}${how}. The next start may be in ${String(Math.ceil(remainingMs / 1_000))} s.`,
+    {
+      details: {
+        ...{ remainingMs: Math.ceil(remainingMs), failures, since: isoOf(since), backendId },
+        ...{ reason: end?.reason ?? null, exitCode: end?.exitCode ?? null },
+        output: end?.output ?? null,
+      },
+    },
+  );
 }
 
 async function failureOf(

@@ -49,7 +49,7 @@ describe('concurrent connects', () => {
       const { backendId } = await connect(first);
 
       const [, ...answers] = await Promise.all([
-        first.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'exited' })),
+        first.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'external' })),
         ...Array.from({ length: 8 }, (_, index) => connect(index % 2 === 0 ? first : second)),
       ]);
 

@@ -27,6 +27,7 @@ import {
   answeredBefore,
   connectOnceFor,
   keyedConnect,
+  crashLoopOf,
   refuseOnce,
   waitUntilReady,
 } from './connect-answers.ts';
@@ -152,7 +153,7 @@ class OneConnect {
     const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
     if (leftMs <= 0) {
       this.#store.observer.grant('key', 'denied', 'active');
-      throw waitOver(decision, state);
+      throw await this.#waitOver(decision, state);
     }
     this.#ticketId ??= this.#store.ids.uuid();
     const { name, namespace } = input.key;
@@ -160,6 +161,15 @@ class OneConnect {
     await this.#shared.tickets.hold({ face: 'key', namespace, name, ...ticket });
     const waitMs = Math.min(leftMs, LOOK_INTERVAL_MS, Math.max(1, decision.remainingMs));
     await this.#store.hints.next(this.#topic, this.#store.clock.nowMs() + waitMs, signal);
+  }
+
+  /** A key that fails again and again is refused with what its last backend has come to. */
+  async #waitOver(
+    decision: Extract<ConnectDecision, { do: 'wait' }>,
+    state: KeyState | undefined,
+  ): Promise<LeaseError> {
+    if (decision.code !== 'backend.crash_loop') return waitOver(decision, state);
+    return crashLoopOf(this.#store, this.#wanted.input.key, decision.remainingMs);
   }
 
   async #leaveTheLine(isAnswered: boolean): Promise<void> {
@@ -219,6 +229,7 @@ function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
     isDroneReachable,
     isStopAsked,
     homeReservation: row.homeReservation,
+    delayMs: row.delayMs,
     backend:
       backendId === null || backendStatus === null || droneId === null
         ? null

@@ -11,6 +11,7 @@ function state(
     isDroneReachable?: boolean;
     isStopAsked?: boolean;
     doubtMs?: number;
+    delayMs?: number;
   } = {},
 ): KeyState {
   return {
@@ -38,10 +39,20 @@ function state(
     isStopAsked: change.isStopAsked ?? false,
     homeReservation: null,
     doubtMs: change.doubtMs ?? 0,
+    delayMs: change.delayMs ?? 0,
   };
 }
 
 describe('decideConnect', () => {
+  test('waits for a free key whose last backends have failed, and returns one that runs', () => {
+    const free = { endReason: 'released', releasedAt: 5_000 };
+    const delayed = { do: 'wait', code: 'backend.crash_loop', remainingMs: 4_000 };
+
+    expect(decideConnect(state({ lease: free, delayMs: 4_000 }), ASKED)).toEqual(delayed);
+    expect(decideConnect(state({ lease: free }), ASKED)).toEqual({ do: 'spawn' });
+    expect(decideConnect(state({ delayMs: 4_000 }), ASKED)).toEqual({ do: 'return' });
+  });
+
   test('returns a held key with a living backend on a reachable drone, even without spawn', () => {
     expect(decideConnect(state(), ASKED)).toEqual({ do: 'return' });
     expect(decideConnect(state(), { ...ASKED, hasSpawn: false })).toEqual({ do: 'return' });

@@ -17,6 +17,8 @@ export interface KeyState {
   readonly isStopAsked: boolean;
   /** The reservation that the key was granted under; null when under none. */
   readonly homeReservation: string | null;
+  /** For how long no backend is started, because the last ones have failed, in milliseconds; mostly 0. */
+  readonly delayMs: number;
   /** For how long the key's expiry will not be believed yet, in milliseconds; mostly 0. */
   readonly doubtMs: number;
 }
@@ -28,7 +30,8 @@ export type ConnectDecision =
   | {
       readonly do: 'wait';
       /** The error if the wait ends before the key does. */
-      readonly code: 'key.terminating' | 'key.holder_unreachable' | 'grant.hold_off';
+      readonly code:
+        'key.terminating' | 'key.holder_unreachable' | 'grant.hold_off' | 'backend.crash_loop';
       readonly remainingMs: number;
     };
 
@@ -44,8 +47,10 @@ export function decideConnect(
 ): ConnectDecision {
   if (state === undefined || isFree(state.lease)) {
     if (!asked.hasSpawn) return { do: 'refuse', code: 'key.unheld' };
-    const remainingMs = state?.doubtMs ?? 0;
-    return remainingMs > 0 ? { do: 'wait', code: 'grant.hold_off', remainingMs } : { do: 'spawn' };
+    const { doubtMs = 0, delayMs = 0 } = state ?? {};
+    if (doubtMs > 0) return { do: 'wait', code: 'grant.hold_off', remainingMs: doubtMs };
+    if (delayMs > 0) return { do: 'wait', code: 'backend.crash_loop', remainingMs: delayMs };
+    return { do: 'spawn' };
   }
   const { lease } = state;
   if (lease.tag !== asked.tag) return { do: 'refuse', code: 'key.tag_mismatch' };

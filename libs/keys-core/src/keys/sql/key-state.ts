@@ -31,6 +31,8 @@ export interface KeyStateRow extends KeyLease {
   readonly homeReservation: string | null;
   /** Somebody has requested a stop of the backend; its drone may not know yet. */
   readonly isStopAsked: boolean;
+  /** For how long no backend is started, because the last ones have failed, in milliseconds; mostly 0. */
+  readonly delayMs: number;
   /** For how long the key's expiry will not be believed yet, in milliseconds; mostly 0. */
   readonly doubtMs: number;
 }
@@ -87,6 +89,7 @@ async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], he
           and d.heartbeat_at > clock_timestamp() - ${3 * heartbeatMs} * interval '1 millisecond',
         false
       ) as "isDroneReachable",
+      greatest(0, date_part('epoch', k.start_at - clock_timestamp()) * 1000) as "delayMs",
       ${isFound(fragment`
         select true from backend_action a
         where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null`)} as "isStopAsked"
@@ -100,7 +103,12 @@ async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], he
       limit 1
     ) l
     left join lateral (select b.* from backend b where b.lease_id = l.lease_id limit 1) b on true
-    left join lateral (select d.* from drone d where d.id = b.drone_id limit 1) d on true`;
+    left join lateral (select d.* from drone d where d.id = b.drone_id limit 1) d on true
+    left join lateral (
+      select k.start_at from key_failure k
+      where k.namespace = w.namespace ${C} and k.name = w.name ${C}
+      limit 1
+    ) k on true`;
   const found = new Array<KeyStateRead | undefined>(keys.length).fill(undefined);
   for (const row of rows) found[row.place - 1] = row;
   return found;

@@ -1,14 +1,20 @@
 import type { Named } from '../../kernel/resource/resource.ts';
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import type { BackendReport } from '../key-types.ts';
+import { hasFailed } from '../../kernel/fleet/backend-end.ts';
 import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { releaseAlone } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import type { Sql } from '../../postgres/sql.ts';
+import { fragment, type Sql } from '../../postgres/sql.ts';
+import { noteEnd } from './key-failures.ts';
 
 interface BackendRow extends GrantRef, Named {
   readonly status: BackendStatus;
+  /** Whether it had an address. */
+  readonly wasReady: boolean;
+  /** Whether it has been ready for a minute. */
+  readonly hasLasted: boolean;
 }
 
 export interface ReportResult {
@@ -39,7 +45,7 @@ export async function report(store: Store, said: BackendReport): Promise<ReportR
       return { outcome: 'ignored', freed: null, isOverstay: false };
     }
     const end = said.status === 'terminated' ? await freeKey(tx, said, backend) : undefined;
-    const isMoved = await moveBackend(tx, said);
+    const isMoved = await moveBackend(tx, said, backend);
     return {
       outcome: isMoved ? 'recorded' : 'ignored',
       freed: end === undefined ? null : { namespace: backend.namespace, name: backend.name },
@@ -53,6 +59,8 @@ async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<Backe
   const [row] = await tx.$queryRaw<(BackendRow & { isNewest: boolean })[]>`
     select
       b.lease_id as "leaseId", b.fencing_token::text as "fencingToken", b.status,
+      b.address is not null as "wasReady",
+      b.status = 'ready' and b.status_at < clock_timestamp() - interval '1 minute' as "hasLasted",
       b.namespace, b.name,
       d.session = ${said.session}::bigint and d.clock_id = ${said.clockId}::uuid as "isNewest"
     from backend b
@@ -82,10 +90,19 @@ async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRo
   return outcome;
 }
 
-async function moveBackend(tx: Sql<'vital'>, said: BackendReport): Promise<boolean> {
+async function moveBackend(
+  tx: Sql<'vital'>,
+  said: BackendReport,
+  { wasReady, hasLasted }: BackendRow,
+): Promise<boolean> {
   const rank = statusRank(said.status);
   const { reason = null, address = null, exitCode = null, detail = null } = said;
   const { image = null, output = null } = said;
+  const isFailure = hasFailed({ reason, exitCode }, wasReady);
+  const noted =
+    said.status === 'terminated'
+      ? fragment`,${noteEnd(said.backendId, { hasFailed: isFailure, lasted: hasLasted })}`
+      : fragment``;
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
     with moved as (
       update backend
@@ -115,7 +132,7 @@ async function moveBackend(tx: Sql<'vital'>, said: BackendReport): Promise<boole
       set acked_at = clock_timestamp()
       where backend_id = ${said.backendId} and kind = 'spawn'
         and acked_at is null and cancelled_at is null
-    )
+    )${noted}
     select exists (select from moved) as "isMoved"`;
   return rows[0]?.isMoved ?? false;
 }

@@ -13,8 +13,11 @@ import {
   SERVICE,
 } from '../../testing/lease-fixture.ts';
 
-/** Of these there is one row, whatever is stored. */
-const ONE_ROW = ['database_epoch', 'lease_token_floor', 'reservation_membership'];
+/** Of these there is one row, or one for each controller, whatever is stored. */
+const ONE_ROW = [
+  ...['database_epoch', 'lease_token_floor', 'reservation_membership'],
+  'database_witness',
+];
 const OF_NO_TABLE = ['CTE Scan', 'Subquery Scan', 'Function Scan'];
 const SCAN = /-> +(?<how>.*Scan)(?: using \S+)? on (?<table>[a-z_]+)/u;
 /** All leases of a face are most leases. */

@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'vitest';
+import { aDrone } from '../testing/fleet-fixture.ts';
+import {
+  CLIENT,
+  connect,
+  keyNamed,
+  OPERATOR,
+  openKeys,
+  reportOf,
+  type Keys,
+} from '../testing/keys-fixture.ts';
+import { passingTime } from '../testing/passing-time.ts';
+import { recordHeartbeat, type SessionRef } from '../fleet/sql/drone-sessions.ts';
+import type { BackendReport } from './key-types.ts';
+
+const CRASHED: Partial<BackendReport> = { reason: 'exited', exitCode: 17, output: 'no table' };
+const KEY = { namespace: '', name: 'demo' };
+
+async function openPassing() {
+  const time = await passingTime();
+  const on = await openKeys({ databaseUrl: time.databaseUrl, clock: time.clock });
+  const drone = await aDrone(on.store.general);
+  /** Its drone goes on to send heartbeats. */
+  const pass = async (ms: number): Promise<void> => {
+    await time.pass(ms);
+    await recordHeartbeat(on.store.vital, { ...drone, localTimeMs: ms, load: { backends: 0 } });
+  };
+  return { pass, on, drone };
+}
+
+/** Starts a backend, which ends. */
+async function run(
+  on: Keys,
+  drone: SessionRef,
+  end: Partial<BackendReport> = CRASHED,
+  before?: () => Promise<void>,
+): Promise<string> {
+  const { backendId } = await connect(on);
+  if (before !== undefined) {
+    await on.keys.report(reportOf(drone, backendId, 'ready', { address: 'h:1' }));
+    await before();
+  }
+  await on.keys.report(reportOf(drone, backendId, 'terminated', end));
+  return backendId;
+}
+
+const failuresOf = (on: Keys) => on.keys.failures(KEY, CLIENT);
+
+describe('backends of a key that fail one after another', () => {
+  test('delay the next start from the third on, each twice as long, up to a minute', async () => {
+    const { pass, on, drone } = await openPassing();
+    const delays: number[] = [];
+    for (let nth = 0; nth < 11; nth += 1) {
+      await run(on, drone);
+      const found = await failuresOf(on);
+      const delayMs = Date.parse(found?.startAt ?? '') - Date.parse(found?.failedAt ?? '');
+      delays.push(delayMs / 1_000);
+      await pass(delayMs);
+    }
+
+    expect(delays).toEqual([0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    expect(await failuresOf(on)).toMatchObject({ failures: 11 });
+  });
+
+  test('are told to a connect that does not wait, with the last of them', async () => {
+    const { on, drone } = await openPassing();
+    await run(on, drone);
+    await run(on, drone);
+    const backendId = await run(on, drone);
+
+    const refused = connect(on, { waitMs: 0 });
+
+    await expect(refused).rejects.toMatchObject({
+      code: 'backend.crash_loop',
+      retryable: true,
+      message: expect.stringMatching(
+        /^The last 3 backends of this key have failed, since 2030-\S+Z; of the last one, it crashed with exit code 17\. The next start may be in 1 s\.$/u,
+      ) as string,
+      details: { remainingMs: 1_000, failures: 3, backendId, exitCode: 17, output: 'no table' },
+    });
+  });
+
+  test('let a connect that waits start the next one when it is time', async () => {
+    const { pass, on, drone } = await openPassing();
+    for (let nth = 0; nth < 3; nth += 1) await run(on, drone);
+
+    const waiting = connect(on, { waitMs: 5_000 });
+    await pass(1_000);
+
+    expect(await waiting).toMatchObject({ spawned: true });
+  });
+
+  test.each<[string, Partial<BackendReport>, number | undefined]>([
+    ['one that ends without a failure', { reason: 'exited', exitCode: 0 }, undefined],
+    ['one that was revoked', { reason: 'revoked' }, undefined],
+    ['one that crashes after it was ready for a minute', CRASHED, 61_000],
+  ])('%s begins the count anew', async (_what, end, readyMs) => {
+    const { pass, on, drone } = await openPassing();
+    await run(on, drone);
+    await run(on, drone);
+    await run(on, drone, end, () => pass(readyMs ?? 0));
+
+    expect((await failuresOf(on))?.failures).toBe(readyMs === undefined ? undefined : 1);
+    expect(await connect(on, { waitMs: 0 })).toMatchObject({ spawned: true });
+  });
+
+  test('one that was never ready and one that fails after ten minutes', async () => {
+    const { pass, on, drone } = await openPassing();
+
+    await run(on, drone, { reason: 'exited', exitCode: 0 });
+    expect(await failuresOf(on)).toMatchObject({ failures: 1 });
+    await run(on, drone, { reason: 'startup_timeout' });
+    expect(await failuresOf(on)).toMatchObject({ failures: 2 });
+    await pass(601_000);
+    await run(on, drone, { reason: 'internal' });
+
+    expect(await failuresOf(on)).toMatchObject({ failures: 1 });
+  });
+
+  test('of a report that is sent twice count once', async () => {
+    const { on, drone } = await openPassing();
+    const backendId = await run(on, drone);
+
+    await on.keys.report(reportOf(drone, backendId, 'terminated', CRASHED));
+
+    expect(await failuresOf(on)).toMatchObject({ failures: 1, backendId });
+  });
+
+  test('are forgotten when an operator says so, and are not shown to strangers', async () => {
+    const { on, drone } = await openPassing();
+    for (let nth = 0; nth < 3; nth += 1) await run(on, drone);
+    const stranger = { ...OPERATOR, namespaces: ['other'] };
+
+    expect(await on.keys.failures(KEY, stranger)).toBeNull();
+    expect(await on.keys.resetFailures(KEY, stranger)).toEqual({ changed: false });
+    await expect(connect(on, { waitMs: 0 })).rejects.toMatchObject({ code: 'backend.crash_loop' });
+    expect(await on.keys.resetFailures(KEY, OPERATOR)).toEqual({ changed: true });
+    expect(await on.keys.resetFailures(KEY, OPERATOR)).toEqual({ changed: false });
+
+    expect(await connect(on, { waitMs: 0, key: keyNamed('demo') })).toMatchObject({
+      spawned: true,
+    });
+  });
+});
