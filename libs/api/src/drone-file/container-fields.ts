@@ -110,7 +110,7 @@ export const containerFields = {
   init: z.boolean().default(true),
 };
 
-/** A size as a number of bytes. */
+/** A size with a unit as a number of bytes. */
 export function memoryBytes(text: string): number {
   const unit = text.at(-1) as keyof typeof UNITS;
   return Number(text.slice(0, -1)) * UNITS[unit];
