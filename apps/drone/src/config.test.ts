@@ -195,6 +195,11 @@ describe('the configuration of a drone', () => {
       /^the name of a program must be 1 to 64 of a-z/u,
     ],
     [
+      'the name of a variable',
+      { programs: { a: { command: 'x', env: { 'A-B': '' } } } },
+      /^the name of a variable must be letters, digits/u,
+    ],
+    [
       'a variable for the port',
       { programs: { a: { command: 'x', portEnv: 'LD_PRELOAD' } } },
       /choose another name/u,

@@ -16,6 +16,7 @@ export const room: CommandConfig = {
   command: '/bin/true',
   args: [],
   env: {},
+  reads: [],
   cwd: '/',
   memoryMax: '2g',
   pidsMax: 1_024,

@@ -22,10 +22,12 @@ export { memoryBytes } from './container-fields.ts';
 export { isForbiddenEnvName } from './forbidden-env.ts';
 export {
   commandProgramSchema,
+  containerProgramSchema,
   fieldsAlone,
   programKindsSchema,
   programsOf,
   programOf,
+  portEnvSchema,
   programSchema,
   type CommandFields,
   type ContainerConfig,

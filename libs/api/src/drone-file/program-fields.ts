@@ -44,7 +44,7 @@ const readinessSchema = z
     fieldsAlone({ type: z.literal('tcp'), ...probeFields }),
     fieldsAlone({
       type: z.literal('http'),
-      path: z.string().startsWith('/').default('/'),
+      path: z.string().regex(/^\//u, 'must begin with "/"').default('/'),
       ...probeFields,
     }),
   ])
@@ -52,7 +52,17 @@ const readinessSchema = z
 
 export const userNumberSchema = z.number().int().min(1).max(USER_NUMBER_MAX);
 
-const portEnvSchema = envNameSchema.refine(
+/** Values by names. The error about a name says what it may be. */
+function recordOf<Value extends z.ZodType>(what: string, name: z.ZodString, value: Value) {
+  return z.record(name, value, {
+    error: (issue) =>
+      issue.code === 'invalid_key'
+        ? `the name of ${what} ${issue.issues[0]?.message ?? 'is not valid'}`
+        : undefined,
+  });
+}
+
+export const portEnvSchema = envNameSchema.refine(
   (name) => name === 'PORT' || !isForbiddenEnvName(name),
   'is set by Leasehold or makes a program load code: choose another name',
 );
@@ -60,7 +70,9 @@ const portEnvSchema = envNameSchema.refine(
 /** What every program has. */
 const commonFields = {
   args: z.array(z.string()).max(LIMITS.backendArgsMax).default([]).describe('Its arguments.'),
-  env: z.record(envNameSchema, z.string()).default({}).describe('Variables of its environment.'),
+  env: recordOf('a variable', envNameSchema, z.string())
+    .default({})
+    .describe('Variables of its environment.'),
   port: z
     .union([z.literal('auto'), portSchema])
     .default('auto')
@@ -115,6 +127,13 @@ export const commandProgramSchema = fieldsAlone({
     .min(1)
     .optional()
     .describe('The folder it runs in; by default that of this file.'),
+  reads: z
+    .array(z.string().regex(/^\/[^\0]*$/u, 'must be an absolute path'))
+    .max(100)
+    .default([])
+    .describe(
+      'Folders that it reads besides its own, where a folder above is hidden from its user.',
+    ),
   memoryMax: memorySchema
     .default('2g')
     .describe('The memory that one backend may use, all of its processes together.'),
@@ -135,7 +154,8 @@ export const commandProgramSchema = fieldsAlone({
   ...commonFields,
 });
 
-const containerProgramSchema = fieldsAlone({ ...containerFields, ...commonFields });
+/** A container. */
+export const containerProgramSchema = fieldsAlone({ ...containerFields, ...commonFields });
 
 export type CommandFields = { readonly kind: 'command' } & z.infer<typeof commandProgramSchema>;
 /** A container as the drone runs it. */
@@ -174,15 +194,8 @@ export const programSchema = programOf(
 
 /** Programs by their names, for a schema of one program. */
 export function programsOf<Program extends z.ZodType>(program: Program) {
-  return z
-    .record(idSchema, program, {
-      error: (issue) =>
-        issue.code === 'invalid_key'
-          ? `the name of a program ${issue.issues[0]?.message ?? 'is not valid'}`
-          : undefined,
-    })
-    .refine(
-      (programs) => Object.keys(programs).length <= LIMITS.programsPerDroneMax,
-      `must be at most ${String(LIMITS.programsPerDroneMax)}`,
-    );
+  return recordOf('a program', idSchema, program).refine(
+    (programs) => Object.keys(programs).length <= LIMITS.programsPerDroneMax,
+    `must be at most ${String(LIMITS.programsPerDroneMax)}`,
+  );
 }
