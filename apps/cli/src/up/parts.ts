@@ -12,7 +12,6 @@ import { identityOf, signalProcess } from './processes/process-identity.ts';
 import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './processes/processes.ts';
 import type { Progress } from './progress.ts';
 import { restartOnChange } from './programs/restart-on-change.ts';
-import type { UpRequest } from './programs/up-request.ts';
 import { programsText, wardenPidOf, type UpDrone } from './up-drone.ts';
 import { keepRunRecord } from './processes/run-record.ts';
 import { messageOf, type SpaceWait } from './checks/space-wait.ts';
@@ -40,8 +39,6 @@ export interface PartsOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly programs: Programs;
   readonly drone: UpDrone;
-  /** null: no program is watched. */
-  readonly watched: UpRequest['watch'];
   readonly progress: Progress;
   readonly supervision: Supervision;
   readonly watch: FailureWatch;
@@ -142,12 +139,11 @@ async function startConsole(
 }
 
 function watchPrograms(
-  { drone, progress, watched, atEnd }: PartsOptions,
+  { drone, progress, atEnd }: PartsOptions,
   access: { readonly url: string; readonly token: string },
 ): void {
-  if (watched === null) return;
-  const { programs } = drone;
-  const watching = restartOnChange({ programs, paths: watched.paths, access, progress });
+  if (drone.targets.length === 0) return;
+  const watching = restartOnChange({ targets: drone.targets, access, progress });
   atEnd(() => {
     watching.close();
     return Promise.resolve();

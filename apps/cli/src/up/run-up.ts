@@ -68,7 +68,6 @@ export async function runUp(options: UpOptions): Promise<void> {
       return startParts({
         ...{ supervision, watch, whenSpace, programs, progress, drone, environment },
         config: { ...config, ...place },
-        watched: request.watch,
         atEnd: (ender) => enders.push(ender),
       });
     });

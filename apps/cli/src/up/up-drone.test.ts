@@ -81,7 +81,7 @@ describe('the programs of leasehold up', () => {
     expect(Object.keys(readDrone().programs)).toEqual(['b', 'room']);
   });
 
-  test('--program wins over the file, and the file over what is kept; it is read anew each time', () => {
+  test('--program wins over the file, and the file over what is kept; it is read again each time', () => {
     up({ program: ['a=sh a.sh 1', 'b=sh b.sh 1'] });
     file({
       a: { command: 'sh a.sh 2' },
@@ -232,6 +232,23 @@ describe('--watch', () => {
     expect(() => prepare({ watch: true, program: ['a=sh -c true'] })).toThrow(
       /no word of a \(sh -c true\) is a script/u,
     );
-    expect(() => prepare({ watchPath: ['a.sh'], program: ['a=sh -c true'] })).not.toThrow();
+  });
+
+  test('watches the paths that are given, or those of a program in the file, or its scripts', () => {
+    file({ a: { command: 'sh a.sh', watch: ['.'] }, b: { command: 'sh b.sh' } });
+    const watched = (options: UpOptions) =>
+      prepare(options).targets.map(({ name, paths }) => [name, ...paths.map(relative)]);
+    const relative = (name: string): string => path.relative(folder, name);
+
+    expect(watched({})).toEqual([['a', '']]);
+    expect(watched({ watch: true })).toEqual([
+      ['a', ''],
+      ['b', 'b.sh'],
+    ]);
+    expect(watched({ watchPath: ['room.mjs'] })).toEqual([
+      ['a', 'room.mjs'],
+      ['b', 'room.mjs'],
+    ]);
+    expect(watched({ watch: false })).toEqual([]);
   });
 });

@@ -23,7 +23,12 @@ import { printable } from '../output/printable.ts';
 import { isErrorCode } from './processes/process-identity.ts';
 import { commandText, scriptsOf, type LocalProgram } from './programs/local-program.ts';
 import { invalid } from './programs/up-file.ts';
-import { ProgramFinder, type ProgramsByName, type UpRequest } from './programs/up-request.ts';
+import {
+  ProgramFinder,
+  type ProgramsByName,
+  type UpRequest,
+  type Watched,
+} from './programs/up-request.ts';
 
 const DRONE_ID = 'drone-1';
 const CAPACITY = 100;
@@ -44,6 +49,13 @@ export interface OfferedProgram {
   readonly scripts: readonly string[];
 }
 
+/** A program whose backends are stopped when one of its files changes; without files it cannot be watched. */
+export interface WatchTarget {
+  readonly name: string;
+  readonly command: string;
+  readonly paths: readonly string[];
+}
+
 export interface UpDrone {
   readonly droneId: string;
   readonly configPath: string;
@@ -51,6 +63,7 @@ export interface UpDrone {
   /** What its token is bound to. */
   readonly bindings: DroneBindings;
   readonly programs: readonly OfferedProgram[];
+  readonly targets: readonly WatchTarget[];
   /** What people should know about its config file. */
   readonly note: string | undefined;
   /** Writes what is to be kept, and its config file. */
@@ -81,20 +94,33 @@ type Kept = z.infer<typeof keptSchema>;
  */
 export function prepareDrone(request: UpRequest, place: UpDronePlace): UpDrone {
   const drone = requestedDrone(request, place);
-  if (request.watch !== null) checkWatched(drone, request.watch.paths);
-  return drone;
+  if (request.watch === null) return drone;
+  const targets = watchTargets(drone.programs, request.watch);
+  checkTargets(targets);
+  return { ...drone, targets };
 }
 
-function checkWatched({ programs }: UpDrone, paths: readonly string[]): void {
-  const own = programs.filter(({ isExample }) => !isExample);
-  if (own.length === 0) {
+/** The programs that are to be watched, without the example. */
+function watchTargets(
+  programs: readonly OfferedProgram[],
+  { paths, ofPrograms, scripts }: Watched,
+): WatchTarget[] {
+  return programs.flatMap(({ name, command, isExample, scripts: own }) => {
+    const named = paths.length > 0 ? paths : ofPrograms[name];
+    const watched = named ?? (scripts ? own : undefined);
+    return isExample || watched === undefined ? [] : [{ name, command, paths: watched }];
+  });
+}
+
+function checkTargets(targets: readonly WatchTarget[]): void {
+  if (targets.length === 0) {
     throw usageFailure(
       '--watch: there is no program to watch.',
       'Give one with --program, or in leasehold.config.json.',
     );
   }
-  if (paths.length > 0 || own.some(({ scripts }) => scripts.length > 0)) return;
-  const commands = own.map(({ name, command }) => `${name} (${command})`).join(', ');
+  if (targets.some(({ paths }) => paths.length > 0)) return;
+  const commands = targets.map(({ name, command }) => `${name} (${command})`).join(', ');
   throw usageFailure(
     `--watch: no word of ${commands} is a script.`,
     'Name files or folders to watch with --watch-path.',
@@ -207,6 +233,7 @@ function factsOf(
       capacity: file.capacity,
       addresses: addressesOf(file.host),
     },
+    targets: [],
     programs: Object.entries(file.programs).map(([name, program]) => ({
       name,
       ...(program.kind === 'container'

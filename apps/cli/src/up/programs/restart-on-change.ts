@@ -3,7 +3,7 @@ import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import { printable } from '../../output/printable.ts';
 import { messageOf } from '../checks/space-wait.ts';
 import type { Progress } from '../progress.ts';
-import type { OfferedProgram } from '../up-drone.ts';
+import type { WatchTarget } from '../up-drone.ts';
 import { watchFiles, type FileWatch } from './watch-files.ts';
 
 /** How many backends are asked for at once. */
@@ -12,9 +12,7 @@ const PAGE_SIZE = 100;
 const NAMED_MAX = 2;
 
 export interface RestartOptions {
-  readonly programs: readonly OfferedProgram[];
-  /** Files and folders that are about every program but the example; none: each program's own scripts. */
-  readonly paths: readonly string[];
+  readonly targets: readonly WatchTarget[];
   readonly access: { readonly url: string; readonly token: string };
   readonly progress: Progress;
 }
@@ -23,29 +21,26 @@ export interface RestartOptions {
  * Stops the backends of a program softly when its files change: the next connect starts the new version. What
  * is watched, each change, and what cannot be watched is said.
  */
-export function restartOnChange({ programs, paths, access, progress }: RestartOptions): FileWatch {
-  const own = programs.filter(({ isExample }) => !isExample);
+export function restartOnChange({ targets, access, progress }: RestartOptions): FileWatch {
   const connection = createControllerClient({ ...access, transport: 'http' });
   /** One change after the other. */
   let queue = Promise.resolve();
-  const changed = (names: readonly string[], files: readonly string[]): void => {
+  const changed = (name: string, files: readonly string[]): void => {
     queue = queue.then(async () => {
-      for (const name of names) {
-        progress.say(`  ${filesText(files)} changed: ${await stopBackends(connection.api, name)}`);
-      }
+      progress.say(`  ${filesText(files)} changed: ${await stopBackends(connection.api, name)}`);
     });
   };
-  for (const { name, scripts, command } of own) {
-    if (paths.length > 0 || scripts.length > 0) continue;
-    progress.warn(`${name} (${printable(command)}) is not watched: no word of it is a script`);
-  }
-  const watches = targetsOf(own, paths).flatMap(({ names, watched }) => {
-    const what = `${names.join(', ')}: ${watched.map(shownPath).join(', ')}`;
+  const watches = targets.flatMap(({ name, command, paths }) => {
+    if (paths.length === 0) {
+      progress.warn(`${name} (${printable(command)}) is not watched: no word of it is a script`);
+      return [];
+    }
+    const what = `${name}: ${paths.map(shownPath).join(', ')}`;
     const onProblem = (error: unknown): void =>
       progress.warn(`no longer watched, ${what}: ${messageOf(error)}`);
     try {
-      const onChange = (files: readonly string[]): void => changed(names, files);
-      const watching = watchFiles(watched, { onChange, onProblem });
+      const onChange = (files: readonly string[]): void => changed(name, files);
+      const watching = watchFiles(paths, { onChange, onProblem });
       progress.say(`  watching ${what}`);
       return [watching];
     } catch (error) {
@@ -59,18 +54,6 @@ export function restartOnChange({ programs, paths, access, progress }: RestartOp
       void connection.close();
     },
   };
-}
-
-interface Target {
-  readonly names: readonly string[];
-  readonly watched: readonly string[];
-}
-
-function targetsOf(programs: readonly OfferedProgram[], paths: readonly string[]): Target[] {
-  if (paths.length > 0) return [{ names: programs.map(({ name }) => name), watched: paths }];
-  return programs
-    .filter(({ scripts }) => scripts.length > 0)
-    .map(({ name, scripts }) => ({ names: [name], watched: scripts }));
 }
 
 /** @returns what was done, for people. */

@@ -1,4 +1,4 @@
-/** A command line of a shell in words, or why it is none. */
+/** The words of a command line, or what is wrong with it. */
 export type SplitCommand =
   | {
       readonly outcome: 'words';

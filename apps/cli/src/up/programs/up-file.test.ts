@@ -33,7 +33,12 @@ function problemsOf(content: unknown): string[] {
 const FULL = {
   $schema: './node_modules/leasehold/leasehold.config.schema.json',
   programs: {
-    echo: { command: "MODE=dev node 'my echo.mjs'", env: { A: '1' }, portEnv: 'HTTP_PORT' },
+    echo: {
+      command: "MODE=dev node 'my echo.mjs'",
+      env: { A: '1' },
+      portEnv: 'HTTP_PORT',
+      watch: ['src'],
+    },
     exact: { command: '/opt/my program', args: ['$HOME'], readiness: { type: 'http' } },
     image: { image: 'echo:1', containerPort: 80 },
   },
@@ -41,7 +46,7 @@ const FULL = {
   port: 0,
   console: false,
   consolePort: 4_601,
-  watch: ['src'],
+  watch: true,
 };
 
 describe('leasehold.config.json', () => {
@@ -53,7 +58,16 @@ describe('leasehold.config.json', () => {
       exact: { command: '/opt/my program', args: ['$HOME'], readiness: { path: '/' } },
       image: { kind: 'container', image: 'echo:1' },
     });
-    expect(rest).toMatchObject({ preset: 'fast', port: 0, console: false, watch: ['src'], folder });
+    expect(rest).toMatchObject({ preset: 'fast', port: 0, console: false, watch: true, folder });
+  });
+
+  test('has what the guide shows', () => {
+    const guide = new URL('../../../../../docs/guides/own-program.md', import.meta.url);
+    const [, shown = ''] = /```json\n([^`]*)```/u.exec(readFileSync(guide, 'utf8')) ?? [];
+
+    expect(Object.keys(readUpFile(undefined, written(shown))?.programs ?? {})).toEqual([
+      ...['echo', 'api'],
+    ]);
   });
 
   test('need not be there, unless it is named', () => {
@@ -112,7 +126,7 @@ describe('leasehold.config.json', () => {
     ['a port', { port: 65_536 }, /^port: .*<=65535/u],
     ['a text for a port', { consolePort: '1' }, /^consolePort: .*expected number/u],
     ['a preset', { preset: 'slow' }, /^preset: .*"standard"\|"fast"/u],
-    ['what to watch', { watch: 3 }, /^watch: must be true, false, or a list/u],
+    ['what to watch', { watch: 3 }, /^watch: .*expected boolean/u],
     [
       'two kinds of programs',
       { programs: {}, droneConfig: 'drone.json' },

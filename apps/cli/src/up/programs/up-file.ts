@@ -32,6 +32,14 @@ const upCommandSchema = commandProgramSchema.extend({
     .min(1)
     .optional()
     .describe('The folder it runs in, relative to this file; by default the folder of this file.'),
+  watch: z
+    .array(z.string().min(1))
+    .min(1)
+    .max(100)
+    .optional()
+    .describe(
+      'Files and folders, relative to this file, whose change stops its backends, so that the next connect starts the new version. By default, with `watch` of the whole file, the scripts in its command.',
+    ),
 });
 
 const upProgramSchema = programOf(
@@ -69,12 +77,10 @@ function upFileSchema<Program extends z.ZodType>(program: Program) {
     console: z.boolean().optional().describe('Whether the console is started.'),
     consolePort: portSchema.describe('Where the console listens; 0 is any free port.'),
     watch: z
-      .union([z.boolean(), z.array(z.string().min(1)).min(1).max(100)], {
-        error: 'must be true, false, or a list of files and folders',
-      })
+      .boolean()
       .optional()
       .describe(
-        'Whether a change of a program stops its backends, so that the next connect starts the new version: true for the scripts in its command, or files and folders relative to this file.',
+        'Whether a change of a program stops its backends, so that the next connect starts the new version.',
       ),
   });
 }

@@ -114,23 +114,28 @@ describe('leasehold.config.json', () => {
   });
 
   test('options win over the environment, that over the file, and the file over defaults', () => {
-    file({ port: 1, consolePort: 2, preset: 'fast', console: false, watch: ['src'] });
+    const programs = { api: { command: 'node src/api.mjs', watch: ['src'] } };
+    file({ port: 1, consolePort: 2, preset: 'fast', console: false, programs });
+    const ofPrograms = { api: [at('src')] };
 
     expect(request({}, { LEASEHOLD_PRESET: '' })).toMatchObject({
       environment: {
         ...{ LEASEHOLD_PORT: '1', LEASEHOLD_CONSOLE_PORT: '2', LEASEHOLD_PRESET: 'fast' },
       },
       withConsole: false,
-      watch: { paths: [at('src')] },
+      ofFile: { programs: { api: echo({ args: ['src/api.mjs'] }) } },
+      watch: { paths: [], ofPrograms, scripts: false },
     });
     const options = { port: '5', console: true, watchPath: ['echo.mjs'] };
     expect(request(options, { LEASEHOLD_PORT: '3', LEASEHOLD_CONSOLE_PORT: '4' })).toMatchObject({
       environment: { LEASEHOLD_PORT: '5', LEASEHOLD_CONSOLE_PORT: '4', LEASEHOLD_PRESET: 'fast' },
       withConsole: true,
-      watch: { paths: [at('echo.mjs')] },
+      watch: { paths: [at('echo.mjs')], ofPrograms, scripts: false },
     });
     expect(request({ watch: false }).watch).toBeNull();
-    expect(request({ watch: true }).watch).toEqual({ paths: [at('src')] });
+    expect(request({ watch: true }).watch).toEqual({ paths: [], ofPrograms, scripts: true });
+    file({ programs, watch: false });
+    expect(request({}).watch).toBeNull();
   });
 
   test('a drone config takes the place of its programs, which need not be there then', () => {

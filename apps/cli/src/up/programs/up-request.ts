@@ -39,13 +39,21 @@ export interface UpRequest {
   readonly withConsole: boolean;
   /** Of `--program`: kept for later runs. */
   readonly given: ProgramsByName;
-  /** Of the file, which is read anew each time. */
+  /** Of the file, which is read again each time. */
   readonly ofFile: { readonly name: string; readonly programs: ProgramsByName };
   readonly forget: readonly string[];
   /** A drone's own file, in place of all programs; null for none. */
   readonly droneConfig: string | null;
   /** null: nothing is watched. */
-  readonly watch: { readonly paths: readonly string[] } | null;
+  readonly watch: Watched | null;
+}
+
+/** What is watched: `paths` for every program, or else those of its own, or else its scripts. */
+export interface Watched {
+  readonly paths: readonly string[];
+  readonly ofPrograms: Readonly<Record<string, readonly string[]>>;
+  /** Whether the scripts of a program without paths are watched. */
+  readonly scripts: boolean;
 }
 
 export interface UpRequestPlace {
@@ -70,7 +78,7 @@ export function readUpRequest(options: UpOptions, place: UpRequestPlace): UpRequ
   const given = finder.find(typed, { folder, searchPath }, (name) => `--program ${name}`);
   const isUsed = file !== undefined && droneConfig === undefined;
   const ofFile = isUsed ? finder.findOfFile(file, searchPath) : {};
-  finder.findWatched(watch?.paths ?? []);
+  finder.findWatched(watch);
   finder.done();
   return {
     environment: { ...variablesOfFile(file), ...set(environment), ...variablesOf(options) },
@@ -110,7 +118,10 @@ export class ProgramFinder {
         const written = file.written[name] ?? {};
         if (program.kind === 'container') return [name, written];
         const { command, args, env } = program;
-        const local = { [name]: { ...written, command, args, env, ...cwdOf(written) } };
+        // No field of a drone's file.
+        const fields = Object.entries(written).filter(([field]) => field !== 'watch');
+        const own = { ...Object.fromEntries(fields), command, args, env, ...cwdOf(written) };
+        const local = { [name]: own };
         const placeOf = (_name: string, field: string) =>
           `${path.basename(file.path)}: programs.${name}.${field}`;
         return [name, this.find(local, { folder: file.folder, searchPath }, placeOf)[name] ?? {}];
@@ -119,8 +130,10 @@ export class ProgramFinder {
     return Object.fromEntries(found);
   }
 
-  findWatched(paths: readonly string[]): void {
-    const missing = paths.filter((file) => !existsSync(file));
+  findWatched(watch: Watched | null): void {
+    const { paths = [], ofPrograms = {} } = watch ?? {};
+    const named = [...paths, ...Object.values(ofPrograms).flat()];
+    const missing = named.filter((file) => !existsSync(file));
     this.#problems.push(...missing.map((file) => `what to watch: ${file} does not exist`));
   }
 
@@ -241,13 +254,21 @@ function watchOf(
   folder: string,
 ): UpRequest['watch'] {
   if (watch === false) return null;
-  const typed = watchPath.map((name) => path.resolve(folder, name));
-  const ofFile = file?.watch ?? false;
-  const listed = Array.isArray(ofFile)
-    ? ofFile.map((name) => path.resolve(file?.folder ?? '', name))
-    : [];
-  const isOn = watch === true || typed.length > 0 || ofFile !== false;
-  return isOn ? { paths: typed.length > 0 ? typed : listed } : null;
+  const paths = watchPath.map((name) => path.resolve(folder, name));
+  const ofPrograms = ownPaths(file);
+  const scripts = watch ?? file?.watch ?? false;
+  const isOn = scripts || paths.length > 0 || Object.keys(ofPrograms).length > 0;
+  return isOn ? { paths, ofPrograms, scripts } : null;
+}
+
+/** What the file names for its programs, unless it turns that off. */
+function ownPaths(file: UpFile | undefined): Record<string, string[]> {
+  if (file === undefined || file.watch === false) return {};
+  const found = Object.entries(file.programs ?? {}).map(([name, program]): [string, string[]] => {
+    const named = program.kind === 'command' ? (program.watch ?? []) : [];
+    return [name, named.map((one) => path.resolve(file.folder, one))];
+  });
+  return Object.fromEntries(found.filter(([, paths]) => paths.length > 0));
 }
 
 /** Shells and unit files leave variables that are set to nothing. */
