@@ -41,6 +41,8 @@ export interface OfferedProgram {
   readonly name: string;
   /** As a person would type it. */
   readonly command: string;
+  /** The folder it runs in; null where that is the folder of its data, or in an image. */
+  readonly cwd: string | null;
   /** Where it comes from, for people. */
   readonly source: string;
   /** Whether it is the example of Leasehold, which nobody develops here. */
@@ -237,8 +239,12 @@ function factsOf(
     programs: Object.entries(file.programs).map(([name, program]) => ({
       name,
       ...(program.kind === 'container'
-        ? { command: `container ${program.image}`, scripts: [] }
-        : { command: commandText(program), scripts: scriptsOf(program) }),
+        ? { command: `container ${program.image}`, cwd: null, scripts: [] }
+        : {
+            command: commandText(program),
+            cwd: program.cwd ?? null,
+            scripts: scriptsOf(program),
+          }),
       source: sourceOf(name),
       isExample: sourceOf(name) === OF_EXAMPLE,
     })),
@@ -355,8 +361,9 @@ function hashOf(text: string): string {
 export function programsText({ programs }: UpDrone): string {
   const width = Math.max(...programs.map(({ name }) => name.length));
   return programs
-    .map(({ name, command, source, isExample }) => {
-      const what = isExample ? '' : `${printable(command)}, `;
+    .map(({ name, command, cwd, source, isExample }) => {
+      const place = cwd === null || cwd === process.cwd() ? '' : ` in ${printable(cwd)}`;
+      const what = isExample ? '' : `${printable(command)}${place}, `;
       return `\n      ${name.padEnd(width)}  ${what}${printable(source)}`;
     })
     .join('');

@@ -76,11 +76,13 @@ describe('watchFiles', () => {
     expect(await change()).toEqual(['a.mjs']);
   });
 
-  test('of a folder, what comes, changes and goes at any depth; not what is installed or hidden', async () => {
+  test('of a folder, what comes, changes and goes at any depth; not what is installed, hidden, or written by programs', async () => {
     const change = watched('src');
 
     write('src/node_modules/x.mjs', '1');
     write('src/.git/index', '1');
+    for (const name of ['out.log', 'data.db', 'data.sqlite-wal', 'a.mjs~'])
+      write(`src/${name}`, '1');
     write('src/inner/c.mjs', '22');
     expect(await change()).toEqual(['src/inner/c.mjs']);
     mkdirSync(at('src/new'));

@@ -10,14 +10,16 @@ const QUIET_MS = 100;
 /** In folders that are watched. */
 const FILES_MAX = 20_000;
 /** Folders whose files are made by tools, or are no sources. */
-const PASSED_OVER: ReadonlySet<string> = new Set(['node_modules', '.git', '__pycache__', '.venv']);
+const PASSED_OVER: ReadonlySet<string> = new Set(['node_modules', '__pycache__', 'venv']);
+/** What a program writes while it runs: its start would be a change that stops it. */
+const WRITTEN = /(?:~|\.(?:log|pid|tmp|db|sqlite3?)(?:-\w+)?)$/u;
 
 export interface FileWatch {
   close(): void;
 }
 
 /**
- * Watches files, and folders with all that is in them but what is hidden or installed.
+ * Watches files, and folders with all that is in them, without what is hidden, installed, or written by programs.
  * @param onChange called with the files that have changed, or in folders have come or gone.
  * @param onProblem called when something can no longer be watched.
  * @throws {Error} when it cannot be watched.
@@ -97,7 +99,8 @@ function look(paths: readonly string[]): Look {
     folders.set(place, found.ino);
     for (const { name, isLink } of entriesOf(place)) {
       // A link may lead to a folder above.
-      if (!name.startsWith('.') && !PASSED_OVER.has(name) && !isLink) visit(path.join(place, name));
+      const isLeftOut = isLink || name.startsWith('.') || PASSED_OVER.has(name);
+      if (!isLeftOut && !WRITTEN.test(name)) visit(path.join(place, name));
     }
   }
 
