@@ -81,8 +81,9 @@ describe('watchFiles', () => {
 
     write('src/node_modules/x.mjs', '1');
     write('src/.git/index', '1');
-    for (const name of ['out.log', 'data.db', 'data.sqlite-wal', 'a.mjs~'])
+    for (const name of ['out.log', 'data.db', 'data.sqlite-wal', 'a.mjs~']) {
       write(`src/${name}`, '1');
+    }
     write('src/inner/c.mjs', '22');
     expect(await change()).toEqual(['src/inner/c.mjs']);
     mkdirSync(at('src/new'));
