@@ -85,6 +85,18 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     firstLine: '{',
     reason: 'is the file of a drone, which apps/docs/src/code-blocks.test.ts checks',
   },
+  ...[
+    "import { createServer } from 'node:http';",
+    'import os',
+    "npx leasehold up --program echo='node echo.mjs' --watch",
+    'npx leasehold connect demo --program echo',
+    '{',
+  ].map((firstLine) => ({
+    page: 'docs/guides/own-program.md',
+    firstLine,
+    reason:
+      'wants a `leasehold up` of its own; apps/cli/src/up/up.process.test.ts runs the same, and up-file.test.ts reads the file',
+  })),
   {
     page: 'docs/http-api.md',
     firstLine:

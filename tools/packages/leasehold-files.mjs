@@ -28,7 +28,9 @@ export async function layOutLeasehold(target) {
   for (const name of COPIES) {
     await cp(path.join(root, name), path.join(target, name), { recursive: true });
   }
-  await cp(path.join(root, 'apps/cli/README.md'), path.join(target, 'README.md'));
+  for (const name of ['README.md', 'leasehold.config.schema.json']) {
+    await cp(path.join(root, 'apps/cli', name), path.join(target, name));
+  }
   const modules = await copyConsole(target);
   const bundles = BUNDLES.map((app) => path.join(root, 'apps', app, 'dist'));
   const inside = [

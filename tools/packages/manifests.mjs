@@ -39,8 +39,14 @@ export async function leaseholdManifest() {
     },
     ...(await commonFields('apps/cli')),
     bin: { leasehold: 'apps/cli/bin/leasehold.mjs' },
-    exports: { './package.json': './package.json' },
-    files: ['apps', 'examples', 'prisma', 'CHANGELOG.md', 'THIRD-PARTY-LICENSES.txt'],
+    exports: {
+      './package.json': './package.json',
+      './leasehold.config.schema.json': './leasehold.config.schema.json',
+    },
+    files: [
+      ...['apps', 'examples', 'prisma', 'leasehold.config.schema.json'],
+      ...['CHANGELOG.md', 'THIRD-PARTY-LICENSES.txt'],
+    ],
     optionalDependencies: await postgresOfPlatforms(),
   };
 }

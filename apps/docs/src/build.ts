@@ -21,3 +21,6 @@ for (const [to, text] of referencePages()) {
   await writeFile(file, text);
 }
 await build(FOLDER);
+// For editors, which cannot read it from a page.
+const SCHEMA = 'leasehold.config.schema.json';
+await cp(path.join(ROOT, 'apps/cli', SCHEMA), path.join(FOLDER, 'dist/site', SCHEMA));

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
-import { fileSchema } from '../../drone/src/config.ts';
+import { droneFileSchema } from '@leasehold/api/drone-file';
 import { blocksOf, placeOf, type Block } from '../../../tools/docs-blocks/blocks.ts';
 import { isWritten, sections } from './pages.ts';
 import { commandProblem } from './reference/commands.ts';
@@ -100,7 +100,7 @@ describe('blocks of code', () => {
 
     expect(files.length).toBeGreaterThan(1);
     for (const text of files) {
-      expect(fileSchema.safeParse(JSON.parse(text)).error?.message).toBeUndefined();
+      expect(droneFileSchema.safeParse(JSON.parse(text)).error?.message).toBeUndefined();
     }
   });
 });

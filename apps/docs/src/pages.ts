@@ -57,6 +57,7 @@ const GUIDES: Section = {
     page('docs/guides/run-a-command.md', 'guides/run-a-command', 'Run a command once'),
     page('docs/guides/cron-in-nextjs.md', 'guides/cron-in-nextjs', 'A cron job in Next.js'),
     page('docs/guides/backend-per-key.md', 'guides/backend-per-key', 'One backend for each key'),
+    page('docs/guides/own-program.md', 'guides/own-program', 'Run your own program'),
     page('docs/recipes/deploy-gate.md', 'guides/deploy-gate', 'A deploy gate'),
     page(
       'docs/recipes/fenced-transactions.md',

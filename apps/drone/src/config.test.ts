@@ -4,7 +4,8 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LeaseError } from '@leasehold/keys-core';
 import { loadDroneConfig } from './config.ts';
-import type { UserSources } from './program-users.ts';
+import { USER_NUMBER_MAX } from './warden/link/protocol.ts';
+import type { UserSources } from '@leasehold/api/drone-file';
 
 const environment = {
   LEASEHOLD_TOKEN: `lh_${'x'.repeat(32)}`,
@@ -192,6 +193,48 @@ describe('the configuration of a drone', () => {
       'port',
     ];
     expect(named.filter((name) => !problems.some((problem) => problem.includes(name)))).toEqual([]);
+  });
+
+  test.each([
+    ['a field of the file', { prots: 1 }, /^has no field "prots"; allowed are droneId, .*ports/u],
+    ['a field of a program', { programs: { a: { command: 'x', arg: [] } } }, /"arg".*\bargs\b/u],
+    [
+      'a field below it',
+      { programs: { a: { command: 'x', readiness: { type: 'tcp', path: '/' } } } },
+      /"path"; allowed are type, timeoutMs, intervalMs$/u,
+    ],
+    [
+      'the name of a program',
+      { programs: { 'A B': { command: 'x' } } },
+      /^the name of a program must be 1 to 64 of a-z/u,
+    ],
+    [
+      'the name of a variable',
+      { programs: { a: { command: 'x', env: { 'A-B': '' } } } },
+      /^the name of a variable must be letters, digits/u,
+    ],
+    [
+      'a variable for the port',
+      { programs: { a: { command: 'x', portEnv: 'LD_PRELOAD' } } },
+      /choose another name/u,
+    ],
+  ])('%s that is unknown is refused, with what is allowed', (_what, content, expected) => {
+    const file = written({ droneId: 'd1', programs: {}, ...content });
+
+    const [problem = '', ...more] = problemsOf(file);
+
+    expect(more).toEqual([]);
+    expect(
+      problem.replace(`${file}: `, '').replace(/^\S*: |^\(whole file\): |^programs\.A B: /u, ''),
+    ).toMatch(expected);
+  });
+
+  test('a user may have the largest number that a warden takes, and no larger one', () => {
+    const named = (user: number) =>
+      problemsOf(written({ droneId: 'd1', programs: { room: { command: 'node', user } } }));
+
+    expect(named(USER_NUMBER_MAX)).toEqual([]);
+    expect(named(USER_NUMBER_MAX + 1)).toHaveLength(1);
   });
 
   test('takes several controllers from the file, or else from the environment', () => {

@@ -183,7 +183,7 @@ function nothing(): void {
 
 const ROOM: CommandConfig = {
   kind: 'command',
-  ...{ command: '/bin/room', args: [], env: {}, cwd: '/', user: { uid: 1, gid: 1 } },
+  ...{ command: '/bin/room', args: [], env: {}, reads: [], cwd: '/', user: { uid: 1, gid: 1 } },
   ...{ isUserNamed: false, port: 'auto', stopSignal: 'SIGTERM', stopGraceMs: 1_000 },
   readiness: { type: 'none', timeoutMs: 300_000, intervalMs: 100 },
   ...{ allowArgs: false, allowEnv: [], memoryMax: '2g', pidsMax: 1_024, fileSizeMax: '16g' },

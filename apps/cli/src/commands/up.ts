@@ -3,39 +3,38 @@ import type { Cli } from '../cli.ts';
 import { parseConfig } from '../config/config.ts';
 import type { RunFile } from '../config/home.ts';
 import type { Style } from '../output/style.ts';
+import { collected } from '../options.ts';
+import type { UpOptions } from '../up/programs/up-request.ts';
 import { createProgress, createSilentProgress } from '../up/progress.ts';
 
-interface UpOptions {
-  readonly preset?: string;
-  readonly port?: string;
-  readonly console: boolean;
-  readonly consolePort?: string;
-}
-
 const HELP = `
+A command is split into words as a shell does, runs in the folder where up was called, and finds its port
+in PORT. No shell runs it: sh -c '…' does. Programs of --program are kept for later runs until
+--forget-program. leasehold.config.json in this folder gives programs and options for all who work in it;
+options win over it, and it wins over what is kept.
+
 The data, the logs and the credentials are in LEASEHOLD_HOME (.leasehold unless set). With
-DATABASE_URL set, that database is used and none is started.`;
+DATABASE_URL set, that database is used and none is started.
+
+Examples:
+  leasehold up
+  leasehold up --program echo='node echo.mjs' --watch
+  leasehold up --program api='python3 app.py' --env MODE=dev --cwd services/api`;
 
 /** `leasehold up`: everything on this machine, until Ctrl-C. */
 export function addUp(cli: Cli, parent: Command): void {
-  cli
-    .leaf(
-      parent,
-      'up',
-      'Start PostgreSQL, a controller, the console and a drone here; Ctrl-C ends it',
-    )
-    .addOption(new Option('--preset <name>', 'the ladder of keys').choices(['standard', 'fast']))
-    .option('--port <n>', 'where the controller listens (4600)')
-    .option('--console-port <n>', 'where the console listens (one above the controller)')
-    .option('--no-console', 'do not start the console')
+  const command = cli.leaf(
+    parent,
+    'up',
+    'Start PostgreSQL, a controller, the console and a drone here; Ctrl-C ends it',
+  );
+  withPrograms(withPlaces(command))
     .addHelpText('after', HELP)
-    .action(async ({ preset, port, consolePort, console: withConsole }: UpOptions) => {
-      const config = parseConfig({
-        ...cli.context.environment,
-        ...(preset === undefined ? {} : { LEASEHOLD_PRESET: preset }),
-        ...(port === undefined ? {} : { LEASEHOLD_PORT: port }),
-        ...(consolePort === undefined ? {} : { LEASEHOLD_CONSOLE_PORT: consolePort }),
-      });
+    .action(async (options: UpOptions) => {
+      const { environment } = cli.context;
+      const { readUpRequest } = await import('../up/programs/up-request.ts');
+      const request = readUpRequest(options, { folder: process.cwd(), environment });
+      const config = parseConfig(request.environment);
       const progress = cli.isJson
         ? createSilentProgress(cli.context)
         : createProgress(cli.context, cli.style);
@@ -43,14 +42,38 @@ export function addUp(cli: Cli, parent: Command): void {
       // Loaded only here, because it loads the database client too.
       const { runUp } = await import('../up/run-up.ts');
       await runUp({
-        cli,
-        config,
-        withConsole,
-        progress,
+        ...{ cli, config, request, progress },
         onRunning: (run, signIn) =>
           cli.show(run, () => runningText({ run, signIn, home: config.home, style: cli.style })),
       });
     });
+}
+
+function withPlaces(command: Command): Command {
+  return command
+    .addOption(new Option('--preset <name>', 'the ladder of keys').choices(['standard', 'fast']))
+    .option('--port <n>', 'where the controller listens (4600)')
+    .option('--console-port <n>', 'where the console listens (one above the controller)')
+    .option('--console', 'start the console (unless the file says otherwise)')
+    .option('--no-console', 'do not start the console')
+    .option('--config <file>', 'in place of leasehold.config.json in this folder');
+}
+
+function withPrograms(command: Command): Command {
+  return command
+    .option('--program <name=command>', 'offer a program of your own; may be repeated', collect)
+    .option('--cwd <folder>', 'where each --program runs (this folder)')
+    .option('--env <name=value>', 'a variable of each --program; may be repeated', collect)
+    .option('--port-env <name>', 'the variable with the port of each --program, besides PORT')
+    .option('--forget-program <name>', 'keep a program no longer; may be repeated', collect)
+    .option('--drone-config <file>', "a drone's config file, used as it is, in place of programs")
+    .option('--watch', 'stop the backends of a program when its script changes')
+    .option('--watch-path <path>', 'watch this file or folder instead; may be repeated', collect)
+    .option('--no-watch', 'watch nothing (unless the file says otherwise)');
+}
+
+function collect(text: string, before: readonly string[] | undefined): string[] {
+  return collected(text, before ?? []);
 }
 
 interface Running {
@@ -61,13 +84,14 @@ interface Running {
 }
 
 function runningText({ run, signIn, home, style }: Running): string {
-  const { consoleUrl, controllerUrl } = run;
+  const { consoleUrl, controllerUrl, programs } = run;
+  const [first] = programs;
   return `${consoleUrl === null ? '' : `\n${signInText(consoleUrl, { signIn, style })}\n`}
 Running. Credentials are in ${home}/credentials.json, logs in ${home}/logs.
 
 In another shell, try:
 
-  npx leasehold connect demo --program room
+  npx leasehold connect demo --program ${first?.name ?? 'NAME'}
   npx leasehold keys ls
 
 The API is at ${controllerUrl}/trpc. Ctrl-C ends everything.`;

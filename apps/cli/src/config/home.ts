@@ -19,6 +19,14 @@ export interface RunFile {
   readonly consoleUrl: string | null;
   readonly databaseUrl: string;
   readonly droneIds: readonly string[];
+  /** What the drone offers. */
+  readonly programs: readonly {
+    readonly name: string;
+    /** As a person would type it. */
+    readonly command: string;
+    /** Where it comes from, for people. */
+    readonly source: string;
+  }[];
   readonly pids: {
     readonly controller: number | null;
     readonly agent: number | null;
@@ -88,11 +96,16 @@ function makeFolder(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
+/** The text of a file that {@link writePrivateJson} writes. */
+export function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
 /** Writes a file that only its owner may read, whole or not at all. */
 export function writePrivateJson(path: string, value: unknown): void {
   const draft = `${path}.${randomUUID()}`;
   try {
-    writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flush: true });
+    writeFileSync(draft, jsonText(value), { mode: 0o600, flush: true });
     renameSync(draft, path);
   } finally {
     rmSync(draft, { force: true });

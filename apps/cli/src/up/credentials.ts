@@ -9,19 +9,23 @@ import type { Store } from '@leasehold/keys-core/postgres';
 import { credentialsPath, readCredentials, writePrivateJson } from '../config/home.ts';
 import type { CliConfig } from '../config/config.ts';
 import { withStore } from '../with-store.ts';
-import { DEMO_DRONE_BINDINGS } from './demo-drone.ts';
+import type { UpDrone } from './up-drone.ts';
 
 /**
  * Makes sure that there is a token for each role and an administrator of the console, and writes
  * `credentials.json`.
  * @returns both; no sign-in when the file has none that is valid.
  */
-export function prepareCredentials(config: CliConfig, databaseUrl: string, droneId: string) {
+export function prepareCredentials(
+  config: CliConfig,
+  databaseUrl: string,
+  { droneId, bindings }: Pick<UpDrone, 'droneId' | 'bindings'>,
+) {
   return withStore(databaseUrl, config.datacenter, async (store) => {
     const path = credentialsPath(config.home);
     const tokens = await bootstrapCredentials(store, path, {
       droneIds: [droneId],
-      bindings: DEMO_DRONE_BINDINGS,
+      bindings,
     });
     return { tokens, signIn: await prepareSignIn(store, config.home) };
   });

@@ -4,7 +4,6 @@ import type { CliConfig } from '../config/config.ts';
 import type { RunFile } from '../config/home.ts';
 import { prepareCredentials } from './credentials.ts';
 import { externalDatabase, startDatabase, type Database } from './database.ts';
-import { DEMO_DRONE_ID, wardenPidOf, writeDemoDrone, type DemoDrone } from './demo-drone.ts';
 import { untilDroneReady } from './drone-readiness.ts';
 import type { FailureWatch } from './checks/failure-watch.ts';
 import type { Supervision } from '@leasehold/service-kit/supervision';
@@ -12,6 +11,8 @@ import { untilGone } from './processes/leftovers.ts';
 import { identityOf, signalProcess } from './processes/process-identity.ts';
 import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './processes/processes.ts';
 import type { Progress } from './progress.ts';
+import { restartOnChange } from './programs/restart-on-change.ts';
+import { programsText, wardenPidOf, type UpDrone } from './up-drone.ts';
 import { keepRunRecord } from './processes/run-record.ts';
 import { messageOf, type SpaceWait } from './checks/space-wait.ts';
 import {
@@ -37,6 +38,7 @@ export interface PartsOptions {
   readonly config: CliConfig;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly programs: Programs;
+  readonly drone: UpDrone;
   readonly progress: Progress;
   readonly supervision: Supervision;
   readonly watch: FailureWatch;
@@ -62,7 +64,7 @@ export interface Parts {
  * first.
  */
 export async function startParts(starting: PartsOptions): Promise<Parts> {
-  const { config, environment, progress, programs, watch, whenSpace } = starting;
+  const { config, drone, environment, progress, programs, watch, whenSpace } = starting;
   const { stop } = starting.supervision;
   const database = await openDatabase(starting);
   stop.throwIfAborted();
@@ -71,9 +73,7 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
     () => whenSpace(() => migrate(database.url, programs.migrations)),
     ({ applied }) => `database tables  ${tablesText(applied)}`,
   );
-  const { tokens, signIn } = await whenSpace(() =>
-    prepareCredentials(config, database.url, DEMO_DRONE_ID),
-  );
+  const { tokens, signIn } = await whenSpace(() => prepareCredentials(config, database.url, drone));
   stop.throwIfAborted();
   const of = { environment, programPath: programs.controller, databaseUrl: database.url };
   // After a crash it starts again as soon as the database runs.
@@ -82,16 +82,17 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
   const controllerUrl = urlOf(controller);
   const console = await startConsole(starting, controllerUrl);
   stop.throwIfAborted();
-  const { agent, demo } = await startDrone(starting, controllerUrl, tokens);
+  const agent = await startDrone(starting, controllerUrl, tokens);
   const run = (): RunFile => ({
     controllerUrl,
     consoleUrl: console === undefined ? null : consoleOriginOf(config),
     databaseUrl: database.url,
-    droneIds: [DEMO_DRONE_ID],
+    droneIds: [drone.droneId],
+    programs: drone.programs.map(({ name, command, source }) => ({ name, command, source })),
     pids: {
       controller: controller.ready.pid,
       agent: agent.ready.pid,
-      warden: wardenPidOf(demo),
+      warden: wardenPidOf(drone),
       console: console?.ready.pid ?? null,
       postgres: database.pid,
     },
@@ -105,6 +106,7 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
   });
   await whenSpace(() => record.write());
   watch.onChange = () => record.update();
+  watchPrograms(starting, { url: controllerUrl, token: tokens.operator });
   return { run, signIn, failed: watch.failed };
 }
 
@@ -136,32 +138,44 @@ async function startConsole(
   return startChild(starting, spec, () => consoleOriginOf(config));
 }
 
-/** Starts the demo drone, and waits until the controller lists it as ready, or as draining. */
+function watchPrograms(
+  { drone, progress, atEnd }: PartsOptions,
+  access: { readonly url: string; readonly token: string },
+): void {
+  if (drone.targets.length === 0) return;
+  const watching = restartOnChange({ targets: drone.targets, access, progress });
+  atEnd(() => {
+    watching.close();
+    return Promise.resolve();
+  });
+}
+
+/** Starts the drone, and waits until the controller lists it as ready, or as draining. */
 async function startDrone(
   starting: PartsOptions,
   controllerUrl: string,
   tokens: { readonly drone: string; readonly viewer: string },
-): Promise<{ agent: SupervisedChild; demo: DemoDrone }> {
-  const { config, environment, programs, progress, watch, supervision } = starting;
-  const demo = await starting.whenSpace(() => writeDemoDrone(config.home, programs.room));
+): Promise<SupervisedChild> {
+  const { config, drone, environment, programs, progress, watch, supervision } = starting;
+  await starting.whenSpace(() => drone.write());
+  if (drone.note !== undefined) progress.warn(drone.note);
   const spec = agentSpec(config, {
     environment,
     programPath: programs.drone,
-    configPath: demo.configPath,
+    configPath: drone.configPath,
     controllerUrl,
     token: tokens.drone,
   });
-  const agent = await progress.step(
+  return progress.step(
     'drone',
     async () => {
       const started = await superviseChild(spec, watch, supervision);
-      starting.atEnd(() => endDrone(started, demo));
-      await untilDroneReady({ url: controllerUrl, token: tokens.viewer }, DEMO_DRONE_ID);
+      starting.atEnd(() => endDrone(started, drone));
+      await untilDroneReady({ url: controllerUrl, token: tokens.viewer }, drone.droneId);
       return started;
     },
-    () => `drone            ${DEMO_DRONE_ID}, offers the program room`,
+    () => `${'drone'.padEnd(NAME_WIDTH)}${drone.droneId}, offers:${programsText(drone)}`,
   );
-  return { agent, demo };
 }
 
 /** Starts the database, or uses the one that is configured. */
@@ -181,8 +195,8 @@ async function openDatabase(starting: PartsOptions): Promise<Database> {
 }
 
 /** Ends the agent, which ends its backends and its warden; what it leaves is killed. */
-async function endDrone(agent: SupervisedChild, demo: DemoDrone): Promise<void> {
-  const wardenPid = wardenPidOf(demo);
+async function endDrone(agent: SupervisedChild, drone: UpDrone): Promise<void> {
+  const wardenPid = wardenPidOf(drone);
   const warden = wardenPid === null ? undefined : identityOf(wardenPid);
   await agent.stop();
   if (warden === undefined || (await untilGone([warden], WARDEN_END_TIMEOUT_MS))) return;

@@ -22,6 +22,8 @@ import { lockHome } from './checks/home-lock.ts';
 import { systemSupervision } from '@leasehold/service-kit/supervision';
 import { endLeftovers, forgetRun } from './processes/leftovers.ts';
 import { checkPlace } from './checks/place-check.ts';
+import type { UpRequest } from './programs/up-request.ts';
+import { prepareDrone } from './up-drone.ts';
 import type { Progress } from './progress.ts';
 import { startParts, type Parts, type Programs } from './parts.ts';
 import { createSpaceWait } from './checks/space-wait.ts';
@@ -29,8 +31,8 @@ import { createSpaceWait } from './checks/space-wait.ts';
 export interface UpOptions {
   readonly cli: Cli;
   readonly config: CliConfig;
-  /** Whether the console is wanted. If it was not built, that is reported, and it is left out. */
-  readonly withConsole: boolean;
+  /** What is wanted. If the console was not built, that is reported, and it is left out. */
+  readonly request: UpRequest;
   readonly progress: Progress;
   /** Called once everything answers. */
   readonly onRunning: (run: RunFile, signIn: AdminSignIn | undefined) => void;
@@ -41,13 +43,13 @@ export interface UpOptions {
  * @throws {CliFailure} when something cannot be started, or dies too often.
  */
 export async function runUp(options: UpOptions): Promise<void> {
-  const { cli, config, progress, withConsole, onRunning } = options;
+  const { cli, config, progress, request, onRunning } = options;
   const { home } = config;
   const stop = cli.context.signal();
   const supervision = systemSupervision(stop);
   const watch = new FailureWatch(progress, () => supervision.time.nowMs());
   const whenSpace = createSpaceWait(watch, supervision);
-  const programs = programsOf(withConsole ? consoleProgram(progress) : null);
+  const programs = programsOf(request.withConsole ? consoleProgram(progress) : null);
   const unlock = await unlessStopped(stop, () =>
     whenSpace(() => {
       makeHome(home);
@@ -57,14 +59,15 @@ export async function runUp(options: UpOptions): Promise<void> {
   if (unlock === undefined) return;
   const enders: (() => Promise<void>)[] = [];
   try {
+    const { environment } = cli.context;
+    const drone = prepareDrone(request, { home, environment, roomServerPath: programs.room });
     await clearAway(home, progress);
     const place = await checkPlace(config, { withConsole: programs.console !== null });
     const parts = await unlessStopped(stop, async () => {
       await whenSpace(() => mkdirSync(join(home, 'logs'), { recursive: true, mode: 0o700 }));
       return startParts({
-        ...{ supervision, watch, whenSpace, programs, progress },
+        ...{ supervision, watch, whenSpace, programs, progress, drone, environment },
         config: { ...config, ...place },
-        environment: cli.context.environment,
         atEnd: (ender) => enders.push(ender),
       });
     });

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -18,6 +18,8 @@ import {
 } from '../testing/command-line.ts';
 
 let home: string;
+/** The sources of a program of one's own. */
+let sources: string;
 let env: Record<string, string>;
 let up: Started;
 let run: RunFile;
@@ -25,14 +27,37 @@ let run: RunFile;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'leasehold-up-'));
   env = { LEASEHOLD_HOME: home };
-  ({ up, run } = await startUp(home));
+  sources = await mkdtemp(join(tmpdir(), 'leasehold-sources-'));
+  await chmod(sources, 0o755);
+  await writeEcho('first');
+  const program = ['--program', 'echo=node echo.mjs', '--cwd', sources];
+  const variables = ['--env', 'MODE=dev', '--port-env', 'HTTP_PORT'];
+  ({ up, run } = await startUp(home, [...program, ...variables, '--watch']));
 }, 90_000);
 
 afterAll(async () => {
   up.child.kill('SIGTERM');
   await up.ended;
   await rm(home, { recursive: true, maxRetries: 10 });
+  await rm(sources, { recursive: true, maxRetries: 10 });
 });
+
+/** As an editor does: a new file, which then gets the name. */
+async function writeEcho(version: string): Promise<void> {
+  const draft = join(sources, 'echo.mjs~');
+  const answer = `JSON.stringify({ version: '${version}', mode: process.env.MODE })`;
+  await writeFile(
+    draft,
+    `import { createServer } from 'node:http';
+     createServer((_, response) => response.end(${answer})).listen(process.env.HTTP_PORT, '127.0.0.1');
+     process.on('SIGTERM', () => process.exit(0));`,
+  );
+  await rename(draft, join(sources, 'echo.mjs'));
+}
+
+async function echoOf({ address }: ConnectResult): Promise<unknown> {
+  return (await fetch(`http://${address ?? ''}/`)).json();
+}
 
 async function answer<Value>(...args: string[]): Promise<Value> {
   const ended = await runCommand([...args, '--json'], env);
@@ -54,6 +79,14 @@ describe('leasehold up', () => {
       consoleUrl: expect.stringMatching(/^http:\/\/localhost:\d+$/u) as string,
       databaseUrl: expect.stringMatching(/^postgresql:/u) as string,
       droneIds: ['drone-1'],
+      programs: [
+        { name: 'echo', command: 'node echo.mjs', source: 'from --program' },
+        {
+          name: 'room',
+          command: expect.stringMatching(/^node .*server\.mjs$/u) as string,
+          source: 'the example of Leasehold',
+        },
+      ],
       pids: {
         controller: expect.any(Number) as number,
         agent: expect.any(Number) as number,
@@ -131,6 +164,19 @@ describe('leasehold up', () => {
     expect(list.stdout).toMatch(
       new RegExp(`^demo +held +\\d\\.\\d s +${first.backendId} +ready +drone-1 `, 'mu'),
     );
+  });
+
+  test('a program of one’s own runs, and the connect after a change of its file starts the new version', async () => {
+    const first = await answer<ConnectResult>('connect', 'own', '--program', 'echo');
+    expect(await echoOf(first)).toEqual({ version: 'first', mode: 'dev' });
+
+    await writeEcho('second');
+    await waitUntil(() => up.said().stdout.includes('echo.mjs changed: the backend of echo'));
+    await runCommand(['backends', 'watch', first.backendId], env);
+    const second = await answer<ConnectResult>('connect', 'own', '--program', 'echo');
+
+    expect(second).toMatchObject({ spawned: true });
+    expect(await echoOf(second)).toEqual({ version: 'second', mode: 'dev' });
   });
 
   test('a terminated backend is followed by one with a larger token, and the history shows it', async () => {
@@ -277,6 +323,9 @@ describe('the end of leasehold up', () => {
     const killed = await startUp(home, ['--no-console']);
     expect(killed.run).toMatchObject({ consoleUrl: null, pids: { console: null } });
     expect(readFileSync(join(home, 'credentials.json'), 'utf8')).toBe(before);
+    const own = await answer<ConnectResult>('connect', 'own', '--program', 'echo');
+    expect(await echoOf(own)).toEqual({ version: 'second', mode: 'dev' });
+    expect(killed.run.programs[0]?.source).toMatch(/^kept from an earlier --program/u);
     const token = (await answer<ConnectResult>('connect', 'kept', '--program', 'room'))
       .fencingToken;
     killed.up.child.kill('SIGKILL');

@@ -6,9 +6,10 @@ import { z } from 'zod';
 import { environmentSchema as ofCli } from '../../../cli/src/config/config.ts';
 import { environmentSchema as ofConsole } from '../../../console/src/server/config.ts';
 import { environmentSchema as ofController } from '../../../controller/src/config.ts';
-import { environmentSchema as ofDrone, fileSchema } from '../../../drone/src/config.ts';
+import { environmentSchema as ofDrone } from '../../../drone/src/config.ts';
 import { documentedVariables, type Documented } from './documented-variables.ts';
 import type { Schema } from './description.ts';
+import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
 import { typeText } from './schema-text.ts';
 
 const READERS: readonly { reader: string; variables: Readonly<Record<string, z.ZodType>> }[] = [
@@ -132,6 +133,6 @@ function sentence(text: string): string {
 }
 
 function droneFile(): string {
-  const schema = z.toJSONSchema(fileSchema, { io: 'input', unrepresentable: 'any' }) as Schema;
-  return typeText(schema);
+  const kinds = droneFileSchema.extend({ programs: programsOf(programKindsSchema) });
+  return typeText(z.toJSONSchema(kinds, { io: 'input', unrepresentable: 'any' }) as Schema);
 }

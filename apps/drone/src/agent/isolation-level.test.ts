@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ISOLATION_LEVELS } from '../config.ts';
+import { ISOLATION_LEVELS } from '@leasehold/api/drone-file';
 import type { IsolationFacts } from '../warden/link/protocol.ts';
 import { requireIsolation } from './isolation-level.ts';
 

@@ -1,4 +1,4 @@
-import type { IsolationLevel } from '../config.ts';
+import type { IsolationLevel } from '@leasehold/api/drone-file';
 import type { IsolationFacts } from '../warden/link/protocol.ts';
 
 /** The machine does not keep programs from the drone as its configuration requires. */

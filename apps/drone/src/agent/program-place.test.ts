@@ -61,6 +61,13 @@ describe('where a program runs', () => {
     expect(problems).toEqual([]);
   });
 
+  test('a folder that its configuration names is shown to it in a cover', () => {
+    const { places } = placeOf({ ...room, cwd: at('app'), reads: [at('locked/app')] }, drone);
+
+    expect(places.blocked).toContain(at('locked'));
+    expect(places.reads).toContain(at('locked/app'));
+  });
+
   test('without a view of its own, the problem names the user and the folder', () => {
     const facts = { ...FULL, hiddenHome: false };
     const { problems } = placeOf({ ...room, cwd: at('locked/app') }, { ...drone, facts });

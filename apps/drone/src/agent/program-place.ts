@@ -41,7 +41,7 @@ export function placeOf(program: CommandConfig, drone: DronePlace): ProgramPlace
   const command = commandOf(program, drone.searchPath);
   const cwd = program.cwd === null ? null : (realOf(program.cwd) ?? program.cwd);
   const hidden = [home, stateDir].flatMap((folder) => realOf(folder) ?? []);
-  const needs = needsOf({ cwd, command, args: program.args });
+  const needs = needsOf({ cwd, command, args: [...program.args, ...program.reads] });
   const isOpen = (folder: string): boolean =>
     !hidden.includes(folder) && !isInside(folder, realOf(stateDir) ?? stateDir);
   const reads = needs.filter(isOpen);

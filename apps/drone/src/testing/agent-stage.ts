@@ -5,7 +5,8 @@ import type { TerminateAction } from '@leasehold/api';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { DroneAgent } from '../agent/agent.ts';
 import type { WardenSource } from '../agent/warden-link/warden-link.ts';
-import type { CommandConfig, DroneConfig, IsolationLevel } from '../config.ts';
+import type { IsolationLevel } from '@leasehold/api/drone-file';
+import type { CommandConfig, DroneConfig } from '../config.ts';
 import { ScriptedController } from './scripted-controller.ts';
 import { SimulatedWarden } from './simulated-warden.ts';
 import { until } from './wait.ts';
@@ -15,6 +16,7 @@ export const room: CommandConfig = {
   command: '/bin/true',
   args: [],
   env: {},
+  reads: [],
   cwd: '/',
   memoryMax: '2g',
   pidsMax: 1_024,

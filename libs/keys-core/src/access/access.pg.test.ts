@@ -291,6 +291,19 @@ describe('credentials file', () => {
     expect(again).toEqual(bound);
   });
 
+  test("a drone's token for another drone is replaced, and no longer in force", async () => {
+    const { store } = await openKernel();
+    const file = path.join(await aFolder(), 'credentials.json');
+    const first = await bootstrapCredentials(store, file, { droneIds: ['d1'] });
+
+    const second = await bootstrapCredentials(store, file, { droneIds: ['d2'] });
+
+    expect(await findToken(store.general, hashTokenSecret(first.drone))).toBeUndefined();
+    expect(await findToken(store.general, hashTokenSecret(second.drone))).toMatchObject({
+      droneId: 'd2',
+    });
+  });
+
   test('a truncated file is created again', async () => {
     const { store } = await openKernel();
     const file = path.join(await aFolder(), 'credentials.json');

@@ -33,6 +33,16 @@ describe('the environment of a backend', () => {
       PORT: '21000',
     });
   });
+
+  test('the port is also in the variable that the program reads it from', () => {
+    const env = backendEnv({
+      ...{ inherited: {}, program: { HTTP_PORT: '1' }, requested: {} },
+      ...{ keyName: 'k', keyId: '0a', fencingToken: '1', backendId: 'b', port: 21_000 },
+      portEnv: 'HTTP_PORT',
+    });
+
+    expect(env).toMatchObject({ PORT: '21000', HTTP_PORT: '21000' });
+  });
 });
 
 describe('what a request may pass to a program', () => {

@@ -1,5 +1,5 @@
 import type { CommandConfig } from '../../config.ts';
-import { bytesOf } from '../../container-config.ts';
+import { bytesOf } from '@leasehold/api/drone-file';
 import type { ProgramPlace } from '../program-place.ts';
 import { backendEnv } from './backend-env.ts';
 import type { Work, WorkFields, WorkOrder } from './run-types.ts';
@@ -34,6 +34,7 @@ export function commandWork(
       fencingToken: identity.fencingToken,
       backendId: identity.backendId,
       port,
+      portEnv: program.portEnv,
     }),
   });
   return {

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import { programSchema } from '../../program-config.ts';
+import { programSchema } from '@leasehold/api/drone-file';
 import type { ContainerConfig } from '../../config.ts';
 import { containerRequest, installationOf } from './container-request.ts';
 import { registryLogin, registryOf } from './registry-login.ts';

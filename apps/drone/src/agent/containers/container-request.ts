@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ContainerConfig } from '../../config.ts';
-import { bytesOf } from '../../container-config.ts';
+import { bytesOf } from '@leasehold/api/drone-file';
 import { GATE_PLACE, gateOf } from '../../warden/container/gate.ts';
 import type { ContainerRequest } from '../../warden/link/protocol.ts';
 import { leaseholdEnv } from '../backend/backend-env.ts';
@@ -97,7 +97,10 @@ function environmentOf(program: ContainerConfig, order: WorkOrder): string[] {
   const variables = {
     ...program.env,
     ...plan.env,
-    ...leaseholdEnv({ keyName: plan.key.name, keyId, fencingToken, backendId, port: inside }),
+    ...leaseholdEnv({
+      ...{ keyName: plan.key.name, keyId, fencingToken, backendId },
+      ...{ port: inside, portEnv: program.portEnv },
+    }),
   };
   return Object.entries(variables).map(([name, value]) => `${name}=${value}`);
 }

@@ -93,7 +93,7 @@ export async function bootstrapCredentials(
 
 /**
  * The secret given, if it is a token in force of this role and drone with these bindings; else a new
- * one. A token of this role and drone with other bindings is revoked: it may do more.
+ * one. A token of this role for another drone, or with other bindings, is revoked: it may do more.
  */
 async function ensureToken(
   sql: Sql<'general'>,
@@ -107,8 +107,9 @@ async function ensureToken(
 ): Promise<string> {
   if (typeof wanted.secret === 'string' && isTokenSecret(wanted.secret)) {
     const found = await findToken(sql, hashTokenSecret(wanted.secret));
-    if (found?.role === wanted.role && found.droneId === wanted.droneId) {
-      if (isBoundAs(found, wanted.bindings)) return wanted.secret;
+    if (found?.role === wanted.role) {
+      const isOfDrone = found.droneId === wanted.droneId;
+      if (isOfDrone && isBoundAs(found, wanted.bindings)) return wanted.secret;
       await revokeToken(sql, found.tokenId);
     }
   }

@@ -5,7 +5,12 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { UserIds } from './warden/link/protocol.ts';
+
+/** A user of this machine, and its group. */
+export interface UserIds {
+  readonly uid: number;
+  readonly gid: number;
+}
 
 /** Whole numbers, both included. */
 interface UserRange {

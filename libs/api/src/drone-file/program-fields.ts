@@ -1,0 +1,201 @@
+/** The programs of a drone's config file: commands of this machine, and containers. */
+import { LIMITS } from '@leasehold/keys-core';
+import { z } from 'zod';
+import { envNameSchema, idSchema } from '../contract/common.ts';
+import { containerFields, sizeSchema } from './container-fields.ts';
+import { isForbiddenEnvName } from './forbidden-env.ts';
+
+/** The largest that a warden takes. */
+const USER_NUMBER_MAX = 2 ** 31 - 2;
+
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;
+
+export const portSchema = z.number().int().min(1).max(65_535);
+const durationMsSchema = z
+  .number()
+  .int()
+  .min(1)
+  .max(24 * 60 * 60 * 1_000);
+/** The chain that starts a program would take a command of the form `NAME=value` for a variable. */
+const commandSchema = z
+  .string('must be a text: the `command` of a program, unless it has the `image` of a container')
+  .min(1)
+  .refine((value) => !value.includes('\0') && !value.includes('='), 'must not contain NUL or "="');
+
+/** An object with these fields alone. The error about another one lists them. */
+export function fieldsAlone<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  return z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? `has no field ${issue.keys.map((key) => `"${key}"`).join(', ')}; ` +
+          `allowed are ${Object.keys(shape).join(', ')}`
+        : undefined,
+  });
+}
+
+const probeFields = {
+  timeoutMs: durationMsSchema.default(300_000),
+  intervalMs: durationMsSchema.default(100),
+};
+const readinessSchema = z
+  .discriminatedUnion('type', [
+    /** Ready as soon as it runs: for programs that take no connections. */
+    fieldsAlone({ type: z.literal('none'), ...probeFields }),
+    fieldsAlone({ type: z.literal('tcp'), ...probeFields }),
+    fieldsAlone({
+      type: z.literal('http'),
+      path: z.string().regex(/^\//u, 'must begin with "/"').default('/'),
+      ...probeFields,
+    }),
+  ])
+  .default({ type: 'tcp', timeoutMs: 300_000, intervalMs: 100 });
+
+export const userNumberSchema = z.number().int().min(1).max(USER_NUMBER_MAX);
+
+/** Values by names. The error about a name says what it may be. */
+function recordOf<Value extends z.ZodType>(what: string, name: z.ZodString, value: Value) {
+  return z.record(name, value, {
+    error: (issue) =>
+      issue.code === 'invalid_key'
+        ? `the name of ${what} ${issue.issues[0]?.message ?? 'is not valid'}`
+        : undefined,
+  });
+}
+
+export const portEnvSchema = envNameSchema.refine(
+  (name) => name === 'PORT' || !isForbiddenEnvName(name),
+  'is set by Leasehold or makes a program load code: choose another name',
+);
+
+/** What every program has. */
+const commonFields = {
+  args: z.array(z.string()).max(LIMITS.backendArgsMax).default([]).describe('Its arguments.'),
+  env: recordOf('a variable', envNameSchema, z.string())
+    .default({})
+    .describe('Variables of its environment.'),
+  port: z
+    .union([z.literal('auto'), portSchema])
+    .default('auto')
+    .describe('The port that it listens on: a free one of the drone, or a fixed one.'),
+  portEnv: portEnvSchema
+    .optional()
+    .describe('The variable that has its port, besides PORT, which always has it.'),
+  readiness: readinessSchema.describe('When a backend counts as ready.'),
+  stopSignal: z.enum(STOP_SIGNALS).default('SIGTERM').describe('How it is told to stop.'),
+  stopGraceMs: durationMsSchema
+    .default(10_000)
+    .describe('Milliseconds from the stop signal to SIGKILL.'),
+  resources: fieldsAlone({
+    instancesMax: z.number().int().min(1).describe('Backends of this program at once.'),
+  })
+    .optional()
+    .describe('How many backends of it may run at once.'),
+  allowArgs: z.boolean().default(false).describe('Whether a request may add arguments.'),
+  allowEnv: z
+    .array(
+      envNameSchema.refine(
+        (name) => !isForbiddenEnvName(name),
+        'is set by Leasehold or makes a program load code, and cannot be allowed',
+      ),
+    )
+    .max(LIMITS.backendEnvMax)
+    .default([])
+    .describe('Variables that a request may set.'),
+};
+
+/** A command of this machine. */
+export const commandProgramSchema = fieldsAlone({
+  command: commandSchema.describe('What is run: a path, or a name that is looked for in PATH.'),
+  user: z
+    .union([
+      userNumberSchema,
+      z
+        .string()
+        .regex(
+          /^(?:[a-z_][a-z0-9_-]{0,31}|\d{1,10}(?::\d{1,10})?)$/u,
+          'must be a name, a number, or two numbers as `uid:gid`',
+        ),
+    ])
+    .optional()
+    .describe('The user it runs as, under a drone that runs as root; by default one of `users`.'),
+  /**
+   * Relative to the folder of the config file, which is also the default; where that folder is
+   * hidden from programs, the default is the program's folder of data.
+   */
+  cwd: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('The folder it runs in; by default that of this file.'),
+  reads: z
+    .array(z.string().regex(/^\/[^\0]*$/u, 'must be an absolute path'))
+    .max(100)
+    .default([])
+    .describe(
+      'Folders that it reads besides its own, where a folder above is hidden from its user.',
+    ),
+  memoryMax: sizeSchema
+    .default('2g')
+    .describe('The memory that one backend may use, all of its processes together.'),
+  pidsMax: z
+    .number()
+    .int()
+    .min(1)
+    .max(4_194_304)
+    .default(1_024)
+    .describe('Processes and threads of one backend.'),
+  cpuMax: z
+    .number()
+    .min(0.01)
+    .max(1_024)
+    .optional()
+    .describe('Processors of one backend; a fraction is allowed. By default as many as there are.'),
+  fileSizeMax: sizeSchema.default('16g').describe('The length of each file that it writes.'),
+  ...commonFields,
+});
+
+/** A container. */
+export const containerProgramSchema = fieldsAlone({ ...containerFields, ...commonFields });
+
+export type CommandFields = { readonly kind: 'command' } & z.infer<typeof commandProgramSchema>;
+/** A container as the drone runs it. */
+export type ContainerConfig = { readonly kind: 'container' } & z.infer<
+  typeof containerProgramSchema
+>;
+export type ReadinessConfig = z.infer<typeof readinessSchema>;
+
+/** What one program may be, as an editor and a reader of the documentation see it. */
+export const programKindsSchema = z.union([commandProgramSchema, containerProgramSchema]);
+
+/**
+ * One program: with an `image` it is a container, else a command. Its problems are reported as that kind's
+ * alone.
+ */
+export function programOf<Command extends z.ZodType>(commandProgram: Command) {
+  const container = containerProgramSchema.transform((program) => ({
+    ...{ kind: 'container' as const },
+    ...program,
+  }));
+  return z.unknown().transform((given, context): z.output<Command> | ContainerConfig => {
+    const isContainer = typeof given === 'object' && given !== null && 'image' in given;
+    const parsed = (isContainer ? container : commandProgram).safeParse(given);
+    if (parsed.success) return parsed.data;
+    for (const { message, path } of parsed.error.issues) {
+      context.issues.push({ code: 'custom', message, path: [...path], input: given });
+    }
+    return z.NEVER;
+  });
+}
+
+/** One program in the file of a drone. */
+export const programSchema = programOf(
+  commandProgramSchema.transform((program): CommandFields => ({ kind: 'command', ...program })),
+);
+
+/** Programs by their names, for a schema of one program. */
+export function programsOf<Program extends z.ZodType>(program: Program) {
+  return recordOf('a program', idSchema, program).refine(
+    (programs) => Object.keys(programs).length <= LIMITS.programsPerDroneMax,
+    `must be at most ${String(LIMITS.programsPerDroneMax)}`,
+  );
+}
