@@ -10,8 +10,8 @@ const ATTACK_MS = 10_000;
 const IDLE_MS = 5_000;
 
 /** Measures and prints what messages of each procedure cost. */
-function messageIsTooLong(): boolean {
-  const held = measureMessages();
+async function messageIsTooLong(): Promise<boolean> {
+  const held = await measureMessages();
   process.stdout.write(`${messagesText(held)}\n`);
   return (held[0]?.ms ?? 0) > MESSAGE_MS_MAX;
 }
@@ -23,7 +23,7 @@ async function main(names: readonly string[]): Promise<number> {
     process.stderr.write(`unknown: ${unknown.join(' ')}; there are ${known}\n`);
     return 2;
   }
-  const isTooLong = names.length === 0 && messageIsTooLong();
+  const isTooLong = names.length === 0 && (await messageIsTooLong());
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
