@@ -2,7 +2,7 @@
  * Attacks on what carries the calls: sockets, requests and frames that no client of ours sends. Each gets the
  * attacker's means, and goes on until its time is up.
  */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { connect as connectTo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -97,13 +97,20 @@ export const TRANSPORT_ATTACKS = {
       `{"id":1,"method":"mutation","params":{"path":"${path}","input":${input}}}`;
     const item = { namespace: ['attack'], key: 'k', ttlMs: 10_000, holder: 'a', localTimeMs: 0 };
     const rest = JSON.stringify(item).slice(1);
+    const grant = JSON.stringify({ leaseId: randomUUID(), fencingToken: '1' });
     const messages = [
       call('leases.acquire', `{"metadata":${ones(4_000_000)},${rest}`),
       call('leases.acquire', `{"metadata":${ones(14_000)},${rest}`),
       call('leases.acquireMany', `{"localTimeMs":0,"items":${ones(100_000)}}`),
+      call('leases.acquireMany', `{"localTimeMs":0,"items":["${'x'.repeat(1_000_000)}"]}`),
+      call('bulk.start', `{"action":"revoke","items":${ones(100_000)}}`),
       call('leases.list', fields(350_000)),
       call('leases.list', fields(9_000)),
       call('leases.heartbeat', `{"localTimeMs":0,"renewals":${ones(19_000)}}`),
+      call(
+        'leases.heartbeat',
+        `{"localTimeMs":0,"renewals":[${Array(10_000).fill(grant).join(',')}]}`,
+      ),
     ];
     await means.onSockets(4, (socket) => {
       let nth = 0;
