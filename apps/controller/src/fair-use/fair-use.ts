@@ -6,6 +6,7 @@
 import type { Access, CallerUse, LimitUse } from '@leasehold/api';
 import {
   FAIR_USE_LIMITS,
+  LIMITS,
   limitsWith,
   type FairUseLimit,
   type FairUseLimits,
@@ -29,6 +30,8 @@ const HELD_SHARE_NEAR = 0.9;
 const HELD_SHARE_RECOUNT = 0.05;
 /** Bytes may arrive so much sooner than their limit has them: one large message is read at once. */
 const EARLY_MS = 100;
+/** Messages that have not ended may have what arrives in this time, all together. */
+const HELD_SECONDS_MAX = 4;
 /** The longest pause of one who sends too fast. */
 const LATE_MS_MAX = 10_000;
 const SECOND_MS = 1_000;
@@ -59,6 +62,11 @@ export interface PrincipalUse extends CallerUse {
    * @returns how long nothing else that is large should be read of this principal, in milliseconds; mostly 0.
    */
   received(bytes: number): number;
+  /**
+   * Counts bytes of messages that have not ended, or takes them back.
+   * @returns whether they are more than its connections may hold together.
+   */
+  holds(change: number): boolean;
   /** Counts bytes of answers: sent, and unread until the returned function is called. */
   sent(bytes: number): () => void;
   /** @throws {LeaseError} `quota.exceeded` for a caller that has too many bytes unread. */
@@ -150,6 +158,8 @@ class Use implements PrincipalUse {
   #limits!: FairUseLimits;
   readonly #bytes: CountWindow;
   readonly #receivedBytes: CountWindow;
+  /** Of messages that have not ended. */
+  #heldBytes = 0;
   /** When what was received until now would have arrived at the rate of its limit. */
   #receivedUntilMs = -Infinity;
   readonly #hourly: Record<Hourly, CountWindow>;
@@ -257,6 +267,14 @@ class Use implements PrincipalUse {
     const takesMs = (bytes / Math.max(1, this.#limits.requestBytesPerSecond)) * SECOND_MS;
     this.#receivedUntilMs = Math.max(nowMs, this.#receivedUntilMs) + takesMs;
     return Math.min(Math.max(0, this.#receivedUntilMs - nowMs - EARLY_MS), LATE_MS_MAX);
+  }
+
+  holds(change: number): boolean {
+    this.#heldBytes += change;
+    const { requestBytesPerSecond } = this.#limits;
+    return (
+      this.#heldBytes > Math.max(requestBytesPerSecond * HELD_SECONDS_MAX, LIMITS.bodyBytesMax)
+    );
   }
 
   sent(bytes: number): () => void {

@@ -8,7 +8,7 @@ import type { PrincipalUse } from '../../fair-use/fair-use.ts';
 import { LARGE_BYTES, type ScheduledConnection, type WireCall } from '../calls/inbox.ts';
 import { STALL_MS_MAX } from './slow-readers.ts';
 
-type Network = Pick<Duplex, 'cork' | 'uncork' | 'on'>;
+type Network = Pick<Duplex, 'cork' | 'uncork' | 'prependListener'>;
 
 const EMPTY = Buffer.alloc(0);
 const TRY_AGAIN_LATER = 1_013;
@@ -23,6 +23,8 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   readonly #socket: WebSocket;
   readonly #network: Network;
   #isGathering = false;
+  /** Of a message that has not ended, about. */
+  #heldBytes = 0;
   #isPaused = false;
   /** Whether the principal has sent too much too soon. */
   #isEarly = false;
@@ -42,10 +44,13 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
       clearInterval(stall);
       for (const read of this.#unread) read();
       this.#unread = new Set();
+      this.#endMessage();
       this.emit('close');
     });
+    socket.on('message', () => this.#endMessage());
     socket.on('error', (error) => this.emit('error', error));
-    network.on('data', (chunk: Buffer) => this.#pace(chunk));
+    // Before `ws`, which takes the message that ends with this piece.
+    network.prependListener('data', (chunk: Buffer) => this.#pace(chunk));
   }
 
   get readyState(): number {
@@ -114,6 +119,11 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
    * renewals do not wait for what other connections of their principal send.
    */
   #pace(chunk: Buffer): void {
+    this.#heldBytes += chunk.length;
+    if (this.use.holds(chunk.length)) {
+      this.#socket.terminate();
+      return;
+    }
     const waitMs = this.use.received(chunk.length);
     if (waitMs === 0 || chunk.length < LARGE_BYTES || this.#isEarly) return;
     this.#isEarly = true;
@@ -122,6 +132,11 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
       this.#isEarly = false;
       this.#readOrNot();
     }, waitMs).unref();
+  }
+
+  #endMessage(): void {
+    this.use.holds(-this.#heldBytes);
+    this.#heldBytes = 0;
   }
 
   #readOrNot(): void {
