@@ -11,7 +11,7 @@
 import { spawn } from 'node:child_process';
 import { prepare, root } from './workspace.mjs';
 
-await prepare('npm run attack', ['controller', 'drone']);
+await prepare('npm run attack', ['controller', 'drone', 'console']);
 
 const child = spawn(
   process.execPath,

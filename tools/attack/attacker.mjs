@@ -193,6 +193,16 @@ const ATTACKS = {
     await listOver(12, 20, 500);
     socket.terminate();
   },
+  history: () =>
+    onSockets(4, (socket) => {
+      const input = { namespace: ['attack'], ttlMs: 60_000, waitMs: 0, localTimeMs: 0 };
+      const metadata = { text: 'x'.repeat(8_000) };
+      return flood(socket, () => {
+        const key = `history-${String(lastId)}`;
+        const call = { ...input, key, holder: 'attacker', metadata };
+        return JSON.stringify(message('mutation', 'leases.acquire', call));
+      });
+    }),
   'unread-answers': () =>
     onSockets(12, (socket) => {
       socket.pause();

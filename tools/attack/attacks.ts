@@ -2,6 +2,7 @@
 import type { Attack } from './attack.ts';
 import { forgedSource } from './forged-source.ts';
 import { greedyBackend, hostileBackend, squattingBackend } from './hostile-backends.ts';
+import { fullHistory, heldConnections, signInPages } from './outside-attacks.ts';
 import { reusedIdempotencyKeys } from './reused-idempotency-keys.ts';
 import type { AttackStage } from './stage.ts';
 import { startAttacker } from './start-attacker.ts';
@@ -56,4 +57,8 @@ export const ATTACKS: readonly Attack[] = [
     client,
   ),
   fromOutside('unread-answers', '12 sockets that ask for lists and never read', viewer),
+  fromOutside('unread-streams', '30 streams over HTTP that are never read', viewer),
+  heldConnections,
+  signInPages,
+  fullHistory,
 ];

@@ -35,7 +35,7 @@ export const forgedSource: Attack = {
             headers: {
               ...forgedHeaders((tried += 1)),
               'content-type': 'application/json',
-              origin: stage.consoleOrigin,
+              origin: stage.consoleUrl,
             },
             body: JSON.stringify({ email: EMAIL, password: 'wrong' }),
           }).catch(() => undefined);

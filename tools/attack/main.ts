@@ -9,8 +9,8 @@ import { AttackStage, type Preset } from './stage.ts';
 
 const PRESETS: readonly Preset[] = ['fast', 'standard'];
 /** All of them, under both presets, are to end within five minutes. */
-const ATTACK_MS = 4_000;
-const IDLE_MS = 4_000;
+const ATTACK_MS = 3_500;
+const IDLE_MS = 3_500;
 
 /** Measures and prints what messages of each procedure cost. */
 async function messageIsTooLong(): Promise<boolean> {

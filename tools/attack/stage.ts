@@ -3,12 +3,18 @@ import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { copyDrone, Stage } from '@leasehold/testing/stack';
+import {
+  consoleOrigin,
+  copyDrone,
+  freePort,
+  Stage,
+  type StageOptions,
+  type TestProcess,
+} from '@leasehold/testing/stack';
 import { startHealthy, type Healthy } from './healthy.ts';
 import { GREEDY_LIMITS, GREEDY_MARKER } from './hostile-backends.ts';
 
 const KB_PER_MB = 1_024;
-const CONSOLE_ORIGIN = 'http://localhost:4999';
 
 export type Preset = 'fast' | 'standard';
 
@@ -16,16 +22,22 @@ export class AttackStage extends Stage {
   #healthy: Healthy | undefined;
   /** Of attackers: a viewer, and a service. */
   readonly tokens = { viewer: '', attacker: '' };
-  readonly consoleOrigin: string = CONSOLE_ORIGIN;
+  readonly #consolePort: number;
+  #console: Promise<TestProcess> | undefined;
   /** What the programs of backends may read. */
   readonly #openFolder: string = path.join(this.folder, 'programs');
   /** Where hostile programs read what there is to attack. */
   readonly targetsFile: string = path.join(this.#openFolder, 'targets.json');
 
   /** Starts everything on a new database of the cluster. */
-  static open(clusterUrl: string, ladder: Preset = 'fast'): Promise<AttackStage> {
-    const consoleOrigin = CONSOLE_ORIGIN;
-    return new AttackStage({ name: 'attack', clusterUrl, ladder, consoleOrigin }).begin();
+  static async open(clusterUrl: string, ladder: Preset = 'fast'): Promise<AttackStage> {
+    const port = await freePort();
+    return new AttackStage({ clusterUrl, ladder }, port).begin();
+  }
+
+  constructor(options: StageOptions, consolePort: number) {
+    super({ name: 'attack', consoleOrigin: consoleOrigin(consolePort), ...options });
+    this.#consolePort = consolePort;
   }
 
   override async begin(): Promise<this> {
@@ -51,10 +63,19 @@ export class AttackStage extends Stage {
     return this.#healthy;
   }
 
-  /** Resident memory of the controller, in MB. */
-  async memoryMb(): Promise<number> {
-    const pid = String(this.controller().pid);
-    const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', pid]);
+  /** Where people would open the console. */
+  get consoleUrl(): string {
+    return consoleOrigin(this.#consolePort);
+  }
+
+  /** The console; it is started when it is first asked for. */
+  console(): Promise<TestProcess> {
+    return (this.#console ??= this.startConsole({ port: this.#consolePort }));
+  }
+
+  /** Resident memory of a process, by default the controller, in MB. */
+  async memoryMb(pid = this.controller().pid): Promise<number> {
+    const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(pid)]);
     return Math.round(Number(stdout.trim()) / KB_PER_MB);
   }
 

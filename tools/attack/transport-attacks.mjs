@@ -59,7 +59,44 @@ const ones = (bytes) => `[${'1,'.repeat(bytes / 2)}1]`;
 const fields = (number) =>
   `{${Array.from({ length: number }, (_, nth) => `"${nth.toString(36)}":1`).join(',')}}`;
 
+/** Sockets that are kept open, and opened again when they were closed. Each says `text`, and does not read. */
+async function hold({ url, isOver, count, refuse }, text) {
+  const { hostname, port } = new URL(url);
+  while (!isOver()) {
+    const socket = connectTo(Number(port), hostname).on('error', () => undefined);
+    count(1);
+    let isOpen = true;
+    socket.once('close', () => {
+      isOpen = false;
+      refuse('closed');
+    });
+    socket.write(text);
+    while (!isOver() && isOpen) await sleep(PAUSE_MS * 10);
+    socket.destroy();
+  }
+}
+
 export const TRANSPORT_ATTACKS = {
+  'held-connections': (means) => {
+    const texts = ['', 'GET /healthz HTTP/1.1\r\nHost:', 'POST /trpc/leases.acquire HTTP/1.1\r\n'];
+    return Promise.all(Array.from({ length: 1_200 }, (_, nth) => hold(means, texts[nth % 3])));
+  },
+  'unread-streams': (means) => {
+    const watch = `GET /trpc/events.watch?input=${encodeURIComponent('{"afterId":"oldest"}')}`;
+    const { bytes } = pipelined([watch, `Authorization: Bearer ${means.token}`], 1);
+    return over(30, () => hold(means, bytes));
+  },
+  'sign-in-pages': (means) =>
+    over(50, async () => {
+      while (!means.isOver()) {
+        const { hostname, port } = new URL(means.url);
+        const socket = connectTo(Number(port), hostname).on('error', () => undefined);
+        socket.write(pipelined(['GET /sign-in?next=/leases'], 4).bytes);
+        means.count(4);
+        await sleep(PAUSE_MS);
+        socket.destroy();
+      }
+    }),
   'pipelined-requests': (means) =>
     over(20, () => flood(means, () => pipelined(['GET /healthz'], 1_000))),
   'requests-one-by-one': (means) => {
