@@ -53,7 +53,7 @@ export const ATTACKS: readonly Attack[] = [
   fromOutside('frames-in-parts', '50 WebSockets without a token, a message in parts of one byte'),
   fromOutside(
     'large-messages',
-    'metadata of 4 MB, a text of 1 MB, 350,000 unknown fields, 10,000 renewals, wrong items',
+    'metadata of 4 MB, a text of 900 KB, 350,000 unknown fields, 10,000 renewals, wrong items',
     client,
   ),
   fromOutside('unread-answers', '12 sockets that ask for lists and never read', viewer),

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { processesWith, waitUntil } from '@leasehold/testing/stack';
 import type { Attack, Yield } from './attack.ts';
-import type { AttackStage } from './stage.ts';
+import { GREEDY_LIMITS, GREEDY_MARKER, type AttackStage } from './stage.ts';
 
 /** A line of a hostile program: what it tried, and what it got or why it was refused. */
 interface Line {
@@ -14,11 +14,6 @@ interface Line {
 
 const DONE_MS_MAX = 60_000;
 const REASON = 'an attack is over';
-
-/** What `greedy` may have. */
-export const GREEDY_LIMITS = { memoryMax: '64m', pidsMax: 30, fileSizeMax: '8m' } as const;
-/** In the names of the processes that it starts. */
-export const GREEDY_MARKER = 'leasehold-greedy';
 
 /** So many keys are asked for while another backend listens on the ports. */
 const VICTIMS = 3;
@@ -44,7 +39,7 @@ export const greedyBackend: Attack = {
     }),
 };
 
-/** A backend listens on the drone's ports: whoever asks for another key must not be sent to it. */
+/** A backend listens on the drone's ports: a caller of another key must not be sent to it. */
 export const squattingBackend: Attack = {
   name: 'squatting-backend',
   what: 'a backend that listens on all ports of its drone, while others are to start',
@@ -59,7 +54,7 @@ export const squattingBackend: Attack = {
         got: answers.filter((answer) => answer === 'stolen').map(() => 'the place of a backend'),
       };
     });
-    // It has gone: whoever asks now is served.
+    // It has gone: a caller is served now.
     const after = await waitUntil(() => answerOf(stage, 'after-the-squatter'), {
       what: 'a backend on a port that is free again',
       timeoutMs: DONE_MS_MAX,

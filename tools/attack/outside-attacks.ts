@@ -12,7 +12,7 @@ const CONSOLE_MS_MAX = 5_000;
 /** Of a service, in an hour. */
 const HISTORY_BYTES_MAX = 1_000_000;
 
-/** Strangers hold as many connections as their address may have. Whoever comes with a token must find a place. */
+/** Strangers hold as many connections as their address may have. Who comes with a token must find a place. */
 export const heldConnections: Attack = {
   name: 'held-connections',
   what: '1,200 connections without a token, while callers with one connect',

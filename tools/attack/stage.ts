@@ -12,9 +12,13 @@ import {
   type TestProcess,
 } from '@leasehold/testing/stack';
 import { startHealthy, type Healthy } from './healthy.ts';
-import { GREEDY_LIMITS, GREEDY_MARKER } from './hostile-backends.ts';
 
 const KB_PER_MB = 1_024;
+
+/** What the backend `greedy` may have. */
+export const GREEDY_LIMITS = { memoryMax: '64m', pidsMax: 30, fileSizeMax: '8m' } as const;
+/** In the names of the processes that it starts. */
+export const GREEDY_MARKER = 'leasehold-greedy';
 
 export type Preset = 'fast' | 'standard';
 

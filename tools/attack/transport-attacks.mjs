@@ -139,7 +139,7 @@ export const TRANSPORT_ATTACKS = {
       call('leases.acquire', `{"metadata":${ones(4_000_000)},${rest}`),
       call('leases.acquire', `{"metadata":${ones(14_000)},${rest}`),
       call('leases.acquireMany', `{"localTimeMs":0,"items":${ones(100_000)}}`),
-      call('leases.acquireMany', `{"localTimeMs":0,"items":["${'x'.repeat(1_000_000)}"]}`),
+      call('leases.acquireMany', `{"localTimeMs":0,"items":["${'x'.repeat(900_000)}"]}`),
       call('bulk.start', `{"action":"revoke","items":${ones(100_000)}}`),
       call('leases.list', fields(350_000)),
       call('leases.list', fields(9_000)),

@@ -1,5 +1,5 @@
 # A backend that takes what there is: processes, memory, files in memory, and the disk. It prints a line for each.
-# What it may have at most: see `greedy` in ../hostile-backends.ts.
+# What it may have at most: see `GREEDY_LIMITS` in ../stage.ts.
 exec 2>/dev/null
 
 # refused WHAT STATUS: it was refused if the last command of the attempt has failed.
