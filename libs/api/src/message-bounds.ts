@@ -17,14 +17,13 @@ export interface MessageBound {
 export const MESSAGE_MS_MAX = 20;
 
 const KIB = 1_024;
-const MIB = 1_024 * KIB;
 
 /** Any procedure with no list: metadata has 16 KiB, and everything else less. */
 const ORDINARY: MessageBound = { bytesMax: 64 * KIB, valuesMax: 10_000 };
 /** 10,000 grants, each of an id and a fencing token. */
-const MANY_GRANTS: MessageBound = { bytesMax: MIB, valuesMax: 40_000 };
+const MANY_GRANTS: MessageBound = { bytesMax: 896 * KIB, valuesMax: 40_000 };
 /** 1,000 leases with half a kilobyte of metadata each, or 10,000 releases. */
-const MANY_ITEMS: MessageBound = { bytesMax: MIB, valuesMax: 60_000 };
+const MANY_ITEMS: MessageBound = { bytesMax: 896 * KIB, valuesMax: 60_000 };
 /** Any of these, from another datacenter, with its caller. */
 const FORWARDED: MessageBound = { bytesMax: LIMITS.bodyBytesMax, valuesMax: 60_000 };
 
@@ -35,12 +34,12 @@ const BOUNDS: Readonly<Record<string, MessageBound>> = {
   'environments.heartbeat': MANY_GRANTS,
   'leases.acquireMany': MANY_ITEMS,
   'leases.releaseMany': MANY_ITEMS,
-  'leases.declare': { bytesMax: MIB, valuesMax: 40_000 },
+  'leases.declare': { bytesMax: 896 * KIB, valuesMax: 40_000 },
   'bulk.preview': MANY_GRANTS,
   'bulk.start': MANY_GRANTS,
   /** 256 programs. */
   'drones.session': { bytesMax: 768 * KIB, valuesMax: 20_000 },
-  'peer.connect': { bytesMax: 1 * MIB, valuesMax: 10_000 },
+  'peer.connect': { bytesMax: LIMITS.bodyBytesMax, valuesMax: 10_000 },
   'peer.carryOut': FORWARDED,
 };
 

@@ -1,9 +1,9 @@
 /**
- * A controller accepts a thousand calls and 1 MiB in one message; a part stays below both, also if each of its
+ * A controller accepts a thousand calls and 896 KiB in one message; a part stays below both, also if each of its
  * characters has three bytes.
  */
 const CALLS_MAX = 500;
-const CHARACTERS_MAX = 300 * 1_024;
+const CHARACTERS_MAX = 256 * 1_024;
 /** A shorter message contains fewer calls than {@link CALLS_MAX}. */
 const CHARACTERS_OF_MANY_CALLS = 30 * CALLS_MAX;
 

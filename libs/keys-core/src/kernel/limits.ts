@@ -13,7 +13,7 @@ export const LIMITS = {
   metadataBytesMax: 16 * 1_024,
   metadataDepthMax: 16,
   /** To receive and to parse this much takes as long as one message may hold the event loop: see `MESSAGE_MS_MAX`. */
-  bodyBytesMax: 1.25 * 1_024 * 1_024,
+  bodyBytesMax: 1_024 * 1_024,
   pageSizeMax: 500,
   pageSizeDefault: 100,
   renewalsPerCallMax: 10_000,
