@@ -40,7 +40,11 @@ const caller = (isBehind: () => boolean = () => false) => ({ principal: 'p', isB
 test('a stream whose caller does not read waits, and goes on when it reads', async () => {
   const { response, answer } = await unreadAnswer();
   fill(response);
-  const taken = whenTaken(createStreamPacer(), caller(), response)();
+  const taken = whenTaken(
+    createStreamPacer(() => 0),
+    caller(),
+    response,
+  )();
 
   expect(await Promise.race([taken.then(() => 'goes on'), turns()])).toBe('waits');
   answer.resume();
@@ -51,7 +55,11 @@ test('a stream whose caller does not read waits, and goes on when it reads', asy
 test('a stream whose caller is gone does not wait for it', async () => {
   const { response, answer } = await unreadAnswer();
   fill(response);
-  const taken = whenTaken(createStreamPacer(), caller(), response)();
+  const taken = whenTaken(
+    createStreamPacer(() => 0),
+    caller(),
+    response,
+  )();
 
   expect(await Promise.race([taken.then(() => 'goes on'), turns()])).toBe('waits');
   answer.destroy();
@@ -65,7 +73,7 @@ test('a stream waits while its caller is over its limits', async () => {
   let looks = 0;
 
   await whenTaken(
-    createStreamPacer(),
+    createStreamPacer(() => 0),
     caller(() => ++looks < 3),
     response,
   )();
