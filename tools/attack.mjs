@@ -2,8 +2,8 @@
  * `npm run attack`: attacks a Leasehold that it starts, and reports the results. Installs and builds
  * what is missing first.
  *
- *   npm run attack                            all of them, in less than five minutes
- *   npm run attack -- viewer-sockets          only these; an unknown name lists them all
+ *   npm run attack                            all of them under both presets, in less than five minutes
+ *   npm run attack -- viewer-sockets          only this one; an unknown name lists them all
  *
  * It ends with 1 when a promise was broken: a lease or a backend lost, a secret read, an answer that
  * belongs to another request, healthy callers slower than the limit, or memory that does not come back.
@@ -11,7 +11,7 @@
 import { spawn } from 'node:child_process';
 import { prepare, root } from './workspace.mjs';
 
-await prepare('npm run attack', ['controller', 'drone']);
+await prepare('npm run attack', ['controller', 'drone', 'console']);
 
 const child = spawn(
   process.execPath,

@@ -1,6 +1,8 @@
 /** The attacks, in the order in which they run. */
 import type { Attack } from './attack.ts';
-import { hostileBackend } from './hostile-backend.ts';
+import { forgedSource } from './forged-source.ts';
+import { greedyBackend, hostileBackend, squattingBackend } from './hostile-backends.ts';
+import { fullHistory, heldConnections, signInPages } from './outside-attacks.ts';
 import { reusedIdempotencyKeys } from './reused-idempotency-keys.ts';
 import type { AttackStage } from './stage.ts';
 import { startAttacker } from './start-attacker.ts';
@@ -24,6 +26,9 @@ const client = (stage: AttackStage): string => stage.tokens.attacker;
 
 export const ATTACKS: readonly Attack[] = [
   hostileBackend,
+  greedyBackend,
+  squattingBackend,
+  forgedSource,
   reusedIdempotencyKeys,
   fromOutside(
     'anonymous-batches',
@@ -48,8 +53,12 @@ export const ATTACKS: readonly Attack[] = [
   fromOutside('frames-in-parts', '50 WebSockets without a token, a message in parts of one byte'),
   fromOutside(
     'large-messages',
-    'metadata of 4 MB, 350,000 unknown fields, 10,000 wrong items',
+    'metadata of 4 MB, a text of 900 KB, 350,000 unknown fields, 10,000 renewals, wrong items',
     client,
   ),
   fromOutside('unread-answers', '12 sockets that ask for lists and never read', viewer),
+  fromOutside('unread-streams', '30 streams over HTTP that are never read', viewer),
+  heldConnections,
+  signInPages,
+  fullHistory,
 ];

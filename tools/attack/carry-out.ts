@@ -8,7 +8,7 @@ import type { AttackStage } from './stage.ts';
 const P99_MS_MAX = 250;
 const P99_TIMES_IDLE_MAX = 5;
 /** How much more memory the controller may use afterwards. */
-const LEFT_MB_MAX = 100;
+export const LEFT_MB_MAX = 100;
 /** How long memory may take to come back. */
 const SETTLE_MS_MAX = 20_000;
 const LOOK_MS = 250;
@@ -53,7 +53,7 @@ export async function carryOut(
   ]);
   looking.abort();
   await watch;
-  const after = await settled(stage, before);
+  const after = await settledMb(() => stage.memoryMb(), before);
   const log = stage.controller().log().slice(logged);
   const broken = [
     ...seen.got.map((what) => `it got ${what}`),
@@ -87,10 +87,11 @@ function errorsIn(log: string): string[] {
   return lines.slice(0, 1).map((line) => `${String(lines.length)} errors were logged: ${line}`);
 }
 
-async function settled(stage: AttackStage, before: number): Promise<number> {
+/** The memory of a process once it has come back, or when that takes too long. */
+export async function settledMb(read: () => Promise<number>, before: number): Promise<number> {
   const untilMs = performance.now() + SETTLE_MS_MAX;
   for (;;) {
-    const now = await stage.memoryMb();
+    const now = await read();
     if (now - before <= LEFT_MB_MAX || performance.now() > untilMs) return now;
     await sleep(LOOK_MS);
   }

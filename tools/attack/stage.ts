@@ -1,41 +1,56 @@
 /** A whole Leasehold to attack: a drone with backends, and healthy callers. */
 import { execFile } from 'node:child_process';
-import { copyFile, mkdir } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { Stage } from '@leasehold/testing/stack';
+import {
+  consoleOrigin,
+  copyDrone,
+  freePort,
+  Stage,
+  type StageOptions,
+  type TestProcess,
+} from '@leasehold/testing/stack';
 import { startHealthy, type Healthy } from './healthy.ts';
 
 const KB_PER_MB = 1_024;
+
+/** What the backend `greedy` may have. */
+export const GREEDY_LIMITS = { memoryMax: '64m', pidsMax: 30, fileSizeMax: '8m' } as const;
+/** In the names of the processes that it starts. */
+export const GREEDY_MARKER = 'leasehold-greedy';
+
+export type Preset = 'fast' | 'standard';
 
 export class AttackStage extends Stage {
   #healthy: Healthy | undefined;
   /** Of attackers: a viewer, and a service. */
   readonly tokens = { viewer: '', attacker: '' };
+  readonly #consolePort: number;
+  #console: Promise<TestProcess> | undefined;
   /** What the programs of backends may read. */
-  readonly openFolder: string = path.join(this.folder, 'programs');
+  readonly #openFolder: string = path.join(this.folder, 'programs');
+  /** Where hostile programs read what there is to attack. */
+  readonly targetsFile: string = path.join(this.#openFolder, 'targets.json');
 
-  /** Starts everything on a new database of the cluster, under the `fast` ladder. */
-  static open(clusterUrl: string): Promise<AttackStage> {
-    return new AttackStage({ name: 'attack', clusterUrl }).begin();
+  /** Starts everything on a new database of the cluster. */
+  static async open(clusterUrl: string, ladder: Preset = 'fast'): Promise<AttackStage> {
+    const port = await freePort();
+    return new AttackStage({ clusterUrl, ladder }, port).begin();
+  }
+
+  constructor(options: StageOptions, consolePort: number) {
+    super({ name: 'attack', consoleOrigin: consoleOrigin(consolePort), ...options });
+    this.#consolePort = consolePort;
   }
 
   override async begin(): Promise<this> {
     await super.begin();
-    await mkdir(this.openFolder);
-    const here = import.meta.dirname;
-    const hostile = path.join(here, '..', '..', 'apps', 'drone', 'src', 'testing', 'hostile.mjs');
-    const { execPath: command } = process;
+    await mkdir(this.#openFolder);
     await this.startDrone({
       droneId: 'attacked',
-      programs: {
-        server: { command, args: [await this.#program(path.join(here, 'server.mjs'))] },
-        hostile: {
-          command,
-          args: [await this.#program(hostile), path.join(this.openFolder, 'targets.json')],
-          readiness: { type: 'none' },
-        },
-      },
+      entry: await this.#droneWithOpenFiles(),
+      programs: await this.#programs(),
     });
     for (const role of ['viewer', 'attacker'] as const) {
       this.tokens[role] = await this.#tokenOf(role, role === 'viewer' ? 'viewer' : 'client');
@@ -52,11 +67,54 @@ export class AttackStage extends Stage {
     return this.#healthy;
   }
 
-  /** Resident memory of the controller, in MB. */
-  async memoryMb(): Promise<number> {
-    const pid = String(this.controller().pid);
-    const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', pid]);
+  /** Where people would open the console. */
+  get consoleUrl(): string {
+    return consoleOrigin(this.#consolePort);
+  }
+
+  /** The console; it is started when it is first asked for. */
+  console(): Promise<TestProcess> {
+    return (this.#console ??= this.startConsole({ port: this.#consolePort }));
+  }
+
+  /** Resident memory of a process, by default the controller, in MB. */
+  async memoryMb(pid = this.controller().pid): Promise<number> {
+    const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(pid)]);
     return Math.round(Number(stdout.trim()) / KB_PER_MB);
+  }
+
+  async #programs(): Promise<Record<string, unknown>> {
+    const { execPath: command } = process;
+    const backends = path.join(import.meta.dirname, 'backends');
+    const drone = path.join(import.meta.dirname, '..', '..', 'apps', 'drone', 'src', 'testing');
+    const readiness = { type: 'none' };
+    const [server, hostile, squatter, greedy] = await Promise.all(
+      [
+        path.join(backends, 'server.mjs'),
+        path.join(drone, 'hostile.mjs'),
+        path.join(backends, 'squatter.mjs'),
+        path.join(backends, 'greedy.sh'),
+      ].map((file) => this.#program(file)),
+    );
+    return {
+      server: { command, args: [server] },
+      hostile: { command, args: [hostile, this.targetsFile], readiness },
+      squatter: { command, args: [squatter, this.targetsFile], readiness },
+      greedy: { command: '/bin/bash', args: [greedy, GREEDY_MARKER], readiness, ...GREEDY_LIMITS },
+    };
+  }
+
+  /** A drone that is started with files open that only its starter may read. */
+  async #droneWithOpenFiles(): Promise<string> {
+    const secret = path.join(this.home, 'secret-of-the-starter');
+    await writeFile(secret, `lh_${'s'.repeat(43)}\n`, { mode: 0o600 });
+    const entry = path.join(this.folder, 'start-drone');
+    const drone = copyDrone(this.folder);
+    const words = drone.endsWith('js') ? `'${process.execPath}' '${drone}'` : `'${drone}'`;
+    const open = [9, 47, 100].map((descriptor) => `${String(descriptor)}<'${secret}'`).join(' ');
+    await writeFile(entry, `#!/bin/bash\nexec ${words} "$@" ${open}\n`);
+    await chmod(entry, 0o755);
+    return entry;
   }
 
   async #tokenOf(name: string, role: 'viewer' | 'client'): Promise<string> {
@@ -64,7 +122,7 @@ export class AttackStage extends Stage {
   }
 
   async #program(from: string): Promise<string> {
-    const file = path.join(this.openFolder, path.basename(from));
+    const file = path.join(this.#openFolder, path.basename(from));
     await copyFile(from, file);
     return file;
   }

@@ -2,7 +2,7 @@
  * Attacks on what carries the calls: sockets, requests and frames that no client of ours sends. Each gets the
  * attacker's means, and goes on until its time is up.
  */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { connect as connectTo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -59,7 +59,44 @@ const ones = (bytes) => `[${'1,'.repeat(bytes / 2)}1]`;
 const fields = (number) =>
   `{${Array.from({ length: number }, (_, nth) => `"${nth.toString(36)}":1`).join(',')}}`;
 
+/** Sockets that are kept open, and opened again when they were closed. Each says `text`, and does not read. */
+async function hold({ url, isOver, count, refuse }, text) {
+  const { hostname, port } = new URL(url);
+  while (!isOver()) {
+    const socket = connectTo(Number(port), hostname).on('error', () => undefined);
+    count(1);
+    let isOpen = true;
+    socket.once('close', () => {
+      isOpen = false;
+      refuse('closed');
+    });
+    socket.write(text);
+    while (!isOver() && isOpen) await sleep(PAUSE_MS * 10);
+    socket.destroy();
+  }
+}
+
 export const TRANSPORT_ATTACKS = {
+  'held-connections': (means) => {
+    const texts = ['', 'GET /healthz HTTP/1.1\r\nHost:', 'POST /trpc/leases.acquire HTTP/1.1\r\n'];
+    return Promise.all(Array.from({ length: 1_200 }, (_, nth) => hold(means, texts[nth % 3])));
+  },
+  'unread-streams': (means) => {
+    const watch = `GET /trpc/events.watch?input=${encodeURIComponent('{"afterId":"oldest"}')}`;
+    const { bytes } = pipelined([watch, `Authorization: Bearer ${means.token}`], 1);
+    return over(30, () => hold(means, bytes));
+  },
+  'sign-in-pages': (means) =>
+    over(50, async () => {
+      while (!means.isOver()) {
+        const { hostname, port } = new URL(means.url);
+        const socket = connectTo(Number(port), hostname).on('error', () => undefined);
+        socket.write(pipelined(['GET /sign-in?next=/leases'], 4).bytes);
+        means.count(4);
+        await sleep(PAUSE_MS);
+        socket.destroy();
+      }
+    }),
   'pipelined-requests': (means) =>
     over(20, () => flood(means, () => pipelined(['GET /healthz'], 1_000))),
   'requests-one-by-one': (means) => {
@@ -97,13 +134,20 @@ export const TRANSPORT_ATTACKS = {
       `{"id":1,"method":"mutation","params":{"path":"${path}","input":${input}}}`;
     const item = { namespace: ['attack'], key: 'k', ttlMs: 10_000, holder: 'a', localTimeMs: 0 };
     const rest = JSON.stringify(item).slice(1);
+    const grant = JSON.stringify({ leaseId: randomUUID(), fencingToken: '1' });
     const messages = [
       call('leases.acquire', `{"metadata":${ones(4_000_000)},${rest}`),
       call('leases.acquire', `{"metadata":${ones(14_000)},${rest}`),
       call('leases.acquireMany', `{"localTimeMs":0,"items":${ones(100_000)}}`),
+      call('leases.acquireMany', `{"localTimeMs":0,"items":["${'x'.repeat(900_000)}"]}`),
+      call('bulk.start', `{"action":"revoke","items":${ones(100_000)}}`),
       call('leases.list', fields(350_000)),
       call('leases.list', fields(9_000)),
       call('leases.heartbeat', `{"localTimeMs":0,"renewals":${ones(19_000)}}`),
+      call(
+        'leases.heartbeat',
+        `{"localTimeMs":0,"renewals":[${Array(10_000).fill(grant).join(',')}]}`,
+      ),
     ];
     await means.onSockets(4, (socket) => {
       let nth = 0;

@@ -3,6 +3,16 @@ import { z } from 'zod';
 import { bounded } from './bounded-input.ts';
 import { PROCEDURES } from './procedures.ts';
 
+const longList = z
+  .strictObject({
+    name: z.string(),
+    items: z
+      .array(z.strictObject({ n: z.string().transform(Number) }))
+      .max(9_000)
+      .refine((all) => new Set(all.map(({ n }) => n)).size === all.length, 'once'),
+  })
+  .refine(({ name }) => name !== '', { path: ['name'] });
+
 /** An object with many fields, and a count of those that were read. */
 function counted(fields: object): { value: unknown; read: () => number } {
   let count = 0;
@@ -59,6 +69,34 @@ describe('an input is refused at the first thing that makes it too large', () =>
     ).toHaveLength(10);
   });
 
+  test('a list of thousands is checked in parts, and others are served in between', async () => {
+    const items = many(5_000, (nth) => ({ n: String(nth) }));
+    let turns = 0;
+    let ticker = setImmediate(function count() {
+      turns += 1;
+      ticker = setImmediate(count);
+    });
+
+    const parsed = await bounded(longList).parse({ name: 'x', items });
+    clearImmediate(ticker);
+
+    expect(parsed).toEqual({ name: 'x', items: items.map(({ n }) => ({ n: Number(n) })) });
+    expect(turns).toBeGreaterThanOrEqual(5);
+  });
+
+  test.each([
+    ['an item', (items: object[]) => items.with(4_321, { n: 1 }), ['items', 4_321, 'n']],
+    ['the list', (items: object[]) => items.with(1, { n: '2' }), ['items']],
+  ])('a list of thousands has its problems where they are: %s', async (_what, change, path) => {
+    const items = change(many(5_000, (nth) => ({ n: String(nth) })));
+
+    const failure = (await Promise.resolve(bounded(longList).parse({ name: 'x', items })).catch(
+      (error: unknown) => error,
+    )) as z.ZodError;
+
+    expect(failure.issues).toMatchObject([{ path }]);
+  });
+
   test('what is right passes, with its defaults', () => {
     expect(bounded(schema).parse({ inner: {} })).toEqual({ inner: { items: [] } });
   });
@@ -78,7 +116,7 @@ test.each([...PROCEDURES].filter(([, { inputs }]) => inputs.length > 0))(
 
 function issuesOf(schema: z.ZodType, value: unknown): readonly unknown[] {
   try {
-    bounded(schema).parse(value);
+    void bounded(schema).parse(value);
     return [];
   } catch (error) {
     return (error as z.ZodError).issues;

@@ -1,12 +1,15 @@
 /**
  * What is done before zod looks at an input: zod looks at all of it, however wrong it is, and notes each
  * problem. An input with a field that is not known, or with a list that is too long, is refused at the first,
- * without a look at the rest.
+ * without a look at the rest. A list of thousands is checked in parts, over turns of the event loop.
  */
 import { z, type core } from 'zod';
+import { nextTurn } from './turns.ts';
 
 /** A caller that sent a thousand wrong fields learns of the first few. */
 export const PROBLEMS_MAX = 10;
+/** So many items of a list are checked in one turn of the event loop: a few milliseconds, and more if they are wrong. */
+const PART_ITEMS = 1_000;
 
 type Issue = core.$ZodIssue;
 type Path = PropertyKey[];
@@ -19,8 +22,11 @@ export interface BoundedInput<Schema extends z.ZodType = z.ZodType> {
   readonly _input: z.input<Schema>;
   readonly _output: z.output<Schema>;
   readonly schema: Schema;
-  /** @throws {z.ZodError} with {@link PROBLEMS_MAX} issues at most. */
-  parse(value: unknown): z.output<Schema>;
+  /**
+   * At once, or for a long list later.
+   * @throws {z.ZodError} with {@link PROBLEMS_MAX} issues at most.
+   */
+  parse(value: unknown): z.output<Schema> | Promise<z.output<Schema>>;
 }
 
 export function bounded<Schema extends z.ZodType>(schema: Schema): BoundedInput<Schema> {
@@ -32,19 +38,79 @@ class Bounded<Schema extends z.ZodType> implements BoundedInput<Schema> {
   declare readonly _output: z.output<Schema>;
   readonly schema: Schema;
   readonly #look: Look;
+  readonly #lists: readonly LongList<Schema>[];
 
   constructor(schema: Schema) {
     this.schema = schema;
     this.#look = lookOf(schema);
+    this.#lists = longListsOf(schema);
   }
 
-  parse(value: unknown): z.output<Schema> {
+  parse(value: unknown): z.output<Schema> | Promise<z.output<Schema>> {
     const issue = this.#look(value, []);
     if (issue !== undefined) throw new z.ZodRealError([issue]);
-    const checked = this.schema.safeParse(value);
-    if (checked.success) return checked.data;
-    throw new z.ZodRealError(checked.error.issues.slice(0, PROBLEMS_MAX));
+    const long = this.#lists.find(({ name }) => itemsIn(value, name).length > PART_ITEMS);
+    return long === undefined ? checked(this.schema, value) : checkedInParts(long, value);
   }
+}
+
+/** @throws {z.ZodError} whose issues are at `path`, and behind the first `skipped` items there. */
+function checked<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  at: { readonly path: Path; readonly skipped: number } = { path: [], skipped: 0 },
+): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issues = result.error.issues.slice(0, PROBLEMS_MAX);
+  throw new z.ZodRealError(issues.map((issue) => ({ ...issue, path: moved(issue.path, at) })));
+}
+
+function moved(
+  [first, ...rest]: Path,
+  { path, skipped }: { readonly path: Path; readonly skipped: number },
+): Path {
+  if (first === undefined) return path;
+  return [...path, typeof first === 'number' ? first + skipped : first, ...rest];
+}
+
+/** A field that may have more items than one turn checks. */
+interface LongList<Schema extends z.ZodType> {
+  readonly name: string;
+  /** Checks some of its items. */
+  readonly part: z.ZodArray;
+  /** Checks all of the object but the items. */
+  readonly rest: Schema;
+}
+
+function longListsOf<Schema extends z.ZodType>(schema: Schema): LongList<Schema>[] {
+  const whole: z.ZodType = schema;
+  if (!(whole instanceof z.ZodObject)) return [];
+  return Object.entries<core.$ZodType>(whole.shape).flatMap(([name, field]) => {
+    if (!(field instanceof z.ZodArray) || listMaximum(field) <= PART_ITEMS) return [];
+    const list = field.clone({ ...field.def, element: z.any() });
+    const rest = whole.clone({ ...whole.def, shape: { ...whole.shape, [name]: list } });
+    return [{ name, part: z.array(field.element), rest: rest as z.ZodType as Schema }];
+  });
+}
+
+function itemsIn(value: unknown, name: string): readonly unknown[] {
+  const items: unknown = (value as Record<string, unknown> | null | undefined)?.[name];
+  return Array.isArray(items) ? items : [];
+}
+
+async function checkedInParts<Schema extends z.ZodType>(
+  { name, part, rest }: LongList<Schema>,
+  value: unknown,
+): Promise<z.output<Schema>> {
+  const items = itemsIn(value, name);
+  const done: unknown[] = [];
+  for (let skipped = 0; skipped < items.length; skipped += PART_ITEMS) {
+    const some = items.slice(skipped, skipped + PART_ITEMS);
+    done.push(...checked(part, some, { path: [name], skipped }));
+    await nextTurn();
+  }
+  return checked(rest, { ...(value as object), [name]: done });
 }
 
 const nothing: Look = () => undefined;

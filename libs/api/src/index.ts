@@ -38,6 +38,6 @@ export {
   roleBound,
   type MessageBound,
 } from './message-bounds.ts';
-export { PROCEDURES, type DeclaredProcedure } from './procedures.ts';
+export { PROCEDURES, assertMayCallOneOf, type DeclaredProcedure } from './procedures.ts';
 export { createTurns } from './turns.ts';
 export { isUrgentCall } from './urgent-calls.ts';

@@ -4,9 +4,9 @@
  *
  * - Bytes: what the largest right input has, with room for text that is escaped as `\u00e9`.
  * - Values: numbers, texts, lists and objects. One costs as much as a hundred characters of a text, so that
- *   4 MiB of `[1,1,…]` would take a hundred times as long as a right message of that size.
+ *   1 MiB of `[1,1,…]` would take a hundred times as long as a right message of that size.
  */
-import { LeaseError, type Role } from '@leasehold/keys-core';
+import { LIMITS, LeaseError, type Role } from '@leasehold/keys-core';
 
 export interface MessageBound {
   readonly bytesMax: number;
@@ -17,14 +17,15 @@ export interface MessageBound {
 export const MESSAGE_MS_MAX = 20;
 
 const KIB = 1_024;
-const MIB = 1_024 * KIB;
 
 /** Any procedure with no list: metadata has 16 KiB, and everything else less. */
 const ORDINARY: MessageBound = { bytesMax: 64 * KIB, valuesMax: 10_000 };
 /** 10,000 grants, each of an id and a fencing token. */
-const MANY_GRANTS: MessageBound = { bytesMax: 1.25 * MIB, valuesMax: 40_000 };
-/** 1,000 leases with their metadata, or 10,000 releases with their details. */
-const MANY_ITEMS: MessageBound = { bytesMax: 4 * MIB, valuesMax: 60_000 };
+const MANY_GRANTS: MessageBound = { bytesMax: 896 * KIB, valuesMax: 40_000 };
+/** 1,000 leases with half a kilobyte of metadata each, or 10,000 releases. */
+const MANY_ITEMS: MessageBound = { bytesMax: 896 * KIB, valuesMax: 60_000 };
+/** Any of these, from another datacenter, with its caller. */
+const FORWARDED: MessageBound = { bytesMax: LIMITS.bodyBytesMax, valuesMax: 60_000 };
 
 const BOUNDS: Readonly<Record<string, MessageBound>> = {
   'keys.connect': { bytesMax: 768 * KIB, valuesMax: 10_000 },
@@ -33,16 +34,15 @@ const BOUNDS: Readonly<Record<string, MessageBound>> = {
   'environments.heartbeat': MANY_GRANTS,
   'leases.acquireMany': MANY_ITEMS,
   'leases.releaseMany': MANY_ITEMS,
-  'leases.declare': { bytesMax: 4 * MIB, valuesMax: 40_000 },
+  'leases.declare': { bytesMax: 896 * KIB, valuesMax: 40_000 },
   'bulk.preview': MANY_GRANTS,
   'bulk.start': MANY_GRANTS,
   /** 256 programs. */
-  'drones.session': { bytesMax: 1 * MIB, valuesMax: 20_000 },
+  'drones.session': { bytesMax: 768 * KIB, valuesMax: 20_000 },
   /** A page of what a backend has written. */
   'drones.answer': { bytesMax: 256 * KIB, valuesMax: 10_000 },
-  'peer.connect': { bytesMax: 1 * MIB, valuesMax: 10_000 },
-  /** Any of these, from another datacenter. */
-  'peer.carryOut': MANY_ITEMS,
+  'peer.connect': { bytesMax: LIMITS.bodyBytesMax, valuesMax: 10_000 },
+  'peer.carryOut': FORWARDED,
 };
 
 /** A viewer only reads, and does not start many things at once. */
@@ -51,6 +51,7 @@ const OF_VIEWERS: MessageBound = { bytesMax: 256 * KIB, valuesMax: 10_000 };
 /** What a role may send in one message, for any procedure. */
 export function roleBound(role: Role): MessageBound {
   if (role === 'viewer') return OF_VIEWERS;
+  if (role === 'peer') return FORWARDED;
   return role === 'drone' ? MANY_GRANTS : MANY_ITEMS;
 }
 

@@ -1,4 +1,6 @@
+import { roleAllows, type Role } from '@leasehold/keys-core';
 import type { z } from 'zod';
+import { assertRole } from './access/access.ts';
 import type { BoundedInput } from './bounded-input.ts';
 import { appRouter } from './app-router.ts';
 import type { ProcedureMeta } from './trpc.ts';
@@ -18,3 +20,14 @@ export const PROCEDURES: ReadonlyMap<string, DeclaredProcedure> = new Map(
     appRouter._def.procedures as unknown as Record<string, { readonly _def: Declared }>,
   ).map(([path, { _def }]) => [path, { ..._def, inputs: _def.inputs.map(({ schema }) => schema) }]),
 );
+
+/**
+ * For what is large: it is refused before it is read. One of several that may be called is answered by its procedure.
+ * @throws {LeaseError} `auth.forbidden` for a role that may call none of these procedures.
+ */
+export function assertMayCallOneOf(paths: readonly string[], role: Role): void {
+  const needed = paths.map((path) => PROCEDURES.get(path)?.meta?.role);
+  const [first] = needed;
+  const isAllowed = needed.some((one) => one === undefined || roleAllows(role, one));
+  if (first !== undefined && !isAllowed) assertRole({ role }, first);
+}

@@ -24,7 +24,7 @@ export function createTurns(): Turns {
   };
 }
 
-function nextTurn(): Promise<void> {
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

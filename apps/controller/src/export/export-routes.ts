@@ -23,8 +23,6 @@ import { readExportQuery } from './export-query.ts';
 import { pagesOf, textOf } from './export-pieces.ts';
 import { createExportText } from './export-text.ts';
 
-/** How long a client may read nothing before it loses its place. */
-const STALL_MS = 60_000;
 const BUFFERED_BYTES_MAX = 64 * 1_024;
 
 export interface ExportDeps extends ContextDeps {
@@ -114,24 +112,17 @@ function whenGone(signal: AbortSignal, leave: () => void): void {
   else signal.addEventListener('abort', leave, { once: true });
 }
 
-/** A stream that produces text as fast as the client reads it, and fails when the client stops reading. */
+/** A stream that produces text as fast as the client reads it. */
 function streamOf(
   { log }: ExportDeps,
   pieces: AsyncGenerator<string, void>,
   what: { readonly list: string; readonly actor: string; readonly requestId: string },
 ): Readable {
-  let stall: NodeJS.Timeout | undefined;
-  async function* watched(): AsyncGenerator<string, void> {
-    for await (const piece of pieces) {
-      stall = setTimeout(() => {
-        stream.destroy(new LeaseError('request.deadline', 'The export was not taken.'));
-      }, STALL_MS);
-      // An empty piece would be taken for nothing, and asked for again.
-      if (piece !== '') yield piece;
-      clearTimeout(stall);
-    }
+  async function* filled(): AsyncGenerator<string, void> {
+    // An empty piece would be taken for nothing, and asked for again.
+    for await (const piece of pieces) if (piece !== '') yield piece;
   }
-  const stream = Readable.from(watched(), {
+  const stream = Readable.from(filled(), {
     objectMode: false,
     highWaterMark: BUFFERED_BYTES_MAX,
   });
@@ -139,6 +130,5 @@ function streamOf(
     const { incidentId, leaseholdCode } = describeError(error);
     log.warn({ ...what, incidentId, leaseholdCode, err: error }, 'an export was cut off');
   });
-  stream.once('close', () => clearTimeout(stall));
   return stream;
 }

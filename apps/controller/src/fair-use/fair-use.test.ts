@@ -212,6 +212,34 @@ describe('reservations', () => {
   });
 });
 
+test('a caller that leaves too much unread is refused until it has read', () => {
+  const mine = openUse().use({ unreadBytes: 100 });
+  mine.assertHasRead();
+  const read = mine.sent(101);
+
+  expect(() => mine.assertHasRead()).toThrow(
+    expect.objectContaining({ code: 'quota.exceeded' }) as Error,
+  );
+  read();
+  mine.assertHasRead();
+});
+
+describe('what a principal sends', () => {
+  test('may arrive a little sooner than its limit has it, and is read on at its rate then', () => {
+    const mine = openUse().use({ requestBytesPerSecond: 1_000 });
+
+    const waits = [100, 100, 500].map((bytes) => mine.received(bytes));
+    vi.advanceTimersByTime(600);
+
+    expect(waits).toEqual([0, 100, 600]);
+    expect(mine.received(100)).toBe(100);
+  });
+
+  test('makes nobody wait for longer than ten seconds', () => {
+    expect(openUse().use({ requestBytesPerSecond: 0 }).received(1_000_000)).toBe(10_000);
+  });
+});
+
 describe('callers without a known token', () => {
   test('are counted by address, and an IPv6 network counts as one address', async () => {
     const refused: string[] = [];

@@ -6,6 +6,7 @@
 import type { Access, CallerUse, LimitUse } from '@leasehold/api';
 import {
   FAIR_USE_LIMITS,
+  LIMITS,
   limitsWith,
   type FairUseLimit,
   type FairUseLimits,
@@ -27,6 +28,12 @@ const PRINCIPALS_MAX = 10_000;
 const HELD_SHARE_NEAR = 0.9;
 /** A controller that has granted this share of the limit since the last count asks for another. */
 const HELD_SHARE_RECOUNT = 0.05;
+/** Bytes may arrive so much sooner than their limit has them: one large message is read at once. */
+const EARLY_MS = 100;
+/** Messages that have not ended may have what arrives in this time, all together. */
+const HELD_SECONDS_MAX = 4;
+/** The longest pause of one who sends too fast. */
+const LATE_MS_MAX = 10_000;
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 
@@ -50,8 +57,20 @@ export interface PrincipalUse extends CallerUse {
   openConnection(): () => void;
   /** The same for reads that nobody waits for at this moment, such as the pages of an export. */
   inBackground(): CallerUse;
+  /**
+   * Counts bytes that were received.
+   * @returns how long nothing else that is large should be read of this principal, in milliseconds; mostly 0.
+   */
+  received(bytes: number): number;
+  /**
+   * Counts bytes of messages that have not ended, or takes them back.
+   * @returns whether they are more than its connections may hold together.
+   */
+  holds(change: number): boolean;
   /** Counts bytes of answers: sent, and unread until the returned function is called. */
   sent(bytes: number): () => void;
+  /** @throws {LeaseError} `quota.exceeded` for a caller that has too many bytes unread. */
+  assertHasRead(): void;
   /** Whether the caller has too many bytes unread, or was sent too many bytes in this second. */
   isBehind(): boolean;
 }
@@ -138,6 +157,11 @@ class Use implements PrincipalUse {
   #role: Role = 'viewer';
   #limits!: FairUseLimits;
   readonly #bytes: CountWindow;
+  readonly #receivedBytes: CountWindow;
+  /** Of messages that have not ended. */
+  #heldBytes = 0;
+  /** When what was received until now would have arrived at the rate of its limit. */
+  #receivedUntilMs = -Infinity;
   readonly #hourly: Record<Hourly, CountWindow>;
   #shutUntilMs = -Infinity;
 
@@ -145,6 +169,7 @@ class Use implements PrincipalUse {
     this.#shared = shared;
     this.principal = principal;
     this.#bytes = new CountWindow(SECOND_MS, shared.nowMs);
+    this.#receivedBytes = new CountWindow(SECOND_MS, shared.nowMs);
     const hour = (): CountWindow => new CountWindow(HOUR_MS, shared.nowMs);
     this.#hourly = { reservationsPerHour: hour(), eventBytesPerHour: hour() };
   }
@@ -174,6 +199,7 @@ class Use implements PrincipalUse {
 
   usedOf(limit: FairUseLimit): number | null {
     if (limit === 'responseBytesPerSecond') return this.#bytes.count;
+    if (limit === 'requestBytesPerSecond') return this.#receivedBytes.count;
     if (limit in this.#hourly) return this.#hourly[limit as Hourly].count;
     if (limit === 'heldLeases') return this.#shared.held.estimateOf(this.principal);
     return limit in this.#open ? this.#open[limit as keyof Open] : null;
@@ -235,6 +261,22 @@ class Use implements PrincipalUse {
     };
   }
 
+  received(bytes: number): number {
+    this.#receivedBytes.add(bytes);
+    const nowMs = this.#shared.nowMs();
+    const takesMs = (bytes / Math.max(1, this.#limits.requestBytesPerSecond)) * SECOND_MS;
+    this.#receivedUntilMs = Math.max(nowMs, this.#receivedUntilMs) + takesMs;
+    return Math.min(Math.max(0, this.#receivedUntilMs - nowMs - EARLY_MS), LATE_MS_MAX);
+  }
+
+  holds(change: number): boolean {
+    this.#heldBytes += change;
+    const { requestBytesPerSecond } = this.#limits;
+    return (
+      this.#heldBytes > Math.max(requestBytesPerSecond * HELD_SECONDS_MAX, LIMITS.bodyBytesMax)
+    );
+  }
+
   sent(bytes: number): () => void {
     this.#bytes.add(bytes);
     this.#shared.lane.answered(this.principal, bytes);
@@ -242,6 +284,11 @@ class Use implements PrincipalUse {
     return () => {
       this.#open.unreadBytes -= bytes;
     };
+  }
+
+  assertHasRead(): void {
+    const { unreadBytes } = this.#open;
+    if (unreadBytes > this.#limits.unreadBytes) throw this.#exceeded('unreadBytes', unreadBytes);
   }
 
   isBehind(): boolean {

@@ -39,5 +39,5 @@ export function openFairUse({
     waitingReads: () => fairUse.lane.waitingCount,
   });
   const onOverload = (role: Role): void => refusals.inc({ limit: 'load', role });
-  return { rates, fairUse, pacer: createStreamPacer(), nowMs, onOverload };
+  return { rates, fairUse, pacer: createStreamPacer(nowMs), nowMs, onOverload };
 }

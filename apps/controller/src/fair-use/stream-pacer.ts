@@ -4,6 +4,8 @@ import { FairQueue } from '@leasehold/service-kit/fair-queue';
 const EVENTS_PER_TURN = 16;
 /** This many streams continue in one turn of the event loop: some 50 events, a few milliseconds. */
 const STREAMS_PER_TURN = 3;
+/** When these take longer, they rest for as long as they took: others have half of the time. */
+const TURN_MS_MAX = 4;
 
 /**
  * Lets streams that have much to send take turns, so that the rest of the controller gets as much of
@@ -14,18 +16,25 @@ export interface StreamPacer {
   open(principal: string): () => Promise<void> | undefined;
 }
 
-export function createStreamPacer(): StreamPacer {
+/** @param nowMs a monotonic reading, in milliseconds. */
+export function createStreamPacer(nowMs: () => number): StreamPacer {
   const waiting = new FairQueue<() => void>();
   let isTurnDue = false;
   const turn = (): void => {
-    isTurnDue = false;
+    const beganAtMs = nowMs();
     for (let count = 0; count < STREAMS_PER_TURN; count += 1) waiting.shift()?.();
-    schedule();
+    // They go on when this function has returned, and are done with their turn before the next one of the event loop.
+    setImmediate(() => {
+      const tookMs = nowMs() - beganAtMs;
+      isTurnDue = false;
+      schedule(tookMs > TURN_MS_MAX ? tookMs : 0);
+    });
   };
-  const schedule = (): void => {
+  const schedule = (restMs: number): void => {
     if (isTurnDue || waiting.size === 0) return;
     isTurnDue = true;
-    setImmediate(turn);
+    if (restMs > 0) setTimeout(turn, restMs).unref();
+    else setImmediate(turn);
   };
   return {
     open(principal) {
@@ -35,7 +44,7 @@ export function createStreamPacer(): StreamPacer {
         if (eventCount % EVENTS_PER_TURN !== 0) return undefined;
         return new Promise((resolve) => {
           waiting.push(principal, resolve);
-          schedule();
+          schedule(0);
         });
       };
     },

@@ -8,7 +8,14 @@
  * its configuration.
  */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 
@@ -118,6 +125,14 @@ await attempt('connect to the warden by a relative path', () =>
 );
 await attempt('see what the state folder holds', () =>
   readdirSync(stateDir).find((name) => name !== 'data' && name !== 'tmp'),
+);
+
+await attempt('read a file that was open when the drone was started', () =>
+  readdirSync('/proc/self/fd')
+    .map((name) => `/proc/self/fd/${name}`)
+    .filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile())
+    .map(secretIn)
+    .find((secret) => secret !== undefined),
 );
 
 // Files that control the drone.

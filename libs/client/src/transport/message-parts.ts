@@ -1,6 +1,9 @@
-/** A controller accepts a thousand calls and 4 MiB in one message; a part stays below both. */
+/**
+ * A controller accepts a thousand calls and 896 KiB in one message; a part stays below both, also if each of its
+ * characters has three bytes.
+ */
 const CALLS_MAX = 500;
-const CHARACTERS_MAX = 1_024 * 1_024;
+const CHARACTERS_MAX = 256 * 1_024;
 /** A shorter message contains fewer calls than {@link CALLS_MAX}. */
 const CHARACTERS_OF_MANY_CALLS = 30 * CALLS_MAX;
 

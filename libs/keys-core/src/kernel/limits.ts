@@ -12,7 +12,8 @@ export const LIMITS = {
   reasonBytesMax: 1_024,
   metadataBytesMax: 16 * 1_024,
   metadataDepthMax: 16,
-  bodyBytesMax: 4 * 1_024 * 1_024,
+  /** To receive and to parse this much takes as long as one message may hold the event loop: see `MESSAGE_MS_MAX`. */
+  bodyBytesMax: 1_024 * 1_024,
   pageSizeMax: 500,
   pageSizeDefault: 100,
   renewalsPerCallMax: 10_000,

@@ -131,6 +131,34 @@ describe('granting gate', () => {
     expect(stage.refused).toHaveLength(19);
   });
 
+  test('what one principal asks for too much of refuses nobody else, however slow the turns are', () => {
+    const stage = openStage();
+    for (let id = 0; id < 20; id += 1) {
+      stage.gate.begin(stage.connection('a'), call(String(id), 'leases.acquireMany', 200), 0);
+    }
+    stage.gate.begin(stage.connection('b'), call('b', 'leases.acquire'), 0);
+
+    for (let turn = 0; turn < 2; turn += 1) stage.passes(100);
+
+    expect(stage.begun).toContain('b');
+    expect(stage.refused).not.toContainEqual(expect.stringMatching(/^b /u));
+  });
+
+  test.each([
+    ['parsed', (it: WireCall) => it],
+    ['unparsed', (it: WireCall) => ({ ...it, unread: ' '.repeat(4_000_000) })],
+  ])('a %s call of more items than it may have counts for no more', (_, as) => {
+    const stage = openStage();
+    stage.gate.begin(stage.connection('a'), call('first', 'leases.acquireMany', 200), 0);
+    stage.gate.begin(stage.connection('a'), as(call('large', 'leases.acquireMany', 100_000)), 0);
+    stage.gate.begin(stage.connection('a'), call('last', 'leases.acquireMany', 100), 0);
+
+    for (let turn = 0; turn < 3; turn += 1) stage.passes(100);
+
+    expect(stage.begun).toContain('last');
+    expect(stage.refused).not.toContainEqual(expect.stringContaining('overloaded'));
+  });
+
   test('a call that was not parsed is parsed when it begins, and refused if it cannot be', () => {
     const stage = openStage();
     stage.isPressed = true;

@@ -6,7 +6,7 @@
  * A queue that is bounded in time, and not in length, is from "Fail at Scale" (Ben Maurer, ACM Queue 13.8).
  */
 import { isGrantingCall } from '@leasehold/api';
-import type { LeaseError } from '@leasehold/keys-core';
+import { LIMITS, type LeaseError } from '@leasehold/keys-core';
 import { FairQueue } from '@leasehold/service-kit/fair-queue';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
 import { overloaded } from '../../fair-use/refusals.ts';
@@ -14,7 +14,10 @@ import { callsIn, type ScheduledConnection, type WireCall } from './inbox.ts';
 
 /** A call that was kept back for this long is refused. */
 const KEPT_MS_MAX = 20;
-/** With fewer grants than this the turns of the event loop are too full: the end of a burst is let through. */
+/**
+ * With fewer grants than this the turns of the event loop are too full: the end of a burst is let through. Principals
+ * have equal shares: nobody is refused because another one asks for much, or makes the turns long.
+ */
 const BURST_ITEMS_MAX = 2_000;
 /** About as many as a short key and holder take. */
 const CHARACTERS_OF_AN_ITEM = 90;
@@ -71,7 +74,8 @@ class Gate implements GrantingGate {
   readonly #kept = new FairQueue<KeptCall>();
   #isWatched = false;
   #turnItemCount = 0;
-  #keptItemCount = 0;
+  /** By principal; none is 0. */
+  readonly #keptItemCounts = new Map<string, number>();
 
   constructor(deps: GrantingGateDeps) {
     this.#deps = deps;
@@ -88,7 +92,7 @@ class Gate implements GrantingGate {
       return true;
     }
     this.#kept.push(connection.use.principal, asked);
-    this.#keptItemCount += asked.itemCount;
+    this.#count(asked, 1);
     this.#watch();
     return false;
   }
@@ -116,9 +120,13 @@ class Gate implements GrantingGate {
   }
 
   #look(): void {
-    const isBurst = this.#keptItemCount < BURST_ITEMS_MAX && !this.#deps.isPressed();
-    const sinceMs = this.#deps.nowMs() - (isBurst ? BURST_MS_MAX : KEPT_MS_MAX);
-    for (const { connection, call } of this.#drop(({ atMs }) => atMs <= sinceMs)) {
+    const nowMs = this.#deps.nowMs();
+    const share = this.#deps.isPressed() ? 0 : BURST_ITEMS_MAX / this.#keptItemCounts.size;
+    const isOver = ({ connection, atMs }: KeptCall): boolean => {
+      const isBurst = (this.#keptItemCounts.get(connection.use.principal) ?? 0) < share;
+      return atMs <= nowMs - (isBurst ? BURST_MS_MAX : KEPT_MS_MAX);
+    };
+    for (const { connection, call } of this.#drop(isOver)) {
       this.#deps.onRefusal(connection);
       connection.refuse(call, overloaded());
     }
@@ -126,15 +134,22 @@ class Gate implements GrantingGate {
     while (!this.#isFull) {
       const next = this.#kept.shift();
       if (next === undefined) return;
-      this.#keptItemCount -= next.itemCount;
+      this.#count(next, -1);
       this.#begin(next);
     }
   }
 
   #drop(isOver: (kept: KeptCall) => boolean): KeptCall[] {
     const dropped = this.#kept.drop(isOver);
-    for (const { itemCount } of dropped) this.#keptItemCount -= itemCount;
+    for (const call of dropped) this.#count(call, -1);
     return dropped;
+  }
+
+  #count({ connection, itemCount }: KeptCall, times: 1 | -1): void {
+    const { principal } = connection.use;
+    const count = (this.#keptItemCounts.get(principal) ?? 0) + times * itemCount;
+    if (count > 0) this.#keptItemCounts.set(principal, count);
+    else this.#keptItemCounts.delete(principal);
   }
 
   get #isShut(): boolean {
@@ -164,9 +179,15 @@ export function isGranting({ params }: WireCall): boolean {
   return typeof params?.path === 'string' && isGrantingCall(params.path);
 }
 
-/** How many grants a call asks for, as far as can be seen before it is checked. */
+/**
+ * How many grants a call asks for, as far as can be seen before it is checked. One that has more items than a call may
+ * have asks for none: its input is refused.
+ */
 function itemsOf({ params, unread }: WireCall): number {
-  if (unread !== undefined) return Math.ceil(unread.length / CHARACTERS_OF_AN_ITEM);
+  if (unread !== undefined) {
+    return Math.min(Math.ceil(unread.length / CHARACTERS_OF_AN_ITEM), LIMITS.acquiresPerCallMax);
+  }
   const input = params?.input as { readonly items?: unknown } | null | undefined;
-  return Array.isArray(input?.items) ? Math.max(1, input.items.length) : 1;
+  const count = Array.isArray(input?.items) ? input.items.length : 1;
+  return count > LIMITS.acquiresPerCallMax ? 1 : Math.max(1, count);
 }

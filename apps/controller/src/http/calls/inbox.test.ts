@@ -68,9 +68,9 @@ describe('a message', () => {
   });
 
   test.each(['[1]', '[]', '{}', '1', '"text"', 'null'])(
-    'of 4 MB with values %s is refused before it is parsed',
+    'of 1 MB with values %s is refused before it is parsed',
     (value) => {
-      const text = `{"id":1,"params":{"path":"leases.acquireMany","input":[${many(Math.floor(4_000_000 / (value.length + 1)), value).join(',')}`;
+      const text = `{"id":1,"params":{"path":"leases.acquireMany","input":[${many(Math.floor(900_000 / (value.length + 1)), value).join(',')}`;
 
       // It does not end, so that it could not be parsed.
       expect(() => callsIn(text, 'client')).toThrow(tooLarge);
@@ -103,17 +103,31 @@ describe('a message', () => {
   test('of many calls may have as much as all of them', () => {
     const one = { id: 1, params: { path: 'leases.acquire', input: 'x'.repeat(2_000) } };
 
-    expect(callsIn(JSON.stringify(many(500, one)), 'client')).toHaveLength(500);
+    expect(callsIn(JSON.stringify(many(400, one)), 'client')).toHaveLength(400);
   });
 
   test('has the same bound for every call of a viewer', () => {
     const text = JSON.stringify({
       id: 1,
-      params: { path: 'leases.acquireMany', input: 'x'.repeat(300_000) },
+      params: { path: 'leases.list', input: 'x'.repeat(300_000) },
     });
 
     expect(() => callsIn(text, 'viewer')).toThrow(tooLarge);
     expect(() => callsIn(`[${text}]`, 'viewer')).toThrow(tooLarge);
+  });
+
+  test.each([
+    ['viewer', 'keys.renew'],
+    ['viewer', 'bulk.start'],
+    ['client', 'peer.carryOut'],
+    ['drone', 'leases.acquireMany'],
+    ['peer', 'tokens.create'],
+  ] as const)('of a %s that may not call %s is refused before it is parsed', (role, path) => {
+    const text = `{"id":1,"method":"mutation","params":{"path":"${path}","input":["${'x'.repeat(5_000)}`;
+
+    expect(() => callsIn(text, role)).toThrow(
+      expect.objectContaining({ code: 'auth.forbidden' }) as Error,
+    );
   });
 
   test('that is not parsed is answered by its id', () => {

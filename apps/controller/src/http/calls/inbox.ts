@@ -1,5 +1,5 @@
 /** The input of a connection that the scheduler has not begun yet. */
-import { assertBound, messageBound, roleBound } from '@leasehold/api';
+import { assertBound, assertMayCallOneOf, messageBound, roleBound } from '@leasehold/api';
 import { LeaseError, type Role } from '@leasehold/keys-core';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
 
@@ -18,10 +18,21 @@ export interface WireCall {
   readonly unread?: string | undefined;
 }
 
-/** The calls in a message that a caller of this role has sent. @throws {LeaseError} `request.invalid`, `request.too_large`. */
+/** From here on a caller that may not call its procedure is refused before its input is parsed. */
+export const LARGE_BYTES = 4 * 1_024;
+
+/**
+ * The calls in a message that a caller of this role has sent.
+ * @throws {LeaseError} `request.invalid`, `request.too_large`, `auth.forbidden`.
+ */
 export function callsIn(text: string, role: Role): WireCall[] {
-  const peeked = text.startsWith('[') ? roleBound(role) : messageBound(pathsIn(text), role);
-  assertBound(peeked, { bytes: text.length, json: text });
+  const isList = text.startsWith('[');
+  const peeked = isList ? [] : pathsIn(text);
+  if (text.length >= LARGE_BYTES) assertMayCallOneOf(peeked, role);
+  assertBound(isList ? roleBound(role) : messageBound(peeked, role), {
+    bytes: text.length,
+    json: text,
+  });
   const calls = parsedCalls(text);
   // What a message names at its ends is not always what it calls.
   const paths = calls.map(({ params }) => (typeof params?.path === 'string' ? params.path : ''));

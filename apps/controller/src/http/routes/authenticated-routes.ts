@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { tooManyLookUps } from '../../fair-use/refusals.ts';
 import { callerOfRequest, type Caller, type ContextDeps } from '../request-context.ts';
-import { watchAnswer } from '../sockets/slow-readers.ts';
+import { countedAnswer, watchAnswer } from '../sockets/slow-readers.ts';
 
 const callers = new WeakMap<IncomingMessage, Caller>();
 
@@ -43,6 +43,7 @@ export function requireCaller(
       const { count, isUrgent } = callsOf(request);
       caller.use.assertBatch(count);
       await caller.use.countCalls(count, isUrgent);
+      if (!isUrgent) caller.use.assertHasRead();
       callers.set(request.raw, caller);
       deps.guard.known(request.raw);
     } catch (error) {
@@ -53,9 +54,11 @@ export function requireCaller(
   });
   scope.addHook('onSend', async (request: FastifyRequest, reply: FastifyReply, payload) => {
     const caller = callers.get(request.raw);
+    if (caller === undefined) return payload;
+    if (payload instanceof Response) return countedAnswer(reply, payload, caller.use);
     const bytes = typeof payload === 'string' ? payload.length : 0;
-    if (caller !== undefined) watchAnswer(reply.raw, caller.use.sent(bytes));
-    return Promise.resolve(payload);
+    watchAnswer(reply.raw, caller.use.sent(bytes));
+    return payload;
   });
 }
 

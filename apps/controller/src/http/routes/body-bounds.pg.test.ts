@@ -27,6 +27,12 @@ describe('the body of a call', () => {
     expect(answer.body.error?.data.leaseholdCode).toBe('request.too_large');
   });
 
+  test('of a caller that may not call its procedure is refused before it is read', async () => {
+    const answer = await call(on, '/trpc/bulk.start', { body: `[${LARGE}`, secret });
+
+    expect(answer.body.error?.data.leaseholdCode).toBe('auth.forbidden');
+  });
+
   test('with as much as its own procedure may have is read', async () => {
     const answer = await call(on, '/trpc/leases.acquireMany', { body: LARGE, secret });
 

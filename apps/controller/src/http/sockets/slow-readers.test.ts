@@ -3,7 +3,7 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from 'no
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createStreamPacer } from '../../fair-use/stream-pacer.ts';
-import { whenTaken } from './slow-readers.ts';
+import { watchAnswer, whenTaken } from './slow-readers.ts';
 
 const CHUNK = Buffer.alloc(256 * 1_024);
 
@@ -40,7 +40,11 @@ const caller = (isBehind: () => boolean = () => false) => ({ principal: 'p', isB
 test('a stream whose caller does not read waits, and goes on when it reads', async () => {
   const { response, answer } = await unreadAnswer();
   fill(response);
-  const taken = whenTaken(createStreamPacer(), caller(), response)();
+  const taken = whenTaken(
+    createStreamPacer(() => 0),
+    caller(),
+    response,
+  )();
 
   expect(await Promise.race([taken.then(() => 'goes on'), turns()])).toBe('waits');
   answer.resume();
@@ -51,7 +55,11 @@ test('a stream whose caller does not read waits, and goes on when it reads', asy
 test('a stream whose caller is gone does not wait for it', async () => {
   const { response, answer } = await unreadAnswer();
   fill(response);
-  const taken = whenTaken(createStreamPacer(), caller(), response)();
+  const taken = whenTaken(
+    createStreamPacer(() => 0),
+    caller(),
+    response,
+  )();
 
   expect(await Promise.race([taken.then(() => 'goes on'), turns()])).toBe('waits');
   answer.destroy();
@@ -65,7 +73,7 @@ test('a stream waits while its caller is over its limits', async () => {
   let looks = 0;
 
   await whenTaken(
-    createStreamPacer(),
+    createStreamPacer(() => 0),
     caller(() => ++looks < 3),
     response,
   )();
@@ -97,3 +105,31 @@ test('streams over HTTP take turns with all others', async () => {
 
   expect([opened, turnsTaken]).toEqual([['p'], 2]);
 });
+
+test('an answer that is not read for a while is cut off, so that nobody takes it for a whole one', async () => {
+  const { response, answer } = await unreadAnswer();
+  fill(response);
+  const failed = once(answer, 'error');
+
+  await new Promise<void>((resolve) => watchAnswer(response, resolve, 1));
+  answer.resume();
+
+  expect(await failed).toMatchObject([{ code: 'ECONNRESET' }]);
+});
+
+test('an answer that is read may come as slowly as it is made', async () => {
+  const { response, answer } = await unreadAnswer();
+  answer.resume();
+  await drainedOf(response);
+
+  watchAnswer(response, undefined, 1);
+  await once(response, 'timeout');
+  await once(response, 'timeout');
+
+  expect(response.destroyed).toBe(false);
+});
+
+/** Until the network has taken everything. */
+async function drainedOf(response: ServerResponse): Promise<void> {
+  while ((response.socket?.writableLength ?? 0) > 0) await new Promise(setImmediate);
+}

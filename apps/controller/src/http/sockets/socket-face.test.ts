@@ -1,11 +1,19 @@
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
+import type { FairUseOverrides } from '@leasehold/keys-core';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { openUse } from '../../testing/test-fair-use.ts';
 import { SocketFace } from './socket-face.ts';
 
-async function openFace(): Promise<{ face: SocketFace; network: Socket; client: WebSocket }> {
+interface Opened {
+  readonly face: SocketFace;
+  readonly socket: WebSocket;
+  readonly network: Socket;
+  readonly client: WebSocket;
+}
+
+async function openFace(limits: FairUseOverrides = {}): Promise<Opened> {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0, perMessageDeflate: false });
   onTestFinished(() => {
     server.close();
@@ -21,7 +29,8 @@ async function openFace(): Promise<{ face: SocketFace; network: Socket; client: 
     socket.terminate();
   });
   const network = request.socket;
-  return { face: new SocketFace(socket, network, openUse().use({})), network, client };
+  const face = new SocketFace(socket, network, openUse().use(limits));
+  return { face, socket, network, client };
 }
 
 function received(client: WebSocket, count: number): Promise<string[]> {
@@ -56,4 +65,40 @@ test('what was sent just before the socket is closed arrives', async () => {
 
   expect(await texts).toEqual(['last']);
   expect(await closed).toEqual([1_012, Buffer.from('restarting')]);
+});
+
+test.each([
+  ['a large message that is sent too soon', 50_000, true],
+  ['small messages, however fast they are sent', 1_000, false],
+])('%s: whether the rest is read later', async (_what, length, isPaused) => {
+  const { socket, client } = await openFace({ requestBytesPerSecond: 100_000 });
+  const arrived = once(socket, 'message');
+
+  client.send('x'.repeat(length));
+  await arrived;
+
+  expect(socket.isPaused).toBe(isPaused);
+});
+
+test('messages that do not end may hold so much together, and no more', async () => {
+  const { face, client } = await openFace({ requestBytesPerSecond: 1_000_000 });
+  const closed = once(client, 'close');
+  // What other connections of the principal have begun.
+  face.use.holds(4_000_000);
+
+  client.send('x', { fin: false });
+
+  expect(await closed).toEqual([1_006, expect.anything()]);
+});
+
+test('messages that end hold nothing', async () => {
+  const { socket, client, face } = await openFace({ requestBytesPerSecond: 100_000_000 });
+
+  for (let count = 0; count < 5; count += 1) {
+    client.send('x'.repeat(1_000_000));
+    await once(socket, 'message');
+  }
+
+  // As much as all of them may hold: nothing else is held.
+  expect(face.use.holds(400_000_000)).toBe(false);
 });

@@ -2,11 +2,13 @@ import { describeError, errorShape } from '@leasehold/api';
 import type { LeaseError } from '@leasehold/keys-core';
 import { activeTracer, carrierIn, withinCarried } from '@leasehold/service-kit/tracing';
 import { EventEmitter } from 'node:events';
-import type { Writable } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
-import type { ScheduledConnection, WireCall } from '../calls/inbox.ts';
+import { LARGE_BYTES, type ScheduledConnection, type WireCall } from '../calls/inbox.ts';
 import { STALL_MS_MAX } from './slow-readers.ts';
+
+type Network = Pick<Duplex, 'cork' | 'uncork' | 'prependListener'>;
 
 const EMPTY = Buffer.alloc(0);
 const TRY_AGAIN_LATER = 1_013;
@@ -19,14 +21,19 @@ const LOOK_EVERY_MS = 5_000;
 export class SocketFace extends EventEmitter implements ScheduledConnection {
   readonly use: PrincipalUse;
   readonly #socket: WebSocket;
-  readonly #network: Pick<Writable, 'cork' | 'uncork'>;
+  readonly #network: Network;
   #isGathering = false;
+  /** Of a message that has not ended, about. */
+  #heldBytes = 0;
+  #isPaused = false;
+  /** Whether the principal has sent too much too soon. */
+  #isEarly = false;
   #unread = new Set<() => void>();
   /** How many answers have been taken since the last check. */
   #takenCount = 0;
 
-  /** @param network what the socket writes to. */
-  constructor(socket: WebSocket, network: Pick<Writable, 'cork' | 'uncork'>, use: PrincipalUse) {
+  /** @param network what carries the socket, paused. */
+  constructor(socket: WebSocket, network: Network, use: PrincipalUse) {
     super();
     this.use = use;
     this.#socket = socket;
@@ -37,9 +44,13 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
       clearInterval(stall);
       for (const read of this.#unread) read();
       this.#unread = new Set();
+      this.#endMessage();
       this.emit('close');
     });
+    socket.on('message', () => this.#endMessage());
     socket.on('error', (error) => this.emit('error', error));
+    // Before `ws`, which takes the message that ends with this piece.
+    network.prependListener('data', (chunk: Buffer) => this.#pace(chunk));
   }
 
   get readyState(): number {
@@ -99,7 +110,37 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   }
 
   setPaused(isPaused: boolean): void {
-    if (isPaused) this.#socket.pause();
+    this.#isPaused = isPaused;
+    this.#readOrNot();
+  }
+
+  /**
+   * Counts what arrives, and reads on later when its principal sends too fast. What is small is read on at once:
+   * renewals do not wait for what other connections of their principal send.
+   */
+  #pace(chunk: Buffer): void {
+    this.#heldBytes += chunk.length;
+    if (this.use.holds(chunk.length)) {
+      this.#socket.terminate();
+      return;
+    }
+    const waitMs = this.use.received(chunk.length);
+    if (waitMs === 0 || chunk.length < LARGE_BYTES || this.#isEarly) return;
+    this.#isEarly = true;
+    this.#readOrNot();
+    setTimeout(() => {
+      this.#isEarly = false;
+      this.#readOrNot();
+    }, waitMs).unref();
+  }
+
+  #endMessage(): void {
+    this.use.holds(-this.#heldBytes);
+    this.#heldBytes = 0;
+  }
+
+  #readOrNot(): void {
+    if (this.#isPaused || this.#isEarly) this.#socket.pause();
     else this.#socket.resume();
   }
 

@@ -6,7 +6,7 @@ import type { Ending } from '../../signals.ts';
 import { callWithin } from './calls.ts';
 
 /** This many acquires with the largest metadata and comment fit into the largest message. */
-const BATCH_SIZE_MAX = 200;
+const BATCH_SIZE_MAX = 40;
 const CALLS_IN_FLIGHT_MAX = 4;
 const QUEUE_MAX = 100_000;
 const CALL_MS = 5_000;

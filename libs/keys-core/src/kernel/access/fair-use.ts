@@ -21,6 +21,7 @@ const TABLE = {
   streams: [50, 2_000, 500, 8, 0, 100_000],
   waiters: [0, 10_000, 1_000, 0, 20_000, 20_000],
   heldLeases: [0, 200_000, 10_000, 0, 1_000_000, 100_000_000],
+  requestBytesPerSecond: [2 * MI, 16 * MI, 16 * MI, 16 * MI, 64 * MI, 1_024 * MI],
   responseBytesPerSecond: [8 * MI, 64 * MI, 32 * MI, 64 * MI, 256 * MI, 1_024 * MI],
   unreadBytes: [4 * MI, 32 * MI, 16 * MI, 16 * MI, 128 * MI, 256 * MI],
   declarations: [0, 10_000, 10_000, 0, 0, 1_000_000],
@@ -36,6 +37,7 @@ const TABLE = {
  * - `streams`: subscriptions that are open.
  * - `waiters`: calls that wait for a lease or a key.
  * - `heldLeases`: leases and environments that are held, at all controllers.
+ * - `requestBytesPerSecond`: bytes that it sends. Large messages beyond it are read later, and nothing is refused.
  * - `responseBytesPerSecond`: bytes of answers. Reads are refused and streams pause beyond it.
  * - `unreadBytes`: bytes of answers that the caller has not read yet.
  * - `declarations`: namespaces whose leases it was the last to declare, at all controllers.

@@ -10,7 +10,7 @@ export const REQUEST_CODES = {
   'request.too_large': {
     http: 413,
     text: 'The request is too large.',
-    doc: 'Each procedure has a bound of bytes and of values, which the message names; none is above 4 MiB. Split the call.',
+    doc: 'Each procedure has a bound of bytes and of values, which the message names; none is above 896 KiB. Split the call.',
   },
   'request.deadline': {
     http: 408,
