@@ -1,6 +1,5 @@
 /** Attacks from inside: backends that a drone of the stage runs. */
 import { readFile, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { processesWith, waitUntil } from '@leasehold/testing/stack';
 import type { Attack, Yield } from './attack.ts';
 import { GREEDY_LIMITS, GREEDY_MARKER, type AttackStage } from './stage.ts';
@@ -90,10 +89,9 @@ async function within(
     spawn: { program },
     waitFor: 'ready',
   });
-  const output = path.join(stage.drone().stateDir, 'logs', `${backendId}.stdout.log`);
   const lines = await waitUntil(
     async () => {
-      const found = await linesOf(output);
+      const found = await linesOf(stage, backendId);
       return found.some(({ attack }) => attack === 'done') ? found : undefined;
     },
     { what: `the end of the attack of ${program}`, timeoutMs: DONE_MS_MAX },
@@ -125,11 +123,9 @@ async function targetsOf(stage: AttackStage): Promise<unknown> {
   };
 }
 
-async function linesOf(file: string): Promise<Line[]> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  return text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Line);
+async function linesOf(stage: AttackStage, backendId: string): Promise<Line[]> {
+  const { lines } = await stage.api().backends.logs.query({ backendId });
+  return lines
+    .filter(({ stream }) => stream === 'stdout')
+    .map(({ text }) => JSON.parse(text) as Line);
 }
