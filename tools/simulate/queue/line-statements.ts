@@ -159,12 +159,12 @@ function ofGivingUp(database: LineDatabase): Statement[] {
         }),
     },
     {
-      text: 'as "isLocked"',
+      text: 'as "isOurs"',
       run: ([ids]) =>
         (ids as string[]).flatMap((leaseId) => {
           const grant = leases.past(leaseId);
           if (grant === undefined || leases.newestId(grant) !== leaseId) return [];
-          return [{ leaseId, fencingToken: grant.fencingToken, isLocked: true }];
+          return [{ leaseId, fencingToken: grant.fencingToken, isOurs: true }];
         }),
     },
     {

@@ -11,7 +11,6 @@ describe('parseConfig', () => {
       ladder: { renewAfterMs: 30_000, softAfterMs: 40_000, hardAfterMs: 50_000, ttlMs: 60_000 },
       heartbeatMs: 7_000,
       environmentLeaseMs: 60_000,
-      isReadingAudited: false,
       eventRetentionDays: 30,
       databaseUrl: null,
     });

@@ -94,7 +94,7 @@ describe('backends of a key that fail one after another', () => {
     ['one that ends without a failure', { reason: 'exited', exitCode: 0 }, undefined],
     ['one that was revoked', { reason: 'revoked' }, undefined],
     ['one that crashes after it was ready for a minute', CRASHED, 61_000],
-  ])('%s begins the count anew', async (_what, end, readyMs) => {
+  ])('%s starts the count again', async (_what, end, readyMs) => {
     const { pass, on, drone } = await openPassing();
     await run(on, drone);
     await run(on, drone);
@@ -126,7 +126,7 @@ describe('backends of a key that fail one after another', () => {
     expect(await failuresOf(on)).toMatchObject({ failures: 1, backendId });
   });
 
-  test('are forgotten when an operator says so, and are not shown to strangers', async () => {
+  test('are forgotten when an operator resets them, and are not shown to strangers', async () => {
     const { on, drone } = await openPassing();
     for (let nth = 0; nth < 3; nth += 1) await run(on, drone);
     const stranger = { ...OPERATOR, namespaces: ['other'] };

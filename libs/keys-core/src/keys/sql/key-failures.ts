@@ -1,7 +1,7 @@
 /**
  * Backends of one key that fail one after another: the third failure within ten minutes delays the next start by a
  * second, each further one twice as long, up to a minute. A backend that was ready for a minute, or that ends without a
- * failure, begins the count anew. The idea is Kubernetes' back-off of crash loops.
+ * failure, starts the count again. The idea is Kubernetes' back-off of crash loops.
  */
 import type { Named } from '../../kernel/resource/resource.ts';
 import { fragment, type Fragment, type Sql } from '../../postgres/sql.ts';
