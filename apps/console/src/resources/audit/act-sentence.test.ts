@@ -59,6 +59,10 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     detail: { mode: 'hard' },
     text: 'Ada Okafor terminated the backend bk-1 at once',
   },
+  'backends.logs': {
+    resource: 'backend:bk-1',
+    text: 'Ada Okafor read the output of the backend bk-1',
+  },
   'reservations.move': {
     resource: 'key:boards.eu/q4',
     detail: { toDatacenter: 'ams', reservationId: 'fra.1' },

@@ -101,6 +101,7 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     ...[who, ' terminated the backend ', target],
     ...(mode === 'hard' ? [' at once'] : []),
   ],
+  'backends.logs': ({ who, target }) => [who, ' read the output of the backend ', target],
   'reservations.move': ({ who, target, field }) => [
     ...[
       who,
