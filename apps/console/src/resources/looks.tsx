@@ -11,6 +11,7 @@ import {
   IconPlugConnectedX,
 } from '@tabler/icons-react';
 import { LookBadge, type Look } from '~/ui/text/text.tsx';
+import { failureLabel } from './backend-end.ts';
 
 /** One look for each phase, everywhere. */
 export const PHASE_LOOKS: Record<Phase, Look> = {
@@ -30,6 +31,13 @@ export const BACKEND_LOOKS: Record<BackendStatus, Look> = {
   hard_terminating: { label: 'Hard terminating', tone: 'bad', icon: IconAlertTriangle },
   terminated: { label: 'Terminated', tone: 'calm', icon: IconCircleX },
 };
+
+/** The look of one backend: what failed is red, and says how, while it is in the state of all that have ended. */
+export function backendLook(backend: Parameters<typeof failureLabel>[0]): Look {
+  const label = failureLabel(backend);
+  if (label === undefined) return BACKEND_LOOKS[backend.status];
+  return { label, tone: 'bad', icon: IconAlertTriangle };
+}
 
 export const DRONE_LOOKS: Record<DroneStatus, Look> = {
   ready: { label: 'Ready', tone: 'good', icon: IconCircleCheck },
