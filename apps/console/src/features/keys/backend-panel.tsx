@@ -9,7 +9,7 @@ import { CopyableId, LookBadge } from '~/ui/text/text.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
 import { LogPanel } from '~/resources/log/lazy-log.tsx';
-import { BACKEND_LOOKS, backendLook } from '~/resources/looks.tsx';
+import { backendLook } from '~/resources/looks.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { clockMs } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
@@ -98,7 +98,7 @@ function NewestBackend({
   return (
     <Panel
       title={hasEnded ? 'Last backend' : 'Backend'}
-      meta={<LookBadge look={backendLook(backend)} />}
+      meta={<LookBadge look={backendLook(backend)} isPlain={!hasFailed} />}
     >
       <StaleScope read={read}>
         {hasFailed ? (
@@ -128,7 +128,7 @@ function NewestBackend({
         <ol className={classes['states']} aria-label="States, oldest first">
           {backend.states.slice(-STATES_MAX).map((state) => (
             <li key={state.id}>
-              <LookBadge look={BACKEND_LOOKS[state.status]} />
+              <LookBadge look={backendLook({ ...state, address: backend.address })} isPlain />
               <time dateTime={state.at} className="mono">
                 {clockMs(state.at)}
               </time>

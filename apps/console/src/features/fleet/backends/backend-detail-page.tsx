@@ -116,6 +116,10 @@ function KeyFacts({ backend }: { readonly backend: BackendWithStates }) {
   );
 }
 
+function noAddress(status: BackendWithStates['status']): string {
+  return status === 'terminated' ? 'none' : 'none yet';
+}
+
 function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
   const { lifetimeLimitSeconds, address } = backend;
   return (
@@ -128,7 +132,12 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
           <Link href={routes.drone(backend.droneId, backend.datacenter)}>{backend.droneId}</Link>
         ),
         Datacenter: backend.datacenter,
-        Address: address === null ? 'none yet' : <CopyableId id={address} label="address" />,
+        Address:
+          address === null ? (
+            noAddress(backend.status)
+          ) : (
+            <CopyableId id={address} label="address" />
+          ),
         Started: <RelativeTime at={backend.createdAt} />,
         Lifetime:
           lifetimeLimitSeconds === null
