@@ -197,6 +197,13 @@ test('Leasehold itself and the command line begin a sentence', () => {
   );
 });
 
+test('what cannot be seen in a text is escaped, once', () => {
+  const detail = { ...KEY, name: 'a\u202eb', mode: 'force' };
+  expect(actText(act('keys.revoke', { detail }))).toBe(
+    String.raw`Ada Okafor revoked the key boards.eu/a\u{202e}b by force`,
+  );
+});
+
 test('an action of another version is named as it is', () => {
   expect(actText(act('things.paint', { resource: 'drone:d1' }))).toBe(
     'Ada Okafor did things.paint to d1',

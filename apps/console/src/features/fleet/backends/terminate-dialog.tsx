@@ -1,9 +1,9 @@
 import { List, Radio, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
+import { resourceText } from '@leasehold/keys-core';
 import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { Mono } from '~/ui/text/text.tsx';
-import { fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import type { Backend } from './backend-texts.ts';
@@ -64,7 +64,7 @@ export function TerminateDialog({
       <Stack gap="sm">
         <Text size="sm">
           It runs <Mono>{backend.program}</Mono> on <Mono>{backend.droneId}</Mono> under the key{' '}
-          <Mono>{fullName(backend.key)}</Mono>, token <Mono>{backend.fencingToken}</Mono>.
+          <Mono>{resourceText(backend.key)}</Mono>, token <Mono>{backend.fencingToken}</Mono>.
         </Text>
         <Radio.Group
           label="Mode"
