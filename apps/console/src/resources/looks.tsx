@@ -43,7 +43,8 @@ export const DRONE_LOOKS: Record<DroneStatus, Look> = {
   ready: { label: 'Ready', tone: 'good', icon: IconCircleCheck },
   draining: { label: 'Draining', tone: 'warn', icon: IconPlayerPause },
   unreachable: { label: 'Unreachable', tone: 'bad', icon: IconPlugConnectedX },
-  lost: { label: 'Lost', tone: 'bad', icon: IconCircleX },
+  // An operator has decided it: less than a drone that nobody knows about.
+  lost: { label: 'Lost', tone: 'warn', icon: IconCircleX },
 };
 
 export function PhaseBadge({ phase }: { readonly phase: Phase }) {
