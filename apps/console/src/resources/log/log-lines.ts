@@ -89,8 +89,9 @@ export function partsOf(text: string, search: string): { text: string; isMatch: 
     parts.push({ text: found, isMatch: true });
     end = index + found.length;
   }
-  if (end < text.length || parts.length === 0)
+  if (end < text.length || parts.length === 0) {
     parts.push({ text: text.slice(end), isMatch: false });
+  }
   return parts;
 }
 
