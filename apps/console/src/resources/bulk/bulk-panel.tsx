@@ -77,7 +77,9 @@ export function BulkPanel({
         aria-label="Carried out"
         animated={isRunning || isStopping}
       />
-      <p className={classes['reason']}>{`${progress.actor}: ${progress.reason}`}</p>
+      <p className={classes['reason']}>
+        <VisibleText>{`${progress.actor}: ${progress.reason}`}</VisibleText>
+      </p>
       <ActFailure error={abort.error} />
       <Failures face={face} bulkId={bulkId} progress={progress} />
     </section>
