@@ -23,7 +23,7 @@ export function useApiMutation<G extends Group, P extends Procedure<G>>(
     },
     onSettled: () => queryClient.invalidateQueries(),
   });
-  // Somebody has signed in again: a refusal for want of that says nothing any more.
+  // Somebody has signed in again: what was refused before that can be tried again.
   const isOver = !useSignal(signedOut) && isSignedOut(mutation.error);
   const { reset } = mutation;
   useEffect(() => {

@@ -29,7 +29,7 @@ export function valueText({ unit }: Pick<ChartSpec, 'unit'>, value: number): str
   return unit === 'ms' ? duration(value) : count(value);
 }
 
-/** A number of a legend; a dash where there is none. */
+/** A number of a legend; a dash where nothing was measured. */
 export function numberText(chart: Pick<ChartSpec, 'unit'>, value: number | null): string {
   return value === null ? '–' : valueText(chart, value);
 }
