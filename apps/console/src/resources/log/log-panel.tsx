@@ -66,7 +66,10 @@ function LogOfBackend({
   };
   const isPaused = isHalted || isPagePaused;
   return (
-    <Panel title="Log" meta={<span className="small-print">{stateText(log, isPaused)}</span>}>
+    <Panel
+      title="Log"
+      meta={<span className="small-print">{stateText(log, isPaused, failure !== null)}</span>}
+    >
       <div className={classes['tools']}>
         <LogSearch
           search={search}
@@ -130,10 +133,15 @@ function LogOfBackend({
   );
 }
 
-function stateText({ hasEnded, position, lines }: Log, isPaused: boolean): string {
+function stateText(
+  { hasEnded, position, lines }: Log,
+  isPaused: boolean,
+  isFailed: boolean,
+): string {
   const shown = counted(lines.length, 'line');
   if (hasEnded) return `${shown}, ended`;
   if (isPaused) return `${shown}, paused`;
+  if (isFailed) return `${shown}, interrupted`;
   return position === undefined ? 'reading' : `${shown}, following`;
 }
 
