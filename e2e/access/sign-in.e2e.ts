@@ -95,6 +95,7 @@ test.describe('sign-in', () => {
     await ended.getByRole('button', { name: 'Sign in', exact: true }).click();
     await expect(ended).toBeHidden();
     await expect(reason).toHaveValue('Half of a sentence that must not be lost');
+    await expect(page.getByText('auth.required')).toHaveCount(0);
   });
 
   test('an invitation sets a password and signs in', async ({ page, stack }) => {

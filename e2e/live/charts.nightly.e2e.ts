@@ -74,11 +74,14 @@ test('all charts have one cursor, which the pointer and the arrow keys move; the
 
   const box = await grants.locator('.u-over').boundingBox();
   if (box === null) throw new Error('the chart is not drawn');
+  const height = (): Promise<number> => page.evaluate(() => document.body.scrollHeight);
+  const heightBefore = await height();
   await page.mouse.move(box.x + box.width / 3, box.y + box.height / 2);
   await expect(grants).toContainText(atStep);
   const [time = ''] = atStep.exec(await grants.innerText()) ?? [];
   await expect(waited).toContainText(time);
   await expect(waited.locator('.u-cursor-x')).toBeVisible();
+  expect(await height()).toBe(heightBefore);
 
   await page.mouse.move(0, 0);
   await expect(waited).not.toContainText(atStep);

@@ -11,6 +11,8 @@ test.describe('drones and backends', () => {
     const page = await pageAs('operator');
     await page.goto(`/drones/detail?id=${DRONE_ID}`);
     await untilLive(page);
+    const bar = await page.locator('[data-load]').boundingBox();
+    expect(bar?.width).toBeGreaterThan(30);
     await page.getByRole('button', { name: 'Drain', exact: true }).click();
     await actWithReason(page, { reason: 'Kernel update', label: 'Drain' });
     await expect(page.getByText('Draining', { exact: true }).first()).toBeVisible();
@@ -68,5 +70,64 @@ test.describe('drones and backends', () => {
     for (const state of ['Scheduled', 'Ready']) {
       await expect(page.getByText(state, { exact: true }).first()).toBeVisible();
     }
+  });
+
+  test('a program crashes at start: from the list to the reason and its last lines', async ({
+    pageAs,
+    stack,
+  }) => {
+    const key = { namespace: 'e2e.crashes', name: `job-${randomUUID().slice(0, 6)}` };
+    const refused = stack.api('client').keys.connect.mutate({
+      ...{ key, spawn: { program: 'crasher' }, waitFor: 'ready' },
+    });
+    await expect(refused).rejects.toThrow(/crashed with exit code 17/);
+    const page = await pageAs('viewer');
+    await page.goto(`/keys/detail?${new URLSearchParams(key).toString()}`);
+    const last = page.getByRole('region', { name: 'Last backend' });
+    await expect(last).toContainText('Crashed (17)');
+    await expect(last).toContainText(/It crashed with exit code 17.*before it was ready/);
+
+    await last.getByRole('link', { name: 'Its last lines' }).click();
+    const why = page.getByRole('region', { name: 'Why it ended' });
+    await expect(why).toContainText('fatal: no such setting: COLOUR');
+    const log = page.getByRole('log');
+    await expect(log.getByText('stderr fatal: no such setting: COLOUR')).toBeVisible();
+    await expect(page.getByRole('region', { name: 'Log', exact: true })).toContainText(
+      '2 lines, ended',
+    );
+
+    await page.goto('/backends');
+    await untilLive(page);
+    await expect(tableOf(page, 'backends').row(key.name).first()).toContainText('Crashed (17)');
+  });
+
+  test('a log is followed, searched and paused; what cannot be seen in it is shown', async ({
+    pageAs,
+    stack,
+  }) => {
+    const key = { namespace: 'e2e.logs', name: `talk-${randomUUID().slice(0, 6)}` };
+    await stack.api('client').keys.connect.mutate({
+      ...{ key, spawn: { program: 'talker' }, waitFor: 'ready' },
+    });
+    const page = await pageAs('viewer');
+    await page.goto(`/keys/detail?${new URLSearchParams({ ...key, tab: 'log' }).toString()}`);
+    const log = page.getByRole('log');
+    await expect(log).toContainText('begins as \\u{202e}txt.exe');
+    await expect(log).toContainText('stderr warning: no cache');
+    const lines = log.locator('[data-line]');
+    const before = await lines.count();
+    await expect.poll(() => lines.count()).toBeGreaterThan(before);
+
+    const panel = page.getByRole('region', { name: 'Log', exact: true });
+    await panel.getByRole('button', { name: 'Pause the log' }).click();
+    await expect(panel).toContainText('paused');
+    await panel.getByLabel('Search this log').fill('WARNING');
+    await expect(panel.getByRole('status')).toHaveText('1 line');
+    await expect(log.locator('mark')).toHaveText('warning');
+    const paused = await lines.count();
+    await panel.getByRole('button', { name: 'Resume the log' }).click();
+    await expect.poll(() => lines.count()).toBeGreaterThan(paused);
+    await panel.getByLabel('Times').uncheck();
+    await expect(log.locator('time')).toHaveCount(0);
   });
 });

@@ -47,6 +47,15 @@ test.describe('leases and environments', () => {
     await expect(table.getByRole('rowgroup').filter({ hasText: 'settlement-eu' })).toContainText(
       '6 waiting',
     );
+
+    await page.goto('/leases');
+    await untilLive(page);
+    const list = tableOf(page, 'leases');
+    const outOfSight = (element: HTMLElement | SVGElement) =>
+      element.scrollWidth - element.clientWidth;
+    expect(await list.table.evaluate(outOfSight)).toBe(0);
+    const holder = list.row('customer-acme').locator('td [data-holder]:visible');
+    expect(await holder.evaluate(outOfSight)).toBe(0);
   });
 
   test('a callback that fails is an alarm on the overview, which leads to its lease, its tries and its error', async ({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ago, counted, duration, fullName, timeNear } from './format.ts';
+import { ago, counted, duration, fullName, shortId, timeNear } from './format.ts';
 
 describe('duration', () => {
   test.each([
@@ -39,4 +39,10 @@ test('the root namespace is not written, and no two resources have the same name
   expect(fullName({ namespace: 'rooms.eu', name: 'a/b' })).toBe('rooms.eu/a/b');
   expect(fullName({ namespace: 'rooms.eu/a', name: 'b' })).toBe('rooms.eu%2Fa/b');
   expect(fullName({ namespace: '', name: 'a/b' })).toBe('/a/b');
+});
+
+test('ids that were made at the same time differ in what is shown of them', () => {
+  const ids = ['0198c0de-1111-7000-8000-00000000000a', '0198c0de-1111-7000-8000-00000000000b'];
+  expect(ids.map(shortId)).toEqual(['…0000000a', '…0000000b']);
+  expect(shortId('bk-1')).toBe('bk-1');
 });

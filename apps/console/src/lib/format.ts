@@ -7,6 +7,13 @@ export function fullName(resource: { readonly namespace: string; readonly name: 
   return printableText(resourceText(resource));
 }
 
+/** `…7b1d09ce`, the end of an id: those made at the same time begin with the same characters. */
+export function shortId(id: string): string {
+  return id.length <= SHORT_LENGTH ? id : `…${id.slice(-SHORT_LENGTH)}`;
+}
+
+const SHORT_LENGTH = 8;
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;

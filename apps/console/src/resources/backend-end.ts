@@ -1,7 +1,16 @@
-import type { BackendStatus, TerminationReason } from '@leasehold/keys-core';
+/** How a backend ended, as lists and pages say it. The words are those of the command line where a program failed. */
+import {
+  hasFailed,
+  sayEnd,
+  signalOf,
+  type BackendEnd,
+  type BackendStatus,
+  type TerminationReason,
+} from '@leasehold/keys-core';
+import { duration } from '~/lib/format.ts';
 
 /** Why a backend was stopped. */
-export const REASON_TEXTS: Record<TerminationReason, string> = {
+const REASON_TEXTS: Record<TerminationReason, string> = {
   key_expired: 'its key expired',
   renewal_refused: 'renewal of its key was refused',
   revoked: 'its key was revoked',
@@ -10,7 +19,7 @@ export const REASON_TEXTS: Record<TerminationReason, string> = {
   startup_timeout: 'it was not ready in time',
   exited: 'it ended by itself',
   drone_lost: 'its drone was lost',
-  internal: 'the drone failed',
+  internal: 'it could not be run',
 };
 
 /** What stands before the text of `endOf`. */
@@ -19,14 +28,52 @@ export function endLabel(status: BackendStatus): string {
 }
 
 /** Why a backend has ended or is going to, with its exit code; undefined while it runs. */
-export function endOf({
-  reason,
-  exitCode,
-}: {
-  readonly reason: TerminationReason | null;
-  readonly exitCode: number | null;
-}): string | undefined {
+export function endOf({ reason, exitCode }: Omit<BackendEnd, 'detail'>): string | undefined {
   if (reason === null) return exitCode === null ? undefined : `exited, code ${String(exitCode)}`;
+  if (reason === 'exited') return sayEnd({ reason, exitCode });
   const text = REASON_TEXTS[reason];
   return exitCode === null ? text : `${text}; exited, code ${String(exitCode)}`;
+}
+
+/** The end of a backend as a list has it. */
+interface ListedEnd extends Omit<BackendEnd, 'detail'> {
+  readonly status: BackendStatus;
+  /** Known once it was ready. */
+  readonly address: string | null;
+}
+
+/** How the program of a backend failed, in the words of a badge: `Crashed (17)`; undefined if it did not. */
+export function failureLabel({ status, address, ...end }: ListedEnd): string | undefined {
+  if (status !== 'terminated' || !hasFailed(end, address !== null)) return undefined;
+  const { reason, exitCode } = end;
+  if (reason === 'startup_timeout') return 'Not ready in time';
+  if (reason === 'internal') return 'Could not be run';
+  const signal = signalOf(exitCode);
+  if (signal !== undefined) return `Killed by ${signal}`;
+  if (exitCode === null) return 'Ended, code unknown';
+  return exitCode === 0 ? 'Ended before it was ready' : `Crashed (${String(exitCode)})`;
+}
+
+interface EndedBackend extends ListedEnd {
+  readonly statusAt: string;
+  readonly states: readonly {
+    readonly status: BackendStatus;
+    readonly at: string;
+    readonly detail: string | null;
+  }[];
+}
+
+/** How it ended, as a sentence: `It crashed with exit code 17, 2 s after its start, before it was ready.` */
+export function endSentence(backend: EndedBackend): string {
+  const { reason, exitCode, address, states, statusAt } = backend;
+  const startedAt = states.find(({ status }) => status === 'waiting')?.at;
+  const detail = states.find(({ status }) => status === 'terminated')?.detail ?? null;
+  const lived = startedAt === undefined ? null : Date.parse(statusAt) - Date.parse(startedAt);
+  const said = sayEnd({ reason, exitCode });
+  return [
+    `${said.slice(0, 1).toUpperCase()}${said.slice(1)}`,
+    ...(lived === null ? [] : [`, ${duration(lived)} after its start`]),
+    ...(address === null && reason !== 'startup_timeout' ? [', before it was ready'] : []),
+    detail === null || detail === '' ? '.' : `: ${detail}`,
+  ].join('');
 }

@@ -11,6 +11,7 @@ import {
   IconPlugConnectedX,
 } from '@tabler/icons-react';
 import { LookBadge, type Look } from '~/ui/text/text.tsx';
+import { failureLabel } from './backend-end.ts';
 
 /** One look for each phase, everywhere. */
 export const PHASE_LOOKS: Record<Phase, Look> = {
@@ -31,11 +32,19 @@ export const BACKEND_LOOKS: Record<BackendStatus, Look> = {
   terminated: { label: 'Terminated', tone: 'calm', icon: IconCircleX },
 };
 
+/** The look of one backend: what failed is red, and says how, while it is in the state of all that have ended. */
+export function backendLook(backend: Parameters<typeof failureLabel>[0]): Look {
+  const label = failureLabel(backend);
+  if (label === undefined) return BACKEND_LOOKS[backend.status];
+  return { label, tone: 'bad', icon: IconAlertTriangle };
+}
+
 export const DRONE_LOOKS: Record<DroneStatus, Look> = {
   ready: { label: 'Ready', tone: 'good', icon: IconCircleCheck },
   draining: { label: 'Draining', tone: 'warn', icon: IconPlayerPause },
   unreachable: { label: 'Unreachable', tone: 'bad', icon: IconPlugConnectedX },
-  lost: { label: 'Lost', tone: 'bad', icon: IconCircleX },
+  // An operator has decided it: less than a drone that nobody knows about.
+  lost: { label: 'Lost', tone: 'warn', icon: IconCircleX },
 };
 
 export function PhaseBadge({ phase }: { readonly phase: Phase }) {

@@ -32,13 +32,15 @@ export function Remaining({
   if (phase === 'free') return <span className="dimmed">–</span>;
   return (
     <span className={classes['remaining']} data-stale={isStale || undefined}>
-      <span className={classes['bar']} aria-hidden>
-        <span
-          className={classes['rest']}
-          data-phase={isOver ? 'expired' : phase}
-          style={{ transform: `scaleX(${share})` }}
-        />
-      </span>
+      {isOver ? null : (
+        <span className={classes['bar']} aria-hidden>
+          <span
+            className={classes['rest']}
+            data-phase={phase}
+            style={{ transform: `scaleX(${share})` }}
+          />
+        </span>
+      )}
       <span>{text}</span>
     </span>
   );

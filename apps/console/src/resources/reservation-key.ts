@@ -1,6 +1,10 @@
 /** Reserved keys in addresses and in words. Pure. */
-import { keyNameOf, reservationKeyProblem } from '@leasehold/keys-core';
-import { fullName } from '~/lib/format.ts';
+import {
+  keyNameOf,
+  printableText,
+  reservationKeyProblem,
+  resourceText,
+} from '@leasehold/keys-core';
 
 /** The key that an address names, or why it does not name one. */
 export function keyOfAddress(
@@ -19,8 +23,13 @@ export function keyOfAddress(
   return problem === undefined ? { key: parsed } : { problem: `The key ${problem}.` };
 }
 
-/** `rooms/room-1` for a key of Leasehold's; any other list as JSON. */
+/** `rooms/room-1` for a key of Leasehold's; any other list as JSON. What cannot be seen in it is escaped. */
 export function keyLabel(key: readonly string[]): string {
+  return printableText(keyText(key));
+}
+
+/** The same as it is, for what shows it with its own marks. */
+export function keyText(key: readonly string[]): string {
   const named = keyNameOf(key);
-  return named === undefined ? JSON.stringify(key) : fullName(named);
+  return named === undefined ? JSON.stringify(key) : resourceText(named);
 }

@@ -129,6 +129,7 @@ export const answerInputSchema = z.strictObject({
         }),
       )
       .max(1_000),
+    from: z.number().int().nonnegative(),
     position: z.number().int().nonnegative(),
     hasMore: z.boolean(),
     isThere: z.boolean(),

@@ -1,4 +1,5 @@
 import { UnstyledButton } from '@mantine/core';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Under, LongName, Mono, RelativeTime } from '~/ui/text/text.tsx';
@@ -50,7 +51,7 @@ export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEnt
 function Reason({ reason }: { readonly reason: string }) {
   return (
     <span className={classes['reason']} title={reason}>
-      {reason}
+      <VisibleText>{reason}</VisibleText>
     </span>
   );
 }

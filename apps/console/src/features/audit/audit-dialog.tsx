@@ -1,4 +1,5 @@
 import { Modal, Stack } from '@mantine/core';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Link } from '~/ui/link.tsx';
 import { useEffect } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
@@ -43,10 +44,11 @@ export function AuditDialog({
                 </>
               ),
               Address: <Mono>{entry.source ?? 'not known'}</Mono>,
-              Reason: entry.reason ?? 'none given',
+              Reason:
+                entry.reason === null ? 'none given' : <VisibleText>{entry.reason}</VisibleText>,
               More: (
                 <Link href={doneBy(entry.actor)} onClick={onClose}>
-                  Everything by {entry.actor}
+                  Everything by <VisibleText>{entry.actor}</VisibleText>
                 </Link>
               ),
             }}

@@ -2,11 +2,15 @@ import { Skeleton } from '@mantine/core';
 import { Link } from '~/ui/link.tsx';
 import { Facts } from '~/ui/page/facts.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { ErrorState } from '~/ui/states/states.tsx';
+import { Notice } from '~/ui/states/notice.tsx';
+import { EmptyState, ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { CopyableId, LookBadge } from '~/ui/text/text.tsx';
-import { endLabel, endOf } from '~/resources/backend-end.ts';
-import { BACKEND_LOOKS } from '~/resources/looks.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
+import { LogPanel } from '~/resources/log/lazy-log.tsx';
+import { backendLook } from '~/resources/looks.tsx';
+import type { Outputs } from '~/lib/api/api.ts';
 import { clockMs } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -17,13 +21,63 @@ const EVERY_MS = 1_500;
 /** Only the newest states are shown; the backend's own page has all. */
 const STATES_MAX = 8;
 
-/** What runs for the key: its state, its address, and what it went through. */
-export function BackendPanel({
-  backendId,
-  datacenter,
+interface OfKey {
+  readonly resource: {
+    readonly namespace: string;
+    readonly name: string;
+    readonly datacenter: string;
+  };
+}
+
+/** What runs for the key, or ran for it last: its state, its address, what it went through, and why it ended. */
+export function BackendPanel({ resource }: OfKey) {
+  const read = useNewest(resource);
+  if (read.data === undefined) {
+    return (
+      <Panel title="Backend">
+        {read.isError ? (
+          <ErrorState read={read} what="the backends" />
+        ) : (
+          <Skeleton height={150} aria-busy="true" />
+        )}
+      </Panel>
+    );
+  }
+  const [newest, before] = read.data.items;
+  if (newest === undefined) return null;
+  return <NewestBackend newest={newest} before={before} />;
+}
+
+/** What the newest backend of the key writes, and wrote. */
+export function BackendLog({ resource }: OfKey) {
+  const read = useNewest(resource);
+  if (read.isError) return <ErrorState read={read} what="the backends" />;
+  if (read.data === undefined) return <Skeleton height={150} aria-busy="true" />;
+  const [newest] = read.data.items;
+  if (newest === undefined) {
+    return (
+      <EmptyState title="No backend">
+        None was started for this key, or its record was removed after it had ended.
+      </EmptyState>
+    );
+  }
+  return <LogPanel backendId={newest.backendId} datacenter={newest.datacenter} />;
+}
+
+/** The newest backend of a key, and the one before it. */
+function useNewest({ namespace, name, datacenter }: OfKey['resource']) {
+  const input = { namespace, name, limit: 2, ...at(datacenter) };
+  return useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
+}
+
+type Backend = Outputs['backends']['list']['items'][number];
+
+function NewestBackend({
+  newest: { backendId, datacenter },
+  before,
 }: {
-  readonly backendId: string;
-  readonly datacenter: string;
+  readonly newest: Backend;
+  readonly before: Backend | undefined;
 }) {
   const input = { backendId, ...at(datacenter) };
   const read = useLiveQuery('backends', 'get', input, { everyMs: EVERY_MS });
@@ -39,9 +93,22 @@ export function BackendPanel({
       </Panel>
     );
   }
+  const hasFailed = failureLabel(backend) !== undefined;
+  const hasEnded = backend.status === 'terminated';
   return (
-    <Panel title="Backend" meta={<LookBadge look={BACKEND_LOOKS[backend.status]} />}>
+    <Panel
+      title={hasEnded ? 'Last backend' : 'Backend'}
+      meta={<LookBadge look={backendLook(backend)} isPlain={!hasFailed} />}
+    >
       <StaleScope read={read}>
+        {hasFailed ? (
+          <div className={classes['why']}>
+            <Notice tone="bad">
+              <VisibleText>{endSentence(backend)}</VisibleText>{' '}
+              <Link href={routes.backend(backendId, datacenter)}>Its last lines</Link>
+            </Notice>
+          </div>
+        ) : null}
         <Facts
           items={{
             Backend: (
@@ -51,14 +118,17 @@ export function BackendPanel({
             ),
             Program: backend.program,
             Address:
-              backend.address === null ? null : <CopyableId id={backend.address} label="address" />,
-            [endLabel(backend.status)]: endOf(backend),
+              backend.address === null || hasEnded ? null : (
+                <CopyableId id={backend.address} label="address" />
+              ),
+            [endLabel(backend.status)]: hasFailed ? null : endOf(backend),
+            'The one before': before === undefined ? null : <BackendBefore backend={before} />,
           }}
         />
         <ol className={classes['states']} aria-label="States, oldest first">
           {backend.states.slice(-STATES_MAX).map((state) => (
             <li key={state.id}>
-              <LookBadge look={BACKEND_LOOKS[state.status]} />
+              <LookBadge look={backendLook({ ...state, address: backend.address })} isPlain />
               <time dateTime={state.at} className="mono">
                 {clockMs(state.at)}
               </time>
@@ -67,5 +137,14 @@ export function BackendPanel({
         </ol>
       </StaleScope>
     </Panel>
+  );
+}
+
+function BackendBefore({ backend }: { readonly backend: Backend }) {
+  const { backendId, datacenter } = backend;
+  return (
+    <Link href={routes.backend(backendId, datacenter)} title={endOf(backend) ?? backendId}>
+      <LookBadge look={backendLook(backend)} />
+    </Link>
   );
 }

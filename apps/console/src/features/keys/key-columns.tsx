@@ -70,7 +70,7 @@ function HolderCell({ item }: { readonly item: KeyItem }) {
       )}
       {backendId === null || backendStatus === null ? null : (
         <Link href={routes.backend(backendId, datacenter)} title={`Backend ${backendId}`}>
-          <LookBadge look={BACKEND_LOOKS[backendStatus]} />
+          <LookBadge look={BACKEND_LOOKS[backendStatus]} isPlain />
         </Link>
       )}
     </span>

@@ -6,7 +6,7 @@ import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { resourceText } from '@leasehold/keys-core';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
 import { GrantDetail } from '~/resources/detail/grant-detail.tsx';
-import { BackendPanel } from './backend-panel.tsx';
+import { BackendLog, BackendPanel } from './backend-panel.tsx';
 
 /** One key: its deadlines, who holds it and what runs for it, its past, and what can be done. */
 export function KeyDetailPage({ resource }: { readonly resource: ResourceRef }) {
@@ -15,11 +15,8 @@ export function KeyDetailPage({ resource }: { readonly resource: ResourceRef }) 
       face="key"
       resource={resource}
       missing={<NoKey resource={resource} />}
-      backend={(item) =>
-        'backendId' in item && item.backendId !== null ? (
-          <BackendPanel backendId={item.backendId} datacenter={item.datacenter} />
-        ) : null
-      }
+      backend={(item) => <BackendPanel resource={item} />}
+      log={(item) => <BackendLog resource={item} />}
     />
   );
 }

@@ -1,3 +1,4 @@
+import { resourceText } from '@leasehold/keys-core';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import type { FailingCallback } from '@leasehold/keys-core/leases';
 import { Code } from '@mantine/core';
@@ -54,7 +55,7 @@ const COLUMNS: Column<FailingCallback>[] = [
   column('Lease', {}, (one) => (
     <>
       <Link href={routes.lease(one)} title={fullName(one)}>
-        <VisibleText>{fullName(one)}</VisibleText>
+        <VisibleText>{resourceText(one)}</VisibleText>
       </Link>
       <Under upTo="md">
         <VisibleText>{one.service ?? 'not declared by any service'}</VisibleText>

@@ -93,7 +93,7 @@ export const LEASE_COLUMNS: Column<LeaseItem>[] = [
       {count(lease.waiters)}
     </span>
   )),
-  column('Token', { from: 'lg', align: 'end' }, (lease) => <Mono>{lease.fencingToken}</Mono>),
+  column('Token', { from: 'xl', align: 'end' }, (lease) => <Mono>{lease.fencingToken}</Mono>),
   column('Granted', { sort: 'grantedAt', from: 'lg' }, (lease) => (
     <RelativeTime at={lease.grantedAt} asOf={lease.asOf} />
   )),

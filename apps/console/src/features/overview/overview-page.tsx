@@ -3,6 +3,8 @@
 import { SegmentedControl, Skeleton, Text } from '@mantine/core';
 import { parseAsInteger, useQueryState } from 'nuqs';
 import { memo } from 'react';
+import { resourceText } from '@leasehold/keys-core';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
 import { DataAge } from '~/ui/states/data-age.tsx';
 import { ErrorState } from '~/ui/states/states.tsx';
@@ -147,7 +149,7 @@ const ContendedPanel = memo(function ContendedPanel({
               <tr key={`${resource.face} ${fullName(resource)}`}>
                 <td className={classes['name']}>
                   <Link href={routeOf(resource.face, resource)} title={fullName(resource)}>
-                    {fullName(resource)}
+                    <VisibleText>{resourceText(resource)}</VisibleText>
                   </Link>
                 </td>
                 <td className={classes['name']}>

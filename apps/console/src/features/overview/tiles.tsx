@@ -4,6 +4,7 @@ import { memo, type ReactNode } from 'react';
 import { count, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import type { Tone } from '~/ui/text/text.tsx';
+import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { EVENTS_LATE_MS } from './event-lag.ts';
 import { eventsHref } from './event-links.ts';
 import { FACE_NAMES, listOf } from './face-links.ts';
@@ -47,11 +48,11 @@ export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverv
           href={routes.drones({ status: 'draining' })}
         />
         <Figure
-          {...{ value: drones.stale, unit: 'unreachable', tone: 'bad' }}
+          {...{ value: drones.stale, unit: 'unreachable', tone: DRONE_LOOKS.unreachable.tone }}
           href={routes.drones({ status: 'unreachable' })}
         />
         <Figure
-          {...{ value: drones.lost, unit: 'lost', tone: 'warn' }}
+          {...{ value: drones.lost, unit: 'lost', tone: DRONE_LOOKS.lost.tone }}
           href={routes.drones({ status: 'lost' })}
         />
       </Tile>

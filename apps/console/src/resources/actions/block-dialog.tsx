@@ -5,7 +5,9 @@ import { duration, fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { GROUP_OF, type GrantView } from '../grant-view.ts';
+import { OvertakenNotice, useOvertaken } from './overtaken-notice.tsx';
 import classes from './dialogs.module.css';
 
 /** Faces whose renewal can be blocked: an environment can only be revoked. */
@@ -23,6 +25,7 @@ export function BlockDialog(
   const [wasOpen, setWasOpen] = useState(isOpen);
   const block = useApiMutation(GROUP_OF[face], 'blockRenewal');
   const allow = useApiMutation(GROUP_OF[face], 'allowRenewal');
+  const overtaken = useOvertaken(face, grant, isOpen);
   if (isOpen !== wasOpen) {
     setWasOpen(isOpen);
     if (isOpen) {
@@ -39,6 +42,7 @@ export function BlockDialog(
       onClose={onClose}
       title={`${verb} renewal of ${fullName(grant)}`}
       reason="required"
+      isReady={overtaken?.isOver !== true}
       actLabel={`${verb} renewal`}
       act={{
         isPending: mutation.isPending,
@@ -63,6 +67,7 @@ export function BlockDialog(
           ),
       }}
     >
+      <OvertakenNotice by={overtaken} />
       {grant.renewable ? (
         <BlockConsequences face={face} grant={grant} />
       ) : (
@@ -89,7 +94,8 @@ function BlockConsequences({
   return (
     <div className={classes['consequences']}>
       <p className={classes['text']}>
-        {grant.holder} holds it, with token <span className="mono">{grant.fencingToken}</span>.
+        <VisibleText>{grant.holder}</VisibleText> holds it, with token{' '}
+        <span className="mono">{grant.fencingToken}</span>.
       </p>
       <ul>
         <li>Its next renewal, due {soonest}, is refused. Nothing happens before that.</li>

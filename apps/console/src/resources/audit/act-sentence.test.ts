@@ -59,6 +59,10 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     detail: { mode: 'hard' },
     text: 'Ada Okafor terminated the backend bk-1 at once',
   },
+  'backends.logs': {
+    resource: 'backend:bk-1',
+    text: 'Ada Okafor read the output of the backend bk-1',
+  },
   'reservations.move': {
     resource: 'key:boards.eu/q4',
     detail: { toDatacenter: 'ams', reservationId: 'fra.1' },
@@ -190,6 +194,13 @@ test('Leasehold itself and the command line begin a sentence', () => {
   );
   expect(by('controller', 'bulk.abort')).toBe(
     'A controller stopped a bulk action after 3 of 4 grants',
+  );
+});
+
+test('what cannot be seen in a text is escaped, once', () => {
+  const detail = { ...KEY, name: 'a\u202eb', mode: 'force' };
+  expect(actText(act('keys.revoke', { detail }))).toBe(
+    String.raw`Ada Okafor revoked the key boards.eu/a\u{202e}b by force`,
   );
 });
 

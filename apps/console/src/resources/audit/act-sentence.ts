@@ -1,5 +1,5 @@
 /** What an entry of the audit says, as a sentence with links: "Ada Okafor drained drone-fra-2". Pure. */
-import type { AuditAction } from '@leasehold/keys-core';
+import { printableText, type AuditAction } from '@leasehold/keys-core';
 import { counted } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
@@ -47,11 +47,13 @@ export function actSentence(act: Act): readonly SentencePart[] {
   return sentence.map((part) => (typeof part === 'string' ? { text: part, href: null } : part));
 }
 
-/** The sentence without its links. */
+/** The sentence without its links; what cannot be seen in it is escaped. */
 export function actText(act: Act): string {
-  return actSentence(act)
-    .map(({ text }) => text)
-    .join('');
+  return printableText(
+    actSentence(act)
+      .map(({ text }) => text)
+      .join(''),
+  );
 }
 
 const revoked = ({ who, target, kind, mode }: Said): Words => [
@@ -101,6 +103,7 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     ...[who, ' terminated the backend ', target],
     ...(mode === 'hard' ? [' at once'] : []),
   ],
+  'backends.logs': ({ who, target }) => [who, ' read the output of the backend ', target],
   'reservations.move': ({ who, target, field }) => [
     ...[
       who,

@@ -47,6 +47,21 @@ describe('auditTarget', () => {
     });
   });
 
+  test('gives names as they are, for what shows the invisible in them', () => {
+    const detail = { face: 'key', namespace: 'rooms', name: 'a\u202eb', reservationId: 'dc2.x' };
+    expect(auditTarget({ resource: 'lease:0190', detail }).label).toBe('rooms/a\u202eb');
+    const moved = auditTarget({
+      resource: 'reservation:["a\u200bb"]',
+      detail: { reservationId: 'dc2.x' },
+    });
+    expect(moved.label).toBe('["a\u200bb"]');
+  });
+
+  test('shows a token without a name by the end of its id, which others do not share', () => {
+    const resource = 'token:0198c0de-1111-7000-8000-00000000000a';
+    expect(auditTarget({ resource }).label).toBe('…0000000a');
+  });
+
   test('shows anything else by its id, without a link', () => {
     expect(auditTarget({ resource: 'lease:0190', detail: null })).toEqual({
       kind: 'lease',

@@ -1,7 +1,7 @@
-import { parseResourceText } from '@leasehold/keys-core';
+import { parseResourceText, resourceText } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
-import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
-import { fullName } from '~/lib/format.ts';
+import { keyText, keyOfAddress } from '~/resources/reservation-key.ts';
+import { shortId } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 
 export type AuditEntry = Outputs['audit']['list']['items'][number];
@@ -35,19 +35,19 @@ function targetOf({
   const { face, namespace, name, email } = detail;
   if (typeof face === 'string' && typeof namespace === 'string' && typeof name === 'string') {
     const ref = { namespace, name };
-    return { kind: face, label: fullName(ref), href: routeOf(face, ref) };
+    return { kind: face, label: resourceText(ref), href: routeOf(face, ref) };
   }
   const reserved = reservedKeyOf(kind, id, detail);
   if (reserved !== undefined) {
-    return { kind: 'reservation', label: keyLabel(reserved), href: routes.reservation(reserved) };
+    return { kind: 'reservation', label: keyText(reserved), href: routes.reservation(reserved) };
   }
   if (kind === 'drone') return { kind, label: id, href: routes.drone(id) };
   if (kind === 'backend') return { kind, label: id, href: routes.backend(id) };
   if (kind === 'token') {
-    return { kind, label: typeof name === 'string' ? name : shortId(id), href: routes.access() };
+    return { kind, label: typeof name === 'string' ? name : labelOfId(id), href: routes.access() };
   }
   if (kind === 'person') {
-    const label = typeof email === 'string' ? email : shortId(id);
+    const label = typeof email === 'string' ? email : labelOfId(id);
     return { kind, label, href: routes.access({ tab: 'people' }) };
   }
   return { kind, label: id, href: null };
@@ -70,9 +70,9 @@ function reservedKeyOf(
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/u;
 
-/** The beginning of a UUID, which nobody reads whole; the entry itself has all of it. */
-function shortId(id: string): string {
-  return UUID.test(id) ? id.slice(0, 8) : id;
+/** The end of a UUID, which nobody reads whole; the entry itself has all of it. */
+function labelOfId(id: string): string {
+  return UUID.test(id) ? shortId(id) : id;
 }
 
 /** The detail of an entry, as fields. */

@@ -1,10 +1,11 @@
 import { ScrollArea, SegmentedControl, Stack } from '@mantine/core';
 import { resourceText } from '@leasehold/keys-core';
 import { useEffect, useMemo, useState } from 'react';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
 import { Mono } from '~/ui/text/text.tsx';
 import { PhaseBadge } from '../looks.tsx';
-import { counted, fullName } from '~/lib/format.ts';
+import { counted } from '~/lib/format.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import {
@@ -167,7 +168,9 @@ function FrozenList({
       <ul>
         {items.slice(0, LISTED_MAX).map((item) => (
           <li key={item.leaseId} data-skipped={held.includes(item) ? undefined : true}>
-            <span className={classes['name']}>{fullName(item)}</span>
+            <span className={classes['name']}>
+              <VisibleText>{resourceText(item)}</VisibleText>
+            </span>
             {held.includes(item) ? (
               <>
                 <PhaseBadge phase={item.phase} />

@@ -1,4 +1,6 @@
 import { CloseButton, Progress } from '@mantine/core';
+import { resourceText } from '@leasehold/keys-core';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Link } from '~/ui/link.tsx';
 import { useState } from 'react';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
@@ -6,7 +8,7 @@ import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
 import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
-import { counted, fullName } from '~/lib/format.ts';
+import { counted } from '~/lib/format.ts';
 import { routeOf, routes, type ResourceRef } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
@@ -75,7 +77,9 @@ export function BulkPanel({
         aria-label="Carried out"
         animated={isRunning || isStopping}
       />
-      <p className={classes['reason']}>{`${progress.actor}: ${progress.reason}`}</p>
+      <p className={classes['reason']}>
+        <VisibleText>{`${progress.actor}: ${progress.reason}`}</VisibleText>
+      </p>
       <ActFailure error={abort.error} />
       <Failures face={face} bulkId={bulkId} progress={progress} />
     </section>
@@ -148,7 +152,11 @@ function FailedLink({
   readonly resource: ResourceRef | undefined;
 }) {
   if (resource !== undefined) {
-    return <Link href={routeOf(face, resource)}>{fullName(resource)}</Link>;
+    return (
+      <Link href={routeOf(face, resource)}>
+        <VisibleText>{resourceText(resource)}</VisibleText>
+      </Link>
+    );
   }
   return (
     <Link href={LISTS[face]({ q: `lease:${leaseId}` })} className="mono">

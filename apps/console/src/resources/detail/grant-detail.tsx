@@ -50,6 +50,8 @@ interface GrantDetailProps {
   readonly missing: ReactNode;
   /** What runs for it, as a panel beside the holder. */
   readonly backend?: (item: DetailItem) => ReactNode;
+  /** What that writes, as a tab. */
+  readonly log?: (item: DetailItem) => ReactNode;
 }
 
 /**
@@ -61,7 +63,7 @@ export function GrantDetail(props: GrantDetailProps) {
   return <DetailOfOne key={`${datacenter} ${namespace}/${name}`} {...props} />;
 }
 
-function DetailOfOne({ face, resource, missing, backend }: GrantDetailProps) {
+function DetailOfOne({ face, resource, missing, backend, log }: GrantDetailProps) {
   const { namespace, name, datacenter } = resource;
   const input = { namespace, name, ...at(datacenter) };
   const read = useLiveQuery(GROUP_OF[face], 'get', input, { everyMs: EVERY_MS });
@@ -87,14 +89,22 @@ function DetailOfOne({ face, resource, missing, backend }: GrantDetailProps) {
             </Panel>
             {backend?.(item)}
           </div>
-          <GrantTabs face={face} item={item} />
+          <GrantTabs face={face} item={item} log={log?.(item)} />
         </>
       )}
     </DetailPage>
   );
 }
 
-function GrantTabs({ face, item }: { readonly face: GrantFace; readonly item: DetailItem }) {
+function GrantTabs({
+  face,
+  item,
+  log,
+}: {
+  readonly face: GrantFace;
+  readonly item: DetailItem;
+  readonly log: ReactNode;
+}) {
   const about = { resource: item, asOf: item.asOf };
   const waiting = item.waiters === 0 ? 'Waiting' : `Waiting (${count(item.waiters)})`;
   const grants = (
@@ -109,6 +119,7 @@ function GrantTabs({ face, item }: { readonly face: GrantFace; readonly item: De
       others={[MOMENT_PARAM]}
       tabs={[
         { value: 'grants', label: 'Grants', panel: grants },
+        ...(log === undefined ? [] : [{ value: 'log', label: 'Log', panel: log }]),
         // Callers of an environment do not wait in line.
         ...(face === 'environment'
           ? []

@@ -1,8 +1,11 @@
 import { column, type Column } from '~/ui/table/column.ts';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { Mono, LookBadge } from '~/ui/text/text.tsx';
+import { Mono, LookBadge, Under } from '~/ui/text/text.tsx';
 import { EVENT_LOOKS } from './event-looks.ts';
+import { EventSentence, EventTime } from './event-parts.tsx';
+import { eventText } from './event-texts.ts';
+import classes from './grant-timeline.module.css';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
@@ -38,16 +41,19 @@ export function EventsPanel({
 }
 
 const COLUMNS: Column<EventItem>[] = [
-  column('Time', {}, (event) => <Mono>{absolute(event.at)}</Mono>),
-  column('Event', {}, (event) => <LookBadge look={EVENT_LOOKS[event.kind]} />),
+  column('Time', { from: 'sm' }, (event) => <Mono>{absolute(event.at)}</Mono>),
+  column('Event', {}, (event) => (
+    <>
+      <LookBadge look={EVENT_LOOKS[event.kind]} />
+      <Under upTo="sm">
+        <EventTime at={event.at} />
+      </Under>
+    </>
+  )),
   column('Token', { from: 'sm' }, (event) => <Mono>{event.fencingToken}</Mono>),
-  column('By', {}, (event) => <Mono title={event.actor}>{event.actor}</Mono>),
-  column('Reason', {}, (event) => event.reason ?? ''),
-  column('Details', { from: 'lg' }, (event) =>
-    isNothing(event.detail) ? null : <Mono>{JSON.stringify(event.detail)}</Mono>,
-  ),
+  column('What happened', { isFilling: true }, (event) => (
+    <span className={classes['went']} title={eventText(event)}>
+      <EventSentence event={event} />
+    </span>
+  )),
 ];
-
-function isNothing(detail: unknown): boolean {
-  return detail === null || detail === undefined;
-}

@@ -165,7 +165,7 @@ function HowItWent({ grant }: { readonly grant: TimelineRow }) {
   const text = storyOf(grant);
   return (
     <span className={classes['went']} data-end={endKind(grant)} title={text}>
-      {text}
+      <VisibleText>{text}</VisibleText>
     </span>
   );
 }

@@ -5,6 +5,11 @@ const MANY = { count: 100_013, isExact: true };
 const BOUND = { count: 200_000, isExact: false };
 
 test.each([
+  [
+    'one that was not read yet',
+    { before: 0, rowCount: undefined, hasNext: false, total: undefined },
+    '',
+  ],
   ['the only page', { before: 0, rowCount: 12, hasNext: false, total: undefined }, '12 rows'],
   ['the first', { before: 0, rowCount: 100, hasNext: true, total: MANY }, '1 to 100 of 100,013'],
   [

@@ -5,7 +5,8 @@ import { counted, count as shown } from '~/lib/format.ts';
 interface PagePlace {
   /** How many rows the pages before this one have; null if that is not known. */
   readonly before: number | null;
-  readonly rowCount: number;
+  /** Undefined until they were read. */
+  readonly rowCount: number | undefined;
   readonly hasNext: boolean;
   /** Undefined until it has been counted. */
   readonly total: Count | undefined;
@@ -13,6 +14,7 @@ interface PagePlace {
 
 /** Where a page is in its list. What cannot be known is not shown as known. */
 export function placeText({ before, rowCount, hasNext, total }: PagePlace): string {
+  if (rowCount === undefined) return '';
   if (before === null) {
     return total === undefined || !hasNext
       ? counted(rowCount, 'row')

@@ -31,7 +31,12 @@ export function TableFooter<Item>({
       {isOfOthers ? <span className={classes['count']}>other datacenters on a timer</span> : null}
       <Group gap={4} ml="auto" role="group" aria-label={`Pages of ${label}`}>
         <span className={classes['count']}>
-          {placeText({ before: paging.before, rowCount, hasNext: nextCursor !== null, total })}
+          {placeText({
+            before: paging.before,
+            rowCount: read.data === undefined ? undefined : rowCount,
+            hasNext: nextCursor !== null,
+            total,
+          })}
         </span>
         {isOnly ? null : (
           <Pager state={state} paging={paging} nextCursor={nextCursor} onPaged={onPaged} />

@@ -1,7 +1,7 @@
 import { type Icon, IconCheck, IconCopy } from '@tabler/icons-react';
 import { type ReactNode, Fragment } from 'react';
 import { Tip } from '../tip.tsx';
-import { absolute, ago, duration } from '~/lib/format.ts';
+import { absolute, ago, duration, shortId } from '~/lib/format.ts';
 import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { ActionIcon, CopyButton, Group } from '@mantine/core';
 import { VisibleText } from './visible-text.tsx';
@@ -17,10 +17,17 @@ export interface Look {
 }
 
 /** A state: an icon, a word, a tone. */
-export function LookBadge({ look }: { readonly look: Look }) {
+export function LookBadge({
+  look,
+  isPlain = false,
+}: {
+  readonly look: Look;
+  /** Without a ground: the state of something else, beside the badge of what the row or the page is about. */
+  readonly isPlain?: boolean;
+}) {
   const { label, tone, icon: LookIcon } = look;
   return (
-    <span className={classes['badge']} data-tone={tone}>
+    <span className={classes['badge']} data-tone={tone} data-plain={isPlain || undefined}>
       <LookIcon size={13} stroke={2} aria-hidden />
       {label}
     </span>
@@ -100,9 +107,7 @@ function words(atMs: number, nowMs: number): string {
   return atMs > nowMs + 1_000 ? `in ${duration(atMs - nowMs)}` : ago(nowMs - atMs);
 }
 
-const SHORT_LENGTH = 8;
-
-/** An id with a button that copies it; `isShort` shows its beginning. */
+/** An id with a button that copies it; `isShort` shows its end. */
 export function CopyableId({
   id,
   label,
@@ -115,7 +120,7 @@ export function CopyableId({
 }) {
   return (
     <Group gap={2} wrap="nowrap" component="span" display="inline-flex">
-      <Mono title={id}>{isShort ? id.slice(0, SHORT_LENGTH) : id}</Mono>
+      <Mono title={id}>{isShort ? shortId(id) : id}</Mono>
       <CopyButton value={id}>
         {({ copied, copy }) => (
           <Tip label={copied ? 'Copied' : `Copy the ${label}`}>

@@ -61,6 +61,18 @@ describe('reading the output of a backend', () => {
     expect((await readAll({})).length).toBeGreaterThan(2_000);
   });
 
+  test('says where a page begins, which is later than asked for where older output is gone', async () => {
+    await writeLines(numbered(100));
+    await writeLines(numbered(3_000), { backendId: 'b2', bytesMax: 20_000 });
+    const isEnded = () => true;
+
+    expect((await readOutput(folder, { backendId: 'b1', from: 0 }, { isEnded })).from).toBe(0);
+    const first = await readOutput(folder, { backendId: 'b2', from: 0 }, { isEnded });
+    expect(first.from).toBeGreaterThan(0);
+    const second = await readOutput(folder, { backendId: 'b2', from: first.position }, { isEnded });
+    expect(second.from).toBe(first.position);
+  });
+
   test('the last lines, those of the last minutes, and none', async () => {
     await writeLines(numbered(100));
     const nowMs = START_MS + 100_000;

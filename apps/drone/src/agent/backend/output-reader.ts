@@ -124,7 +124,7 @@ async function readFrom(
   const nth = files.findLastIndex(({ offset }) => offset <= from);
   const file = files[nth];
   const isThere = file !== undefined;
-  if (!isThere) return { backendId, lines: [], position: from, hasMore: false, isThere };
+  if (!isThere) return { backendId, lines: [], from, position: from, hasMore: false, isThere };
   const text = await readPart(file.file, from - file.offset, READ_BYTES_MAX);
   const lines: LogLine[] = [];
   let [position, length] = [from, 0];
@@ -132,7 +132,7 @@ async function readFrom(
     const line = lineOf(raw.toString('utf8'));
     length += line?.text.length ?? 0;
     if (lines.length === PAGE_LINES_MAX || (length > PAGE_LENGTH_MAX && lines.length > 0)) {
-      return { backendId, lines, position, hasMore: true, isThere };
+      return { backendId, lines, from, position, hasMore: true, isThere };
     }
     if (line !== undefined) lines.push(line);
     position += raw.length + 1;
@@ -141,7 +141,7 @@ async function readFrom(
   // The rest of a file that is not written any more is a line that a full disk has cut short.
   const isRead = text.length < READ_BYTES_MAX;
   if (next !== undefined && isRead) position = next.offset;
-  return { backendId, lines, position, hasMore: next !== undefined || !isRead, isThere };
+  return { backendId, lines, from, position, hasMore: next !== undefined || !isRead, isThere };
 }
 
 /** Whole lines only: the last one may be under way. */

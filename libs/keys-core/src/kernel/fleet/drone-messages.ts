@@ -65,6 +65,8 @@ export interface LogLine {
 export interface LogPage {
   backendId: string;
   lines: LogLine[];
+  /** Where this page begins: after the position that was asked for where older output is gone. */
+  from: number;
   /** Where the next page begins. */
   position: number;
   /** Whether more can be read at once. */

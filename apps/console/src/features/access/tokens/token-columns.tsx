@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { RowMenu } from '~/ui/menus/row-menu.tsx';
@@ -18,7 +19,9 @@ export function tokenColumns(acts: TokenActs): Column<Token>[] {
   return [
     column('Name', {}, (token) => (
       <>
-        <strong>{token.name}</strong>
+        <strong>
+          <VisibleText>{token.name}</VisibleText>
+        </strong>
         <Under upTo="sm">{ROLE_LABELS[token.role]}</Under>
       </>
     )),

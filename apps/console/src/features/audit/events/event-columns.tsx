@@ -1,5 +1,6 @@
 import type { EventView } from '@leasehold/keys-core';
 import { ActionIcon } from '@mantine/core';
+import { resourceText } from '@leasehold/keys-core';
 import { Tip } from '~/ui/tip.tsx';
 import { IconListDetails } from '@tabler/icons-react';
 import { column, type Column } from '~/ui/table/column.ts';
@@ -9,8 +10,8 @@ import { fullName } from '~/lib/format.ts';
 import { routeOf } from '~/lib/routes.ts';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
 import classes from '../audit.module.css';
-import { EventSentence, EventTime } from './event-parts.tsx';
-import { eventText } from './event-texts.ts';
+import { EventSentence, EventTime } from '~/resources/timeline/event-parts.tsx';
+import { eventText } from '~/resources/timeline/event-texts.ts';
 
 /** The columns of events. `onShow` opens one event in full. */
 export function eventColumns(onShow: (event: EventView) => void): Column<EventView>[] {
@@ -27,7 +28,7 @@ export function eventColumns(onShow: (event: EventView) => void): Column<EventVi
     column('Resource', {}, (event) => (
       <>
         <Link href={routeOf(event.face, event)}>
-          <LongName>{fullName(event)}</LongName>
+          <LongName>{resourceText(event)}</LongName>
         </Link>
         <Under upTo="md">
           <Sentence event={event} />

@@ -1,5 +1,6 @@
 import type { EventView } from '@leasehold/keys-core';
 import { Modal, Stack } from '@mantine/core';
+import { resourceText } from '@leasehold/keys-core';
 import { fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import { PersonLink } from '~/resources/person-link.tsx';
@@ -8,7 +9,7 @@ import { Link } from '~/ui/link.tsx';
 import { Facts } from '~/ui/page/facts.tsx';
 import { JsonView } from '~/ui/page/json-view.tsx';
 import { CopyableId, LongName, Mono } from '~/ui/text/text.tsx';
-import { EventSentence, EventTime } from './event-parts.tsx';
+import { EventSentence, EventTime } from '~/resources/timeline/event-parts.tsx';
 
 /** One event in words, what it names as links, and all of it as the API gives it. */
 export function EventDialog({
@@ -37,7 +38,7 @@ export function EventDialog({
                 <>
                   {event.face}{' '}
                   <Link href={routeOf(event.face, event)}>
-                    <LongName>{fullName(event)}</LongName>
+                    <LongName>{resourceText(event)}</LongName>
                   </Link>
                 </>
               ),

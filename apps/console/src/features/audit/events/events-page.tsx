@@ -21,7 +21,7 @@ import { isAnyTime, timeRangeOf } from '~/ui/time-range/time-range.ts';
 import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
 import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
 import { eventAddress } from './event-address.ts';
-import { refusalsOf } from './event-texts.ts';
+import { refusalsOf } from '~/resources/timeline/event-texts.ts';
 import { useShownEvent } from './use-shown-event.ts';
 import { eventColumns } from './event-columns.tsx';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';

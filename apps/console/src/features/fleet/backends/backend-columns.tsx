@@ -1,7 +1,8 @@
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
-import { BACKEND_LOOKS } from '~/resources/looks.tsx';
+import { backendLook } from '~/resources/looks.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { routes } from '~/lib/routes.ts';
 import { endOf } from '~/resources/backend-end.ts';
 import { kindOf, type Backend } from './backend-texts.ts';
@@ -14,16 +15,20 @@ export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {
         <Link href={routes.backend(backend.backendId, backend.datacenter)}>
           <Mono>{backend.backendId}</Mono>
         </Link>
-        <Under upTo="sm">{backend.key.name}</Under>
+        <Under upTo="sm">
+          <VisibleText>{backend.key.name}</VisibleText>
+        </Under>
       </>
     )),
-    column('Status', {}, (backend) => <LookBadge look={BACKEND_LOOKS[backend.status]} />),
+    column('Status', {}, (backend) => <LookBadge look={backendLook(backend)} />),
     column('Key', { from: 'sm' }, (backend) => (
       <Link href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
-        {backend.key.name}
+        <VisibleText>{backend.key.name}</VisibleText>
       </Link>
     )),
-    column('Namespace', { from: 'xl' }, (backend) => backend.key.namespace),
+    column('Namespace', { from: 'xl' }, (backend) => (
+      <VisibleText>{backend.key.namespace}</VisibleText>
+    )),
     column('Program', { from: 'lg' }, (backend) => (
       <span title={kindOf(backend)}>{backend.program}</span>
     )),

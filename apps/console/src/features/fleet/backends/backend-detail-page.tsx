@@ -1,18 +1,23 @@
 'use client';
 
-import { Stack, Text } from '@mantine/core';
+import { Stack } from '@mantine/core';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
-import { useState, useEffect } from 'react';
+import { Fragment, useState, useEffect } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
-import { CopyableId, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
-import { endLabel, endOf } from '~/resources/backend-end.ts';
-import { BACKEND_LOOKS } from '~/resources/looks.tsx';
-import { duration, fullName } from '~/lib/format.ts';
+import { Notice } from '~/ui/states/notice.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { CopyableId, LongName, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
+import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
+import { LogPanel } from '~/resources/log/lazy-log.tsx';
+import { withoutTabs } from '~/resources/log/log-lines.ts';
+import { backendLook } from '~/resources/looks.tsx';
+import { resourceText } from '@leasehold/keys-core';
+import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { terminateProblem, type BackendWithStates, type BackendState } from './backend-texts.ts';
@@ -53,26 +58,27 @@ export function BackendDetailPage({
           No backend with this id was started here, or its record was removed after it had ended.
         </EmptyState>
       }
-      meta={({ status }) => <LookBadge look={BACKEND_LOOKS[status]} />}
+      meta={(backend) => <LookBadge look={backendLook(backend)} />}
       actions={(backend) => <StopButton backend={backend} />}
     >
       {(backend) => (
-        <div className={classes['pair']}>
-          <Panel title="States">
-            <StateTimeline states={backend.states} />
-          </Panel>
-          <Stack gap="sm">
-            <Panel title="Runs under">
-              <KeyFacts backend={backend} />
+        <>
+          <Failure backend={backend} />
+          <div className={classes['pair']}>
+            <Panel title="States">
+              <StateTimeline states={backend.states} />
             </Panel>
-            <Panel title="Facts">
-              <ProcessFacts backend={backend} />
-            </Panel>
-            <Panel title="Logs">
-              <Logs backend={backend} />
-            </Panel>
-          </Stack>
-        </div>
+            <Stack gap="sm">
+              <Panel title="Runs under">
+                <KeyFacts backend={backend} />
+              </Panel>
+              <Panel title="Facts">
+                <ProcessFacts backend={backend} />
+              </Panel>
+            </Stack>
+          </div>
+          <LogPanel backendId={backend.backendId} datacenter={backend.datacenter} />
+        </>
       )}
     </DetailPage>
   );
@@ -99,7 +105,7 @@ function KeyFacts({ backend }: { readonly backend: BackendWithStates }) {
       items={{
         Key: (
           <Link href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
-            {fullName(backend.key)}
+            <LongName>{resourceText(backend.key)}</LongName>
           </Link>
         ),
         Tag: backend.key.tag === '' ? null : <Mono>{backend.key.tag}</Mono>,
@@ -108,6 +114,10 @@ function KeyFacts({ backend }: { readonly backend: BackendWithStates }) {
       }}
     />
   );
+}
+
+function noAddress(status: BackendWithStates['status']): string {
+  return status === 'terminated' ? 'none' : 'none yet';
 }
 
 function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
@@ -122,34 +132,52 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
           <Link href={routes.drone(backend.droneId, backend.datacenter)}>{backend.droneId}</Link>
         ),
         Datacenter: backend.datacenter,
-        Address: address === null ? 'none yet' : <CopyableId id={address} label="address" />,
+        Address:
+          address === null ? (
+            noAddress(backend.status)
+          ) : (
+            <CopyableId id={address} label="address" />
+          ),
         Started: <RelativeTime at={backend.createdAt} />,
         Lifetime:
           lifetimeLimitSeconds === null
             ? 'no limit'
             : `at most ${duration(lifetimeLimitSeconds * SECOND_MS)}`,
         [endLabel(backend.status)]: endOf(backend),
+        'Output in':
+          backend.logFiles === null ? null : (
+            <CopyableId id={backend.logFiles} label="path of the output" />
+          ),
       }}
     />
   );
 }
 
-/** Output never leaves the drone's machine: a page can only say where it is. */
-function Logs({ backend: { logFiles, droneId } }: { readonly backend: BackendWithStates }) {
-  if (logFiles === null) {
-    return (
-      <Text size="sm" c="dimmed">
-        The drone does not report where the output goes.
-      </Text>
-    );
-  }
+/** How its program failed, and what it wrote last. Its drone keeps the rest, and this is here also without it. */
+function Failure({ backend }: { readonly backend: BackendWithStates }) {
+  if (failureLabel(backend) === undefined) return null;
+  const { output } = backend;
   return (
-    <Stack gap={6}>
-      <Text size="sm" c="dimmed">
-        Files on the machine of {droneId}, which sort by their age.
-      </Text>
-      <CopyableId id={logFiles} label="path of the output" />
-    </Stack>
+    <Panel title="Why it ended">
+      <Notice tone="bad">
+        <VisibleText>{endSentence(backend)}</VisibleText>
+      </Notice>
+      {output === null ? (
+        <p className={classes['last']}>It reported no output.</p>
+      ) : (
+        <>
+          <p className={classes['last']}>Its last lines:</p>
+          <pre className={classes['output']} aria-label="Its last lines" role="region" tabIndex={0}>
+            {output.split('\n').map((line, nth) => (
+              <Fragment key={nth}>
+                <VisibleText>{withoutTabs(line)}</VisibleText>
+                {'\n'}
+              </Fragment>
+            ))}
+          </pre>
+        </>
+      )}
+    </Panel>
   );
 }
 

@@ -1,9 +1,10 @@
 import { Tip } from '~/ui/tip.tsx';
 import { Mono } from '~/ui/text/text.tsx';
-import { BACKEND_LOOKS } from '~/resources/looks.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { backendLook } from '~/resources/looks.tsx';
 import { absolute, clockMs, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { REASON_TEXTS } from '~/resources/backend-end.ts';
+import { endOf } from '~/resources/backend-end.ts';
 import { STATUS_TEXTS, type BackendState } from './backend-texts.ts';
 import { stateSteps, type StateStep } from './state-steps.ts';
 import classes from './state-timeline.module.css';
@@ -15,14 +16,25 @@ export function StateTimeline({ states }: { readonly states: readonly BackendSta
   return (
     <ol className={classes['timeline']}>
       {stateSteps(states, nowMs).map((step) => (
-        <Step key={step.state.id} step={step} />
+        <Step key={step.state.id} step={step} address={addressOf(states)} />
       ))}
     </ol>
   );
 }
 
-function Step({ step: { state, durationMs, isPresent } }: { readonly step: StateStep }) {
-  const { label, tone, icon: LookIcon } = BACKEND_LOOKS[state.status];
+/** Known once it was ready. */
+function addressOf(states: readonly BackendState[]): string | null {
+  return states.find(({ address }) => address !== null)?.address ?? null;
+}
+
+function Step({
+  step: { state, durationMs, isPresent },
+  address,
+}: {
+  readonly step: StateStep;
+  readonly address: string | null;
+}) {
+  const { label, tone, icon: LookIcon } = backendLook({ ...state, address });
   return (
     <li className={classes['step']} data-tone={tone} data-present={isPresent || undefined}>
       <span className={classes['mark']} aria-hidden>
@@ -47,23 +59,22 @@ function Step({ step: { state, durationMs, isPresent } }: { readonly step: State
 }
 
 function Details({ state }: { readonly state: BackendState }) {
-  const { reason, exitCode, address, detail, status } = state;
+  const { address, detail, status } = state;
+  const end = endOf(state);
   return (
     <div className={classes['details']}>
-      {reason === null ? STATUS_TEXTS[status] : `Because ${REASON_TEXTS[reason]}.`}
-      {exitCode === null ? null : (
-        <>
-          {' '}
-          Exited, code <Mono>{exitCode}</Mono>.
-        </>
-      )}
+      {end === undefined ? STATUS_TEXTS[status] : `Because ${end}.`}
       {address === null ? null : (
         <>
           {' '}
           Address <Mono>{address}</Mono>.
         </>
       )}
-      {detail === null ? null : <span className={classes['detail']}>{detail}</span>}
+      {detail === null ? null : (
+        <span className={classes['detail']}>
+          <VisibleText>{detail}</VisibleText>
+        </span>
+      )}
     </div>
   );
 }

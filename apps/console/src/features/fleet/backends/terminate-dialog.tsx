@@ -1,12 +1,17 @@
 import { List, Radio, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
+import { resourceText } from '@leasehold/keys-core';
 import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { Mono } from '~/ui/text/text.tsx';
-import { fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import type { Backend } from './backend-texts.ts';
+import { query } from '~/lib/api/api.ts';
+import { Notice } from '~/ui/states/notice.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { terminateProblem, type Backend } from './backend-texts.ts';
+
+const EVERY_MS = 2_000;
 
 type Mode = 'soft' | 'hard';
 
@@ -20,8 +25,15 @@ export function TerminateDialog({
 }) {
   const [mode, setMode] = useState<Mode>('soft');
   const terminate = useApiMutation('backends', 'terminate');
+  // The page behind a dialog is paused: only this looks what becomes of the backend meanwhile.
+  const { data: latest = backend } = useQuery({
+    ...query('backends', 'get', { backendId: backend.backendId, ...at(backend.datacenter) }),
+    enabled: isOpen,
+    refetchInterval: EVERY_MS,
+  });
+  const overtaken = terminate.isIdle ? terminateProblem(latest.status) : undefined;
   // A backend that is already stopping can only be stopped hard.
-  const isSoftOver = backend.status === 'terminating';
+  const isSoftOver = latest.status === 'terminating';
   const chosen = isSoftOver ? 'hard' : mode;
   const { backendId } = backend;
   const close = (): void => {
@@ -38,6 +50,7 @@ export function TerminateDialog({
       typed={chosen === 'hard' ? { what: 'its key’s name', text: backend.key.name } : undefined}
       actLabel={chosen === 'hard' ? 'Kill backend' : 'Stop backend'}
       isDangerous
+      isReady={overtaken === undefined}
       act={{
         isPending: terminate.isPending,
         error: terminate.error,
@@ -62,9 +75,10 @@ export function TerminateDialog({
       }}
     >
       <Stack gap="sm">
+        {overtaken === undefined ? null : <Notice tone="warn">{overtaken}</Notice>}
         <Text size="sm">
           It runs <Mono>{backend.program}</Mono> on <Mono>{backend.droneId}</Mono> under the key{' '}
-          <Mono>{fullName(backend.key)}</Mono>, token <Mono>{backend.fencingToken}</Mono>.
+          <Mono>{resourceText(backend.key)}</Mono>, token <Mono>{backend.fencingToken}</Mono>.
         </Text>
         <Radio.Group
           label="Mode"

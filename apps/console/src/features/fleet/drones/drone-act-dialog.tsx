@@ -3,7 +3,10 @@ import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
 import { counted, duration } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import type { Drone, DroneAct } from './drone-texts.ts';
+import { query } from '~/lib/api/api.ts';
+import { Notice } from '~/ui/states/notice.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { actProblem, type Drone, type DroneAct } from './drone-texts.ts';
 import { List } from '@mantine/core';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 
@@ -12,6 +15,8 @@ export interface DroneActRequest {
   /** The drone as it was when the dialog was opened. */
   readonly drone: Drone;
 }
+
+const EVERY_MS = 2_000;
 
 const TITLES = { drain: 'Drain', undrain: 'Undrain', markLost: 'Mark lost' } as const;
 const CONSEQUENCES = {
@@ -31,11 +36,21 @@ export function DroneActDialog({
   const drain = useApiMutation('drones', 'drain');
   const undrain = useApiMutation('drones', 'undrain');
   const markLost = useApiMutation('drones', 'markLost');
+  // The page behind a dialog is paused: only this looks what others do to the drone meanwhile.
+  const { data: latest } = useQuery({
+    ...query('drones', 'get', {
+      droneId: request?.drone.droneId ?? '',
+      ...at(request?.drone.datacenter),
+    }),
+    enabled: request !== null,
+    refetchInterval: EVERY_MS,
+  });
   if (request === null) return null;
   const { act, drone } = request;
   const { droneId } = drone;
   const mutation = { drain, undrain, markLost }[act];
   const Consequence = CONSEQUENCES[act];
+  const overtaken = mutation.isIdle ? actProblem(act, latest ?? drone) : undefined;
 
   const done = (message: string): void => {
     notifications.show({ title: droneId, message });
@@ -75,8 +90,10 @@ export function DroneActDialog({
       typed={act === 'markLost' ? { what: 'the drone’s id', text: droneId } : undefined}
       actLabel={TITLES[act]}
       isDangerous={act === 'markLost'}
+      isReady={overtaken === undefined}
       act={{ isPending: mutation.isPending, error: mutation.error, run }}
     >
+      {overtaken === undefined ? null : <Notice tone="warn">{overtaken}</Notice>}
       <Consequence drone={drone} />
     </ActDialog>
   );

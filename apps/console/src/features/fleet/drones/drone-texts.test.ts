@@ -42,6 +42,11 @@ describe('droneNotice', () => {
   });
 });
 
+test('a drone that an operator has marked lost is amber, as in the verdict of the overview', () => {
+  const lost = { draining: true, backendCount: 0, heartbeatAgeMs: null, status: 'lost' } as const;
+  expect(droneNotice(lost)?.tone).toBe('warn');
+});
+
 describe('roundTrip', () => {
   test('shows tenths for short trips', () => {
     expect(roundTrip(0)).toBe('< 0.1 ms');

@@ -42,7 +42,7 @@ export function droneNotice(
       };
     case 'lost':
       return {
-        tone: 'bad',
+        tone: 'warn',
         text: `Marked lost: its keys are not renewed any more, and expire. It takes backends again once it has opened a new session and is undrained. ${left} not known to have ended.`,
       };
   }

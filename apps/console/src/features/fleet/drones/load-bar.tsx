@@ -15,7 +15,7 @@ export function LoadBar({
   const share = capacity === 0 ? 1 : Math.min(1, backendCount / capacity);
   return (
     <span className={classes['load']}>
-      <span className={classes['bar']} aria-hidden>
+      <span className={classes['bar']} data-load aria-hidden>
         <span
           className={classes['used']}
           data-high={share >= HIGH || undefined}

@@ -1,8 +1,9 @@
+import { resourceText } from '@leasehold/keys-core';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
-import { count, fullName } from '~/lib/format.ts';
+import { count } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import tableClasses from '~/ui/table/data-table.module.css';
 import type { Line } from './contention-groups.ts';
@@ -70,7 +71,7 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
         <th scope="rowgroup" colSpan={COLUMN_COUNT}>
           <span className={classes['what']}>
             <Link href={routes.lease(line)}>
-              <VisibleText>{fullName(line)}</VisibleText>
+              <VisibleText>{resourceText(line)}</VisibleText>
             </Link>
             <Holder line={line} asOf={asOf} />
             <span className={classes['count']}>

@@ -5,7 +5,7 @@ import { eventsHref } from '../event-links.ts';
 import { RowsLink } from '../rows-link.tsx';
 import { windowText } from '../windows.ts';
 import { chartCursor } from './chart-cursor.ts';
-import { valueText, type ChartSpec } from './chart-series.ts';
+import { numberLength, numberText, type ChartSpec } from './chart-series.ts';
 import classes from './charts.module.css';
 
 /** The step that the cursor is at. */
@@ -26,10 +26,15 @@ export function LegendTime({
 }) {
   const pointed = usePointed(points);
   return (
-    <span className="small-print">
-      {pointed === undefined
-        ? `${windowText(windowMinutes)}, each point ${duration(stepMs)}`
-        : `${clockTime(pointed.at)} UTC, ${duration(stepMs)}`}
+    <span className={`${classes['time'] ?? ''} small-print`}>
+      <span data-unseen={pointed === undefined ? undefined : true}>
+        {windowText(windowMinutes)}, each point {duration(stepMs)}
+      </span>
+      {pointed === undefined ? null : (
+        <span>
+          {clockTime(pointed.at)} UTC, {duration(stepMs)}
+        </span>
+      )}
     </span>
   );
 }
@@ -50,11 +55,12 @@ export function Legend({
   readonly windowMinutes: number;
 }) {
   const pointed = usePointed(points);
+  // As much room for each number as any of them takes, so that nothing moves with the cursor.
+  const minWidth = `${String(numberLength(chart, [totals, ...points]))}ch`;
   return (
     <ul className={classes['legend']} aria-label={`${chart.title}, numbers`}>
       {chart.series.map(({ name, label, color, dash, kinds }) => {
-        const value = (pointed ?? totals)[name];
-        const text = value === null ? '–' : valueText(chart, value);
+        const text = numberText(chart, (pointed ?? totals)[name]);
         const isLink = pointed === undefined && kinds !== undefined;
         return (
           <li key={name}>
@@ -67,13 +73,15 @@ export function Legend({
               />
             </svg>
             {label}{' '}
-            {isLink ? (
-              <RowsLink href={eventsHref(kinds, windowMinutes)} aria-label={`${text} ${label}`}>
-                {text}
-              </RowsLink>
-            ) : (
-              <strong>{text}</strong>
-            )}
+            <span className={classes['number']} style={{ minWidth }}>
+              {isLink ? (
+                <RowsLink href={eventsHref(kinds, windowMinutes)} aria-label={`${text} ${label}`}>
+                  {text}
+                </RowsLink>
+              ) : (
+                <strong>{text}</strong>
+              )}
+            </span>
           </li>
         );
       })}

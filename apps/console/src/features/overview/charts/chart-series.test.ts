@@ -1,6 +1,6 @@
 import type { StatsPoint } from '@leasehold/api/contract';
 import { expect, test } from 'vitest';
-import { finishedSteps, isolatedPlaces, isSameSteps } from './chart-series.ts';
+import { finishedSteps, isolatedPlaces, isSameSteps, numberLength } from './chart-series.ts';
 
 test('a step that is under way, or whose numbers may still arrive, is not drawn', () => {
   const series = ['10:00:00', '10:00:30', '10:01:00'].map(
@@ -28,4 +28,13 @@ test('steps are the same while none is added and no number changes', () => {
   expect(isSameSteps(known, [step('a', 1), step('b', 2)])).toBe(true);
   expect(isSameSteps(known, [step('a', 1), step('b', 3)])).toBe(false);
   expect(isSameSteps(known, [step('b', 2)])).toBe(false);
+});
+
+test('a legend has room for its longest number, so that it does not move with the cursor', () => {
+  const numbers = (waitMsP50: number | null) => ({ waitMsP50 }) as StatsPoint;
+  const series = [{ name: 'waitMsP50', label: 'p50', color: '--tone-info' }] as const;
+
+  const all = [numbers(null), numbers(12), numbers(200_000)];
+  expect(numberLength({ unit: 'ms', series }, all)).toBe('3 min 20 s'.length);
+  expect(numberLength({ unit: 'count', series }, all)).toBe('200,000'.length);
 });

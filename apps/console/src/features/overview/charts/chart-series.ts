@@ -29,6 +29,20 @@ export function valueText({ unit }: Pick<ChartSpec, 'unit'>, value: number): str
   return unit === 'ms' ? duration(value) : count(value);
 }
 
+/** A number of a legend; a dash where nothing was measured. */
+export function numberText(chart: Pick<ChartSpec, 'unit'>, value: number | null): string {
+  return value === null ? '–' : valueText(chart, value);
+}
+
+/** How many characters the longest number of a legend has, wherever the cursor is. */
+export function numberLength(
+  chart: Pick<ChartSpec, 'unit' | 'series'>,
+  all: readonly Readonly<Record<ChartSeries['name'], number | null>>[],
+): number {
+  const texts = all.flatMap((one) => chart.series.map(({ name }) => numberText(chart, one[name])));
+  return Math.max(...texts.map((text) => text.length));
+}
+
 /**
  * The steps that are over. The one under way, and for some seconds the one before it, whose last
  * numbers arrive late, would look like a fall at the end of every line.

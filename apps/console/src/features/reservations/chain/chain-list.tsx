@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { CopyableId, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import type { ReservationLink } from '../reservation-item.ts';
 import { RESERVATION_LOOKS, STATE_TEXTS } from '../reservation-looks.ts';
@@ -40,7 +41,10 @@ function Said({ link: { state, left } }: { readonly link: ReservationLink }) {
         '.'
       ) : (
         <>
-          : <q dir="auto">{left.reason}</q>
+          :{' '}
+          <q dir="auto">
+            <VisibleText>{left.reason}</VisibleText>
+          </q>
         </>
       )}
     </>

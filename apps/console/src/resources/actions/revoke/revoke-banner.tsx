@@ -1,5 +1,7 @@
 import { CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { resourceText } from '@leasehold/keys-core';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Link } from '~/ui/link.tsx';
 import { query } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';
@@ -87,7 +89,7 @@ function useProgress(revoke: FollowedRevoke, nowMs: number): RevokeProgress {
 function ResourceLink({ revoke }: { readonly revoke: FollowedRevoke }) {
   return (
     <Link href={routeOf(revoke.face, revoke)} className={classes['link'] ?? ''}>
-      {fullName(revoke)}
+      <VisibleText>{resourceText(revoke)}</VisibleText>
     </Link>
   );
 }

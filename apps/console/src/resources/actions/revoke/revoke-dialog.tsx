@@ -10,6 +10,7 @@ import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { ConsequenceList } from '../consequence-list.tsx';
+import { OvertakenNotice, useOvertaken } from '../overtaken-notice.tsx';
 import { followedRevokes } from './followed-revokes.ts';
 import { GROUP_OF, type GrantFace, type GrantView } from '../../grant-view.ts';
 import { consequencesOf, type RevokeMode, type RevokePlan } from './revoke-consequences.ts';
@@ -37,6 +38,7 @@ export function RevokeDialog(props: GrantDialogProps) {
   const [mode, setMode] = useState<RevokeMode>('graceful');
   const [isAbandoned, setAbandoned] = useState(false);
   const revoke = useRevoke(face);
+  const overtaken = useOvertaken(face, grant, isOpen);
   if (isOpen !== wasOpen) {
     setWasOpen(isOpen);
     if (isOpen) {
@@ -57,6 +59,7 @@ export function RevokeDialog(props: GrantDialogProps) {
       typed={isForced ? { what: `the name of the ${face}`, text: resourceText(grant) } : undefined}
       actLabel={isForced ? 'Revoke by force' : 'Revoke'}
       isDangerous={isForced}
+      isReady={overtaken?.isOver !== true}
       act={{
         isPending: revoke.isPending,
         error: revoke.error,
@@ -64,6 +67,7 @@ export function RevokeDialog(props: GrantDialogProps) {
       }}
     >
       <Stack gap="sm">
+        <OvertakenNotice by={overtaken} />
         <SegmentedControl
           aria-label="Mode"
           fullWidth

@@ -12,6 +12,7 @@ import type { KeyView } from '@leasehold/keys-core/keys';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Under, Mono, RelativeTime } from '~/ui/text/text.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
@@ -107,11 +108,15 @@ function Keys({ droneId, datacenter }: OfDrone) {
 const DRONE_KEY_COLUMNS: Column<KeyView>[] = [
   column('Key', {}, (key) => (
     <>
-      <Link href={routes.key(key)}>{key.name}</Link>
-      <Under upTo="sm">{key.namespace}</Under>
+      <Link href={routes.key(key)}>
+        <VisibleText>{key.name}</VisibleText>
+      </Link>
+      <Under upTo="sm">
+        <VisibleText>{key.namespace}</VisibleText>
+      </Under>
     </>
   )),
-  column('Namespace', { from: 'sm' }, (key) => key.namespace),
+  column('Namespace', { from: 'sm' }, (key) => <VisibleText>{key.namespace}</VisibleText>),
   column('Phase', {}, (key) => <PhaseBadge phase={key.phase} />),
   column('Remaining', { from: 'sm' }, (key) => <Remaining {...key} />),
   column('Backend', { from: 'md' }, (key) =>

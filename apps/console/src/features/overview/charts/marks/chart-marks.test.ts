@@ -28,6 +28,12 @@ test('acts that are too close have one mark, with a link to all of them', () => 
   );
 });
 
+test('marks are as far from each other as a finger needs', () => {
+  const at = (minute: number) => act(minute);
+  expect(marksOf([at(32), at(30)], HOUR)).toHaveLength(1);
+  expect(marksOf([at(35), at(30)], HOUR)).toHaveLength(2);
+});
+
 test('acts that were recorded in another order than that of their times are marked at their times', () => {
   const marks = marksOf([act(10), act(50), act(30)], HOUR);
 

@@ -3,7 +3,7 @@ import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 import { routes } from '~/lib/routes.ts';
 
 /** Acts closer than this have one mark. */
-const TOGETHER_PX = 12;
+const TOGETHER_PX = 24;
 
 /** One act, or several that are too close to tell apart, newest first. */
 export interface ActMark {

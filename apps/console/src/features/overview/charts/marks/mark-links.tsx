@@ -1,3 +1,4 @@
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { actText } from '~/resources/audit/act-sentence.ts';
 import { absolute, counted } from '~/lib/format.ts';
 import { Link } from '~/ui/link.tsx';
@@ -54,7 +55,11 @@ function MarkTip({
         <div key={index}>{text}</div>
       ))}
       {only === undefined ? null : <div className="mono">{absolute(only.at)}</div>}
-      {acts.length === 1 && only?.reason != null ? <div>“{only.reason}”</div> : null}
+      {acts.length === 1 && only?.reason != null ? (
+        <div>
+          <VisibleText>{`“${only.reason}”`}</VisibleText>
+        </div>
+      ) : null}
     </>
   );
 }

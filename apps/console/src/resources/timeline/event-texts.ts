@@ -1,4 +1,4 @@
-import type { EventView } from '@leasehold/keys-core';
+import { printableText, type EventView } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { droneOf } from '~/resources/actor.ts';
@@ -71,11 +71,13 @@ function actOf({ kind, face }: Told, detail: Detail): string {
   return acts[kind] ?? '';
 }
 
-/** The sentence without its links. */
+/** The sentence without its links; what cannot be seen in it is escaped. */
 export function eventText(event: Told): string {
-  return eventSentence(event)
-    .map(({ text }) => text)
-    .join('');
+  return printableText(
+    eventSentence(event)
+      .map(({ text }) => text)
+      .join(''),
+  );
 }
 
 /** How many refusals an event stands for; undefined for any other event. */

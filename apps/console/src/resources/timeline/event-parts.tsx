@@ -4,6 +4,7 @@ import { PersonLink } from '~/resources/person-link.tsx';
 import { absolute, ago, dayTime } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { Link } from '~/ui/link.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Tip } from '~/ui/tip.tsx';
 import { eventSentence } from './event-texts.ts';
 
@@ -15,9 +16,11 @@ export function EventSentence({ event }: { readonly event: EventView }) {
       {isActor === true ? (
         <PersonLink name={text} />
       ) : href === undefined ? (
-        text
+        <VisibleText>{text}</VisibleText>
       ) : (
-        <Link href={href}>{text}</Link>
+        <Link href={href}>
+          <VisibleText>{text}</VisibleText>
+        </Link>
       )}
     </Fragment>
   ));

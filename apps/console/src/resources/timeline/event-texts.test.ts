@@ -6,6 +6,12 @@ const EVENT: Parameters<typeof eventSentence>[0] = {
   ...{ actor: 'web-shop', reason: null, detail: { holder: 'drone-fra-2' } },
 };
 
+test('what cannot be seen in a text is escaped, once', () => {
+  const event = { ...EVENT, kind: 'revoked', actor: 'a\u202eb', detail: {} } as const;
+  expect(eventText(event)).toBe(String.raw`a\u{202e}b revoked the key`);
+  expect(eventSentence(event)[0]?.text).toBe('a\u202eb');
+});
+
 describe('an event in words', () => {
   test.each([
     [{}, 'drone-fra-2 was granted the key with token 42, asked for by web-shop'],
