@@ -25,7 +25,7 @@ async function answering(
     const { request, questionId } = question;
     requests.push(request);
     const page = {
-      ...{ backendId: request.backendId, lines: [], position: 0 },
+      ...{ backendId: request.backendId, from: request.from ?? 0, lines: [], position: 0 },
       ...{ hasMore: false, isThere: true, hasEnded: false },
       ...pageOf(request),
     };

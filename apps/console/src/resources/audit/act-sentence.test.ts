@@ -28,6 +28,10 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     detail: KEY,
     text: 'Ada Okafor allowed the renewal of the key boards.eu/q4 again',
   },
+  'keys.resetFailures': {
+    resource: 'key:boards.eu/q4',
+    text: 'Ada Okafor reset the failures of the key boards.eu/q4',
+  },
   'leases.revoke': {
     detail: { ...LEASE, mode: 'graceful' },
     text: 'Ada Okafor revoked the lease jobs/nightly',

@@ -103,6 +103,7 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     ...[who, ' terminated the backend ', target],
     ...(mode === 'hard' ? [' at once'] : []),
   ],
+  'keys.resetFailures': ({ who, target }) => [who, ' reset the failures of the key ', target],
   'backends.logs': ({ who, target }) => [who, ' read the output of the backend ', target],
   'reservations.move': ({ who, target, field }) => [
     ...[

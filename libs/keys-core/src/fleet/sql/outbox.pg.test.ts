@@ -12,7 +12,7 @@ describe('questions to a drone', () => {
   const page = {
     backendId: 'b1',
     lines: [{ at: '2026-11-27T12:00:00.000Z', stream: 'stdout' as const, text: 'one' }],
-    ...{ position: 40, hasMore: false, isThere: true, hasEnded: false },
+    ...{ from: 0, position: 40, hasMore: false, isThere: true, hasEnded: false },
   };
   const signal = new AbortController().signal;
 
