@@ -1,3 +1,4 @@
+import { durationWord, readDuration } from '@leasehold/service-kit';
 import { Option, type Command } from 'commander';
 import { usageFailure } from './failures/failure.ts';
 import { tableText, type Column } from './output/table.ts';
@@ -50,43 +51,79 @@ export function wholeNumberOf(name: string): (text: string) => number {
   };
 }
 
-const MS_OF = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** From the least to the most that is allowed. Milliseconds. */
+export type DurationRange = readonly [minMs: number, maxMs: number];
 
-/** Reads the value of an option as a duration, in milliseconds. @throws {CliFailure} `cli.usage`. */
-export function durationOf(name: string): (text: string) => number {
+/**
+ * Reads the value of an option as a duration, in milliseconds.
+ * @throws {CliFailure} `cli.usage` naming the range, for what is no duration or out of it.
+ */
+export function durationOf(name: string, range?: DurationRange): (text: string) => number {
   return (text) => {
-    const [, number = '', unit = 'ms'] = /^(\d{1,12})(ms|s|m|h|d)?$/u.exec(text) ?? [];
-    if (number === '') {
+    const durationMs = readDuration(text);
+    if (durationMs === undefined) {
+      const where = range === undefined ? '' : `, from ${rangeText(range)}`;
       throw usageFailure(
-        `${name} must be a time such as 90s, 10m or 2h, or a number of milliseconds, not "${text}".`,
+        `${name} must be a time such as 90s, 10m or 2h, or a number of milliseconds${where}, not "${text}".`,
       );
     }
-    return Number(number) * MS_OF[unit as keyof typeof MS_OF];
+    if (range !== undefined) assertDuration(name, durationMs, range);
+    return durationMs;
   };
 }
 
-const MINUTES = { m: 1, h: 60, d: 24 * 60 } as const;
+/** @throws {CliFailure} `cli.usage` for a duration that is out of range. */
+export function assertDuration(name: string, durationMs: number, range: DurationRange): void {
+  const [minMs, maxMs] = range;
+  if (durationMs >= minMs && durationMs <= maxMs) return;
+  throw usageFailure(`${name} must be from ${rangeText(range)}, not ${durationWord(durationMs)}.`);
+}
+
+function rangeText([minMs, maxMs]: DurationRange): string {
+  return `${durationWord(minMs)} to ${durationWord(maxMs)}`;
+}
+
+/** An option that takes a duration. Its help names what is allowed. */
+export interface DurationOption {
+  readonly about: string;
+  readonly range: DurationRange;
+  readonly defaultMs?: number;
+}
+
+/** Adds an option such as `--wait`, whose value is a duration in milliseconds. */
+export function withDuration(
+  command: Command,
+  name: string,
+  { about, range, defaultMs }: DurationOption,
+): Command {
+  const option = new Option(
+    `${name} <time>`,
+    `${about}; from ${rangeText(range)}, such as 90s, 10m or 2h, or in milliseconds`,
+  ).argParser(durationOf(name, range));
+  return command.addOption(
+    defaultMs === undefined ? option : option.default(defaultMs, durationWord(defaultMs)),
+  );
+}
+
+/** A window is counted in whole minutes. */
+const MINUTE_MS = 60_000;
+const LAST_RANGE: DurationRange = [MINUTE_MS, 366 * 24 * 60 * MINUTE_MS];
 
 /** Adds `--last`, `--from` and `--to`: the time that a list is about. */
 export function withTimeRange(command: Command): Command {
   return command
-    .option('--last <time>', 'the time up to now: 15m, 1h or 7d', minutesOf)
+    .option(
+      '--last <time>',
+      'the time up to now: 15m, 1h or 7d; counted in minutes',
+      durationOf('--last', LAST_RANGE),
+    )
     .option('--from <instant>', 'from this instant on (ISO-8601)')
     .option('--to <instant>', 'before this instant (ISO-8601)');
 }
 
 /** How {@link withTimeRange} says it, as the input of a list. */
 export function timeRangeOf<Given extends { readonly last?: number }>({ last, ...rest }: Given) {
-  return { ...rest, ...(last === undefined ? {} : { windowMinutes: last }) };
-}
-
-/** @throws {CliFailure} `cli.usage`. */
-function minutesOf(text: string): number {
-  const [, number = '', unit = ''] = /^([1-9]\d{0,4})([mhd])$/u.exec(text) ?? [];
-  if (number === '') {
-    throw usageFailure(`--last must be a time such as 15m, 1h or 7d, not "${text}".`);
-  }
-  return Number(number) * MINUTES[unit as keyof typeof MINUTES];
+  return { ...rest, ...(last === undefined ? {} : { windowMinutes: Math.ceil(last / MINUTE_MS) }) };
 }
 
 /** Collects an option that may be given several times. */

@@ -1,11 +1,14 @@
+import { LIMITS } from '@leasehold/keys-core';
 import type { ConnectResult } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { usageFailure } from '../failures/failure.ts';
-import { collected, wholeNumberOf, withNamespace } from '../options.ts';
+import { collected, withDuration, withNamespace } from '../options.ts';
 import { printable } from '../output/printable.ts';
 import { detailsText } from '../output/table.ts';
 import type { ConnectInput } from '../views.ts';
+
+const SECOND_MS = 1_000;
 
 interface ConnectOptions {
   readonly namespace: string;
@@ -14,7 +17,7 @@ interface ConnectOptions {
   readonly arg: string[];
   readonly env: string[];
   readonly lifetime?: number;
-  readonly wait?: number;
+  readonly wait: number;
   readonly datacenter?: string;
 }
 
@@ -32,6 +35,15 @@ export function addConnect(cli: Cli, parent: Command): void {
     'connect [name]',
     'Find the backend of a key, or start one, and print its address',
   );
+  withDuration(command, '--lifetime', {
+    about: 'stop the backend after this time',
+    range: [SECOND_MS, LIMITS.lifetimeLimitSecondsMax * SECOND_MS],
+  });
+  withDuration(command, '--wait', {
+    about: 'how long to wait for a key whose backend is stopping',
+    range: [0, LIMITS.waitMsMax],
+    defaultMs: LIMITS.waitMsConnectDefault,
+  });
   withNamespace(command)
     .option('--tag <tag>', 'refuse a backend that was started under another tag', '')
     .option('--program <program>', 'the program to start if nobody holds the key')
@@ -46,12 +58,6 @@ export function addConnect(cli: Cli, parent: Command): void {
       'a variable for the program, if it allows it; repeatable',
       collected,
       [],
-    )
-    .option('--lifetime <seconds>', 'stop the backend after this time', wholeNumberOf('--lifetime'))
-    .option(
-      '--wait <ms>',
-      'how long to wait for a key whose backend is stopping',
-      wholeNumberOf('--wait'),
     )
     .option('--datacenter <name>', 'the home of the key, if it has none yet')
     .addHelpText('after', HELP)
@@ -79,7 +85,8 @@ function connectInput(name: string | undefined, options: ConnectOptions): Connec
             program,
             args: arg,
             env: Object.fromEntries(env.map(variableOf)),
-            lifetimeLimitSeconds: lifetime,
+            lifetimeLimitSeconds:
+              lifetime === undefined ? undefined : Math.ceil(lifetime / SECOND_MS),
             datacenter,
           },
     waitMs: options.wait,

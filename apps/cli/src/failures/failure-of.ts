@@ -37,7 +37,7 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
     'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
   'backend.failed':
     '`leasehold backends logs BACKEND` shows all that its drone keeps. The next connect starts it again.',
-  'key.terminating': 'Wait, or pass a larger `--wait` (milliseconds).',
+  'key.terminating': 'Wait, or pass a larger `--wait`, such as `--wait 1m`.',
   'key.holder_unreachable':
     'Its backend may still run, so the key is not granted again before it expires. See `leasehold drones ls`.',
   'config.invalid': 'Nothing was started.',

@@ -74,7 +74,9 @@ const NEVER_SECURED =
 /** Whether the error of `fetch` means that no connection was made: nothing was sent. */
 export function wasNeverSent(thrown: unknown): boolean {
   const reason: unknown = thrown instanceof Error ? thrown.cause : undefined;
-  if (!(reason instanceof Error) || !('code' in reason)) return false;
+  if (!(reason instanceof Error)) return false;
+  // `fetch` connects to no port that browsers block, such as 1, and gives that no code.
+  if (!('code' in reason)) return reason.message === 'bad port';
   const code = String(reason.code);
   return NEVER_CONNECTED.has(code) || NEVER_SECURED.test(code);
 }
