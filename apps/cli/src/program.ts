@@ -20,6 +20,7 @@ import { addMigrate } from './commands/migrate/migrate.ts';
 import { addReservations } from './commands/reservations/reservations.ts';
 import { addTokens } from './commands/tokens/tokens.ts';
 import { addUp } from './commands/up.ts';
+import { EXIT_CODES_HELP } from './failures/exit-codes.ts';
 
 /** First the commands that stand by themselves, then groups of commands, by what they are about. */
 const COMMANDS: readonly ((cli: Cli, program: Command) => void)[] = [
@@ -33,7 +34,7 @@ Without LEASEHOLD_URL and LEASEHOLD_TOKEN, commands talk to what \`leasehold up\
 LEASEHOLD_HOME (.leasehold unless set), as its administrator. LEASEHOLD_URL may name several
 controllers of one database, separated by commas: one that does not answer is skipped.
 
-Exit codes: 0 done, 1 refused, 2 wrong usage, 3 unreachable.`;
+${EXIT_CODES_HELP}`;
 
 /** The whole command line. Nothing in it but `completion` prints or exits by itself. */
 export function createProgram(cli: Cli): Command {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { runHere } from './testing/in-process.ts';
+import { createCli } from './cli.ts';
+import { createProgram } from './program.ts';
+import { contextOf, runHere } from './testing/in-process.ts';
 
 /** Nothing listens there: what passes the check of its options ends as unreachable. */
 const NOWHERE = { LEASEHOLD_URL: 'http://127.0.0.1:1', LEASEHOLD_TOKEN: `lh_${'x'.repeat(43)}` };
@@ -46,4 +48,42 @@ describe('a duration', () => {
     expect(stderr).toContain(option);
     expect(stderr).toContain(range);
   });
+});
+
+describe('a group without a command', () => {
+  const program = createProgram(createCli(contextOf({}).context, false));
+  const groups = program.commands
+    .filter((command) => command.commands.length > 0 && command.name() !== 'drone')
+    .map((command) => command.name())
+    .filter((name) => !['complete', 'completion'].includes(name));
+
+  test.each(groups)('leasehold %s prints its help as an error, like wrong usage', async (group) => {
+    const ended = await runHere([group]);
+    const help = await runHere([group, '--help']);
+
+    expect(help).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(help.stdout).toContain(`Usage: leasehold ${group}`);
+    expect(ended).toEqual({ exitCode: 2, stdout: '', stderr: help.stdout });
+  });
+
+  test('leasehold alone does the same', async () => {
+    const { stdout } = await runHere(['--help']);
+
+    expect(await runHere([])).toEqual({ exitCode: 2, stdout: '', stderr: stdout });
+  });
+
+  test.each([[['--json']], [['keys', '--json']], [['--json', 'drones']]])(
+    '%j is an error in JSON, which names the commands',
+    async (words) => {
+      const { exitCode, stdout, stderr } = await runHere(words);
+      const { error } = JSON.parse(stderr) as { error: { code: string; message: string } };
+
+      expect({ exitCode, stdout, code: error.code }).toEqual({
+        exitCode: 2,
+        stdout: '',
+        code: 'cli.usage',
+      });
+      expect(error.message).toMatch(/one of .*(?:keys|ls), /u);
+    },
+  );
 });

@@ -1,9 +1,9 @@
-import { CommanderError } from 'commander';
+import { CommanderError, type Command } from 'commander';
 import { createCli, type Cli } from './cli.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './failures/exit-codes.ts';
 import { failureOf } from './failures/failure-of.ts';
-import type { CliFailure } from './failures/failure.ts';
+import { usageFailure, type CliFailure } from './failures/failure.ts';
 import { createProgram } from './program.ts';
 
 /**
@@ -15,17 +15,19 @@ export async function runCli(
   context: CliContext,
 ): Promise<number | undefined> {
   const cli = createCli(context, asksForJson(args));
+  const program = createProgram(cli);
   try {
-    const program = createProgram(cli);
-    if (args.length === 0) {
-      program.outputHelp();
-      return EXIT_CODES.usage;
-    }
     await program.parseAsync([...args], { from: 'user' });
     return cli.exitCode;
   } catch (error) {
     if (isHelp(error)) return EXIT_CODES.done;
-    const failure = failureOf(error, cli.controllerUrls());
+    if (isGroupAlone(error) && !cli.isJson) {
+      groupIn(program, args).configureOutput({ writeErr: context.stderr }).outputHelp(AS_ERROR);
+      return EXIT_CODES.usage;
+    }
+    const failure = isGroupAlone(error)
+      ? incomplete(groupIn(program, args))
+      : failureOf(error, cli.controllerUrls());
     context.stderr(`${cli.isJson ? failureJson(failure) : failureText(failure, cli)}\n`);
     return failure.exitCode;
   } finally {
@@ -41,6 +43,26 @@ function asksForJson(args: readonly string[]): boolean {
 
 function isHelp(error: unknown): boolean {
   return error instanceof CommanderError && error.exitCode === 0;
+}
+
+const AS_ERROR = { error: true };
+
+/** Whether a group was called without one of its commands. */
+function isGroupAlone(error: unknown): boolean {
+  return error instanceof CommanderError && error.code === 'commander.help';
+}
+
+/** The group that a command line names. */
+function groupIn(program: Command, args: readonly string[]): Command {
+  let group = program;
+  for (const word of args) group = group.commands.find((one) => one.name() === word) ?? group;
+  return group;
+}
+
+function incomplete(group: Command): CliFailure {
+  const shown = group.createHelp().visibleCommands(group);
+  const names = shown.map((command) => command.name()).filter((name) => name !== 'help');
+  return usageFailure(`A command is missing: one of ${names.join(', ')}.`);
 }
 
 function failureJson(failure: CliFailure): string {

@@ -104,7 +104,7 @@ describe('leasehold backends logs', () => {
       stdout: '',
       stderr: expect.stringMatching(/^20\d\d-\S+Z stderr no table rooms\n$/u) as string,
     });
-    expect(none).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(none).toMatchObject({ exitCode: 4, stdout: '' });
     expect(none.stderr).toContain('has had one backend only');
   });
 

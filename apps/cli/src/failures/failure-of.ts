@@ -7,22 +7,8 @@ import {
   UnreachableError,
 } from '@leasehold/client';
 import { CommanderError } from 'commander';
-import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
+import { EXIT_CODES, exitCodeFor } from './exit-codes.ts';
 import { CliFailure, unreachable, usageFailure } from './failure.ts';
-
-/** Error codes with another exit code than `refused`. */
-const EXIT_CODE_OF: Partial<Record<ErrorCode, ExitCode>> = {
-  'request.invalid': EXIT_CODES.usage,
-  'config.invalid': EXIT_CODES.usage,
-  'store.unavailable': EXIT_CODES.unreachable,
-  'controller.stopping': EXIT_CODES.unreachable,
-  'controller.overloaded': EXIT_CODES.unreachable,
-  'request.deadline': EXIT_CODES.unreachable,
-  'request.outcome_unknown': EXIT_CODES.unreachable,
-  'reservation.datacenter_unreachable': EXIT_CODES.unreachable,
-  'reservation.store_unreachable': EXIT_CODES.unreachable,
-  'peer.refused': EXIT_CODES.unreachable,
-};
 
 /** Hints that say more here, at a command line, than the registry does. */
 const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
@@ -105,7 +91,7 @@ function ofCode(
 ): CliFailure {
   return new CliFailure(message, {
     code,
-    exitCode: EXIT_CODE_OF[code] ?? EXIT_CODES.refused,
+    exitCode: exitCodeFor(code),
     hint: hintOf(code, more.details),
     retryable: ERROR_CODES[code].retryable,
     details: (more.details ?? {}) as Record<string, unknown>,

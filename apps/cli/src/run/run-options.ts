@@ -57,7 +57,7 @@ export function withRunOptions(command: Command): Command {
       '--held-exit <n>',
       'the exit code if somebody else holds it, to distinguish that from a failure of CMD',
       wholeNumberOf('--held-exit'),
-      EXIT_CODES.refused,
+      EXIT_CODES.held,
     )
     .option('--pass-token', 'pass LEASEHOLD_TOKEN to CMD, which does not get it otherwise');
 }

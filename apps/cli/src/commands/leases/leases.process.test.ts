@@ -179,7 +179,7 @@ describe('leasehold leases', () => {
 
   test('a lease that nobody ever held ends with 1, and a text that cannot be a scope with 2', async () => {
     expect(await cli.refused('leases', 'show', 'no/such')).toEqual({
-      exitCode: 1,
+      exitCode: 4,
       code: 'lease.not_found',
     });
     expect(await cli.refused('leases', 'show', 'no..such/a')).toEqual({
@@ -244,7 +244,7 @@ describe('leasehold env', () => {
 
   test('an environment that nobody ever held ends with 1', async () => {
     expect(await cli.refused('env', 'show', 'nowhere')).toEqual({
-      exitCode: 1,
+      exitCode: 4,
       code: 'environment.not_found',
     });
   });
