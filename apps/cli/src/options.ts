@@ -16,9 +16,29 @@ export function withPage(command: Command): Command {
     .option('--cursor <cursor>', 'continue where the previous list ended');
 }
 
+/** Adds `--output` and `--watch` to a list; `chosen` is told of them before the command begins. */
+export function withListing(
+  command: Command,
+  chosen: (format: ListFormat | 'json', isWatched: boolean) => void,
+): void {
+  command
+    .addOption(
+      new Option('-o, --output <format>', 'how to print it; json is the same as --json')
+        .choices(['table', 'wide', 'json', 'name'])
+        .default('table'),
+    )
+    .option('-w, --watch', 'print it again whenever it changes, until Ctrl-C')
+    .hook('preAction', (_command, leaf) => {
+      const { output, watch } = leaf.opts<{ output: ListFormat | 'json'; watch?: true }>();
+      chosen(output, watch === true);
+      // The other options are fields of the API, which knows none of these.
+      leaf.setOptionValue('output', undefined).setOptionValue('watch', undefined);
+    });
+}
+
 /** Adds `--namespace`, which names the key's namespace; the root unless given. */
 export function withNamespace(command: Command): Command {
-  return command.option('--namespace <namespace>', 'segments joined by "."', '');
+  return command.option('-n, --namespace <namespace>', 'segments joined by "."', '');
 }
 
 /** Adds the namespace of a key, and the datacenter in which to look for it. */
@@ -144,6 +164,25 @@ export function withDatacenters(command: Command): Command {
   );
 }
 
+/** Rows as a table, or their first column alone. */
+export function rowsText<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  format: ListFormat,
+): string {
+  if (format === 'name') return rows.map((row) => columns[0]?.text(row).trim()).join('\n');
+  const isShown = ({ isWide }: Column<Row>): boolean => format === 'wide' || isWide !== true;
+  return tableText(rows, columns.filter(isShown));
+}
+
+/** What is printed of a page. */
+interface ListLayout<Row> {
+  /** The text of a list without rows. */
+  readonly empty: string;
+  readonly columns: readonly Column<Row>[];
+  readonly format: ListFormat;
+}
+
 /** A datacenter whose part of a list is missing. */
 interface Unreachable {
   readonly datacenter: string;
@@ -151,18 +190,24 @@ interface Unreachable {
   readonly code: string;
 }
 
+/** A page of a list, as the API answers it. */
+export interface ListPage<Row> {
+  readonly items: readonly Row[];
+  readonly nextCursor: string | null;
+  readonly unreachable?: readonly Unreachable[] | undefined;
+}
+
+/** How a list is printed for people. `name`: the first column alone, for scripts. */
+export type ListFormat = 'table' | 'wide' | 'name';
+
 /** A list for people: `empty` when it has no rows, and what is missing from it. */
 export function pageText<Row>(
-  page: {
-    readonly items: readonly Row[];
-    readonly nextCursor: string | null;
-    readonly unreachable?: readonly Unreachable[] | undefined;
-  },
-  empty: string,
-  columns: readonly Column<Row>[],
+  page: ListPage<Row>,
+  { empty, columns, format }: ListLayout<Row>,
 ): string {
   const { items, nextCursor, unreachable = [] } = page;
-  const rows = items.length === 0 ? empty : tableText(items, columns);
+  if (format === 'name') return rowsText(items, columns, format);
+  const rows = items.length === 0 ? empty : rowsText(items, columns, format);
   const more = nextCursor === null ? '' : `\n\nThere is more: add --cursor ${nextCursor}`;
   return `${rows}${more}${missingText(unreachable)}`;
 }

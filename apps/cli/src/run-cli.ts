@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { CommanderError, type Command } from 'commander';
 import { createCli, type Cli } from './cli.ts';
 import type { CliContext } from './context.ts';
@@ -5,6 +6,9 @@ import { EXIT_CODES } from './failures/exit-codes.ts';
 import { failureOf } from './failures/failure-of.ts';
 import { usageFailure, type CliFailure } from './failures/failure.ts';
 import { createProgram } from './program.ts';
+
+/** How often a list that is watched is read. */
+const WATCH_MS = 1_000;
 
 /**
  * Runs one command line: arguments without the program's own name.
@@ -15,9 +19,16 @@ export async function runCli(
   context: CliContext,
 ): Promise<number | undefined> {
   const cli = createCli(context, asksForJson(args));
-  const program = createProgram(cli);
+  let program = createProgram(cli);
   try {
     await program.parseAsync([...args], { from: 'user' });
+    while (cli.listing.isWatched && !context.signal().aborted) {
+      await delay(WATCH_MS, undefined, { signal: context.signal() }).catch(() => undefined);
+      if (context.signal().aborted) break;
+      // Each time the whole command, as if it were typed again.
+      program = createProgram(cli);
+      await program.parseAsync([...args], { from: 'user' });
+    }
     return cli.exitCode;
   } catch (error) {
     if (isHelp(error)) return EXIT_CODES.done;
@@ -38,7 +49,11 @@ export async function runCli(
 /** Known before anything is parsed, so that an error in the parsing is JSON too. */
 function asksForJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
-  return (end === -1 ? args : args.slice(0, end)).includes('--json');
+  const options = end === -1 ? args : args.slice(0, end);
+  const isOutput = options.some(
+    (word, at) => ['-o', '--output'].includes(word) && options[at + 1] === 'json',
+  );
+  return isOutput || ['--json', '-ojson', '--output=json'].some((word) => options.includes(word));
 }
 
 function isHelp(error: unknown): boolean {

@@ -2,7 +2,7 @@
 
 const MS_OF = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** The milliseconds of a duration; undefined for what is none. */
+/** The milliseconds of a duration; undefined for another text. */
 export function readDuration(text: string): number | undefined {
   const [, number, unit = 'ms'] = /^(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/u.exec(text) ?? [];
   if (number === undefined) return undefined;

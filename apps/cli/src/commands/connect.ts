@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { LIMITS } from '@leasehold/keys-core';
 import type { ConnectResult } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
@@ -22,7 +23,7 @@ interface ConnectOptions {
 }
 
 const HELP = `
-Without a name, a random one is generated and printed.
+Without a name, a --program is started under a key with a random name, which is printed.
 
 A key lives in one datacenter. The first connect with a --program chooses it: the --datacenter of that
 connect, or else the datacenter of its controller, or else the nearest whose drones offer the program. Later connects, to any controller, find or start the
@@ -70,14 +71,15 @@ export function addConnect(cli: Cli, parent: Command): void {
 function connectInput(name: string | undefined, options: ConnectOptions): ConnectInput {
   const { namespace, tag, program, arg, env, lifetime, datacenter } = options;
   if (program === undefined && name === undefined) {
-    throw usageFailure('Give a key, or a --program to start under a random key.');
+    throw usageFailure('Give a key, or a --program to start under a key with a random name.');
   }
   const isOfSpawn = [lifetime, datacenter].some((value) => value !== undefined);
   if (program === undefined && (arg.length > 0 || env.length > 0 || isOfSpawn)) {
     throw usageFailure('--arg, --env, --lifetime and --datacenter need a --program.');
   }
   return {
-    key: name === undefined ? undefined : { name, namespace, tag },
+    // Made here, so that it is in the namespace and under the tag that were asked for.
+    key: { name: name ?? randomUUID(), namespace, tag },
     spawn:
       program === undefined
         ? undefined

@@ -53,6 +53,17 @@ async function phaseOf(name: string): Promise<string | undefined> {
   return (await cli.api().keys.get.query({ name }))?.phase;
 }
 
+test('connect without a name starts a program under a random one, in the namespace and tag that were asked for', async () => {
+  const named = ['--namespace', 'games.eu', '--tag', 'blue', '--lifetime', '1h'];
+
+  const connected = await cli.run('connect', '--program', 'talking', ...named);
+
+  expect(connected).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(connected.stdout).toMatch(/^key +\S{8,}$/mu);
+  expect(connected.stdout).toMatch(/^namespace +games\.eu$/mu);
+  expect(connected.stdout).toMatch(/^tag +blue$/mu);
+});
+
 describe('a program that fails', () => {
   test.each([
     ['crashing', 'it crashed with exit code 17', ['begins', 'no table rooms']],

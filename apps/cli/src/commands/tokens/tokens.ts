@@ -6,7 +6,6 @@ import { usageFailure } from '../../failures/failure.ts';
 import {
   collected,
   durationOf,
-  pageText,
   wholeNumberOf,
   withPage,
   withReason,
@@ -50,7 +49,7 @@ function addCreate(cli: Cli, parent: Command): void {
       new Option('--role <role>', 'what it may do').choices(TOKEN_ROLES).makeOptionMandatory(),
     )
     .option(
-      '--namespace <namespace>',
+      '-n, --namespace <namespace>',
       'limit it to a namespace and its children; repeatable',
       collected,
       [],
@@ -131,7 +130,7 @@ function addLs(cli: Cli, parent: Command): void {
   withPage(cli.leaf(parent, 'ls', 'List tokens, without their secrets')).action(
     async (options: PageOptions) => {
       const page = await cli.client().tokens.list.query(options);
-      cli.show(page, () => pageText(page, 'No tokens.', COLUMNS));
+      cli.showPage(page, 'No tokens.', COLUMNS);
     },
   );
 }
