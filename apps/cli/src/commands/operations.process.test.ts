@@ -133,9 +133,9 @@ describe('leasehold backends logs', () => {
   });
 
   test.each([
-    ['nothing', ['no-such-backend'], 1, 'There is no such backend.'],
+    ['nothing', ['no-such-backend'], 4, 'There is no such backend.'],
     ['a time without a unit that is known', ['x', '--since', '5 minutes'], 2, '--since must be'],
-    ['a number that is none', ['x', '--tail', '-3'], 2, '--tail must be'],
+    ['what is no number', ['x', '--tail', '-3'], 2, '--tail must be'],
   ])('refuses %s', async (_what, args, exitCode, said) => {
     const ended = await cli.run('backends', 'logs', ...args);
 
