@@ -96,7 +96,7 @@ export default tseslint.config(
   {
     // Next itself reads which runtime it is in, where it builds `instrumentation.ts`.
     files: [
-      ...['apps/*/src/**/config.ts', '**/*.config.ts'],
+      ...['apps/*/src/**/config.ts', 'libs/client/src/config.ts', '**/*.config.ts'],
       ...['examples/next-cron/config.ts', 'examples/next-cron/instrumentation.ts'],
     ],
     rules: { 'no-restricted-syntax': ['error', UNSAFE_SQL] },

@@ -64,6 +64,11 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     reason: 'wants the three datacenters of `npm run datacenters`, not the one of `npm start`',
   })),
   {
+    page: 'libs/client/README.md',
+    firstLine: 'mkdir my-service && cd my-service',
+    reason: 'installs packages; tools/packages/packages.process.nightly.test.ts does it',
+  },
+  {
     page: 'docs/quick-start.md',
     firstLine: 'npm start',
     reason: 'installs and builds; the `leasehold up` that it ends in is what all blocks run beside',

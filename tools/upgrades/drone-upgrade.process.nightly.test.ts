@@ -140,7 +140,7 @@ describe('drone upgrade', () => {
       const former = on.drone.agent;
       const wardenPid = on.drone.warden().pid;
 
-      const ran = await on.upgrade(['--install', on.installed, '--timeout', '30']);
+      const ran = await on.upgrade(['--install', on.installed, '--timeout', '30s']);
 
       expect(ran, ran.error).toMatchObject({ code: 0, error: '' });
       expect(ran.out).toContain('the drone is upgraded');
@@ -168,7 +168,7 @@ describe('drone upgrade', () => {
       const crash = `if (process.argv.includes('--adopt-only')) throw new Error('a planted crash');`;
       await writeFile(broken, `${crash}\n${text}`);
 
-      const ran = await on.upgrade(['--install', on.installed, '--timeout', '30'], broken);
+      const ran = await on.upgrade(['--install', on.installed, '--timeout', '30s'], broken);
 
       expect(ran.code).toBe(1);
       expect(ran.error).toContain('The former agent goes on');
@@ -189,7 +189,7 @@ describe('drone upgrade', () => {
       const envFile = path.join(stage.folder, 'refused.env');
       await writeFile(envFile, `# A comment.\nLEASEHOLD_TOKEN=lh_${'x'.repeat(43)}\n`);
 
-      const ran = await on.upgrade(['--environment', envFile, '--timeout', '3']);
+      const ran = await on.upgrade(['--environment', envFile, '--timeout', '3s']);
 
       expect(ran.code).toBe(1);
       expect(ran.error).toContain('The new agent did not come into command in 3 s');
@@ -204,7 +204,7 @@ describe('drone upgrade', () => {
     async () => {
       const on = kept;
 
-      const ran = await on.upgrade(['--timeout', '30']);
+      const ran = await on.upgrade(['--timeout', '30s']);
 
       expect(ran.code).toBe(1);
       expect(ran.error).toContain('the service manager still starts the former program');
@@ -218,7 +218,7 @@ describe('drone upgrade', () => {
     async () => {
       const on = await open('alone', { isSupervised: false });
 
-      const ran = await on.upgrade(['--timeout', '4']);
+      const ran = await on.upgrade(['--timeout', '4s']);
 
       const { pid } = await agentRecord(on.drone);
       stage.onClose(() => Promise.resolve(process.kill(pid, 'SIGKILL')));
@@ -233,7 +233,7 @@ describe('drone upgrade', () => {
 });
 
 test.each([
-  [['--timeout', '0'], 2, '--timeout: must be a whole number of seconds from 1 to 3600'],
+  [['--timeout', '0'], 2, '--timeout: must be a time from 1s to 1h'],
   [['--speed', 'high'], 2, 'usage: leasehold drone upgrade --config FILE'],
   [['--environment', '/nowhere.env'], 2, '--environment: /nowhere.env cannot be read'],
   [[], 1, 'No drone runs with the state folder'],

@@ -1,10 +1,12 @@
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import type { Command } from 'commander';
+import type { Column } from './output/table.ts';
 import { parseConfig, type CliConfig } from './config/config.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './failures/exit-codes.ts';
 import { unreachable, usageFailure } from './failures/failure.ts';
 import { readCredentials, readRunFile } from './config/home.ts';
+import { pageText, type ListFormat, type ListPage } from './options.ts';
 import { createStyle, type Style } from './output/style.ts';
 
 /** Controllers of one database, of which any that answers is used, and a token for them. */
@@ -29,6 +31,10 @@ export interface Cli {
   access(): Access;
   /** The controller over HTTP, or over a WebSocket for a command that follows something. */
   client(transport?: 'http' | 'ws'): ControllerApi;
+  /** How lists are printed, and whether again and again; see `withListing`. */
+  listing: { format: ListFormat; isWatched: boolean };
+  /** Prints a list, in the form that was asked for; `empty` is its text without rows. */
+  showPage<Row>(page: ListPage<Row>, empty: string, columns: readonly Column<Row>[]): void;
   /** Prints an answer: as JSON for programs, as text for people. */
   show(answer: unknown, text: () => string): void;
   /** Adds a leaf command, with what every command has. */
@@ -40,10 +46,28 @@ export interface Cli {
   close(): void;
 }
 
+const CLEAR_SCREEN = '\u{1b}[H\u{1b}[2J';
+
+/** What changes with the time alone. */
+const TIMES: ReadonlySet<string> = new Set([
+  ...['asOf', 'remainingMs', 'renewedAt', 'expiresAt', 'heartbeatAgeMs', 'heartbeatAt', 'waitedMs'],
+  ...['roundTripMs', 'lastUsedAt'],
+]);
+
+function withoutTimes(field: string, value: unknown): unknown {
+  return TIMES.has(field) ? undefined : value;
+}
+
 export function createCli(context: CliContext, isJson: boolean): Cli {
   const closers: (() => void)[] = [];
   let config: CliConfig | undefined;
   let askedUrls: string | undefined;
+  let shown: string | undefined;
+  const isChanged = (answer: unknown): boolean => {
+    const before = shown;
+    shown = JSON.stringify(answer, withoutTimes);
+    return shown !== before;
+  };
 
   const cli: Cli = {
     context,
@@ -61,8 +85,18 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
       closers.push(() => void connection.close());
       return connection.api;
     },
+    listing: { format: 'table', isWatched: false },
+    showPage(page, empty, columns) {
+      const { format } = cli.listing;
+      if (isJson || format !== 'name' || page.items.length > 0) {
+        cli.show(page, () => pageText(page, { empty, columns, format }));
+      }
+    },
     show(answer, text) {
-      context.stdout(`${isJson ? JSON.stringify(answer) : text()}\n`);
+      const { isWatched } = cli.listing;
+      if (isWatched && !isChanged(answer)) return;
+      const clear = isWatched && context.isTerminal && !isJson ? CLEAR_SCREEN : '';
+      context.stdout(`${clear}${isJson ? JSON.stringify(answer) : text()}\n`);
     },
     leaf: (parent, nameAndArguments, description) =>
       parent

@@ -1,3 +1,4 @@
+import { durationWord, readDuration } from '@leasehold/service-kit';
 import { Option, type Command } from 'commander';
 import { usageFailure } from './failures/failure.ts';
 import { tableText, type Column } from './output/table.ts';
@@ -15,9 +16,29 @@ export function withPage(command: Command): Command {
     .option('--cursor <cursor>', 'continue where the previous list ended');
 }
 
+/** Adds `--output` and `--watch` to a list; `chosen` is told of them before the command begins. */
+export function withListing(
+  command: Command,
+  chosen: (format: ListFormat | 'json', isWatched: boolean) => void,
+): void {
+  command
+    .addOption(
+      new Option('-o, --output <format>', 'how to print it; json is the same as --json')
+        .choices(['table', 'wide', 'json', 'name'])
+        .default('table'),
+    )
+    .option('-w, --watch', 'print it again whenever it changes, until Ctrl-C')
+    .hook('preAction', (_command, leaf) => {
+      const { output, watch } = leaf.opts<{ output: ListFormat | 'json'; watch?: true }>();
+      chosen(output, watch === true);
+      // The other options are fields of the API, which knows none of these.
+      leaf.setOptionValue('output', undefined).setOptionValue('watch', undefined);
+    });
+}
+
 /** Adds `--namespace`, which names the key's namespace; the root unless given. */
 export function withNamespace(command: Command): Command {
-  return command.option('--namespace <namespace>', 'segments joined by "."', '');
+  return command.option('-n, --namespace <namespace>', 'segments joined by "."', '');
 }
 
 /** Adds the namespace of a key, and the datacenter in which to look for it. */
@@ -50,43 +71,79 @@ export function wholeNumberOf(name: string): (text: string) => number {
   };
 }
 
-const MS_OF = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** From the least to the most that is allowed. Milliseconds. */
+export type DurationRange = readonly [minMs: number, maxMs: number];
 
-/** Reads the value of an option as a duration, in milliseconds. @throws {CliFailure} `cli.usage`. */
-export function durationOf(name: string): (text: string) => number {
+/**
+ * Reads the value of an option as a duration, in milliseconds.
+ * @throws {CliFailure} `cli.usage` naming the range, for what is no duration or out of it.
+ */
+export function durationOf(name: string, range?: DurationRange): (text: string) => number {
   return (text) => {
-    const [, number = '', unit = 'ms'] = /^(\d{1,12})(ms|s|m|h|d)?$/u.exec(text) ?? [];
-    if (number === '') {
+    const durationMs = readDuration(text);
+    if (durationMs === undefined) {
+      const where = range === undefined ? '' : `, from ${rangeText(range)}`;
       throw usageFailure(
-        `${name} must be a time such as 90s, 10m or 2h, or a number of milliseconds, not "${text}".`,
+        `${name} must be a time such as 90s, 10m or 2h, or a number of milliseconds${where}, not "${text}".`,
       );
     }
-    return Number(number) * MS_OF[unit as keyof typeof MS_OF];
+    if (range !== undefined) assertDuration(name, durationMs, range);
+    return durationMs;
   };
 }
 
-const MINUTES = { m: 1, h: 60, d: 24 * 60 } as const;
+/** @throws {CliFailure} `cli.usage` for a duration that is out of range. */
+export function assertDuration(name: string, durationMs: number, range: DurationRange): void {
+  const [minMs, maxMs] = range;
+  if (durationMs >= minMs && durationMs <= maxMs) return;
+  throw usageFailure(`${name} must be from ${rangeText(range)}, not ${durationWord(durationMs)}.`);
+}
+
+function rangeText([minMs, maxMs]: DurationRange): string {
+  return `${durationWord(minMs)} to ${durationWord(maxMs)}`;
+}
+
+/** An option that takes a duration. Its help names what is allowed. */
+export interface DurationOption {
+  readonly about: string;
+  readonly range: DurationRange;
+  readonly defaultMs?: number;
+}
+
+/** Adds an option such as `--wait`, whose value is a duration in milliseconds. */
+export function withDuration(
+  command: Command,
+  name: string,
+  { about, range, defaultMs }: DurationOption,
+): Command {
+  const option = new Option(
+    `${name} <time>`,
+    `${about}; from ${rangeText(range)}, such as 90s, 10m or 2h, or in milliseconds`,
+  ).argParser(durationOf(name, range));
+  return command.addOption(
+    defaultMs === undefined ? option : option.default(defaultMs, durationWord(defaultMs)),
+  );
+}
+
+/** A window is counted in whole minutes. */
+const MINUTE_MS = 60_000;
+const LAST_RANGE: DurationRange = [MINUTE_MS, 366 * 24 * 60 * MINUTE_MS];
 
 /** Adds `--last`, `--from` and `--to`: the time that a list is about. */
 export function withTimeRange(command: Command): Command {
   return command
-    .option('--last <time>', 'the time up to now: 15m, 1h or 7d', minutesOf)
+    .option(
+      '--last <time>',
+      'the time up to now: 15m, 1h or 7d; counted in minutes',
+      durationOf('--last', LAST_RANGE),
+    )
     .option('--from <instant>', 'from this instant on (ISO-8601)')
     .option('--to <instant>', 'before this instant (ISO-8601)');
 }
 
 /** How {@link withTimeRange} says it, as the input of a list. */
 export function timeRangeOf<Given extends { readonly last?: number }>({ last, ...rest }: Given) {
-  return { ...rest, ...(last === undefined ? {} : { windowMinutes: last }) };
-}
-
-/** @throws {CliFailure} `cli.usage`. */
-function minutesOf(text: string): number {
-  const [, number = '', unit = ''] = /^([1-9]\d{0,4})([mhd])$/u.exec(text) ?? [];
-  if (number === '') {
-    throw usageFailure(`--last must be a time such as 15m, 1h or 7d, not "${text}".`);
-  }
-  return Number(number) * MINUTES[unit as keyof typeof MINUTES];
+  return { ...rest, ...(last === undefined ? {} : { windowMinutes: Math.ceil(last / MINUTE_MS) }) };
 }
 
 /** Collects an option that may be given several times. */
@@ -107,6 +164,25 @@ export function withDatacenters(command: Command): Command {
   );
 }
 
+/** Rows as a table, or their first column alone. */
+export function rowsText<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  format: ListFormat,
+): string {
+  if (format === 'name') return rows.map((row) => columns[0]?.text(row).trim()).join('\n');
+  const isShown = ({ isWide }: Column<Row>): boolean => format === 'wide' || isWide !== true;
+  return tableText(rows, columns.filter(isShown));
+}
+
+/** What is printed of a page. */
+interface ListLayout<Row> {
+  /** The text of a list without rows. */
+  readonly empty: string;
+  readonly columns: readonly Column<Row>[];
+  readonly format: ListFormat;
+}
+
 /** A datacenter whose part of a list is missing. */
 interface Unreachable {
   readonly datacenter: string;
@@ -114,18 +190,24 @@ interface Unreachable {
   readonly code: string;
 }
 
+/** A page of a list, as the API answers it. */
+export interface ListPage<Row> {
+  readonly items: readonly Row[];
+  readonly nextCursor: string | null;
+  readonly unreachable?: readonly Unreachable[] | undefined;
+}
+
+/** How a list is printed for people. `name`: the first column alone, for scripts. */
+export type ListFormat = 'table' | 'wide' | 'name';
+
 /** A list for people: `empty` when it has no rows, and what is missing from it. */
 export function pageText<Row>(
-  page: {
-    readonly items: readonly Row[];
-    readonly nextCursor: string | null;
-    readonly unreachable?: readonly Unreachable[] | undefined;
-  },
-  empty: string,
-  columns: readonly Column<Row>[],
+  page: ListPage<Row>,
+  { empty, columns, format }: ListLayout<Row>,
 ): string {
   const { items, nextCursor, unreachable = [] } = page;
-  const rows = items.length === 0 ? empty : tableText(items, columns);
+  if (format === 'name') return rowsText(items, columns, format);
+  const rows = items.length === 0 ? empty : rowsText(items, columns, format);
   const more = nextCursor === null ? '' : `\n\nThere is more: add --cursor ${nextCursor}`;
   return `${rows}${more}${missingText(unreachable)}`;
 }

@@ -20,6 +20,8 @@ import { addMigrate } from './commands/migrate/migrate.ts';
 import { addReservations } from './commands/reservations/reservations.ts';
 import { addTokens } from './commands/tokens/tokens.ts';
 import { addUp } from './commands/up.ts';
+import { withListing } from './options.ts';
+import { EXIT_CODES_HELP } from './failures/exit-codes.ts';
 
 /** First the commands that stand by themselves, then groups of commands, by what they are about. */
 const COMMANDS: readonly ((cli: Cli, program: Command) => void)[] = [
@@ -33,7 +35,15 @@ Without LEASEHOLD_URL and LEASEHOLD_TOKEN, commands talk to what \`leasehold up\
 LEASEHOLD_HOME (.leasehold unless set), as its administrator. LEASEHOLD_URL may name several
 controllers of one database, separated by commas: one that does not answer is skipped.
 
-Exit codes: 0 done, 1 refused, 2 wrong usage, 3 unreachable.`;
+${EXIT_CODES_HELP}`;
+
+/** The commands that print a list. */
+function listsIn(command: Command): Command[] {
+  if (command.commands.length > 0) return command.commands.flatMap(listsIn);
+  const isPaged = command.options.some(({ long }) => long === '--limit');
+  const isOther = ['ls', 'tree'].includes(command.name());
+  return (isPaged || isOther) && command.name() !== 'create' ? [command] : [];
+}
 
 /** The whole command line. Nothing in it but `completion` prints or exits by itself. */
 export function createProgram(cli: Cli): Command {
@@ -50,6 +60,11 @@ export function createProgram(cli: Cli): Command {
     writeErr: () => undefined,
   });
   for (const add of COMMANDS) add(cli, program);
+  for (const list of program.commands.flatMap(listsIn)) {
+    withListing(list, (output, isWatched) => {
+      cli.listing = { format: output === 'json' ? 'table' : output, isWatched };
+    });
+  }
   // It reads the commands above, and prints by itself.
   addCompletion(program, { completionCommandName: 'completion' });
   return program;

@@ -168,7 +168,7 @@ describe('a command without a lease', () => {
     const ended = await run(`run/${key}`, '--', 'echo', 'ran');
     const chosen = await run(`run/${key}`, '--held-exit', '75', '--', 'echo', 'ran');
 
-    expect(ended).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(ended).toMatchObject({ exitCode: 6, stdout: '' });
     expect(ended.stderr).toMatch(
       new RegExp(
         `^run/${key} is held by worker-1 \\(for tests\\) since 20.*Z, for another 2\\d\\.\\d s`,

@@ -55,7 +55,7 @@ const ANSWER_MS = 10_000;
 export interface KeysDeps {
   readonly api: ControllerApi;
   readonly machine: Machine;
-  readonly reachability: Pick<Reachability, 'explain'>;
+  readonly reachability: Pick<Reachability, 'explain' | 'isHopeless'>;
   /** Aborts when the client is closed. */
   readonly closing: AbortSignal;
 }
@@ -71,7 +71,8 @@ export function createKeys({ api, machine, reachability, closing }: KeysDeps): K
       const tryMs = waitMs + ANSWER_MS;
       const untilMs = machine.clock.nowMs() + tryMs;
       using linked = linkSignals([signal, currentContext()?.signal, closing]);
-      const bounds = { untilMs, tryMs, signal: linked.signal };
+      const isHopeless = (momentMs: number): boolean => reachability.isHopeless(momentMs);
+      const bounds = { untilMs, tryMs, signal: linked.signal, isHopeless };
       return await reachability.explain(() =>
         untilAnswered(machine, bounds, (ending) =>
           api.keys.connect.mutate(input, { signal: ending.signal }),

@@ -5,6 +5,7 @@ import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-
 import { controllerUrlsOf } from '@leasehold/service-kit/controllers';
 import { systemIds } from '@leasehold/service-kit/system-ids';
 import { leasePropagationLink } from './context/propagation-link.ts';
+import { setting } from './config.ts';
 import { assertInput } from './inputs/checks.ts';
 import { clientShape } from './inputs/shapes.ts';
 import { closedLink, plainInputLink } from './transport/refusing-links.ts';
@@ -23,11 +24,14 @@ export interface LeaseholdOptions {
   /**
    * `http://host:port` of a controller or of a load balancer. An array, or a list with commas, names
    * several controllers of one database. The client stays with one for as long as it answers, and then
-   * renews its leases through the next one.
+   * renews its leases through the next one. By default the variable `LEASEHOLD_URL` of the environment.
    */
-  readonly url: string | readonly string[];
-  /** `lh_…`, of the role `client` or a higher one. */
-  readonly token: string;
+  readonly url?: string | readonly string[] | undefined;
+  /**
+   * `lh_…`, of the role `client` or a higher one. By default the variable `LEASEHOLD_TOKEN` of the
+   * environment.
+   */
+  readonly token?: string | undefined;
   /**
    * By default `ws`: one connection, which is opened again when it breaks. The client receives
    * revocations over it at once. With `http` each call is separate, and a revocation arrives with the
@@ -40,33 +44,48 @@ export interface LeaseholdOptions {
   readonly clientName?: string | undefined;
   /** How long to wait for an answer, in addition to the time in line. Milliseconds; by default 10 s. */
   readonly answerMs?: number | undefined;
+  /**
+   * How long a call may wait for the first connection. Then it fails with `request.unreachable`, which
+   * names the address. Milliseconds; by default 3 s.
+   */
+  readonly connectMs?: number | undefined;
   /** The clock of the deadlines, by default the machine's time since boot. Tests pass their own. */
   readonly clock?: TickingClock | undefined;
   readonly onConnection?: ((state: 'open' | 'closed') => void) | undefined;
 }
 
 const ANSWER_MS = 10_000;
+const CONNECT_MS = 3_000;
 const HOLDER_LENGTH_MAX = 200;
 
 /**
  * Connects a service to Leasehold.
- * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses, or another
+ * @throws {LeaseholdCallError} `config.invalid` if `url` or `token` is neither given nor set; `request.invalid` if `url` is not an address or a list of addresses, or another
  * option is not valid.
  */
-export function createLeasehold(options: LeaseholdOptions): Leasehold {
+export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
+  const url = given.url ?? setting('LEASEHOLD_URL', 'url');
+  const token = given.token ?? setting('LEASEHOLD_TOKEN', 'token');
+  const options = { ...given, url, token };
   assertInput(clientShape, options, '');
   const clock = options.clock ?? createBootClock();
   const ids = systemIds();
   const machine: Machine = { clock, ...ids, uuid: () => newTimedId({ clock, ids }) };
-  const { url, transport = 'ws', answerMs = ANSWER_MS, clientName = 'client' } = options;
+  const { transport = 'ws', answerMs = ANSWER_MS, clientName = 'client' } = options;
   const holder =
     options.holder ??
     `${clientName}@${os.hostname()}:${String(process.pid)}`.slice(0, HOLDER_LENGTH_MAX);
-  const reachability = new Reachability(machine.clock, transport, () => controller.failures());
+  const reachability = new Reachability({
+    ...{ clock, transport },
+    failures: () => controller.failures(),
+    connectMs: options.connectMs ?? CONNECT_MS,
+    url: [url].flat().join(', '),
+  });
   const controller = createControllerClient({
     url,
-    token: options.token,
-    transport,
+    ...{ token, transport },
+    connectionMs: () => reachability.patienceMs(),
+    onAnswer: () => reachability.answered(),
     onConnection(state) {
       reachability.changed(state);
       if (state === 'open') faces.declarations.sendAll();

@@ -80,7 +80,7 @@ export interface ReservationsDeps {
   readonly machine: Machine;
   /** How long to wait for an answer, retries included. Milliseconds. */
   readonly answerMs: number;
-  readonly reachability: Pick<Reachability, 'explain'>;
+  readonly reachability: Pick<Reachability, 'explain' | 'isHopeless'>;
   /** Aborts when the client is closed. */
   readonly closing: AbortSignal;
 }
@@ -102,8 +102,11 @@ export function createReservations(deps: ReservationsDeps): Reservations {
     call: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const untilMs = machine.clock.nowMs() + answerMs;
+    const isHopeless = (momentMs: number): boolean => reachability.isHopeless(momentMs);
     return within(outer, (signal) =>
-      untilAnswered(machine, { untilMs, tryMs: answerMs, signal }, (ending) => call(ending.signal)),
+      untilAnswered(machine, { untilMs, tryMs: answerMs, signal, isHopeless }, (ending) =>
+        call(ending.signal),
+      ),
     );
   }
 

@@ -7,6 +7,7 @@ export {
   schemaProblem,
   withSchema,
 } from './database-url.ts';
+export { durationWord, readDuration } from './duration.ts';
 export { endProcessAfter } from './end-process.ts';
 export { parseEnvironment, type ParsedEnvironment, type Environment } from './environment.ts';
 export { AUTH_SECRET, CONSOLE_SECRET, readHomeSecret, type HomeSecret } from './home-secret.ts';

@@ -2,7 +2,7 @@
  * Lists of keys, leases and environments. They show what is in use, and what was until recently: most
  * of what was ever held is long over.
  */
-import { PHASES } from '@leasehold/keys-core';
+import { isWithinNamespace, PHASES, RESERVED_NAMESPACE } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 
 /** How long after its end something is still listed, and the text for that time. */
@@ -23,6 +23,7 @@ export const RECENT_ENVIRONMENTS: Recency = {
 export interface GrantListOptions {
   readonly all?: boolean | undefined;
   readonly desc?: boolean | undefined;
+  readonly internal?: boolean | undefined;
 }
 
 /** Adds `--all`. */
@@ -31,6 +32,22 @@ export function withAll(command: Command, { text }: Recency): Command {
     '--all',
     `include what nobody held in ${text}; --phase and --name do this too`,
   );
+}
+
+/** Adds `--internal`. */
+export function withInternal(command: Command): Command {
+  return command.option('--internal', 'include what Leasehold holds for itself, in `leasehold/`');
+}
+
+/** The filter that leaves out what Leasehold holds for itself, unless somebody asks for it. */
+export function ownFilter(
+  internal: boolean | undefined,
+  namespace: string | readonly string[] | undefined,
+): { withoutOwn?: true } {
+  const place = typeof namespace === 'string' ? namespace : (namespace?.join('.') ?? '');
+  return internal === true || isWithinNamespace(place, RESERVED_NAMESPACE)
+    ? {}
+    : { withoutOwn: true };
 }
 
 /** Adds `--phase` and `--holder`. */

@@ -59,7 +59,7 @@ function addUpgrade(cli: Cli, parent: Command): void {
     .leaf(parent, 'upgrade', 'Replace the agent of a drone by this version while its backends run')
     .option('--environment <file>', 'variables of the drone, as its service manager reads them')
     .option('--install <file>', 'copy this program to the file that the service manager starts')
-    .option('--timeout <seconds>', 'how long each step may take (default: 60)')
+    .option('--timeout <time>', 'how long each step may take, such as 90s (default: 60s)')
     .addHelpText('after', UPGRADE_HELP)
     .action((_options: unknown, command: Command) => {
       const { config, environment, install, timeout } = command.optsWithGlobals<UpgradeOptions>();

@@ -5,7 +5,6 @@ import { follow } from '../follow.ts';
 import { refusal, usageFailure } from '../failures/failure.ts';
 import {
   durationOf,
-  pageText,
   withDatacenter,
   withDatacenters,
   withPage,
@@ -43,6 +42,8 @@ const COLUMNS: readonly Column<BackendView>[] = [
   { head: 'drone', text: (backend) => backend.droneId },
   { head: 'address', text: (backend) => printableOr(backend.address) },
   { head: 'since', text: (backend) => backend.statusAt },
+  { head: 'created', text: (backend) => backend.createdAt, isWide: true },
+  { head: 'lease id', text: (backend) => backend.leaseId, isWide: true },
 ];
 
 type LsOptions = BackendListInput & { readonly drone?: string; readonly key?: string };
@@ -54,10 +55,10 @@ function addLs(cli: Cli, parent: Command): void {
     .option('--drone <drone>', 'on this drone')
     .option('--program <program>', 'of this program')
     .option('--key <name>', 'of keys of this name')
-    .option('--namespace <namespace>', 'of keys in this namespace and its children')
+    .option('-n, --namespace <namespace>', 'of keys in this namespace and its children')
     .action(async ({ drone, key, ...same }: LsOptions) => {
       const page = await cli.client().backends.list.query({ ...same, droneId: drone, name: key });
-      cli.show(page, () => pageText(page, 'No backends.', placed(COLUMNS, same.datacenter)));
+      cli.showPage(page, 'No backends.', placed(COLUMNS, same.datacenter));
     });
 }
 
@@ -137,7 +138,7 @@ function addLogs(cli: Cli, parent: Command): void {
     .option('--since <time>', 'not older than this: 90s, 10m, 2h', durationOf('--since'))
     .option('--previous', 'of the backend before the newest one of the key')
     .option('-t, --timestamps', 'with time and stream before each line')
-    .option('--namespace <namespace>', 'the namespace of the key')
+    .option('-n, --namespace <namespace>', 'the namespace of the key')
     .option('--datacenter <name>', "where it runs; by default the controller's own")
     .addHelpText('after', LOGS_HELP)
     .action(async (named: string, options: LogsOptions) => {

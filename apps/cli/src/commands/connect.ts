@@ -1,11 +1,15 @@
+import { randomUUID } from 'node:crypto';
+import { LIMITS } from '@leasehold/keys-core';
 import type { ConnectResult } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { usageFailure } from '../failures/failure.ts';
-import { collected, wholeNumberOf, withNamespace } from '../options.ts';
+import { collected, withDuration, withNamespace } from '../options.ts';
 import { printable } from '../output/printable.ts';
 import { detailsText } from '../output/table.ts';
 import type { ConnectInput } from '../views.ts';
+
+const SECOND_MS = 1_000;
 
 interface ConnectOptions {
   readonly namespace: string;
@@ -14,12 +18,12 @@ interface ConnectOptions {
   readonly arg: string[];
   readonly env: string[];
   readonly lifetime?: number;
-  readonly wait?: number;
+  readonly wait: number;
   readonly datacenter?: string;
 }
 
 const HELP = `
-Without a name, a random one is generated and printed.
+Without a name, a --program is started under a key with a random name, which is printed.
 
 A key lives in one datacenter. The first connect with a --program chooses it: the --datacenter of that
 connect, or else the datacenter of its controller, or else the nearest whose drones offer the program. Later connects, to any controller, find or start the
@@ -32,6 +36,15 @@ export function addConnect(cli: Cli, parent: Command): void {
     'connect [name]',
     'Find the backend of a key, or start one, and print its address',
   );
+  withDuration(command, '--lifetime', {
+    about: 'stop the backend after this time',
+    range: [SECOND_MS, LIMITS.lifetimeLimitSecondsMax * SECOND_MS],
+  });
+  withDuration(command, '--wait', {
+    about: 'how long to wait for a key whose backend is stopping',
+    range: [0, LIMITS.waitMsMax],
+    defaultMs: LIMITS.waitMsConnectDefault,
+  });
   withNamespace(command)
     .option('--tag <tag>', 'refuse a backend that was started under another tag', '')
     .option('--program <program>', 'the program to start if nobody holds the key')
@@ -47,12 +60,6 @@ export function addConnect(cli: Cli, parent: Command): void {
       collected,
       [],
     )
-    .option('--lifetime <seconds>', 'stop the backend after this time', wholeNumberOf('--lifetime'))
-    .option(
-      '--wait <ms>',
-      'how long to wait for a key whose backend is stopping',
-      wholeNumberOf('--wait'),
-    )
     .option('--datacenter <name>', 'the home of the key, if it has none yet')
     .addHelpText('after', HELP)
     .action(async (name: string | undefined, options: ConnectOptions) => {
@@ -64,14 +71,15 @@ export function addConnect(cli: Cli, parent: Command): void {
 function connectInput(name: string | undefined, options: ConnectOptions): ConnectInput {
   const { namespace, tag, program, arg, env, lifetime, datacenter } = options;
   if (program === undefined && name === undefined) {
-    throw usageFailure('Give a key, or a --program to start under a random key.');
+    throw usageFailure('Give a key, or a --program to start under a key with a random name.');
   }
   const isOfSpawn = [lifetime, datacenter].some((value) => value !== undefined);
   if (program === undefined && (arg.length > 0 || env.length > 0 || isOfSpawn)) {
     throw usageFailure('--arg, --env, --lifetime and --datacenter need a --program.');
   }
   return {
-    key: name === undefined ? undefined : { name, namespace, tag },
+    // Made here, so that it is in the namespace and under the tag that were asked for.
+    key: { name: name ?? randomUUID(), namespace, tag },
     spawn:
       program === undefined
         ? undefined
@@ -79,7 +87,8 @@ function connectInput(name: string | undefined, options: ConnectOptions): Connec
             program,
             args: arg,
             env: Object.fromEntries(env.map(variableOf)),
-            lifetimeLimitSeconds: lifetime,
+            lifetimeLimitSeconds:
+              lifetime === undefined ? undefined : Math.ceil(lifetime / SECOND_MS),
             datacenter,
           },
     waitMs: options.wait,

@@ -22,7 +22,9 @@ export function addDatacenters(cli: Cli, program: Command): void {
     )
     .action(async () => {
       const answer = await cli.client().datacenters.list.query({});
-      cli.show(answer, () => datacentersText(answer));
+      const { format } = cli.listing;
+      const names = answer.items.map(({ name }) => name).join('\n');
+      cli.show(answer, () => (format === 'name' ? names : datacentersText(answer)));
     });
   addGiveUp(cli, parent);
   addTakeBack(cli, parent);

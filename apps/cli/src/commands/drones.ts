@@ -3,7 +3,6 @@ import type { ControllerApi } from '@leasehold/client';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import {
-  pageText,
   withDatacenter,
   withDatacenters,
   withPage,
@@ -33,6 +32,8 @@ const COLUMNS: readonly Column<DroneView>[] = [
   { head: 'programs', text: (drone) => drone.programs.map((program) => program.name).join(' ') },
   { head: 'datacenter', text: (drone) => drone.datacenter },
   { head: 'version', text: (drone) => printable(drone.version) },
+  { head: 'registered', text: (drone) => drone.registeredAt, isWide: true },
+  { head: 'clock id', text: (drone) => drone.clockId, isWide: true },
 ];
 
 function addLs(cli: Cli, parent: Command): void {
@@ -43,7 +44,7 @@ function addLs(cli: Cli, parent: Command): void {
     .option('--program <program>', 'that offer this program')
     .action(async (options: DroneListInput) => {
       const page = await cli.client().drones.list.query(options);
-      cli.show(page, () => pageText(page, 'No drones.', COLUMNS));
+      cli.showPage(page, 'No drones.', COLUMNS);
     });
 }
 

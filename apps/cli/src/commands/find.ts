@@ -1,9 +1,9 @@
 import { FOUND_KINDS } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { missingText, wholeNumberOf, withDatacenters } from '../options.ts';
+import { missingText, rowsText, wholeNumberOf, withDatacenters } from '../options.ts';
 import { printable, printableOr } from '../output/printable.ts';
-import { placed, tableText, type Column } from '../output/table.ts';
+import { placed, type Column } from '../output/table.ts';
 import type { FindInput, FoundAnswer, FoundView } from '../views.ts';
 
 const HELP = `
@@ -36,16 +36,16 @@ export function addFind(cli: Cli, program: Command): void {
     .addHelpText('after', HELP)
     .action(async (text: string, { kind, limit, datacenter }: FindOptions) => {
       const found = await cli.client().search.find.query({ text, kinds: kind, limit, datacenter });
-      cli.show(found, () => foundText(found, text, datacenter));
+      const { format } = cli.listing;
+      const columns = placed(format === 'name' ? COLUMNS.slice(1) : COLUMNS, datacenter);
+      const rows = rowsText(found.items, columns, format);
+      cli.show(found, () => (format === 'name' ? rows : foundText(found, text, rows)));
     });
 }
 
-function foundText(found: FoundAnswer, text: string, datacenter: string | undefined): string {
+function foundText(found: FoundAnswer, text: string, table: string): string {
   const { items, isComplete, failed, unreachable } = found;
-  const rows =
-    items.length === 0
-      ? `Nothing has ${printable(text)} in its name.`
-      : tableText(items, placed(COLUMNS, datacenter));
+  const rows = items.length === 0 ? `Nothing has ${printable(text)} in its name.` : table;
   const notes = [
     ...(isComplete ? [] : ['Names that were there before an upgrade are still being added.']),
     ...(failed.length === 0 ? [] : [`Not searched this time: ${failed.join(', ')}.`]),

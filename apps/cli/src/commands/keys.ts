@@ -3,17 +3,18 @@ import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import {
   nothingText,
+  ownFilter,
   RECENT_GRANTS,
   recentFilter,
   withAll,
   withHolding,
+  withInternal,
   withSort,
   type GrantListOptions,
 } from '../arguments/recent.ts';
 import type { Cli } from '../cli.ts';
 import { refusal, usageFailure } from '../failures/failure.ts';
 import {
-  pageText,
   withDatacenter,
   withDatacenters,
   withKey,
@@ -25,7 +26,7 @@ import {
 } from '../options.ts';
 import { momentText, withMoment, type MomentOptions } from '../output/moment-text.ts';
 import { agoText } from '../output/duration.ts';
-import { EVENT_COLUMNS, remainingText, WAITER_COLUMNS } from '../output/lease-text.ts';
+import { historyColumns, remainingText, WAITER_COLUMNS } from '../output/lease-text.ts';
 import { printable, printableOr } from '../output/printable.ts';
 import { detailsText, placed, type Column } from '../output/table.ts';
 import type { KeyListInput } from '../views.ts';
@@ -113,6 +114,9 @@ const COLUMNS: readonly Column<KeyView>[] = [
     text: (key) => (key.waiters === 0 ? '' : String(key.waiters)),
     align: 'right',
   },
+  { head: 'holder', text: (key) => printableOr(key.holder), isWide: true },
+  { head: 'expires', text: (key) => key.expiresAt, isWide: true },
+  { head: 'lease id', text: (key) => key.leaseId, isWide: true },
 ];
 
 type LsOptions = KeyListInput & GrantListOptions & { readonly drone?: string };
@@ -120,25 +124,26 @@ type LsOptions = KeyListInput & GrantListOptions & { readonly drone?: string };
 function addLs(cli: Cli, parent: Command): void {
   const command = cli.leaf(parent, 'ls', 'List keys, who holds them, and for how much longer');
   withAll(withDatacenters(withPage(command)), RECENT_GRANTS)
-    .option('--namespace <namespace>', 'in this namespace and its children')
+    .option('-n, --namespace <namespace>', 'in this namespace and its children')
     .option('--name <name>', 'of this name')
     .option('--prefix <text>', 'whose name begins with this')
     .option('--contains <text>', 'whose name as it is printed contains this, whatever its case');
-  withHolding(command)
+  withInternal(withHolding(command))
     .option('--drone <drone>', 'on this drone')
     .option('--tag <tag>', 'under this tag');
   withSort(command).action(async (options: LsOptions) => {
-    const { all, desc, drone, ...same } = options;
+    const { all, desc, drone, internal, ...same } = options;
     const page = await cli.client().keys.list.query({
       ...same,
       droneId: drone,
       ...recentFilter({ ...same, all }, RECENT_GRANTS),
+      ...ownFilter(internal, same.namespace),
       // As the help says, and as in lists of leases.
       includeChildren: true,
       direction: desc === true ? 'desc' : undefined,
     });
     const empty = nothingText('keys', options, RECENT_GRANTS);
-    cli.show(page, () => pageText(page, empty, placed(COLUMNS, options.datacenter)));
+    cli.showPage(page, empty, placed(COLUMNS, options.datacenter));
   });
 }
 
@@ -197,7 +202,7 @@ function addHistory(cli: Cli, parent: Command): void {
   withKeyPage(cli.leaf(parent, 'history <name>', 'Show what happened to a key')).action(
     async (name: string, options: KeyPageOptions) => {
       const page = await cli.client().keys.history.query({ name, ...options });
-      cli.show(page, () => pageText(page, empty, EVENT_COLUMNS));
+      cli.showPage(page, empty, historyColumns(page.items));
     },
   );
 }
@@ -207,7 +212,7 @@ function addWaiters(cli: Cli, parent: Command): void {
   withKeyPage(cli.leaf(parent, 'waiters <name>', about)).action(
     async (name: string, options: KeyPageOptions) => {
       const page = await cli.client().keys.waiters.query({ name, ...options });
-      cli.show(page, () => pageText(page, 'Nobody waits.', WAITER_COLUMNS));
+      cli.showPage(page, 'Nobody waits.', WAITER_COLUMNS);
     },
   );
 }

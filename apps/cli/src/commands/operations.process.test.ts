@@ -53,6 +53,17 @@ async function phaseOf(name: string): Promise<string | undefined> {
   return (await cli.api().keys.get.query({ name }))?.phase;
 }
 
+test('connect without a name starts a program under a random one, in the namespace and tag that were asked for', async () => {
+  const named = ['--namespace', 'games.eu', '--tag', 'blue', '--lifetime', '1h'];
+
+  const connected = await cli.run('connect', '--program', 'talking', ...named);
+
+  expect(connected).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(connected.stdout).toMatch(/^key +\S{8,}$/mu);
+  expect(connected.stdout).toMatch(/^namespace +games\.eu$/mu);
+  expect(connected.stdout).toMatch(/^tag +blue$/mu);
+});
+
 describe('a program that fails', () => {
   test.each([
     ['crashing', 'it crashed with exit code 17', ['begins', 'no table rooms']],
@@ -104,7 +115,7 @@ describe('leasehold backends logs', () => {
       stdout: '',
       stderr: expect.stringMatching(/^20\d\d-\S+Z stderr no table rooms\n$/u) as string,
     });
-    expect(none).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(none).toMatchObject({ exitCode: 4, stdout: '' });
     expect(none.stderr).toContain('has had one backend only');
   });
 
@@ -122,7 +133,7 @@ describe('leasehold backends logs', () => {
   });
 
   test.each([
-    ['nothing', ['no-such-backend'], 1, 'There is no such backend.'],
+    ['nothing', ['no-such-backend'], 4, 'There is no such backend.'],
     ['a time without a unit that is known', ['x', '--since', '5 minutes'], 2, '--since must be'],
     ['a number below zero', ['x', '--tail', '-3'], 2, '--tail must be'],
   ])('refuses %s', async (_what, args, exitCode, said) => {

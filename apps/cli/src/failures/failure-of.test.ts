@@ -6,16 +6,25 @@ import { failureOf } from './failure-of.ts';
 describe('failureOf', () => {
   test.each<[ErrorCode, number]>([
     ['key.unheld', EXIT_CODES.refused],
-    ['auth.forbidden', EXIT_CODES.refused],
-    ['key.holder_unreachable', EXIT_CODES.refused],
+    ['auth.forbidden', EXIT_CODES.notAllowed],
+    ['auth.required', EXIT_CODES.notAllowed],
+    ['spawn.not_allowed', EXIT_CODES.notAllowed],
+    ['key.holder_unreachable', EXIT_CODES.held],
+    ['lease.held', EXIT_CODES.held],
+    ['lease.wait_timeout', EXIT_CODES.held],
+    ['key.terminating', EXIT_CODES.held],
     ['request.invalid', EXIT_CODES.usage],
     ['config.invalid', EXIT_CODES.usage],
     ['store.unavailable', EXIT_CODES.unreachable],
     ['request.outcome_unknown', EXIT_CODES.unreachable],
     ['reservation.datacenter_unreachable', EXIT_CODES.unreachable],
     ['reservation.store_unreachable', EXIT_CODES.unreachable],
-    ['reservation.key_held', EXIT_CODES.refused],
-    ['reservation.unknown_datacenter', EXIT_CODES.refused],
+    ['reservation.key_held', EXIT_CODES.held],
+    ['reservation.unknown_datacenter', EXIT_CODES.notFound],
+    ['backend.not_found', EXIT_CODES.notFound],
+    ['drone.not_found', EXIT_CODES.notFound],
+    ['token.not_found', EXIT_CODES.notFound],
+    ['request.not_found', EXIT_CODES.refused],
   ])('%s ends with %i', (code, exitCode) => {
     expect(failureOf(new LeaseError(code))).toMatchObject({ code, exitCode });
   });

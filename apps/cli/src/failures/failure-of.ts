@@ -7,22 +7,8 @@ import {
   UnreachableError,
 } from '@leasehold/client';
 import { CommanderError } from 'commander';
-import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
+import { EXIT_CODES, exitCodeFor } from './exit-codes.ts';
 import { CliFailure, unreachable, usageFailure } from './failure.ts';
-
-/** Error codes with another exit code than `refused`. */
-const EXIT_CODE_OF: Partial<Record<ErrorCode, ExitCode>> = {
-  'request.invalid': EXIT_CODES.usage,
-  'config.invalid': EXIT_CODES.usage,
-  'store.unavailable': EXIT_CODES.unreachable,
-  'controller.stopping': EXIT_CODES.unreachable,
-  'controller.overloaded': EXIT_CODES.unreachable,
-  'request.deadline': EXIT_CODES.unreachable,
-  'request.outcome_unknown': EXIT_CODES.unreachable,
-  'reservation.datacenter_unreachable': EXIT_CODES.unreachable,
-  'reservation.store_unreachable': EXIT_CODES.unreachable,
-  'peer.refused': EXIT_CODES.unreachable,
-};
 
 /** Hints that say more here, at a command line, than the registry does. */
 const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
@@ -37,7 +23,7 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
     'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
   'backend.failed':
     '`leasehold backends logs BACKEND` shows all that its drone keeps. The next connect starts it again.',
-  'key.terminating': 'Wait, or pass a larger `--wait` (milliseconds).',
+  'key.terminating': 'Wait, or pass a larger `--wait`, such as `--wait 1m`.',
   'key.holder_unreachable':
     'Its backend may still run, so the key is not granted again before it expires. See `leasehold drones ls`.',
   'config.invalid': 'Nothing was started.',
@@ -105,7 +91,7 @@ function ofCode(
 ): CliFailure {
   return new CliFailure(message, {
     code,
-    exitCode: EXIT_CODE_OF[code] ?? EXIT_CODES.refused,
+    exitCode: exitCodeFor(code),
     hint: hintOf(code, more.details),
     retryable: ERROR_CODES[code].retryable,
     details: (more.details ?? {}) as Record<string, unknown>,

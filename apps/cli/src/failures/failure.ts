@@ -1,8 +1,4 @@
-import type { CommandErrorCode, ErrorCode } from '@leasehold/keys-core';
-import { EXIT_CODES } from './exit-codes.ts';
-
-/** One of the codes of `docs/errors.md`. */
-export type FailureCode = ErrorCode | CommandErrorCode;
+import { EXIT_CODES, exitCodeFor, type FailureCode } from './exit-codes.ts';
 
 /**
  * What a command ends with when it could not do what was asked: a sentence that says what is wrong,
@@ -47,7 +43,7 @@ export function usageFailure(message: string, hint?: string): CliFailure {
 
 /** Leasehold, or this machine, refused what was asked. */
 export function refusal(code: FailureCode, message: string, hint?: string): CliFailure {
-  return new CliFailure(message, { code, exitCode: EXIT_CODES.refused, hint });
+  return new CliFailure(message, { code, exitCode: exitCodeFor(code), hint });
 }
 
 /** Nobody answered. */

@@ -34,6 +34,8 @@ const COLUMNS: readonly Column<LeaseView>[] = [
     head: 'comment',
     text: (lease) => (lease.phase === 'free' ? '' : printableOr(lease.comment, '')),
   },
+  { head: 'expires', text: (lease) => (isHeld(lease) ? lease.expiresAt : '-'), isWide: true },
+  { head: 'lease id', text: (lease) => lease.leaseId, isWide: true },
 ];
 
 /** The columns of a list of leases or environments. */
@@ -94,12 +96,46 @@ export function failingCallbackColumns(
   );
 }
 
-/** What happened, one event per line. */
-export const EVENT_COLUMNS: readonly Column<EventView>[] = [
-  { head: 'at', text: (event) => event.at },
-  { head: 'event', text: (event) => event.kind },
+/** Who got a grant, and what for, as the event of its beginning tells. */
+export function holderIn({ detail }: Pick<EventView, 'detail'>): {
+  readonly holder: string;
+  readonly comment: string;
+} {
+  const { holder, comment } = (detail ?? {}) as Readonly<Record<string, unknown>>;
+  const textOf = (value: unknown): string => (typeof value === 'string' ? printable(value) : '');
+  return { holder: textOf(holder), comment: textOf(comment) };
+}
+
+/**
+ * What happened, one event per line. Events after the beginning of a grant do not repeat its holder: it is
+ * taken from that beginning, if it is on the same page. Events of leases have no comment at all: that of the
+ * `newest` grant is known.
+ */
+export function historyColumns(
+  events: readonly EventView[],
+  newest?: Pick<LeaseView, 'leaseId' | 'holder' | 'comment'> | null,
+): readonly Column<EventView>[] {
+  const holders = new Map(
+    events
+      .map((event) => [event.leaseId, holderIn(event)] as const)
+      .filter(([, { holder }]) => holder !== ''),
+  );
+  if (newest != null) {
+    const { leaseId, holder, comment } = newest;
+    holders.set(leaseId, { holder: printable(holder), comment: printableOr(comment, '') });
+  }
+  return [
+    { head: 'at', text: (event) => event.at },
+    { head: 'event', text: (event) => event.kind },
+    { head: 'holder', text: ({ leaseId }) => holders.get(leaseId)?.holder ?? '' },
+    { head: 'comment', text: ({ leaseId }) => holders.get(leaseId)?.comment ?? '' },
+    ...EVENT_COLUMNS,
+  ];
+}
+
+const EVENT_COLUMNS: readonly Column<EventView>[] = [
   { head: 'token', text: (event) => event.fencingToken },
-  { head: 'actor', text: (event) => printable(event.actor) },
+  { head: 'by', text: (event) => printable(event.actor) },
   { head: 'reason', text: (event) => (event.reason === null ? '' : printable(event.reason)) },
   { head: 'lease id', text: (event) => event.leaseId },
 ];

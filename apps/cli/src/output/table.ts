@@ -5,6 +5,8 @@ export interface Column<Row> {
   readonly head: string;
   readonly text: (row: Row) => string;
   readonly align?: 'left' | 'right';
+  /** Only with `-o wide`. */
+  readonly isWide?: true;
 }
 
 /** The columns, with the datacenter as the last one where somebody asked for one or for all. */

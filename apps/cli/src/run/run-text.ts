@@ -79,7 +79,7 @@ export function heldFailure(
   return new CliFailure(`${message}${waited}${line}`, {
     code: error.code,
     exitCode: heldExitCode,
-    hint: `The command was not run.${waitMs > 0 ? '' : ' `--wait MS` waits in line.'}`,
+    hint: `The command was not run.${waitMs > 0 ? '' : ' `--wait 10m` waits in line.'}`,
     retryable: true,
     details: error.details,
   });

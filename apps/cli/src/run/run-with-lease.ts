@@ -6,6 +6,7 @@ import {
   type Lease,
   type Leasehold,
 } from '@leasehold/client';
+import { LIMITS } from '@leasehold/keys-core';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit';
 import type { Cli } from '../cli.ts';
 import { scopeText, type Scope } from '../arguments/scope.ts';
@@ -65,7 +66,10 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
         .leases.get.query({ ...scope, datacenter }, { signal: signals.interrupted });
       // Starting the guard must not use up time of the lease.
       await guard.ready();
-      lease = await acquire(leasehold, request, signals.interrupted);
+      lease = await acquire(leasehold, request, {
+        signal: signals.interrupted,
+        nowMs: () => clock.nowMs(),
+      });
     } catch (error) {
       if (signals.interruptedBy === undefined) throw error;
       cli.context.stderr(`leasehold: gave up waiting for ${scopeText(request.scope)}.\n`);
@@ -83,20 +87,26 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
 async function acquire(
   leasehold: Leasehold,
   request: RunRequest,
-  signal: AbortSignal,
+  { signal, nowMs }: { readonly signal: AbortSignal; readonly nowMs: () => number },
 ): Promise<Lease> {
-  const { scope, ttlMs, waitMs, comment, datacenter } = request;
+  const { scope, ttlMs, comment, datacenter } = request;
   const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
   const holder = request.holder ?? `${ownUserName()}@${hostname()}/${String(process.pid)}`;
-  try {
-    return await leasehold
-      .defineLease(namespace, { ttlMs })
-      .acquire(scope.name, { waitMs, signal, holder, comment, datacenter });
-  } catch (error) {
-    if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
-      throw heldFailure(scope, error, request);
+  const kind = leasehold.defineLease(namespace, { ttlMs });
+  const endsAtMs = nowMs() + request.waitMs;
+  for (;;) {
+    // A longer wait is several calls: each takes a place in line of its own.
+    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), LIMITS.waitMsMax);
+    try {
+      const wanted = { waitMs: Math.floor(waitMs), signal, holder, comment, datacenter };
+      return await kind.acquire(scope.name, wanted);
+    } catch (error) {
+      if (error instanceof LeaseWaitTimeoutError && nowMs() < endsAtMs) continue;
+      if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
+        throw heldFailure(scope, error, request);
+      }
+      throw error;
     }
-    throw error;
   }
 }
 

@@ -254,11 +254,11 @@ describe('exit codes and errors', () => {
       code: 'spawn.no_drone',
     });
     expect(await refused('keys', 'show', 'nobody')).toEqual({
-      exitCode: 1,
+      exitCode: 4,
       code: 'key.not_found',
     });
     expect(await refused('backends', 'show', 'nothing')).toEqual({
-      exitCode: 1,
+      exitCode: 4,
       code: 'backend.not_found',
     });
   });

@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs, parseEnv } from 'node:util';
 import { LeaseError } from '@leasehold/keys-core';
-import type { Environment } from '@leasehold/service-kit';
+import { durationWord, readDuration, type Environment } from '@leasehold/service-kit';
 import { loadDroneConfig, type DroneConfig } from '../config.ts';
 
-const TIMEOUT_SECONDS = 60;
-const TIMEOUT_SECONDS_MAX = 3_600;
+const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS_MIN = 1_000;
+const TIMEOUT_MS_MAX = 60 * 60_000;
 
 export interface UpgradeOptions {
   readonly config: DroneConfig;
@@ -30,12 +31,12 @@ export function upgradeOptions(
     config: loadDroneConfig(values.config, whole),
     environment: whole,
     install: values.install === undefined ? undefined : path.resolve(values.install),
-    timeoutMs: 1_000 * secondsOf(values.timeout),
+    timeoutMs: timeoutMsOf(values.timeout),
   };
 }
 
 function parsed(name: string, args: readonly string[]) {
-  const usage = `usage: ${name} upgrade --config FILE [--environment FILE] [--install FILE] [--timeout SECONDS]`;
+  const usage = `usage: ${name} upgrade --config FILE [--environment FILE] [--install FILE] [--timeout TIME]`;
   const text = { type: 'string' } as const;
   const options = { config: text, environment: text, install: text, timeout: text };
   try {
@@ -59,11 +60,14 @@ function environmentIn(file: string | undefined): Environment {
   }
 }
 
-function secondsOf(text: string | undefined): number {
-  const seconds = text === undefined ? TIMEOUT_SECONDS : Number(text);
-  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= TIMEOUT_SECONDS_MAX) return seconds;
+function timeoutMsOf(text: string | undefined): number {
+  const timeoutMs = text === undefined ? TIMEOUT_MS : readDuration(text);
+  if (timeoutMs !== undefined && timeoutMs >= TIMEOUT_MS_MIN && timeoutMs <= TIMEOUT_MS_MAX) {
+    return timeoutMs;
+  }
+  const range = `${durationWord(TIMEOUT_MS_MIN)} to ${durationWord(TIMEOUT_MS_MAX)}`;
   throw new LeaseError(
     'config.invalid',
-    `--timeout: must be a whole number of seconds from 1 to ${String(TIMEOUT_SECONDS_MAX)}, and is "${String(text)}"`,
+    `--timeout: must be a time from ${range}, such as 90s, or in milliseconds, and is "${String(text)}"`,
   );
 }

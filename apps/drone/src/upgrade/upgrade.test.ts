@@ -51,7 +51,7 @@ test('an upgrade to a version that cannot command the running warden is refused 
   const asked = await startForeignWarden(stateDir, PROTOCOL_VERSION - 1);
   const options = upgradeOptions(
     'drone',
-    ['--config', config, '--install', installed, '--timeout', '1'],
+    ['--config', config, '--install', installed, '--timeout', '1s'],
     { LEASEHOLD_TOKEN: `lh_${'x'.repeat(32)}`, LEASEHOLD_HOME: home },
   );
   const said: string[] = [];

@@ -173,7 +173,13 @@ const withinFields = {
   datacenter: anyDatacenterSchema,
 };
 
-export const leaseTreeInputSchema = z.strictObject(withinFields).prefault({});
+export const leaseTreeInputSchema = z
+  .strictObject({
+    ...withinFields,
+    /** Leaves out Leasehold's own leases. */
+    withoutOwn: z.boolean().optional(),
+  })
+  .prefault({});
 
 export const leaseContentionInputSchema = z
   .strictObject({ ...withinFields, ...pageFields })

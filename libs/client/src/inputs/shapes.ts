@@ -188,5 +188,6 @@ export const clientShape: Check = fields({
   holder: optional(holder),
   clientName: optional(text({ bytesMax: LIMITS.nameBytesMax })),
   answerMs: optional(whole(1, LIMITS.ttlMsMax)),
+  connectMs: optional(whole(1, LIMITS.ttlMsMax)),
   onConnection: optional(callback),
 });

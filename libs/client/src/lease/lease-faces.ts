@@ -24,6 +24,8 @@ export interface FacesDeps {
   readonly answerMs: number;
   /** Called before each acquire. */
   readonly beforeAcquire: () => void;
+  /** Whether to try no more, for an acquire that began at that moment. */
+  readonly isHopeless?: ((momentMs: number) => boolean) | undefined;
   /** Fulfilled when releases that are under way have had enough time, or when the signal aborts. */
   readonly patience: (signal: AbortSignal) => Promise<unknown>;
 }
@@ -105,6 +107,7 @@ export function createLeaseFaces(deps: LeaseFacesDeps) {
       environments: createEnvironmentWire({ api, machine, reachability }),
     },
     ...{ background, url, answerMs },
+    isHopeless: (momentMs) => reachability.isHopeless(momentMs),
     beforeAcquire() {
       declarations.send();
       listen();

@@ -11,6 +11,7 @@ import {
   NoControllerAnswers,
   type ConnectionFailures,
 } from '@leasehold/service-kit/controllers';
+import { askedUrlOf, INSPECT, shownError } from './shown-errors.ts';
 import { isUnreachable, leaseholdErrorOf } from './client-errors.ts';
 
 export interface CallErrorOptions {
@@ -20,6 +21,10 @@ export interface CallErrorOptions {
   /** Names the entry in the controller's log. */
   readonly incidentId?: string | null | undefined;
   readonly cause?: unknown;
+  /** The controllers that were asked; by default those of the cause. */
+  readonly url?: string | undefined;
+  /** Instead of what the registry says of the code. */
+  readonly hint?: string | undefined;
 }
 
 /** A call that failed. */
@@ -31,6 +36,10 @@ export class LeaseholdCallError extends Error {
   readonly retryable: boolean;
   readonly details: Readonly<Record<string, unknown>>;
   readonly incidentId: string | null;
+  /** The controllers that were asked, separated by commas; null if that is not known. */
+  readonly url: string | null;
+  /** What to do about it, or what it means; null for a code that this version does not know. */
+  readonly hint: string | null;
 
   constructor(code: ErrorCode, options: CallErrorOptions = {}) {
     const known = ERROR_CODES[code] as { text: string; retryable: boolean } | undefined;
@@ -39,7 +48,19 @@ export class LeaseholdCallError extends Error {
     this.retryable = options.retryable ?? known?.retryable ?? false;
     this.details = options.details ?? {};
     this.incidentId = options.incidentId ?? null;
+    this.url = options.url ?? askedUrlOf(options.cause);
+    this.hint = options.hint ?? hintOf(code);
   }
+
+  /** How Node prints it: not with its causes, which are parts of connections. They are in `cause`. */
+  [INSPECT](): string {
+    return shownError(this);
+  }
+}
+
+/** What the registry says of a code; null for one that this version does not know. */
+function hintOf(code: ErrorCode): string | null {
+  return (ERROR_CODES[code] as { doc: string } | undefined)?.doc ?? null;
 }
 
 /** Nothing answers at the controller's address: nothing was sent. */
@@ -52,11 +73,14 @@ export class UnreachableError extends LeaseholdCallError {
 }
 
 /** With why, by address, in a second line. */
-export function unreachableBy(failures: ConnectionFailures): UnreachableError {
+export function unreachableBy(failures: ConnectionFailures, url?: string): UnreachableError {
   const { text } = ERROR_CODES['request.unreachable'];
-  if (failures.size === 0) return new UnreachableError();
+  if (failures.size === 0) {
+    const where = url === undefined ? '' : `\n${url}: no answer`;
+    return new UnreachableError({ message: `${text}${where}`, url });
+  }
   return new UnreachableError({
-    message: `${text}\n${failuresText(failures)}`,
+    ...{ message: `${text}\n${failuresText(failures)}`, url },
     cause: firstCauseOf([...failures.values()][0]),
   });
 }
@@ -130,7 +154,9 @@ function textOf(value: unknown): string | undefined {
 export function callErrorOf(thrown: unknown): unknown {
   if (!(thrown instanceof TRPCClientError)) return thrown;
   const reason: unknown = thrown.cause?.cause;
-  if (reason instanceof NoControllerAnswers) return unreachableBy(reason.failures);
+  if (reason instanceof NoControllerAnswers) {
+    return unreachableBy(reason.failures, askedUrlOf(thrown) ?? undefined);
+  }
   if (isUnreachable(thrown)) return new UnreachableError({ cause: thrown });
   const error = leaseholdErrorOf(thrown);
   if (error === undefined) return thrown;

@@ -26,6 +26,8 @@ import { sharedController } from '../signals.ts';
 import { LeaseholdCallError } from './call-errors.ts';
 import { deadlineLink } from './deadline-link.ts';
 import { closedLink } from './refusing-links.ts';
+import { shownErrorsLink } from './shown-errors.ts';
+import { WaitingCalls } from './waiting-calls.ts';
 import { sendPromptly } from './send-promptly.ts';
 import { createSockets } from './sockets.ts';
 import { traceHeaders, tracingEncoder, tracingLink } from './tracing-link.ts';
@@ -55,6 +57,10 @@ export interface ControllerClientOptions {
   readonly random?: (() => number) | undefined;
   /** Called when a connection opens, also one that replaces another, and when the last has closed. */
   readonly onConnection?: ((state: 'open' | 'closed') => void) | undefined;
+  /** Called when an answer of a controller begins to arrive (`http`). */
+  readonly onAnswer?: (() => void) | undefined;
+  /** How long a call may wait for a connection (`ws`); unless given, as long as for its answer. */
+  readonly connectionMs?: (() => number) | undefined;
 }
 
 export interface ControllerClient {
@@ -103,32 +109,36 @@ export function createControllerClient(options: ControllerClientOptions): Contro
     throw new LeaseholdCallError('request.invalid', { message: `url: ${problem}.` });
   }
   const failures = new Map<string, unknown>();
+  const urls = controllerUrlsOf(options.url);
+  const waiting = new WaitingCalls(options.connectionMs, failures, urls);
   const onConnection = (state: 'open' | 'closed'): void => {
     if (state === 'open') failures.clear();
+    waiting.changed(state);
     options.onConnection?.(state);
   };
   const deadline = deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS, failures);
   // Next to the connection: the others may change the input, by which a message finds its trace.
   const closing = sharedController();
-  const own = [closedLink(closing.signal), witnessLink(), deadline, tracingLink()];
-  const deps = {
-    ...options,
-    onConnection,
-    own,
-    closing,
-    failures,
-    urls: controllerUrlsOf(options.url),
-  };
+  const own = [
+    ...[shownErrorsLink(urls), closedLink(closing.signal), witnessLink(), deadline],
+    ...(options.transport === 'ws' ? [waiting.link()] : []),
+    tracingLink(),
+  ];
+  const deps = { ...options, onConnection, own, closing, failures, urls };
   return options.transport === 'ws' ? overWebSocket(deps) : overHttp(deps);
 }
 
-function overHttp({ urls, token, own, closing, failures }: Deps): ControllerClient {
+function overHttp({ urls, token, own, closing, failures, onAnswer }: Deps): ControllerClient {
   const fetchPath = createControllerFetch(urls);
   const http = httpLink<AppRouter>({
     // Only a path: the controller is chosen for each call.
     url: TRPC_PATH,
     headers: ({ op }) => ({ ...traceHeaders(op), authorization: `Bearer ${token}` }),
-    fetch: (path, init) => fetchPath(String(path), init as RequestInit),
+    fetch: async (path, init) => {
+      const response = await fetchPath(String(path), init as RequestInit);
+      onAnswer?.();
+      return response;
+    },
   });
   return clientOver({ own: [...own, http], failures }, () => {
     closing.abort();

@@ -199,6 +199,26 @@ describe('a list of leases', () => {
     expect(counts(part.items)).toEqual(below);
     expect(counts(limited.items)).toEqual(below);
   });
+
+  test("the tree may leave out Leasehold's own leases", async () => {
+    const on = await openOperatedLeases();
+    for (const namespace of ['leasehold', 'a']) await acquired(on, { namespace, name: 'x' });
+    const counts = async (input: { withoutOwn?: boolean }): Promise<unknown[]> =>
+      (await on.operations.tree(input, OPERATOR)).items.map(({ namespace, held }) => [
+        namespace,
+        held,
+      ]);
+
+    expect(await counts({})).toEqual([
+      ['', 2],
+      ['a', 1],
+      ['leasehold', 1],
+    ]);
+    expect(await counts({ withoutOwn: true })).toEqual([
+      ['', 1],
+      ['a', 1],
+    ]);
+  });
 });
 
 describe('waiters', () => {

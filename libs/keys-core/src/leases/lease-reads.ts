@@ -26,6 +26,7 @@ import type {
   LeaseTree,
   LeaseView,
   InNamespace,
+  TreeInput,
 } from './lease-views.ts';
 
 /** The face whose resources are read, and where. */
@@ -95,12 +96,13 @@ const TREE_NODES_MAX = 5_000;
 /** Counts by namespace, from the one that is named downwards. */
 export async function leaseTree(
   { store, face }: LeaseReader,
-  input: InNamespace,
+  input: TreeInput,
   caller: Caller,
 ): Promise<LeaseTree> {
   const nodes = await countByNamespace(store.reads, face, {
     namespace: input.namespace ?? '',
     namespaces: caller.namespaces,
+    withoutOwn: input.withoutOwn === true,
     limit: TREE_NODES_MAX + 1,
   });
   return {

@@ -106,12 +106,18 @@ export interface InNamespace {
   readonly namespace?: string | undefined;
 }
 
+/** Which part of a tree is asked for. */
+export interface TreeInput extends InNamespace {
+  /** Leaves out Leasehold's own leases. */
+  readonly withoutOwn?: boolean | undefined;
+}
+
 /** What people look at and do. */
 export interface LeaseOperations {
   get(input: Named, caller: Caller): Promise<LeaseView | null>;
   list(input: LeaseListInput, caller: Caller): Promise<LeasePage>;
   count(input: FilterOf<LeaseListInput>, caller: Caller): Promise<Count>;
-  tree(input: InNamespace, caller: Caller): Promise<LeaseTree>;
+  tree(input: TreeInput, caller: Caller): Promise<LeaseTree>;
   waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
   /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */

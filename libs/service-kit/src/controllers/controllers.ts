@@ -74,9 +74,32 @@ const NEVER_SECURED =
 /** Whether the error of `fetch` means that no connection was made: nothing was sent. */
 export function wasNeverSent(thrown: unknown): boolean {
   const reason: unknown = thrown instanceof Error ? thrown.cause : undefined;
-  if (!(reason instanceof Error) || !('code' in reason)) return false;
+  if (!(reason instanceof Error)) return false;
+  // `fetch` connects to no port that browsers block, such as 1, and gives that no code.
+  if (!('code' in reason)) return reason.message === 'bad port';
   const code = String(reason.code);
   return NEVER_CONNECTED.has(code) || NEVER_SECURED.test(code);
+}
+
+/** How long a connection may take to be made; `fetch` itself waits for ten seconds. */
+const CONNECT_MS_MAX = 2_000;
+
+type Dispatcher = NonNullable<RequestInit['dispatcher']>;
+
+let prompt: { readonly dispatcher: Dispatcher } | undefined;
+
+/**
+ * The option with which `fetch` fails early where nobody answers. It is made of the agent inside of
+ * Node's `fetch`; a process that has set another one, such as one for a proxy, keeps that.
+ */
+function connectingPromptly(): { readonly dispatcher?: Dispatcher } {
+  // Reading it loads `fetch`, and its agent with it.
+  void globalThis.Response;
+  const agent = (globalThis as Record<symbol, unknown>)[Symbol.for('undici.globalDispatcher.1')];
+  const Agent = agent?.constructor as (new (options: object) => Dispatcher) | undefined;
+  if (Agent?.name !== 'Agent') return {};
+  prompt ??= { dispatcher: new Agent({ connect: { timeout: CONNECT_MS_MAX } }) };
+  return prompt;
 }
 
 /**
@@ -95,7 +118,11 @@ export function createControllerFetch(urls: readonly string[]): ControllerFetch 
     );
     try {
       const signals = [init.signal ?? undefined, silent.signal].filter((signal) => signal != null);
-      const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.any(signals) });
+      const response = await fetch(`${url}${path}`, {
+        ...init,
+        ...connectingPromptly(),
+        signal: AbortSignal.any(signals),
+      });
       choice.answered(url, response.status);
       return response;
     } finally {

@@ -35,12 +35,12 @@ test('audit export prints all that operators did, with the filters of audit ls',
   expect(JSON.parse(other.stdout)).toEqual([]);
 });
 
-test('audit export --output writes a file in which no cell is a formula', async () => {
+test('audit export --file writes a file in which no cell is a formula', async () => {
   const output = join(folder, 'audit.csv');
 
-  const said = await cli.answer('audit', 'export', '--format', 'csv', '--output', output);
+  const said = await cli.answer('audit', 'export', '--format', 'csv', '--file', output);
 
-  expect(said).toEqual({ output });
+  expect(said).toEqual({ file: output });
   expect(await readFile(output, 'utf8')).toMatch(
     new RegExp(`^id,at,actor,[^\n]*\r\n[^\n]*,lease:${leaseId},'=stuck,`, 'u'),
   );
@@ -54,7 +54,7 @@ test.each([
   async (args, exitCode, message) => {
     const before = await readdir(folder);
 
-    const ended = await cli.run('audit', 'export', '--output', join(folder, 'none'), ...args);
+    const ended = await cli.run('audit', 'export', '--file', join(folder, 'none'), ...args);
 
     expect(ended.exitCode).toBe(exitCode);
     expect(ended.stderr).toContain(message);

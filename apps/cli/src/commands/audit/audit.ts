@@ -7,7 +7,7 @@ import { createControllerFetch } from '@leasehold/service-kit/controllers';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { unreachable } from '../../failures/failure.ts';
-import { type PageOptions, pageText, timeRangeOf, withPage, withTimeRange } from '../../options.ts';
+import { type PageOptions, timeRangeOf, withPage, withTimeRange } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 import type { Column } from '../../output/table.ts';
 import type { AuditListInput, AuditView } from '../../views.ts';
@@ -45,13 +45,13 @@ function addLs(cli: Cli, parent: Command): void {
   withFilters(withPage(cli.leaf(parent, 'ls', 'List what operators did, newest first'))).action(
     async (options: Filters & PageOptions) => {
       const page = await cli.client().audit.list.query(timeRangeOf(options));
-      cli.show(page, () => pageText(page, 'Nothing in the audit.', COLUMNS));
+      cli.showPage(page, 'Nothing in the audit.', COLUMNS);
     },
   );
 }
 
 /** The format, the filters and the file, each only where it was given. */
-type ExportOptions = Filters & { readonly format: string; readonly output?: string };
+type ExportOptions = Filters & { readonly format: string; readonly file?: string };
 
 function addExport(cli: Cli, parent: Command): void {
   const command = cli
@@ -60,17 +60,17 @@ function addExport(cli: Cli, parent: Command): void {
       new Option('--format <format>', 'of the file').choices(['json', 'csv']).default('json'),
     )
     .option(
-      '--output <file>',
+      '--file <file>',
       'the file to write, by default standard output; it appears when it is complete',
     );
-  withFilters(command).action(async ({ output, ...wanted }: ExportOptions) => {
+  withFilters(command).action(async ({ file, ...wanted }: ExportOptions) => {
     const body = await download(cli, timeRangeOf(wanted));
-    if (output === undefined) {
+    if (file === undefined) {
       for await (const text of body) cli.context.stdout(text);
       return;
     }
-    await writeWhole(output, body);
-    cli.show({ output }, () => `Written to ${output}.`);
+    await writeWhole(file, body);
+    cli.show({ file }, () => `Written to ${file}.`);
   });
 }
 

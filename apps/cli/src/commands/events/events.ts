@@ -6,9 +6,10 @@ import type { Cli } from '../../cli.ts';
 import { follow } from '../../follow.ts';
 import { usageFailure } from '../../failures/failure.ts';
 import { printable } from '../../output/printable.ts';
+import { holderIn } from '../../output/lease-text.ts';
 import type { Column } from '../../output/table.ts';
 import { scopeText } from '../../arguments/scope.ts';
-import { pageText, timeRangeOf, withPage, withTimeRange } from '../../options.ts';
+import { timeRangeOf, withPage, withTimeRange } from '../../options.ts';
 import type { EventListInput, EventView, EventWatchInput } from '../../views.ts';
 
 /** The pause after a temporary failure of the controller, such as an unreachable database. */
@@ -56,7 +57,7 @@ function addLs(cli: Cli, parent: Command): void {
     .action(async ({ kind, lease, ...options }: ListOptions) => {
       const input = { ...timeRangeOf(options), kinds: kind, leaseId: lease };
       const page = await cli.client().events.list.query(input);
-      cli.show(page, () => pageText(page, 'No events.', COLUMNS));
+      cli.showPage(page, 'No events.', COLUMNS);
     });
 }
 
@@ -67,6 +68,8 @@ const COLUMNS: readonly Column<EventView>[] = [
   { head: 'kind', text: (event) => event.kind },
   { head: 'resource', text: (event) => scopeText(event) },
   { head: 'token', text: (event) => event.fencingToken },
+  { head: 'holder', text: (event) => holderIn(event).holder },
+  { head: 'comment', text: (event) => holderIn(event).comment },
   { head: 'by', text: (event) => printable(event.actor) },
   { head: 'reason', text: (event) => (event.reason === null ? '' : printable(event.reason)) },
 ];
@@ -75,7 +78,7 @@ const COLUMNS: readonly Column<EventView>[] = [
 function withFilters(command: Command): Command {
   return command
     .addOption(new Option('--face <face>', 'only this face').choices(FACES))
-    .option('--namespace <namespace>', 'only this namespace and its children')
+    .option('-n, --namespace <namespace>', 'only this namespace and its children')
     .option('--name <name>', 'only this name')
     .option(
       '--kind <kind>',

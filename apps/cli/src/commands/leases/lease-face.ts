@@ -43,7 +43,7 @@ export interface ScopeOptions extends ActOptions {
 /** Adds the options of every command that names one lease or environment. */
 export function withScope(command: Command): Command {
   return withDatacenter(command)
-    .option('--namespace <namespace>', 'its namespace; the whole argument is then its key')
+    .option('-n, --namespace <namespace>', 'its namespace; the whole argument is then its key')
     .addHelpText('after', SCOPE_HELP);
 }
 

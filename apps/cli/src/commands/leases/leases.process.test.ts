@@ -76,6 +76,29 @@ describe('leasehold leases', () => {
     expect(tree.stdout).toMatch(/^ +trees\.oak +1 +0 +0 +0 +0$/mu);
   });
 
+  test('ls, tree and env ls leave out what Leasehold holds for itself, unless asked for it', async () => {
+    // A controller holds its own leases soon after it has started.
+    const own = (...args: string[]) => cli.run('leases', ...args);
+    await waitUntil(async () => (await own('ls', '--internal')).stdout.includes('leasehold/'));
+
+    expect((await own('ls', '--all')).stdout).not.toContain('leasehold/');
+    expect((await own('ls', '--namespace', 'leasehold')).stdout).toContain('leasehold/');
+    expect((await own('tree')).stdout).not.toContain('leasehold');
+    expect((await own('tree', '--internal')).stdout).toContain('leasehold');
+    expect((await own('tree', 'leasehold')).stdout).toContain('leasehold');
+  });
+
+  test('history says who held it, and what for, also of later events of the same grant', async () => {
+    await heldLease(cli.api(), ['told'], 'a');
+    await cli.run('leases', 'block-renewal', 'told/a');
+
+    const { stdout } = await cli.run('leases', 'history', 'told/a');
+
+    expect(stdout).toMatch(/^AT +EVENT +HOLDER +COMMENT +TOKEN +BY/mu);
+    const lines = stdout.split('\n').filter((line) => line.includes('worker-1  for tests'));
+    expect(lines.map((line) => line.split(/ +/u)[1])).toEqual(['renewal_blocked', 'granted']);
+  });
+
   test('block-renewal lets a lease run out, allow-renewal undoes it, and the history shows both', async () => {
     const lease = await heldLease(cli.api(), ['blocked'], 'a');
     const ref = { leaseId: lease.leaseId, fencingToken: lease.fencingToken };
@@ -179,7 +202,7 @@ describe('leasehold leases', () => {
 
   test('a lease that nobody ever held ends with 1, and a text that cannot be a scope with 2', async () => {
     expect(await cli.refused('leases', 'show', 'no/such')).toEqual({
-      exitCode: 1,
+      exitCode: 4,
       code: 'lease.not_found',
     });
     expect(await cli.refused('leases', 'show', 'no..such/a')).toEqual({
@@ -244,7 +267,7 @@ describe('leasehold env', () => {
 
   test('an environment that nobody ever held ends with 1', async () => {
     expect(await cli.refused('env', 'show', 'nowhere')).toEqual({
-      exitCode: 1,
+      exitCode: 4,
       code: 'environment.not_found',
     });
   });

@@ -3,9 +3,11 @@ import type { Command } from 'commander';
 import { momentText, withMoment, type MomentOptions } from '../../output/moment-text.ts';
 import {
   nothingText,
+  ownFilter,
   recentFilter,
   withAll,
   withHolding,
+  withInternal,
   withSort,
   type GrantListOptions,
 } from '../../arguments/recent.ts';
@@ -13,21 +15,21 @@ import { parseScope, scopeText } from '../../arguments/scope.ts';
 import type { Cli } from '../../cli.ts';
 import {
   missingText,
-  pageText,
+  rowsText,
   withDatacenters,
   withPage,
   type ActOptions,
   type PageOptions,
 } from '../../options.ts';
 import {
-  EVENT_COLUMNS,
+  historyColumns,
   failingCallbackColumns,
   leaseColumns,
   leaseDetails,
   WAITER_COLUMNS,
 } from '../../output/lease-text.ts';
 import { printable } from '../../output/printable.ts';
-import { tableText, type Column } from '../../output/table.ts';
+import type { Column } from '../../output/table.ts';
 import type { LeaseListInput, LeaseTreeNode } from '../../views.ts';
 import { addRenewal } from '../renewal.ts';
 import {
@@ -88,21 +90,22 @@ function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace):
   const about = noun === 'lease' ? 'and for how much longer' : 'and for which action';
   const command = cli.leaf(parent, 'ls', `List ${router}, who holds them, ${about}`);
   withAll(withDatacenters(withPage(command)), recency)
-    .option('--namespace <namespace>', 'in this namespace and its children')
+    .option('-n, --namespace <namespace>', 'in this namespace and its children')
     .option('--no-children', 'with --namespace: not in its children')
     .option('--name <name>', 'of this key')
     .option('--prefix <text>', 'whose key begins with this')
     .option('--contains <text>', 'whose name as it is printed contains this, whatever its case');
-  withSort(withHolding(command)).action(async (options: LsOptions) => {
-    const { all, desc, children, ...same } = options;
+  withSort(withInternal(withHolding(command))).action(async (options: LsOptions) => {
+    const { all, desc, children, internal, ...same } = options;
     const page = await cli.client()[router].list.query({
       ...same,
       ...recentFilter({ ...same, all }, recency),
+      ...ownFilter(internal, same.namespace),
       includeChildren: children,
       direction: desc === true ? 'desc' : undefined,
     });
     const empty = nothingText(router, options, recency);
-    cli.show(page, () => pageText(page, empty, leaseColumns(noun, options.datacenter)));
+    cli.showPage(page, empty, leaseColumns(noun, options.datacenter));
   });
 }
 
@@ -134,13 +137,21 @@ const TREE_COLUMNS: readonly Column<LeaseTreeNode>[] = [
   ),
 ];
 
+type TreeOptions = ActOptions & { readonly internal?: boolean };
+
 function addTree(cli: Cli, parent: Command): void {
-  withDatacenters(
+  const command = withDatacenters(
     cli.leaf(parent, 'tree [namespace]', 'Count leases by namespace, children included'),
-  ).action(async (namespace: string | undefined, { datacenter }: ActOptions) => {
-    const tree = await cli.client().leases.tree.query({ namespace, datacenter });
+  );
+  withInternal(command).action(async (namespace: string | undefined, options: TreeOptions) => {
+    const { datacenter, internal } = options;
+    const own = ownFilter(internal, namespace);
+    const tree = await cli.client().leases.tree.query({ namespace, datacenter, ...own });
     cli.show(tree, () => {
-      const rows = tree.items.length === 0 ? 'No leases.' : tableText(tree.items, TREE_COLUMNS);
+      const rows =
+        tree.items.length === 0
+          ? 'No leases.'
+          : rowsText(tree.items, TREE_COLUMNS, cli.listing.format);
       return `${rows}${missingText(tree.unreachable)}`;
     });
   });
@@ -160,7 +171,7 @@ function addWaiters(cli: Cli, parent: Command): void {
     async (text: string, { namespace, ...options }: ScopePageOptions) => {
       const scope = parseScope(text, namespace);
       const page = await cli.client().leases.waiters.query({ ...scope, ...options });
-      cli.show(page, () => pageText(page, 'Nobody waits.', WAITER_COLUMNS));
+      cli.showPage(page, 'Nobody waits.', WAITER_COLUMNS);
     },
   );
 }
@@ -169,11 +180,11 @@ function addFailingCallbacks(cli: Cli, parent: Command): void {
   const about = 'List the callbacks of expired leases that fail, with their errors';
   const command = withDatacenters(withPage(cli.leaf(parent, 'failing-callbacks', about)));
   command
-    .option('--namespace <namespace>', 'in this namespace and its children')
+    .option('-n, --namespace <namespace>', 'in this namespace and its children')
     .action(async (options: PageOptions & ActOptions & { readonly namespace?: string }) => {
       const page = await cli.client().leases.failingCallbacks.query(options);
       const columns = failingCallbackColumns(page.asOf, options.datacenter);
-      cli.show(page, () => pageText(page, 'No callback fails.', columns));
+      cli.showPage(page, 'No callback fails.', columns);
     });
 }
 
@@ -184,8 +195,12 @@ function addHistory(cli: Cli, parent: Command, face: LeaseFace): void {
   withPage(withScope(cli.leaf(parent, `history ${argument}`, about))).action(
     async (text: string, { namespace, ...options }: ScopePageOptions) => {
       const scope = parseScope(text, namespace);
-      const page = await cli.client()[router].history.query({ ...scope, ...options });
-      cli.show(page, () => pageText(page, empty, EVENT_COLUMNS));
+      const client = cli.client()[router];
+      const [page, newest] = await Promise.all([
+        client.history.query({ ...scope, ...options }),
+        client.get.query({ ...scope, datacenter: options.datacenter }),
+      ]);
+      cli.showPage(page, empty, historyColumns(page.items, newest));
     },
   );
 }

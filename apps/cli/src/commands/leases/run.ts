@@ -28,8 +28,8 @@ is killed. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on. Ctrl-Z stops CMD t
 The standard streams are those of CMD. Only problems are written to the standard error.
 
 Exit codes: that of CMD, or 128 + N if signal N ended it; 125 if it was stopped because its lease was
-lost. If CMD did not run: 1, or --held-exit, if somebody else holds the lease; 2 for wrong usage; 3 if no
-controller answers; 126 if CMD may not be executed, or was not started; 127 if it does not exist; 128 + N if signal N ended
+lost. If CMD did not run: 6, or --held-exit, if somebody else holds the lease; 2 for wrong usage; 3 if no
+controller answers; 5 if the token does not allow it; 126 if CMD may not be executed, or was not started; 127 if it does not exist; 128 + N if signal N ended
 the wait.
 
 A separate process, the guard, enforces the deadline: CMD is stopped in time even if this command is

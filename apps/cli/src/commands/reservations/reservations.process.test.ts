@@ -29,7 +29,7 @@ describe('leasehold reservations', () => {
 
     expect(reserved.stdout).toBe(`${list} lives in local from now on.\n`);
     expect(await cli.refused('reservations', 'resolve', '--json-key', '["a","b/c","d"]')).toEqual({
-      exitCode: 1,
+      exitCode: 4,
       code: 'reservation.not_found',
     });
   });
@@ -50,7 +50,7 @@ describe('leasehold reservations', () => {
       cli.refused('reservations', 'move', ...args, '--reason', 'nearer');
 
     expect(await move('stays', '--to', 'dc9')).toEqual({
-      exitCode: 1,
+      exitCode: 4,
       code: 'reservation.unknown_datacenter',
     });
     expect(await move('stays', '--to', 'local')).toEqual({
@@ -58,7 +58,7 @@ describe('leasehold reservations', () => {
       code: 'reservation.same_datacenter',
     });
     expect(await move('never-reserved', '--to', 'local')).toEqual({
-      exitCode: 1,
+      exitCode: 4,
       code: 'reservation.not_found',
     });
     expect((await cli.refused('reservations', 'move', 'stays', '--reason', 'x')).exitCode).toBe(2);
@@ -78,7 +78,7 @@ test('a refused move --when-free reports its code, and cancel-move without a mov
 
 describe('--datacenter', () => {
   test('with an unknown datacenter is refused, for lists, single items and acts', async () => {
-    const unknown = { exitCode: 1, code: 'reservation.unknown_datacenter' };
+    const unknown = { exitCode: 4, code: 'reservation.unknown_datacenter' };
 
     expect(await cli.refused('keys', 'ls', '--datacenter', 'dc9')).toEqual(unknown);
     expect(await cli.refused('leases', 'show', 'a/b', '--datacenter', 'dc9')).toEqual(unknown);

@@ -9,7 +9,7 @@ import {
 } from '../../arguments/reservation-key.ts';
 import type { Cli } from '../../cli.ts';
 import { refusal } from '../../failures/failure.ts';
-import { pageText, withDatacenters, withPage, withReason } from '../../options.ts';
+import { withDatacenters, withPage, withReason } from '../../options.ts';
 import { agoText } from '../../output/duration.ts';
 import { isHeld } from '../../output/lease-text.ts';
 import { printable, printableOr } from '../../output/printable.ts';
@@ -131,13 +131,13 @@ function addLs(cli: Cli, parent: Command): void {
   withDatacenters(
     withPage(cli.leaf(parent, 'ls', 'List the reservations that a datacenter has, or once had')),
   )
-    .option('--namespace <namespace>', 'of keys in this namespace and its children')
+    .option('-n, --namespace <namespace>', 'of keys in this namespace and its children')
     .option('--prefix <text>', 'of keys whose name begins with this')
     .option('--contains <text>', 'of keys whose name as it is printed contains this')
     .addOption(new Option('--state <state>', 'in this state').choices(['active', 'moved']))
     .action(async (options: ReservationListInput) => {
       const page = await cli.client().reservations.list.query(options);
-      cli.show(page, () => pageText(page, 'No reservations.', columnsAt(page.asOf)));
+      cli.showPage(page, 'No reservations.', columnsAt(page.asOf));
     });
 }
 

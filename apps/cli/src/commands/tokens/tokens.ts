@@ -5,13 +5,14 @@ import type { Cli } from '../../cli.ts';
 import { usageFailure } from '../../failures/failure.ts';
 import {
   collected,
-  pageText,
+  durationOf,
   wholeNumberOf,
   withPage,
   withReason,
+  type DurationRange,
   type PageOptions,
 } from '../../options.ts';
-import { printable } from '../../output/printable.ts';
+import { printable, printableOr } from '../../output/printable.ts';
 import { detailsText, tableText, type Column } from '../../output/table.ts';
 import type { TokenDetails, TokenView } from '../../views.ts';
 
@@ -24,6 +25,9 @@ export function addTokens(cli: Cli, program: Command): void {
   addRevoke(cli, parent);
 }
 
+const MINUTE_MS = 60_000;
+const EXPIRES_RANGE: DurationRange = [MINUTE_MS, 3_660 * 24 * 60 * MINUTE_MS];
+
 type TokenRequest = Parameters<ControllerApi['tokens']['create']['mutate']>[0];
 
 interface TokensCreateOptions {
@@ -34,7 +38,7 @@ interface TokensCreateOptions {
   readonly capacity?: number;
   readonly address: string[];
   readonly limit?: string;
-  readonly expires?: string;
+  readonly expires?: string | undefined;
 }
 
 /** Prints the secret alone in the first line, because it is shown once. */
@@ -45,7 +49,7 @@ function addCreate(cli: Cli, parent: Command): void {
       new Option('--role <role>', 'what it may do').choices(TOKEN_ROLES).makeOptionMandatory(),
     )
     .option(
-      '--namespace <namespace>',
+      '-n, --namespace <namespace>',
       'limit it to a namespace and its children; repeatable',
       collected,
       [],
@@ -68,9 +72,11 @@ function addCreate(cli: Cli, parent: Command): void {
       '--limit <limits>',
       'limits that replace those of its role, such as callsPerSecond=100,waiters=10',
     )
-    .option('--expires <instant>', 'when it expires (ISO-8601); by default never')
+    .option('--expires <time>', 'when it expires: 30d, or an instant (ISO-8601); by default never')
     .action(async (name: string, options: TokensCreateOptions) => {
-      const answer = await cli.client().tokens.create.mutate(requestOf(name, options));
+      const expires = await instantOf(cli, options.expires);
+      const request = requestOf(name, { ...options, expires });
+      const answer = await cli.client().tokens.create.mutate(request);
       cli.show(
         answer,
         () =>
@@ -78,6 +84,14 @@ function addCreate(cli: Cli, parent: Command): void {
           `\`leasehold tokens revoke ${answer.tokenId}\` ends it.`,
       );
     });
+}
+
+/** When a token expires: an instant as it is, or a time from now on by the clock of the database. */
+async function instantOf(cli: Cli, expires: string | undefined): Promise<string | undefined> {
+  if (expires === undefined || expires.includes('-')) return expires;
+  const lifeMs = durationOf('--expires', EXPIRES_RANGE)(expires);
+  const { asOf } = await cli.client().tokens.list.query({ limit: 1 });
+  return new Date(Date.parse(asOf) + lifeMs).toISOString();
 }
 
 function requestOf(
@@ -104,11 +118,10 @@ const COLUMNS: readonly Column<TokenView>[] = [
   { head: 'token', text: (token) => token.tokenId },
   { head: 'name', text: (token) => printable(token.name) },
   { head: 'role', text: (token) => token.role },
-  {
-    head: 'limited to',
-    text: (token) => token.droneId ?? token.namespaces?.map(printable).join(' ') ?? '',
-  },
-  { head: 'created', text: (token) => token.createdAt },
+  { head: 'drone', text: ({ droneId }) => printableOr(droneId, '') },
+  { head: 'namespaces', text: ({ namespaces }) => listText(namespaces) },
+  { head: 'programs', text: ({ programs }) => listText(programs) },
+  { head: 'created', text: (token) => `${token.createdAt} by ${printable(token.createdBy)}` },
   { head: 'last used', text: (token) => token.lastUsedAt ?? 'never' },
   { head: 'ends', text: (token) => tokenEndText(token) },
 ];
@@ -117,15 +130,15 @@ function addLs(cli: Cli, parent: Command): void {
   withPage(cli.leaf(parent, 'ls', 'List tokens, without their secrets')).action(
     async (options: PageOptions) => {
       const page = await cli.client().tokens.list.query(options);
-      cli.show(page, () => pageText(page, 'No tokens.', COLUMNS));
+      cli.showPage(page, 'No tokens.', COLUMNS);
     },
   );
 }
 
-/** When a token ends, or has ended; nothing for one that has no end. */
+/** When a token ends, or has ended. */
 function tokenEndText(token: Pick<TokenView, 'revokedAt' | 'expiresAt'>): string {
   if (token.revokedAt !== null) return `revoked ${token.revokedAt}`;
-  return token.expiresAt ?? '';
+  return token.expiresAt ?? 'never';
 }
 
 type LimitUse = TokenDetails['fairUse'][number];
@@ -163,7 +176,7 @@ function tokenText({ token, fairUse }: TokenDetails): string {
       : []),
     ['created', `${token.createdAt} by ${printable(token.createdBy)}`],
     ['last used', token.lastUsedAt ?? 'never'],
-    ['ends', tokenEndText(token) || 'never'],
+    ['ends', tokenEndText(token)],
   ]);
   return `${about}\n\n${tableText(fairUse, LIMIT_COLUMNS)}`;
 }

@@ -38,6 +38,8 @@ export interface AcquireDeps {
   readonly background: Background;
   /** How long to wait for an answer beyond the time in line, retries included. Milliseconds. */
   readonly answerMs: number;
+  /** Whether to try no more, for an acquire that began at that moment. */
+  readonly isHopeless?: ((momentMs: number) => boolean) | undefined;
 }
 
 export interface AcquireBounds {
@@ -104,9 +106,9 @@ class Attempt {
         return { answer, tookMs: machine.clock.nowMs() - sentAtMs };
       } catch (error) {
         const tookMs = machine.clock.nowMs() - this.#beganAtMs;
-        if (signal?.aborted === true || !isPassing(error) || tookMs >= this.#waitMs + answerMs) {
-          throw error;
-        }
+        const isOver = tookMs >= this.#waitMs + answerMs;
+        if (signal?.aborted === true || !isPassing(error) || isOver) throw error;
+        if (this.#deps.isHopeless?.(this.#beganAtMs) === true) throw error;
       }
       await pauseBeforeRetry(machine, failureCount, signal);
     }

@@ -91,15 +91,19 @@ export async function untilAnswered<T>(
     readonly tryMs: number;
     readonly signal: AbortSignal | undefined;
     readonly mayPass?: ((error: unknown) => boolean) | undefined;
+    /** Whether to try no more, for calls that began at that moment. */
+    readonly isHopeless?: ((momentMs: number) => boolean) | undefined;
   },
   call: (ending: Ending) => Promise<T>,
 ): Promise<T> {
+  const beganAtMs = machine.clock.nowMs();
   for (let failureCount = 1; ; failureCount += 1) {
     try {
       return await callWithin(machine, { ms: bounds.tryMs, signal: bounds.signal }, call);
     } catch (error) {
       const mayPass = bounds.mayPass ?? isPassing;
       if (!mayPass(error) || machine.clock.nowMs() >= bounds.untilMs) throw error;
+      if (bounds.isHopeless?.(beganAtMs) === true) throw error;
     }
     await pauseBeforeRetry(machine, failureCount, bounds.signal);
   }

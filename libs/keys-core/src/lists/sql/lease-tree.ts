@@ -1,6 +1,6 @@
-import type { Face } from '../../kernel/resource/resource.ts';
+import { RESERVED_NAMESPACE, type Face } from '../../kernel/resource/resource.ts';
 import { PHASE_CONDITIONS, withinLimits, withinNamespace } from './lease-order.ts';
-import { C, fragment, type Sql } from '../../postgres/sql.ts';
+import { C, fragment, type Fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A namespace with how many of its resources, children's included, are in each phase. */
 export interface NamespaceCounts {
@@ -25,10 +25,13 @@ export async function countByNamespace(
   which: {
     readonly namespace: string;
     readonly namespaces: readonly string[] | null;
+    readonly withoutOwn?: boolean;
     readonly limit: number;
   },
 ): Promise<NamespaceCounts[]> {
-  const { namespace, namespaces, limit } = which;
+  const { namespace, namespaces, withoutOwn, limit } = which;
+  const asked = (column: Fragment): Fragment =>
+    withoutOwn === true ? fragment`${column} <> ${RESERVED_NAMESPACE} ${C}` : fragment`true`;
   const waiterColumn = fragment`w.namespace`;
   const depth = namespace === '' ? 0 : namespace.split('.').length;
   return sql.$queryRaw<NamespaceCounts[]>`
@@ -41,12 +44,14 @@ export async function countByNamespace(
         0 as waiters
       from lease l
       where l.face = ${face} ${C} and ${withinNamespace(namespace)} and ${withinLimits(namespaces)}
+        and ${asked(fragment`l.namespace`)}
       group by l.namespace
       union all
       select w.namespace, 0, 0, 0, 0, count(*)
       from lease_waiter w
       where w.face = ${face} ${C} and w.valid_until > clock_timestamp()
         and ${withinNamespace(namespace, waiterColumn)} and ${withinLimits(namespaces, waiterColumn)}
+        and ${asked(waiterColumn)}
       group by w.namespace
     )
     select n.ancestor as namespace,

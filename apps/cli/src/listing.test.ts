@@ -1,0 +1,131 @@
+/** How lists are printed, from a controller that answers what a test wants. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { contextOf, runHere } from './testing/in-process.ts';
+import { runCli } from './run-cli.ts';
+
+const AT = '2030-01-02T03:04:05.000Z';
+
+const aLease = (name: string, more = {}): object => ({
+  ...{ namespace: 'jobs', name, phase: 'held', remainingMs: 5_000, holder: 'worker-1' },
+  ...{ action: null, comment: 'nightly', metadata: null, fencingToken: '7', waiters: 0 },
+  ...{ leaseId: `id-of-${name}`, grantedAt: AT, renewedAt: AT, expiresAt: AT, asOf: AT },
+  ...{ ttlMs: 30_000, renewable: true, datacenter: 'local', ...more },
+});
+
+/** A controller whose lists are these, one after the other, the last one from then on. */
+async function controllerOf(...lists: object[][]) {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(decodeURIComponent(request.url ?? ''));
+    const items = (lists.length > 1 ? lists.shift() : lists[0]) ?? [];
+    const data = { items, nextCursor: null, asOf: AT, isComplete: true };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ result: { data } }));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${String(port)}`;
+  return { asked, env: { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: `lh_${'x'.repeat(43)}` } };
+}
+
+describe('a list', () => {
+  test('-o name prints names alone, and nothing for an empty list', async () => {
+    const full = await controllerOf([aLease('a'), aLease('b')]);
+    const empty = await controllerOf([]);
+
+    const named = await runHere(['leases', 'ls', '-o', 'name'], full.env);
+    const none = await runHere(['leases', 'ls', '--output=name'], empty.env);
+
+    expect(named).toEqual({ exitCode: 0, stdout: 'jobs/a\njobs/b\n', stderr: '' });
+    expect(none).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+    expect(full.asked[0]).not.toMatch(/output|watch/u);
+  });
+
+  test('-o wide has more columns than -o table, which is the default', async () => {
+    const { env } = await controllerOf([aLease('a')]);
+
+    const plain = await runHere(['leases', 'ls'], env);
+    const table = await runHere(['leases', 'ls', '-o', 'table'], env);
+    const wide = await runHere(['leases', 'ls', '-o', 'wide'], env);
+
+    expect(table.stdout).toBe(plain.stdout);
+    expect(table.stdout).not.toContain('id-of-a');
+    expect(wide.stdout).toMatch(/LEASE ID\n.*id-of-a\n/u);
+  });
+
+  test.each([[['-o', 'json']], [['-ojson']], [['--output', 'json']], [['--json']]])(
+    '%j prints JSON, errors too',
+    async (words) => {
+      const { env } = await controllerOf([aLease('a')]);
+
+      const list = await runHere(['leases', 'ls', ...words], env);
+      const wrong = await runHere(['leases', 'ls', ...words, '--limit', 'many'], env);
+
+      expect(JSON.parse(list.stdout)).toMatchObject({ items: [{ name: 'a' }] });
+      expect(JSON.parse(wrong.stderr)).toMatchObject({ error: { code: 'cli.usage' } });
+    },
+  );
+
+  test('another format is refused with those that exist', async () => {
+    const { exitCode, stderr } = await runHere(['keys', 'ls', '-o', 'yaml']);
+
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('table, wide, json, name');
+  });
+
+  test.each([['keys'], ['leases'], ['env'], ['backends'], ['reservations'], ['events']])(
+    '%s ls takes -n for --namespace',
+    async (group) => {
+      const { asked, env } = await controllerOf([]);
+
+      await runHere([group, 'ls', '-n', 'games.eu'], env);
+
+      expect(asked[0]).toContain('"namespace":"games.eu"');
+    },
+  );
+
+  test('keys, leases and environments leave out what Leasehold holds for itself, unless asked for it', async () => {
+    const { asked, env } = await controllerOf([]);
+    for (const group of ['keys', 'leases', 'env']) {
+      await runHere([group, 'ls'], env);
+      await runHere([group, 'ls', '--internal'], env);
+      await runHere([group, 'ls', '-n', 'leasehold'], env);
+    }
+    await runHere(['leases', 'tree'], env);
+    await runHere(['leases', 'tree', '--internal'], env);
+
+    const isLeftOut = asked.map((path) => path.includes('"withoutOwn":true'));
+    const each = [true, false, false];
+    expect(isLeftOut).toEqual([...each, ...each, ...each, true, false]);
+  });
+
+  test('-w prints the list again when it has changed, and not because time passes', async () => {
+    const { asked, env } = await controllerOf(
+      [aLease('a')],
+      [aLease('a', { remainingMs: 3_000 })],
+      [aLease('a'), aLease('b')],
+    );
+    const stopping = new AbortController();
+    const { context, printed } = contextOf(env);
+    const watching = runCli(['leases', 'ls', '-w', '-o', 'name'], {
+      ...context,
+      stdout: (text) => {
+        context.stdout(text);
+        if (printed.stdout.includes('jobs/b')) stopping.abort();
+      },
+      signal: () => stopping.signal,
+    });
+
+    expect(await watching).toBe(0);
+    expect(printed.stdout).toBe('jobs/a\njobs/a\njobs/b\n');
+    expect(asked).toHaveLength(3);
+  });
+});
