@@ -12,10 +12,10 @@ const lineOf = (text: string): LogLine => ({
 });
 
 /** Answers every question of the drone by what it was asked, each once. */
-async function answering(
+function answering(
   drone: TestDrone,
   pageOf: (request: LogRequest) => Partial<LogPage>,
-): Promise<LogRequest[]> {
+): LogRequest[] {
   const requests: LogRequest[] = [];
   const isQuestion = (message: { kind: string }): message is LogQuestion =>
     message.kind === 'read_log';
@@ -47,7 +47,7 @@ describe('the output of a backend', () => {
     const other = await startTestController({ databaseUrl: on.databaseUrl });
     const drone = await startTestDrone(on);
     const backendId = await backendAt(on);
-    const requests = await answering(drone, () => ({ lines: [lineOf('one')], hasEnded: true }));
+    const requests = answering(drone, () => ({ lines: [lineOf('one')], hasEnded: true }));
 
     const page = await (
       await other.client('viewer')
@@ -65,7 +65,7 @@ describe('the output of a backend', () => {
     const drone = await startTestDrone(on);
     const backendId = await backendAt(on);
     const texts = ['one', 'two', 'three'];
-    await answering(drone, ({ from = 0 }) => ({
+    answering(drone, ({ from = 0 }) => ({
       lines: [lineOf(texts[from] ?? 'none')],
       ...{ position: from + 1, hasEnded: from === 2 },
     }));
@@ -112,7 +112,7 @@ describe('the output of a backend', () => {
     const on = await startTestController({ isReadingAudited: true });
     const drone = await startTestDrone(on);
     const backendId = await backendAt(on, 'team-a');
-    await answering(drone, () => ({ lines: [lineOf('one')], hasEnded: true }));
+    answering(drone, () => ({ lines: [lineOf('one')], hasEnded: true }));
     const { secret } = await on.token('viewer', { namespaces: ['team-b'] });
     const stranger = createControllerClient({ url: on.url, token: secret, transport: 'http' });
 

@@ -6,6 +6,7 @@
 import { LeaseError } from '../kernel/errors/index.ts';
 import type { LogPage, LogRequest } from '../kernel/fleet/drone-messages.ts';
 import type { Store } from '../postgres/open-store.ts';
+import { onlyRow } from '../postgres/sql.ts';
 import type { SessionRef } from './sql/drone-sessions.ts';
 
 /** How long a drone may take to answer, beside the time that it was asked to wait. */
@@ -97,7 +98,7 @@ export async function answerQuestion(
       returning q.id
     )
     select exists (select from newest) as "isNewest", exists (select from answered) as "isWanted"`;
-  const [{ isNewest = false, isWanted = false } = {}] = rows;
+  const { isNewest, isWanted } = onlyRow(rows);
   if (!isNewest) throw new LeaseError('session.superseded');
   if (isWanted) store.hints.notify(`question:${questionId}`);
   return { isWanted };

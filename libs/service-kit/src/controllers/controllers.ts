@@ -84,22 +84,22 @@ export function wasNeverSent(thrown: unknown): boolean {
 /** How long a connection may take to be made; `fetch` itself waits for ten seconds. */
 const CONNECT_MS_MAX = 2_000;
 
-type Dispatcher = NonNullable<RequestInit['dispatcher']>;
-
-let prompt: { readonly dispatcher: Dispatcher } | undefined;
+let prompt: RequestInit | undefined;
 
 /**
  * The option with which `fetch` fails early where nobody answers. It is made of the agent inside of
  * Node's `fetch`; a process that has set another one, such as one for a proxy, keeps that.
  */
-function connectingPromptly(): { readonly dispatcher?: Dispatcher } {
+function connectingPromptly(): RequestInit {
   // Reading it loads `fetch`, and its agent with it.
   void globalThis.Response;
   const agent = (globalThis as Record<symbol, unknown>)[Symbol.for('undici.globalDispatcher.1')];
-  const Agent = agent?.constructor as (new (options: object) => Dispatcher) | undefined;
+  const Agent = agent?.constructor as (new (options: object) => object) | undefined;
   if (Agent?.name !== 'Agent') return {};
-  prompt ??= { dispatcher: new Agent({ connect: { timeout: CONNECT_MS_MAX } }) };
-  return prompt;
+  // The types of browsers, with which this is checked too, do not know the option.
+  return (prompt ??= {
+    dispatcher: new Agent({ connect: { timeout: CONNECT_MS_MAX } }),
+  } as RequestInit);
 }
 
 /**
