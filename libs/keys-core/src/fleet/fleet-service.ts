@@ -21,7 +21,7 @@ import type { BackendView } from './fleet-views.ts';
 import { writeAudit, type AuditEntry } from '../access/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { watchBackend } from './backend-watch.ts';
-import { answerQuestion, askForLog } from './drone-questions.ts';
+import { answerQuestion, askForLog } from './sql/drone-questions.ts';
 import { droneSession } from './drone-session.ts';
 import type { OutboxFeed } from './outbox-feed.ts';
 

@@ -1,6 +1,6 @@
 import type { Actor } from '../kernel/access/actor.ts';
 import type { DroneMessage, LogPage, LogRequest } from '../kernel/fleet/drone-messages.ts';
-import type { QuestionAnswer } from './drone-questions.ts';
+import type { QuestionAnswer } from './sql/drone-questions.ts';
 import type { Count, FilterOf, Page } from '../kernel/face-types.ts';
 import type { BackendListInput, NamespaceLimits } from './sql/backends.ts';
 import type { SessionRef, SessionRequest } from './sql/drone-sessions.ts';

@@ -94,9 +94,16 @@ async function startOf(
 ): Promise<number> {
   const first = files[0]?.offset ?? 0;
   if (from !== undefined) return Math.max(from, first);
-  const oldest = sinceMs === undefined ? '' : new Date(nowMs() - sinceMs).toISOString();
-  const starts: number[] = [];
   if (tail === undefined && sinceMs === undefined) return first;
+  const oldest = sinceMs === undefined ? '' : new Date(nowMs() - sinceMs).toISOString();
+  const starts = await startsSince(files, oldest);
+  const wanted = starts.length - (tail ?? starts.length);
+  return starts[Math.max(0, wanted)] ?? endOf(files);
+}
+
+/** Where each line begins that is not older. */
+async function startsSince(files: readonly LogFile[], oldest: string): Promise<number[]> {
+  const starts: number[] = [];
   for (const { file, offset } of files) {
     let position = offset;
     const text = await readPart(file, 0, Number.POSITIVE_INFINITY);
@@ -105,8 +112,7 @@ async function startOf(
       position += line.length + 1;
     }
   }
-  if (starts.length === 0) return endOf(files);
-  return starts[Math.max(0, starts.length - (tail ?? starts.length))] ?? endOf(files);
+  return starts;
 }
 
 const TIME_LENGTH = '2026-01-01T00:00:00.000Z'.length;

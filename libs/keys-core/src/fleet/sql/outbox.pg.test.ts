@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { aDrone, anAction } from '../../testing/fleet-fixture.ts';
 import { openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { passingTime } from '../../testing/passing-time.ts';
-import { answerQuestion, askForLog } from '../drone-questions.ts';
+import { answerQuestion, askForLog } from './drone-questions.ts';
 import { openSession } from './drone-sessions.ts';
 import { acknowledgeAction, readOutboxes } from './outbox.ts';
 

@@ -46,11 +46,7 @@ export function decideConnect(
   asked: { readonly tag: string; readonly hasSpawn: boolean },
 ): ConnectDecision {
   if (state === undefined || isFree(state.lease)) {
-    if (!asked.hasSpawn) return { do: 'refuse', code: 'key.unheld' };
-    const { doubtMs = 0, delayMs = 0 } = state ?? {};
-    if (doubtMs > 0) return { do: 'wait', code: 'grant.hold_off', remainingMs: doubtMs };
-    if (delayMs > 0) return { do: 'wait', code: 'backend.crash_loop', remainingMs: delayMs };
-    return { do: 'spawn' };
+    return asked.hasSpawn ? decideSpawn(state) : { do: 'refuse', code: 'key.unheld' };
   }
   const { lease } = state;
   if (lease.tag !== asked.tag) return { do: 'refuse', code: 'key.tag_mismatch' };
@@ -58,6 +54,14 @@ export function decideConnect(
   if (isEnding(state)) return { do: 'wait', code: 'key.terminating', remainingMs };
   if (!state.isDroneReachable) return { do: 'wait', code: 'key.holder_unreachable', remainingMs };
   return { do: 'return' };
+}
+
+/** Of a key that nobody holds. */
+function decideSpawn(state: KeyState | undefined): ConnectDecision {
+  const { doubtMs = 0, delayMs = 0 } = state ?? {};
+  if (doubtMs > 0) return { do: 'wait', code: 'grant.hold_off', remainingMs: doubtMs };
+  if (delayMs > 0) return { do: 'wait', code: 'backend.crash_loop', remainingMs: delayMs };
+  return { do: 'spawn' };
 }
 
 function isFree(lease: KeyLease): boolean {
