@@ -1,5 +1,12 @@
 /** What apps and other slices may use. */
-export type { BackendDetail, BackendStateView, BackendView, DroneView } from './fleet-views.ts';
+export type {
+  BackendDetail,
+  BackendStateView,
+  BackendView,
+  DroneView,
+  // Named by the types of the API, which the client's package declares.
+  OfferedProgram,
+} from './fleet-views.ts';
 export { type BackendListInput, listBackends, type NamespaceLimits } from './sql/backends.ts';
 export { chooseDrone } from './sql/choose-drone.ts';
 export {
