@@ -11,7 +11,13 @@ import { call, input as queryOf, mutate } from '../testing/wire.ts';
 
 const TYPES = Object.fromEntries([...PROCEDURES].map(([path, { type }]) => [path, type]));
 
-const OF_DRONES = ['keys.renew', 'backends.report', 'drones.heartbeat', 'drones.ack'];
+const OF_DRONES = [
+  'keys.renew',
+  'backends.report',
+  'drones.heartbeat',
+  'drones.ack',
+  'drones.answer',
+];
 
 async function socketsOf(on: TestController) {
   const open = async (made: Promise<{ secret: string }>): Promise<RawSocket> =>

@@ -13,7 +13,13 @@ type Kind = DeclaredProcedure['type'];
 
 const KINDS = [...PROCEDURES].map(([path, { type }]) => [path, type] as const);
 
-const OF_DRONES = new Set(['keys.renew', 'backends.report', 'drones.heartbeat', 'drones.ack']);
+const OF_DRONES = new Set([
+  'keys.renew',
+  'backends.report',
+  'drones.heartbeat',
+  'drones.ack',
+  'drones.answer',
+]);
 const methodOf = (kind: Kind): 'get' | 'post' => (kind === 'mutation' ? 'post' : 'get');
 
 /** A secret whose caller may call the procedure. */
@@ -119,8 +125,9 @@ function lastInputs({
   ];
 }
 
-/** Without a second datacenter, or a person with a password, only their errors can be compared. */
+/** Without a second datacenter, a person with a password, or a drone that answers, only errors can be compared. */
 const REFUSED_HERE = [
+  'backends.logs',
   'datacenters.giveUp',
   'datacenters.takeBack',
   'people.resetPassword',

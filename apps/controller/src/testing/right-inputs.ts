@@ -84,7 +84,7 @@ const DIFFERENT: Readonly<Record<string, object>> = {
     addresses: undefined,
   },
 };
-const OF_SESSIONS = ['backends.report', 'drones.ack', 'drones.heartbeat'];
+const OF_SESSIONS = ['backends.report', 'drones.ack', 'drones.answer', 'drones.heartbeat'];
 const OF_BACKENDS = ['backends.get', 'backends.report', 'backends.watch'];
 
 const NO_FIELDS: Schema = { properties: {} };
