@@ -275,7 +275,7 @@ describe('exit codes and errors', () => {
     expect(await refused('keys', 'revoke', 'k')).toEqual({ exitCode: 2, code: 'cli.usage' });
   });
 
-  test('a wrong token ends with 1, and is not repeated', async () => {
+  test('a wrong token ends with 5, and is not repeated', async () => {
     const token = `lh_${'x'.repeat(43)}`;
     const ended = await runCommand(['keys', 'ls'], {
       ...env,
@@ -283,7 +283,7 @@ describe('exit codes and errors', () => {
       LEASEHOLD_TOKEN: token,
     });
 
-    expect(ended.exitCode).toBe(1);
+    expect(ended.exitCode).toBe(5);
     expect(ended.stderr).not.toContain(token);
   });
 
