@@ -200,7 +200,7 @@ describe('leasehold leases', () => {
     ]);
   });
 
-  test('a lease that nobody ever held ends with 1, and a text that cannot be a scope with 2', async () => {
+  test('a lease that nobody ever held ends with 4, and a text that cannot be a scope with 2', async () => {
     expect(await cli.refused('leases', 'show', 'no/such')).toEqual({
       exitCode: 4,
       code: 'lease.not_found',
@@ -265,7 +265,7 @@ describe('leasehold env', () => {
     expect(history.stdout.match(/granted/gu)).toHaveLength(2);
   });
 
-  test('an environment that nobody ever held ends with 1', async () => {
+  test('an environment that nobody ever held ends with 4', async () => {
     expect(await cli.refused('env', 'show', 'nowhere')).toEqual({
       exitCode: 4,
       code: 'environment.not_found',
