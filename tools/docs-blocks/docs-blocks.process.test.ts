@@ -71,7 +71,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   {
     page: 'libs/client/README.md',
     firstLine: 'UnreachableError: No controller can be reached. (request.unreachable)',
-    reason: 'is what an error prints; libs/client/src/first-contact.test.ts reads it',
+    reason: 'is what an error prints; libs/client/src/transport/first-contact.test.ts reads it',
   },
   {
     page: 'docs/quick-start.md',
