@@ -60,8 +60,8 @@ const HOLDER_LENGTH_MAX = 200;
 
 /**
  * Connects a service to Leasehold.
- * @throws {LeaseholdCallError} `config.invalid` if `url` or `token` is neither given nor set; `request.invalid` if `url` is not an address or a list of addresses, or another
- * option is not valid.
+ * @throws {LeaseholdCallError} `config.invalid` if `url` or `token` is neither given nor set; `request.invalid` if `url`
+ * is not an address or a list of addresses, or another option is not valid.
  */
 export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
   const url = given.url ?? setting('LEASEHOLD_URL', 'url');

@@ -12,7 +12,7 @@ import {
   withReason,
   type ActOptions,
 } from '../options.ts';
-import { printable, printableOr } from '../output/printable.ts';
+import { indentedLines, printable, printableOr } from '../output/printable.ts';
 import { detailsText, placed, type Column } from '../output/table.ts';
 import type {
   BackendDetail,
@@ -99,20 +99,13 @@ function backendText(backend: BackendDetail): string {
     ...(logFiles === null ? [] : [['output in', printable(logFiles)] as const]),
     ...(lifetime === null ? [] : [['lifetime limit', `${String(lifetime)} s`] as const]),
     ['datacenter', backend.datacenter],
-    ...(output === null ? [] : [['last lines', `\n${indented(output)}`] as const]),
+    ...(output === null ? [] : [['last lines', `\n${indentedLines(output)}`] as const]),
   ]);
 }
 
 /** What its drone has said about its end. */
 function detailOf({ states }: BackendDetail): string | null {
   return states.find(({ status }) => status === 'terminated')?.detail ?? null;
-}
-
-function indented(output: string): string {
-  return output
-    .split('\n')
-    .map((line) => `  ${printableText(line)}`)
-    .join('\n');
 }
 
 interface LogsOptions {

@@ -1,4 +1,4 @@
-import { ERROR_CODES, LeaseError, printableText, type ErrorCode } from '@leasehold/keys-core';
+import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import {
   callErrorOf,
   isUnreachable,
@@ -8,6 +8,7 @@ import {
 } from '@leasehold/client';
 import { CommanderError } from 'commander';
 import { EXIT_CODES, exitCodeFor } from './exit-codes.ts';
+import { indentedLines } from '../output/printable.ts';
 import { CliFailure, unreachable, usageFailure } from './failure.ts';
 
 /** Hints that say more here, at a command line, than the registry does. */
@@ -76,8 +77,7 @@ function answeredFailure(error: unknown): CliFailure | undefined {
 /** What a backend wrote before it failed, below the sentence that says how it did. */
 function outputIn({ output }: Readonly<Record<string, unknown>>): string {
   if (typeof output !== 'string' || output === '') return '';
-  const lines = output.split('\n').map((line) => `  ${printableText(line)}`);
-  return `\n\nIts last lines:\n${lines.join('\n')}\n`;
+  return `\n\nIts last lines:\n${indentedLines(output)}\n`;
 }
 
 function isUnanswered(error: unknown): boolean {

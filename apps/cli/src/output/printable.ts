@@ -14,3 +14,11 @@ export function printable(text: string): string {
 export function printableOr(text: string | null | undefined, missing = '-'): string {
   return text === null || text === undefined || text === '' ? missing : printable(text);
 }
+
+/** What a program has written, below a text: its lines, each indented. */
+export function indentedLines(output: string): string {
+  return output
+    .split('\n')
+    .map((line) => `  ${printableText(line)}`)
+    .join('\n');
+}

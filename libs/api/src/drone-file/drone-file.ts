@@ -19,11 +19,11 @@ import {
 import { systemUsers, usersOf, type UserIds, type UserSources } from './program-users.ts';
 
 export { bytesOf } from './container-fields.ts';
-export { isForbiddenEnvName } from './forbidden-env.ts';
 export {
   commandProgramSchema,
   containerProgramSchema,
   fieldsAlone,
+  isForbiddenEnvName,
   programKindsSchema,
   programsOf,
   programOf,

@@ -15,6 +15,11 @@ const PAGE_LENGTH_MAX = 24_576;
 const READ_BYTES_MAX = 65_536;
 /** How often a reader that waits for output looks whether there is any. */
 const LOOK_MS = 200;
+/** What a report of an end has of it: so many lines, and so many characters. */
+const LAST_LINES_MAX = 20;
+const LAST_LENGTH_MAX = 2_000;
+/** Each line begins with a time of this length. */
+const TIME_LENGTH = '2026-01-01T00:00:00.000Z'.length;
 /** Output of backends that have ended is kept for this time, and at most so much of it. */
 const KEPT_MS_MAX = 7 * 86_400_000;
 const KEPT_BYTES_MAX = 512 * 1_048_576;
@@ -52,8 +57,6 @@ export async function lastOutput(folder: string, backendId: string): Promise<str
   const text = lines.map((line) => line.text).join('\n');
   return text === '' ? undefined : text.slice(-LAST_LENGTH_MAX);
 }
-const LAST_LINES_MAX = 20;
-const LAST_LENGTH_MAX = 2_000;
 
 /** Removes output of backends that are not in `keptIds` and is too old, or too much; the oldest first. */
 export async function removeOldOutput(
@@ -115,8 +118,6 @@ async function startsSince(files: readonly LogFile[], oldest: string): Promise<n
   return starts;
 }
 
-const TIME_LENGTH = '2026-01-01T00:00:00.000Z'.length;
-
 async function endOf(files: readonly LogFile[]): Promise<number> {
   const last = files.at(-1);
   return last === undefined ? 0 : last.offset + (await stat(last.file)).size;
@@ -170,8 +171,7 @@ function lineOf(text: string): LogLine | undefined {
 /** Without colours; what else would move a cursor is shown as an escape. */
 function harmless(text: string): string {
   return stripVTControlCharacters(text).replaceAll(
-    // eslint-disable-next-line no-control-regex -- these are what it looks for
-    /[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/gu,
+    /[^\P{Cc}\t]/gu,
     (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
   );
 }

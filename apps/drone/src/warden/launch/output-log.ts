@@ -81,8 +81,10 @@ export class OutputLog {
       // The disk refuses: the backend runs without a log rather than not at all.
     }
     const last = this.#files.at(-1);
-    if (last !== undefined) this.#position = last.offset + sizeOf(last.file);
-    this.#open();
+    const size = last === undefined ? 0 : sizeOf(last.file);
+    this.#position = (last?.offset ?? 0) + size;
+    if (last === undefined || size >= this.#bytesMax) this.#begin();
+    else this.#open(last.file);
   }
 
   /** Where one of the backend's two streams goes. The files are closed when all that were made have ended. */
@@ -99,7 +101,7 @@ export class OutputLog {
     const text = lines.map((line) => `${prefix}${line}\n`).join('');
     const bytes = Buffer.from(text);
     const written = this.#position - (this.#files.at(-1)?.offset ?? 0);
-    if (written > 0 && written + bytes.length > this.#bytesMax) this.#rotate();
+    if (written > 0 && written + bytes.length > this.#bytesMax) this.#begin();
     if (this.#stream === undefined) {
       done();
       return;
@@ -125,33 +127,30 @@ export class OutputLog {
     });
   }
 
-  #open(): void {
-    const last = this.#files.at(-1);
-    const isContinued = last !== undefined && this.#position - last.offset < this.#bytesMax;
-    const offset = isContinued ? last.offset : this.#position;
+  /** Goes on in a new file, and drops the oldest. */
+  #begin(): void {
+    this.#stream?.end();
+    this.#stream = undefined;
+    const offset = this.#position;
     const file = logFileOf(this.#folder, this.#backendId, offset);
-    if (!isContinued) this.#files.push({ backendId: this.#backendId, offset, file });
+    this.#files.push({ backendId: this.#backendId, offset, file });
+    try {
+      for (const old of this.#files.splice(0, this.#files.length - LOG_FILES_MAX)) {
+        rmSync(old.file, { force: true });
+      }
+    } catch {
+      // The disk refuses: the backend goes on without a log rather than not at all.
+      return;
+    }
+    this.#open(file);
+  }
+
+  #open(file: string): void {
     const stream = createWriteStream(file, { flags: 'a', mode: 0o600 });
     stream.on('error', () => {
       if (this.#stream === stream) this.#stream = undefined;
     });
     this.#stream = stream;
-  }
-
-  #rotate(): void {
-    this.#stream?.end();
-    this.#stream = undefined;
-    try {
-      const offset = this.#position;
-      const file = logFileOf(this.#folder, this.#backendId, offset);
-      this.#files.push({ backendId: this.#backendId, offset, file });
-      for (const old of this.#files.splice(0, this.#files.length - LOG_FILES_MAX)) {
-        rmSync(old.file, { force: true });
-      }
-      this.#open();
-    } catch {
-      this.#stream = undefined;
-    }
   }
 }
 

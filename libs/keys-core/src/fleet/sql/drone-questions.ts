@@ -31,11 +31,11 @@ export async function askForLog(
   const untilMs = store.clock.nowMs() + ANSWER_MS_MAX + (request.waitMs ?? 0);
   try {
     // Answers are waited for before the drone is told, so that no hint is missed.
-    let answered = next(store, questionId, untilMs, signal);
+    let answered = nextHint(store, questionId, untilMs, signal);
     store.hints.notify(`drone:${droneId}`);
     for (;;) {
       await answered;
-      answered = next(store, questionId, untilMs, signal);
+      answered = nextHint(store, questionId, untilMs, signal);
       const answer = await takeAnswer(store, questionId);
       if (answer !== undefined) return answer;
       signal.throwIfAborted();
@@ -53,7 +53,12 @@ export async function askForLog(
   }
 }
 
-function next({ hints, clock }: QuestionStore, id: string, untilMs: number, signal: AbortSignal) {
+function nextHint(
+  { hints, clock }: QuestionStore,
+  id: string,
+  untilMs: number,
+  signal: AbortSignal,
+) {
   return hints.next(`question:${id}`, Math.min(untilMs, clock.nowMs() + LOOK_MS), signal);
 }
 

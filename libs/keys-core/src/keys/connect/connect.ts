@@ -153,7 +153,9 @@ class OneConnect {
     const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
     if (leftMs <= 0) {
       this.#store.observer.grant('key', 'denied', 'active');
-      throw await this.#waitOver(decision, state);
+      throw decision.code === 'backend.crash_loop'
+        ? await crashLoopOf(this.#store, input.key, decision.remainingMs)
+        : waitOver(decision, state);
     }
     this.#ticketId ??= this.#store.ids.uuid();
     const { name, namespace } = input.key;
@@ -161,15 +163,6 @@ class OneConnect {
     await this.#shared.tickets.hold({ face: 'key', namespace, name, ...ticket });
     const waitMs = Math.min(leftMs, LOOK_INTERVAL_MS, Math.max(1, decision.remainingMs));
     await this.#store.hints.next(this.#topic, this.#store.clock.nowMs() + waitMs, signal);
-  }
-
-  /** A key that fails again and again is refused with what its last backend has come to. */
-  async #waitOver(
-    decision: Extract<ConnectDecision, { do: 'wait' }>,
-    state: KeyState | undefined,
-  ): Promise<LeaseError> {
-    if (decision.code !== 'backend.crash_loop') return waitOver(decision, state);
-    return crashLoopOf(this.#store, this.#wanted.input.key, decision.remainingMs);
   }
 
   async #leaveTheLine(isAnswered: boolean): Promise<void> {
