@@ -95,6 +95,22 @@ test('a caller whose token was no good is a stranger again', async () => {
   expect(await endedOf([refused, ...strangers], 1)).toEqual([true, false, false, false]);
 });
 
+test('callers whose tokens turn out to be no good push out none that came meanwhile', async () => {
+  const answer: (() => void)[] = [];
+  const open = await guarded((request, response, guard) => {
+    guard.claimed(request);
+    response.write('looking');
+    answer.push(() => response.end('no'));
+  });
+  const refused: Socket[] = [];
+  for (let i = 0; i < MAX; i += 1) refused.push(await open(ask('authorization: x\r\n')));
+  const newcomer = await open();
+
+  for (const each of answer) each();
+
+  expect(await endedOf([newcomer, ...refused], 1)).toEqual([false, true, false, false]);
+});
+
 test('only so many callers of an address are looked up at once', async () => {
   const claims: boolean[] = [];
   const open = await guarded((request, response, guard) => {

@@ -1,7 +1,7 @@
 /**
  * Keeps callers that are not known yet from using up connections. They are counted by address, in the order in which
- * they came. Where there are too many, the one that was silent for longest makes place: so a caller that shows a
- * token at once always finds a place, however many connections strangers hold open. A proxy is one address for many
+ * they came. Where there are too many, one whose token was refused makes place, or else the one that was silent for
+ * longest: so a caller that shows a token at once always finds a place, however many connections strangers hold open. A proxy is one address for many
  * callers: its connections do not count, and the requests on them count for the addresses that they come from.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -45,65 +45,41 @@ export function guardConnections(
   },
 ): ConnectionGuard {
   server.maxConnections = connectionsMax;
-  const strangers = new Places<Counted>(perAddressMax, unknownMax);
-  const claiming = new Places<Counted>(perAddressMax, unknownMax);
-  const addStranger = (address: string, counted: Counted): void => {
-    strangers.add(address, counted);
-    const surplus = strangers.takeSurplus(address);
-    if (surplus !== undefined) ('socket' in surplus ? surplus.socket : surplus).destroy();
-  };
-  const forget = (counted: Counted): void => {
-    strangers.remove(counted);
-    claiming.remove(counted);
-  };
+  const strangers = new Strangers(perAddressMax, unknownMax);
   server.on('connection', (socket: Socket) => {
     const address = withoutMapping(socket.remoteAddress ?? '');
     if (sources.isProxyAddress(address)) return;
-    addStranger(networkOf(address), socket);
-    socket.once('close', () => forget(socket));
+    strangers.welcome(networkOf(address), socket);
+    socket.once('close', () => strangers.forget(socket));
   });
-  const countedOf = (request: IncomingMessage): Counted =>
-    strangers.has(request) || claiming.has(request) ? request : request.socket;
   return {
     begin(request, response) {
       const { socket } = request;
       if (sources.isFromProxy(request)) {
-        forget(socket);
-        addStranger(networkOf(sources.of(request) ?? ''), request);
-        const end = (): void => forget(request);
+        strangers.forget(socket);
+        strangers.welcome(networkOf(sources.of(request) ?? ''), request);
+        const end = (): void => strangers.forget(request);
         response.once('close', end);
         // An answer that becomes a WebSocket never closes; its socket does.
         if (request.headers.upgrade !== undefined) socket.once('close', end);
-      } else {
-        response.once('close', () => {
-          if (claiming.remove(socket) !== undefined && !socket.destroyed) {
-            addStranger(networkOf(withoutMapping(socket.remoteAddress ?? '')), socket);
-          }
-        });
-      }
+      } else response.once('close', () => strangers.refuse(socket));
     },
-    claimed(request) {
-      const counted = countedOf(request);
-      const address = strangers.remove(counted);
-      if (address === undefined) return true;
-      if (claiming.isFull(address)) {
-        strangers.add(address, counted);
-        return false;
-      }
-      claiming.add(address, counted);
-      return true;
-    },
+    claimed: (request) => strangers.claim(strangers.has(request) ? request : request.socket),
     known(request) {
-      forget(request);
-      forget(request.socket);
+      strangers.forget(request);
+      strangers.forget(request.socket);
     },
   };
 }
 
-/** What is held, by address, oldest first. */
-class Places<Held extends object> {
-  readonly #all = new Map<Held, string>();
-  readonly #byAddress = new Map<string, Set<Held>>();
+/** Callers that are not known yet. */
+class Strangers {
+  /** Have shown no token. */
+  readonly #newcomers = new Places<Counted>();
+  /** Their token is being looked up. */
+  readonly #claiming = new Places<Counted>();
+  /** Their token was no good. */
+  readonly #refused = new Places<Counted>();
   readonly #perAddressMax: number;
   readonly #max: number;
 
@@ -112,13 +88,75 @@ class Places<Held extends object> {
     this.#max = max;
   }
 
+  has(counted: Counted): boolean {
+    return this.#newcomers.has(counted) || this.#claiming.has(counted);
+  }
+
+  welcome(address: string, counted: Counted): void {
+    this.#newcomers.add(address, counted);
+    this.#makePlace(address);
+  }
+
+  /** @returns false if too many are being looked up. */
+  claim(counted: Counted): boolean {
+    const address = this.#newcomers.addressOf(counted) ?? this.#refused.addressOf(counted);
+    if (address === undefined) return true;
+    const isFull = this.#claiming.count(address) >= this.#perAddressMax;
+    if (isFull || this.#claiming.count() >= this.#max) return false;
+    this.forget(counted);
+    this.#claiming.add(address, counted);
+    return true;
+  }
+
+  /** Ends a look-up that has found nobody. */
+  refuse(socket: Socket): void {
+    const address = this.#claiming.remove(socket);
+    if (address === undefined || socket.destroyed) return;
+    // Not as a newcomer: it would push out those who came while its token was looked up.
+    this.#refused.add(address, socket);
+    this.#makePlace(address);
+  }
+
+  forget(counted: Counted): void {
+    for (const places of [this.#newcomers, this.#claiming, this.#refused]) places.remove(counted);
+  }
+
+  /** Ends one if there is one too many of this address or of all. */
+  #makePlace(address: string): void {
+    const count = (of?: string): number => this.#newcomers.count(of) + this.#refused.count(of);
+    const isOver = count(address) > this.#perAddressMax;
+    if (!isOver && count() <= this.#max) return;
+    const from = isOver ? address : undefined;
+    const oldest = this.#refused.oldest(from) ?? this.#newcomers.oldest(from);
+    if (oldest === undefined) return;
+    this.forget(oldest);
+    ('socket' in oldest ? oldest.socket : oldest).destroy();
+  }
+}
+
+/** What is held, by address, oldest first. */
+class Places<Held extends object> {
+  readonly #all = new Map<Held, string>();
+  readonly #byAddress = new Map<string, Set<Held>>();
+
   has(held: Held): boolean {
     return this.#all.has(held);
   }
 
-  isFull(address: string): boolean {
-    const count = this.#byAddress.get(address)?.size ?? 0;
-    return count >= this.#perAddressMax || this.#all.size >= this.#max;
+  /** The address that this is held for, if it is. */
+  addressOf(held: Held): string | undefined {
+    return this.#all.get(held);
+  }
+
+  /** How many are held for an address, or in all. */
+  count(address?: string): number {
+    return address === undefined ? this.#all.size : (this.#byAddress.get(address)?.size ?? 0);
+  }
+
+  /** The oldest of an address, or of all. */
+  oldest(address?: string): Held | undefined {
+    const held = address === undefined ? this.#all : this.#byAddress.get(address);
+    return held?.keys().next().value;
   }
 
   add(address: string, held: Held): void {
@@ -129,22 +167,12 @@ class Places<Held extends object> {
 
   /** @returns the address that it was held for, if it was. */
   remove(held: Held): string | undefined {
-    const address = this.#all.get(held);
+    const address = this.addressOf(held);
     if (address === undefined) return undefined;
     this.#all.delete(held);
     const own = this.#byAddress.get(address);
     own?.delete(held);
     if (own?.size === 0) this.#byAddress.delete(address);
     return address;
-  }
-
-  /** Takes away the oldest, if there is one too many of this address or of all. */
-  takeSurplus(address: string): Held | undefined {
-    const own = this.#byAddress.get(address);
-    const isOver = own !== undefined && own.size > this.#perAddressMax;
-    if (!isOver && this.#all.size <= this.#max) return undefined;
-    const [oldest] = isOver ? own : this.#all.keys();
-    if (oldest !== undefined) this.remove(oldest);
-    return oldest;
   }
 }

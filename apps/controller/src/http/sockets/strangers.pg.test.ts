@@ -19,7 +19,7 @@ async function startSmall(): Promise<TestController> {
   });
 }
 
-/** A connection that sends this, and then nothing more. */
+/** A connection that sends this, has its answer if it asks for one, and then nothing more. */
 async function hold(on: TestController, text: string): Promise<Socket> {
   const { hostname, port } = new URL(on.url);
   const socket = connect(Number(port), hostname);
@@ -27,6 +27,7 @@ async function hold(on: TestController, text: string): Promise<Socket> {
   socket.on('error', () => undefined).resume();
   await once(socket, 'connect');
   socket.write(text);
+  if (text.endsWith('\r\n\r\n')) await once(socket, 'data');
   return socket;
 }
 
