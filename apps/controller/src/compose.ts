@@ -1,6 +1,7 @@
 /** Puts a controller together from its parts, and takes it apart again in the opposite order. */
 import { toleratedClockRatio, LeaseError } from '@leasehold/keys-core';
 import { countDrones } from '@leasehold/keys-core/fleet';
+import { countCrashLoops } from '@leasehold/keys-core/keys';
 import { countFailingCallbacks, countWaiters } from '@leasehold/keys-core/leases';
 import { checkReachable, type Store } from '@leasehold/keys-core/postgres';
 import { createStatsCounter } from '@leasehold/keys-core/stats';
@@ -179,6 +180,7 @@ function addAllGauges({ store, metrics, config }: Serving, parts: Parts, backlog
     drones: () => countDrones(store.general, config.heartbeatMs),
     waiters: () => countWaiters(store.general),
     failingCallbacks: () => countFailingCallbacks(store.general),
+    crashLoops: async () => (await countCrashLoops(store.guests)).count,
     sessionCount: () => parts.feed.droneCount,
     connectionCount: () => parts.connections.count,
     leaseSessionCount: () => parts.revocations.sessionCount,

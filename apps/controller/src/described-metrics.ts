@@ -43,6 +43,7 @@ const NOTHING: GaugeSources = {
   waiters: never,
   drones: never,
   failingCallbacks: never,
+  crashLoops: never,
   sessionCount: never,
   connectionCount: never,
   leaseSessionCount: never,

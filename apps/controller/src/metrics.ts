@@ -82,6 +82,11 @@ function instruments(registry: Registry) {
     releases: counter('releases_total', 'Releases, by outcome.', ['face', 'outcome']),
     expiries: counter('expiries_total', 'Grants that the reaper ended.', ['face']),
     clockJumps: counter('clock_jumps_total', "Jumps of the database's clock.", []),
+    backendFailures: counter(
+      'backend_failures_total',
+      'Backends whose program crashed, could not be started or was not ready in time, by why they ended.',
+      ['reason'],
+    ),
     overstays: counter(
       'backend_overstays_total',
       'Backends that outlived their key: each is a defect.',
@@ -140,6 +145,7 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
     // Services run them, not controllers: see `reap_callbacks_failing`.
     reapCallback: () => undefined,
     clockJump: () => to.clockJumps.inc(),
+    backendFailed: (reason) => to.backendFailures.inc({ reason }),
     overstay: () => to.overstays.inc(),
   };
 }
@@ -151,6 +157,8 @@ export interface GaugeSources {
   /** Callers that wait, by face. */
   readonly waiters: () => Promise<Readonly<Record<string, number>>>;
   readonly failingCallbacks: () => Promise<number>;
+  /** Keys whose backends fail one after another. */
+  readonly crashLoops: () => Promise<number>;
   readonly sessionCount: () => number;
   readonly connectionCount: () => number;
   readonly leaseSessionCount: () => number;
@@ -184,6 +192,11 @@ export function addGauges(registry: Registry, read: GaugeSources): void {
     'reap_callbacks_failing',
     'Callbacks of expired leases that have failed and are tried again, of all services.',
     read.failingCallbacks,
+  );
+  gauge(
+    'keys_crash_looping',
+    'Keys whose backends fail one after another, so that their starts are delayed.',
+    read.crashLoops,
   );
   gauges(
     'task_behind_ms',

@@ -1,4 +1,5 @@
 import type { ControllerApi } from '@leasehold/client';
+import { signalOf } from '@leasehold/keys-core';
 import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import {
@@ -25,7 +26,7 @@ import {
   type PageOptions,
 } from '../options.ts';
 import { momentText, withMoment, type MomentOptions } from '../output/moment-text.ts';
-import { agoText } from '../output/duration.ts';
+import { agoText, durationText } from '../output/duration.ts';
 import { historyColumns, remainingText, WAITER_COLUMNS } from '../output/lease-text.ts';
 import { printable, printableOr } from '../output/printable.ts';
 import { detailsText, placed, type Column } from '../output/table.ts';
@@ -105,7 +106,7 @@ const COLUMNS: readonly Column<KeyView>[] = [
   { head: 'phase', text: (key) => key.phase },
   { head: 'remaining', text: remainingText, align: 'right' },
   { head: 'backend', text: (key) => printableOr(key.backendId) },
-  { head: 'status', text: (key) => key.backendStatus ?? '-' },
+  { head: 'status', text: statusText },
   { head: 'drone', text: (key) => printableOr(key.droneId) },
   { head: 'token', text: (key) => key.fencingToken },
   { head: 'granted', text: (key) => agoText(key.grantedAt, key.asOf) },
@@ -118,6 +119,21 @@ const COLUMNS: readonly Column<KeyView>[] = [
   { head: 'expires', text: (key) => key.expiresAt, isWide: true },
   { head: 'lease id', text: (key) => key.leaseId, isWide: true },
 ];
+
+/** The state of a key's backend: `crashed (17), 25 times in 5 m` while its backends fail one after another. */
+function statusText({ failing, backendStatus, asOf }: KeyView): string {
+  const isStarting = backendStatus !== null && backendStatus !== 'terminated';
+  if (failing === null || isStarting) return backendStatus ?? '-';
+  const { failures, since, reason, exitCode } = failing;
+  const how =
+    reason === 'startup_timeout'
+      ? 'not ready in time'
+      : reason === 'internal'
+        ? 'not started'
+        : `crashed (${signalOf(exitCode) ?? String(exitCode ?? '?')})`;
+  const ms = Math.max(1_000, Date.parse(asOf) - Date.parse(since));
+  return failures === 1 ? how : `${how}, ${String(failures)} times in ${durationText(ms)}`;
+}
 
 type LsOptions = KeyListInput & GrantListOptions & { readonly drone?: string };
 

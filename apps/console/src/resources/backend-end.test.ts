@@ -1,6 +1,7 @@
 import { TERMINATION_REASONS } from '@leasehold/keys-core';
+import type { KeyFailuresView } from '@leasehold/keys-core/keys';
 import { describe, expect, test } from 'vitest';
-import { endOf, endSentence, failureLabel } from './backend-end.ts';
+import { endOf, endSentence, failingText, failureLabel } from './backend-end.ts';
 
 const CRASHED = {
   status: 'terminated',
@@ -68,4 +69,21 @@ describe('how a backend ended', () => {
       'It was not ready in time, 2 s after its start.',
     );
   });
+});
+
+const FAILING = {
+  ...{ failures: 25, since: '2026-11-20T10:00:00.000Z', failedAt: '2026-11-20T10:04:59.000Z' },
+  ...{ startAt: '2026-11-20T10:05:59.000Z', backendId: 'b1', reason: 'exited' as const, exitCode: 17 },
+} satisfies KeyFailuresView;
+
+test.each([
+  [{}, 'Crashed (17), 25 times in 5 min'],
+  [{ failures: 1 }, 'Crashed (17)'],
+  [{ exitCode: 137 }, 'Killed by SIGKILL, 25 times in 5 min'],
+  [{ exitCode: 0 }, 'Ended before it was ready, 25 times in 5 min'],
+  [{ reason: 'startup_timeout', exitCode: null }, 'Not ready in time, 25 times in 5 min'],
+  [{ reason: 'internal', exitCode: null }, 'Could not be run, 25 times in 5 min'],
+  [{ reason: null, exitCode: null }, 'Failed, 25 times in 5 min'],
+] satisfies [Partial<KeyFailuresView>, string][])('the failures of a key say how and how often: %j', (change, text) => {
+  expect(failingText({ ...FAILING, ...change }, '2026-11-20T10:05:00.000Z')).toBe(text);
 });

@@ -7,6 +7,7 @@ import {
   type BackendStatus,
   type TerminationReason,
 } from '@leasehold/keys-core';
+import type { KeyFailuresView } from '@leasehold/keys-core/keys';
 import { duration } from '~/lib/format.ts';
 
 /** Why a backend was stopped. */
@@ -52,6 +53,14 @@ export function failureLabel({ status, address, ...end }: ListedEnd): string | u
   if (signal !== undefined) return `Killed by ${signal}`;
   if (exitCode === null) return 'Ended, code unknown';
   return exitCode === 0 ? 'Ended before it was ready' : `Crashed (${String(exitCode)})`;
+}
+
+/** How the last backends of a key failed: `Crashed (17), 25 times in 5 min`. */
+export function failingText(failing: KeyFailuresView, asOf: string): string {
+  const { failures, since, ...end } = failing;
+  const label = failureLabel({ status: 'terminated', address: null, ...end }) ?? 'Failed';
+  const within = duration(Math.max(1_000, Date.parse(asOf) - Date.parse(since)));
+  return failures === 1 ? label : `${label}, ${String(failures)} times in ${within}`;
 }
 
 interface EndedBackend extends ListedEnd {

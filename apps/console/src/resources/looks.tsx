@@ -1,4 +1,5 @@
 import type { BackendStatus, DroneStatus, Phase } from '@leasehold/keys-core';
+import type { KeyFailuresView } from '@leasehold/keys-core/keys';
 import {
   IconAlertTriangle,
   IconCircleCheck,
@@ -11,7 +12,7 @@ import {
   IconPlugConnectedX,
 } from '@tabler/icons-react';
 import { LookBadge, type Look } from '~/ui/text/text.tsx';
-import { failureLabel } from './backend-end.ts';
+import { failingText, failureLabel } from './backend-end.ts';
 
 /** One look for each phase, everywhere. */
 export const PHASE_LOOKS: Record<Phase, Look> = {
@@ -37,6 +38,11 @@ export function backendLook(backend: Parameters<typeof failureLabel>[0]): Look {
   const label = failureLabel(backend);
   if (label === undefined) return BACKEND_LOOKS[backend.status];
   return { label, tone: 'bad', icon: IconAlertTriangle };
+}
+
+/** The look of a key whose last backends have failed. */
+export function failingLook(failing: KeyFailuresView, asOf: string): Look {
+  return { label: failingText(failing, asOf), tone: 'bad', icon: IconAlertTriangle };
 }
 
 export const DRONE_LOOKS: Record<DroneStatus, Look> = {

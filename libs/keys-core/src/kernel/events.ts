@@ -13,6 +13,7 @@ export const EVENT_KINDS = [
   'renewal_allowed',
   'revoked',
   'renewal_refused',
+  'crash_loop',
 ] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
@@ -20,4 +21,4 @@ export type EventKind = (typeof EVENT_KINDS)[number];
  * Kinds that a reader gets only by naming them: those that a client of the first version does not know, and
  * that are not part of a resource's history.
  */
-export const ASKED_EVENT_KINDS: readonly EventKind[] = ['renewal_refused'];
+export const ASKED_EVENT_KINDS: readonly EventKind[] = ['renewal_refused', 'crash_loop'];

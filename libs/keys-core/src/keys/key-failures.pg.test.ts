@@ -9,9 +9,12 @@ import {
   reportOf,
   type Keys,
 } from '../testing/keys-fixture.ts';
+import { listEvents } from '../events/index.ts';
+import type { EventKind } from '../kernel/events.ts';
 import { passingTime } from '../testing/passing-time.ts';
 import { recordHeartbeat, type SessionRef } from '../fleet/sql/drone-sessions.ts';
 import type { BackendReport } from './key-types.ts';
+import { countCrashLoops } from './sql/key-failures.ts';
 
 const CRASHED: Partial<BackendReport> = { reason: 'exited', exitCode: 17, output: 'no table' };
 const KEY = { namespace: '', name: 'demo' };
@@ -117,6 +120,55 @@ describe('backends of a key that fail one after another', () => {
     expect(await failuresOf(on)).toMatchObject({ failures: 1 });
   });
 
+  test('are an event each from the third on, which only a reader that names it gets', async () => {
+    const { pass, on, drone } = await openPassing();
+    await run(on, drone);
+    await run(on, drone);
+    const third = await run(on, drone);
+    await pass(1_000);
+    const fourth = await run(on, drone);
+
+    const events = async (kinds?: EventKind[]) =>
+      (await listEvents(on.store.reads, { kinds, limit: 100 }, null)).items;
+    expect(await events(['crash_loop'])).toMatchObject([
+      { detail: { failures: 4, backendId: fourth, delayMs: 2_000 } },
+      {
+        ...{ face: 'key', name: 'demo', actor: `drone:${drone.droneId}` },
+        detail: { failures: 3, backendId: third, reason: 'exited', exitCode: 17, delayMs: 1_000 },
+      },
+    ]);
+    expect((await events()).map(({ kind }) => kind)).not.toContain('crash_loop');
+  });
+
+  test('stand beside their key in lists, until one has been ready for a minute', async () => {
+    const { pass, on, drone } = await openPassing();
+    const listed = async () => (await on.keys.list({ limit: 10 }, CLIENT)).items[0]?.failing;
+    await run(on, drone);
+    await run(on, drone);
+    const third = await run(on, drone);
+    const failing = { failures: 3, backendId: third, reason: 'exited', exitCode: 17 };
+    expect(await listed()).toMatchObject(failing);
+    expect(await on.keys.get(KEY, CLIENT)).toMatchObject({ failing });
+    expect(await countCrashLoops(on.store.guests)).toMatchObject({ count: 1 });
+
+    await pass(1_000);
+    const { backendId } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'ready', { address: 'h:1' }));
+    expect(await listed()).toMatchObject(failing);
+    await pass(61_000);
+
+    expect(await listed()).toBeNull();
+    expect(await countCrashLoops(on.store.guests)).toEqual({ count: 0, since: null });
+  });
+
+  test('of which none is the third are no crash loop', async () => {
+    const { on, drone } = await openPassing();
+    await run(on, drone);
+    await run(on, drone);
+
+    expect(await countCrashLoops(on.store.guests)).toEqual({ count: 0, since: null });
+  });
+
   test('of a report that is sent twice count once', async () => {
     const { on, drone } = await openPassing();
     const backendId = await run(on, drone);
@@ -124,6 +176,7 @@ describe('backends of a key that fail one after another', () => {
     await on.keys.report(reportOf(drone, backendId, 'terminated', CRASHED));
 
     expect(await failuresOf(on)).toMatchObject({ failures: 1, backendId });
+    expect(on.observed.filter((seen) => seen === 'failed exited')).toHaveLength(1);
   });
 
   test('are forgotten when an operator resets them, and are not shown to strangers', async () => {

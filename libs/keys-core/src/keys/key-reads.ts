@@ -9,6 +9,7 @@ import {
   resourcePage,
 } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
+import { isoOf } from '../postgres/sql.ts';
 import type { Caller, Count, FilterOf } from '../kernel/face-types.ts';
 import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
@@ -60,5 +61,14 @@ function viewOf(store: Store, row: KeyRow): KeyView {
     backendId: row.backendId,
     backendStatus: row.backendStatus as BackendStatus | null,
     reservationId: row.reservationId,
+    failing: row.failing === null ? null : failuresView(row.failing),
   };
+}
+
+/** The failures of a key with instants as ISO-8601. */
+export function failuresView<Row extends Record<'since' | 'failedAt' | 'startAt', number>>(
+  row: Row,
+) {
+  const { since, failedAt, startAt } = row;
+  return { ...row, since: isoOf(since), failedAt: isoOf(failedAt), startAt: isoOf(startAt) };
 }

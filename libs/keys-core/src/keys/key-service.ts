@@ -12,7 +12,7 @@ import { report } from './sql/report.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { createConnect } from './connect/connect.ts';
 import { historyPage, holderAtMoment, mayRead, waiterPage } from '../lists/index.ts';
-import { countKeys, getKey, listKeyPage } from './key-reads.ts';
+import { countKeys, failuresView, getKey, listKeyPage } from './key-reads.ts';
 
 export interface KeyServiceDeps extends ConnectDeps {
   readonly leases: LeaseStore;
@@ -66,9 +66,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
     async failures(key, caller) {
       if (!mayRead(key, caller)) return null;
       const found = await readKeyFailures(store.reads, key);
-      if (found === undefined) return null;
-      const { since, failedAt, startAt, ...rest } = found;
-      return { ...rest, since: isoOf(since), failedAt: isoOf(failedAt), startAt: isoOf(startAt) };
+      return found === undefined ? null : failuresView(found);
     },
     async resetFailures(key, caller) {
       if (!mayRead(key, caller)) return { changed: false };
@@ -82,6 +80,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       if (result.freed !== null) store.hints.notify(keyTopic(result.freed));
       store.hints.notify(`backend:${said.backendId}`);
       if (result.isOverstay) store.observer.overstay(said.backendId);
+      if (result.hasFailed) store.observer.backendFailed(said.reason ?? 'exited');
       return result.outcome;
     },
 

@@ -60,6 +60,8 @@ export interface KeyView extends GrantView {
   readonly backendStatus: BackendStatus | null;
   /** The reservation that it was granted under; null for a grant that is older than reservations. */
   readonly reservationId: string | null;
+  /** Its last backends, if they have failed and none has been ready for a minute since. */
+  readonly failing: KeyFailuresView | null;
 }
 
 export interface KeyListInput extends GrantListInput {
@@ -76,6 +78,9 @@ export interface KeyFailuresView {
   readonly failedAt: string;
   /** The last one that failed. */
   readonly backendId: string;
+  /** Why that one ended, and its exit code, as a shell reports it. */
+  readonly reason: TerminationReason | null;
+  readonly exitCode: number | null;
   /** No backend is started before this. */
   readonly startAt: string;
 }

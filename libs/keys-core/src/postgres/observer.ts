@@ -1,3 +1,4 @@
+import type { TerminationReason } from '../kernel/fleet/backend-state.ts';
 import type { RefusedRenewal } from '../kernel/lease/outcomes.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 
@@ -44,6 +45,8 @@ export interface StoreObserver {
   reapCallback(outcome: 'done' | 'failed'): void;
   /** The database's clock jumped by this much relative to the controller's own. */
   clockJump(jumpMs: number): void;
+  /** The program of a backend has failed. */
+  backendFailed(reason: TerminationReason): void;
   /** A backend was still stopping when its key had expired: a defect, see design 6.1. */
   overstay(backendId: string): void;
 }
@@ -63,5 +66,6 @@ export const SILENT_OBSERVER: StoreObserver = {
   reaped: () => undefined,
   reapCallback: () => undefined,
   clockJump: () => undefined,
+  backendFailed: () => undefined,
   overstay: () => undefined,
 };

@@ -4,6 +4,7 @@ import type { FaceCounts, StatsOverview, StatsService } from './stats-types.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 import type { EventStream } from '../events/index.ts';
 import { readDroneGroups } from '../fleet/index.ts';
+import { countCrashLoops } from '../keys/index.ts';
 import { countFailingCallbacks, failingCallbacksSince } from '../leases/index.ts';
 import {
   countLiveBackends,
@@ -123,14 +124,15 @@ async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Coun
 
 async function healthOf(
   sql: Store['guests'],
-  counted: Omit<Present, 'renewals' | 'callbacksSince'>,
+  counted: Omit<Present, 'renewals' | 'callbacksSince' | 'crashLoops'>,
 ): Promise<StatsOverview['health']> {
-  const [renewals, callbacksSince, recorded] = await Promise.all([
+  const [renewals, callbacksSince, crashLoops, recorded] = await Promise.all([
     readRecentRenewals(sql),
     failingCallbacksSince(sql),
+    countCrashLoops(sql),
     readHealth(sql),
   ]);
-  const concerns = concernsOf({ ...counted, renewals, callbacksSince });
+  const concerns = concernsOf({ ...counted, renewals, callbacksSince, crashLoops });
   // What is recorded is some seconds old: the opposite may be so since then.
   const isSame = recorded?.isHealthy === (concerns.length === 0);
   return {

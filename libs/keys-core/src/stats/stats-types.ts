@@ -60,12 +60,13 @@ export interface HealthConcern {
     | 'drone_unreachable'
     | 'drone_lost'
     | 'renewals_refused'
+    | 'crash_loops'
     | 'callbacks_failing'
     | 'expiring';
   readonly tone: 'bad' | 'warn';
   /** Since when, ISO-8601; null where that is not recorded. */
   readonly since: string | null;
-  /** Of how many drones, renewals, callbacks or grants it is. */
+  /** Of how many drones, renewals, keys, callbacks or grants it is. */
   readonly count: number;
   /** The drone, if it is of one. */
   readonly droneId: string | null;

@@ -50,6 +50,7 @@ export async function openKeys(
       ...SILENT_OBSERVER,
       grant: (_face, outcome, status) => observed.push(`${outcome} ${status}`),
       waited: (_face, _durationMs, outcome) => observed.push(`waited ${outcome}`),
+      backendFailed: (reason) => observed.push(`failed ${reason}`),
       overstay: (backendId) => observed.push(`overstay ${backendId}`),
     },
   });

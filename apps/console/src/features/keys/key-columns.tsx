@@ -1,7 +1,7 @@
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
-import { BACKEND_LOOKS, PhaseBadge } from '~/resources/looks.tsx';
+import { BACKEND_LOOKS, failingLook, PhaseBadge } from '~/resources/looks.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
@@ -48,10 +48,17 @@ export const KEY_COLUMNS: Column<KeyItem>[] = [
 
 /** The drone that holds a key and its backend's state; for a key that is over, the last holder. */
 function HolderCell({ item }: { readonly item: KeyItem }) {
-  const { droneId, holder, backendId, backendStatus, datacenter } = item;
+  const { droneId, holder, backendId, backendStatus, datacenter, failing } = item;
   const isOver = !isInForce(item) && item.phase !== 'expiring';
   // Only a move has made this row: nobody has held the key there.
   if (isOver && droneId === null) return '–';
+  if (isOver && failing !== null) {
+    return (
+      <Link href={routes.backend(failing.backendId, datacenter)} data-holder>
+        <LookBadge look={failingLook(failing, item.asOf)} isPlain />
+      </Link>
+    );
+  }
   if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
     return (
       <span className="dimmed" data-holder title={`Last held by ${holder}`}>

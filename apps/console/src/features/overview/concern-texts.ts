@@ -13,6 +13,8 @@ interface ConcernText {
 }
 
 const MINUTE_MS = 60_000;
+/** A key that has failed again and again within this time is a concern. */
+const CRASH_LOOP_MINUTES = 10;
 
 export function concernText(concern: HealthConcern, stats: StatsOverview): ConcernText {
   return TEXTS[concern.kind](concern, stats);
@@ -40,6 +42,10 @@ const TEXTS: Readonly<
   renewals_refused: ({ count: refused }, { health }) => ({
     text: `${count(refused)} of ${counted(refused + health.renewals, 'renewal')} refused ${windowText(health.judgedMs / MINUTE_MS)}`,
     href: eventsHref(['renewal_refused'], health.judgedMs / MINUTE_MS),
+  }),
+  crash_loops: ({ count: failing }) => ({
+    text: `${counted(failing, 'key')} whose backends fail one after another`,
+    href: eventsHref(['crash_loop'], CRASH_LOOP_MINUTES),
   }),
   callbacks_failing: ({ count: failing }) => ({
     text: `${counted(failing, 'callback')} of expired leases failing`,

@@ -9,6 +9,7 @@ import {
   IconHandOff,
   IconHandStop,
   IconPlayerPlay,
+  IconRepeat,
   IconTrash,
 } from '@tabler/icons-react';
 import type { Look } from '~/ui/text/text.tsx';
@@ -24,5 +25,6 @@ export const EVENT_LOOKS: Record<EventKind, Look> = {
   renewal_blocked: { label: 'Renewal blocked', tone: 'warn', icon: IconHandStop },
   renewal_allowed: { label: 'Renewal allowed', tone: 'info', icon: IconPlayerPlay },
   revoked: { label: 'Revoked', tone: 'bad', icon: IconBan },
+  crash_loop: { label: 'Crash loop', tone: 'bad', icon: IconRepeat },
   renewal_refused: { label: 'Renewal refused', tone: 'bad', icon: IconHandOff },
 };

@@ -1,4 +1,4 @@
-import { printableText, type EventView } from '@leasehold/keys-core';
+import { printableText, sayEnd, type BackendEnd, type EventView } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { droneOf } from '~/resources/actor.ts';
@@ -29,6 +29,8 @@ export function eventSentence(event: Told): TextPart[] {
       return [{ text: `The grant expired without a renewal${why}` }];
     case 'renewal_refused':
       return refusalParts(event, detail);
+    case 'crash_loop':
+      return [{ text: crashText(detail) }];
     case 'released':
     case 'failed':
     case 'removed':
@@ -96,6 +98,16 @@ function refusalParts(event: Told, detail: Detail): TextPart[] {
     { text: ` ${count === 1 ? 'was' : 'were'} refused: ` },
     ...refusalReason(event, detail),
   ];
+}
+
+/** `3 backends in a row have failed; of the last one, it crashed with exit code 17: the next start waits 1 s`. */
+function crashText({ failures, reason, exitCode, delayMs }: Detail): string {
+  const end = sayEnd({
+    reason: (reason ?? null) as BackendEnd['reason'],
+    exitCode: typeof exitCode === 'number' ? exitCode : null,
+  });
+  const waits = typeof delayMs === 'number' ? `: the next start waits ${duration(delayMs)}` : '';
+  return `${String(failures)} backends in a row have failed; of the last one, ${end}${waits}`;
 }
 
 const ENDS: Readonly<Record<string, string>> = {

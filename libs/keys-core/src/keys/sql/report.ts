@@ -23,7 +23,11 @@ export interface ReportResult {
   readonly freed: Named | null;
   /** The backend outlived its key: a defect. */
   readonly isOverstay: boolean;
+  /** Its program has failed. */
+  readonly hasFailed: boolean;
 }
+
+const NOTHING = { freed: null, isOverstay: false, hasFailed: false };
 
 /**
  * Records a report, in one transaction, locks in the order lease, backend, action.
@@ -39,10 +43,10 @@ export async function report(store: Store, said: BackendReport): Promise<ReportR
   return store.vital.$transaction(async (tx) => {
     const backend = await readBackend(tx, said);
     if (backend.status === 'terminated' && said.status !== 'terminated') {
-      return { outcome: 'kill', freed: null, isOverstay: false };
+      return { ...NOTHING, outcome: 'kill' };
     }
     if (said.refused === true && backend.status !== 'scheduled') {
-      return { outcome: 'ignored', freed: null, isOverstay: false };
+      return { ...NOTHING, outcome: 'ignored' };
     }
     const end = said.status === 'terminated' ? await freeKey(tx, said, backend) : undefined;
     const isMoved = await moveBackend(tx, said, backend);
@@ -50,6 +54,7 @@ export async function report(store: Store, said: BackendReport): Promise<ReportR
       outcome: isMoved ? 'recorded' : 'ignored',
       freed: end === undefined ? null : { namespace: backend.namespace, name: backend.name },
       isOverstay: isMoved && (end === 'expired' || end === 'superseded'),
+      hasFailed: isMoved && isFailure(said, backend),
     };
   });
 }
@@ -90,18 +95,23 @@ async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRo
   return outcome;
 }
 
+/** Whether a report says that the program of a backend has failed. */
+function isFailure(said: BackendReport, { wasReady }: BackendRow): boolean {
+  const { status, reason = null, exitCode = null } = said;
+  return status === 'terminated' && hasFailed({ reason, exitCode }, wasReady);
+}
+
 async function moveBackend(
   tx: Sql<'vital'>,
   said: BackendReport,
-  { wasReady, hasLasted }: BackendRow,
+  backend: BackendRow,
 ): Promise<boolean> {
   const rank = statusRank(said.status);
   const { reason = null, address = null, exitCode = null, detail = null } = said;
   const { image = null, output = null } = said;
-  const isFailure = hasFailed({ reason, exitCode }, wasReady);
   const noted =
     said.status === 'terminated'
-      ? fragment`,${noteEnd(said.backendId, { hasFailed: isFailure, lasted: hasLasted })}`
+      ? fragment`,${noteEnd(said.backendId, { ...{ reason, exitCode }, hasFailed: isFailure(said, backend), lasted: backend.hasLasted })}`
       : fragment``;
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
     with moved as (

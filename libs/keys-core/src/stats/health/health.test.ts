@@ -19,6 +19,7 @@ const HEALTHY: Present = {
   eventLag: { lagMs: 0, culprit: null },
   failingCallbacks: 0,
   callbacksSince: null,
+  crashLoops: { count: 0, since: null },
   drones: {
     ready: { count: 2, named: [] },
     ...{ draining: NO_DRONES, unreachable: NO_DRONES, lost: NO_DRONES },
@@ -56,6 +57,12 @@ describe('what needs attention', () => {
     expect(
       judged({ drones: { ...HEALTHY.drones, unreachable: { count: 40, named } } }),
     ).toMatchObject([{ kind: 'drone_unreachable', count: 40, droneId: null, since: ago(90_000) }]);
+  });
+
+  test('is keys whose backends fail one after another, since the first failure', () => {
+    expect(judged({ crashLoops: { count: 2, since: NOW - 300_000 } })).toMatchObject([
+      { kind: 'crash_loops', tone: 'bad', count: 2, since: ago(300_000) },
+    ]);
   });
 
   test('is a fleet in which no drone takes a backend', () => {

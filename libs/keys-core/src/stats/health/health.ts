@@ -1,6 +1,7 @@
 /** What an operator should look at now. It depends on the present alone, not on the window that is shown. Pure. */
 import type { DroneGroup } from '../../fleet/index.ts';
 import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
+import type { CrashLoops } from '../../keys/index.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
 import { FACES } from '../../kernel/resource/resource.ts';
 import type { HealthConcern, StatsOverview } from '../stats-types.ts';
@@ -39,6 +40,7 @@ export interface Present extends Pick<
   readonly renewals: RecentRenewals;
   readonly expiring: Record<Face, { readonly count: number; readonly since: number | null }>;
   readonly callbacksSince: number | null;
+  readonly crashLoops: CrashLoops;
 }
 
 /** Everything that needs attention, the worst first; nothing when the system is healthy. */
@@ -61,13 +63,16 @@ function ofDatabase(present: Present): HealthConcern[] {
   return concerns;
 }
 
-function ofFleet({ drones }: Present): HealthConcern[] {
+function ofFleet({ drones, crashLoops }: Present): HealthConcern[] {
   const { ready, draining, unreachable, lost } = drones;
   const concerns: HealthConcern[] = [];
   const total = ready.count + draining.count + unreachable.count + lost.count;
   if (total > 0 && ready.count === 0) concerns.push(bad('no_drone_ready', null, total));
   concerns.push(...ofDrones(unreachable, 'drone_unreachable', 'bad'));
   concerns.push(...ofDrones(lost, 'drone_lost', 'warn'));
+  if (crashLoops.count > 0) {
+    concerns.push(bad('crash_loops', crashLoops.since, crashLoops.count));
+  }
   return concerns;
 }
 
