@@ -22,7 +22,7 @@ export const SLICES = {
   reservations: ['grants', 'lists', 'keys'],
   bulk: ['grants', 'keys', 'leases'],
   search: ['lists', 'fleet'],
-  stats: ['events', 'access', 'fleet', 'keys', 'leases'],
+  stats: ['events', 'lists', 'access', 'fleet', 'keys', 'leases'],
 };
 export const TESTING = {
   regex: '^@leasehold/(testing|keys-core/testing)',

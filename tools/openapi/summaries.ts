@@ -50,6 +50,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'keys.blockRenewal': 'Keeps the grant of a key from being renewed',
   'keys.connect': 'Finds the backend of a key, or starts one',
   'keys.count': 'Counts keys',
+  'refusals.list': 'Lists refused connects and acquires',
   'keys.failures': 'Shows how the last backends of a key have failed',
   'keys.get': 'Shows a key',
   'keys.history': 'Lists the events of a key, newest first',

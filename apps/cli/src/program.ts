@@ -11,7 +11,7 @@ import { addConnect } from './commands/connect.ts';
 import { addDatacenters } from './commands/datacenters.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addDrones } from './commands/drones.ts';
-import { addEvents } from './commands/events/events.ts';
+import { addEvents, addRefusals } from './commands/events/events.ts';
 import { addFind } from './commands/find.ts';
 import { addHoldOff } from './commands/hold-off.ts';
 import { addKeys } from './commands/keys.ts';
@@ -27,7 +27,7 @@ import { EXIT_CODES_HELP } from './failures/exit-codes.ts';
 const COMMANDS: readonly ((cli: Cli, program: Command) => void)[] = [
   ...[addUp, addConnect, addFind, addDoctor, addController, addConsole, addDrone, addMigrate],
   ...[addKeys, addLeases, addEnvironments, addReservations, addDatacenters, addBackends, addDrones],
-  ...[addHoldOff, addAdmin, addTokens, addEvents, addAudit, addConfig],
+  ...[addHoldOff, addAdmin, addTokens, addEvents, addRefusals, addAudit, addConfig],
 ];
 
 const HELP = `

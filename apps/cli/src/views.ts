@@ -10,6 +10,7 @@ type InputOf<Query extends (...args: never[]) => unknown> = NonNullable<
 >;
 
 export type EventView = ItemOf<ControllerApi['keys']['history']['query']>;
+export type RefusalView = ItemOf<ControllerApi['refusals']['list']['query']>;
 export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
 export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;
 export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']>;
@@ -32,6 +33,7 @@ export type TokenDetails = Awaited<ReturnType<ControllerApi['tokens']['get']['qu
 export type { BackendStateView } from '@leasehold/keys-core/fleet';
 
 export type AuditListInput = InputOf<ControllerApi['audit']['list']['query']>;
+export type RefusalListInput = InputOf<ControllerApi['refusals']['list']['query']>;
 export type KeyListInput = InputOf<ControllerApi['keys']['list']['query']>;
 export type LeaseListInput = InputOf<ControllerApi['leases']['list']['query']>;
 export type FindInput = InputOf<ControllerApi['search']['find']['query']>;

@@ -96,11 +96,9 @@ async function serve(serving: Serving): Promise<Controller> {
     clearTimeout(cutOff);
     await stopJobs();
     await parts.close();
-    await stats
-      .flush(store, { isLast: true })
-      .catch((error: unknown) =>
-        log.warn({ err: error }, 'the last statistics could not be written'),
-      );
+    await Promise.all([stats.flush(store, { isLast: true }), parts.refusals.flush(store)]).catch(
+      (error: unknown) => log.warn({ err: error }, 'the last statistics could not be written'),
+    );
   };
   let url: string;
   try {
@@ -154,7 +152,7 @@ async function makeServer(
 
 function jobsOf(
   serving: Serving,
-  { services, bulk, tokens, whileLeader }: Parts,
+  { services, refusals, bulk, tokens, whileLeader }: Parts,
   backlogs: Backlogs,
 ): Job[] {
   const { signIn, datacenters, config } = serving;
@@ -162,6 +160,7 @@ function jobsOf(
   return [
     ...backgroundJobs({
       ...serving,
+      refusals,
       bulk: bulk.runner,
       health: services.stats,
       reservations: services.reservations,

@@ -26,6 +26,8 @@ export interface ControllerMetrics {
   readonly observer: StoreObserver;
   /** A refused environment, and how long the refusal took: keel's `lease.env.duration`. */
   environmentDenied(action: string, durationMs: number): void;
+  /** A refused connect or acquire, with the code of its error, or `held`. */
+  refused(face: string, code: string): void;
 }
 
 export function createMetrics(): ControllerMetrics {
@@ -40,6 +42,7 @@ export function createMetrics(): ControllerMetrics {
     environmentDenied(action, durationMs) {
       to.environmentLease.observe({ action: actionLabel(action), outcome: 'denied' }, durationMs);
     },
+    refused: (face, code) => to.refusals.inc({ face, code }),
   };
 }
 
@@ -64,6 +67,7 @@ function instruments(registry: Registry) {
       'Grants asked for, by outcome and by what the resource was before.',
       ['face', 'outcome', 'status'],
     ),
+    refusals: counter('refusals_total', 'Refused connects and acquires, by why.', ['face', 'code']),
     environmentGrants: counter(
       'environment_grants_total',
       'Grants of environments asked for, by outcome, by what the environment was before, and by action.',

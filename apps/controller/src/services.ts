@@ -18,7 +18,12 @@ import { createKeyService } from '@leasehold/keys-core/keys';
 import { createWhileLeader, type WhileLeader } from '@leasehold/keys-core/leases';
 import { readNow, type Store } from '@leasehold/keys-core/postgres';
 import { createSearchService } from '@leasehold/keys-core/search';
-import { createStatsService, type StatsCounter } from '@leasehold/keys-core/stats';
+import {
+  createStatsService,
+  listRefusals,
+  Refusals,
+  type StatsCounter,
+} from '@leasehold/keys-core/stats';
 import type { Logger } from '@leasehold/service-kit';
 import { createOpenConnections } from './access/open-connections.ts';
 import type { ControllerConfig } from './config.ts';
@@ -67,6 +72,7 @@ export function createParts(serving: Serving) {
   const tokens = createTokenAuthority(store);
   const connections = createOpenConnections(store, log);
   const fleet = createFleetService({ store, keys, feed, heartbeatMs });
+  const refusals = new Refusals(store.clock);
   const services: ApiServices = {
     ...{ keys, fleet },
     reservations: datacenters.reservationsOf(keys, fleet),
@@ -85,10 +91,8 @@ export function createParts(serving: Serving) {
       onFailure: (error) => log.warn({ err: error }, 'a part of a search failed'),
     }),
     stats: createStatsService({ store, datacenter, heartbeatMs, events }),
-    witness: {
-      told: () => store.witness.stamp(),
-      consider: (told) => store.witness.consider(told),
-    },
+    refusals: refusalService(serving, refusals),
+    witness: witnessService(store),
     holdOff: createHoldOffService(store),
     ...{ datacenter, isReadingAudited: config.isReadingAudited },
     datacenters: datacenters.service,
@@ -98,7 +102,7 @@ export function createParts(serving: Serving) {
   };
   return {
     isPressed: () => leases.isPressed(),
-    ...{ services, feed, tokens, connections, revocations, events, bulk, whileLeader },
+    ...{ services, refusals, feed, tokens, connections, revocations, events, bulk, whileLeader },
     async close() {
       await bulk.runner.close();
       await events.close();
@@ -106,6 +110,23 @@ export function createParts(serving: Serving) {
       await datacenters.close();
     },
   };
+}
+
+function refusalService(
+  { store, metrics }: Pick<Serving, 'store' | 'metrics'>,
+  refusals: Refusals,
+): ApiServices['refusals'] {
+  return {
+    note(refusal) {
+      refusals.note(refusal);
+      metrics.refused(refusal.face, refusal.code);
+    },
+    list: (input, limits) => listRefusals(store, input, limits),
+  };
+}
+
+function witnessService({ witness }: Store): ApiServices['witness'] {
+  return { told: () => witness.stamp(), consider: (told) => witness.consider(told) };
 }
 
 function leaderOf({ store, config, log }: Serving): WhileLeader {

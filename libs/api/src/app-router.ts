@@ -4,7 +4,7 @@ import {
   sessionRouter,
   tokensRouter,
 } from './routers/access-routers.ts';
-import { eventsRouter } from './routers/events-router.ts';
+import { eventsRouter, refusalsRouter } from './routers/events-router.ts';
 import { backendsRouter, dronesRouter } from './routers/fleet-routers.ts';
 import { keysRouter } from './routers/keys-router.ts';
 import { environmentsRouter } from './routers/leases/environments-router.ts';
@@ -33,6 +33,7 @@ const routers = {
   audit: auditRouter,
   bulk: bulkRouter,
   people: peopleRouter,
+  refusals: refusalsRouter,
   reservations: reservationsRouter,
   search: searchRouter,
   session: sessionRouter,

@@ -34,7 +34,12 @@ import type { Turns } from './turns.ts';
 import type { BulkService } from '@leasehold/keys-core/bulk';
 import type { DatacenterService } from './services/datacenters.ts';
 import type { SearchService } from '@leasehold/keys-core/search';
-import type { StatsService } from '@leasehold/keys-core/stats';
+import type {
+  Refusal,
+  RefusalListInput,
+  RefusalView,
+  StatsService,
+} from '@leasehold/keys-core/stats';
 import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
 
 /** What operators did outside of leases. */
@@ -43,6 +48,13 @@ export interface AuditService {
   /** How many entries all pages of the list have. */
   count(input: AuditFilter): Promise<Count>;
   write(entry: AuditEntry): Promise<void>;
+}
+
+/** Connects and acquires that were refused. */
+export interface RefusalService {
+  note(refusal: Refusal): void;
+  /** Those that were refused last first. @throws {LeaseError} `request.invalid` for a cursor of no list. */
+  list(input: RefusalListInput, limits: NamespaceLimits): Promise<Page<RefusalView>>;
 }
 
 /** What happened, in order. */
@@ -93,6 +105,7 @@ export interface ApiServices {
   readonly people: PeopleService;
   readonly search: SearchService;
   readonly stats: StatsService;
+  readonly refusals: RefusalService;
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;
   readonly giveUp: GiveUpService;

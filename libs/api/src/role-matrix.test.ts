@@ -18,6 +18,7 @@ const CONTRACT: Record<string, Role> = {
   'keys.blockRenewal': 'operator',
   'keys.allowRenewal': 'operator',
   'keys.revoke': 'operator',
+  'refusals.list': 'viewer',
   'keys.failures': 'viewer',
   'keys.resetFailures': 'operator',
   'keys.waiters': 'viewer',
@@ -177,6 +178,12 @@ const OUT_OF_REACH = new Proxy(
   },
 ) as ApiServices;
 
+/** Refusals need no service that decides. */
+const UNRECORDED: ApiServices['refusals'] = {
+  note: () => undefined,
+  list: () => Promise.reject(new LeaseError('store.unavailable')),
+};
+
 /** A datacenter without others. */
 const ALONE: ApiServices['datacenters'] = {
   peers: [],
@@ -199,7 +206,10 @@ async function codeOf(
   const { signal } = new AbortController();
   const ctx: ApiContext = {
     access,
-    services: Object.create(OUT_OF_REACH, Object.getOwnPropertyDescriptors(known)) as ApiServices,
+    services: Object.create(
+      OUT_OF_REACH,
+      Object.getOwnPropertyDescriptors({ refusals: UNRECORDED, ...known }),
+    ) as ApiServices,
     use: undefined,
     signal,
     life: { signal, isAlive: () => true, watch: () => () => undefined },

@@ -75,6 +75,8 @@ export {
   namespaceProblem,
   joinNamespace,
   isWithinNamespace,
+  type Named,
+  type Resource,
 } from './kernel/resource/resource.ts';
 export { printableText } from './kernel/resource/printable-text.ts';
 export { namespaceText, parseResourceText, resourceText } from './kernel/resource/resource-text.ts';

@@ -30,7 +30,8 @@ import { agoText, durationText } from '../output/duration.ts';
 import { historyColumns, remainingText, WAITER_COLUMNS } from '../output/lease-text.ts';
 import { printable, printableOr } from '../output/printable.ts';
 import { detailsText, placed, type Column } from '../output/table.ts';
-import type { KeyListInput } from '../views.ts';
+import type { KeyListInput, RefusalListInput, RefusalView } from '../views.ts';
+
 import { addRenewal } from './renewal.ts';
 
 /** `leasehold keys`. */
@@ -78,6 +79,8 @@ function addResetFailures(cli: Cli, parent: Command): void {
   });
 }
 
+const DAY_MINUTES = 24 * 60;
+
 /** The options of a command on one key. */
 interface KeyOptions extends ActOptions {
   readonly namespace: string;
@@ -91,10 +94,11 @@ async function findKey(
 ): Promise<KeyView> {
   const view = await client.keys.get.query({ name, namespace, datacenter });
   if (view !== null) return view;
+  const refused = await lastRefusal(client, { name, namespace, datacenter });
   const where = namespace === '' ? '' : ` in namespace ${printable(namespace)}`;
   throw refusal(
     'key.not_found',
-    `There is no key ${printable(name)}${where}.`,
+    `There is no key ${printable(name)}${where}.${refused === null ? '' : ` The last connect was refused: ${refusalText(refused)}`}`,
     'Names are compared byte for byte, and a key may be in a --namespace. `leasehold keys ls --all` shows all.',
   );
 }
@@ -176,13 +180,35 @@ function addShow(cli: Cli, parent: Command): void {
       const client = cli.client();
       const key = await findKey(client, name, options);
       const { namespace, datacenter } = key;
-      const failures = await client.keys.failures.query({ name, namespace, datacenter });
-      cli.show({ ...key, failures }, () => keyText(key, failures));
+      const asked = { name, namespace, datacenter };
+      const [failures, refused] = await Promise.all([
+        client.keys.failures.query(asked),
+        lastRefusal(client, asked),
+      ]);
+      cli.show({ ...key, failures, refused }, () => keyText(key, failures, refused));
     },
   );
 }
 
-function keyText(key: KeyView, failures: KeyFailuresView | null): string {
+/** The last connect that was refused, of the last day; null without one. */
+async function lastRefusal(
+  client: ControllerApi,
+  key: Pick<RefusalListInput, 'name' | 'namespace' | 'datacenter'>,
+): Promise<RefusalView | null> {
+  const asked = { ...key, face: 'key', limit: 1, windowMinutes: DAY_MINUTES } as const;
+  return (await client.refusals.list.query(asked)).items[0] ?? null;
+}
+
+function refusalText({ code, count, lastAt, actor, reason }: RefusalView): string {
+  const times = count === 1 ? '' : `, ${String(count)} times`;
+  return `${code} at ${lastAt}${times}, by ${printable(actor)}: ${printable(reason)}`;
+}
+
+function keyText(
+  key: KeyView,
+  failures: KeyFailuresView | null,
+  refused: RefusalView | null,
+): string {
   return detailsText([
     ['key', printable(key.name)],
     ['namespace', printableOr(key.namespace)],
@@ -207,6 +233,7 @@ function keyText(key: KeyView, failures: KeyFailuresView | null): string {
             `${String(failures.failures)} since ${failures.since}, the last one ${failures.backendId}; next start from ${failures.startAt}`,
           ] as const,
         ]),
+    ...(refused === null ? [] : [['last refusal', refusalText(refused)] as const]),
     ['datacenter', key.datacenter],
   ]);
 }

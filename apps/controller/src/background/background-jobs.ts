@@ -1,5 +1,6 @@
 import {
   createEventRollup,
+  type Refusals,
   type StatsCounter,
   type StatsService,
 } from '@leasehold/keys-core/stats';
@@ -37,6 +38,7 @@ export function backgroundJobs(deps: {
   readonly sessions: SessionAuthority;
   readonly log: Logger;
   readonly stats: StatsCounter;
+  readonly refusals: Pick<Refusals, 'flush'>;
   readonly health: Pick<StatsService, 'judge'>;
   readonly bulk: BulkRunner;
   readonly reservations: Pick<ReservationService, 'carryOutMoves'>;
@@ -79,6 +81,7 @@ export function backgroundJobs(deps: {
     { name: 'last uses', everyMs: LAST_USES_EVERY_MS, run: () => deps.tokens.flushLastUses() },
     { name: 'sessions seen', everyMs: LAST_USES_EVERY_MS, run: () => deps.sessions.flushSeen() },
     { name: 'statistics', everyMs: STATISTICS_EVERY_MS, run: () => deps.stats.flush(store) },
+    { name: 'refusals', everyMs: STATISTICS_EVERY_MS, run: () => deps.refusals.flush(store) },
     { name: 'bulk actions', everyMs: BULK_EVERY_MS, run: () => deps.bulk.runOnce() },
     ...shared.map((job) => inOneController(job, deps.whileLeader, deps)),
   ];

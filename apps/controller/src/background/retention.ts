@@ -9,7 +9,7 @@ import {
   type RetentionPass,
   type Store,
 } from '@leasehold/keys-core/postgres';
-import { removeOldBuckets, removeOldRefusals } from '@leasehold/keys-core/stats';
+import { removeOldBuckets, removeOldRefusals, removeRefusals } from '@leasehold/keys-core/stats';
 import type { Logger } from '@leasehold/service-kit';
 import { MORE, type Backlogs } from './backlogs.ts';
 
@@ -40,6 +40,7 @@ export async function removeOldRows(deps: RetentionDeps, signal: AbortSignal): P
     (pass) => removeOldBulks(general, days, pass),
     (pass) => removeOldBuckets(general, pass),
     (pass) => removeOldRefusals(general, pass, days),
+    (pass) => removeRefusals(general, pass),
     (pass) => removeOldPeopleRows(general, pass),
     (pass) => dropOldDeclarations(general, days, pass),
   ];

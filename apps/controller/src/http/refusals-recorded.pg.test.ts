@@ -1,6 +1,7 @@
 /** What a request was refused once, with its idempotency key, nobody is granted with that key later. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate } from '../testing/wire.ts';
@@ -182,6 +183,49 @@ describe('an idempotency key whose request was refused', () => {
     const again = await mutate(on, path, { secret, input });
 
     expect(again).toMatchObject({ outcome: 'granted', lease: { leaseId: first.lease.leaseId } });
+  });
+});
+
+describe('what was refused', () => {
+  const ofCall = ({ input }: Call): { namespace: string; name: string } => {
+    const given = (input['items'] as Record<string, unknown>[] | undefined)?.[0] ?? input;
+    const key = (given['key'] ?? given['environment']) as { name: string } | string | string[];
+    if (Array.isArray(key)) return { namespace: key[0] ?? '', name: key[1] ?? '' };
+    return { namespace: 'idem', name: typeof key === 'string' ? key : key.name };
+  };
+
+  test('is listed with its resource, its code and its caller, however it was asked for', async () => {
+    const { secret } = await on.token('client');
+    const asked = [connect, acquire, acquireMany, tryAcquire].map((ask) => ask(randomUUID()));
+    for (const call of asked.slice(1)) await byAnother(call);
+
+    const codes: string[] = [];
+    for (const { path, input } of asked) {
+      const change = path === 'keys.connect' ? { spawn: undefined } : {};
+      codes.push(codeOf(await mutate(on, path, { secret, input: { ...input, ...change } })));
+    }
+
+    expect(codes).toEqual(['key.unheld', 'held', 'held', 'held']);
+    const viewer = await on.client('viewer');
+    for (const [index, call] of asked.entries()) {
+      const { items } = await waitUntil(async () => {
+        const page = await viewer.refusals.list.query(ofCall(call));
+        return page.items.length > 0 ? page : undefined;
+      });
+      expect(items).toMatchObject([
+        { ...ofCall(call), code: codes[index], count: 1, actor: 'test client' },
+      ]);
+    }
+  });
+
+  test('is not listed for a reader of other namespaces', async () => {
+    const { secret } = await on.token('viewer', { namespaces: ['elsewhere'] });
+
+    const answer = await fetch(`${on.url}/trpc/refusals.list`, {
+      headers: { authorization: `Bearer ${secret}` },
+    });
+
+    expect(await answer.json()).toMatchObject({ result: { data: { items: [] } } });
   });
 });
 

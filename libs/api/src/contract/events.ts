@@ -18,7 +18,7 @@ const filterFields = {
   /** This one and its children. */
   namespace: namespaceSchema.optional(),
   name: nameSchema.optional(),
-  /** By default all but `renewal_refused`, which has to be named. */
+  /** By default all but `renewal_refused` and `crash_loop`, which have to be named. */
   kinds: z.array(z.enum(EVENT_KINDS)).max(EVENT_KINDS.length).optional(),
 };
 
@@ -29,6 +29,21 @@ export const eventWatchInputSchema = z
     /** What a client sends by itself when it reconnects; it is newer than `afterId`. */
     lastEventId: eventIdSchema.optional(),
     ...filterFields,
+  })
+  .prefault({});
+
+export const refusalListInputSchema = z
+  .strictObject({
+    face: z.enum(FACES).optional(),
+    /** This one and its children; this one alone where a name is given. */
+    namespace: namespaceSchema.optional(),
+    name: nameSchema.optional(),
+    /** The code of an error, or `held`. */
+    code: textSchema({ bytesMin: 1, bytesMax: 64 }).optional(),
+    /** Only those of the last so many minutes of the database's clock. */
+    windowMinutes: windowMinutesSchema.optional(),
+    datacenter: anyDatacenterSchema,
+    ...pageFields,
   })
   .prefault({});
 

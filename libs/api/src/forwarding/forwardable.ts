@@ -22,6 +22,7 @@ const READS: ReadonlySet<string> = new Set([
   'backends.logs',
   'events.list',
   'events.count',
+  'refusals.list',
   'holdOff.get',
   'reservations.list',
   'reservations.count',

@@ -7,11 +7,24 @@ import {
   eventCountInputSchema,
   eventListInputSchema,
   eventWatchInputSchema,
+  refusalListInputSchema,
 } from '../contract/events.ts';
 import { counted } from '../forwarding/counts.ts';
 import { listed } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
 import { router, viewerProcedure } from '../trpc.ts';
+
+/** Connects and acquires that were refused. */
+export const refusalsRouter = router({
+  /** Refusals of the last week by hour, resource and code, those that were refused last first. */
+  list: viewerProcedure
+    .input(bounded(refusalListInputSchema))
+    .query(
+      listed(({ services, access }, wanted) =>
+        asOf(services, () => services.refusals.list(wanted, access.namespaces)),
+      ),
+    ),
+});
 
 /** What happened to anything that can be held, in order. */
 export const eventsRouter = router({

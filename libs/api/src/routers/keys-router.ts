@@ -33,17 +33,19 @@ import { renewableActs, renewing } from './leases/lease-calls.ts';
 export const keysRouter = router({
   connect: clientProcedure.input(bounded(connectInputSchema)).mutation(({ ctx, input }) => {
     const { services, access, caller, signal } = ctx;
+    const { namespace = '', name = '' } = input.key ?? {};
     return refusing(
       {
+        ctx,
+        resource: { face: 'key', namespace, name },
         idempotencyKey: input.idempotencyKey,
         refuse: (error) => services.reservations.refuse(input, caller, error),
       },
       async () => {
-        assertMayHold(access, input.key?.namespace ?? '');
+        assertMayHold(access, namespace);
         assertMayStart(access, input.spawn?.program);
         const stopWaiting = ctx.use?.startWaiting();
         try {
-          const { namespace = '', name = '' } = input.key ?? {};
           return await writing(
             input.spawn === undefined ? undefined : ctx.use,
             bytesOfGrant({ namespace, name }),

@@ -5,12 +5,25 @@ import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { follow } from '../../follow.ts';
 import { usageFailure } from '../../failures/failure.ts';
-import { printable } from '../../output/printable.ts';
+import { printable, printableOr } from '../../output/printable.ts';
 import { holderIn } from '../../output/lease-text.ts';
 import type { Column } from '../../output/table.ts';
 import { scopeText } from '../../arguments/scope.ts';
-import { timeRangeOf, withPage, withTimeRange } from '../../options.ts';
-import type { EventListInput, EventView, EventWatchInput } from '../../views.ts';
+import {
+  durationOf,
+  LAST_RANGE,
+  timeRangeOf,
+  withDatacenters,
+  withPage,
+  withTimeRange,
+} from '../../options.ts';
+import type {
+  EventListInput,
+  EventView,
+  EventWatchInput,
+  RefusalListInput,
+  RefusalView,
+} from '../../views.ts';
 
 /** The pause after a temporary failure of the controller, such as an unreachable database. */
 const RETRY_MS = 1_000;
@@ -61,6 +74,36 @@ function addLs(cli: Cli, parent: Command): void {
     });
 }
 
+/** `leasehold refusals`. */
+export function addRefusals(cli: Cli, program: Command): void {
+  const parent = program
+    .command('refusals')
+    .description('Show which connects and acquires were refused, and why');
+  const command = cli.leaf(
+    parent,
+    'ls',
+    'List refusals of the last week by hour, resource and code, the latest first',
+  );
+  withResource(withDatacenters(withPage(command)))
+    .option('--code <code>', 'only with this code, such as spawn.no_drone, or held')
+    .option('--last <time>', 'the time up to now: 15m, 1h or 7d', durationOf('--last', LAST_RANGE))
+    .action(async (options: RefusalListInput & { readonly last?: number }) => {
+      const page = await cli.client().refusals.list.query(timeRangeOf(options));
+      cli.showPage(page, 'Nothing was refused.', REFUSAL_COLUMNS);
+    });
+}
+
+const REFUSAL_COLUMNS: readonly Column<RefusalView>[] = [
+  { head: 'last', text: (one) => one.lastAt },
+  { head: 'times', text: (one) => String(one.count), align: 'right' },
+  { head: 'face', text: (one) => one.face },
+  { head: 'resource', text: (one) => (one.name === '' ? '-' : scopeText(one)) },
+  { head: 'code', text: (one) => one.code },
+  { head: 'caller', text: (one) => printable(one.actor) },
+  { head: 'holder', text: (one) => printableOr(one.holder ?? '') },
+  { head: 'reason', text: (one) => printable(one.reason) },
+];
+
 const COLUMNS: readonly Column<EventView>[] = [
   { head: 'id', text: (event) => event.id },
   { head: 'at', text: (event) => event.at },
@@ -76,15 +119,19 @@ const COLUMNS: readonly Column<EventView>[] = [
 
 /** Adds the filters of a list and of the stream. */
 function withFilters(command: Command): Command {
+  return withResource(command).option(
+    '--kind <kind>',
+    `only this kind of event; repeatable: ${EVENT_KINDS.join(', ')}`,
+    kinds,
+  );
+}
+
+/** Adds `--face`, `--namespace` and `--name`. */
+function withResource(command: Command): Command {
   return command
     .addOption(new Option('--face <face>', 'only this face').choices(FACES))
     .option('-n, --namespace <namespace>', 'only this namespace and its children')
-    .option('--name <name>', 'only this name')
-    .option(
-      '--kind <kind>',
-      `only this kind of event; repeatable: ${EVENT_KINDS.join(', ')}`,
-      kinds,
-    );
+    .option('--name <name>', 'only this name');
 }
 
 /** Prints event after event, whatever happens to the connection, until it is asked to stop. */

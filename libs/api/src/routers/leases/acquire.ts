@@ -10,7 +10,7 @@ import {
   withoutDatacenter,
   type CalledContext,
 } from '../../forwarding/elsewhere.ts';
-import { refused, refusing } from '../refusing.ts';
+import { askedFor, refused, refusing } from '../refusing.ts';
 import { callOf, failedItem, oneByOne, type FailedItem } from './one-by-one.ts';
 
 type Acquired = Awaited<ReturnType<ApiServices['leases']['acquire']>>;
@@ -100,6 +100,8 @@ function acquireHere(
       const wanted = { ...item, waitMs: 0, localTimeMs };
       return refusing(
         {
+          ctx,
+          ...askedFor('lease', { ...item, name: item.key }),
           idempotencyKey: item.idempotencyKey,
           refuse: (error) => refuse(ctx, wanted, error),
         },

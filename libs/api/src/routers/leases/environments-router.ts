@@ -14,7 +14,7 @@ import { at, isElsewhere, placed } from '../../forwarding/elsewhere.ts';
 import { counted } from '../../forwarding/counts.ts';
 import { listed } from '../../forwarding/lists.ts';
 import { clientProcedure, router, viewerProcedure } from '../../trpc.ts';
-import { refusing } from '../refusing.ts';
+import { askedFor, refusing } from '../refusing.ts';
 import { acquiring, heldCalls } from './lease-calls.ts';
 
 type Answer = Awaited<ReturnType<ApiServices['environments']['acquire']>>;
@@ -34,6 +34,8 @@ export const environmentsRouter = router({
     const { action } = input;
     return refusing(
       {
+        ctx,
+        ...askedFor('environment', { ...place, ...input }),
         idempotencyKey: input.idempotencyKey,
         refuse: (error) =>
           acquiring(ctx, told, async () =>

@@ -22,7 +22,7 @@ import { counted } from '../../forwarding/counts.ts';
 import { listed } from '../../forwarding/lists.ts';
 import { treeAt } from '../../forwarding/trees.ts';
 import { clientProcedure, router, viewerProcedure } from '../../trpc.ts';
-import { refusing } from '../refusing.ts';
+import { askedFor, refusing } from '../refusing.ts';
 import { acquire, acquireMany, refuse } from './acquire.ts';
 import { acquiring, heldCalls, release, renewableActs } from './lease-calls.ts';
 import { callOf, oneByOne } from './one-by-one.ts';
@@ -33,6 +33,8 @@ const holding = {
     const { witness: told, ...asked } = input;
     return refusing(
       {
+        ctx,
+        ...askedFor('lease', { ...input, name: input.key }),
         idempotencyKey: input.idempotencyKey,
         refuse: (error) => acquiring(ctx, told, () => refuse(ctx, asked, error)),
       },

@@ -7,16 +7,19 @@ import { ERROR_CODES, type ErrorCode } from './error-codes.ts';
 export class LeaseError extends Error {
   readonly code: ErrorCode;
   readonly details: Readonly<Record<string, unknown>>;
+  /** The datacenter that has answered with it; undefined for this one. */
+  readonly from: string | undefined;
 
   constructor(
     code: ErrorCode,
     message?: string,
-    options: { details?: Record<string, unknown>; cause?: unknown } = {},
+    options: { details?: Record<string, unknown>; cause?: unknown; from?: string } = {},
   ) {
     super(message ?? ERROR_CODES[code].text, { cause: options.cause });
     this.name = 'LeaseError';
     this.code = code;
     this.details = options.details ?? {};
+    this.from = options.from;
   }
 
   /** Whether the same request may succeed if it is sent again unchanged. */

@@ -1,0 +1,121 @@
+import { expect, test } from 'vitest';
+import { MACHINE_CLOCK, openKernel } from '../testing/kernel-fixture.ts';
+import { type Refusal, Refusals } from './refusals.ts';
+import { listRefusals, removeRefusals, type RefusalListInput } from './sql/refusals.ts';
+
+const REFUSAL: Refusal = {
+  ...{ face: 'key', namespace: 'a', name: 'x', code: 'spawn.no_drone' },
+  ...{ principal: 't1', actor: 'web', holder: null, reason: 'No drone offers "room".' },
+};
+
+async function open() {
+  const { store } = await openKernel();
+  let aheadMs = 0;
+  const refusals = new Refusals({ nowMs: () => MACHINE_CLOCK.nowMs() + aheadMs });
+  const list = (input: Partial<RefusalListInput> = {}, limits: string[] | null = null) =>
+    listRefusals(store, { limit: 100, ...input }, limits);
+  const note = (change: Partial<Refusal> = {}): void => refusals.note({ ...REFUSAL, ...change });
+  const flush = (): Promise<void> => refusals.flush(store);
+  return { store, note, flush, list, pass: (ms: number) => (aheadMs += ms) };
+}
+
+test('refusals of one resource with one code are counted, with the caller and the reason of the last one', async () => {
+  const { note, flush, list, pass } = await open();
+  note();
+  pass(2_000);
+  note({ actor: 'cron', reason: 'No drone is ready.' });
+  note({ code: 'key.tag_mismatch' });
+  await flush();
+  note({ actor: 'web' });
+  await flush();
+
+  const { items } = await list();
+
+  const counts = Object.fromEntries(items.map((one) => [one.code, one.count]));
+  expect(counts).toEqual({ 'spawn.no_drone': 3, 'key.tag_mismatch': 1 });
+  const counted = items.find(({ code }) => code === 'spawn.no_drone');
+  expect(counted).toMatchObject({ actor: 'web', reason: REFUSAL.reason, datacenter: 'local' });
+  const { firstAt = '', lastAt = '' } = counted ?? {};
+  expect(Date.parse(lastAt) - Date.parse(firstAt)).toBeGreaterThanOrEqual(1_999);
+});
+
+test('are listed by resource, code and time, page by page, and each reader sees its namespaces', async () => {
+  const { store, note, flush, list } = await open();
+  note();
+  note({ namespace: 'a.b', face: 'lease', code: 'held', holder: 'alice' });
+  note({ namespace: 'ab' });
+  await flush();
+  await store.general.$executeRaw`
+    update refusal set last_at = last_at - interval '2 hours', hour_at = hour_at - interval '2 hours'
+    where namespace = 'ab'`;
+  const names = async (...asked: Parameters<typeof list>) =>
+    (await list(...asked)).items.map(({ namespace }) => namespace).sort();
+
+  expect(await names()).toEqual(['a', 'a.b', 'ab']);
+  expect(await names({ namespace: 'a' })).toEqual(['a', 'a.b']);
+  expect(await names({ namespace: 'a', name: 'x' })).toEqual(['a']);
+  expect(await names({ face: 'lease' })).toEqual(['a.b']);
+  expect(await names({ code: 'held' })).toEqual(['a.b']);
+  expect(await names({ windowMinutes: 60 })).toEqual(['a', 'a.b']);
+  expect(await names({}, ['a'])).toEqual(['a', 'a.b']);
+  expect(await names({}, [])).toEqual([]);
+  const paged: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await list({ limit: 1, cursor });
+    paged.push(...page.items.map(({ namespace }) => namespace));
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  expect(paged.sort()).toEqual(['a', 'a.b', 'ab']);
+  await expect(list({ cursor: 'x' })).rejects.toMatchObject({ code: 'request.invalid' });
+});
+
+test('one caller cannot fill the table, nor push out the refusals of others', async () => {
+  const { note, flush, list, pass } = await open();
+  for (let i = 0; i < 3_000; i += 1) note({ name: `n${String(i)}` });
+  note({ principal: 't2', name: 'other' });
+  note({ name: 'n0' });
+  await flush();
+  const count = async () => {
+    const { items } = await list({ limit: 1_000 });
+    return items.length;
+  };
+
+  expect(await count()).toBe(501);
+  expect((await list({ name: 'n0' })).items).toMatchObject([{ count: 2 }]);
+  expect((await list({ name: 'other' })).items).toHaveLength(1);
+  pass(3_600_000);
+  note({ name: 'n2999' });
+  await flush();
+  expect(await count()).toBe(502);
+});
+
+test('what could not be written is written the next time', async () => {
+  const { store, note, flush, list } = await open();
+  note();
+  await store.general.$executeRaw`alter table refusal rename to away`;
+  await expect(flush()).rejects.toThrow();
+  await store.general.$executeRaw`alter table away rename to refusal`;
+  note();
+  await flush();
+
+  expect((await list()).items).toMatchObject([{ count: 2 }]);
+});
+
+test('are removed after a week', async () => {
+  const { store, note, flush, list } = await open();
+  note();
+  note({ name: 'old' });
+  await flush();
+  await store.general.$executeRaw`
+    update refusal set hour_at = hour_at - interval '8 days' where name = 'old'`;
+  const failures: unknown[] = [];
+
+  await removeRefusals(store.general, {
+    clock: MACHINE_CLOCK,
+    onFailure: (_kind, error) => failures.push(error),
+  });
+
+  expect(failures).toEqual([]);
+  expect((await list()).items.map(({ name }) => name)).toEqual(['x']);
+});

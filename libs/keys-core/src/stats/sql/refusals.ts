@@ -1,0 +1,179 @@
+/** Refused connects and acquires, by hour, resource and code. */
+import type { Page, PageInput } from '../../kernel/face-types.ts';
+import type { Face, Resource } from '../../kernel/resource/resource.ts';
+import { withinLimits, withinNamespace } from '../../lists/index.ts';
+import {
+  decodeCursor,
+  invalidCursor,
+  isPageInstant,
+  pageOf,
+} from '../../postgres/paging/page-cursor.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
+import {
+  C,
+  type Fragment,
+  fragment,
+  inLastMinutes,
+  joinFragments,
+  type Sql,
+} from '../../postgres/sql.ts';
+
+const KEPT_DAYS = 7;
+
+/** What was refused to whom, and why. */
+export interface RefusedCall extends Resource {
+  /** The code of the error; `held` where somebody else has the lease. */
+  readonly code: string;
+  /** The name of the caller's token, or of the person. */
+  readonly actor: string;
+  /** For whom it was asked; null for a key. */
+  readonly holder: string | null;
+  /** What the caller was told. */
+  readonly reason: string;
+}
+
+/** Refusals with one code, of one resource, since they were last written. */
+export interface RefusalRow extends RefusedCall {
+  readonly count: number;
+  /** How long ago the first and the last one were. */
+  readonly firstAgeMs: number;
+  readonly lastAgeMs: number;
+}
+
+/**
+ * Adds refusals to the hour that they end in.
+ *
+ * **Locks** the rows, in the order of the primary key, as every statement that adds does. **Atomic because** `set`
+ * adds to the row as it is after the lock. **Index**: the primary key.
+ */
+export async function recordRefusals(
+  sql: Sql<'general'>,
+  rows: readonly RefusalRow[],
+): Promise<void> {
+  await sql.$queryRaw<{ code: string }[]>`
+    insert into refusal as t (
+      hour_at, face, namespace, name, code, count, first_at, last_at, actor, holder, reason
+    )
+    select date_bin('1 hour', r.last_at, timestamptz 'epoch'), r.face ${C}, r.namespace ${C}, r.name ${C},
+      r.code ${C}, r.count, r.first_at, r.last_at, r.actor, r.holder, r.reason
+    from (
+      select u.*, clock_timestamp() - u.first_age_ms * interval '1 millisecond' as first_at,
+        clock_timestamp() - u.last_age_ms * interval '1 millisecond' as last_at
+      from unnest(
+        ${rows.map((row) => row.face)}::text[],
+        ${rows.map((row) => row.namespace)}::text[],
+        ${rows.map((row) => row.name)}::text[],
+        ${rows.map((row) => row.code)}::text[],
+        ${rows.map((row) => row.count)}::bigint[],
+        ${rows.map((row) => row.firstAgeMs)}::float8[],
+        ${rows.map((row) => row.lastAgeMs)}::float8[],
+        ${rows.map((row) => row.actor)}::text[],
+        ${rows.map((row) => row.holder)}::text[],
+        ${rows.map((row) => row.reason)}::text[]
+      ) as u (
+        face, namespace, name, code, count, first_age_ms, last_age_ms, actor, holder, reason
+      )
+    ) r
+    order by 1, 2, 3, 4, 5
+    on conflict (hour_at, face, namespace, name, code) do update set
+      count = t.count + excluded.count,
+      first_at = least(t.first_at, excluded.first_at),
+      last_at = greatest(t.last_at, excluded.last_at),
+      actor = excluded.actor, holder = excluded.holder, reason = excluded.reason
+    returning t.code`;
+}
+
+/** Which refusals are wanted. A field that is left out does not filter. */
+export interface RefusalListInput extends PageInput {
+  readonly face?: Face | undefined;
+  /** This one and its children; this one alone where a name is given. */
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly code?: string | undefined;
+  /** Only those of the last so many minutes of the database's clock. */
+  readonly windowMinutes?: number | undefined;
+}
+
+/** Refusals of one hour with one code, of one resource; caller, holder and reason are those of the last one. */
+export interface RefusalView extends RefusedCall {
+  readonly datacenter: string;
+  readonly count: number;
+  /** ISO-8601. */
+  readonly firstAt: string;
+  readonly lastAt: string;
+}
+
+/**
+ * A page of refusals, those that were refused last first. One that is refused again while pages are read moves to the
+ * first page. Index: `refusal_resource_idx` for one resource, or else the primary key.
+ * @param limits namespaces that the reader is limited to, children included; null for no limit.
+ * @throws {LeaseError} `request.invalid` for a cursor that no list answered.
+ */
+export async function listRefusals(
+  { reads, datacenter }: Pick<Store, 'reads' | 'datacenter'>,
+  input: RefusalListInput,
+  limits: readonly string[] | null,
+): Promise<Page<RefusalView>> {
+  const rows = await reads.$queryRaw<Omit<RefusalView, 'datacenter'>[]>`
+    select r.face, r.namespace, r.name, r.code, r.count::float8 as count, r.actor, r.holder, r.reason,
+      ${isoText(fragment`r.first_at`)} as "firstAt", ${isoText(fragment`r.last_at`)} as "lastAt"
+    from refusal r
+    where ${joinFragments(conditionsOf(input, limits), ' and ')}
+    order by r.last_at desc, r.face, r.namespace, r.name, r.code
+    limit ${input.limit + 1}`;
+  const page = pageOf(rows, input.limit, ({ lastAt, face, namespace, name, code }) => [
+    ...[lastAt, face, namespace, name, code],
+  ]);
+  return { ...page, items: page.items.map((row) => ({ ...row, datacenter })) };
+}
+
+function conditionsOf(
+  { face, namespace, name, code, windowMinutes, cursor }: RefusalListInput,
+  limits: readonly string[] | null,
+): Fragment[] {
+  const conditions = [withinLimits(limits, fragment`r.namespace`)];
+  if (face !== undefined) conditions.push(fragment`r.face = ${face} ${C}`);
+  if (name !== undefined) conditions.push(fragment`r.name = ${name} ${C}`);
+  if (code !== undefined) conditions.push(fragment`r.code = ${code} ${C}`);
+  if (namespace !== undefined) {
+    conditions.push(
+      name === undefined
+        ? withinNamespace(namespace, fragment`r.namespace`)
+        : fragment`r.namespace = ${namespace} ${C}`,
+    );
+  }
+  if (windowMinutes !== undefined) {
+    conditions.push(inLastMinutes(fragment`r.hour_at`, windowMinutes + 60));
+    conditions.push(inLastMinutes(fragment`r.last_at`, windowMinutes));
+  }
+  if (cursor !== undefined) {
+    const [lastAt = '', ...place] = decodeCursor(cursor, 5);
+    if (!isPageInstant(lastAt)) throw invalidCursor();
+    const texts = joinFragments(place.map((text) => fragment`${text} ${C}`));
+    conditions.push(fragment`(r.last_at < ${lastAt}::timestamptz
+      or (r.last_at = ${lastAt}::timestamptz and (r.face, r.namespace, r.name, r.code) > (${texts})))`);
+  }
+  return conditions;
+}
+
+function isoText(instant: Fragment): Fragment {
+  return fragment`to_char(${instant} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+}
+
+/** Removes the refusals of hours that are over for a week. Index: the primary key. @returns how many. */
+export function removeRefusals(sql: Sql<'general'>, pass: RetentionPass): Promise<number> {
+  return removeOld(sql, pass, 'refusals', {
+    old: fragment`
+      select r.hour_at, r.face, r.namespace, r.name, r.code from refusal r
+      where r.hour_at < clock_timestamp() - ${KEPT_DAYS}::int * interval '1 day'
+      order by r.hour_at`,
+    deletes: fragment`
+      gone as (
+        delete from refusal r using old o
+        where (r.hour_at, r.face, r.namespace, r.name, r.code)
+          = (o.hour_at, o.face, o.namespace, o.name, o.code)
+        returning r.code
+      )`,
+  });
+}
