@@ -54,7 +54,7 @@ describe('how a backend ended', () => {
       ],
     } as const;
     expect(endSentence(backend)).toBe(
-      'It crashed with exit code 17, 2 s after its start, before it was ready.',
+      'It crashed with exit code 17, 2.5 s after its start, before it was ready.',
     );
     expect(
       endSentence({
@@ -65,7 +65,7 @@ describe('how a backend ended', () => {
       }),
     ).toBe('It could not be run, before it was ready: no such command: nod');
     expect(endSentence({ ...backend, reason: 'startup_timeout', exitCode: 143 })).toBe(
-      'It was not ready in time, 2 s after its start.',
+      'It was not ready in time, 2.5 s after its start.',
     );
   });
 });

@@ -7,6 +7,9 @@ import { fragment, type Sql } from '../../postgres/sql.ts';
 export interface KeyRow extends LeaseRow {
   readonly backendId: string | null;
   readonly backendStatus: string | null;
+  readonly backendReason: string | null;
+  readonly exitCode: number | null;
+  readonly wasReady: boolean | null;
   readonly droneId: string | null;
   readonly reservationId: string | null;
   readonly waiters: number;
@@ -15,6 +18,7 @@ export interface KeyRow extends LeaseRow {
 /** Its backend, found by `backend_lease_id_key`. */
 const SHOWN = {
   columns: fragment`b.id as "backendId", b.status as "backendStatus", b.drone_id as "droneId",
+    b.reason as "backendReason", b.exit_code as "exitCode", b.address is not null as "wasReady",
     l.home_reservation as "reservationId"`,
   joins: fragment`left join backend b on b.lease_id = l.lease_id`,
 };
