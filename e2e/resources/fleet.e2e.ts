@@ -101,6 +101,40 @@ test.describe('drones and backends', () => {
     await expect(tableOf(page, 'backends').row(key.name).first()).toContainText('Crashed (17)');
   });
 
+  test('a key whose program crashed shows it in every list, and never looks calm', async ({
+    pageAs,
+    stack,
+  }) => {
+    const key = { namespace: 'e2e.crashes', name: `job-${randomUUID().slice(0, 6)}` };
+    const refused = stack.api('client').keys.connect.mutate({
+      ...{ key, spawn: { program: 'crasher' }, waitFor: 'ready' },
+    });
+    await expect(refused).rejects.toThrow(/crashed with exit code 17/);
+    const page = await pageAs('viewer');
+    const lists = [
+      ['/keys?q=namespace:e2e.crashes', 'keys'],
+      [`/drones/detail?id=${DRONE_ID}&tab=keys`, 'keys of this drone'],
+      [`/drones/detail?id=${DRONE_ID}&show=all`, 'backends of this drone'],
+    ] as const;
+    for (const [path, label] of lists) {
+      await page.goto(path);
+      const states = tableOf(page, label).row(key.name).getByText('Crashed (17)');
+      const state = states.filter({ visible: true });
+      await expect(state, label).toBeVisible();
+      await expect(state, label).toHaveAttribute('data-tone', 'bad');
+    }
+    const detail = `/keys/detail?${new URLSearchParams(key).toString()}`;
+    await page.goto(detail);
+    await expect(
+      page.getByText(/Free: its backend failed, it crashed with exit code 17/),
+    ).toBeVisible();
+    for (const tab of ['grants', 'events']) {
+      await page.goto(`${detail}&tab=${tab}`);
+      const why = page.getByText(/it crashed with exit code 17, \d\.\d s after its start/);
+      await expect(why.first(), tab).toBeVisible();
+    }
+  });
+
   test('a log is followed, searched and paused; what cannot be seen in it is shown', async ({
     pageAs,
     stack,

@@ -13,7 +13,13 @@ export type {
   SpawnAction,
   TerminateAction,
 } from './kernel/fleet/drone-messages.ts';
-export { hasFailed, sayEnd, signalOf, type BackendEnd } from './kernel/fleet/backend-end.ts';
+export {
+  hasFailed,
+  sayEnd,
+  sayLived,
+  signalOf,
+  type BackendEnd,
+} from './kernel/fleet/backend-end.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/fleet/drone-status.ts';
 export { isFullyIsolated, NOTHING_MISSING } from './kernel/fleet/isolation.ts';
 export {

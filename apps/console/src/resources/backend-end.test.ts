@@ -55,7 +55,7 @@ describe('how a backend ended', () => {
       ],
     } as const;
     expect(endSentence(backend)).toBe(
-      'It crashed with exit code 17, 2 s after its start, before it was ready.',
+      'It crashed with exit code 17, 2.5 s after its start, before it was ready.',
     );
     expect(
       endSentence({
@@ -66,14 +66,19 @@ describe('how a backend ended', () => {
       }),
     ).toBe('It could not be run, before it was ready: no such command: nod');
     expect(endSentence({ ...backend, reason: 'startup_timeout', exitCode: 143 })).toBe(
-      'It was not ready in time, 2 s after its start.',
+      'It was not ready in time, 2.5 s after its start.',
     );
   });
 });
 
 const FAILING = {
   ...{ failures: 25, since: '2026-11-20T10:00:00.000Z', failedAt: '2026-11-20T10:04:59.000Z' },
-  ...{ startAt: '2026-11-20T10:05:59.000Z', backendId: 'b1', reason: 'exited' as const, exitCode: 17 },
+  ...{
+    startAt: '2026-11-20T10:05:59.000Z',
+    backendId: 'b1',
+    reason: 'exited' as const,
+    exitCode: 17,
+  },
 } satisfies KeyFailuresView;
 
 test.each([
@@ -84,6 +89,9 @@ test.each([
   [{ reason: 'startup_timeout', exitCode: null }, 'Not ready in time, 25 times in 5 min'],
   [{ reason: 'internal', exitCode: null }, 'Could not be run, 25 times in 5 min'],
   [{ reason: null, exitCode: null }, 'Failed, 25 times in 5 min'],
-] satisfies [Partial<KeyFailuresView>, string][])('the failures of a key say how and how often: %j', (change, text) => {
-  expect(failingText({ ...FAILING, ...change }, '2026-11-20T10:05:00.000Z')).toBe(text);
-});
+] satisfies [Partial<KeyFailuresView>, string][])(
+  'the failures of a key say how and how often: %j',
+  (change, text) => {
+    expect(failingText({ ...FAILING, ...change }, '2026-11-20T10:05:00.000Z')).toBe(text);
+  },
+);

@@ -2,6 +2,7 @@
 import {
   hasFailed,
   sayEnd,
+  sayLived,
   signalOf,
   type BackendEnd,
   type BackendStatus,
@@ -46,7 +47,11 @@ interface ListedEnd extends Omit<BackendEnd, 'detail'> {
 /** How the program of a backend failed, in the words of a badge: `Crashed (17)`; undefined if it did not. */
 export function failureLabel({ status, address, ...end }: ListedEnd): string | undefined {
   if (status !== 'terminated' || !hasFailed(end, address !== null)) return undefined;
-  const { reason, exitCode } = end;
+  return failureWords(end);
+}
+
+/** How a program failed that did. */
+export function failureWords({ reason, exitCode }: Omit<BackendEnd, 'detail'>): string {
   if (reason === 'startup_timeout') return 'Not ready in time';
   if (reason === 'internal') return 'Could not be run';
   const signal = signalOf(exitCode);
@@ -81,7 +86,7 @@ export function endSentence(backend: EndedBackend): string {
   const said = sayEnd({ reason, exitCode });
   return [
     `${said.slice(0, 1).toUpperCase()}${said.slice(1)}`,
-    ...(lived === null ? [] : [`, ${duration(lived)} after its start`]),
+    sayLived(lived),
     ...(address === null && reason !== 'startup_timeout' ? [', before it was ready'] : []),
     detail === null || detail === '' ? '.' : `: ${detail}`,
   ].join('');

@@ -1,3 +1,4 @@
+import { sayEnd } from '@leasehold/keys-core';
 import type { KeyView } from '@leasehold/keys-core/keys';
 import type { LeaseView } from '@leasehold/keys-core/leases';
 
@@ -26,7 +27,12 @@ export type GrantView = Pick<
     )
   | ('grantedAt' | 'renewedAt' | 'expiresAt' | 'stopsBy' | 'endReason' | 'releasedAt' | 'asOf')
 > &
-  Partial<Pick<KeyView, 'datacenter' | 'droneId' | 'backendId' | 'backendStatus' | 'waiters'>> &
+  Partial<
+    Pick<
+      KeyView,
+      'datacenter' | 'droneId' | 'backendId' | 'backendStatus' | 'backendEnd' | 'waiters'
+    >
+  > &
   /** What an environment is used for. */
   Partial<Pick<LeaseView, 'action' | 'comment'>>;
 
@@ -44,6 +50,23 @@ export function holdersToken({
   endReason,
 }: Pick<GrantView, 'fencingToken' | 'endReason'>): string {
   return endReason === 'revoked' ? String(BigInt(fencingToken) - 1n) : fencingToken;
+}
+
+const END_TEXTS: Record<NonNullable<GrantView['endReason']>, string> = {
+  released: 'its holder released it',
+  expired: 'it expired without a renewal',
+  revoked: 'it was revoked by force',
+  removed: 'its record was removed',
+};
+
+/** Why nobody holds it any more; of a key how its backend ended, where that freed it. */
+export function whyEnded({
+  endReason,
+  backendEnd,
+}: Pick<GrantView, 'endReason' | 'backendEnd'>): string | null {
+  const isFreedByBackend = endReason === 'released' && (backendEnd?.reason ?? null) !== null;
+  if (isFreedByBackend && backendEnd != null) return sayEnd(backendEnd);
+  return endReason === null ? null : END_TEXTS[endReason];
 }
 
 /** Why a grant cannot be revoked, or its renewal changed; undefined when it can. */

@@ -1,5 +1,4 @@
 import type { BackendStatus, DroneStatus, Phase } from '@leasehold/keys-core';
-import type { KeyFailuresView } from '@leasehold/keys-core/keys';
 import {
   IconAlertTriangle,
   IconCircleCheck,
@@ -12,7 +11,8 @@ import {
   IconPlugConnectedX,
 } from '@tabler/icons-react';
 import { LookBadge, type Look } from '~/ui/text/text.tsx';
-import { failingText, failureLabel } from './backend-end.ts';
+import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
+import { failingText, failureLabel, failureWords } from './backend-end.ts';
 
 /** One look for each phase, everywhere. */
 export const PHASE_LOOKS: Record<Phase, Look> = {
@@ -35,9 +35,24 @@ export const BACKEND_LOOKS: Record<BackendStatus, Look> = {
 
 /** The look of one backend: what failed is red, and says how, while it is in the state of all that have ended. */
 export function backendLook(backend: Parameters<typeof failureLabel>[0]): Look {
-  const label = failureLabel(backend);
-  if (label === undefined) return BACKEND_LOOKS[backend.status];
-  return { label, tone: 'bad', icon: IconAlertTriangle };
+  return lookOf(backend.status, failureLabel(backend));
+}
+
+/** The look of a key's backend; undefined for a key that has none. */
+export function keyBackendLook({
+  backendStatus,
+  backendEnd,
+}: Pick<KeyView, 'backendStatus' | 'backendEnd'>): Look | undefined {
+  if (backendStatus === null) return undefined;
+  return lookOf(
+    backendStatus,
+    backendEnd?.hasFailed === true ? failureWords(backendEnd) : undefined,
+  );
+}
+
+function lookOf(status: BackendStatus, failure: string | undefined): Look {
+  if (failure === undefined) return BACKEND_LOOKS[status];
+  return { label: failure, tone: 'bad', icon: IconAlertTriangle };
 }
 
 /** The look of a key whose last backends have failed. */

@@ -49,6 +49,7 @@ const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
     columns: [
       ...['namespace', 'name', 'tag', ...GRANT_COLUMNS],
       ...['droneId', 'backendId', 'backendStatus'],
+      ...['backendEnd.reason', 'backendEnd.exitCode', 'backendEnd.hasFailed'],
     ],
   },
   leases: {

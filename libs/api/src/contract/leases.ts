@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LIMITS, jsonProblem } from '@leasehold/keys-core';
+import { FACES, LIMITS, jsonProblem } from '@leasehold/keys-core';
 import {
   anyDatacenterSchema,
   checked,
@@ -182,7 +182,12 @@ export const leaseTreeInputSchema = z
   .prefault({});
 
 export const leaseContentionInputSchema = z
-  .strictObject({ ...withinFields, ...pageFields })
+  .strictObject({
+    ...withinFields,
+    ...pageFields,
+    /** What is waited for; leases alone without it. */
+    faces: z.array(z.enum(FACES)).min(1).max(FACES.length).optional(),
+  })
   .prefault({});
 
 export const failingCallbacksInputSchema = z

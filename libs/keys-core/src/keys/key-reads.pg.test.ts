@@ -93,6 +93,30 @@ describe('a key as operators see it', () => {
     expect(await seen('lapsed')).toMatchObject({ phase: 'expired', endReason: 'expired' });
   });
 
+  test('tells whether the program of its last backend failed, and how', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const [running, crashed, asked] = [key('running'), key('crashed'), key('asked')];
+    const ends = [
+      [running, null],
+      [crashed, { reason: 'exited', exitCode: 17 }],
+      [asked, { reason: 'revoked', exitCode: 143 }],
+    ] as const;
+    for (const [of, end] of ends) {
+      const { backendId } = await connect(on, { key: of });
+      await on.keys.report(reportOf(drone, backendId, 'ready', { address: '127.0.0.1:1' }));
+      if (end !== null) await on.keys.report(reportOf(drone, backendId, 'terminated', end));
+    }
+
+    const { items } = await on.keys.list({ limit: 10 }, CLIENT);
+
+    expect(Object.fromEntries(items.map(({ name, backendEnd }) => [name, backendEnd]))).toEqual({
+      running: null,
+      crashed: { reason: 'exited', exitCode: 17, hasFailed: true },
+      asked: { reason: 'revoked', exitCode: 143, hasFailed: false },
+    });
+  });
+
   test('is null when nobody ever held it, and when the caller may not see it', async () => {
     const on = await openKeys();
     await aDrone(on.store.general);
@@ -311,7 +335,7 @@ describe('the history of a key', () => {
     const { leaseId, backendId } = await connect(on);
     await on.keys.blockRenewal({ leaseId, reason: 'freeze' }, OPERATOR);
     await on.keys.allowRenewal({ leaseId }, OPERATOR);
-    await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'exited' }));
+    await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'external' }));
     await connect(on);
 
     const first = await on.keys.history({ ...keyNamed('demo'), limit: 3 }, CLIENT);
@@ -324,7 +348,7 @@ describe('the history of a key', () => {
       [...first.items, ...rest.items].map(({ kind, actor, reason }) => [kind, actor, reason]),
     ).toEqual([
       ['granted', 'client', null],
-      ['released', `drone:${drone.droneId}`, 'exited'],
+      ['released', `drone:${drone.droneId}`, 'it was stopped by an operator, or with its drone'],
       ['renewal_allowed', 'operator', null],
       ['renewal_blocked', 'operator', 'freeze'],
       ['granted', 'client', null],

@@ -1,5 +1,6 @@
 import type { Named } from '../kernel/resource/resource.ts';
-import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
+import { hasFailed } from '../kernel/fleet/backend-end.ts';
+import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
 import {
   type KeyRow,
   countResources,
@@ -11,7 +12,7 @@ import {
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type { Caller, Count, FilterOf } from '../kernel/face-types.ts';
-import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
+import type { KeyBackendEnd, KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
 /** One key, or null when none exists, it has moved to another datacenter, or the caller may not see it. */
 export async function getKey(store: Store, key: Named, caller: Caller): Promise<KeyView | null> {
@@ -60,6 +61,7 @@ function viewOf(store: Store, row: KeyRow): KeyView {
     droneId: row.droneId,
     backendId: row.backendId,
     backendStatus: row.backendStatus as BackendStatus | null,
+    backendEnd: endOf(row),
     reservationId: row.reservationId,
     failing: row.failing === null ? null : failuresView(row.failing),
   };
@@ -71,4 +73,10 @@ export function failuresView<Row extends Record<'since' | 'failedAt' | 'startAt'
 ) {
   const { since, failedAt, startAt } = row;
   return { ...row, since: isoOf(since), failedAt: isoOf(failedAt), startAt: isoOf(startAt) };
+}
+
+function endOf({ backendStatus, backendReason, exitCode, wasReady }: KeyRow): KeyBackendEnd | null {
+  if (backendStatus !== 'terminated') return null;
+  const reason = backendReason as TerminationReason | null;
+  return { reason, exitCode, hasFailed: hasFailed({ reason, exitCode }, wasReady === true) };
 }

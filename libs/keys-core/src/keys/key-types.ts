@@ -58,10 +58,20 @@ export interface KeyView extends GrantView {
   readonly droneId: string | null;
   readonly backendId: string | null;
   readonly backendStatus: BackendStatus | null;
+  /** How its backend ended; null while it runs, and without one. */
+  readonly backendEnd: KeyBackendEnd | null;
   /** The reservation that it was granted under; null for a grant that is older than reservations. */
   readonly reservationId: string | null;
   /** Its last backends, if they have failed and none has been ready for a minute since. */
   readonly failing: KeyFailuresView | null;
+}
+
+export interface KeyBackendEnd {
+  readonly reason: TerminationReason | null;
+  /** As a shell reports it: 128 + n for signal n. */
+  readonly exitCode: number | null;
+  /** Whether its program failed: it crashed, could not be run, or was not ready in time. */
+  readonly hasFailed: boolean;
 }
 
 export interface KeyListInput extends GrantListInput {

@@ -43,13 +43,13 @@ describe('report', () => {
 
     expect(await eventsOf(on, 'demo')).toEqual([
       `granted ${old.fencingToken}`,
-      `released ${old.fencingToken}`,
+      `failed ${old.fencingToken}`,
     ]);
     const [newest] = (await on.keys.history({ ...keyNamed('demo'), limit: 1 }, CLIENT)).items;
     expect(newest).toMatchObject({
-      kind: 'released',
+      kind: 'failed',
       actor: `drone:${drone.droneId}`,
-      reason: 'exited',
+      reason: 'it crashed with exit code 3',
     });
     expect(await connect(on)).toMatchObject({ spawned: true });
   });

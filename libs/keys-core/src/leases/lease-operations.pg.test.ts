@@ -249,6 +249,11 @@ describe('waiters', () => {
       OPERATOR,
     );
     const elsewhere = await on.operations.contention({ limit: 10, namespace: 'b' }, OPERATOR);
+    await on.store.general.$executeRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      values ('key', 'a', '42', gen_random_uuid(), 'web', 'web', clock_timestamp() + interval '1 hour')`;
+    const ofAll = await on.operations.contention({ limit: 10, faces: ['key', 'lease'] }, OPERATOR);
+    const ofKeys = await on.operations.contention({ limit: 10, faces: ['key'] }, OPERATOR);
     const seen = await on.operations.get({ namespace: 'a', name: '42' }, OPERATOR);
 
     expect([...line.items, ...rest.items].map(({ waiter }) => waiter)).toEqual(['first', 'second']);
@@ -260,6 +265,16 @@ describe('waiters', () => {
     expect(items[0]?.remainingMs).toBeGreaterThan(50_000);
     expect([...paged.items, ...next.items].map(({ place }) => place)).toEqual([1, 2]);
     expect(elsewhere.items).toEqual([]);
+    const keyLine = {
+      face: 'key',
+      namespace: 'a',
+      name: '42',
+      waiter: 'web',
+      place: 1,
+      holder: null,
+    };
+    expect(ofKeys.items).toMatchObject([keyLine]);
+    expect(ofAll.items).toMatchObject([{ face: 'lease' }, { face: 'lease' }, keyLine]);
     expect(seen?.waiters).toBe(2);
     await released(on, lease);
     for (const answer of answers) {

@@ -19,6 +19,7 @@ import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type { Caller, Count, DatedPage, FilterOf, PageInput } from '../kernel/face-types.ts';
 import type {
+  ContentionInput,
   ContentionView,
   FailingCallback,
   LeaseListInput,
@@ -119,20 +120,24 @@ function byName(a: NamespaceCounts, b: NamespaceCounts): number {
 /** A page of who waits for whom. @throws {LeaseError} `request.invalid` for a foreign cursor. */
 export async function contentionPage(
   { store, face }: LeaseReader,
-  input: InNamespace & PageInput,
+  input: ContentionInput,
   caller: Caller,
 ): Promise<DatedPage<ContentionView>> {
-  const rows = await readContention(store.reads, face, {
+  const rows = await readContention(store.reads, input.faces ?? [face], {
     namespace: input.namespace ?? '',
     namespaces: caller.namespaces,
     afterId: idFrom(input.cursor),
     limit: input.limit + 1,
   });
   const { items, nextCursor } = pageOf(rows, input.limit, ({ id }) => [id]);
-  return { items: items.map(contentionView), nextCursor, asOf: await readNow(store.reads) };
+  return {
+    items: items.map((row) => contentionView(store, row)),
+    nextCursor,
+    asOf: await readNow(store.reads),
+  };
 }
 
-function contentionView(row: WaiterRow): ContentionView {
+function contentionView({ datacenter }: Store, row: WaiterRow): ContentionView {
   return {
     face: row.face,
     namespace: row.namespace,
@@ -144,6 +149,7 @@ function contentionView(row: WaiterRow): ContentionView {
     holder: row.holder,
     heldSince: row.heldSince === null ? null : isoOf(row.heldSince),
     remainingMs: Math.max(0, Math.round(row.remainingMs)),
+    datacenter,
   };
 }
 

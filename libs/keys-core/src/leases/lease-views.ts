@@ -1,5 +1,5 @@
 /** What people see of leases and environments, and what they do with them. */
-import type { Named } from '../kernel/resource/resource.ts';
+import type { Face, Named } from '../kernel/resource/resource.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
 import type {
   Caller,
@@ -42,9 +42,14 @@ export interface LeaseTree {
   readonly asOf: string;
 }
 
+export interface ContentionInput extends InNamespace, PageInput {
+  /** Those that are waited for; without it those of this service. */
+  readonly faces?: readonly Face[] | undefined;
+}
+
 /** A waiter, and the holder that it waits for. */
 export interface ContentionView {
-  readonly face: string;
+  readonly face: Face;
   readonly namespace: string;
   readonly name: string;
   readonly waiter: string;
@@ -56,6 +61,7 @@ export interface ContentionView {
   readonly holder: string | null;
   readonly heldSince: string | null;
   readonly remainingMs: number;
+  readonly datacenter: string;
 }
 
 /** A callback of an expired lease that has failed and is tried again. */
@@ -122,7 +128,7 @@ export interface LeaseOperations {
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
   /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */
   at(input: Named & { readonly at: string }, caller: Caller): Promise<HolderAt>;
-  contention(input: InNamespace & PageInput, caller: Caller): Promise<DatedPage<ContentionView>>;
+  contention(input: ContentionInput, caller: Caller): Promise<DatedPage<ContentionView>>;
   failingCallbacks(
     input: InNamespace & PageInput,
     caller: Caller,

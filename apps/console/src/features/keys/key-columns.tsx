@@ -1,7 +1,7 @@
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
-import { BACKEND_LOOKS, failingLook, PhaseBadge } from '~/resources/looks.tsx';
+import { failingLook, keyBackendLook, PhaseBadge } from '~/resources/looks.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
@@ -46,23 +46,25 @@ export const KEY_COLUMNS: Column<KeyItem>[] = [
   column('Datacenter', { from: 'lg' }, (key) => <Mono>{key.datacenter}</Mono>),
 ];
 
-/** The drone that holds a key and its backend's state; for a key that is over, the last holder. */
+/** The drone that holds a key and its backend's state; for a key that is over, the last holder, and how it failed. */
 function HolderCell({ item }: { readonly item: KeyItem }) {
-  const { droneId, holder, backendId, backendStatus, datacenter, failing } = item;
+  const { droneId, holder, backendStatus, backendEnd, datacenter, failing } = item;
   const isOver = !isInForce(item) && item.phase !== 'expiring';
   // Only a move has made this row: nobody has held the key there.
   if (isOver && droneId === null) return '–';
-  if (isOver && failing !== null) {
-    return (
-      <Link href={routes.backend(failing.backendId, datacenter)} data-holder>
-        <LookBadge look={failingLook(failing, item.asOf)} isPlain />
-      </Link>
-    );
-  }
   if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
     return (
-      <span className="dimmed" data-holder title={`Last held by ${holder}`}>
-        last <Mono>{holder}</Mono>
+      <span className={classes['holder']} data-holder title={`Last held by ${holder}`}>
+        <span className="dimmed">
+          last <Mono>{holder}</Mono>
+        </span>
+        {failing === null ? (
+          backendEnd?.hasFailed === true && <BackendState item={item} />
+        ) : (
+          <Link href={routes.backend(failing.backendId, datacenter)}>
+            <LookBadge look={failingLook(failing, item.asOf)} isPlain />
+          </Link>
+        )}
       </span>
     );
   }
@@ -75,11 +77,18 @@ function HolderCell({ item }: { readonly item: KeyItem }) {
           {droneId}
         </Link>
       )}
-      {backendId === null || backendStatus === null ? null : (
-        <Link href={routes.backend(backendId, datacenter)} title={`Backend ${backendId}`}>
-          <LookBadge look={BACKEND_LOOKS[backendStatus]} isPlain />
-        </Link>
-      )}
+      <BackendState item={item} />
     </span>
+  );
+}
+
+function BackendState({ item }: { readonly item: KeyItem }) {
+  const { backendId, backendEnd, datacenter } = item;
+  const look = keyBackendLook(item);
+  if (backendId === null || look === undefined) return null;
+  return (
+    <Link href={routes.backend(backendId, datacenter)} title={`Backend ${backendId}`}>
+      <LookBadge look={look} isPlain={backendEnd?.hasFailed !== true} />
+    </Link>
   );
 }

@@ -16,7 +16,7 @@ import { windowText } from './windows.ts';
 export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverview }) {
   const { faces, drones, totals, eventLag, failingCallbacks, reaperLagMs, windowMinutes } = stats;
   const isLate = eventLag.lagMs > EVENTS_LATE_MS;
-  const waiting = faces.lease.waiters;
+  const waiting = FACES.reduce((sum, face) => sum + faces[face].waiters, 0);
   return (
     <section className={classes['tiles']} aria-label="Now">
       <Tile label="Held">
@@ -32,7 +32,7 @@ export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverv
         label="Waited for"
         below={
           <RowsLink href={routes.leases({ tab: 'contention' })}>
-            {count(waiting)} waiting for leases
+            {count(waiting)} waiting, and for whom
           </RowsLink>
         }
       >

@@ -6,7 +6,7 @@ import { Link } from '~/ui/link.tsx';
 import { Facts } from '~/ui/page/facts.tsx';
 import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { holdersToken, isInForce, type GrantFace } from '../grant-view.ts';
+import { holdersToken, isInForce, whyEnded, type GrantFace } from '../grant-view.ts';
 import type { DetailItem } from './detail-item.ts';
 
 /**
@@ -37,7 +37,7 @@ export function GrantFacts({
         Released: releasedAt === null ? null : <RelativeTime at={releasedAt} asOf={asOf} />,
         Expired: endReason === 'expired' ? <RelativeTime at={item.expiresAt} asOf={asOf} /> : null,
         'Held back until': stopsBy === null ? null : <RelativeTime at={stopsBy} asOf={asOf} />,
-        'Ended by': isHeld ? null : endReason,
+        'Ended because': isHeld ? null : <WhyEnded item={item} />,
         Tag: tag === '' ? null : <Mono>{tag}</Mono>,
         TTL: ttlMs === null ? null : duration(ttlMs),
         Datacenter: <Home face={face} item={item} />,
@@ -45,6 +45,11 @@ export function GrantFacts({
       }}
     />
   );
+}
+
+function WhyEnded({ item }: { readonly item: DetailItem }) {
+  const hasFailed = 'backendEnd' in item && item.backendEnd?.hasFailed === true;
+  return <span data-bad={hasFailed || undefined}>{whyEnded(item)}</span>;
 }
 
 const NOTHING_SAID = { action: null, comment: null, ttlMs: null };

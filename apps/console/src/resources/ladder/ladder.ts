@@ -1,4 +1,5 @@
 /** What the drawing of a grant's deadlines shows. Pure: time is passed in. */
+import { sayEnd } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
 import type { GrantFace, GrantView } from '../grant-view.ts';
 
@@ -171,9 +172,7 @@ function headlineOf(moment: Moment): string {
   const { face, grant, state, nowMs } = moment;
   switch (state) {
     case 'free':
-      return grant.endReason === 'revoked'
-        ? 'Free: it was revoked by force.'
-        : `Free: nobody holds this ${face}.`;
+      return freeHeadline(face, grant);
     case 'expired': {
       const forMs = nowMs - Date.parse(grant.expiresAt);
       return `Expired ${duration(forMs)} ago: not renewed in time, and nobody has asked for it since.`;
@@ -189,6 +188,12 @@ function headlineOf(moment: Moment): string {
     case 'held':
       return heldHeadline(moment);
   }
+}
+
+function freeHeadline(face: GrantFace, { endReason, backendEnd }: GrantView): string {
+  if (endReason === 'revoked') return 'Free: it was revoked by force.';
+  if (backendEnd?.hasFailed === true) return `Free: its backend failed, ${sayEnd(backendEnd)}.`;
+  return `Free: nobody holds this ${face}.`;
 }
 
 function heldHeadline({ face, rungs, nowMs }: Moment): string {

@@ -48,6 +48,19 @@ export function hasFailed({ reason, exitCode }: BackendEnd, wasReady: boolean): 
   return reason === 'exited' && (exitCode !== 0 || !wasReady);
 }
 
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** How long its program lived, for the end of a sentence: ", 0.4 s after its start"; empty if it was never started. */
+export function sayLived(livedMs: number | null): string {
+  if (livedMs === null) return '';
+  if (livedMs >= HOUR_MS) return `, ${(livedMs / HOUR_MS).toFixed(1)} h after its start`;
+  if (livedMs >= MINUTE_MS) {
+    return `, ${String(Math.floor(livedMs / MINUTE_MS))} min after its start`;
+  }
+  return `, ${(livedMs / 1_000).toFixed(1)} s after its start`;
+}
+
 /** Why it ended, as the rest of a sentence: "it crashed with exit code 17". */
 export function sayEnd({ reason, exitCode, detail }: BackendEnd): string {
   const said = detail === null || detail === undefined || detail === '' ? '' : `: ${detail}`;

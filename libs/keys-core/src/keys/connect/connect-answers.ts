@@ -1,4 +1,4 @@
-import { sayEnd, signalOf } from '../../kernel/fleet/backend-end.ts';
+import { sayEnd, sayLived, signalOf } from '../../kernel/fleet/backend-end.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
@@ -183,12 +183,15 @@ async function failureOf(
   const end = await readBackendEnd(store.general, backendId);
   if (end === undefined) return new LeaseError('backend.not_found');
   const { reason, exitCode, livedMs, output, detail } = end;
-  const lived = livedMs === null ? '' : `, ${(livedMs / 1_000).toFixed(1)} s after its start`;
   const when = address === null ? ' before it was ready' : '';
-  return new LeaseError('backend.failed', `The backend ended${when}: ${sayEnd(end)}${lived}.`, {
-    details: {
-      ...{ backendId, droneId, reason, exitCode, signal: signalOf(exitCode) ?? null, livedMs },
-      ...{ detail, output },
+  return new LeaseError(
+    'backend.failed',
+    `The backend ended${when}: ${sayEnd(end)}${sayLived(livedMs)}.`,
+    {
+      details: {
+        ...{ backendId, droneId, reason, exitCode, signal: signalOf(exitCode) ?? null, livedMs },
+        ...{ detail, output },
+      },
     },
-  });
+  );
 }

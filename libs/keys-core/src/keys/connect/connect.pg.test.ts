@@ -185,6 +185,7 @@ describe('connect', () => {
       'denied active',
       'denied free',
       'granted expired',
+      'failed exited',
       'granted free',
     ]);
   });

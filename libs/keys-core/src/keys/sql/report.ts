@@ -1,7 +1,7 @@
 import type { Named } from '../../kernel/resource/resource.ts';
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import type { BackendReport } from '../key-types.ts';
-import { hasFailed } from '../../kernel/fleet/backend-end.ts';
+import { hasFailed, sayEnd, sayLived } from '../../kernel/fleet/backend-end.ts';
 import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { releaseAlone } from '../../grants/index.ts';
@@ -13,6 +13,8 @@ interface BackendRow extends GrantRef, Named {
   readonly status: BackendStatus;
   /** Whether it had an address. */
   readonly wasReady: boolean;
+  /** From the start of its program until now; null if that was never started. */
+  readonly livedMs: number | null;
   /** Whether it has been ready for a minute. */
   readonly hasLasted: boolean;
 }
@@ -65,6 +67,12 @@ async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<Backe
     select
       b.lease_id as "leaseId", b.fencing_token::text as "fencingToken", b.status,
       b.address is not null as "wasReady",
+      (
+        select round(extract(epoch from clock_timestamp() - s.at) * 1000)::float8
+        from backend_state s
+        where s.backend_id = b.id and s.status = 'waiting'
+        order by s.id limit 1
+      ) as "livedMs",
       b.status = 'ready' and b.status_at < clock_timestamp() - interval '1 minute' as "hasLasted",
       b.namespace, b.name,
       d.session = ${said.session}::bigint and d.clock_id = ${said.clockId}::uuid as "isNewest"
@@ -76,15 +84,16 @@ async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<Backe
   return row;
 }
 
-/** Releases the backend's grant, or frees a key that was held back after it was ended by force. */
+/** Releases the backend's grant, with why it ended; or frees a key that was held back after it was ended by force. */
 async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRow) {
+  const end = { reason: said.reason ?? null, exitCode: said.exitCode ?? null };
   const { outcome } = await releaseAlone(tx, 'key', {
     leaseId: backend.leaseId,
     fencingToken: backend.fencingToken,
     principal: said.droneId,
     actor: `drone:${said.droneId}`,
-    result: 'ok',
-    detail: said.reason ?? null,
+    result: hasFailed(end, backend.wasReady) ? 'failed' : 'ok',
+    detail: end.reason === null ? null : `${sayEnd(end)}${sayLived(backend.livedMs)}`,
   });
   if (outcome === 'revoked') {
     await tx.$queryRaw`

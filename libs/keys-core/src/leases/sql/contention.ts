@@ -1,10 +1,10 @@
 import type { ContentionView } from '../lease-views.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
-import { C, fragment, type Sql } from '../../postgres/sql.ts';
+import { fragment, type Sql } from '../../postgres/sql.ts';
 
 /** A waiter, and the holder that it waits for. Instants are epoch milliseconds of the database. */
-export interface WaiterRow extends Omit<ContentionView, 'since' | 'heldSince'> {
+export interface WaiterRow extends Omit<ContentionView, 'since' | 'heldSince' | 'datacenter'> {
   readonly id: string;
   readonly createdAt: number;
   readonly heldSince: number | null;
@@ -17,7 +17,7 @@ export interface WaiterRow extends Omit<ContentionView, 'since' | 'heldSince'> {
  */
 export async function readContention(
   sql: Sql<'reads'>,
-  face: Face,
+  faces: readonly Face[],
   which: {
     readonly namespace: string;
     readonly namespaces: readonly string[] | null;
@@ -28,9 +28,9 @@ export async function readContention(
   const column = fragment`w.namespace`;
   return sql.$queryRaw<WaiterRow[]>`
     with waiting as materialized (
-      select w.*, row_number() over (partition by w.namespace, w.name order by w.id) as place
+      select w.*, row_number() over (partition by w.face, w.namespace, w.name order by w.id) as place
       from lease_waiter w
-      where w.face = ${face} ${C} and w.valid_until > clock_timestamp()
+      where w.face = any(${[...faces]}::text[]) and w.valid_until > clock_timestamp()
         and ${withinNamespace(which.namespace, column)} and ${withinLimits(which.namespaces, column)}
     )
     select w.id::text as id, w.face, w.namespace, w.name, w.waiter,

@@ -8,6 +8,9 @@ import { fragment, type Sql } from '../../postgres/sql.ts';
 export interface KeyRow extends LeaseRow {
   readonly backendId: string | null;
   readonly backendStatus: string | null;
+  readonly backendReason: string | null;
+  readonly exitCode: number | null;
+  readonly wasReady: boolean | null;
   readonly droneId: string | null;
   readonly reservationId: string | null;
   readonly waiters: number;
@@ -29,6 +32,7 @@ export interface KeyRow extends LeaseRow {
  */
 const SHOWN = {
   columns: fragment`b.id as "backendId", b.status as "backendStatus", b.drone_id as "droneId",
+    b.reason as "backendReason", b.exit_code as "exitCode", b.address is not null as "wasReady",
     l.home_reservation as "reservationId",
     case when f.name is not null then jsonb_build_object(
       'failures', f.failures, 'since', extract(epoch from f.since)::float8 * 1000,

@@ -133,7 +133,7 @@ describe('plans of read queries', () => {
   test('the list of who waits for whom reads only leases that somebody waits for', async () => {
     const which = { namespace: '', namespaces: null, afterId: null, limit: 101 };
 
-    const plan = await database.planOf((sql) => readContention(sql, 'lease', which));
+    const plan = await database.planOf((sql) => readContention(sql, ['key', 'lease'], which));
 
     expect(plan).toContain('lease_pkey');
     expect(plan).not.toMatch(/Seq Scan on lease\b/u);

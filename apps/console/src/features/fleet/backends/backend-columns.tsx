@@ -4,7 +4,7 @@ import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import { backendLook } from '~/resources/looks.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { routes } from '~/lib/routes.ts';
-import { endOf } from '~/resources/backend-end.ts';
+import { endOf, failureLabel } from '~/resources/backend-end.ts';
 import { kindOf, type Backend } from './backend-texts.ts';
 
 /** `isOfDrone`: on the page of a drone, where the drone is not repeated. */
@@ -36,7 +36,12 @@ export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {
     column('Token', { from: 'xl', align: 'end' }, (backend) => <Mono>{backend.fencingToken}</Mono>),
     column('Ended because', { from: 'md', isFilling: true }, (backend) => {
       const end = endOf(backend);
-      return <span title={end}>{end ?? '–'}</span>;
+      const hasFailed = failureLabel(backend) !== undefined;
+      return (
+        <span title={end} data-bad={hasFailed || undefined}>
+          {end ?? '–'}
+        </span>
+      );
     }),
     column('Started', { from: 'sm' }, (backend) => <RelativeTime at={backend.createdAt} />),
   ];

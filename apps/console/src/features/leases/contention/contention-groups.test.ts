@@ -2,8 +2,13 @@ import type { ContentionView } from '@leasehold/keys-core/leases';
 import { expect, test } from 'vitest';
 import { linesOf } from './contention-groups.ts';
 
-const waiting = (name: string, waiter: string, place: number): ContentionView => ({
-  face: 'lease',
+const waiting = (
+  name: string,
+  waiter: string,
+  place: number,
+  face: ContentionView['face'] = 'lease',
+): ContentionView => ({
+  face,
   namespace: 'n',
   name,
   waiter,
@@ -13,6 +18,7 @@ const waiting = (name: string, waiter: string, place: number): ContentionView =>
   holder: `${name}-holder`,
   heldSince: null,
   remainingMs: 1,
+  datacenter: 'fra',
 });
 
 test('waiters are grouped by resource; the longest wait comes first', () => {
@@ -23,6 +29,15 @@ test('waiters are grouped by resource; the longest wait comes first', () => {
     ['a', ['w2']],
   ]);
   expect(lines[0]).toMatchObject({ holder: 'b-holder', before: 0 });
+});
+
+test('a key and a lease of the same name have a line each', () => {
+  const lines = linesOf([waiting('a', 'w1', 1), waiting('a', 'w2', 1, 'key')]);
+
+  expect(lines.map(({ face, waiters }) => [face, waiters.length])).toEqual([
+    ['lease', 1],
+    ['key', 1],
+  ]);
 });
 
 test('a line that began on the previous page says how many waiters came before', () => {

@@ -1,10 +1,13 @@
+import type { Face } from '@leasehold/keys-core';
 import type { ContentionView } from '@leasehold/keys-core/leases';
 
 /** A resource with the callers that wait for it. */
 export interface Line {
   readonly id: string;
+  readonly face: Face;
   readonly namespace: string;
   readonly name: string;
+  readonly datacenter: string;
   /** Null when nobody holds it at this moment. */
   readonly holder: string | null;
   readonly heldSince: string | null;
@@ -18,7 +21,7 @@ export interface Line {
 export function linesOf(items: readonly ContentionView[]): Line[] {
   const byId = new Map<string, ContentionView[]>();
   for (const item of items) {
-    const id = `${item.namespace}\n${item.name}`;
+    const id = [item.datacenter, item.face, item.namespace, item.name].join('\n');
     const others = byId.get(id);
     if (others === undefined) byId.set(id, [item]);
     else others.push(item);
@@ -26,7 +29,8 @@ export function linesOf(items: readonly ContentionView[]): Line[] {
   return [...byId.entries()].flatMap(([id, waiters]) => {
     const [first] = waiters;
     if (first === undefined) return [];
-    const { namespace, name, holder, heldSince } = first;
-    return [{ id, namespace, name, holder, heldSince, waiters, before: first.place - 1 }];
+    const { face, namespace, name, datacenter, holder, heldSince } = first;
+    const before = first.place - 1;
+    return [{ id, face, namespace, name, datacenter, holder, heldSince, waiters, before }];
   });
 }

@@ -1,6 +1,9 @@
 import { Button } from '@mantine/core';
+import { FACES, type Face } from '@leasehold/keys-core';
+import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import { useState } from 'react';
 import { DatacenterMenu } from '~/resources/list/datacenters.tsx';
+import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 import { FilterRow } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState, ErrorState } from '~/ui/states/states.tsx';
@@ -16,6 +19,12 @@ import { linesOf, type Line } from './contention-groups.ts';
 import { ContentionTable } from './contention-table.tsx';
 import classes from '../leases.module.css';
 
+const FACE_LABELS: Record<Face, string> = {
+  key: 'Keys',
+  lease: 'Leases',
+  environment: 'Environments',
+};
+const FACE_OPTIONS = FACES.map((value) => ({ value, label: FACE_LABELS[value] }));
 const PAGE_ROWS = 200;
 /** Waiters come and go without events. */
 const EVERY_MS = 1_500;
@@ -24,6 +33,10 @@ const EVERY_MS = 1_500;
 export function ContentionTab() {
   const state = useListState({ fields: ['namespace'], sorts: ['since'] });
   const filter = useDatacenterFilter();
+  const [{ type: face }, setAddress] = useQueryStates(
+    { type: parseAsStringLiteral(FACES), after: parseAsString },
+    { history: 'push' },
+  );
   const { fields, name, contains } = state.search;
   const namespace = (fields['namespace'] ?? name ?? contains ?? '').replace(/\.+$/u, '');
   return (
@@ -36,24 +49,35 @@ export function ContentionTab() {
           problems={state.search.problems}
           onChange={state.setQ}
         />
+        <FilterMenu
+          label="Type"
+          value={face ?? undefined}
+          options={FACE_OPTIONS}
+          onChange={(value) =>
+            void setAddress({ type: FACES.find((one) => one === value) ?? null, after: null })
+          }
+        />
         <DatacenterMenu filter={filter} />
       </FilterRow>
-      <Lines namespace={namespace} state={state} filter={filter} />
+      <Lines {...{ face, namespace, state, filter }} />
     </>
   );
 }
 
 function Lines({
+  face,
   namespace,
   state,
   filter,
 }: {
+  readonly face: Face | null;
   readonly namespace: string;
   readonly state: ListState<'since'>;
   readonly filter: DatacenterFilter;
 }) {
   const input = {
     limit: PAGE_ROWS,
+    faces: face === null ? [...FACES] : [face],
     ...filter.input,
     namespace: namespace || undefined,
     cursor: state.after ?? undefined,
@@ -107,8 +131,8 @@ function NobodyWaits({ namespace }: { readonly namespace: string }) {
   return (
     <EmptyState title="Nobody is waiting">
       {namespace === ''
-        ? 'Every caller that asked for a lease holds it, or was refused at once.'
-        : `Nobody is waiting for a lease in ${namespace} or below it.`}
+        ? 'Every caller that asked for a key, a lease or an environment got it, or was refused at once.'
+        : `Nobody is waiting for anything in ${namespace} or below it.`}
     </EmptyState>
   );
 }

@@ -1,10 +1,12 @@
-import { resourceText } from '@leasehold/keys-core';
+import { resourceText, type Face } from '@leasehold/keys-core';
+import { Mono } from '~/ui/text/text.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
 import { count } from '~/lib/format.ts';
-import { routes } from '~/lib/routes.ts';
+import { FACE_WORDS } from '~/resources/grant-view.ts';
+import { routeOf, routes } from '~/lib/routes.ts';
 import tableClasses from '~/ui/table/data-table.module.css';
 import type { Line } from './contention-groups.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
@@ -70,7 +72,10 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
       <tr className={classes['resource']}>
         <th scope="rowgroup" colSpan={COLUMN_COUNT}>
           <span className={classes['what']}>
-            <Link href={routes.lease(line)}>
+            {line.face === 'lease' ? null : (
+              <span className={classes['face']}>{FACE_WORDS[line.face][0]}</span>
+            )}
+            <Link href={routeOf(line.face, line)}>
               <VisibleText>{resourceText(line)}</VisibleText>
             </Link>
             <Holder line={line} asOf={asOf} />
@@ -86,13 +91,7 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
         <tr key={`${String(waiter.place)} ${waiter.waiter}`} data-row>
           <td className={classes['place']}>{waiter.place}</td>
           <td>
-            <Link
-              href={routes.leases({ q: fieldText('holder', waiter.waiter) })}
-              title={`Leases that ${waiter.waiter} holds`}
-              className="mono"
-            >
-              <VisibleText>{waiter.waiter}</VisibleText>
-            </Link>
+            <HolderLink face={line.face} name={waiter.waiter} />
           </td>
           <td data-align="end">
             <Waited since={waiter.since} asOf={asOf} />
@@ -103,6 +102,21 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
   );
 }
 
+/** To what somebody holds already. Who waits for a key gets it for a drone, and holds nothing by itself. */
+function HolderLink({ face, name }: { readonly face: Face; readonly name: string }) {
+  if (face === 'key') return <Mono>{name}</Mono>;
+  const list = face === 'lease' ? routes.leases : routes.environments;
+  return (
+    <Link
+      href={list({ q: fieldText('holder', name) })}
+      title={`${face === 'lease' ? 'Leases' : 'Environments'} that ${name} holds`}
+      className="mono"
+    >
+      <VisibleText>{name}</VisibleText>
+    </Link>
+  );
+}
+
 function Holder({ line, asOf }: { readonly line: Line; readonly asOf: string }) {
   if (line.holder === null) {
     return <span className={classes['nobody']}>held by nobody now</span>;
@@ -110,13 +124,13 @@ function Holder({ line, asOf }: { readonly line: Line; readonly asOf: string }) 
   return (
     <span className={classes['holder']}>
       held by{' '}
-      <Link
-        href={routes.leases({ q: fieldText('holder', line.holder) })}
-        title={`Leases that ${line.holder} holds`}
-        className="mono"
-      >
-        <VisibleText>{line.holder}</VisibleText>
-      </Link>
+      {line.face === 'key' ? (
+        <Link href={routes.drone(line.holder, line.datacenter)} className="mono">
+          {line.holder}
+        </Link>
+      ) : (
+        <HolderLink face={line.face} name={line.holder} />
+      )}
       {line.heldSince === null ? null : (
         <>
           {' '}

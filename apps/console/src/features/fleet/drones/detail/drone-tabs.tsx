@@ -11,9 +11,9 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { KeyView } from '@leasehold/keys-core/keys';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
-import { Under, Mono, RelativeTime } from '~/ui/text/text.tsx';
+import { LookBadge, Under, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { PhaseBadge } from '~/resources/looks.tsx';
+import { keyBackendLook, PhaseBadge } from '~/resources/looks.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
 
@@ -117,7 +117,14 @@ const DRONE_KEY_COLUMNS: Column<KeyView>[] = [
     </>
   )),
   column('Namespace', { from: 'sm' }, (key) => <VisibleText>{key.namespace}</VisibleText>),
-  column('Phase', {}, (key) => <PhaseBadge phase={key.phase} />),
+  column('Phase', {}, (key) => (
+    <>
+      <PhaseBadge phase={key.phase} />
+      <Under upTo="md">
+        <BackendState item={key} />
+      </Under>
+    </>
+  )),
   column('Remaining', { from: 'sm' }, (key) => <Remaining {...key} />),
   column('Backend', { from: 'md' }, (key) =>
     key.backendId === null ? (
@@ -128,6 +135,14 @@ const DRONE_KEY_COLUMNS: Column<KeyView>[] = [
       </Link>
     ),
   ),
+  column('Status', { from: 'md' }, (key) => <BackendState item={key} />),
   column('Token', { from: 'lg', align: 'end' }, (key) => <Mono>{key.fencingToken}</Mono>),
   column('Granted', { from: 'md' }, (key) => <RelativeTime at={key.grantedAt} asOf={key.asOf} />),
 ];
+
+function BackendState({ item }: { readonly item: KeyView }) {
+  const look = keyBackendLook(item);
+  return look === undefined ? null : (
+    <LookBadge look={look} isPlain={item.backendEnd?.hasFailed !== true} />
+  );
+}
