@@ -127,7 +127,7 @@ export function withDuration(
 
 /** A window is counted in whole minutes. */
 const MINUTE_MS = 60_000;
-export const LAST_RANGE: DurationRange = [MINUTE_MS, 366 * 24 * 60 * MINUTE_MS];
+const LAST_RANGE: DurationRange = [MINUTE_MS, 366 * 24 * 60 * MINUTE_MS];
 
 /** Adds `--last`, `--from` and `--to`: the time that a list is about. */
 export function withTimeRange(command: Command): Command {

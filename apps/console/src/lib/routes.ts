@@ -43,6 +43,7 @@ export const routes = {
   backend: (backendId: string, datacenter?: string) =>
     withParams('/backends/detail', { id: backendId, ...at(datacenter) }),
   events: (params: Readonly<Record<string, string>> = {}) => withParams('/events', params),
+  refusals: (params: Readonly<Record<string, string>> = {}) => withParams('/refusals', params),
   audit: (params: Readonly<Record<string, string>> = {}) => withParams('/audit', params),
   access: (params: Readonly<Record<string, string>> = {}) => withParams('/access', params),
 } as const;

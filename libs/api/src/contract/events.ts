@@ -40,6 +40,10 @@ export const refusalListInputSchema = z
     name: nameSchema.optional(),
     /** The code of an error, or `held`. */
     code: textSchema({ bytesMin: 1, bytesMax: 64 }).optional(),
+    /** Inclusive. */
+    from: instantSchema.optional(),
+    /** Exclusive. */
+    to: instantSchema.optional(),
     /** Only those of the last so many minutes of the database's clock. */
     windowMinutes: windowMinutesSchema.optional(),
     datacenter: anyDatacenterSchema,

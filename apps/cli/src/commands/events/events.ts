@@ -9,14 +9,7 @@ import { printable, printableOr } from '../../output/printable.ts';
 import { holderIn } from '../../output/lease-text.ts';
 import type { Column } from '../../output/table.ts';
 import { scopeText } from '../../arguments/scope.ts';
-import {
-  durationOf,
-  LAST_RANGE,
-  timeRangeOf,
-  withDatacenters,
-  withPage,
-  withTimeRange,
-} from '../../options.ts';
+import { timeRangeOf, withDatacenters, withPage, withTimeRange } from '../../options.ts';
 import type {
   EventListInput,
   EventView,
@@ -84,9 +77,8 @@ export function addRefusals(cli: Cli, program: Command): void {
     'ls',
     'List refusals of the last week by hour, resource and code, the latest first',
   );
-  withResource(withDatacenters(withPage(command)))
+  withTimeRange(withResource(withDatacenters(withPage(command))))
     .option('--code <code>', 'only with this code, such as spawn.no_drone, or held')
-    .option('--last <time>', 'the time up to now: 15m, 1h or 7d', durationOf('--last', LAST_RANGE))
     .action(async (options: RefusalListInput & { readonly last?: number }) => {
       const page = await cli.client().refusals.list.query(timeRangeOf(options));
       cli.showPage(page, 'Nothing was refused.', REFUSAL_COLUMNS);

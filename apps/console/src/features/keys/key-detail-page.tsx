@@ -5,6 +5,7 @@ import { EmptyState } from '~/ui/states/states.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { resourceText } from '@leasehold/keys-core';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
+import { LastRefusal } from '~/resources/detail/last-refusal.tsx';
 import { GrantDetail } from '~/resources/detail/grant-detail.tsx';
 import { BackendLog, BackendPanel } from './backend-panel.tsx';
 
@@ -30,6 +31,7 @@ function NoKey({ resource }: { readonly resource: ResourceRef }) {
       </span>
       , or its record has been removed. A key exists once a caller connects to it.{' '}
       <Link href={routes.reservation([resource.namespace, resource.name])}>Show its home</Link>
+      <LastRefusal face="key" resource={resource} />
     </EmptyState>
   );
 }

@@ -18,6 +18,7 @@ import { GrantTimeline } from '../timeline/grant-timeline.tsx';
 import { MOMENT_PARAM } from '../timeline/moment/use-moment.ts';
 import type { DetailItem } from './detail-item.ts';
 import { GrantFacts } from './grant-facts.tsx';
+import { LastRefusal } from './last-refusal.tsx';
 import { EventsPanel, JsonView } from './lazy-panels.tsx';
 import { WayBack } from './way-back.tsx';
 import classes from './grant-detail.module.css';
@@ -86,6 +87,7 @@ function DetailOfOne({ face, resource, missing, backend, log }: GrantDetailProps
             </Panel>
             <Panel title="Holder">
               <GrantFacts face={face} item={item} />
+              <LastRefusal face={face} resource={item} since={item.grantedAt} />
             </Panel>
             {backend?.(item)}
           </div>

@@ -1,6 +1,7 @@
 import {
   IconActivity,
   IconBox,
+  IconHandOff,
   IconHistory,
   IconKey,
   IconLayoutDashboard,
@@ -42,6 +43,7 @@ export const NAV_GROUPS: readonly { readonly label: string; readonly items: read
       label: 'Record',
       items: [
         { label: 'Events', href: routes.events(), icon: IconActivity },
+        { label: 'Refusals', href: routes.refusals(), icon: IconHandOff },
         { label: 'Audit', href: routes.audit(), icon: IconHistory },
         { label: 'Access', href: routes.access(), icon: IconUsers },
       ],

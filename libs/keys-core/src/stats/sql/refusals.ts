@@ -91,6 +91,10 @@ export interface RefusalListInput extends PageInput {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
   readonly code?: string | undefined;
+  /** ISO-8601, inclusive. */
+  readonly from?: string | undefined;
+  /** ISO-8601, exclusive. */
+  readonly to?: string | undefined;
   /** Only those of the last so many minutes of the database's clock. */
   readonly windowMinutes?: number | undefined;
 }
@@ -129,7 +133,7 @@ export async function listRefusals(
 }
 
 function conditionsOf(
-  { face, namespace, name, code, windowMinutes, cursor }: RefusalListInput,
+  { face, namespace, name, code, from, to, windowMinutes, cursor }: RefusalListInput,
   limits: readonly string[] | null,
 ): Fragment[] {
   const conditions = [withinLimits(limits, fragment`r.namespace`)];
@@ -143,6 +147,8 @@ function conditionsOf(
         : fragment`r.namespace = ${namespace} ${C}`,
     );
   }
+  if (from !== undefined) conditions.push(fragment`r.last_at >= ${from}::timestamptz`);
+  if (to !== undefined) conditions.push(fragment`r.last_at < ${to}::timestamptz`);
   if (windowMinutes !== undefined) {
     conditions.push(inLastMinutes(fragment`r.hour_at`, windowMinutes + 60));
     conditions.push(inLastMinutes(fragment`r.last_at`, windowMinutes));

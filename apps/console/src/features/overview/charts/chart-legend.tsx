@@ -1,6 +1,7 @@
 import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { clockTime, duration } from '~/lib/format.ts';
 import { useSignal } from '~/lib/signal.ts';
+import { routes } from '~/lib/routes.ts';
 import { eventsHref } from '../event-links.ts';
 import { RowsLink } from '../rows-link.tsx';
 import { windowText } from '../windows.ts';
@@ -61,7 +62,7 @@ export function Legend({
     <ul className={classes['legend']} aria-label={`${chart.title}, numbers`}>
       {chart.series.map(({ name, label, color, dash, kinds }) => {
         const text = numberText(chart, (pointed ?? totals)[name]);
-        const isLink = pointed === undefined && kinds !== undefined;
+        const href = pointed === undefined ? rowsHref({ name, kinds }, windowMinutes) : undefined;
         return (
           <li key={name}>
             <svg width="22" height="6" aria-hidden>
@@ -74,8 +75,8 @@ export function Legend({
             </svg>
             {label}{' '}
             <span className={classes['number']} style={{ minWidth }}>
-              {isLink ? (
-                <RowsLink href={eventsHref(kinds, windowMinutes)} aria-label={`${text} ${label}`}>
+              {href !== undefined ? (
+                <RowsLink href={href} aria-label={`${text} ${label}`}>
                   {text}
                 </RowsLink>
               ) : (
@@ -87,4 +88,13 @@ export function Legend({
       })}
     </ul>
   );
+}
+
+/** The page with the rows that a series counts; undefined where there are none. */
+function rowsHref(
+  { name, kinds }: { readonly name: string; readonly kinds: readonly string[] | undefined },
+  windowMinutes: number,
+): string | undefined {
+  if (name === 'denials') return routes.refusals({ range: `${String(windowMinutes)}m` });
+  return kinds === undefined ? undefined : eventsHref(kinds, windowMinutes);
 }

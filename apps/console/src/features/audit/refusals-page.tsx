@@ -1,0 +1,136 @@
+'use client';
+
+import { FACES, resourceText } from '@leasehold/keys-core';
+import { parseAsString, useQueryStates } from 'nuqs';
+import { useMemo } from 'react';
+import type { Outputs } from '~/lib/api/api.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
+import { count } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routeOf } from '~/lib/routes.ts';
+import { parseSearch } from '~/lib/search/search.ts';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
+import { Link } from '~/ui/link.tsx';
+import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
+import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
+import { EmptyState } from '~/ui/states/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { LongName, Mono, RelativeTime, Under } from '~/ui/text/text.tsx';
+import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { isAnyTime, timeRangeInput, timeRangeOf } from '~/ui/time-range/time-range.ts';
+import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
+import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
+import classes from './audit.module.css';
+
+type Refusal = Outputs['refusals']['list']['items'][number];
+
+const FIELDS = ['namespace', 'code'] as const;
+const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;
+const FACE_OPTIONS = FACES.map((value) => ({ value, label: FACE_LABELS[value] }));
+
+/** Which connects and acquires were refused, how often and why: those that were refused last first. */
+export function RefusalsPage() {
+  const [address, setAddress] = useQueryStates(
+    {
+      q: parseAsString.withDefault(''),
+      face: parseAsString,
+      after: parseAsString,
+      ...TIME_RANGE_PARAMS,
+    },
+    { history: 'push' },
+  );
+  const search = useMemo(() => parseSearch(address.q, FIELDS), [address.q]);
+  const { namespace, code } = search.fields;
+  const face = FACES.find((one) => one === address.face);
+  const filter = useDatacenterFilter();
+  const input = {
+    ...{ limit: 100, cursor: address.after ?? undefined, face },
+    name: search.name ?? search.contains,
+    ...{ namespace, code },
+    ...timeRangeInput(address),
+    ...filter.input,
+  };
+  const read = useLiveQuery('refusals', 'list', input, { everyMs: 5_000 });
+  const range = timeRangeOf(address);
+  const isFiltered = address.q !== '' || face !== undefined || !isAnyTime(range);
+  return (
+    <>
+      <PageHeader title="Refusals" />
+      <FilterRow>
+        <SearchBox
+          label="Search refusals"
+          placeholder="Whole name, or namespace: code:"
+          value={address.q}
+          problems={search.problems}
+          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+        />
+        <FilterMenu
+          label="Type"
+          value={face}
+          options={FACE_OPTIONS}
+          onChange={(value) => void setAddress({ face: value, after: null })}
+        />
+        <TimeRangeFilter
+          value={range}
+          onChange={(next) => void setAddress({ ...next, after: null })}
+        />
+        <DatacenterMenu filter={filter} />
+      </FilterRow>
+      <DataTable
+        label="refusals"
+        columns={withDatacenter(COLUMNS, filter.isSeveral)}
+        read={read}
+        rowId={({ datacenter, face: of, namespace, name, code, firstAt }) =>
+          JSON.stringify([datacenter, of, namespace, name, code, firstAt])
+        }
+        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No refusals match">
+              Remove a filter, or look at another time.
+            </EmptyState>
+          ) : (
+            <EmptyState title="Nothing was refused">
+              Connects and acquires that are refused are listed here for a week, with the caller and
+              the reason.
+            </EmptyState>
+          )
+        }
+      />
+    </>
+  );
+}
+
+const COLUMNS: Column<Refusal>[] = [
+  column('Last', { from: 'sm' }, (one) => <RelativeTime at={one.lastAt} />),
+  column('Resource', {}, (one) => (
+    <>
+      {one.name === '' ? (
+        <span className="dimmed">a new key</span>
+      ) : (
+        <Link href={routeOf(one.face, one)}>
+          <LongName>{resourceText(one)}</LongName>
+        </Link>
+      )}
+      <Under upTo="md">
+        <Reason of={one} />
+      </Under>
+    </>
+  )),
+  column('Code', {}, (one) => <Mono>{one.code}</Mono>),
+  column('Times', { align: 'end' }, (one) => count(one.count)),
+  column('Caller', { from: 'lg' }, (one) => <VisibleText>{one.holder ?? one.actor}</VisibleText>),
+  column('Why', { from: 'md', isFilling: true }, (one) => <Reason of={one} />),
+];
+
+function Reason({ of: { reason } }: { readonly of: Refusal }) {
+  return (
+    <span className={classes['words']} title={reason}>
+      <VisibleText>{reason}</VisibleText>
+    </span>
+  );
+}
