@@ -90,7 +90,7 @@ export function Legend({
   );
 }
 
-/** The page with the rows that a series counts; undefined where there are none. */
+/** The page with the rows that a series counts; undefined for a series without rows. */
 function rowsHref(
   { name, kinds }: { readonly name: string; readonly kinds: readonly string[] | undefined },
   windowMinutes: number,
