@@ -50,6 +50,8 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'keys.blockRenewal': 'Keeps the grant of a key from being renewed',
   'keys.connect': 'Finds the backend of a key, or starts one',
   'keys.count': 'Counts keys',
+  'webhook.get': 'Shows what the webhook was told',
+  'webhook.test': 'Sends a message to the webhook',
   'refusals.list': 'Lists refused connects and acquires',
   'keys.failures': 'Shows how the last backends of a key have failed',
   'keys.get': 'Shows a key',

@@ -20,6 +20,7 @@ import { addMigrate } from './commands/migrate/migrate.ts';
 import { addReservations } from './commands/reservations/reservations.ts';
 import { addTokens } from './commands/tokens/tokens.ts';
 import { addUp } from './commands/up.ts';
+import { addWebhook } from './commands/webhook.ts';
 import { withListing } from './options.ts';
 import { EXIT_CODES_HELP } from './failures/exit-codes.ts';
 
@@ -27,7 +28,7 @@ import { EXIT_CODES_HELP } from './failures/exit-codes.ts';
 const COMMANDS: readonly ((cli: Cli, program: Command) => void)[] = [
   ...[addUp, addConnect, addFind, addDoctor, addController, addConsole, addDrone, addMigrate],
   ...[addKeys, addLeases, addEnvironments, addReservations, addDatacenters, addBackends, addDrones],
-  ...[addHoldOff, addAdmin, addTokens, addEvents, addRefusals, addAudit, addConfig],
+  ...[addHoldOff, addAdmin, addTokens, addEvents, addRefusals, addAudit, addWebhook, addConfig],
 ];
 
 const HELP = `

@@ -11,6 +11,9 @@ type InputOf<Query extends (...args: never[]) => unknown> = NonNullable<
 
 export type EventView = ItemOf<ControllerApi['keys']['history']['query']>;
 export type RefusalView = ItemOf<ControllerApi['refusals']['list']['query']>;
+export type WebhookView = NonNullable<
+  Awaited<ReturnType<ControllerApi['webhook']['get']['query']>>
+>;
 export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
 export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;
 export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']>;

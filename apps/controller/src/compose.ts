@@ -152,7 +152,7 @@ async function makeServer(
 
 function jobsOf(
   serving: Serving,
-  { services, refusals, bulk, tokens, whileLeader }: Parts,
+  { services, refusals, webhook, bulk, tokens, whileLeader }: Parts,
   backlogs: Backlogs,
 ): Job[] {
   const { signIn, datacenters, config } = serving;
@@ -160,7 +160,7 @@ function jobsOf(
   return [
     ...backgroundJobs({
       ...serving,
-      refusals,
+      ...{ refusals, webhook },
       bulk: bulk.runner,
       health: services.stats,
       reservations: services.reservations,

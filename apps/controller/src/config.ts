@@ -26,6 +26,12 @@ import {
   signInProblems,
   type SignInConfig,
 } from './sign-in/sign-in-config.ts';
+import {
+  webhookConfig,
+  webhookEnvironment,
+  webhookProblems,
+  type WebhookConfig,
+} from './webhook/webhook-config.ts';
 
 /** What a controller is started with; see the table of environment variables in the README. */
 export interface ControllerConfig {
@@ -50,6 +56,8 @@ export interface ControllerConfig {
   readonly fairUse: FairUseConfig;
   /** Left out by a datacenter that is alone. */
   readonly datacenters?: DatacentersConfig | undefined;
+  /** Null: nobody is told of alarms. */
+  readonly webhook: WebhookConfig | null;
 }
 
 /** The one place where the controller reads its environment. */
@@ -65,6 +73,7 @@ export const environmentSchema = z.object({
   LEASEHOLD_AUDIT_LOGS: z.enum(['0', '1']).default('0'),
   ...signInEnvironment,
   ...peersEnvironment,
+  ...webhookEnvironment,
 });
 
 /** The variables that a controller reads. */
@@ -97,6 +106,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     ...fairUse.problems,
     ...signInProblems(values),
     ...datacenterProblems(values),
+    ...webhookProblems(values),
   ];
   if (problems.length > 0) throw invalid(problems);
   return {
@@ -115,6 +125,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     signIn: signInConfig(values),
     fairUse: fairUse.config,
     datacenters: peersConfig(values),
+    webhook: webhookConfig(values),
   };
 }
 

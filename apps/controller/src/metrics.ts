@@ -28,6 +28,8 @@ export interface ControllerMetrics {
   environmentDenied(action: string, durationMs: number): void;
   /** A refused connect or acquire, with the code of its error, or `held`. */
   refused(face: string, code: string): void;
+  /** A message to the webhook. */
+  webhook(outcome: string): void;
 }
 
 export function createMetrics(): ControllerMetrics {
@@ -43,6 +45,7 @@ export function createMetrics(): ControllerMetrics {
       to.environmentLease.observe({ action: actionLabel(action), outcome: 'denied' }, durationMs);
     },
     refused: (face, code) => to.refusals.inc({ face, code }),
+    webhook: (outcome) => to.webhook.inc({ outcome }),
   };
 }
 
@@ -67,6 +70,7 @@ function instruments(registry: Registry) {
       'Grants asked for, by outcome and by what the resource was before.',
       ['face', 'outcome', 'status'],
     ),
+    webhook: counter('webhook_messages_total', 'Messages to the webhook, by outcome.', ['outcome']),
     refusals: counter('refusals_total', 'Refused connects and acquires, by why.', ['face', 'code']),
     environmentGrants: counter(
       'environment_grants_total',

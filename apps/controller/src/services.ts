@@ -33,6 +33,7 @@ import { createLeaseFaces } from './leases/lease-faces.ts';
 import type { ControllerMetrics } from './metrics.ts';
 import type { OpenDatacenters } from './peers/open-datacenters.ts';
 import type { SignIn } from './sign-in/sign-in.ts';
+import { createWebhook } from './webhook/webhook.ts';
 
 export type Config = Omit<ControllerConfig, 'databaseUrl' | 'schema'>;
 
@@ -73,16 +74,14 @@ export function createParts(serving: Serving) {
   const connections = createOpenConnections(store, log);
   const fleet = createFleetService({ store, keys, feed, heartbeatMs });
   const refusals = new Refusals(store.clock);
+  const stats = createStatsService({ store, datacenter, heartbeatMs, events });
+  const webhook = webhookOf(serving, stats);
   const services: ApiServices = {
     ...{ keys, fleet },
     reservations: datacenters.reservationsOf(keys, fleet),
     ...faces,
     tokens: createTokenService(store, fairUse.fairUse),
-    audit: {
-      list: (input) => listAudit(store.reads, input),
-      count: (input) => countAudit(store.reads, input),
-      write: (entry) => writeAudit(store.general, entry),
-    },
+    audit: auditService(store),
     events: createEventService(events, store),
     bulk: bulk.service,
     people: createPeopleService(store),
@@ -90,7 +89,7 @@ export function createParts(serving: Serving) {
       ...{ store, heartbeatMs },
       onFailure: (error) => log.warn({ err: error }, 'a part of a search failed'),
     }),
-    stats: createStatsService({ store, datacenter, heartbeatMs, events }),
+    ...{ stats, webhook: webhook.service },
     refusals: refusalService(serving, refusals),
     witness: witnessService(store),
     holdOff: createHoldOffService(store),
@@ -102,7 +101,8 @@ export function createParts(serving: Serving) {
   };
   return {
     isPressed: () => leases.isPressed(),
-    ...{ services, refusals, feed, tokens, connections, revocations, events, bulk, whileLeader },
+    ...{ services, refusals, webhook, feed, tokens, connections, revocations },
+    ...{ events, bulk, whileLeader },
     async close() {
       await bulk.runner.close();
       await events.close();
@@ -110,6 +110,21 @@ export function createParts(serving: Serving) {
       await datacenters.close();
     },
   };
+}
+
+function auditService({ reads, general }: Store): ApiServices['audit'] {
+  return {
+    list: (input) => listAudit(reads, input),
+    count: (input) => countAudit(reads, input),
+    write: (entry) => writeAudit(general, entry),
+  };
+}
+
+function webhookOf({ store, config, metrics, log }: Serving, stats: ApiServices['stats']) {
+  return createWebhook({
+    ...{ store, stats, log, config: config.webhook, datacenter: config.datacenter },
+    onOutcome: (outcome) => metrics.webhook(outcome),
+  });
 }
 
 function refusalService(

@@ -14,6 +14,7 @@ import {
   datacentersRouter,
   holdOffRouter,
   statsRouter,
+  webhookRouter,
 } from './routers/operations-routers.ts';
 import { createPeerRouter, type CallProcedure } from './routers/peer-router.ts';
 import { reservationsRouter } from './routers/reservations-router.ts';
@@ -38,6 +39,7 @@ const routers = {
   search: searchRouter,
   session: sessionRouter,
   stats: statsRouter,
+  webhook: webhookRouter,
 };
 
 const callerOfRouters = createCallerFactory(router(routers));

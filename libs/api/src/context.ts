@@ -50,6 +50,30 @@ export interface AuditService {
   write(entry: AuditEntry): Promise<void>;
 }
 
+/** What is known of the webhook. */
+export interface WebhookView {
+  /** Without its path, which may be a secret. */
+  readonly origin: string;
+  readonly format: 'json' | 'slack';
+  /** The actions of the audit that it is told of. */
+  readonly actions: readonly string[];
+  /** The alarms that it was told of and that have not ended. */
+  readonly alarms: readonly string[];
+  /** How often the next message has failed. */
+  readonly tries: number;
+  readonly lastError: string | null;
+  /** When the last message arrived. */
+  readonly sentAt: string | null;
+}
+
+/** The address that is told of alarms and of chosen entries of the audit. */
+export interface WebhookService {
+  /** Null if none is configured. */
+  get(): Promise<WebhookView | null>;
+  /** Sends a message now. @throws {LeaseError} `webhook.not_configured`, `webhook.failed`. */
+  test(): Promise<void>;
+}
+
 /** Connects and acquires that were refused. */
 export interface RefusalService {
   note(refusal: Refusal): void;
@@ -106,6 +130,7 @@ export interface ApiServices {
   readonly search: SearchService;
   readonly stats: StatsService;
   readonly refusals: RefusalService;
+  readonly webhook: WebhookService;
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;
   readonly giveUp: GiveUpService;

@@ -20,6 +20,8 @@ export type {
   EventService,
   FailedCall,
   LeaseFace,
+  WebhookService,
+  WebhookView,
 } from './context.ts';
 export { FORWARDED_ROLES } from './contract/peers.ts';
 export { describeError, errorBody, errorShape } from './error-map.ts';

@@ -19,6 +19,8 @@ const CONTRACT: Record<string, Role> = {
   'keys.allowRenewal': 'operator',
   'keys.revoke': 'operator',
   'refusals.list': 'viewer',
+  'webhook.get': 'viewer',
+  'webhook.test': 'admin',
   'keys.failures': 'viewer',
   'keys.resetFailures': 'operator',
   'keys.waiters': 'viewer',
@@ -125,6 +127,8 @@ const CONTRACT: Record<string, Role> = {
 
 /** Procedures that concern every namespace, so that a token that is limited to some may not call them. */
 const UNLIMITED_ONLY = [
+  'webhook.get',
+  'webhook.test',
   'drones.list',
   'drones.count',
   'drones.get',

@@ -27,6 +27,7 @@ const HEALTH_EVERY_MS = 15_000;
 const BULK_EVERY_MS = 2_000;
 const MOVES_EVERY_MS = 1_000;
 const NAMES_EVERY_MS = 1_000;
+const WEBHOOK_EVERY_MS = 5_000;
 
 /**
  * The jobs of a controller. Each one writes what it keeps in memory, and reaps without a lease, because
@@ -39,6 +40,7 @@ export function backgroundJobs(deps: {
   readonly log: Logger;
   readonly stats: StatsCounter;
   readonly refusals: Pick<Refusals, 'flush'>;
+  readonly webhook: { runOnce(signal: AbortSignal): Promise<void> };
   readonly health: Pick<StatsService, 'judge'>;
   readonly bulk: BulkRunner;
   readonly reservations: Pick<ReservationService, 'carryOutMoves'>;
@@ -65,6 +67,10 @@ export function backgroundJobs(deps: {
     fed('event counts', STATISTICS_EVERY_MS, rollup),
     { name: 'health', everyMs: HEALTH_EVERY_MS, run: () => deps.health.judge() },
     fed('names', NAMES_EVERY_MS, names),
+    {
+      ...{ name: 'webhook', everyMs: WEBHOOK_EVERY_MS },
+      run: (signal) => deps.webhook.runOnce(signal),
+    },
     {
       ...{ name: 'moves', everyMs: MOVES_EVERY_MS },
       run: (signal) => deps.reservations.carryOutMoves(signal),

@@ -133,6 +133,7 @@ const REFUSED_HERE = [
   'people.resetPassword',
   'reservations.move',
   'reservations.requestMove',
+  'webhook.test',
   'peer.move',
 ];
 
@@ -220,6 +221,8 @@ describe('/openapi.json', () => {
       'events.head',
       'events.changes',
       'session.get',
+      'webhook.get',
+      'webhook.test',
       'peer.ping',
       'peer.offers',
     ]);

@@ -17,6 +17,7 @@ import { createTestDatabase } from '@leasehold/testing';
 import { afterAll, onTestFinished } from 'vitest';
 import { startController, type Controller } from '../compose.ts';
 import type { DatacentersConfig } from '../peers/peers-config.ts';
+import type { WebhookConfig } from '../webhook/webhook-config.ts';
 import { SIGN_IN_DEFAULTS, type SignInConfig } from '../sign-in/sign-in-config.ts';
 
 /** A controller in this process, on a database of its own, and ways to call it. */
@@ -40,6 +41,7 @@ interface TestControllerOptions {
   readonly datacenters?: DatacentersConfig;
   readonly fairUse?: FairUseConfig;
   readonly isReadingAudited?: boolean;
+  readonly webhook?: WebhookConfig;
 }
 
 /** Not the default, so that it shows where the configured time counts. */
@@ -84,6 +86,7 @@ export async function openTestController(
       port: options.port ?? 0,
       datacenter: options.datacenter ?? 'local',
       datacenters: options.datacenters,
+      webhook: options.webhook ?? null,
       ladder: KEY_LADDERS.fast,
       heartbeatMs: HEARTBEAT_MS.fast,
       environmentLeaseMs: ENVIRONMENT_LEASE_MS,

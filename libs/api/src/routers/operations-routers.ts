@@ -91,6 +91,19 @@ export const holdOffRouter = router({
     .mutation(placed(({ services, actor }, act) => services.holdOff.end(act, actor))),
 });
 
+/** The address that is told of alarms and of chosen entries of the audit. */
+export const webhookRouter = router({
+  /** What it was told, and how its last message failed; null if none is configured. */
+  get: unlimitedViewerProcedure.query(({ ctx }) => ctx.services.webhook.get()),
+
+  /** Sends a message now. */
+  test: adminProcedure.mutation(async ({ ctx }) => {
+    await ctx.services.webhook.test();
+    await ctx.services.audit.write({ ...ctx.actor, action: 'webhook.test', resource: 'webhook' });
+    return { outcome: 'sent' as const };
+  }),
+});
+
 /** Numbers over every namespace. */
 export const statsRouter = router({
   overview: unlimitedViewerProcedure

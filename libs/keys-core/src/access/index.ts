@@ -23,6 +23,13 @@ export {
   writeAudit,
 } from './sql/audit.ts';
 export {
+  nextAudit,
+  openWebhook,
+  readWebhook,
+  recordWebhookStep,
+  type WebhookState,
+} from './sql/webhook.ts';
+export {
   bootstrapCredentials,
   type Credentials,
   type DroneBindings,

@@ -32,6 +32,7 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     resource: 'key:boards.eu/q4',
     text: 'Ada Okafor reset the failures of the key boards.eu/q4',
   },
+  'webhook.test': { resource: 'webhook', text: 'Ada Okafor sent a test to the webhook' },
   'leases.revoke': {
     detail: { ...LEASE, mode: 'graceful' },
     text: 'Ada Okafor revoked the lease jobs/nightly',

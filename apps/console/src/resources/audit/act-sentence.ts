@@ -104,6 +104,7 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     ...(mode === 'hard' ? [' at once'] : []),
   ],
   'keys.resetFailures': ({ who, target }) => [who, ' reset the failures of the key ', target],
+  'webhook.test': ({ who }) => [who, ' sent a test to the webhook'],
   'backends.logs': ({ who, target }) => [who, ' read the output of the backend ', target],
   'reservations.move': ({ who, target, field }) => [
     ...[

@@ -18,6 +18,7 @@ const ACTIONS: Readonly<Record<AuditAction, ActionLabel>> = {
   'bulk.start': { label: 'Started bulk action' },
   'bulk.abort': { label: 'Aborted bulk action' },
   'backends.terminate': { label: 'Stopped backend' },
+  'webhook.test': { label: 'Test', of: 'of the webhook' },
   'keys.resetFailures': { label: 'Reset failures', of: 'of a key' },
   'backends.logs': { label: 'Read output' },
   'reservations.move': { label: 'Moved key' },

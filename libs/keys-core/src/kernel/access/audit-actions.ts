@@ -35,6 +35,7 @@ export const AUDIT_ACTIONS = [
   'people.changePassword',
   'people.lockOut',
   'people.makeAdmin',
+  'webhook.test',
 ] as const;
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

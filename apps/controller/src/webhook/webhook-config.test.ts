@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { readConfig } from '../config.ts';
+
+const URL_AND_SECRET = {
+  LEASEHOLD_WEBHOOK_URL: 'https://hooks.example.com/a',
+  LEASEHOLD_WEBHOOK_SECRET: 'a secret that is long enough for this',
+};
+
+test.each([
+  ['', []],
+  ['keys.revoke, holdOff.end', ['keys.revoke', 'holdOff.end']],
+  ['holdOff.*', ['holdOff.end']],
+  ['holdOff.*,holdOff.end', ['holdOff.end']],
+])('a webhook is told of the actions that %j names', (text, actions) => {
+  const { webhook } = readConfig({ ...URL_AND_SECRET, LEASEHOLD_WEBHOOK_AUDIT: text });
+
+  expect(webhook).toMatchObject({ format: 'json', actions });
+});
+
+test('without an address there is no webhook', () => {
+  expect(readConfig({}).webhook).toBeNull();
+});
+
+test.each([
+  [{ LEASEHOLD_WEBHOOK_URL: 'ftp://x' }, /LEASEHOLD_WEBHOOK_URL: must be an http/u],
+  [{ LEASEHOLD_WEBHOOK_URL: 'https://a:b@x' }, /LEASEHOLD_WEBHOOK_URL: must be an http/u],
+  [{ LEASEHOLD_WEBHOOK_SECRET: undefined }, /LEASEHOLD_WEBHOOK_SECRET: must be set/u],
+  [{ LEASEHOLD_WEBHOOK_SECRET: 'short' }, /LEASEHOLD_WEBHOOK_SECRET: must have at least/u],
+  [{ LEASEHOLD_WEBHOOK_URL: undefined }, /LEASEHOLD_WEBHOOK_URL: must be set/u],
+  [{ LEASEHOLD_WEBHOOK_FORMAT: 'xml' }, /LEASEHOLD_WEBHOOK_FORMAT: must be json or slack/u],
+  [{ LEASEHOLD_WEBHOOK_AUDIT: 'keys.evict' }, /LEASEHOLD_WEBHOOK_AUDIT: must be actions/u],
+])('what is wrong is named by its variable: %j', (change, problem) => {
+  expect(() => readConfig({ ...URL_AND_SECRET, ...change })).toThrow(problem);
+});

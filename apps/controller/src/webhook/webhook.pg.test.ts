@@ -1,0 +1,199 @@
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { writeAudit } from '@leasehold/keys-core/access';
+import { waitUntil } from '@leasehold/testing';
+import { expect, onTestFinished, test } from 'vitest';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import type { WebhookConfig } from './webhook-config.ts';
+import { createWebhook } from './webhook.ts';
+
+const SECRET = 'a secret of the webhook of these tests';
+
+interface Received {
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+}
+
+/** An address that takes messages, and how it answers. */
+async function receiver(answer: (response: ServerResponse, nth: number) => void) {
+  const received: Received[] = [];
+  const server = createServer((request, response) => {
+    let text = '';
+    request.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+    request.on('end', () => {
+      received.push({ headers: request.headers, text });
+      answer(response, received.length);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    received,
+    url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/hook`,
+  };
+}
+
+const configOf = (url: string, change: Partial<WebhookConfig> = {}): WebhookConfig => ({
+  ...{ url, format: 'json', secret: SECRET, actions: ['tokens.revoke'] },
+  ...change,
+});
+
+/** A webhook that has begun, whose rounds the test carries out. */
+async function open(url: string, change: Partial<WebhookConfig> = {}) {
+  const on = await startTestController();
+  const { stats } = await on.client('viewer');
+  const outcomes: string[] = [];
+  const webhook = createWebhook({
+    ...{ store: on.controller.store, datacenter: 'local', config: configOf(url, change) },
+    stats: { overview: (input) => stats.overview.query(input) },
+    log: { warn: () => undefined },
+    onOutcome: (outcome) => outcomes.push(outcome),
+  });
+  const round = (): Promise<void> => webhook.runOnce(new AbortController().signal);
+  await round();
+  return { on, round, outcomes, service: webhook.service };
+}
+
+/** An entry that is old enough to be sent. */
+async function act(on: TestController, action: 'tokens.revoke' | 'tokens.create'): Promise<void> {
+  const { general } = on.controller.store;
+  await writeAudit(general, {
+    actor: 'ann',
+    role: 'admin',
+    action,
+    resource: 'token:t1',
+    reason: 'lost',
+  });
+  await general.$executeRaw`update audit set at = at - interval '10 seconds'`;
+}
+
+const bodyOf = ({ text }: Received): Record<string, unknown> =>
+  JSON.parse(text) as Record<string, unknown>;
+
+test('chosen entries of the audit are sent, signed, and others are not', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const { on, round, outcomes } = await open(url);
+
+  await act(on, 'tokens.create');
+  await act(on, 'tokens.revoke');
+  await round();
+  await round();
+
+  expect(outcomes).toEqual(['sent']);
+  const [message] = received as [Received];
+  const {
+    'webhook-id': id,
+    'webhook-timestamp': at,
+    'webhook-signature': signature,
+  } = message.headers;
+  const content = `${String(id)}.${String(at)}.${message.text}`;
+  const expected = createHmac('sha256', SECRET).update(content).digest('base64');
+  expect(signature).toBe(`v1,${expected}`);
+  expect(bodyOf(message)).toMatchObject({
+    ...{ type: 'audit', datacenter: 'local', text: 'ann: tokens.revoke of token:t1: "lost"' },
+    data: { action: 'tokens.revoke', actor: 'ann' },
+  });
+});
+
+test('a message that fails is sent again with the same id when its time has come, and its failure is shown', async () => {
+  const { url, received } = await receiver((response, nth) => {
+    response.statusCode = nth === 1 ? 500 : 204;
+    response.end();
+  });
+  const { on, round, service } = await open(url);
+  await act(on, 'tokens.revoke');
+
+  await round();
+  await round();
+  expect(received).toHaveLength(1);
+  expect(await service.get()).toMatchObject({
+    ...{ tries: 1, lastError: 'it answered 500', sentAt: null },
+  });
+  await on.controller.store.general.$executeRaw`update webhook set next_try_at = null`;
+  await round();
+
+  expect(received).toHaveLength(2);
+  expect(received[1]?.headers['webhook-id']).toBe(received[0]?.headers['webhook-id']);
+  expect(await service.get()).toMatchObject({ tries: 0, lastError: null });
+  expect((await service.get())?.sentAt).not.toBeNull();
+});
+
+test('a message that fails again and again is dropped, and the next one is sent', async () => {
+  const { url, received } = await receiver((response, nth) => {
+    response.statusCode = nth === 1 ? 400 : 200;
+    response.end();
+  });
+  const { on, round, outcomes } = await open(url);
+  const { general } = on.controller.store;
+  await act(on, 'tokens.revoke');
+  await act(on, 'tokens.revoke');
+  await general.$executeRaw`update webhook set tries = 11`;
+
+  await round();
+  await general.$executeRaw`update webhook set next_try_at = null`;
+  await round();
+
+  expect(outcomes).toEqual(['dropped', 'sent']);
+  expect(received[1]?.headers['webhook-id']).not.toBe(received[0]?.headers['webhook-id']);
+});
+
+test('alarms are told once when they begin and once when they end', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const { on, round } = await open(url, { format: 'slack', secret: null });
+  const { general } = on.controller.store;
+  /** The overview is kept for some seconds. */
+  const roundsUntil = (count: number): Promise<unknown> =>
+    waitUntil(async () => {
+      await round();
+      return received[count - 1];
+    });
+
+  await general.$executeRaw`
+    insert into key_failure (namespace, name, failures, since, failed_at, backend_id, start_at)
+    values ('', 'room', 3, clock_timestamp(), clock_timestamp(), 'b1', clock_timestamp())`;
+  await roundsUntil(1);
+  await round();
+  await general.$executeRaw`delete from key_failure`;
+  await roundsUntil(2);
+  await round();
+
+  const text = 'The backends of a key fail one after another.';
+  expect(received.map(bodyOf)).toEqual([
+    { text: `Leasehold (local): ${text}` },
+    { text: `Leasehold (local): Over: ${text}` },
+  ]);
+  expect(received[0]?.headers['webhook-signature']).toBeUndefined();
+});
+
+test('a test is sent at once, and its failure is told', async () => {
+  const { url, received } = await receiver((response, nth) => {
+    if (nth === 1) response.end();
+    else response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
+  });
+  const on = await startTestController({ webhook: configOf(url) });
+  const admin = await on.client('admin');
+
+  expect(await admin.webhook.test.mutate()).toEqual({ outcome: 'sent' });
+  expect(bodyOf(received[0] as Received)).toMatchObject({ type: 'test' });
+  await expect(admin.webhook.test.mutate()).rejects.toMatchObject({
+    data: { leaseholdCode: 'webhook.failed' },
+  });
+  const view = await admin.webhook.get.query();
+  expect(view?.origin).toBe(new URL(url).origin);
+  expect(JSON.stringify(view)).not.toContain('/hook');
+});
+
+test('without a webhook there is nothing to show and nothing to test', async () => {
+  const admin = await (await startTestController()).client('admin');
+
+  expect(await admin.webhook.get.query()).toBeNull();
+  await expect(admin.webhook.test.mutate()).rejects.toMatchObject({
+    data: { leaseholdCode: 'webhook.not_configured' },
+  });
+});

@@ -1,0 +1,217 @@
+/**
+ * Tells a webhook of alarms that begin and end, and of chosen entries of the audit: one message after another, each until
+ * it arrives or has failed {@link TRIES_MAX} times. A message may arrive twice, and has the same id then. Messages of the
+ * format `json` are signed as Standard Webhooks (https://www.standardwebhooks.com) describes.
+ */
+import { createHmac, randomUUID } from 'node:crypto';
+import { LeaseError } from '@leasehold/keys-core';
+import {
+  nextAudit,
+  openWebhook,
+  readWebhook,
+  recordWebhookStep,
+  type AuditView,
+  type WebhookState,
+} from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
+import type { HealthConcern, StatsService } from '@leasehold/keys-core/stats';
+import type { WebhookService } from '@leasehold/api';
+import type { Logger } from '@leasehold/service-kit';
+import type { WebhookConfig } from './webhook-config.ts';
+import { alarmKey, alarmText, auditText } from './webhook-texts.ts';
+
+const ANSWER_MS_MAX = 10_000;
+const FIRST_WAIT_MS = 5_000;
+const WAIT_MS_MAX = 300_000;
+/** With the waits between them some 40 minutes. */
+const TRIES_MAX = 12;
+/** How many messages are sent in one round. */
+const MESSAGES_MAX = 50;
+
+interface Message {
+  readonly id: string;
+  readonly type: 'alarm.began' | 'alarm.ended' | 'audit' | 'test';
+  readonly text: string;
+  readonly data: unknown;
+}
+
+export interface WebhookDeps {
+  readonly store: Pick<Store, 'general'>;
+  readonly config: WebhookConfig | null;
+  readonly datacenter: string;
+  readonly stats: Pick<StatsService, 'overview'>;
+  readonly log: Pick<Logger, 'warn'>;
+  readonly onOutcome: (outcome: 'sent' | 'failed' | 'dropped') => void;
+}
+
+/** What the webhook is told in the background, and what people ask about it. */
+export function createWebhook(deps: WebhookDeps): {
+  readonly service: WebhookService;
+  runOnce(signal: AbortSignal): Promise<void>;
+} {
+  const { config, store, datacenter } = deps;
+  return {
+    async runOnce(signal) {
+      if (config === null) return;
+      for (let sent = 0; sent < MESSAGES_MAX && !signal.aborted; sent += 1) {
+        if (!(await tellNext({ ...deps, config }))) return;
+      }
+    },
+    service: {
+      async get() {
+        if (config === null) return null;
+        const state = await readWebhook(store.general);
+        const { url, format, actions } = config;
+        return {
+          ...{ origin: new URL(url).origin, format, actions },
+          alarms: Object.values(state?.alarms ?? {}),
+          tries: state?.tries ?? 0,
+          lastError: state?.lastError ?? null,
+          sentAt: state?.sentAt ?? null,
+        };
+      },
+      async test() {
+        if (config === null) {
+          throw new LeaseError('webhook.not_configured');
+        }
+        const text = `A test of the webhook of the datacenter ${datacenter}.`;
+        const error = await send(
+          { config, datacenter },
+          {
+            ...{ id: `test_${randomUUID()}`, type: 'test', text },
+            data: {},
+          },
+        );
+        if (error !== undefined) {
+          throw new LeaseError('webhook.failed', `The webhook did not take the message: ${error}`);
+        }
+      },
+    },
+  };
+}
+
+type Telling = WebhookDeps & { readonly config: WebhookConfig };
+
+/** Sends the next message, if there is one and it is time. @returns whether there may be another one. */
+async function tellNext(deps: Telling): Promise<boolean> {
+  const { store, config } = deps;
+  const state = await openWebhook(store.general);
+  if (state.waitMs > 0) return false;
+  const next = await nextStep(deps, state);
+  if (next === undefined) return false;
+  const { message, ...come } = next;
+  if (message === undefined) {
+    await recordWebhookStep(store.general, state, { ...come, failure: null, isSent: false });
+    return false;
+  }
+  const error = await send(deps, message);
+  if (error === undefined) {
+    deps.onOutcome('sent');
+    return recordWebhookStep(store.general, state, { ...come, failure: null, isSent: true });
+  }
+  const tries = state.tries + 1;
+  const isDropped = tries >= TRIES_MAX;
+  deps.onOutcome(isDropped ? 'dropped' : 'failed');
+  const where = new URL(config.url).origin;
+  deps.log.warn({ where, id: message.id, tries, error }, isDropped ? DROPPED : FAILED);
+  const waitMs = Math.min(WAIT_MS_MAX, FIRST_WAIT_MS * 2 ** (tries - 1));
+  await recordWebhookStep(store.general, state, {
+    ...(isDropped ? come : state),
+    failure: { tries: isDropped ? 0 : tries, error, waitMs },
+    isSent: false,
+  });
+  return false;
+}
+
+const FAILED = 'the webhook did not take a message; it is sent again';
+const DROPPED = 'the webhook has not taken a message for too long; it is not sent';
+
+/** The next message, and the state once it has arrived; undefined when there is nothing to tell or to pass over. */
+async function nextStep(
+  { store, config, stats }: Telling,
+  state: WebhookState,
+): Promise<
+  (Pick<WebhookState, 'auditId' | 'alarms'> & { readonly message?: Message }) | undefined
+> {
+  const { auditId, alarms } = state;
+  const { health } = await stats.overview({ windowMinutes: 5 });
+  const began = health.concerns.find((concern) => alarms[alarmKey(concern)] === undefined);
+  if (began !== undefined) {
+    const [key, text] = [alarmKey(began), alarmText(began)];
+    return { auditId, alarms: { ...alarms, [key]: text }, message: alarmBegan(began, key, text) };
+  }
+  const present = new Set(health.concerns.map(alarmKey));
+  const ended = Object.entries(alarms).find(([key]) => !present.has(key));
+  if (ended !== undefined) {
+    const [key, text] = ended;
+    const left = Object.fromEntries(Object.entries(alarms).filter(([other]) => other !== key));
+    const id = `alarm_${key}_${auditId}_ended_${String(Object.keys(left).length)}`;
+    const message: Message = {
+      id,
+      type: 'alarm.ended',
+      text: `Over: ${text}`,
+      data: { alarm: key },
+    };
+    return { auditId, alarms: left, message };
+  }
+  const { entry, throughId } = await nextAudit(store.general, {
+    after: auditId,
+    actions: config.actions,
+  });
+  if (entry !== null) return { auditId: throughId, alarms, message: audited(entry) };
+  return throughId === auditId ? undefined : { auditId: throughId, alarms };
+}
+
+function alarmBegan(concern: HealthConcern, key: string, text: string): Message {
+  const id = `alarm_${key}_${concern.since ?? 'now'}`;
+  return { id, type: 'alarm.began', text, data: { alarm: key, ...concern } };
+}
+
+function audited(entry: AuditView): Message {
+  return { id: `audit_${entry.id}`, type: 'audit', text: auditText(entry), data: entry };
+}
+
+/** Sends one message. @returns what went wrong; undefined once it has arrived. */
+async function send(
+  { config, datacenter }: Pick<Telling, 'config' | 'datacenter'>,
+  { id, type, text, data }: Message,
+): Promise<string | undefined> {
+  const timestamp = Math.floor(Date.now() / 1_000);
+  const body =
+    config.format === 'slack'
+      ? { text: `Leasehold (${datacenter}): ${text}` }
+      : { type, timestamp: new Date(timestamp * 1_000).toISOString(), datacenter, text, data };
+  const sent = JSON.stringify(body);
+  try {
+    const answer = await fetch(config.url, {
+      method: 'POST',
+      redirect: 'error',
+      headers: {
+        'content-type': 'application/json',
+        'webhook-id': id,
+        'webhook-timestamp': String(timestamp),
+        ...signed(config.secret, `${id}.${String(timestamp)}.${sent}`),
+      },
+      body: sent,
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+    await answer.body?.cancel();
+    return answer.ok ? undefined : `it answered ${String(answer.status)}`;
+  } catch (error) {
+    const { cause, message } = error as Error;
+    return cause instanceof Error ? cause.message : message;
+  }
+}
+
+const SECRET_PREFIX = 'whsec_';
+
+/** The signature of Standard Webhooks; a secret with its prefix is base64, any other one is taken as it is. */
+function signed(secret: string | null, content: string): Record<string, string> {
+  if (secret === null) return {};
+  const key = secret.startsWith(SECRET_PREFIX)
+    ? Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
+    : Buffer.from(secret);
+  return {
+    'webhook-signature': `v1,${createHmac('sha256', key).update(content).digest('base64')}`,
+  };
+}
