@@ -56,6 +56,8 @@ export interface AgentOptions {
 const STOP_ALLOWANCE_MS = 2_000;
 /** How long to wait for the last reports once everything is gone. */
 const LAST_REPORTS_MS_MAX = 2_000;
+/** How long a stop waits at its end for the answer to its goodbye, which is said at its beginning. */
+const GOODBYE_MS_MAX = 1_000;
 const POLL_MS = 50;
 /** How often output that is old is removed. */
 const TIDY_MS = 3_600_000;
@@ -145,16 +147,21 @@ export class DroneAgent {
     await this.#command.take();
   }
 
-  /** Stops every backend softly, bounded by the longest grace, and the warden with them. */
+  /**
+   * Stops every backend softly, bounded by the longest grace, and the warden with them. Says goodbye first, so that
+   * nothing more is started here.
+   */
   async stop(): Promise<void> {
     if (this.#isStopping) return;
     this.#isStopping = true;
+    const saidGoodbye = this.#session.sayGoodbye();
     const runs = this.#book.all();
     const graceMs = Math.max(0, ...runs.map((run) => run.identity.program.stopGraceMs));
     this.#book.stopAll({ mode: 'soft', reason: 'external', isKeyLost: false });
     await this.#until(() => runs.every((run) => run.isOver), graceMs + STOP_ALLOWANCE_MS);
     await this.#until(() => this.#book.size === 0, LAST_REPORTS_MS_MAX);
     await this.#command.shutdown();
+    await Promise.race([saidGoodbye, pause(GOODBYE_MS_MAX)]);
     await this.#letGo('stopped');
   }
 

@@ -91,6 +91,9 @@ export const heartbeatInputSchema = z.strictObject({
   ...toldFields,
 });
 
+/** A drone stops, and takes nothing more until its next session. */
+export const goodbyeInputSchema = z.strictObject(fromSession);
+
 export const ackInputSchema = z.strictObject({
   ...fromSession,
   actionId: z.string().regex(/^\d{1,18}$/u, 'must be the id of an action'),
@@ -157,6 +160,11 @@ export const droneActInputSchema = z.strictObject({
   droneId: idSchema,
   reason: reasonSchema.optional(),
   ...placedFields,
+});
+
+export const droneDrainInputSchema = droneActInputSchema.extend({
+  /** Also asks its backends to stop, each with the grace of its program. */
+  stop: z.boolean().optional(),
 });
 
 export const backendIdInputSchema = z.strictObject({ backendId: idSchema });

@@ -25,6 +25,8 @@ export interface DroneView {
   readonly status: DroneStatus;
   readonly draining: boolean;
   readonly lostAt: string | null;
+  /** When the drone said goodbye; null unless it has, and has not come back. */
+  readonly stoppedAt: string | null;
   readonly version: string;
   readonly programs: readonly OfferedProgram[];
   readonly capacity: number;
@@ -47,6 +49,12 @@ export interface DroneView {
   readonly heartbeatAt: string | null;
   readonly heartbeatAgeMs: number | null;
   readonly asOf: string;
+}
+
+/** What is left of a drone that was removed. */
+export interface RemovedDrone {
+  /** Tokens in force that may register its id again, as a new drone; some of them when they are many. */
+  readonly tokens: readonly { readonly tokenId: string; readonly name: string }[];
 }
 
 /** A backend as operators see it. Its arguments and environment may hold secrets: not shown. */

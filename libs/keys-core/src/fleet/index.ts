@@ -13,6 +13,7 @@ export {
   countDrones,
   type DroneGroup,
   type DroneListInput,
+  droneStatus,
   heartbeatAgeMsMax,
   readDroneGroups,
 } from './sql/drones.ts';

@@ -13,5 +13,6 @@ export {
   type SpawnRequest,
 } from './key-types.ts';
 export { createReaper } from './reaper.ts';
+export { terminateAllOf } from './sql/operate-key.ts';
 export { recordLostBackends } from './sql/lost-backends.ts';
 export { NotAtHome, RANDOM_ID_LENGTH } from './connect/start-backend.ts';

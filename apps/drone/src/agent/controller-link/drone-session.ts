@@ -68,6 +68,10 @@ export class DroneSession {
   /** Of the last heartbeat; undefined when it got no answer. */
   #roundTripMs: number | undefined;
   #answering = 0;
+  /** What waits for the answer to the goodbye; undefined until the drone stops. */
+  #goodbyeTaken: (() => void) | undefined;
+  /** The session in which the goodbye was answered. */
+  #leftIn: SessionRef | undefined;
   #waiters: ((ref: SessionRef) => void)[] = [];
 
   constructor(options: DroneSessionOptions) {
@@ -108,6 +112,30 @@ export class DroneSession {
   ref(): Promise<SessionRef> {
     if (this.#current !== undefined) return Promise.resolve(this.#current);
     return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  /**
+   * Tells the controller that the drone stops, in this session and in each that follows, until it is answered. The
+   * session goes on meanwhile, for the reports of what ends. Resolves with the first answer; maybe never.
+   */
+  sayGoodbye(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#goodbyeTaken = resolve;
+      void this.#sendGoodbye();
+    });
+  }
+
+  async #sendGoodbye(): Promise<void> {
+    const ref = this.#current;
+    if (this.#goodbyeTaken === undefined || ref === undefined || ref === this.#leftIn) return;
+    try {
+      await this.#options.link.goodbye(ref);
+      this.#leftIn = ref;
+      this.#goodbyeTaken();
+    } catch (error) {
+      if (error instanceof SessionSuperseded) this.superseded(ref);
+      else this.#options.log.debug({ err: error }, 'the goodbye got no answer');
+    }
   }
 
   /** Something that was sent with `ref` was answered `superseded`. */
@@ -188,6 +216,7 @@ export class DroneSession {
   async #heartbeat(timeoutMs: number): Promise<void> {
     const ref = this.#current;
     if (ref === undefined) return;
+    void this.#sendGoodbye();
     const { clock, link } = this.#options;
     const localTimeMs = clock.nowMs();
     const { backends, engine } = this.#options.load();

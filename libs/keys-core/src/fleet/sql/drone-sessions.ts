@@ -64,6 +64,35 @@ export async function openSession(sql: Sql<'vital'>, request: SessionRequest): P
 }
 
 /**
+ * Records that a drone stops, for its present session alone: with the next one it is back, whichever version
+ * of the controller opens that. Waits for every connect that has already chosen the drone, as `setDraining` does:
+ * so no backend is given to it after this statement has answered.
+ *
+ * @throws {LeaseError} `session.superseded` when no row matched.
+ */
+export async function recordGoodbye(
+  sql: Sql<'vital'>,
+  { droneId, session, clockId }: SessionRef,
+): Promise<void> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    with locked as materialized (
+      select d.id
+      from drone d
+      where d.id = ${droneId} collate "C"
+        and d.session = ${session}::bigint
+        and d.clock_id = ${clockId}::uuid
+      for update
+    )
+    update drone d
+    set stopped_session = d.session,
+      stopped_at = case when d.stopped_session = d.session then d.stopped_at else clock_timestamp() end
+    from locked k
+    where d.id = k.id
+    returning d.id`;
+  if (rows.length === 0) throw new LeaseError('session.superseded');
+}
+
+/**
  * Stores a reading of the drone's clock. Only readings of the newest session and its clock count: a
  * heartbeat of an older one could carry a reading of another clock. Stays HOT: no index changes.
  *

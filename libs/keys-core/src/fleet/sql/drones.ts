@@ -34,7 +34,7 @@ export interface DroneListInput {
 }
 
 type DroneRow = Omit<
-  Dated<DroneView, 'lostAt' | 'registeredAt' | 'heartbeatAt' | 'asOf'>,
+  Dated<DroneView, 'lostAt' | 'stoppedAt' | 'registeredAt' | 'heartbeatAt' | 'asOf'>,
   'load' | 'roundTripMs' | 'engine'
 > & {
   readonly load: {
@@ -44,33 +44,69 @@ type DroneRow = Omit<
   } | null;
 };
 
+/** Whether the drone `d` has said goodbye, and has not come back. */
+export const HAS_LEFT = fragment`coalesce(d.stopped_session = d.session, false)`;
+
+/** Whether the drone `d` has backends that have not terminated. Index: `backend_drone_id_status_rank_idx`. */
+const HAS_BACKENDS = fragment`
+  exists (select from backend b where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK})`;
+
+/** Whether the drone `d` has sent a heartbeat, or opened its session, within three intervals before `asOf`. */
+function isHeard(heartbeatMs: number, asOf: Fragment, since: Fragment): Fragment {
+  const ageMax = fragment`${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
+  return fragment`coalesce(${since} >= ${asOf} - ${ageMax}, false)`;
+}
+
+/** The status of the drone `d` at `asOf`. One that has left is shown as stopped only when nothing of it may run. */
+export function droneStatus(heartbeatMs: number, asOf: Fragment): Fragment {
+  return fragment`
+    case
+      when d.lost_at is not null then 'lost'
+      when ${HAS_LEFT} and not ${HAS_BACKENDS} then 'stopped'
+      when not ${isHeard(heartbeatMs, asOf, fragment`d.heartbeat_at`)} then 'unreachable'
+      when d.draining or ${HAS_LEFT} then 'draining'
+      else 'ready'
+    end`;
+}
+
+/** Whether the drone `d` may still act: it sends heartbeats, and has not left with all its backends ended. */
+function isConnected(heartbeatMs: number, asOf: Fragment): Fragment {
+  const heard = isHeard(heartbeatMs, asOf, fragment`coalesce(d.heartbeat_at, d.registered_at)`);
+  return fragment`(d.lost_at is null and ${heard} and not (${HAS_LEFT} and not ${HAS_BACKENDS}))`;
+}
+
+/** What of the drone `d` may still act at this moment of the database's clock. */
+export function droneFacts(heartbeatMs: number): Fragment {
+  return fragment`
+    ${isConnected(heartbeatMs, fragment`clock_timestamp()`)} as "isConnected",
+    (
+      select count(*)::int
+      from backend b
+      where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK}
+    ) as "backendCount"`;
+}
+
 /** A drone's row with its status at this moment of the database's clock. */
 function droneRows(heartbeatMs: number): Fragment {
-  const ageMax = fragment`${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
+  const asOf = fragment`t.as_of`;
   return fragment`
     select
-      d.id as "droneId", d.datacenter, d.draining, d.lost_at as "lostAt", d.version, d.programs,
+      d.id as "droneId", d.datacenter, d.draining, d.lost_at as "lostAt",
+      case when ${HAS_LEFT} then d.stopped_at end as "stoppedAt", d.version, d.programs,
       d.capacity, d.isolation, d.session::float8 as session, d.clock_id as "clockId",
       d.registered_at as "registeredAt", d.heartbeat_at as "heartbeatAt",
       case
         when d.heartbeat_at is not null
           then greatest(0, round(extract(epoch from t.as_of - d.heartbeat_at) * 1000))::float8
       end as "heartbeatAgeMs",
-      case
-        when d.lost_at is not null then 'lost'
-        when d.heartbeat_at is null
-          or d.heartbeat_at < t.as_of - ${ageMax}
-          then 'unreachable'
-        when d.draining then 'draining'
-        else 'ready'
-      end as status,
+      ${droneStatus(heartbeatMs, asOf)} as status,
       (
         select count(*)::int
         from backend b
         where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK}
       ) as "backendCount",
       case when d.heartbeat_at is not null then d.load end as load,
-      d.lost_at is null and coalesce(d.heartbeat_at, d.registered_at) >= t.as_of - ${ageMax} as "isConnected",
+      ${isConnected(heartbeatMs, asOf)} as "isConnected",
       t.as_of as "asOf"
     from drone d
     cross join (select clock_timestamp() as as_of) as t`;
@@ -209,7 +245,7 @@ export async function countDrones(
     select v.status, count(*)::int as count
     from (${droneRows(heartbeatMs)}) as v
     group by v.status`;
-  const counts = { ready: 0, draining: 0, unreachable: 0, lost: 0 };
+  const counts = { ready: 0, draining: 0, stopped: 0, unreachable: 0, lost: 0 };
   for (const { status, count } of rows) counts[status] = count;
   return counts;
 }
@@ -241,6 +277,7 @@ export async function readDroneGroups(
       select v.status, v."droneId",
         case v.status
           when 'lost' then v."lostAt"
+          when 'stopped' then v."stoppedAt"
           when 'unreachable' then coalesce(v."heartbeatAt", v."registeredAt")
         end as since
       from (${droneRows(heartbeatMs)}) as v
@@ -257,7 +294,7 @@ export async function readDroneGroups(
     from ranked r
     group by r.status`;
   const none: DroneGroup = { count: 0, named: [] };
-  const groups = { ready: none, draining: none, unreachable: none, lost: none };
+  const groups = { ready: none, draining: none, stopped: none, unreachable: none, lost: none };
   for (const { status, ...group } of rows) groups[status] = group;
   return groups;
 }

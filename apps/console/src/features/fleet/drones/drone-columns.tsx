@@ -47,7 +47,7 @@ function DroneMenu({
       acts={DRONE_ACTS.map(({ act, label }) => ({
         label,
         whyNot: whyNot(act, drone),
-        isDangerous: act === 'markLost',
+        isDangerous: act === 'markLost' || act === 'remove',
         onClick: () => begin(act, drone),
       }))}
     />

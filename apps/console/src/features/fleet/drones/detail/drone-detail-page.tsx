@@ -2,6 +2,7 @@
 
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
+import { Progress } from '@mantine/core';
 import { useState } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
@@ -74,7 +75,32 @@ export function DroneDetailPage({
 
 function DroneNotice({ drone }: { readonly drone: Drone }) {
   const notice = droneNotice(drone);
-  return notice === undefined ? null : <Notice tone={notice.tone}>{notice.text}</Notice>;
+  const most = useMostBackends(drone);
+  if (notice === undefined) return null;
+  const isProgress = drone.status === 'draining' && most > 0;
+  return (
+    <Notice
+      tone={notice.tone}
+      action={
+        isProgress && (
+          <Progress
+            {...{ value: (1 - drone.backendCount / most) * 100, w: '8rem', maw: '30%', size: 'sm' }}
+            aria-label={`${String(most - drone.backendCount)} of ${String(most)} backends have ended`}
+          />
+        )
+      }
+    >
+      {notice.text}
+    </Notice>
+  );
+}
+
+/** The most backends that the drone has had while this page has shown it draining. */
+function useMostBackends({ status, backendCount }: Drone): number {
+  const [most, setMost] = useState(0);
+  const next = status === 'draining' ? Math.max(most, backendCount) : 0;
+  if (next !== most) setMost(next);
+  return next;
 }
 
 function DroneFacts({ drone }: { readonly drone: Drone }) {
@@ -96,6 +122,8 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
         Registered: <RelativeTime at={drone.registeredAt} asOf={drone.asOf} />,
         Session: `${String(drone.session)}, ${drone.isConnected ? 'connected' : 'not connected'}`,
         Clock: <CopyableId id={drone.clockId} label="clock id" isShort />,
+        Stopped:
+          drone.stoppedAt === null ? null : <RelativeTime at={drone.stoppedAt} asOf={drone.asOf} />,
         'Marked lost':
           drone.lostAt === null ? null : <RelativeTime at={drone.lostAt} asOf={drone.asOf} />,
       }}
