@@ -15,6 +15,12 @@ export type {
 } from './kernel/fleet/drone-messages.ts';
 export { hasFailed, sayEnd, signalOf, type BackendEnd } from './kernel/fleet/backend-end.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/fleet/drone-status.ts';
+export {
+  BACKEND_SORTS,
+  DRONE_SORTS,
+  type BackendSort,
+  type DroneSort,
+} from './kernel/fleet/fleet-sorts.ts';
 export { isFullyIsolated, NOTHING_MISSING } from './kernel/fleet/isolation.ts';
 export {
   COMMAND_ERROR_CODES,
@@ -76,6 +82,7 @@ export {
   joinNamespace,
   isWithinNamespace,
 } from './kernel/resource/resource.ts';
+export { bytesText, percentText } from './kernel/amounts.ts';
 export { printableText } from './kernel/resource/printable-text.ts';
 export { namespaceText, parseResourceText, resourceText } from './kernel/resource/resource-text.ts';
 export {

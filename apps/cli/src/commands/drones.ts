@@ -1,4 +1,4 @@
-import { DRONE_STATUSES } from '@leasehold/keys-core';
+import { bytesText, DRONE_SORTS, DRONE_STATUSES, percentText } from '@leasehold/keys-core';
 import { leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Option, type Command } from 'commander';
@@ -34,6 +34,9 @@ const COLUMNS: readonly Column<DroneView>[] = [
   { head: 'status', text: (drone) => drone.status },
   { head: 'heartbeat', text: (drone) => heartbeatText(drone), align: 'right' },
   { head: 'backends', text: (drone) => loadText(drone), align: 'right' },
+  { head: 'cpu', text: ({ machine }) => cpuText(machine), align: 'right' },
+  { head: 'memory', text: ({ machine }) => memoryText(machine), align: 'right' },
+  { head: 'disk', text: ({ machine }) => diskText(machine), align: 'right', isWide: true },
   { head: 'programs', text: (drone) => drone.programs.map((program) => program.name).join(' ') },
   { head: 'datacenter', text: (drone) => drone.datacenter },
   { head: 'version', text: (drone) => printable(drone.version) },
@@ -47,10 +50,33 @@ function addLs(cli: Cli, parent: Command): void {
   )
     .addOption(new Option('--status <status>', 'in this status').choices(DRONE_STATUSES))
     .option('--program <program>', 'that offer this program')
+    .addOption(
+      new Option('--sort <field>', 'sort by this, the most first; by default the id').choices(
+        DRONE_SORTS,
+      ),
+    )
     .action(async (options: DroneListInput) => {
       const page = await cli.client().drones.list.query(options);
       cli.showPage(page, 'No drones.', COLUMNS);
     });
+}
+
+type Machine = DroneView['machine'];
+
+function cpuText(machine: Machine): string {
+  return machine === null ? '-' : percentText(machine.cpuShare);
+}
+
+function memoryText(machine: Machine): string {
+  return machine === null ? '-' : usedText(machine.memoryUsedBytes, machine.memoryBytes);
+}
+
+function diskText(machine: Machine): string {
+  return machine === null ? '-' : usedText(machine.diskUsedBytes, machine.diskBytes);
+}
+
+function usedText(usedBytes: number, bytes: number): string {
+  return bytes === 0 ? '-' : `${percentText(usedBytes / bytes)} of ${bytesText(bytes)}`;
 }
 
 /** How long ago a drone sent a heartbeat, by the database's clock. */
@@ -83,7 +109,8 @@ function droneText(drone: DroneView): string {
       : [['stopped', agoText(drone.stoppedAt, drone.asOf)] as const]),
     ...(drone.lostAt === null ? [] : [['lost', agoText(drone.lostAt, drone.asOf)] as const]),
     ['draining', drone.draining ? 'yes' : 'no'],
-    ['backends', loadText(drone)],
+    ['backends', backendsText(drone)],
+    ...machineRows(drone),
     ['programs', drone.programs.map(programText).join(', ') || '-'],
     ...(drone.engine === null ? [] : [['container engine', engineText(drone.engine)] as const]),
     ...isolationRows(drone),
@@ -92,6 +119,22 @@ function droneText(drone: DroneView): string {
     ['session', String(drone.session)],
     ['clock id', drone.clockId],
   ]);
+}
+
+/** With how many of each program, if it runs some. */
+function backendsText(drone: DroneView): string {
+  const programs = Object.entries(drone.programBackends).sort(([a], [b]) => (a < b ? -1 : 1));
+  const counts = programs.map(([name, backends]) => `${name} ${String(backends)}`);
+  return counts.length === 0 ? loadText(drone) : `${loadText(drone)} (${counts.join(', ')})`;
+}
+
+function machineRows({ machine }: DroneView): readonly (readonly [string, string])[] {
+  if (machine === null) return [];
+  return [
+    ['cpu', `${cpuText(machine)} of ${String(machine.processors)} processors`],
+    ['memory', memoryText(machine)],
+    ['disk', diskText(machine)],
+  ];
 }
 
 function isolationRows({ isolation }: DroneView): readonly (readonly [string, string])[] {

@@ -246,6 +246,37 @@ describe('leasehold backends', () => {
 });
 
 describe('leasehold drones', () => {
+  test('the load of a drone and of its backends is shown, in lists and details, and sorts them', async () => {
+    const { backendId } = await ready('loaded');
+    const { backends, drones } = cli.api();
+    await waitUntil(async () => (await backends.get.query({ backendId })).usage !== null, {
+      ...{ timeoutMs: 30_000, what: 'what the backend uses' },
+    });
+
+    const drone = await drones.get.query({ droneId: 'd1' });
+    const shown = await cli.run('drones', 'show', 'd1');
+    const list = await cli.run('drones', 'ls', '--sort', 'memory', '-o', 'wide');
+    const backend = await cli.run('backends', 'show', backendId);
+    const sorted = await cli.answer<{
+      items: { backendId: string; usage: { memoryBytes: number } }[];
+    }>(...['backends', 'ls', '--sort', 'memory', '--drone', 'd1']);
+
+    expect(drone.machine?.memoryBytes).toBeGreaterThan(drone.machine?.memoryUsedBytes ?? 0);
+    expect(drone.programBackends['room']).toBeGreaterThan(0);
+    expect(shown.stdout).toMatch(/^backends +\d+ of \d+ \(.*room \d+/mu);
+    expect(shown.stdout).toMatch(/^cpu +(?:< )?\d+ % of \d+ processors$/mu);
+    expect(shown.stdout).toMatch(/^memory +\d+ % of [\d.]+ [GT]iB$/mu);
+    expect(shown.stdout).toMatch(/^disk +\d+ % of [\d.]+ [GT]iB$/mu);
+    expect(list.stdout).toMatch(/^DRONE .*CPU +MEMORY +DISK/mu);
+    expect(list.stdout).toMatch(/^d1 .* \d+ % +\d+ % of [\d.]+ [GT]iB +\d+ % of /mu);
+    // Node with nothing to do.
+    expect(backend.stdout).toMatch(/^memory +[\d.]+ MiB$/mu);
+    expect(backend.stdout).toMatch(/^cpu +(?:-|.*\d+ % of one processor)$/mu);
+    const memory = sorted.items.map(({ usage }) => usage.memoryBytes);
+    expect(sorted.items.map((item) => item.backendId)).toContain(backendId);
+    expect(memory).toEqual(memory.toSorted((a, b) => b - a));
+  });
+
   test('drain names the backends that go on and lets none start, until undrain', async () => {
     const { backendId } = await ready('stays');
 

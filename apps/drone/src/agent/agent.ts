@@ -19,6 +19,7 @@ import type { DroneConfig, ProgramConfig } from '../config.ts';
 import { SessionSuperseded, type ControllerLink } from './controller-link/controller-link.ts';
 import { DroneSession } from './controller-link/drone-session.ts';
 import { KeyRenewals } from './controller-link/key-renewals.ts';
+import { LoadWatch } from './load/load-watch.ts';
 import type { Log } from './log.ts';
 import { renewWindowMs } from './warden-link/patience.ts';
 import { requireIsolation } from './isolation-level.ts';
@@ -71,6 +72,7 @@ export class DroneAgent {
   readonly #book: RunBook;
   readonly #command: WardenCommand;
   readonly #containers: Containers;
+  readonly #load: LoadWatch;
   #stopTicking: () => void = () => undefined;
   #tidying: NodeJS.Timeout | undefined;
   #isStopping = false;
@@ -93,7 +95,11 @@ export class DroneAgent {
       link,
       clock,
       log,
-      load: () => ({ backends: this.#book.size, engine: this.#containers.status }),
+      load: () => ({
+        ...{ backends: this.#book.size, engine: this.#containers.status },
+        machine: this.#load.machine,
+      }),
+      takeUsage: () => this.#load.takeUsage(),
       onAction: (action) => void this.#act(action),
       readLog: (request) =>
         readOutput(logFolder, request, { isEnded: () => !this.#book.has(request.backendId) }),
@@ -104,6 +110,10 @@ export class DroneAgent {
     });
     this.#containers = new Containers({ config, environment: inheritedEnv, log });
     const nowMs = (): number => clock.nowMs();
+    this.#load = new LoadWatch({
+      ...{ stateDir: config.stateDir, nowMs, log },
+      backends: () => this.#book.all().flatMap((run) => run.measured ?? []),
+    });
     const warden = (): WardenLink => this.#command.warden;
     this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId: config.droneId });
     const ports = new Ports({ host: config.host, ...config.ports }, log);
@@ -136,6 +146,7 @@ export class DroneAgent {
   async start(): Promise<void> {
     this.#stopTicking = this.#options.clock.onTick((nowMs) => this.#tick(nowMs));
     this.#containers.start();
+    this.#load.start();
     const tidy = (): void => {
       const folder = logFolderOf(this.#options.config.stateDir);
       removeOldOutput(folder, (backendId) => this.#book.has(backendId)).catch((error: unknown) => {
@@ -187,6 +198,7 @@ export class DroneAgent {
     this.#isStopping = true;
     this.#stopTicking();
     clearInterval(this.#tidying);
+    this.#load.close();
     this.#session.close();
     this.#book.close();
     this.#containers.close();

@@ -3,7 +3,7 @@ import type { DroneMessage, LogPage, LogRequest } from '../kernel/fleet/drone-me
 import type { QuestionAnswer } from './sql/drone-questions.ts';
 import type { Count, FilterOf, Page } from '../kernel/face-types.ts';
 import type { BackendListInput, NamespaceLimits } from './sql/backends.ts';
-import type { SessionRef, SessionRequest } from './sql/drone-sessions.ts';
+import type { Heartbeat, SessionRef, SessionRequest } from './sql/drone-sessions.ts';
 import type { DroneListInput } from './sql/drones.ts';
 import type {
   BackendDetail,
@@ -23,9 +23,7 @@ export interface FleetService {
    */
   session(request: SessionRequest, signal: AbortSignal): AsyncIterable<DroneMessage>;
   /** @throws {LeaseError} `session.superseded`. */
-  heartbeat(
-    heartbeat: SessionRef & { readonly localTimeMs: number; readonly load: unknown },
-  ): Promise<{ heartbeatMs: number }>;
+  heartbeat(heartbeat: Heartbeat): Promise<{ heartbeatMs: number }>;
   /** The drone stops: it is given nothing more until its next session. @throws {LeaseError} `session.superseded`. */
   goodbye(ref: SessionRef): Promise<void>;
   /** @throws {LeaseError} `session.superseded`. */

@@ -1,9 +1,11 @@
 /** What apps and other slices may use. */
 export type {
   BackendDetail,
+  BackendUsage,
   BackendStateView,
   BackendView,
   DroneView,
+  MachineLoad,
   // Named by the types of the API, which the client's package declares.
   OfferedProgram,
 } from './fleet-views.ts';

@@ -17,6 +17,8 @@ import type {
 } from '@leasehold/api';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
+import type { BackendUse } from '../load/backend-usage.ts';
+import type { MachineUse } from '../load/load-watch.ts';
 import type { Log } from '../log.ts';
 import type { SessionInput } from './wire.ts';
 
@@ -41,6 +43,8 @@ interface DroneLoad {
   readonly backends: number;
   /** Left out by a drone without containers. */
   readonly engine: { readonly problem: string | null } | undefined;
+  /** Left out until it is known. */
+  readonly machine: MachineUse | undefined;
 }
 
 export interface DroneSessionOptions {
@@ -48,6 +52,8 @@ export interface DroneSessionOptions {
   readonly clock: TickingClock;
   readonly log: Log;
   readonly load: () => DroneLoad;
+  /** What backends use, if there was another look since the call before. */
+  readonly takeUsage: () => readonly BackendUse[] | undefined;
   readonly onAction: (action: SpawnAction | TerminateAction) => void;
   /** Answers what a controller asks about the output of a backend. */
   readonly readLog: (request: LogRequest) => Promise<LogPage>;
@@ -219,10 +225,16 @@ export class DroneSession {
     void this.#sendGoodbye();
     const { clock, link } = this.#options;
     const localTimeMs = clock.nowMs();
-    const { backends, engine } = this.#options.load();
-    const load = { backends, roundTripMs: this.#roundTripMs, ...(engine && { engine }) };
+    const { backends, engine, machine } = this.#options.load();
+    const load = {
+      ...{ backends, roundTripMs: this.#roundTripMs },
+      ...(engine && { engine }),
+      ...(machine && { machine }),
+    };
+    const usage = this.#options.takeUsage();
+    const beat = { ...ref, localTimeMs, load, ...(usage && { usage: [...usage] }) };
     try {
-      await link.heartbeat({ ...ref, localTimeMs, load }, timeoutMs);
+      await link.heartbeat(beat, timeoutMs);
       this.#roundTripMs = clock.nowMs() - localTimeMs;
     } catch (error) {
       this.#roundTripMs = undefined;

@@ -2,8 +2,9 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
+import type { DroneSort } from '../../kernel/fleet/fleet-sorts.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
-import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import {
   contains,
   type Dated,
@@ -13,7 +14,7 @@ import {
   joinFragments,
   type Sql,
 } from '../../postgres/sql.ts';
-import type { DroneEngine, DroneView } from '../fleet-views.ts';
+import type { DroneEngine, DroneView, MachineLoad } from '../fleet-views.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
 /** After this many intervals without a heartbeat a drone counts as unreachable (design 6.1). */
@@ -29,18 +30,31 @@ export interface DroneListInput {
   readonly program?: string | undefined;
   /** A part of the drone's id, in any case. */
   readonly search?: string | undefined;
+  /** By default its id, in ascending order; all others begin with the most. */
+  readonly sort?: DroneSort | undefined;
+  readonly direction?: 'asc' | 'desc' | undefined;
   readonly cursor?: string | undefined;
   readonly limit: number;
 }
 
+const machine = (field: string): Fragment => fragment`(v.load -> 'machine' ->> ${field})::float8`;
+const SORT_VALUES: Record<DroneSort, Fragment> = {
+  droneId: fragment`0`,
+  backends: fragment`v."backendCount"`,
+  cpu: machine('cpuShare'),
+  memory: fragment`${machine('memoryUsedBytes')} / nullif(${machine('memoryBytes')}, 0)`,
+  disk: fragment`${machine('diskUsedBytes')} / nullif(${machine('diskBytes')}, 0)`,
+};
+
 type DroneRow = Omit<
   Dated<DroneView, 'lostAt' | 'stoppedAt' | 'registeredAt' | 'heartbeatAt' | 'asOf'>,
-  'load' | 'roundTripMs' | 'engine'
+  'load' | 'roundTripMs' | 'engine' | 'machine'
 > & {
   readonly load: {
     readonly backends?: number;
     readonly roundTripMs?: number;
     readonly engine?: DroneEngine;
+    readonly machine?: MachineLoad;
   } | null;
 };
 
@@ -105,6 +119,15 @@ function droneRows(heartbeatMs: number): Fragment {
         from backend b
         where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK}
       ) as "backendCount",
+      (
+        select coalesce(jsonb_object_agg(p.program, p.backends), '{}')
+        from (
+          select b.program, count(*)::int as backends
+          from backend b
+          where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK}
+          group by b.program
+        ) as p
+      ) as "programBackends",
       case when d.heartbeat_at is not null then d.load end as load,
       ${isConnected(heartbeatMs, asOf)} as "isConnected",
       t.as_of as "asOf"
@@ -117,6 +140,7 @@ function droneView({ load, ...row }: DroneRow): DroneView {
     ...isoDates(row),
     load: load?.backends === undefined ? null : { backends: load.backends },
     engine: load?.engine ?? null,
+    machine: (row.isConnected ? load?.machine : undefined) ?? null,
     roundTripMs: load?.roundTripMs ?? null,
   };
 }
@@ -127,15 +151,35 @@ export async function listDrones(
   input: DroneListInput,
   heartbeatMs: number,
 ): Promise<{ items: DroneView[]; nextCursor: string | null }> {
-  const after = input.cursor === undefined ? null : decodeCursor(input.cursor, 1)[0];
-  const rows = await sql.$queryRaw<DroneRow[]>`
-    select v.*
-    from (${droneRows(heartbeatMs)}) as v
-    where (${after}::text is null or v."droneId" > ${after}::text collate "C")
-      and ${conditionsOf(input)}
-    order by v."droneId" collate "C"
+  const { sort = 'droneId' } = input;
+  const { direction = sort === 'droneId' ? 'asc' : 'desc' } = input;
+  const value =
+    sort === 'droneId' || sort === 'backends'
+      ? fragment`${SORT_VALUES[sort]}::float8`
+      : fragment`coalesce(case when v."isConnected" then ${SORT_VALUES[sort]} end, -1)`;
+  const to = direction === 'asc' ? fragment`asc` : fragment`desc`;
+  const rows = await sql.$queryRaw<(DroneRow & { place: number })[]>`
+    select *
+    from (
+      select v.*, ${value} as place
+      from (${droneRows(heartbeatMs)}) as v
+      where ${conditionsOf(input)}
+    ) as v
+    where ${afterPlace(input.cursor, direction)}
+    order by v.place ${to}, v."droneId" collate "C" ${to}
     limit ${input.limit + 1}`;
-  return pageOf(rows.map(droneView), input.limit, (drone) => [drone.droneId]);
+  const places = new Map(rows.map(({ droneId, place }) => [droneId, String(place)]));
+  const views = rows.map(({ place: _, ...row }) => droneView(row));
+  return pageOf(views, input.limit, ({ droneId }) => [places.get(droneId) ?? '', droneId]);
+}
+
+/** @throws {LeaseError} `request.invalid` for a cursor that no list has answered. */
+function afterPlace(cursor: string | undefined, direction: 'asc' | 'desc'): Fragment {
+  if (cursor === undefined) return fragment`true`;
+  const [place = '', droneId = ''] = decodeCursor(cursor, 2);
+  if (place === '' || !Number.isFinite(Number(place))) throw invalidCursor();
+  const comparison = direction === 'asc' ? fragment`>` : fragment`<`;
+  return fragment`(v.place, v."droneId" collate "C") ${comparison} (${Number(place)}::float8, ${droneId}::text collate "C")`;
 }
 
 /** How many drones all pages have together. */
