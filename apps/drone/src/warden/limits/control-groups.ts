@@ -30,8 +30,8 @@ interface Base {
 export interface BackendGroups {
   /** The files by which a process joins them: it writes 0. */
   readonly joins: readonly string[];
-  /** Whether the kernel has ended a process of it because its memory was used up. */
-  isOutOfMemory(): boolean;
+  /** What the kernel has ended a process of it for, in words for an operator; undefined if it has not. */
+  exceeded(): string | undefined;
   /** For a backend that is gone. What cannot be removed is removed by the next warden. */
   remove(): void;
 }
@@ -89,12 +89,21 @@ export class ControlGroups {
     const events = ['memory.events', 'memory.oom_control'];
     return {
       joins: all.map((group) => path.join(group, 'cgroup.procs')),
-      isOutOfMemory: () =>
-        memory !== undefined &&
-        (outOfMemoryKills(events.map((file) => path.join(memory, file))) ?? 0) > 0,
+      exceeded: () => {
+        if (memory === undefined) return undefined;
+        const kills = outOfMemoryKills(events.map((file) => path.join(memory, file))) ?? 0;
+        return kills === 0 ? undefined : memoryReached(limits);
+      },
       remove,
     };
   }
+}
+
+const MEBIBYTE = 1_048_576;
+
+function memoryReached({ memoryBytes }: CommandLimits): string {
+  const mebibytes = Math.round((memoryBytes / MEBIBYTE) * 10) / 10;
+  return `memory limit ${String(mebibytes)} MiB reached (memoryMax): the kernel killed a process of it`;
 }
 
 /** @throws {Error} when it cannot be made or does not take one of the settings; it may be there then. */
