@@ -304,6 +304,13 @@ const CONNECTING = [
     find: 'and not d.draining and d.lost_at is null',
     replace: 'and d.lost_at is null',
   },
+  {
+    name: 'spawn-on-a-drone-that-stops',
+    breaks: 'a drone that was told to stop gets no new backend',
+    file: `${CORE}/keys/sql/spawn-plain.ts`,
+    find: 'and d.stopped_session is distinct from d.session',
+    replace: '',
+  },
 ];
 
 const ACCESS = [

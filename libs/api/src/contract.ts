@@ -9,6 +9,7 @@ export { eventListInputSchema } from './contract/events.ts';
 export {
   ackInputSchema,
   answerInputSchema,
+  goodbyeInputSchema,
   heartbeatInputSchema,
   reportInputSchema,
   sessionInputSchema,

@@ -13,6 +13,7 @@ const URGENT_CALLS: ReadonlySet<string> = new Set([
   'environments.cancel',
   'drones.session',
   'drones.heartbeat',
+  'drones.goodbye',
   'drones.ack',
   'backends.report',
 ]);

@@ -21,6 +21,12 @@ export {
   type BackendEnd,
 } from './kernel/fleet/backend-end.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/fleet/drone-status.ts';
+export {
+  BACKEND_SORTS,
+  DRONE_SORTS,
+  type BackendSort,
+  type DroneSort,
+} from './kernel/fleet/fleet-sorts.ts';
 export { isFullyIsolated, NOTHING_MISSING } from './kernel/fleet/isolation.ts';
 export {
   COMMAND_ERROR_CODES,
@@ -84,6 +90,7 @@ export {
   type Named,
   type Resource,
 } from './kernel/resource/resource.ts';
+export { bytesText, percentText } from './kernel/amounts.ts';
 export { printableText } from './kernel/resource/printable-text.ts';
 export { namespaceText, parseResourceText, resourceText } from './kernel/resource/resource-text.ts';
 export {

@@ -1,4 +1,12 @@
-import { BACKEND_STATUSES, printableText, sayEnd, type LogLine } from '@leasehold/keys-core';
+import {
+  BACKEND_SORTS,
+  BACKEND_STATUSES,
+  bytesText,
+  percentText,
+  printableText,
+  sayEnd,
+  type LogLine,
+} from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { follow } from '../follow.ts';
@@ -41,10 +49,21 @@ const COLUMNS: readonly Column<BackendView>[] = [
   { head: 'program', text: (backend) => backend.program },
   { head: 'drone', text: (backend) => backend.droneId },
   { head: 'address', text: (backend) => printableOr(backend.address) },
+  { head: 'cpu', text: ({ usage }) => cpuText(usage), align: 'right' },
+  { head: 'memory', text: ({ usage }) => memoryText(usage), align: 'right' },
   { head: 'since', text: (backend) => backend.statusAt },
   { head: 'created', text: (backend) => backend.createdAt, isWide: true },
   { head: 'lease id', text: (backend) => backend.leaseId, isWide: true },
 ];
+
+/** Of one processor: two are 200 %. */
+function cpuText(usage: BackendView['usage']): string {
+  return usage?.cpus == null ? '-' : percentText(usage.cpus);
+}
+
+function memoryText(usage: BackendView['usage']): string {
+  return usage === null ? '-' : bytesText(usage.memoryBytes);
+}
 
 type LsOptions = BackendListInput & { readonly drone?: string; readonly key?: string };
 
@@ -56,6 +75,12 @@ function addLs(cli: Cli, parent: Command): void {
     .option('--program <program>', 'of this program')
     .option('--key <name>', 'of keys of this name')
     .option('-n, --namespace <namespace>', 'of keys in this namespace and its children')
+    .addOption(
+      new Option(
+        '--sort <field>',
+        'sort by this, the most or the newest first; by memory and cpu: only running ones of which that is known',
+      ).choices(BACKEND_SORTS),
+    )
     .action(async ({ drone, key, ...same }: LsOptions) => {
       const page = await cli.client().backends.list.query({ ...same, droneId: drone, name: key });
       cli.showPage(page, 'No backends.', placed(COLUMNS, same.datacenter));
@@ -93,6 +118,12 @@ function backendText(backend: BackendDetail): string {
     ...(backend.image === null ? [] : [['image', printable(backend.image)] as const]),
     ['drone', backend.droneId],
     ['address', printableOr(backend.address)],
+    ...(backend.usage === null
+      ? []
+      : ([
+          ['cpu', backend.usage.cpus === null ? '-' : `${cpuText(backend.usage)} of one processor`],
+          ['memory', memoryText(backend.usage)],
+        ] as const)),
     ['fencing token', backend.fencingToken],
     ['lease id', backend.leaseId],
     ['created', backend.createdAt],

@@ -1,10 +1,14 @@
-import { DRONE_STATUSES } from '@leasehold/keys-core';
-import type { ControllerApi } from '@leasehold/client';
+import { bytesText, DRONE_SORTS, DRONE_STATUSES, percentText } from '@leasehold/keys-core';
+import { leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Option, type Command } from 'commander';
+import { durationWord } from '@leasehold/service-kit';
 import type { Cli } from '../cli.ts';
+import { refusal, usageFailure, type CliFailure } from '../failures/failure.ts';
 import {
   withDatacenter,
   withDatacenters,
+  withDuration,
   withPage,
   withReason,
   type ActOptions,
@@ -22,6 +26,7 @@ export function addDrones(cli: Cli, program: Command): void {
   addDrain(cli, parent);
   addUndrain(cli, parent);
   addMarkLost(cli, parent);
+  addRemove(cli, parent);
 }
 
 const COLUMNS: readonly Column<DroneView>[] = [
@@ -29,6 +34,9 @@ const COLUMNS: readonly Column<DroneView>[] = [
   { head: 'status', text: (drone) => drone.status },
   { head: 'heartbeat', text: (drone) => heartbeatText(drone), align: 'right' },
   { head: 'backends', text: (drone) => loadText(drone), align: 'right' },
+  { head: 'cpu', text: ({ machine }) => cpuText(machine), align: 'right' },
+  { head: 'memory', text: ({ machine }) => memoryText(machine), align: 'right' },
+  { head: 'disk', text: ({ machine }) => diskText(machine), align: 'right', isWide: true },
   { head: 'programs', text: (drone) => drone.programs.map((program) => program.name).join(' ') },
   { head: 'datacenter', text: (drone) => drone.datacenter },
   { head: 'version', text: (drone) => printable(drone.version) },
@@ -42,10 +50,33 @@ function addLs(cli: Cli, parent: Command): void {
   )
     .addOption(new Option('--status <status>', 'in this status').choices(DRONE_STATUSES))
     .option('--program <program>', 'that offer this program')
+    .addOption(
+      new Option('--sort <field>', 'sort by this, the most first; by default the id').choices(
+        DRONE_SORTS,
+      ),
+    )
     .action(async (options: DroneListInput) => {
       const page = await cli.client().drones.list.query(options);
       cli.showPage(page, 'No drones.', COLUMNS);
     });
+}
+
+type Machine = DroneView['machine'];
+
+function cpuText(machine: Machine): string {
+  return machine === null ? '-' : percentText(machine.cpuShare);
+}
+
+function memoryText(machine: Machine): string {
+  return machine === null ? '-' : usedText(machine.memoryUsedBytes, machine.memoryBytes);
+}
+
+function diskText(machine: Machine): string {
+  return machine === null ? '-' : usedText(machine.diskUsedBytes, machine.diskBytes);
+}
+
+function usedText(usedBytes: number, bytes: number): string {
+  return bytes === 0 ? '-' : `${percentText(usedBytes / bytes)} of ${bytesText(bytes)}`;
 }
 
 /** How long ago a drone sent a heartbeat, by the database's clock. */
@@ -73,9 +104,13 @@ function droneText(drone: DroneView): string {
     ['heartbeat', heartbeatText(drone)],
     ['round trip', drone.roundTripMs === null ? '-' : `${drone.roundTripMs.toFixed(1)} ms`],
     ['registered', agoText(drone.registeredAt, drone.asOf)],
+    ...(drone.stoppedAt === null
+      ? []
+      : [['stopped', agoText(drone.stoppedAt, drone.asOf)] as const]),
     ...(drone.lostAt === null ? [] : [['lost', agoText(drone.lostAt, drone.asOf)] as const]),
     ['draining', drone.draining ? 'yes' : 'no'],
-    ['backends', loadText(drone)],
+    ['backends', backendsText(drone)],
+    ...machineRows(drone),
     ['programs', drone.programs.map(programText).join(', ') || '-'],
     ...(drone.engine === null ? [] : [['container engine', engineText(drone.engine)] as const]),
     ...isolationRows(drone),
@@ -84,6 +119,22 @@ function droneText(drone: DroneView): string {
     ['session', String(drone.session)],
     ['clock id', drone.clockId],
   ]);
+}
+
+/** With how many of each program, if it runs some. */
+function backendsText(drone: DroneView): string {
+  const programs = Object.entries(drone.programBackends).sort(([a], [b]) => (a < b ? -1 : 1));
+  const counts = programs.map(([name, backends]) => `${name} ${String(backends)}`);
+  return counts.length === 0 ? loadText(drone) : `${loadText(drone)} (${counts.join(', ')})`;
+}
+
+function machineRows({ machine }: DroneView): readonly (readonly [string, string])[] {
+  if (machine === null) return [];
+  return [
+    ['cpu', `${cpuText(machine)} of ${String(machine.processors)} processors`],
+    ['memory', memoryText(machine)],
+    ['disk', diskText(machine)],
+  ];
 }
 
 function isolationRows({ isolation }: DroneView): readonly (readonly [string, string])[] {
@@ -119,24 +170,143 @@ function engineText({ problem }: NonNullable<DroneView['engine']>): string {
   return problem === null ? 'answers' : printable(problem);
 }
 
+type DrainOptions = ActOptions & { readonly stop?: true; readonly after?: number };
+
+/** How long backends may go on before they are stopped. */
+const AFTER_RANGE = [1_000, 7 * 24 * 3_600_000] as const;
+
+const DRAIN_HELP = `
+With --stop it waits until no backend is left, and shows how many are: after --after, or at once, those that still run
+are asked to stop, each with the grace of its program. Ctrl-C stops waiting, not the drain, and ends with 1.`;
+
 function addDrain(cli: Cli, parent: Command): void {
-  const command = cli.leaf(
-    parent,
-    'drain <drone>',
-    'Start no new backends on a drone; running ones continue',
-  );
-  act(
-    cli,
-    command,
-    (drones, input) => drones.drain.mutate(input),
-    (name, { backends }) => {
-      const remaining = backends.map((backend) => `\n  ${backend.backendId}`).join('');
-      return remaining === ''
-        ? `${name} takes no new backends, and runs none.`
-        : `${name} takes no new backends. It still runs these; ` +
-            `\`leasehold backends terminate ID\` stops one:${remaining}`;
+  const command = cli
+    .leaf(parent, 'drain <drone>', 'Start no new backends on a drone; running ones continue')
+    .option('--stop', 'stop those that are left, and wait until they have ended')
+    .addHelpText('after', DRAIN_HELP);
+  withDuration(command, '--after', {
+    about: 'with --stop: how long running ones may continue',
+    range: AFTER_RANGE,
+  });
+  withReason(withDatacenter(command), false).action(
+    async (droneId: string, { stop, after = 0, ...options }: DrainOptions) => {
+      if (after > 0 && stop === undefined) throw usageFailure('--after needs --stop.');
+      const input = { droneId, ...options };
+      // From here on a signal ends the waiting: it must not end the process before the answer.
+      const interrupted = stop === true ? cli.context.signal() : undefined;
+      const { drones } = cli.client();
+      const drained = await drones.drain.mutate(
+        stop === true && after === 0 ? { ...input, stop } : input,
+      );
+      if (interrupted === undefined) {
+        cli.show(drained, () => drainedText(droneId, drained));
+        return;
+      }
+      await drainAndStop(cli, { input, after, drained, interrupted });
     },
   );
+}
+
+type Drained = Awaited<ReturnType<Drones['drain']['mutate']>>;
+
+function drainedText(droneId: string, { backends }: Drained): string {
+  const name = printable(droneId);
+  const remaining = backends.map((backend) => `\n  ${backend.backendId}`).join('');
+  return remaining === ''
+    ? `${name} takes no new backends, and runs none.`
+    : `${name} takes no new backends. It still runs these; ` +
+        `\`leasehold backends terminate ID\` stops one:${remaining}`;
+}
+
+const DRAIN_POLL_MS = 1_000;
+const NO_ANSWER = 'no controller answers; trying again';
+
+interface StopPlan {
+  readonly input: ActOptions & { readonly droneId: string };
+  /** Milliseconds; 0 when they have been asked already. */
+  readonly after: number;
+  readonly drained: Drained;
+  readonly interrupted: AbortSignal;
+}
+
+/** Waits until a drained drone has no backend left, and stops those that are left when their time is up. */
+async function drainAndStop(cli: Cli, { input, after, drained, interrupted }: StopPlan) {
+  const { drones } = cli.client();
+  const { droneId, datacenter } = input;
+  const name = printable(droneId);
+  const say = progressOf(cli);
+  const stopsAtMs = performance.now() + after;
+  let stopping = after === 0 ? drained : undefined;
+  let left = drained.backends.length;
+  for (;;) {
+    const drone = await passing(() => drones.get.query({ droneId, datacenter }));
+    left = backendsLeft(drone) ?? left;
+    if (left === 0) break;
+    if (performance.now() >= stopsAtMs) {
+      stopping ??= await passing(() => drones.drain.mutate({ ...input, stop: true }));
+    }
+    const rest = `${String(left)} of ${counted(drained.backends.length)} left on ${name}`;
+    say(drone && `${rest}, ${stopping ? 'stopping' : `stopped after ${durationWord(after)}`}`);
+    await delay(DRAIN_POLL_MS, undefined, { signal: interrupted }).catch(() => undefined);
+    if (interrupted.aborted) throw interruption(name, rest, stopping !== undefined);
+  }
+  showDrained(cli, { droneId, changed: drained.changed }, stopping?.stoppingCount ?? 0);
+}
+
+/** Prints what has changed, for people. */
+function progressOf(cli: Cli): (progress: string | undefined) => void {
+  let said = '';
+  return (progress = NO_ANSWER) => {
+    if (progress !== said && !cli.isJson) cli.context.stderr(`${progress}\n`);
+    said = progress;
+  };
+}
+
+function showDrained(
+  cli: Cli,
+  of: { readonly droneId: string; readonly changed: boolean },
+  stoppingCount: number,
+): void {
+  const how = stoppingCount === 0 ? '' : `: ${counted(stoppingCount)} asked to stop`;
+  cli.show(
+    { ...of, backendCount: 0, stoppingCount },
+    () => `${printable(of.droneId)} takes no new backends, and runs none${how}.`,
+  );
+}
+
+function counted(count: number): string {
+  return count === 1 ? '1 backend' : `${String(count)} backends`;
+}
+
+/** Undefined when no controller has answered. @throws {CliFailure} `drone.not_draining`. */
+function backendsLeft(drone: DroneView | undefined): number | undefined {
+  if (drone === undefined) return undefined;
+  const { droneId, draining, stoppedAt, backendCount } = drone;
+  if (draining || stoppedAt !== null || backendCount === 0) return backendCount;
+  throw refusal(
+    'drone.not_draining',
+    `${printable(droneId)} takes new backends again: somebody has undrained it meanwhile.`,
+  );
+}
+
+function interruption(name: string, rest: string, isAsked: boolean): CliFailure {
+  return refusal(
+    'cli.interrupted',
+    `${rest}. It goes on draining, and ${isAsked ? 'they are stopping' : 'they go on'}.`,
+    isAsked
+      ? `\`leasehold drones show ${name}\` shows how many are left.`
+      : `\`leasehold drones drain ${name} --stop\` stops them; \`leasehold drones undrain ${name}\` ends the drain.`,
+  );
+}
+
+/** Undefined after a failure that passes by itself. */
+async function passing<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (leaseholdErrorOf(error)?.retryable !== true) throw error;
+    return undefined;
+  }
 }
 
 function addUndrain(cli: Cli, parent: Command): void {
@@ -162,6 +332,31 @@ function addMarkLost(cli: Cli, parent: Command): void {
     command,
     (drones, input) => drones.markLost.mutate(input),
     (name) => `${name} is marked as lost. Its keys expire.`,
+  );
+}
+
+const REMOVE_HELP = `
+Only a drone that has stopped, or is gone with all of its backends. History and audit keep its id. Its tokens stay: one
+that is in force may register the id again, as a new drone; revoke it if that must not happen.`;
+
+function addRemove(cli: Cli, parent: Command): void {
+  const command = cli
+    .leaf(parent, 'remove <drone>', 'Forget a drone that has stopped or is gone')
+    .addHelpText('after', REMOVE_HELP);
+  act(
+    cli,
+    command,
+    (drones, input) => drones.remove.mutate(input),
+    (name, { tokens }) => {
+      const lines = tokens.map(
+        (token) => `\n  ${printable(token.name)}: \`leasehold tokens revoke ${token.tokenId}\``,
+      );
+      const note =
+        lines.length === 0
+          ? ''
+          : ` These tokens are in force, and may register it again as a new drone:${lines.join('')}`;
+      return `${name} is removed.${note}`;
+    },
   );
 }
 

@@ -1,14 +1,14 @@
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import type { Access } from '../cli.ts';
 import { failureOf } from '../failures/failure-of.ts';
-import { durationText } from '../output/duration.ts';
+import { agoText, durationText } from '../output/duration.ts';
 import { clockJumpText } from '../output/clock-jump.ts';
 import { holdOffText } from '../output/hold-off.ts';
 import { printable } from '../output/printable.ts';
 import type { DroneView } from '../views.ts';
 import { engineFindings } from './engine-check.ts';
 import { isolationFindings } from './isolation-check.ts';
-import { unsure, well, wrong, type Finding } from './finding.ts';
+import { skipped, unsure, well, wrong, type Finding } from './finding.ts';
 
 const READY_TIMEOUT_MS = 5_000;
 const DRONES_MAX = 500;
@@ -183,7 +183,14 @@ function droneFinding(drone: DroneView): Finding {
       return unsure(
         subject,
         `${heard}; takes no new backends`,
-        '`leasehold drones undrain` undoes that.',
+        drone.stoppedAt === null
+          ? '`leasehold drones undrain` undoes that.'
+          : 'It was told to stop, and ends when its backends have.',
+      );
+    case 'stopped':
+      return skipped(
+        subject,
+        `stopped ${agoText(drone.stoppedAt, drone.asOf)}; takes backends again when it is started`,
       );
     case 'unreachable':
       return wrong(

@@ -30,7 +30,7 @@ describe('the doctor on the container engine of a drone', () => {
     expect(engineFindings({ ...drone, engine: null })).toMatchObject([{ state: 'unsure' }]);
   });
 
-  test('reports nothing about a drone that is marked as lost', () => {
-    expect(engineFindings({ ...drone, status: 'lost', engine: { problem: 'x' } })).toEqual([]);
+  test.each(['lost', 'stopped'] as const)('reports nothing about a drone that is %s', (status) => {
+    expect(engineFindings({ ...drone, status, engine: { problem: 'x' } })).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import { printable } from '../output/printable.ts';
 import type { DroneView } from '../views.ts';
 import { unsure, well, wrong, type Finding } from './finding.ts';
 
-/** Whether a drone with programs that are containers reaches its engine. Lost drones are left out. */
+/** Whether a drone with programs that are containers reaches its engine. Lost and stopped drones are left out. */
 export function engineFindings({
   droneId,
   status,
@@ -10,7 +10,7 @@ export function engineFindings({
   engine,
 }: Pick<DroneView, 'droneId' | 'status' | 'programs' | 'engine'>): Finding[] {
   const images = programs.flatMap(({ image }) => (image === undefined ? [] : [image]));
-  if (status === 'lost' || images.length === 0) return [];
+  if (status === 'lost' || status === 'stopped' || images.length === 0) return [];
   const subject = `container engine of ${printable(droneId)}`;
   if (engine === null) {
     return [unsure(subject, 'the drone has not asked it yet', 'Ask again in a few seconds.')];

@@ -42,7 +42,7 @@ describe('the doctor on the isolation of a drone', () => {
     expect(isolationFindings({ ...drone, isolation })).toMatchObject([{ state: 'unsure' }]);
   });
 
-  test('reports nothing about a drone that is marked as lost', () => {
-    expect(isolationFindings({ ...drone, status: 'lost', isolation: null })).toEqual([]);
+  test.each(['lost', 'stopped'] as const)('reports nothing about a drone that is %s', (status) => {
+    expect(isolationFindings({ ...drone, status, isolation: null })).toEqual([]);
   });
 });

@@ -3,14 +3,14 @@ import { printable } from '../output/printable.ts';
 import type { DroneView } from '../views.ts';
 import { unsure, wrong, type Finding } from './finding.ts';
 
-/** What a machine does not provide to keep programs from the drone. Lost drones are left out. */
+/** What a machine does not provide to keep programs from the drone. Lost and stopped drones are left out. */
 export function isolationFindings({
   droneId,
   status,
   isolation,
 }: Pick<DroneView, 'droneId' | 'status' | 'isolation'>): Finding[] {
   const subject = `isolation of ${printable(droneId)}`;
-  if (status === 'lost') return [];
+  if (status === 'lost' || status === 'stopped') return [];
   if (isolation === null) {
     return [unsure(subject, 'the drone does not report it', 'Upgrade the drone.')];
   }

@@ -8,6 +8,7 @@ import {
   IconHourglass,
   IconLoader,
   IconPlayerPause,
+  IconPlayerStop,
   IconPlugConnectedX,
 } from '@tabler/icons-react';
 import { LookBadge, type Look } from '~/ui/text/text.tsx';
@@ -63,6 +64,7 @@ export function failingLook(failing: KeyFailuresView, asOf: string): Look {
 export const DRONE_LOOKS: Record<DroneStatus, Look> = {
   ready: { label: 'Ready', tone: 'good', icon: IconCircleCheck },
   draining: { label: 'Draining', tone: 'warn', icon: IconPlayerPause },
+  stopped: { label: 'Stopped', tone: 'calm', icon: IconPlayerStop },
   unreachable: { label: 'Unreachable', tone: 'bad', icon: IconPlugConnectedX },
   // An operator has decided it: less than a drone that nobody knows about.
   lost: { label: 'Lost', tone: 'warn', icon: IconCircleX },

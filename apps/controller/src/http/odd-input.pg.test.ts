@@ -15,6 +15,7 @@ const OF_DRONES = [
   'keys.renew',
   'backends.report',
   'drones.heartbeat',
+  'drones.goodbye',
   'drones.ack',
   'drones.answer',
 ];

@@ -17,6 +17,7 @@ const OF_DRONES = new Set([
   'keys.renew',
   'backends.report',
   'drones.heartbeat',
+  'drones.goodbye',
   'drones.ack',
   'drones.answer',
 ]);
@@ -38,6 +39,7 @@ async function secretsOf(on: TestController): Promise<(path: string) => string> 
 /** Something of every kind: held, waited for, declared, reserved, denied. */
 async function filled(on: TestController) {
   const drone = await startTestDrone(on);
+  await (await startTestDrone(on, { droneId: 'd2', programs: [] })).goodbye();
   const { secret } = await on.token('admin');
   const act = (path: string, input: unknown): Promise<unknown> =>
     mutate(on, path, { secret, input });
@@ -122,6 +124,7 @@ function lastInputs({
     ['drones.drain', { droneId: 'd1', reason: 'why' }],
     ['drones.undrain', { droneId: 'd1', reason: 'why' }],
     ['drones.markLost', { droneId: 'd1', reason: 'why' }],
+    ['drones.remove', { droneId: 'd2', reason: 'why' }],
   ];
 }
 

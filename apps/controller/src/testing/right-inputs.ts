@@ -70,6 +70,7 @@ const DIFFERENT: Readonly<Record<string, object>> = {
   'datacenters.takeBack': { datacenter: 'dc9' },
   'drones.drain': { droneId: 'd9' },
   'drones.markLost': { droneId: 'd9' },
+  'drones.remove': { droneId: 'd9' },
   'drones.session': { droneId: 'd8' },
   'drones.undrain': { droneId: 'd9' },
   'holdOff.end': { epoch: undefined },
@@ -84,7 +85,10 @@ const DIFFERENT: Readonly<Record<string, object>> = {
     addresses: undefined,
   },
 };
-const OF_SESSIONS = ['backends.report', 'drones.ack', 'drones.answer', 'drones.heartbeat'];
+const OF_SESSIONS = [
+  ...['drones.ack', 'drones.answer', 'drones.goodbye', 'drones.heartbeat'],
+  'backends.report',
+];
 const OF_BACKENDS = ['backends.get', 'backends.report', 'backends.watch'];
 
 const NO_FIELDS: Schema = { properties: {} };

@@ -17,6 +17,7 @@ export interface TestDrone {
   readonly messages: DroneMessage[];
   /** The code that its session ended with, once it has. */
   endedWith(): string | undefined;
+  goodbye(): Promise<unknown>;
   heartbeat(): Promise<unknown>;
   renew(
     renewals: { leaseId: string; fencingToken: string }[],
@@ -98,6 +99,7 @@ export async function startTestDrone(
     renew: (renewals) =>
       client.api.keys.renew.mutate({ droneId, clockId, localTimeMs: 1_000, renewals }),
     answer: (questionId, page) => client.api.drones.answer.mutate({ ...from(), questionId, page }),
+    goodbye: () => client.api.drones.goodbye.mutate(from()),
     ack: (actionId) => client.api.drones.ack.mutate({ ...from(), actionId }),
     report: async (said) =>
       (await client.api.backends.report.mutate({ ...from(), ...said })).outcome,

@@ -103,7 +103,67 @@ describe('what is reported about a drone', () => {
   });
 });
 
+describe('an agent that is told to stop', () => {
+  test('says goodbye before its backends have ended, and goes on with its session for their reports', async () => {
+    const agent = await stage.start();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('ready');
+    const said: string[][] = [];
+    controller.answerGoodbye = () => {
+      said.push(controller.statusesOf('b1'));
+      return Promise.resolve();
+    };
+
+    await agent.stop();
+
+    expect(said).toHaveLength(1);
+    expect(said[0]).not.toContain('terminated');
+    expect(controller.statusesOf('b1')).toContain('terminated');
+    expect(await agent.ended).toBe('stopped');
+  });
+
+  test('says it again in the session that follows, and where it got no answer', async () => {
+    warden.ignoresStops = true;
+    const agent = await stage.start();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('ready');
+    controller.answerGoodbye = () => Promise.reject(new Error('no answer'));
+
+    const stopped = agent.stop();
+    await until('it is said', () => controller.goodbyes.includes(1));
+    controller.answerGoodbye = () => Promise.resolve();
+    controller.session += 1;
+    controller.accept();
+    await until('it is said in the next session', () => controller.goodbyes.includes(2));
+    warden.exit('b1', 0);
+    await stopped;
+
+    expect(controller.statusesOf('b1')).toContain('terminated');
+  });
+
+  test('ends soon when no controller answers its goodbye', async () => {
+    const agent = await stage.start();
+    controller.answerGoodbye = () => new Promise(() => undefined);
+
+    await agent.stop();
+
+    expect(await agent.ended).toBe('stopped');
+  });
+});
+
 describe('an agent that leaves', () => {
+  test('says no goodbye: its backends go on, and the drone with them', async () => {
+    const agent = await stage.start();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('ready');
+
+    await agent.leave();
+
+    expect(controller.goodbyes).toEqual([]);
+    expect(await agent.ended).toBe('left');
+    expect(await warden.alive()).toEqual(['b1']);
+  });
+
   test('renews the keys of its backends first, so that the next agent has the time up to soft', async () => {
     const agent = await stage.start();
     controller.send(controller.spawnAt(clock.nowMs()));

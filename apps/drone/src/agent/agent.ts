@@ -19,6 +19,7 @@ import type { DroneConfig, ProgramConfig } from '../config.ts';
 import { SessionSuperseded, type ControllerLink } from './controller-link/controller-link.ts';
 import { DroneSession } from './controller-link/drone-session.ts';
 import { KeyRenewals } from './controller-link/key-renewals.ts';
+import { LoadWatch } from './load/load-watch.ts';
 import type { Log } from './log.ts';
 import { renewWindowMs } from './warden-link/patience.ts';
 import { requireIsolation } from './isolation-level.ts';
@@ -56,6 +57,8 @@ export interface AgentOptions {
 const STOP_ALLOWANCE_MS = 2_000;
 /** How long to wait for the last reports once everything is gone. */
 const LAST_REPORTS_MS_MAX = 2_000;
+/** How long a stop waits at its end for the answer to its goodbye, which is said at its beginning. */
+const GOODBYE_MS_MAX = 1_000;
 const POLL_MS = 50;
 /** How often output that is old is removed. */
 const TIDY_MS = 3_600_000;
@@ -69,6 +72,7 @@ export class DroneAgent {
   readonly #book: RunBook;
   readonly #command: WardenCommand;
   readonly #containers: Containers;
+  readonly #load: LoadWatch;
   #stopTicking: () => void = () => undefined;
   #tidying: NodeJS.Timeout | undefined;
   #isStopping = false;
@@ -91,7 +95,11 @@ export class DroneAgent {
       link,
       clock,
       log,
-      load: () => ({ backends: this.#book.size, engine: this.#containers.status }),
+      load: () => ({
+        ...{ backends: this.#book.size, engine: this.#containers.status },
+        machine: this.#load.machine,
+      }),
+      takeUsage: () => this.#load.takeUsage(),
       onAction: (action) => void this.#act(action),
       readLog: (request) =>
         readOutput(logFolder, request, { isEnded: () => !this.#book.has(request.backendId) }),
@@ -102,6 +110,10 @@ export class DroneAgent {
     });
     this.#containers = new Containers({ config, environment: inheritedEnv, log });
     const nowMs = (): number => clock.nowMs();
+    this.#load = new LoadWatch({
+      ...{ stateDir: config.stateDir, nowMs, log },
+      backends: () => this.#book.all().flatMap((run) => run.measured ?? []),
+    });
     const warden = (): WardenLink => this.#command.warden;
     this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId: config.droneId });
     const ports = new Ports({ host: config.host, ...config.ports }, log);
@@ -134,6 +146,7 @@ export class DroneAgent {
   async start(): Promise<void> {
     this.#stopTicking = this.#options.clock.onTick((nowMs) => this.#tick(nowMs));
     this.#containers.start();
+    this.#load.start();
     const tidy = (): void => {
       const folder = logFolderOf(this.#options.config.stateDir);
       removeOldOutput(folder, (backendId) => this.#book.has(backendId)).catch((error: unknown) => {
@@ -145,16 +158,21 @@ export class DroneAgent {
     await this.#command.take();
   }
 
-  /** Stops every backend softly, bounded by the longest grace, and the warden with them. */
+  /**
+   * Stops every backend softly, bounded by the longest grace, and the warden with them. Says goodbye first, so that
+   * nothing more is started here.
+   */
   async stop(): Promise<void> {
     if (this.#isStopping) return;
     this.#isStopping = true;
+    const saidGoodbye = this.#session.sayGoodbye();
     const runs = this.#book.all();
     const graceMs = Math.max(0, ...runs.map((run) => run.identity.program.stopGraceMs));
     this.#book.stopAll({ mode: 'soft', reason: 'external', isKeyLost: false });
     await this.#until(() => runs.every((run) => run.isOver), graceMs + STOP_ALLOWANCE_MS);
     await this.#until(() => this.#book.size === 0, LAST_REPORTS_MS_MAX);
     await this.#command.shutdown();
+    await Promise.race([saidGoodbye, pause(GOODBYE_MS_MAX)]);
     await this.#letGo('stopped');
   }
 
@@ -180,6 +198,7 @@ export class DroneAgent {
     this.#isStopping = true;
     this.#stopTicking();
     clearInterval(this.#tidying);
+    this.#load.close();
     this.#session.close();
     this.#book.close();
     this.#containers.close();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { isRunning } from '@leasehold/testing';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import { Fleet, PATIENT_LADDER } from '../testing/fleet-fixture.ts';
+import { DRONE_ID, Fleet, PATIENT_LADDER } from '../testing/fleet-fixture.ts';
 import {
   anotherThan,
   connect,
@@ -48,6 +48,7 @@ describe('a drone that ends, leaves or is replaced', () => {
       status: 'terminated',
       reason: 'external',
     });
+    expect((await fleet.api().drones.get.query({ droneId: DRONE_ID })).status).toBe('stopped');
   });
 
   test('an agent that leaves hands its backends to the next one', async () => {

@@ -19,6 +19,9 @@ export class ScriptedController implements ControllerLink {
     'recorded';
   /** What a heartbeat waits for before it is answered. */
   answerHeartbeat: () => Promise<void> = () => Promise.resolve();
+  /** The sessions in which a goodbye was said. */
+  readonly goodbyes: number[] = [];
+  answerGoodbye: () => Promise<void> = () => Promise.resolve();
   session = 0;
   /** Whether it answers a session at all: a wrong token and a dead connection look the same to an agent. */
   isAccepting = true;
@@ -84,6 +87,11 @@ export class ScriptedController implements ControllerLink {
   heartbeat(input: wire.HeartbeatInput): Promise<void> {
     this.heartbeats.push(input);
     return this.answerHeartbeat();
+  }
+
+  goodbye({ session }: wire.GoodbyeInput): Promise<void> {
+    this.goodbyes.push(session);
+    return this.answerGoodbye();
   }
 
   acknowledge(input: wire.AckInput): Promise<void> {

@@ -1,7 +1,9 @@
 /** Drones and backends: what drones send, and what people look at and do. */
 import { z } from 'zod';
 import {
+  BACKEND_SORTS,
   BACKEND_STATUSES,
+  DRONE_SORTS,
   DRONE_STATUSES,
   LIMITS,
   TERMINATION_REASONS,
@@ -73,11 +75,40 @@ const fromSession = {
   session: z.number().int().positive(),
 };
 
+const bytesSchema = z.number().int().nonnegative();
+/** More than any machine has. */
+const PROCESSORS_MAX = 65_536;
+/** A drone with more backends reports those that use the most memory. */
+const USAGES_MAX = 500;
+
 export const heartbeatInputSchema = z.strictObject({
   ...fromSession,
   localTimeMs: localTimeMsSchema,
+  /** What its backends use, when it has looked again; every ten seconds or so. */
+  usage: z
+    .array(
+      z.strictObject({
+        backendId: idSchema,
+        memoryBytes: bytesSchema,
+        /** Processors in use; left out until it has looked twice. */
+        cpus: z.number().nonnegative().max(PROCESSORS_MAX).optional(),
+      }),
+    )
+    .max(USAGES_MAX)
+    .optional(),
   load: z.strictObject({
     backends: z.number().int().nonnegative(),
+    /** How much of its machine is in use, by all that runs there. */
+    machine: z
+      .strictObject({
+        cpuShare: z.number().nonnegative().max(1),
+        processors: z.number().int().positive().max(PROCESSORS_MAX),
+        memoryUsedBytes: bytesSchema,
+        memoryBytes: bytesSchema,
+        diskUsedBytes: bytesSchema,
+        diskBytes: bytesSchema,
+      })
+      .optional(),
     /** How long the previous heartbeat took until it was answered; left out if it was not. */
     roundTripMs: z.number().nonnegative().optional(),
     /** Its container engine, if it has programs that are containers. */
@@ -90,6 +121,9 @@ export const heartbeatInputSchema = z.strictObject({
   }),
   ...toldFields,
 });
+
+/** A drone stops, and takes nothing more until its next session. */
+export const goodbyeInputSchema = z.strictObject(fromSession);
 
 export const ackInputSchema = z.strictObject({
   ...fromSession,
@@ -148,7 +182,13 @@ const droneFilterFields = {
 };
 
 export const droneListInputSchema = z
-  .strictObject({ ...droneFilterFields, ...pageFields })
+  .strictObject({
+    ...droneFilterFields,
+    ...pageFields,
+    /** By default the id. What they use begins with the most. */
+    sort: z.enum(DRONE_SORTS).optional(),
+    direction: z.enum(['asc', 'desc']).optional(),
+  })
   .prefault({});
 
 export const droneCountInputSchema = z.strictObject(droneFilterFields).prefault({});
@@ -157,6 +197,11 @@ export const droneActInputSchema = z.strictObject({
   droneId: idSchema,
   reason: reasonSchema.optional(),
   ...placedFields,
+});
+
+export const droneDrainInputSchema = droneActInputSchema.extend({
+  /** Also asks its backends to stop, each with the grace of its program. */
+  stop: z.boolean().optional(),
 });
 
 export const backendIdInputSchema = z.strictObject({ backendId: idSchema });
@@ -197,7 +242,16 @@ const backendFilterFields = {
 };
 
 export const backendListInputSchema = z
-  .strictObject({ ...backendFilterFields, ...pageFields })
+  .strictObject({
+    ...backendFilterFields,
+    ...pageFields,
+    /**
+     * By default when they were started, newest first. By what they use: only running ones whose drones report it, and
+     * those that use the most first.
+     */
+    sort: z.enum(BACKEND_SORTS).optional(),
+    direction: z.enum(['asc', 'desc']).optional(),
+  })
   .prefault({});
 
 export const backendCountInputSchema = z.strictObject(backendFilterFields).prefault({});

@@ -39,7 +39,7 @@ const ACTS: ReadonlySet<string> = new Set([
   ...['tryAcquire', 'heartbeat', 'release', 'cancel', 'revoke'].map(
     (name) => `environments.${name}`,
   ),
-  ...['drain', 'undrain', 'markLost'].map((name) => `drones.${name}`),
+  ...['drain', 'undrain', 'markLost', 'remove'].map((name) => `drones.${name}`),
   'backends.terminate',
   'holdOff.end',
   'reservations.requestMove',

@@ -14,9 +14,11 @@ import {
   backendListInputSchema,
   backendTerminateInputSchema,
   droneActInputSchema,
+  droneDrainInputSchema,
   droneIdInputSchema,
   droneCountInputSchema,
   droneListInputSchema,
+  goodbyeInputSchema,
   heartbeatInputSchema,
   reportInputSchema,
   sessionInputSchema,
@@ -25,6 +27,7 @@ import { isElsewhere, placed, sendOn, type CalledContext } from '../forwarding/e
 import { counted } from '../forwarding/counts.ts';
 import { listed } from '../forwarding/lists.ts';
 import {
+  adminProcedure,
   droneProcedure,
   fleetOperatorProcedure,
   operatorProcedure,
@@ -53,7 +56,7 @@ export const dronesRouter = router({
     .query(placed(({ services }, { droneId }) => services.fleet.getDrone(droneId))),
 
   drain: fleetOperatorProcedure
-    .input(bounded(droneActInputSchema))
+    .input(bounded(droneDrainInputSchema))
     .mutation(placed(({ services, actor }, act) => services.fleet.drain(act, actor))),
 
   undrain: fleetOperatorProcedure
@@ -63,6 +66,10 @@ export const dronesRouter = router({
   markLost: fleetOperatorProcedure
     .input(bounded(droneActInputSchema))
     .mutation(placed(({ services, actor }, act) => services.fleet.markLost(act, actor))),
+
+  remove: adminProcedure
+    .input(bounded(droneActInputSchema))
+    .mutation(placed(({ services, actor }, act) => services.fleet.remove(act, actor))),
 
   session: droneProcedure.input(bounded(sessionInputSchema)).subscription(async function* ({
     ctx,
@@ -80,6 +87,12 @@ export const dronesRouter = router({
     .mutation(({ ctx, input: { witness, ...heartbeat } }) =>
       acquiring(ctx, witness, () => ctx.services.fleet.heartbeat(heartbeat)),
     ),
+
+  /** The drone was told to stop. Said at the beginning of a stop, before its backends have ended. */
+  goodbye: droneProcedure.input(bounded(goodbyeInputSchema)).mutation(async ({ ctx, input }) => {
+    await ctx.services.fleet.goodbye(input);
+    return { outcome: 'recorded' as const };
+  }),
 
   ack: droneProcedure
     .input(bounded(ackInputSchema))

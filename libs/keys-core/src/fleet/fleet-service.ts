@@ -4,7 +4,7 @@ import { LIMITS } from '../kernel/limits.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import type { AuditAction } from '../kernel/access/audit-actions.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { KeyService } from '../keys/index.ts';
+import { terminateAllOf, type KeyService } from '../keys/index.ts';
 import { acknowledgeAction } from './sql/outbox.ts';
 import { countBackends, getBackend, listBackends, readBackendStates } from './sql/backends.ts';
 import {
@@ -15,7 +15,8 @@ import {
   setDraining,
   setLost,
 } from './sql/drones.ts';
-import { recordHeartbeat } from './sql/drone-sessions.ts';
+import { recordGoodbye, recordHeartbeat } from './sql/drone-sessions.ts';
+import { removeDrone } from './sql/remove-drone.ts';
 import { readOfferedPrograms } from './sql/offered-programs.ts';
 import type { BackendView } from './fleet-views.ts';
 import { writeAudit, type AuditEntry } from '../access/index.ts';
@@ -53,6 +54,7 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
       await recordHeartbeat(store.vital, heartbeat);
       return { heartbeatMs };
     },
+    goodbye: (ref) => recordGoodbye(store.vital, ref),
     acknowledge: async (ack) => {
       const answer = await acknowledgeAction(store.vital, ack);
       // The next action of the same backend may follow now.
@@ -65,11 +67,22 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
     countDrones: (input) => countListedDrones(store.reads, input, heartbeatMs),
     getDrone: (droneId) => getDrone(store.reads, droneId, heartbeatMs),
     async drain(act, actor) {
-      const { changed } = await changeDraining(store, true, act, actor);
-      return { changed, backends: await liveBackends(store, act.droneId) };
+      const { changed, stoppingIds } = await changeDraining(store, true, act, actor);
+      if (stoppingIds.length > 0) store.hints.notify(`drone:${act.droneId}`);
+      const backends = await liveBackends(store, act.droneId);
+      return { changed, backends, stoppingCount: stoppingIds.length };
     },
-    undrain: (act, actor) => changeDraining(store, false, act, actor),
+    async undrain(act, actor) {
+      const { changed } = await changeDraining(store, false, act, actor);
+      return { changed };
+    },
     markLost: (act, actor) => markLost(deps, act, actor),
+    remove: (act, actor) =>
+      store.general.$transaction(async (tx) => {
+        const removed = await removeDrone(tx, act.droneId, heartbeatMs);
+        await writeAudit(tx, auditOf('drones.remove', act, actor));
+        return removed;
+      }),
     listBackends: (input, limits) => listBackends(store.reads, input, limits),
     countBackends: (input, limits) => countBackends(store.reads, input, limits),
     async getBackend(backendId, limits) {
@@ -105,11 +118,20 @@ function auditOf(action: AuditAction, act: DroneAct, actor: Actor): AuditEntry {
   return { ...actor, action, resource: `drone:${act.droneId}`, reason: act.reason };
 }
 
-async function changeDraining(store: Store, draining: boolean, act: DroneAct, actor: Actor) {
+async function changeDraining(
+  store: Store,
+  draining: boolean,
+  act: DroneAct & { readonly stop?: boolean | undefined },
+  actor: Actor,
+) {
   return store.general.$transaction(async (tx) => {
     const change = await setDraining(tx, act.droneId, draining);
-    await writeAudit(tx, auditOf(draining ? 'drones.drain' : 'drones.undrain', act, actor));
-    return change;
+    const stoppingIds = act.stop === true ? await terminateAllOf(tx, act.droneId) : [];
+    await writeAudit(tx, {
+      ...auditOf(draining ? 'drones.drain' : 'drones.undrain', act, actor),
+      ...(act.stop === true && { detail: { stoppingCount: stoppingIds.length } }),
+    });
+    return { ...change, stoppingIds };
   });
 }
 

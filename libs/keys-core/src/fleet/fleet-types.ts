@@ -3,7 +3,7 @@ import type { DroneMessage, LogPage, LogRequest } from '../kernel/fleet/drone-me
 import type { QuestionAnswer } from './sql/drone-questions.ts';
 import type { Count, FilterOf, Page } from '../kernel/face-types.ts';
 import type { BackendListInput, NamespaceLimits } from './sql/backends.ts';
-import type { SessionRef, SessionRequest } from './sql/drone-sessions.ts';
+import type { Heartbeat, SessionRef, SessionRequest } from './sql/drone-sessions.ts';
 import type { DroneListInput } from './sql/drones.ts';
 import type {
   BackendDetail,
@@ -11,6 +11,7 @@ import type {
   BackendView,
   DroneView,
   OfferedProgram,
+  RemovedDrone,
 } from './fleet-views.ts';
 
 /** Drones and backends. */
@@ -22,9 +23,9 @@ export interface FleetService {
    */
   session(request: SessionRequest, signal: AbortSignal): AsyncIterable<DroneMessage>;
   /** @throws {LeaseError} `session.superseded`. */
-  heartbeat(
-    heartbeat: SessionRef & { readonly localTimeMs: number; readonly load: unknown },
-  ): Promise<{ heartbeatMs: number }>;
+  heartbeat(heartbeat: Heartbeat): Promise<{ heartbeatMs: number }>;
+  /** The drone stops: it is given nothing more until its next session. @throws {LeaseError} `session.superseded`. */
+  goodbye(ref: SessionRef): Promise<void>;
   /** @throws {LeaseError} `session.superseded`. */
   acknowledge(ack: SessionRef & { readonly actionId: string }): Promise<{ acknowledged: boolean }>;
   /** What the drones of this datacenter offer that may take a backend now, full ones too. */
@@ -33,8 +34,14 @@ export interface FleetService {
   countDrones(input: FilterOf<DroneListInput>): Promise<Count>;
   /** @throws {LeaseError} `drone.not_found`. */
   getDrone(droneId: string): Promise<DroneView>;
-  /** Once it has answered, the drone takes no new backend. @throws {LeaseError} `drone.not_found`. */
-  drain(input: DroneAct, actor: Actor): Promise<{ changed: boolean; backends: BackendView[] }>;
+  /**
+   * Once it has answered, the drone takes no new backend. With `stop` its backends are asked to stop, each with the
+   * grace of its program; `stoppingCount` is how many. @throws {LeaseError} `drone.not_found`.
+   */
+  drain(
+    input: DroneAct & { readonly stop?: boolean | undefined },
+    actor: Actor,
+  ): Promise<{ changed: boolean; backends: BackendView[]; stoppingCount: number }>;
   /** @throws {LeaseError} `drone.not_found`. */
   undrain(input: DroneAct, actor: Actor): Promise<{ changed: boolean }>;
   /**
@@ -42,6 +49,11 @@ export interface FleetService {
    * @throws {LeaseError} `drone.not_found`.
    */
   markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
+  /**
+   * Forgets a drone that is not connected and runs nothing. Its history stays, and its tokens: a drone of this id may
+   * register again, as a new one. @throws {LeaseError} `drone.not_found`, `drone.in_use`.
+   */
+  remove(input: DroneAct, actor: Actor): Promise<RemovedDrone>;
   listBackends(input: BackendListInput, limits: NamespaceLimits): Promise<Page<BackendView>>;
   countBackends(input: FilterOf<BackendListInput>, limits: NamespaceLimits): Promise<Count>;
   /** @throws {LeaseError} `backend.not_found`. */

@@ -18,6 +18,25 @@ export interface DroneEngine {
   readonly problem: string | null;
 }
 
+/** How much of a drone's machine is in use, by all that runs there. */
+export interface MachineLoad {
+  /** From 0 to 1, of all processors together. */
+  readonly cpuShare: number;
+  readonly processors: number;
+  readonly memoryUsedBytes: number;
+  readonly memoryBytes: number;
+  /** Of the disk that the drone's state folder is on. */
+  readonly diskUsedBytes: number;
+  readonly diskBytes: number;
+}
+
+/** What one backend uses, all of its processes together. */
+export interface BackendUsage {
+  readonly memoryBytes: number;
+  /** Processors in use; null until the drone has looked twice. */
+  readonly cpus: number | null;
+}
+
 /** A drone as operators see it. Instants are ISO-8601 UTC strings. */
 export interface DroneView {
   readonly droneId: string;
@@ -25,6 +44,8 @@ export interface DroneView {
   readonly status: DroneStatus;
   readonly draining: boolean;
   readonly lostAt: string | null;
+  /** When the drone said goodbye; null unless it has, and has not come back. */
+  readonly stoppedAt: string | null;
   readonly version: string;
   readonly programs: readonly OfferedProgram[];
   readonly capacity: number;
@@ -34,6 +55,10 @@ export interface DroneView {
   readonly backendCount: number;
   /** What the drone itself reported last; null until the first heartbeat of the present clock. */
   readonly load: { readonly backends: number } | null;
+  /** How many of its backends have not terminated, of each program that has some. */
+  readonly programBackends: Readonly<Record<string, number>>;
+  /** Null unless it is connected and reports it. */
+  readonly machine: MachineLoad | null;
   /** Null for a drone without programs that are containers, and before it has asked its engine. */
   readonly engine: DroneEngine | null;
   /** The round-trip time of its heartbeats, as it measured last; null before that. */
@@ -47,6 +72,12 @@ export interface DroneView {
   readonly heartbeatAt: string | null;
   readonly heartbeatAgeMs: number | null;
   readonly asOf: string;
+}
+
+/** What is left of a drone that was removed. */
+export interface RemovedDrone {
+  /** Tokens in force that may register its id again, as a new drone; some of them when they are many. */
+  readonly tokens: readonly { readonly tokenId: string; readonly name: string }[];
 }
 
 /** A backend as operators see it. Its arguments and environment may hold secrets: not shown. */
@@ -65,6 +96,8 @@ export interface BackendView {
   readonly address: string | null;
   readonly exitCode: number | null;
   readonly lifetimeLimitSeconds: number | null;
+  /** What it used within the last minute; null when it has ended, or its drone does not report it. */
+  readonly usage: BackendUsage | null;
   /** A pattern of the files on the drone's machine that its output goes to; null when the drone does not report where. */
   readonly logFiles: string | null;
   readonly createdAt: string;

@@ -1,9 +1,11 @@
 /** What apps and other slices may use. */
 export type {
   BackendDetail,
+  BackendUsage,
   BackendStateView,
   BackendView,
   DroneView,
+  MachineLoad,
   // Named by the types of the API, which the client's package declares.
   OfferedProgram,
 } from './fleet-views.ts';
@@ -13,6 +15,7 @@ export {
   countDrones,
   type DroneGroup,
   type DroneListInput,
+  droneStatus,
   heartbeatAgeMsMax,
   readDroneGroups,
 } from './sql/drones.ts';

@@ -14,5 +14,6 @@ export {
 } from './key-types.ts';
 export { createReaper } from './reaper.ts';
 export { countCrashLoops, type CrashLoops } from './sql/key-failures.ts';
+export { terminateAllOf } from './sql/operate-key.ts';
 export { recordLostBackends } from './sql/lost-backends.ts';
 export { NotAtHome, RANDOM_ID_LENGTH } from './connect/start-backend.ts';

@@ -114,6 +114,7 @@ async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Coun
       total: Object.values(drones).reduce((sum, { count }) => sum + count, 0),
       ready: drones.ready.count,
       draining: drones.draining.count,
+      stopped: drones.stopped.count,
       stale: drones.unreachable.count,
       lost: drones.lost.count,
     },

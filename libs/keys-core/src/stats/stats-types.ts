@@ -102,6 +102,8 @@ export interface StatsOverview {
     readonly total: number;
     readonly ready: number;
     readonly draining: number;
+    /** Told to stop, with nothing left of it. */
+    readonly stopped: number;
     /** Registered, and silent for longer than a heartbeat may take. */
     readonly stale: number;
     readonly lost: number;

@@ -47,6 +47,12 @@ export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverv
           {...{ value: drones.draining, unit: 'draining' }}
           href={routes.drones({ status: 'draining' })}
         />
+        {drones.stopped > 0 && (
+          <Figure
+            {...{ value: drones.stopped, unit: 'stopped' }}
+            href={routes.drones({ status: 'stopped' })}
+          />
+        )}
         <Figure
           {...{ value: drones.stale, unit: 'unreachable', tone: DRONE_LOOKS.unreachable.tone }}
           href={routes.drones({ status: 'unreachable' })}

@@ -97,6 +97,7 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     resource: 'drone:drone-fra-2',
     text: 'Ada Okafor marked drone-fra-2 lost',
   },
+  'drones.remove': { resource: 'drone:drone-fra-2', text: 'Ada Okafor removed drone-fra-2' },
   'tokens.create': {
     resource: 'token:1',
     detail: { name: 'ci', role: 'client' },

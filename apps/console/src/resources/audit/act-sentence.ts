@@ -121,6 +121,7 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
   'drones.drain': ({ who, target }) => [who, ' drained ', target],
   'drones.undrain': ({ who, target }) => [who, ' ended the drain of ', target],
   'drones.markLost': ({ who, target }) => [who, ' marked ', target, ' lost'],
+  'drones.remove': ({ who, target }) => [who, ' removed ', target],
   'tokens.create': ({ who, target }) => [who, ' created the token ', target],
   'tokens.revoke': ({ who, target }) => [who, ' revoked the token ', target],
   'people.invite': ({ who, target, field }) => [

@@ -29,6 +29,7 @@ const ACTIONS: Readonly<Record<AuditAction, ActionLabel>> = {
   'drones.drain': { label: 'Drained drone' },
   'drones.undrain': { label: 'Undrained drone' },
   'drones.markLost': { label: 'Marked drone lost' },
+  'drones.remove': { label: 'Removed drone' },
   'tokens.create': { label: 'Created token' },
   'tokens.revoke': { label: 'Revoked', of: 'a token' },
   'people.invite': { label: 'Invited' },

@@ -136,6 +136,13 @@ export class BackendRun {
     return this.#stage === 'loading' || this.#stage === 'preparing';
   }
 
+  /** How it can be measured; undefined while it has no process. */
+  get measured(): { backendId: string; pid: number; isContainer: boolean } | undefined {
+    if (this.#stage !== 'running' || this.#pid === 0) return undefined;
+    const { backendId, program } = this.identity;
+    return { backendId, pid: this.#pid, isContainer: program.kind === 'container' };
+  }
+
   /** Whether its key must be renewed, given which backends the warden says are alive. */
   isWorthRenewing(aliveIds: ReadonlySet<string>): boolean {
     return this.#stage !== 'running' || aliveIds.has(this.identity.backendId);

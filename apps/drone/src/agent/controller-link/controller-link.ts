@@ -17,6 +17,8 @@ export interface ControllerLink {
    * for a connection would be taken for a fresh one, and what is counted from it has passed.
    */
   heartbeat(input: wire.HeartbeatInput, timeoutMs: number): Promise<void>;
+  /** The drone stops. */
+  goodbye(input: wire.GoodbyeInput): Promise<void>;
   acknowledge(input: wire.AckInput): Promise<void>;
   /** Answers a question of the session. */
   answer(input: wire.AnswerInput): Promise<void>;

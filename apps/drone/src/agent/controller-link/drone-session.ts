@@ -17,6 +17,8 @@ import type {
 } from '@leasehold/api';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
+import type { BackendUse } from '../load/backend-usage.ts';
+import type { MachineUse } from '../load/load-watch.ts';
 import type { Log } from '../log.ts';
 import type { SessionInput } from './wire.ts';
 
@@ -41,6 +43,8 @@ interface DroneLoad {
   readonly backends: number;
   /** Left out by a drone without containers. */
   readonly engine: { readonly problem: string | null } | undefined;
+  /** Left out until it is known. */
+  readonly machine: MachineUse | undefined;
 }
 
 export interface DroneSessionOptions {
@@ -48,6 +52,8 @@ export interface DroneSessionOptions {
   readonly clock: TickingClock;
   readonly log: Log;
   readonly load: () => DroneLoad;
+  /** What backends use, if there was another look since the call before. */
+  readonly takeUsage: () => readonly BackendUse[] | undefined;
   readonly onAction: (action: SpawnAction | TerminateAction) => void;
   /** Answers what a controller asks about the output of a backend. */
   readonly readLog: (request: LogRequest) => Promise<LogPage>;
@@ -68,6 +74,10 @@ export class DroneSession {
   /** Of the last heartbeat; undefined when it got no answer. */
   #roundTripMs: number | undefined;
   #answering = 0;
+  /** What waits for the answer to the goodbye; undefined until the drone stops. */
+  #goodbyeTaken: (() => void) | undefined;
+  /** The session in which the goodbye was answered. */
+  #leftIn: SessionRef | undefined;
   #waiters: ((ref: SessionRef) => void)[] = [];
 
   constructor(options: DroneSessionOptions) {
@@ -108,6 +118,30 @@ export class DroneSession {
   ref(): Promise<SessionRef> {
     if (this.#current !== undefined) return Promise.resolve(this.#current);
     return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  /**
+   * Tells the controller that the drone stops, in this session and in each that follows, until it is answered. The
+   * session goes on meanwhile, for the reports of what ends. Resolves with the first answer; maybe never.
+   */
+  sayGoodbye(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#goodbyeTaken = resolve;
+      void this.#sendGoodbye();
+    });
+  }
+
+  async #sendGoodbye(): Promise<void> {
+    const ref = this.#current;
+    if (this.#goodbyeTaken === undefined || ref === undefined || ref === this.#leftIn) return;
+    try {
+      await this.#options.link.goodbye(ref);
+      this.#leftIn = ref;
+      this.#goodbyeTaken();
+    } catch (error) {
+      if (error instanceof SessionSuperseded) this.superseded(ref);
+      else this.#options.log.debug({ err: error }, 'the goodbye got no answer');
+    }
   }
 
   /** Something that was sent with `ref` was answered `superseded`. */
@@ -188,12 +222,19 @@ export class DroneSession {
   async #heartbeat(timeoutMs: number): Promise<void> {
     const ref = this.#current;
     if (ref === undefined) return;
+    void this.#sendGoodbye();
     const { clock, link } = this.#options;
     const localTimeMs = clock.nowMs();
-    const { backends, engine } = this.#options.load();
-    const load = { backends, roundTripMs: this.#roundTripMs, ...(engine && { engine }) };
+    const { backends, engine, machine } = this.#options.load();
+    const load = {
+      ...{ backends, roundTripMs: this.#roundTripMs },
+      ...(engine && { engine }),
+      ...(machine && { machine }),
+    };
+    const usage = this.#options.takeUsage();
+    const beat = { ...ref, localTimeMs, load, ...(usage && { usage: [...usage] }) };
     try {
-      await link.heartbeat({ ...ref, localTimeMs, load }, timeoutMs);
+      await link.heartbeat(beat, timeoutMs);
       this.#roundTripMs = clock.nowMs() - localTimeMs;
     } catch (error) {
       this.#roundTripMs = undefined;

@@ -47,6 +47,10 @@ export class TrpcControllerLink implements ControllerLink {
     await answerOf(this.#client.api.drones.heartbeat.mutate(input, { signal }));
   }
 
+  async goodbye(input: wire.GoodbyeInput): Promise<void> {
+    await answerOf(this.#client.api.drones.goodbye.mutate(input));
+  }
+
   async acknowledge(input: wire.AckInput): Promise<void> {
     await answerOf(this.#client.api.drones.ack.mutate(input));
   }

@@ -1,6 +1,7 @@
 import type {
   ackInputSchema,
   answerInputSchema,
+  goodbyeInputSchema,
   heartbeatInputSchema,
   keyRenewInputSchema,
   reportInputSchema,
@@ -12,6 +13,7 @@ import type { z } from 'zod';
 /** What the agent sends. */
 export type SessionInput = z.input<typeof sessionInputSchema>;
 export type HeartbeatInput = z.input<typeof heartbeatInputSchema>;
+export type GoodbyeInput = z.input<typeof goodbyeInputSchema>;
 export type AnswerInput = z.input<typeof answerInputSchema>;
 export type AckInput = z.input<typeof ackInputSchema>;
 export type RenewInput = z.input<typeof keyRenewInputSchema>;

@@ -163,9 +163,7 @@ export class BackendProcess {
   }
 
   #letGo(): void {
-    if (this.#groups?.isOutOfMemory() === true) {
-      this.#detail = 'the kernel ended a process of it: it needed more memory than its memoryMax';
-    }
+    this.#detail = this.#groups?.exceeded() ?? null;
     this.#census.close();
     this.#cleanUp();
   }

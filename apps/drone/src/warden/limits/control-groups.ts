@@ -10,7 +10,9 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { CommandLimits } from '../link/protocol.ts';
+import { groupOf, inMount, mountOf } from './group-folders.ts';
 
+const SELF = '/proc/self';
 const CONTROLLERS = ['pids', 'memory', 'cpu'] as const;
 export type Controller = (typeof CONTROLLERS)[number];
 
@@ -28,8 +30,8 @@ interface Base {
 export interface BackendGroups {
   /** The files by which a process joins them: it writes 0. */
   readonly joins: readonly string[];
-  /** Whether the kernel has ended a process of it because its memory was used up. */
-  isOutOfMemory(): boolean;
+  /** What the kernel has ended a process of it for, in words for an operator; undefined if it has not. */
+  exceeded(): string | undefined;
   /** For a backend that is gone. What cannot be removed is removed by the next warden. */
   remove(): void;
 }
@@ -87,12 +89,21 @@ export class ControlGroups {
     const events = ['memory.events', 'memory.oom_control'];
     return {
       joins: all.map((group) => path.join(group, 'cgroup.procs')),
-      isOutOfMemory: () =>
-        memory !== undefined &&
-        (outOfMemoryKills(events.map((file) => path.join(memory, file))) ?? 0) > 0,
+      exceeded: () => {
+        if (memory === undefined) return undefined;
+        const kills = outOfMemoryKills(events.map((file) => path.join(memory, file))) ?? 0;
+        return kills === 0 ? undefined : memoryReached(limits);
+      },
       remove,
     };
   }
+}
+
+const MEBIBYTE = 1_048_576;
+
+function memoryReached({ memoryBytes }: CommandLimits): string {
+  const mebibytes = Math.round((memoryBytes / MEBIBYTE) * 10) / 10;
+  return `memory limit ${String(mebibytes)} MiB reached (memoryMax): the kernel killed a process of it`;
 }
 
 /** @throws {Error} when it cannot be made or does not take one of the settings; it may be there then. */
@@ -139,8 +150,8 @@ export function outOfMemoryKills(files: readonly string[]): number | undefined {
 }
 
 function baseOfFirst(controller: Controller, name: string): Base | undefined {
-  const own = ownGroup((controllers) => controllers.split(',').includes(controller));
-  const place = mountOf((type, options) => type === 'cgroup' && options.includes(controller));
+  const own = groupOf(SELF, (controllers) => controllers.split(',').includes(controller));
+  const place = mountOf(SELF, (type, options) => type === 'cgroup' && options.includes(controller));
   if (own === undefined || place === undefined) return undefined;
   const above = inMount(place, own);
   const folder = path.join(above, name);
@@ -153,8 +164,8 @@ function baseOfFirst(controller: Controller, name: string): Base | undefined {
 }
 
 function baseOfSecond(controller: Controller): Base | undefined {
-  const own = ownGroup((controllers) => controllers === '');
-  const place = mountOf((type) => type === 'cgroup2');
+  const own = groupOf(SELF, (controllers) => controllers === '');
+  const place = mountOf(SELF, (type) => type === 'cgroup2');
   if (own === undefined || place === undefined || path.basename(own) !== OWN_LEAF) return undefined;
   const above = path.dirname(inMount(place, own));
   const isOthers = readFileSync(path.join(above, 'cgroup.procs'), 'utf8') !== '';
@@ -189,37 +200,6 @@ function removeLeft(folder: string): void {
   for (const entry of entries) {
     if (entry.isDirectory()) attempt(() => rmdirSync(path.join(folder, entry.name)));
   }
-}
-
-/** The path of this process's group in a hierarchy, as `/proc/self/cgroup` has it. */
-function ownGroup(isWanted: (controllers: string) => boolean): string | undefined {
-  for (const line of readFileSync('/proc/self/cgroup', 'utf8').split('\n')) {
-    const [, controllers, group] = /^\d+:([^:]*):(.*)$/u.exec(line) ?? [];
-    if (controllers !== undefined && isWanted(controllers)) return group;
-  }
-  return undefined;
-}
-
-interface Mount {
-  readonly root: string;
-  readonly folder: string;
-}
-
-function mountOf(isWanted: (type: string, options: string[]) => boolean): Mount | undefined {
-  for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
-    const [before = '', after = ''] = line.split(' - ');
-    const [, , , root, folder] = before.split(' ');
-    const [type = '', , options = ''] = after.split(' ');
-    if (root !== undefined && folder !== undefined && isWanted(type, options.split(','))) {
-      return { root, folder };
-    }
-  }
-  return undefined;
-}
-
-/** A container sees a part of the hierarchy, mounted as if it were the whole. */
-function inMount({ root, folder }: Mount, group: string): string {
-  return path.join(folder, group.startsWith(root) ? group.slice(root.length) : group);
 }
 
 /** Undefined where the kernel, or who set up the machine, does not allow it. */

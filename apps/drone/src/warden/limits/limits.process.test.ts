@@ -75,7 +75,7 @@ describe.each([
     expect(ear.changes.at(-1)).toMatchObject({
       exitCode: expect.not.toSatisfy((code) => code === 0) as number | null,
       detail: isBound
-        ? (expect.stringContaining('needed more memory than its memoryMax') as string)
+        ? (expect.stringContaining('memory limit 64 MiB reached (memoryMax)') as string)
         : null,
     });
   });

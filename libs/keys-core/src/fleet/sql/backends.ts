@@ -1,9 +1,15 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
-import type { BackendStatus } from '../../kernel/fleet/backend-state.ts';
+import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
+import type { BackendSort } from '../../kernel/fleet/fleet-sorts.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import { withinLimits } from '../../lists/index.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
-import { pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
+import {
+  decodeCursor,
+  invalidCursor,
+  pageOf,
+  placeAfter,
+} from '../../postgres/paging/page-cursor.ts';
 import {
   type Dated,
   type Fragment,
@@ -22,6 +28,9 @@ export interface BackendListInput {
   readonly program?: string | undefined;
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
+  /** By default by when they were started, newest first. By what they use: only those of which that is known. */
+  readonly sort?: BackendSort | undefined;
+  readonly direction?: 'asc' | 'desc' | undefined;
   readonly cursor?: string | undefined;
   readonly limit: number;
 }
@@ -29,20 +38,27 @@ export interface BackendListInput {
 /** Namespaces, children included, that the reader is limited to; null for no limit. */
 export type NamespaceLimits = readonly string[] | null;
 
-type BackendRow = Omit<Dated<BackendView, 'createdAt' | 'statusAt'>, 'key' | 'logFiles'> &
-  BackendView['key'] & { readonly logFolder: string | null };
+type BackendRow = Omit<Dated<BackendView, 'createdAt' | 'statusAt'>, 'key' | 'logFiles' | 'usage'> &
+  BackendView['key'] & {
+    readonly logFolder: string | null;
+    readonly used: readonly [memoryBytes: number, cpus: number | null] | null;
+  };
+
+const IS_USAGE_FRESH = fragment`d.usage_at > clock_timestamp() - interval '1 minute'`;
 
 const BACKEND_COLUMNS = fragment`
   b.id as "backendId", b.status, b.reason, b.program, b.image, b.name, b.namespace, b.tag,
   b.drone_id as "droneId", b.datacenter, b.lease_id as "leaseId",
   b.fencing_token::text as "fencingToken", b.address, b.exit_code as "exitCode",
   b.lifetime_limit_seconds as "lifetimeLimitSeconds", b.created_at as "createdAt",
-  b.status_at as "statusAt", d.log_folder as "logFolder"`;
+  b.status_at as "statusAt", d.log_folder as "logFolder",
+  case when b.status_rank < ${statusRank('terminated')} and ${IS_USAGE_FRESH} then d.usage -> b.id end as used`;
 
-function backendView({ name, namespace, tag, logFolder, ...row }: BackendRow): BackendView {
+function backendView({ name, namespace, tag, logFolder, used, ...row }: BackendRow): BackendView {
   return {
     ...isoDates(row),
     key: { name, namespace, tag },
+    usage: used === null ? null : { memoryBytes: used[0], cpus: used[1] },
     // As the drone's warden names them.
     logFiles: logFolder === null ? null : `${logFolder}/${row.backendId}.*.log`,
   };
@@ -54,13 +70,17 @@ export async function listBackends(
   input: BackendListInput,
   limits: NamespaceLimits,
 ): Promise<{ items: BackendView[]; nextCursor: string | null }> {
+  const { sort = 'created' } = input;
+  if (sort !== 'created') return listByUsage(sql, { ...input, sort }, limits);
+  const direction = input.direction === 'asc' ? fragment`asc` : fragment`desc`;
+  const comparison = input.direction === 'asc' ? fragment`>` : fragment`<`;
   const after = input.cursor === undefined ? undefined : placeAfter(input.cursor);
   const filters = [
     ...filtersOf(input, limits),
     ...(after === undefined
       ? []
       : [
-          fragment`(b.created_at, b.id) < (${after[0]}::timestamptz, ${after[1]}::text collate "C")`,
+          fragment`(b.created_at, b.id) ${comparison} (${after[0]}::timestamptz, ${after[1]}::text collate "C")`,
         ]),
   ];
   const rows = await sql.$queryRaw<BackendRow[]>`
@@ -68,12 +88,48 @@ export async function listBackends(
     from (
       select b.* from backend b
       where ${joinFragments(filters, ' and ')}
-      order by b.created_at desc, b.id desc
+      order by b.created_at ${direction}, b.id ${direction}
       limit ${input.limit + 1}
     ) b
     left join drone d on d.id = b.drone_id
-    order by b.created_at desc, b.id desc`;
+    order by b.created_at ${direction}, b.id ${direction}`;
   return pageOf(rows.map(backendView), input.limit, (item) => [item.createdAt, item.backendId]);
+}
+
+/** Begins with what the drones report, which is of running backends: however many have ended, none of them is read. */
+async function listByUsage(
+  sql: Sql<'general' | 'reads'>,
+  input: BackendListInput & { readonly sort: 'memory' | 'cpu' },
+  limits: NamespaceLimits,
+): Promise<{ items: BackendView[]; nextCursor: string | null }> {
+  const isAscending = input.direction === 'asc';
+  const direction = isAscending ? fragment`asc` : fragment`desc`;
+  const filters = [
+    fragment`b.status_rank < ${statusRank('terminated')}`,
+    ...filtersOf(input, limits),
+  ];
+  if (input.cursor !== undefined) {
+    const [place = '', id = ''] = decodeCursor(input.cursor, 2);
+    if (place === '' || !Number.isFinite(Number(place))) throw invalidCursor();
+    const comparison = isAscending ? fragment`>` : fragment`<`;
+    filters.push(
+      fragment`(u.place, b.id) ${comparison} (${Number(place)}::float8, ${id}::text collate "C")`,
+    );
+  }
+  const rows = await sql.$queryRaw<(BackendRow & { place: number })[]>`
+    select ${BACKEND_COLUMNS}, u.place
+    from drone d
+    cross join lateral (
+      select e.key as id, coalesce((e.value ->> ${input.sort === 'memory' ? 0 : 1}::int)::float8, -1) as place
+      from jsonb_each(d.usage) as e
+    ) as u
+    join backend b on b.id = u.id collate "C" and b.drone_id = d.id
+    where ${IS_USAGE_FRESH} and ${joinFragments(filters, ' and ')}
+    order by u.place ${direction}, b.id ${direction}
+    limit ${input.limit + 1}`;
+  const places = new Map(rows.map(({ backendId, place }) => [backendId, String(place)]));
+  const views = rows.map(({ place: _, ...row }) => backendView(row));
+  return pageOf(views, input.limit, ({ backendId }) => [places.get(backendId) ?? '', backendId]);
 }
 
 /** How many backends all pages have together. */

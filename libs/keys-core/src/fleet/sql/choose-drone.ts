@@ -8,7 +8,7 @@ import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { WantedProgram } from '../../kernel/fleet/offer.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
-import { heartbeatAgeMsMax } from './drones.ts';
+import { HAS_LEFT, heartbeatAgeMsMax } from './drones.ts';
 import { isForbiddenEnv, isSpawnAllowed } from '../spawn-allowance.ts';
 
 export interface DroneChoiceInput extends WantedProgram {
@@ -63,7 +63,7 @@ async function readCandidates(sql: Sql<'general'>, input: DroneChoiceInput): Pro
   return sql.$queryRaw<Candidate[]>`
     select
       d.id as "droneId", p.program, coalesce(b.live, 0)::int as "backendCount",
-      not d.draining and d.lost_at is null and coalesce(b.live, 0) < d.capacity
+      not d.draining and d.lost_at is null and not ${HAS_LEFT} and coalesce(b.live, 0) < d.capacity
         and d.heartbeat_at is not null
         and d.heartbeat_at >= clock_timestamp() - ${staleAfterMs}::float8 * interval '1 millisecond'
         as "isAvailable"

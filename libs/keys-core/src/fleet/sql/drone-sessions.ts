@@ -5,7 +5,7 @@
  * change nothing.
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
-import { onlyRow, type Sql } from '../../postgres/sql.ts';
+import { fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { DroneIsolation } from '../../kernel/fleet/isolation.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 
@@ -64,23 +64,79 @@ export async function openSession(sql: Sql<'vital'>, request: SessionRequest): P
 }
 
 /**
+ * Records that a drone stops, for its present session alone: with the next one it is back, whichever version
+ * of the controller opens that. Waits for every connect that has already chosen the drone, as `setDraining` does:
+ * so no backend is given to it after this statement has answered.
+ *
+ * @throws {LeaseError} `session.superseded` when no row matched.
+ */
+export async function recordGoodbye(
+  sql: Sql<'vital'>,
+  { droneId, session, clockId }: SessionRef,
+): Promise<void> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    with locked as materialized (
+      select d.id
+      from drone d
+      where d.id = ${droneId} collate "C"
+        and d.session = ${session}::bigint
+        and d.clock_id = ${clockId}::uuid
+      for update
+    )
+    update drone d
+    set stopped_session = d.session,
+      stopped_at = case when d.stopped_session = d.session then d.stopped_at else clock_timestamp() end
+    from locked k
+    where d.id = k.id
+    returning d.id`;
+  if (rows.length === 0) throw new LeaseError('session.superseded');
+}
+
+/** What a drone sends every few seconds. */
+export interface Heartbeat extends SessionRef {
+  readonly localTimeMs: number;
+  readonly load: unknown;
+  /** What its backends use, when it has looked again. */
+  readonly usage?:
+    | readonly {
+        readonly backendId: string;
+        readonly memoryBytes: number;
+        readonly cpus?: number | undefined;
+      }[]
+    | undefined;
+}
+
+/**
  * Stores a reading of the drone's clock. Only readings of the newest session and its clock count: a
- * heartbeat of an older one could carry a reading of another clock. Stays HOT: no index changes.
+ * heartbeat of an older one could carry a reading of another clock. Stays HOT: no index changes. What backends use is
+ * not written again by a heartbeat without it.
  *
  * @throws {LeaseError} `session.superseded` when no row matched.
  */
 export async function recordHeartbeat(
   sql: Sql<'vital'>,
-  heartbeat: SessionRef & { readonly localTimeMs: number; readonly load: unknown },
+  { usage, ...heartbeat }: Heartbeat,
 ): Promise<void> {
+  const used =
+    usage === undefined
+      ? fragment``
+      : fragment`, usage = ${usageText(usage)}::jsonb, usage_at = clock_timestamp()`;
   const rows = await sql.$queryRaw<{ id: string }[]>`
     update drone
     set local_time_ms = ${heartbeat.localTimeMs}::float8,
       heartbeat_at = clock_timestamp(),
-      load = ${JSON.stringify(heartbeat.load)}::jsonb
+      load = ${JSON.stringify(heartbeat.load)}::jsonb${used}
     where id = ${heartbeat.droneId} collate "C"
       and session = ${heartbeat.session}::bigint
       and clock_id = ${heartbeat.clockId}::uuid
     returning id`;
   if (rows.length === 0) throw new LeaseError('session.superseded');
+}
+
+function usageText(usage: NonNullable<Heartbeat['usage']>): string {
+  const entries = usage.map(({ backendId, memoryBytes, cpus }) => [
+    backendId,
+    [memoryBytes, cpus ?? null],
+  ]);
+  return JSON.stringify(Object.fromEntries(entries));
 }

@@ -2,8 +2,9 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
+import type { DroneSort } from '../../kernel/fleet/fleet-sorts.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
-import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import {
   contains,
   type Dated,
@@ -13,7 +14,7 @@ import {
   joinFragments,
   type Sql,
 } from '../../postgres/sql.ts';
-import type { DroneEngine, DroneView } from '../fleet-views.ts';
+import type { DroneEngine, DroneView, MachineLoad } from '../fleet-views.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
 /** After this many intervals without a heartbeat a drone counts as unreachable (design 6.1). */
@@ -29,48 +30,106 @@ export interface DroneListInput {
   readonly program?: string | undefined;
   /** A part of the drone's id, in any case. */
   readonly search?: string | undefined;
+  /** By default its id, in ascending order; all others begin with the most. */
+  readonly sort?: DroneSort | undefined;
+  readonly direction?: 'asc' | 'desc' | undefined;
   readonly cursor?: string | undefined;
   readonly limit: number;
 }
 
+const machine = (field: string): Fragment => fragment`(v.load -> 'machine' ->> ${field})::float8`;
+const SORT_VALUES: Record<DroneSort, Fragment> = {
+  droneId: fragment`0`,
+  backends: fragment`v."backendCount"`,
+  cpu: machine('cpuShare'),
+  memory: fragment`${machine('memoryUsedBytes')} / nullif(${machine('memoryBytes')}, 0)`,
+  disk: fragment`${machine('diskUsedBytes')} / nullif(${machine('diskBytes')}, 0)`,
+};
+
 type DroneRow = Omit<
-  Dated<DroneView, 'lostAt' | 'registeredAt' | 'heartbeatAt' | 'asOf'>,
-  'load' | 'roundTripMs' | 'engine'
+  Dated<DroneView, 'lostAt' | 'stoppedAt' | 'registeredAt' | 'heartbeatAt' | 'asOf'>,
+  'load' | 'roundTripMs' | 'engine' | 'machine'
 > & {
   readonly load: {
     readonly backends?: number;
     readonly roundTripMs?: number;
     readonly engine?: DroneEngine;
+    readonly machine?: MachineLoad;
   } | null;
 };
 
+/** Whether the drone `d` has said goodbye, and has not come back. */
+export const HAS_LEFT = fragment`coalesce(d.stopped_session = d.session, false)`;
+
+/** Whether the drone `d` has backends that have not terminated. Index: `backend_drone_id_status_rank_idx`. */
+const HAS_BACKENDS = fragment`
+  exists (select from backend b where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK})`;
+
+/** Whether the drone `d` has sent a heartbeat, or opened its session, within three intervals before `asOf`. */
+function isHeard(heartbeatMs: number, asOf: Fragment, since: Fragment): Fragment {
+  const ageMax = fragment`${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
+  return fragment`coalesce(${since} >= ${asOf} - ${ageMax}, false)`;
+}
+
+/** The status of the drone `d` at `asOf`. One that has left is shown as stopped only when nothing of it may run. */
+export function droneStatus(heartbeatMs: number, asOf: Fragment): Fragment {
+  return fragment`
+    case
+      when d.lost_at is not null then 'lost'
+      when ${HAS_LEFT} and not ${HAS_BACKENDS} then 'stopped'
+      when not ${isHeard(heartbeatMs, asOf, fragment`d.heartbeat_at`)} then 'unreachable'
+      when d.draining or ${HAS_LEFT} then 'draining'
+      else 'ready'
+    end`;
+}
+
+/** Whether the drone `d` may still act: it sends heartbeats, and has not left with all its backends ended. */
+function isConnected(heartbeatMs: number, asOf: Fragment): Fragment {
+  const heard = isHeard(heartbeatMs, asOf, fragment`coalesce(d.heartbeat_at, d.registered_at)`);
+  return fragment`(d.lost_at is null and ${heard} and not (${HAS_LEFT} and not ${HAS_BACKENDS}))`;
+}
+
+/** What of the drone `d` may still act at this moment of the database's clock. */
+export function droneFacts(heartbeatMs: number): Fragment {
+  return fragment`
+    ${isConnected(heartbeatMs, fragment`clock_timestamp()`)} as "isConnected",
+    (
+      select count(*)::int
+      from backend b
+      where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK}
+    ) as "backendCount"`;
+}
+
 /** A drone's row with its status at this moment of the database's clock. */
 function droneRows(heartbeatMs: number): Fragment {
-  const ageMax = fragment`${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
+  const asOf = fragment`t.as_of`;
   return fragment`
     select
-      d.id as "droneId", d.datacenter, d.draining, d.lost_at as "lostAt", d.version, d.programs,
+      d.id as "droneId", d.datacenter, d.draining, d.lost_at as "lostAt",
+      case when ${HAS_LEFT} then d.stopped_at end as "stoppedAt", d.version, d.programs,
       d.capacity, d.isolation, d.session::float8 as session, d.clock_id as "clockId",
       d.registered_at as "registeredAt", d.heartbeat_at as "heartbeatAt",
       case
         when d.heartbeat_at is not null
           then greatest(0, round(extract(epoch from t.as_of - d.heartbeat_at) * 1000))::float8
       end as "heartbeatAgeMs",
-      case
-        when d.lost_at is not null then 'lost'
-        when d.heartbeat_at is null
-          or d.heartbeat_at < t.as_of - ${ageMax}
-          then 'unreachable'
-        when d.draining then 'draining'
-        else 'ready'
-      end as status,
+      ${droneStatus(heartbeatMs, asOf)} as status,
       (
         select count(*)::int
         from backend b
         where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK}
       ) as "backendCount",
+      (
+        select coalesce(jsonb_object_agg(p.program, p.backends), '{}')
+        from (
+          select b.program, count(*)::int as backends
+          from backend b
+          where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK}
+          group by b.program
+        ) as p
+      ) as "programBackends",
       case when d.heartbeat_at is not null then d.load end as load,
-      d.lost_at is null and coalesce(d.heartbeat_at, d.registered_at) >= t.as_of - ${ageMax} as "isConnected",
+      ${isConnected(heartbeatMs, asOf)} as "isConnected",
       t.as_of as "asOf"
     from drone d
     cross join (select clock_timestamp() as as_of) as t`;
@@ -81,6 +140,7 @@ function droneView({ load, ...row }: DroneRow): DroneView {
     ...isoDates(row),
     load: load?.backends === undefined ? null : { backends: load.backends },
     engine: load?.engine ?? null,
+    machine: (row.isConnected ? load?.machine : undefined) ?? null,
     roundTripMs: load?.roundTripMs ?? null,
   };
 }
@@ -91,15 +151,35 @@ export async function listDrones(
   input: DroneListInput,
   heartbeatMs: number,
 ): Promise<{ items: DroneView[]; nextCursor: string | null }> {
-  const after = input.cursor === undefined ? null : decodeCursor(input.cursor, 1)[0];
-  const rows = await sql.$queryRaw<DroneRow[]>`
-    select v.*
-    from (${droneRows(heartbeatMs)}) as v
-    where (${after}::text is null or v."droneId" > ${after}::text collate "C")
-      and ${conditionsOf(input)}
-    order by v."droneId" collate "C"
+  const { sort = 'droneId' } = input;
+  const { direction = sort === 'droneId' ? 'asc' : 'desc' } = input;
+  const value =
+    sort === 'droneId' || sort === 'backends'
+      ? fragment`${SORT_VALUES[sort]}::float8`
+      : fragment`coalesce(case when v."isConnected" then ${SORT_VALUES[sort]} end, -1)`;
+  const to = direction === 'asc' ? fragment`asc` : fragment`desc`;
+  const rows = await sql.$queryRaw<(DroneRow & { place: number })[]>`
+    select *
+    from (
+      select v.*, ${value} as place
+      from (${droneRows(heartbeatMs)}) as v
+      where ${conditionsOf(input)}
+    ) as v
+    where ${afterPlace(input.cursor, direction)}
+    order by v.place ${to}, v."droneId" collate "C" ${to}
     limit ${input.limit + 1}`;
-  return pageOf(rows.map(droneView), input.limit, (drone) => [drone.droneId]);
+  const places = new Map(rows.map(({ droneId, place }) => [droneId, String(place)]));
+  const views = rows.map(({ place: _, ...row }) => droneView(row));
+  return pageOf(views, input.limit, ({ droneId }) => [places.get(droneId) ?? '', droneId]);
+}
+
+/** @throws {LeaseError} `request.invalid` for a cursor that no list has answered. */
+function afterPlace(cursor: string | undefined, direction: 'asc' | 'desc'): Fragment {
+  if (cursor === undefined) return fragment`true`;
+  const [place = '', droneId = ''] = decodeCursor(cursor, 2);
+  if (place === '' || !Number.isFinite(Number(place))) throw invalidCursor();
+  const comparison = direction === 'asc' ? fragment`>` : fragment`<`;
+  return fragment`(v.place, v."droneId" collate "C") ${comparison} (${Number(place)}::float8, ${droneId}::text collate "C")`;
 }
 
 /** How many drones all pages have together. */
@@ -209,7 +289,7 @@ export async function countDrones(
     select v.status, count(*)::int as count
     from (${droneRows(heartbeatMs)}) as v
     group by v.status`;
-  const counts = { ready: 0, draining: 0, unreachable: 0, lost: 0 };
+  const counts = { ready: 0, draining: 0, stopped: 0, unreachable: 0, lost: 0 };
   for (const { status, count } of rows) counts[status] = count;
   return counts;
 }
@@ -241,6 +321,7 @@ export async function readDroneGroups(
       select v.status, v."droneId",
         case v.status
           when 'lost' then v."lostAt"
+          when 'stopped' then v."stoppedAt"
           when 'unreachable' then coalesce(v."heartbeatAt", v."registeredAt")
         end as since
       from (${droneRows(heartbeatMs)}) as v
@@ -257,7 +338,7 @@ export async function readDroneGroups(
     from ranked r
     group by r.status`;
   const none: DroneGroup = { count: 0, named: [] };
-  const groups = { ready: none, draining: none, unreachable: none, lost: none };
+  const groups = { ready: none, draining: none, stopped: none, unreachable: none, lost: none };
   for (const { status, ...group } of rows) groups[status] = group;
   return groups;
 }

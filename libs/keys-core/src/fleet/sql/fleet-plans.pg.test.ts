@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { fillDatabase } from '../../testing/explaining.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
-import { getBackend, readBackendStates } from './backends.ts';
+import { getBackend, listBackends, readBackendStates } from './backends.ts';
 import { chooseDrone } from './choose-drone.ts';
 import { heldLeaseIds } from './drones.ts';
 import { acknowledgeAction, readOutboxes } from './outbox.ts';
@@ -12,8 +12,9 @@ const BACKENDS = 40_000;
 /** Many backends and actions of the past, and a few living ones of each drone. */
 const FILL = `
     insert into drone (id, datacenter, clock_id, session, version, programs, capacity, registered_at,
-      local_time_ms, heartbeat_at)
-    select 'd' || i, 'local', gen_random_uuid(), 1, 'v', '[{"name":"room"}]', 100, now(), 1, now()
+      local_time_ms, heartbeat_at, usage_at, usage)
+    select 'd' || i, 'local', gen_random_uuid(), 1, 'v', '[{"name":"room"}]', 100, now(), 1, now(), now(),
+      jsonb_build_object('b' || (i * 50), jsonb_build_array(1, 1))
     from generate_series(1, ${String(DRONES)}) i;
     insert into backend (id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id,
       fencing_token, status, status_rank)
@@ -42,6 +43,7 @@ describe('plans of the fleet', () => {
     await explained(acknowledgeAction(sql, { ...ref, actionId: '1' }));
     await explained(getBackend(sql, 'b1', null));
     await explained(readBackendStates(sql, 'b1', '0'));
+    await explained(listBackends(sql, { sort: 'memory', limit: 100 }, null));
     await explained(heldLeaseIds(sql, 'd1'));
     await explained(
       chooseDrone(
@@ -57,7 +59,7 @@ describe('plans of the fleet', () => {
       ),
     );
 
-    expect(plans).toHaveLength(6);
+    expect(plans).toHaveLength(7);
     for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on backend/u);
   });
 });

@@ -20,6 +20,7 @@ export const AUDIT_ACTIONS = [
   'drones.drain',
   'drones.undrain',
   'drones.markLost',
+  'drones.remove',
   'tokens.create',
   'tokens.revoke',
   'people.invite',

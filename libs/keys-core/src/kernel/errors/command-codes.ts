@@ -13,6 +13,10 @@ export const COMMAND_ERROR_CODES = {
     text: 'The command needs a confirmation.',
     doc: 'Nothing was sent. The message has what can go wrong and until when. Add `--yes` if you are certain.',
   },
+  'cli.interrupted': {
+    text: 'The command was interrupted before what it waits for had happened.',
+    doc: 'What was done stays done; the message has what goes on. The same command waits again.',
+  },
   'cli.unreachable': {
     exitCode: 3,
     text: 'No controller answers.',
@@ -53,6 +57,10 @@ export const COMMAND_ERROR_CODES = {
   'store.outdated': {
     text: 'The database lacks tables of this version.',
     doc: 'Run `leasehold migrate`.',
+  },
+  'drone.not_draining': {
+    text: 'The drone takes new backends again.',
+    doc: 'Somebody has undrained it while `drones drain --stop` waited: backends are not stopped any more.',
   },
   'key.not_found': {
     text: 'There is no such key.',

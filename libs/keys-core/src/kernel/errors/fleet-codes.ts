@@ -5,7 +5,12 @@ export const FLEET_CODES = {
   'drone.not_found': {
     http: 404,
     text: 'There is no such drone.',
-    doc: 'It has never registered. See `leasehold drones ls`.',
+    doc: 'It has never registered, or was removed. See `leasehold drones ls`.',
+  },
+  'drone.in_use': {
+    http: 409,
+    text: 'The drone is connected, or backends of it may still run.',
+    doc: 'Only a drone that has stopped, or is gone with all of its backends, can be removed. `details` has `isConnected` and `backendCount`. Stop it (`leasehold drones drain DRONE --stop`, then its service), or wait until the keys of its backends have expired: `leasehold backends ls --live --drone DRONE`.',
   },
   'drone.not_allowed': {
     http: 403,

@@ -11,6 +11,7 @@ import {
   NO_ROWS,
   actionsOf,
   connect,
+  type Keys,
   keyNamed,
   openKeys,
   reportOf,
@@ -18,6 +19,7 @@ import {
   statesOf,
 } from '../../testing/keys-fixture.ts';
 import { readOutboxes } from '../../fleet/sql/outbox.ts';
+import { recordGoodbye, type SessionRef } from '../../fleet/sql/drone-sessions.ts';
 import { setDraining } from '../../fleet/sql/drones.ts';
 
 describe('connect', () => {
@@ -191,18 +193,26 @@ describe('connect', () => {
   });
 });
 
-describe('a drone that is drained between choice and commit', () => {
+type OnStore = Pick<Keys, 'store'>;
+
+describe.each([
+  [
+    'is drained',
+    ({ store }: OnStore, { droneId }: SessionRef) => setDraining(store.general, droneId, true),
+  ],
+  ['stops', ({ store }: OnStore, ref: SessionRef) => recordGoodbye(store.vital, ref)],
+])('a drone that %s between choice and commit', (_how, takeOut) => {
   test('gets no backend: another drone is chosen', async () => {
-    const drained = { droneId: '' };
+    const left: SessionRef[] = [];
     const on = await openKeys({
-      afterChoice: async ({ store }) => {
-        if (drained.droneId === '') return;
-        await setDraining(store.general, drained.droneId, true);
-        drained.droneId = '';
-        await aDrone(store.general, { droneId: 'spare' });
+      afterChoice: async (here) => {
+        const ref = left.pop();
+        if (ref === undefined) return;
+        await takeOut(here, ref);
+        await aDrone(here.store.general, { droneId: 'spare' });
       },
     });
-    drained.droneId = (await aDrone(on.store.general)).droneId;
+    left.push(await aDrone(on.store.general));
 
     const made = await connect(on);
 
@@ -210,14 +220,30 @@ describe('a drone that is drained between choice and commit', () => {
     expect(await rowCounts(on)).toMatchObject({ leases: 1, backends: 1, actions: 1 });
   });
 
-  test('leaves nothing behind when there is no other drone', async () => {
-    const only = { droneId: '' };
+  test('gets no backend of a key that ran out, either', async () => {
+    const left: SessionRef[] = [];
     const on = await openKeys({
-      afterChoice: async ({ store }) => {
-        await setDraining(store.general, only.droneId, true);
+      afterChoice: async (here) => {
+        const ref = left.pop();
+        if (ref !== undefined) await takeOut(here, ref);
       },
     });
-    only.droneId = (await aDrone(on.store.general)).droneId;
+    const ref = await aDrone(on.store.general);
+    const former = await connect(on);
+    await age(on, former.leaseId, 60_000);
+    left.push(ref);
+
+    await expect(connect(on)).rejects.toMatchObject({ code: 'spawn.no_drone' });
+  });
+
+  test('leaves nothing behind when there is no other drone', async () => {
+    const only: SessionRef[] = [];
+    const on = await openKeys({
+      afterChoice: async (here) => {
+        for (const ref of only) await takeOut(here, ref);
+      },
+    });
+    only.push(await aDrone(on.store.general));
 
     await expect(connect(on)).rejects.toMatchObject({ code: 'spawn.no_drone' });
 

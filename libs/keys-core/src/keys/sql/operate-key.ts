@@ -4,7 +4,7 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import type { RevokeOutcome } from '../../kernel/lease/outcomes.ts';
 import type { Resource } from '../../kernel/resource/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import type { Sql } from '../../postgres/sql.ts';
+import { type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 import { type RevokeRequest, type RevokedGrant, abandon, revoke } from '../../grants/index.ts';
 
 /** A backend that was told to stop, for a hint to its drone. */
@@ -31,7 +31,7 @@ export async function revokeKey(store: Store, request: RevokeRequest): Promise<R
     const revoked = (await revoke(tx, 'key', [request])).get(request.leaseId);
     if (revoked === undefined) return abandonOrGone(tx, request);
     const isForced = request.mode === 'force';
-    const stopping = await queueTerminate(
+    const [stopping = null] = await queueTerminate(
       tx,
       { leaseId: request.leaseId },
       {
@@ -82,7 +82,7 @@ export async function terminateBackend(
           request.namespaces === null ? null : JSON.stringify(request.namespaces)
         }::jsonb)`;
     if (known.length === 0) throw new LeaseError('backend.not_found');
-    return queueTerminate(
+    const [stopping = null] = await queueTerminate(
       tx,
       { backendId: request.backendId },
       {
@@ -91,30 +91,38 @@ export async function terminateBackend(
         withdrawSpawn: false,
       },
     );
+    return stopping;
   });
 }
 
+/** Tells a drone to stop all of its backends softly. @returns the ids of those that have not ended. */
+export async function terminateAllOf(tx: Sql<'general'>, droneId: string): Promise<string[]> {
+  const how = { mode: 'soft', reason: 'external', withdrawSpawn: false } as const;
+  const stopping = await queueTerminate(tx, { droneId }, how);
+  return stopping.map(({ backendId }) => backendId);
+}
+
 /**
- * Puts a terminate action into the outbox, unless the backend is over or the same one is already
- * waiting there. @returns the backend, or null when there is nothing to stop.
+ * Puts terminate actions into the outbox, for each backend that is not over unless the same one is already
+ * waiting there. @returns the backends.
  */
 async function queueTerminate(
   tx: Sql<'general'>,
-  which: { readonly leaseId: string } | { readonly backendId: string },
+  which:
+    { readonly leaseId: string } | { readonly backendId: string } | { readonly droneId: string },
   how: {
     readonly mode: 'soft' | 'hard';
     readonly reason: TerminationReason;
     readonly withdrawSpawn: boolean;
   },
-): Promise<StoppingBackend | null> {
-  const leaseId = 'leaseId' in which ? which.leaseId : null;
-  const backendId = 'backendId' in which ? which.backendId : null;
-  const rows = await tx.$queryRaw<StoppingBackend[]>`
+): Promise<StoppingBackend[]> {
+  const of = wanted(which);
+  return tx.$queryRaw<StoppingBackend[]>`
     with target as materialized (
       select b.id, b.drone_id, d.clock_id
       from backend b
       join drone d on d.id = b.drone_id
-      where (b.lease_id = ${leaseId}::uuid or b.id = ${backendId}) and b.status_rank < 7
+      where ${of} and b.status_rank < 7
     ),
     withdrawn as (
       update backend_action a
@@ -137,5 +145,11 @@ async function queueTerminate(
       )
     )
     select t.id as "backendId", t.drone_id as "droneId" from target t`;
-  return rows[0] ?? null;
+}
+
+/** Indexes: `backend_lease_id_key`, the primary key, `backend_drone_id_status_rank_idx`. */
+function wanted(which: Parameters<typeof queueTerminate>[1]): Fragment {
+  if ('leaseId' in which) return fragment`b.lease_id = ${which.leaseId}::uuid`;
+  if ('backendId' in which) return fragment`b.id = ${which.backendId} collate "C"`;
+  return fragment`b.drone_id = ${which.droneId} collate "C"`;
 }

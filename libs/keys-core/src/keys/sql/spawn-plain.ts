@@ -22,6 +22,7 @@ export async function spawnPlain(store: Store, plan: SpawnPlan): Promise<Grant |
       select d.clock_id, d.local_time_ms, d.heartbeat_at
       from drone d
       where d.id = ${plan.droneId} and not d.draining and d.lost_at is null
+        and d.stopped_session is distinct from d.session
         and d.local_time_ms is not null and d.heartbeat_at is not null
       for key share
     ),

@@ -88,6 +88,7 @@ async function lockDrone(store: Store, tx: Sql<'transitions'>, droneId: string) 
       extract(epoch from d.heartbeat_at)::float8 * 1000 as "heartbeatAt"
     from drone d
     where d.id = ${droneId} and not d.draining and d.lost_at is null
+      and d.stopped_session is distinct from d.session
       and d.local_time_ms is not null and d.heartbeat_at is not null
     for key share`;
   if (row !== undefined) store.clockWatch.observe(row.asOf, sentAtMs, store.clock.nowMs());

@@ -1,7 +1,7 @@
 /** Drones, people and tokens by any part of their names: few enough to look at each of them. */
 import { foldedOf } from '../../lists/index.ts';
 import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
-import { heartbeatAgeMsMax } from '../../fleet/index.ts';
+import { droneStatus } from '../../fleet/index.ts';
 import { MATCHES } from '../../kernel/found-kinds.ts';
 import type { FoundView } from '../search-types.ts';
 
@@ -33,17 +33,11 @@ export function findDrones(
   asked: OthersAsked,
   heartbeatMs: number,
 ): Promise<FoundView[]> {
-  const age = fragment`${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
   return findOthers(sql, asked, {
     kind: 'drone',
     rows: fragment`
       select d.id as text, d.id as name, d.id, array[d.id] as names, null as detail,
-        case
-          when d.lost_at is not null then 'lost'
-          when d.heartbeat_at is null or d.heartbeat_at < clock_timestamp() - ${age} then 'unreachable'
-          when d.draining then 'draining'
-          else 'ready'
-        end as state,
+        ${droneStatus(heartbeatMs, fragment`clock_timestamp()`)} as state,
         d.lost_at is null as "isLive"
       from drone d`,
   });

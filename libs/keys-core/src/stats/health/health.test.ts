@@ -22,7 +22,7 @@ const HEALTHY: Present = {
   crashLoops: { count: 0, since: null },
   drones: {
     ready: { count: 2, named: [] },
-    ...{ draining: NO_DRONES, unreachable: NO_DRONES, lost: NO_DRONES },
+    ...{ draining: NO_DRONES, stopped: NO_DRONES, unreachable: NO_DRONES, lost: NO_DRONES },
   },
   renewals: RENEWED,
   expiring: { key: NOTHING_EXPIRES, lease: NOTHING_EXPIRES, environment: NOTHING_EXPIRES },

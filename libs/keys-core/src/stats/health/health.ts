@@ -64,10 +64,10 @@ function ofDatabase(present: Present): HealthConcern[] {
 }
 
 function ofFleet({ drones, crashLoops }: Present): HealthConcern[] {
-  const { ready, draining, unreachable, lost } = drones;
+  const { unreachable, lost } = drones;
   const concerns: HealthConcern[] = [];
-  const total = ready.count + draining.count + unreachable.count + lost.count;
-  if (total > 0 && ready.count === 0) concerns.push(bad('no_drone_ready', null, total));
+  const total = Object.values(drones).reduce((sum, { count }) => sum + count, 0);
+  if (total > 0 && drones.ready.count === 0) concerns.push(bad('no_drone_ready', null, total));
   concerns.push(...ofDrones(unreachable, 'drone_unreachable', 'bad'));
   concerns.push(...ofDrones(lost, 'drone_lost', 'warn'));
   if (crashLoops.count > 0) {

@@ -1,3 +1,4 @@
+import { bytesText, percentText } from '@leasehold/keys-core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
@@ -33,6 +34,12 @@ export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {
       <span title={kindOf(backend)}>{backend.program}</span>
     )),
     ...(isOfDrone ? [] : [DRONE]),
+    column('CPU', { from: 'lg', align: 'end', sort: 'cpu' }, ({ usage }) =>
+      usage?.cpus == null ? '–' : percentText(usage.cpus),
+    ),
+    column('Memory', { from: 'md', align: 'end', sort: 'memory' }, ({ usage }) =>
+      usage === null ? '–' : bytesText(usage.memoryBytes),
+    ),
     column('Token', { from: 'xl', align: 'end' }, (backend) => <Mono>{backend.fencingToken}</Mono>),
     column('Ended because', { from: 'md', isFilling: true }, (backend) => {
       const end = endOf(backend);
@@ -43,7 +50,9 @@ export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {
         </span>
       );
     }),
-    column('Started', { from: 'sm' }, (backend) => <RelativeTime at={backend.createdAt} />),
+    column('Started', { from: 'sm', sort: 'created' }, (backend) => (
+      <RelativeTime at={backend.createdAt} />
+    )),
   ];
 }
 

@@ -1,5 +1,6 @@
 'use client';
 
+import { bytesText, percentText } from '@leasehold/keys-core';
 import { Stack } from '@mantine/core';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
@@ -127,6 +128,11 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
       items={{
         Program: <Mono>{backend.program}</Mono>,
         Kind: backend.image === null ? 'command' : 'container',
+        CPU:
+          backend.usage?.cpus == null
+            ? null
+            : `${percentText(backend.usage.cpus)} of one processor`,
+        Memory: backend.usage === null ? null : bytesText(backend.usage.memoryBytes),
         Image: backend.image === null ? null : <Mono>{backend.image}</Mono>,
         Drone: (
           <Link href={routes.drone(backend.droneId, backend.datacenter)}>{backend.droneId}</Link>

@@ -1,6 +1,6 @@
 'use client';
 
-import { BACKEND_STATUSES } from '@leasehold/keys-core';
+import { BACKEND_SORTS, BACKEND_STATUSES } from '@leasehold/keys-core';
 import { SegmentedControl } from '@mantine/core';
 import { parseAsBoolean, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
@@ -14,6 +14,7 @@ import { DataTable } from '~/ui/table/data-table.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
+import { useSort } from '~/lib/search/use-sort.ts';
 import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import { backendColumns } from './backend-columns.tsx';
 import { BACKEND_FIELDS, backendListInput, statusOf } from './backend-search.ts';
@@ -39,7 +40,13 @@ export function BackendsPage() {
   );
   const search = useMemo(() => parseSearch(address.q, BACKEND_FIELDS), [address.q]);
   const filter = useDatacenterFilter();
-  const input = { ...backendListInput({ ...address, search }), ...filter.input };
+  const sorted = useSort(BACKEND_SORTS, 'desc');
+  // What is sorted by what it uses is running.
+  const live = address.live || sorted.input.sort !== 'created';
+  const input = {
+    ...{ ...backendListInput({ ...address, live, search }), ...sorted.input },
+    ...filter.input,
+  };
   const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
   const total = useTotal('backends', input, read);
   const isFiltered = address.q !== '' || address.status !== null || address.live;
@@ -63,7 +70,7 @@ export function BackendsPage() {
         <DatacenterMenu filter={filter} />
         <SegmentedControl
           aria-label="Which backends"
-          value={address.live ? 'running' : 'all'}
+          value={live ? 'running' : 'all'}
           data={[
             { value: 'all', label: 'All' },
             { value: 'running', label: 'Running' },
@@ -76,7 +83,11 @@ export function BackendsPage() {
         columns={withDatacenter(COLUMNS, filter.isSeveral)}
         read={read}
         rowId={(backend) => backend.backendId}
-        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        state={{
+          ...sorted.table,
+          after: address.after,
+          setAfter: (after) => void setAddress({ after }),
+        }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
         total={total}

@@ -18,14 +18,21 @@ export interface DroneActRequest {
 
 const EVERY_MS = 2_000;
 
-const TITLES = { drain: 'Drain', undrain: 'Undrain', markLost: 'Mark lost' } as const;
+const TITLES: Record<DroneAct, string> = {
+  ...{ drain: 'Drain', undrain: 'Undrain', stop: 'Stop backends' },
+  ...{ markLost: 'Mark lost', remove: 'Remove' },
+};
 const CONSEQUENCES = {
   drain: DrainConsequence,
   undrain: UndrainConsequence,
+  stop: StopConsequence,
   markLost: LostConsequence,
+  remove: RemoveConsequence,
 } as const;
+/** What cannot be undone is confirmed by typing. */
+const TYPED: ReadonlySet<DroneAct> = new Set(['markLost', 'remove']);
 
-/** Drains or undrains a drone, or marks it lost: shows what follows, and asks why. */
+/** Acts on a drone: shows what follows, and asks why. */
 export function DroneActDialog({
   request,
   onClose,
@@ -36,6 +43,7 @@ export function DroneActDialog({
   const drain = useApiMutation('drones', 'drain');
   const undrain = useApiMutation('drones', 'undrain');
   const markLost = useApiMutation('drones', 'markLost');
+  const remove = useApiMutation('drones', 'remove');
   // The page behind a dialog is paused: only this looks what others do to the drone meanwhile.
   const { data: latest } = useQuery({
     ...query('drones', 'get', {
@@ -48,7 +56,7 @@ export function DroneActDialog({
   if (request === null) return null;
   const { act, drone } = request;
   const { droneId } = drone;
-  const mutation = { drain, undrain, markLost }[act];
+  const mutation = { drain, undrain, stop: drain, markLost, remove }[act];
   const Consequence = CONSEQUENCES[act];
   const overtaken = mutation.isIdle ? actProblem(act, latest ?? drone) : undefined;
 
@@ -69,6 +77,23 @@ export function DroneActDialog({
           done(changed ? `Draining. ${left}` : `It was draining already. ${left}`);
         },
       });
+    } else if (act === 'stop') {
+      drain.mutate(
+        { ...input, stop: true },
+        {
+          onSuccess: ({ stoppingCount }) =>
+            done(`Draining. ${counted(stoppingCount, 'backend')} asked to stop.`),
+        },
+      );
+    } else if (act === 'remove') {
+      remove.mutate(input, {
+        onSuccess: ({ tokens }) =>
+          done(
+            tokens.length === 0
+              ? 'Removed.'
+              : `Removed. Valid tokens may register it again: ${tokens.map(({ name }) => name).join(', ')}.`,
+          ),
+      });
     } else if (act === 'undrain') {
       undrain.mutate(input, {
         onSuccess: ({ changed }) =>
@@ -87,9 +112,9 @@ export function DroneActDialog({
       onClose={close}
       title={`${TITLES[act]}: ${droneId}`}
       reason={act === 'undrain' ? 'optional' : 'required'}
-      typed={act === 'markLost' ? { what: 'the drone’s id', text: droneId } : undefined}
+      typed={TYPED.has(act) ? { what: 'the drone’s id', text: droneId } : undefined}
       actLabel={TITLES[act]}
-      isDangerous={act === 'markLost'}
+      isDangerous={TYPED.has(act)}
       isReady={overtaken === undefined}
       act={{ isPending: mutation.isPending, error: mutation.error, run }}
     >
@@ -116,6 +141,31 @@ function DrainConsequence({ drone: { backendCount } }: ConsequenceProps) {
           : `Its ${counted(backendCount, 'backend')} keep running, and their keys are renewed as before, until they end or are stopped.`}
       </List.Item>
       <List.Item>Undrain reverses this.</List.Item>
+    </List>
+  );
+}
+
+function StopConsequence({ drone: { backendCount } }: ConsequenceProps) {
+  return (
+    <List spacing={4} size="sm">
+      <List.Item>New backends go to other drones from now on, as by Drain.</List.Item>
+      <List.Item>
+        Its {counted(backendCount, 'backend')} are asked to stop gracefully, each in the time of its
+        program. Their keys are free once they have ended.
+      </List.Item>
+      <List.Item>The page of the drone shows how many are left.</List.Item>
+    </List>
+  );
+}
+
+function RemoveConsequence() {
+  return (
+    <List spacing={4} size="sm">
+      <List.Item>It is in no list any more. The history and the audit keep its name.</List.Item>
+      <List.Item>
+        Its tokens stay valid: a drone of this id may register again, as a new one. Revoke them if
+        that must not happen.
+      </List.Item>
     </List>
   );
 }

@@ -1,3 +1,4 @@
+import { bytesText, percentText } from '@leasehold/keys-core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
@@ -12,11 +13,20 @@ import { DRONE_ACTS, useDroneWhyNot } from './use-drone-acts.ts';
 /** `begin` opens the dialog of an act. */
 export function droneColumns(begin: (act: DroneAct, drone: Drone) => void): Column<Drone>[] {
   return [
-    column('Drone', {}, (drone) => (
+    column('Drone', { sort: 'droneId' }, (drone) => (
       <Link href={routes.drone(drone.droneId, drone.datacenter)}>{drone.droneId}</Link>
     )),
     column('Status', {}, (drone) => <LookBadge look={DRONE_LOOKS[drone.status]} />),
-    column('Backends', {}, (drone) => <LoadBar {...drone} />),
+    column('Backends', { sort: 'backends' }, (drone) => <LoadBar {...drone} />),
+    column('CPU', { from: 'sm', align: 'end', sort: 'cpu' }, ({ machine }) =>
+      machine === null ? '–' : percentText(machine.cpuShare),
+    ),
+    column('Memory', { from: 'sm', align: 'end', sort: 'memory' }, ({ machine }) => (
+      <Used used={machine?.memoryUsedBytes} all={machine?.memoryBytes} />
+    )),
+    column('Disk', { from: 'lg', align: 'end', sort: 'disk' }, ({ machine }) => (
+      <Used used={machine?.diskUsedBytes} all={machine?.diskBytes} />
+    )),
     column('Heartbeat', { from: 'sm' }, (drone) => <Heartbeat drone={drone} />),
     column('Round trip', { from: 'md', align: 'end' }, (drone) => (
       <Mono>{drone.roundTripMs === null ? '–' : roundTrip(drone.roundTripMs)}</Mono>
@@ -30,6 +40,18 @@ export function droneColumns(begin: (act: DroneAct, drone: Drone) => void): Colu
       <DroneMenu drone={drone} begin={begin} />
     )),
   ];
+}
+
+/** A share of what there is, with the amounts for a look. */
+export function Used({
+  used,
+  all,
+}: {
+  readonly used: number | undefined;
+  readonly all: number | undefined;
+}) {
+  if (used === undefined || all === undefined || all === 0) return <span>–</span>;
+  return <span title={`${bytesText(used)} of ${bytesText(all)}`}>{percentText(used / all)}</span>;
 }
 
 /** What can be done with a drone, in its row. */
@@ -47,7 +69,7 @@ function DroneMenu({
       acts={DRONE_ACTS.map(({ act, label }) => ({
         label,
         whyNot: whyNot(act, drone),
-        isDangerous: act === 'markLost',
+        isDangerous: act === 'markLost' || act === 'remove',
         onClick: () => begin(act, drone),
       }))}
     />

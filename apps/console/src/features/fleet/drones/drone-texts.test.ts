@@ -1,9 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { actProblem, droneNotice, isolationFacts, roundTrip } from './drone-texts.ts';
 
-const READY = { draining: false, lostAt: null };
-const DRAINING = { draining: true, lostAt: null };
-const LOST = { draining: true, lostAt: '2026-11-21T10:00:00.000Z' };
+const READY = {
+  ...{ draining: false, lostAt: null, stoppedAt: null },
+  ...{ isConnected: true, backendCount: 2 },
+};
+const DRAINING = { ...READY, draining: true };
+const LOST = { ...DRAINING, isConnected: false, lostAt: '2026-11-21T10:00:00.000Z' };
+const STOPPED = {
+  ...{ ...READY, isConnected: false, backendCount: 0 },
+  stoppedAt: '2026-11-21T10:00:00.000Z',
+};
 
 describe('actProblem', () => {
   test('offers each act where it changes something', () => {
@@ -12,6 +19,9 @@ describe('actProblem', () => {
     expect(actProblem('undrain', LOST)).toBeUndefined();
     expect(actProblem('markLost', READY)).toBeUndefined();
     expect(actProblem('markLost', DRAINING)).toBeUndefined();
+    expect(actProblem('stop', READY)).toBeUndefined();
+    expect(actProblem('remove', STOPPED)).toBeUndefined();
+    expect(actProblem('remove', { ...LOST, backendCount: 0 })).toBeUndefined();
   });
 
   test('says why an act would change nothing', () => {
@@ -19,6 +29,10 @@ describe('actProblem', () => {
     expect(actProblem('drain', LOST)).toContain('lost');
     expect(actProblem('undrain', READY)).toContain('not draining');
     expect(actProblem('markLost', LOST)).toContain('already');
+    expect(actProblem('stop', STOPPED)).toContain('no backends');
+    expect(actProblem('stop', LOST)).toContain('lost');
+    expect(actProblem('remove', READY)).toContain('stop it first');
+    expect(actProblem('remove', LOST)).toContain('2 backends may still run');
   });
 });
 
@@ -27,6 +41,12 @@ describe('droneNotice', () => {
 
   test('says nothing about a healthy drone', () => {
     expect(droneNotice({ ...at, status: 'ready', draining: false })).toBeUndefined();
+  });
+
+  test('is calm about a drone that was stopped: nothing is wrong', () => {
+    expect(droneNotice({ ...at, status: 'stopped', backendCount: 0 })).toMatchObject({
+      ...{ tone: 'calm', text: expect.stringContaining('none of its backends run') as string },
+    });
   });
 
   test('says how many backends a drained drone still has', () => {

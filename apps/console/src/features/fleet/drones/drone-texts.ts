@@ -5,9 +5,9 @@ import { counted, duration } from '~/lib/format.ts';
 export type Drone = Outputs['drones']['get'];
 
 /** What an operator can do with a drone. */
-export type DroneAct = 'drain' | 'undrain' | 'markLost';
+export type DroneAct = 'drain' | 'undrain' | 'stop' | 'markLost' | 'remove';
 
-type Judged = Pick<Drone, 'draining' | 'lostAt'>;
+type Judged = Pick<Drone, 'draining' | 'lostAt' | 'stoppedAt' | 'isConnected' | 'backendCount'>;
 
 /** Why an act makes no sense for a drone in its present state; undefined when it does. */
 export function actProblem(act: DroneAct, drone: Judged): string | undefined {
@@ -15,18 +15,34 @@ export function actProblem(act: DroneAct, drone: Judged): string | undefined {
     if (drone.lostAt !== null) return 'It is marked lost and gets no backends.';
     return drone.draining ? 'It is draining already.' : undefined;
   }
+  if (act === 'stop') {
+    if (drone.backendCount === 0) return 'It has no backends.';
+    return drone.lostAt === null ? undefined : 'It is marked lost: its keys expire.';
+  }
+  if (act === 'remove') return removeProblem(drone);
   if (act === 'undrain') return drone.draining ? undefined : 'It is not draining.';
   return drone.lostAt === null ? undefined : 'It is marked lost already.';
+}
+
+function removeProblem({ isConnected, backendCount }: Judged): string | undefined {
+  if (isConnected) return 'It is connected: stop it first.';
+  if (backendCount === 0) return undefined;
+  return `${counted(backendCount, 'backend')} may still run: their keys expire first.`;
 }
 
 /** What is unusual about a drone, in a sentence; undefined when nothing is. */
 export function droneNotice(
   drone: Pick<Drone, 'status' | 'backendCount' | 'draining' | 'heartbeatAgeMs'>,
-): { readonly tone: 'warn' | 'bad'; readonly text: string } | undefined {
+): { readonly tone: 'warn' | 'bad' | 'calm'; readonly text: string } | undefined {
   const left = counted(drone.backendCount, 'backend');
   switch (drone.status) {
     case 'ready':
       return undefined;
+    case 'stopped':
+      return {
+        tone: 'calm',
+        text: 'Stopped: it was told to end, and none of its backends run. It gets backends again once it is started.',
+      };
     case 'draining':
       return {
         tone: 'warn',

@@ -1,6 +1,6 @@
 'use client';
 
-import { DRONE_STATUSES, type DroneStatus } from '@leasehold/keys-core';
+import { DRONE_SORTS, DRONE_STATUSES, type DroneStatus } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
@@ -13,6 +13,7 @@ import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useSort } from '~/lib/search/use-sort.ts';
 import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
 import type { DroneActRequest } from './drone-act-dialog.tsx';
 import { droneColumns } from './drone-columns.tsx';
@@ -40,7 +41,8 @@ export function DronesPage() {
   const [request, setRequest] = useState<DroneActRequest | null>(null);
   const columns = useMemo(() => droneColumns((act, drone) => setRequest({ act, drone })), []);
   const filter = useDatacenterFilter();
-  const input = { ...droneListInput(address), ...filter.input };
+  const sorted = useSort(DRONE_SORTS, 'asc');
+  const input = { ...droneListInput(address), ...sorted.input, ...filter.input };
   const read = useLiveQuery('drones', 'list', input, { everyMs: EVERY_MS });
   const total = useTotal('drones', input, read);
   const items = read.data?.items;
@@ -74,7 +76,11 @@ export function DronesPage() {
         columns={withDatacenter(columns, filter.isSeveral)}
         read={read}
         rowId={({ datacenter, droneId }) => `${datacenter} ${droneId}`}
-        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        state={{
+          ...sorted.table,
+          after: address.after,
+          setAfter: (after) => void setAddress({ after }),
+        }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
         total={total}

@@ -1,7 +1,9 @@
 import {
   IconPlayerPause,
   IconPlayerPlay,
+  IconPlayerStop,
   IconPlugConnectedX,
+  IconTrash,
   type Icon,
 } from '@tabler/icons-react';
 import { useWhyNot } from '~/lib/session/session.tsx';
@@ -14,11 +16,15 @@ export const DRONE_ACTS: readonly {
 }[] = [
   { act: 'drain', label: 'Drain', icon: IconPlayerPause },
   { act: 'undrain', label: 'Undrain', icon: IconPlayerPlay },
+  { act: 'stop', label: 'Stop backends', icon: IconPlayerStop },
   { act: 'markLost', label: 'Mark lost', icon: IconPlugConnectedX },
+  { act: 'remove', label: 'Remove', icon: IconTrash },
 ];
 
 /** Why an act may not be done to a drone now: the person's role, or the drone's state. */
 export function useDroneWhyNot(): (act: DroneAct, drone: Drone) => string | undefined {
-  const whyNot = useWhyNot('operator');
-  return (act, drone) => whyNot ?? actProblem(act, drone);
+  const whyNotOperator = useWhyNot('operator');
+  const whyNotAdmin = useWhyNot('admin');
+  return (act, drone) =>
+    (act === 'remove' ? whyNotAdmin : whyNotOperator) ?? actProblem(act, drone);
 }

@@ -3,6 +3,7 @@
  * there: only sockets of the backend's own processes make it ready, and a stranger's is never handed out.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { membersBy, readProcesses } from '../../process-table.ts';
 import { isReachedAt, listeners, listenersOfNetwork, type Listener } from './listeners.ts';
 
 /**
@@ -100,7 +101,7 @@ interface OwnSockets {
 function socketsOf(pid: number): OwnSockets {
   const inodes = new Set<string>();
   const hiddenUids = new Set<number>();
-  for (const member of membersOf(pid)) {
+  for (const { pid: member } of membersBy(readProcesses())(pid)) {
     const folder = `/proc/${String(member)}/fd`;
     try {
       for (const name of readdirSync(folder)) {
@@ -113,39 +114,6 @@ function socketsOf(pid: number): OwnSockets {
     }
   }
   return { inodes, hiddenUids };
-}
-
-/** A process, all that it has started, and what they have started; those of its group and session too. */
-function membersOf(pid: number): Set<number> {
-  const members = new Set<number>();
-  if (pid === 0) return members;
-  members.add(pid);
-  const stats = readdirSync('/proc').flatMap((name) => {
-    const each = Number(name);
-    return Number.isInteger(each) && each > 0 ? (statOf(each) ?? []) : [];
-  });
-  for (let size = 0; size < members.size;) {
-    size = members.size;
-    for (const stat of stats) {
-      const isMember = members.has(stat.parent) || stat.group === pid || stat.session === pid;
-      if (isMember) members.add(stat.pid);
-    }
-  }
-  return members;
-}
-
-function statOf(
-  pid: number,
-): { pid: number; parent: number; group: number; session: number } | undefined {
-  try {
-    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
-    // The second field is the command in brackets, which may itself hold brackets and blanks.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const [parent = 0, group = 0, session = 0] = fields.slice(1, 4).map(Number);
-    return { pid, parent, group, session };
-  } catch {
-    return undefined; // it has just ended
-  }
 }
 
 function uidOf(pid: number): number | undefined {

@@ -1,7 +1,9 @@
 'use client';
 
+import { bytesText, percentText } from '@leasehold/keys-core';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
+import { Progress } from '@mantine/core';
 import { useState } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
@@ -14,6 +16,7 @@ import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { usePageActs } from '~/resources/palette/page-acts.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { count, counted } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import type { DroneActRequest } from '../drone-act-dialog.tsx';
 import { DroneTabs } from './drone-tabs.tsx';
@@ -63,7 +66,7 @@ export function DroneDetailPage({
             <Panel title="Facts">
               <DroneFacts drone={drone} />
             </Panel>
-            <ProgramsPanel programs={drone.programs} />
+            <ProgramsPanel {...drone} />
           </div>
           <DroneTabs droneId={droneId} datacenter={datacenter} />
         </>
@@ -74,7 +77,32 @@ export function DroneDetailPage({
 
 function DroneNotice({ drone }: { readonly drone: Drone }) {
   const notice = droneNotice(drone);
-  return notice === undefined ? null : <Notice tone={notice.tone}>{notice.text}</Notice>;
+  const most = useMostBackends(drone);
+  if (notice === undefined) return null;
+  const isProgress = drone.status === 'draining' && most > 0;
+  return (
+    <Notice
+      tone={notice.tone}
+      action={
+        isProgress && (
+          <Progress
+            {...{ value: (1 - drone.backendCount / most) * 100, w: '8rem', maw: '30%', size: 'sm' }}
+            aria-label={`${String(most - drone.backendCount)} of ${String(most)} backends have ended`}
+          />
+        )
+      }
+    >
+      {notice.text}
+    </Notice>
+  );
+}
+
+/** The most backends that the drone has had while this page has shown it draining. */
+function useMostBackends({ status, backendCount }: Drone): number {
+  const [most, setMost] = useState(0);
+  const next = status === 'draining' ? Math.max(most, backendCount) : 0;
+  if (next !== most) setMost(next);
+  return next;
 }
 
 function DroneFacts({ drone }: { readonly drone: Drone }) {
@@ -82,6 +110,12 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
     <Facts
       items={{
         Backends: <LoadBar {...drone} />,
+        CPU:
+          drone.machine === null
+            ? null
+            : `${percentText(drone.machine.cpuShare)} of ${counted(drone.machine.processors, 'processor')}`,
+        Memory: usedText(drone.machine?.memoryUsedBytes, drone.machine?.memoryBytes),
+        Disk: usedText(drone.machine?.diskUsedBytes, drone.machine?.diskBytes),
         'Last heartbeat': <Heartbeat drone={drone} />,
         'Heartbeat round trip':
           drone.roundTripMs === null ? (
@@ -96,11 +130,19 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
         Registered: <RelativeTime at={drone.registeredAt} asOf={drone.asOf} />,
         Session: `${String(drone.session)}, ${drone.isConnected ? 'connected' : 'not connected'}`,
         Clock: <CopyableId id={drone.clockId} label="clock id" isShort />,
+        Stopped:
+          drone.stoppedAt === null ? null : <RelativeTime at={drone.stoppedAt} asOf={drone.asOf} />,
         'Marked lost':
           drone.lostAt === null ? null : <RelativeTime at={drone.lostAt} asOf={drone.asOf} />,
       }}
     />
   );
+}
+
+/** Null where it is not known. */
+function usedText(used: number | undefined, all: number | undefined): string | null {
+  if (used === undefined || all === undefined || all === 0) return null;
+  return `${percentText(used / all)}, ${bytesText(used)} of ${bytesText(all)}`;
 }
 
 function DroneButtons({ drone }: { readonly drone: Drone }) {
@@ -138,13 +180,14 @@ function ImageName({ image }: { readonly image: string }) {
 }
 
 /** What a drone can run, and what a request may pass to it. */
-function ProgramsPanel({ programs }: { readonly programs: Drone['programs'] }) {
+function ProgramsPanel({ programs, programBackends }: Pick<Drone, 'programs' | 'programBackends'>) {
   return (
     <Panel title="Programs" isFlush>
       <PlainTable
         label="What it can run"
         heads={[
           { text: 'Program' },
+          { text: 'Backends' },
           { text: 'Runs as' },
           { text: 'Accepts arguments' },
           { text: 'Accepts variables' },
@@ -157,6 +200,7 @@ function ProgramsPanel({ programs }: { readonly programs: Drone['programs'] }) {
                 <Mono>{name}</Mono>
               </span>
             </td>
+            <td>{count(programBackends[name] ?? 0)}</td>
             <td>{image === undefined ? 'command' : <ImageName image={image} />}</td>
             <td>{allowArgs ? 'yes' : 'no'}</td>
             <td>{allowEnv.length === 0 ? 'no' : <Mono>{allowEnv.join(', ')}</Mono>}</td>

@@ -1,8 +1,10 @@
+import { BACKEND_SORTS } from '@leasehold/keys-core';
 import { SegmentedControl } from '@mantine/core';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
+import { useSort } from '~/lib/search/use-sort.ts';
 import { usePage } from '~/lib/search/use-page.ts';
 import { FilterRow } from '~/ui/page/page-header.tsx';
 import { backendColumns } from '../../backends/backend-columns.tsx';
@@ -49,7 +51,8 @@ function Backends({ droneId, datacenter }: OfDrone) {
     { history: 'push' },
   );
   const live = show === 'running' || undefined;
-  const input = { droneId, live, ...at(datacenter), ...page };
+  const sorted = useSort(BACKEND_SORTS, 'desc');
+  const input = { droneId, live, ...at(datacenter), ...page, ...sorted.input };
   const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
   return (
     <>
@@ -71,7 +74,7 @@ function Backends({ droneId, datacenter }: OfDrone) {
         columns={show === 'running' ? RUNNING_COLUMNS : COLUMNS}
         read={read}
         rowId={(backend) => backend.backendId}
-        state={state}
+        state={{ ...state, ...sorted.table }}
         identity={JSON.stringify(input)}
         empty={
           <EmptyState title={show === 'running' ? 'No running backends' : 'No backends yet'}>

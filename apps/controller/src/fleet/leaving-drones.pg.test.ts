@@ -1,0 +1,143 @@
+/** Drones that stop, and drones that operators take out of use. */
+import { leaseholdErrorOf } from '@leasehold/client';
+import { waitUntil } from '@leasehold/testing';
+import { describe, expect, test } from 'vitest';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { mutate } from '../testing/wire.ts';
+
+const codeOf = (call: Promise<unknown>): Promise<string | undefined> =>
+  call.then(
+    () => undefined,
+    (error: unknown) => leaseholdErrorOf(error)?.code ?? String(error),
+  );
+
+async function connectTo(on: TestController, name: string): Promise<string> {
+  const client = await on.client('client');
+  const made = await client.keys.connect.mutate({ key: { name }, spawn: { program: 'room' } });
+  return made.backendId;
+}
+
+const statusOf = async (on: TestController): Promise<string> =>
+  (await (await on.client('viewer')).drones.get.query({ droneId: 'd1' })).status;
+
+describe('a drone that stops', () => {
+  test('is given nothing more, and is stopped once its backends have ended', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const backendId = await connectTo(on, 'demo');
+
+    expect(await drone.goodbye()).toEqual({ outcome: 'recorded' });
+    expect(await codeOf(connectTo(on, 'another'))).toBe('spawn.no_drone');
+    expect(await statusOf(on)).toBe('draining');
+    await drone.report({ backendId, status: 'terminated' });
+
+    expect(await statusOf(on)).toBe('stopped');
+    const { drones } = await on.client('viewer');
+    expect((await drones.list.query({ status: 'stopped' })).items).toMatchObject([
+      { droneId: 'd1', isConnected: false },
+    ]);
+    expect(await drones.count.query({ status: 'unreachable' })).toMatchObject({ count: 0 });
+    const { stats, search } = await on.client('viewer');
+    expect((await stats.overview.query({})).drones).toMatchObject({
+      total: 1,
+      stopped: 1,
+      stale: 0,
+    });
+    expect((await search.find.query({ text: 'd1' })).items).toMatchObject([{ state: 'stopped' }]);
+  });
+
+  test('tells that over HTTP as over a WebSocket, and for itself alone', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const { secret } = await on.token('drone');
+    const other = await on.token('drone', { droneId: 'd2' });
+    const input = { droneId: 'd1', clockId: drone.clockId, session: drone.session() };
+    const say = (change: object, as = secret): Promise<unknown> =>
+      mutate(on, 'drones.goodbye', { secret: as, input: { ...input, ...change } });
+
+    expect(await say({}, other.secret)).toBe('auth.forbidden');
+    expect(await say({ session: 7 })).toBe('session.superseded');
+    expect(await statusOf(on)).toBe('ready');
+    expect(await say({})).toEqual({ outcome: 'recorded' });
+    expect(await say({})).toEqual({ outcome: 'recorded' });
+
+    expect(await statusOf(on)).toBe('stopped');
+  });
+
+  test('and comes back takes backends again', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    await drone.goodbye();
+
+    await startTestDrone(on, { clockId: drone.clockId });
+
+    expect(await statusOf(on)).toBe('ready');
+    expect(await codeOf(connectTo(on, 'demo'))).toBeUndefined();
+  });
+});
+
+describe('drain with stop', () => {
+  test('asks every backend to stop softly, once, and the audit has how many', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const backendIds = [await connectTo(on, 'a'), await connectTo(on, 'b')];
+    await Promise.all(
+      backendIds.map((backendId) => drone.report({ backendId, status: 'ready', address: 'h:1' })),
+    );
+    const { drones, audit } = await on.client('operator');
+
+    const plain = await drones.drain.mutate({ droneId: 'd1' });
+    const stopping = await drones.drain.mutate({ droneId: 'd1', stop: true, reason: 'new disk' });
+    const again = await drones.drain.mutate({ droneId: 'd1', stop: true });
+
+    expect([plain.stoppingCount, stopping.stoppingCount, again.stoppingCount]).toEqual([0, 2, 2]);
+    expect(stopping).toMatchObject({ changed: false, backends: [{}, {}] });
+    const asked = await waitUntil(() => {
+      const found = drone.messages.filter(({ kind }) => kind === 'terminate');
+      return new Set(found.map((one) => (one as { backendId: string }).backendId)).size === 2
+        ? (found as { actionId: string; mode: string; reason: string }[])
+        : undefined;
+    });
+    expect(new Set(asked.map(({ actionId }) => actionId)).size).toBe(2);
+    expect(asked[0]).toMatchObject({ mode: 'soft' });
+    expect((await audit.list.query({})).items).toMatchObject([
+      { action: 'drones.drain', detail: { stoppingCount: 2 } },
+      { action: 'drones.drain', detail: { stoppingCount: 2 }, reason: 'new disk' },
+      { action: 'drones.drain' },
+    ]);
+  });
+});
+
+describe('drones.remove', () => {
+  test('is for administrators, refused while the drone is in use, and names the tokens that could bring it back', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const backendId = await connectTo(on, 'demo');
+    const operator = await on.client('operator');
+    const { drones, backends, audit, tokens } = await on.client('admin');
+    const remove = { droneId: 'd1', reason: 'sold' };
+
+    expect(await codeOf(operator.drones.remove.mutate(remove))).toBe('auth.forbidden');
+    expect(await codeOf(drones.remove.mutate(remove))).toBe('drone.in_use');
+    await drone.report({ backendId, status: 'terminated' });
+    expect(await codeOf(drones.remove.mutate(remove))).toBe('drone.in_use');
+    await drone.goodbye();
+    const removed = await drones.remove.mutate(remove);
+
+    expect(removed.tokens).toMatchObject([{ tokenId: drone.tokenId }]);
+    expect(await codeOf(drones.get.query({ droneId: 'd1' }))).toBe('drone.not_found');
+    expect(await codeOf(drones.remove.mutate(remove))).toBe('drone.not_found');
+    expect((await drones.list.query({})).items).toEqual([]);
+    expect(await backends.get.query({ backendId })).toMatchObject({
+      droneId: 'd1',
+      logFiles: null,
+    });
+    expect((await audit.list.query({ resource: 'drone:d1' })).items).toMatchObject([
+      { action: 'drones.remove', resource: 'drone:d1', reason: 'sold' },
+    ]);
+    expect((await tokens.list.query({ search: 'd1' })).items).toMatchObject([
+      { tokenId: drone.tokenId, revokedAt: null },
+    ]);
+  });
+});
