@@ -87,7 +87,7 @@ test.describe('drones and backends', () => {
     const failing = tableOf(page, 'Keys whose last backend failed');
     await failing.row(key.name).getByRole('link', { name: 'Crashed (17)' }).click();
     await expect(page.getByRole('region', { name: 'Why it ended' })).toContainText(
-      /It crashed with exit code 17.*fatal: no such setting: COLOUR/u,
+      /It crashed with exit code 17.*fatal: no such setting: COLOUR/su,
     );
 
     await page.goto(`/keys/detail?${new URLSearchParams(key).toString()}`);
@@ -109,7 +109,7 @@ test.describe('drones and backends', () => {
     await expect(tableOf(page, 'backends').row(key.name).first()).toContainText('Crashed (17)');
   });
 
-  test('a key whose program crashed says so in every list, and never looks calm', async ({
+  test('a key whose program crashed is red in every list, with the code, and never looks calm', async ({
     pageAs,
     stack,
   }) => {

@@ -32,7 +32,7 @@ interface FoundRow {
  * grant; the id or the address of a backend.
  *
  * Indexes: `lease_lease_id_key`, `lease_event_lease_id_idx`, `lease_waiter_ticket_id_key`, `lease_pkey`, the primary key of
- * backends. For tokens, holders and addresses there is none: a text that has one reads the table once. Locks nothing.
+ * backends. Tokens, holders and addresses have no index: a text with one of them reads the table once. Locks nothing.
  */
 export async function findIds(sql: Sql<'reads'>, asked: IdsAsked): Promise<FoundView[]> {
   const { ids, namespaces, datacenter, limit } = asked;
