@@ -31,11 +31,9 @@ const MomentPanel = dynamic(
   () => import('../timeline/moment/moment-panel.tsx').then((module) => module.MomentPanel),
   {
     ssr: false,
-    loading: () => <Skeleton height={MOMENT_PANEL_PX} mb={12} aria-busy="true" />,
+    loading: () => <Skeleton className={classes['moment'] ?? ''} aria-busy="true" />,
   },
 );
-/** Its height without an answer, so that the timeline below does not move when it is there. */
-const MOMENT_PANEL_PX = 30;
 
 /** Renewals have no events, so what is shown is read this often. */
 const EVERY_MS = 1_500;
