@@ -151,4 +151,50 @@ test.describe('bulk actions', () => {
       .leases.list.query({ namespace: ['e2e', 'jobs'], prefix: stem, phase: 'held' });
     expect(items.length).toBeGreaterThanOrEqual(keys.length / 2);
   });
+
+  test('all of a namespace is stopped by keys alone, and is one entry of the audit', async ({
+    pageAs,
+    stack,
+  }) => {
+    const stem = `all-${randomUUID().slice(0, 6)}`;
+    const count = 105;
+    const client = stack.api('client');
+    for (let at = 0; at < count; at += 1) {
+      await client.leases.acquire.mutate({
+        ...{ namespace: ['e2e', stem], key: `job-${String(at).padStart(3, '0')}`, holder: 'h' },
+        ...{ ttlMs: 600_000, localTimeMs: 1_000, idempotencyKey: randomUUID() },
+      });
+    }
+    const page = await pageAs('operator');
+    await page.goto('/');
+    await untilLive(page);
+    await page.keyboard.press('g');
+    await page.keyboard.press('l');
+    await page.waitForURL('**/leases');
+    await page.goto(`/leases?q=namespace:e2e.${stem}`);
+    await untilLive(page);
+
+    const rows = tableOf(page, 'leases').table.getByRole('checkbox', { name: /^Select e2e/u });
+    await rows.nth(1).click();
+    await rows.nth(4).click({ modifiers: ['Shift'] });
+    const selection = page.getByRole('region', { name: 'Selection' });
+    await expect(selection).toContainText('4 leases selected');
+    await selection.getByRole('button', { name: `Select all ${String(count)} that match` }).click();
+    await expect(selection).toContainText(`${String(count)} leases selected`);
+    await selection.getByRole('button', { name: 'Clear' }).click();
+
+    await page.getByRole('button', { name: 'Stop all' }).click();
+    const dialog = page.getByRole('dialog', { name: `Revoke ${String(count)} leases` });
+    await expect(dialog.getByRole('status')).toHaveText(`All ${String(count)} selected are held.`);
+    await dialog.getByLabel(/^Reason/u).fill('The namespace is broken');
+    await dialog.getByLabel(/^To confirm, type/u).fill(String(count));
+    await dialog.getByLabel(/^Reason/u).press('Control+Enter');
+    await expect(page.getByRole('region', { name: 'Bulk action' })).toContainText(
+      `${String(count)} of ${String(count)} revoked`,
+    );
+    const { items } = await stack
+      .api('admin')
+      .audit.list.query({ text: 'The namespace is broken' });
+    expect(items).toMatchObject([{ action: 'bulk.start', detail: { total: count } }]);
+  });
 });

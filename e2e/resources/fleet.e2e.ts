@@ -72,7 +72,7 @@ test.describe('drones and backends', () => {
     }
   });
 
-  test('a program crashes at start: from the list to the reason and its last lines', async ({
+  test('a program crashes at start: from the overview, or from its key, to the reason and its last lines', async ({
     pageAs,
     stack,
   }) => {
@@ -82,6 +82,14 @@ test.describe('drones and backends', () => {
     });
     await expect(refused).rejects.toThrow(/crashed with exit code 17/);
     const page = await pageAs('viewer');
+    // From the overview it is one click to why, and to what the program wrote last.
+    await page.goto('/');
+    const failing = tableOf(page, 'Keys whose last backend failed');
+    await failing.row(key.name).getByRole('link', { name: 'Crashed (17)' }).click();
+    await expect(page.getByRole('region', { name: 'Why it ended' })).toContainText(
+      /It crashed with exit code 17.*fatal: no such setting: COLOUR/su,
+    );
+
     await page.goto(`/keys/detail?${new URLSearchParams(key).toString()}`);
     const last = page.getByRole('region', { name: 'Last backend' });
     await expect(last).toContainText('Crashed (17)');
@@ -101,7 +109,7 @@ test.describe('drones and backends', () => {
     await expect(tableOf(page, 'backends').row(key.name).first()).toContainText('Crashed (17)');
   });
 
-  test('a key whose program crashed shows it in every list, and never looks calm', async ({
+  test('a key whose program crashed is red in every list, with the code, and never looks calm', async ({
     pageAs,
     stack,
   }) => {

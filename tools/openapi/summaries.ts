@@ -12,6 +12,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'backends.watch': 'Follows the status of a backend',
   'bulk.abort': 'Ends a bulk run before it is done',
   'bulk.get': 'Shows the progress of a bulk run',
+  'bulk.items': 'Lists the grants of a bulk run, with what was done to each',
   'bulk.preview': 'Shows which grants of a selection are held',
   'bulk.start': 'Begins one act on many grants',
   'bulk.watch': 'Follows the progress of a bulk run',

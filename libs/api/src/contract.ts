@@ -26,6 +26,7 @@ export type { EventLag } from '@leasehold/keys-core/events';
 export type { ClockJumpView, HoldOffView } from '@leasehold/keys-core/postgres';
 export type {
   ContendedResource,
+  FailingKey,
   HealthConcern,
   StatsOverview,
   StatsPoint,

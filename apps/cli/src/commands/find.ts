@@ -8,7 +8,8 @@ import type { FindInput, FoundAnswer, FoundView } from '../views.ts';
 
 const HELP = `
 Finds what contains the text, whatever its case: exact names first, then names that begin with it, then
-the rest. Names are as they are printed: \`boards.eu/q4-roadmap\`. People and tokens are for administrators.`;
+the rest. Names are as they are printed: \`boards.eu/q4-roadmap\`. In a line of a log, ids of grants, tickets and backends,
+fencing tokens, addresses and holders are found. People and tokens are for administrators.`;
 
 const COLUMNS: readonly Column<FoundView>[] = [
   { head: 'kind', text: ({ kind }) => kind },

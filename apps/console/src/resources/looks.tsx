@@ -52,8 +52,12 @@ export function keyBackendLook({
 }
 
 function lookOf(status: BackendStatus, failure: string | undefined): Look {
-  if (failure === undefined) return BACKEND_LOOKS[status];
-  return { label: failure, tone: 'bad', icon: IconAlertTriangle };
+  return failure === undefined ? BACKEND_LOOKS[status] : failureLook(failure);
+}
+
+/** The look of a failed program. `label`: how it failed, `Crashed (17)`. */
+export function failureLook(label: string): Look {
+  return { label, tone: 'bad', icon: IconAlertTriangle };
 }
 
 /** The look of a key whose last backends have failed. */

@@ -12,7 +12,7 @@ export interface ExportRequest {
 
 /** Texts of an address that stand for another kind of value. */
 const WORDS: Readonly<Record<string, unknown>> = { true: true, false: false };
-const BOOLEANS = ['includeChildren', 'signIns', 'withoutOwn', 'notable'];
+const BOOLEANS = ['includeChildren', 'signIns', 'withoutOwn'];
 const NUMBERS = ['endedWithinMs', 'windowMinutes'];
 const LISTS = ['kinds'];
 

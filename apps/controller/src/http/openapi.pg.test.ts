@@ -98,6 +98,7 @@ function fullInputs(
     ['backends.get', { backendId }],
     ['tokens.get', { tokenId }],
     ['bulk.get', { bulkId }],
+    ['bulk.items', { bulkId }],
     ['people.setRole', { personId, role: 'client' }],
     ['people.resetPassword', { personId }],
     ['people.signOutEverywhere', { personId }],

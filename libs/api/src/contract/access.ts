@@ -34,8 +34,6 @@ const auditFields = {
   signIns: z.boolean().optional(),
   /** Only what was done in the last so many minutes of the database's clock. */
   windowMinutes: windowMinutesSchema.optional(),
-  /** Leaves out sign-ins, and what a bulk action did one by one. */
-  notable: z.boolean().optional(),
   /** Inclusive. */
   from: instantSchema.optional(),
   /** Exclusive. */

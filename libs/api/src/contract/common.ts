@@ -38,10 +38,8 @@ export const nameSchema = checked(z.string(), nameProblem).meta({
   minLength: 1,
   maxLength: LIMITS.nameBytesMax,
 });
-/** As long as a name in a namespace is when it is printed. */
-const SEARCH_TEXT_BYTES_MAX = 1_024;
 /** A part of a name as it is printed, such as `boards.eu/q4`. */
-export const searchTextSchema = textSchema({ bytesMin: 1, bytesMax: SEARCH_TEXT_BYTES_MAX });
+export const searchTextSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.searchTextBytesMax });
 
 export const namespaceSchema = checked(z.string(), namespaceProblem).meta({
   description: 'Segments with "." between them; the empty namespace is the root.',

@@ -4,6 +4,7 @@ import { BULK_ACTIONS, LIMITS } from '@leasehold/keys-core';
 import {
   datacenterSchema,
   grantRefSchema,
+  pageFields,
   placedFields,
   reasonSchema,
   uuidSchema,
@@ -35,6 +36,8 @@ export const bulkStartInputSchema = z
   });
 
 export const bulkIdInputSchema = z.strictObject({ bulkId: uuidSchema });
+
+export const bulkItemsInputSchema = bulkIdInputSchema.extend(pageFields);
 
 export const holdOffInputSchema = z.strictObject(placedFields).prefault({});
 

@@ -3,6 +3,7 @@ import { bounded } from '../bounded-input.ts';
 import { z } from 'zod';
 import {
   bulkIdInputSchema,
+  bulkItemsInputSchema,
   bulkPreviewInputSchema,
   bulkStartInputSchema,
   giveUpInputSchema,
@@ -43,6 +44,10 @@ export const bulkRouter = router({
   get: unlimitedViewerProcedure
     .input(bounded(bulkIdInputSchema))
     .query(({ ctx, input }) => ctx.services.bulk.get(input.bulkId)),
+
+  items: unlimitedViewerProcedure
+    .input(bounded(bulkItemsInputSchema))
+    .query(({ ctx, input }) => ctx.services.bulk.items(input)),
 
   watch: unlimitedViewerProcedure
     .input(bounded(bulkIdInputSchema))

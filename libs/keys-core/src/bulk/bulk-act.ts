@@ -18,8 +18,10 @@ export interface BulkFaces {
 /** The code for a grant that has ended, by any cause, or never existed. */
 const GONE = 'gone';
 
-/** The outcome of an act: done, with or without a change, or why not. */
-type Act = Pick<ItemOutcome, 'code' | 'changed'>;
+/** The outcome of an act: done, or why not. */
+type Act = Pick<ItemOutcome, 'code'>;
+
+const DONE: Act = { code: null };
 
 /**
  * The item could not be carried out, through no fault of its own: the database is unreachable. It stays
@@ -54,7 +56,7 @@ export async function actOn(
     if (code === 'store.unavailable' || code === 'request.outcome_unknown') {
       throw new StoreGone('the database is not there', { cause: error });
     }
-    return { place, code, changed: null, failure: error };
+    return { place, code, failure: error };
   }
 }
 
@@ -62,17 +64,17 @@ async function act(faces: BulkFaces, one: OneItem): Promise<Act> {
   const { order, item, lookAgain } = one;
   const { resource, leaseId } = item;
   // This bulk action did it already, but its controller died before it could record that.
-  if (item.isActedOn) return { code: null, changed: resource };
-  if (resource === null || !item.isInForce) return { code: GONE, changed: null };
+  if (item.isActedOn) return DONE;
+  if (resource === null || !item.isInForce) return { code: GONE };
   if (order.action !== 'revoke') return changeRenewal(faces, resource, one);
   const { outcome } = await faceOf(faces, resource).revoke(
     { leaseId, mode: order.mode ?? 'graceful', reason: order.reason, abandon: false },
     order,
   );
-  if (outcome !== 'gone') return { code: null, changed: resource };
+  if (outcome !== 'gone') return DONE;
   // The controller that had this bulk action before may have acted after it had lost the lease.
   const isActedOn = (await lookAgain(item.place))?.isActedOn === true;
-  return isActedOn ? { code: null, changed: resource } : { code: GONE, changed: null };
+  return isActedOn ? DONE : { code: GONE };
 }
 
 /** Blocks or allows renewal. A grant that is already so counts as done and unchanged. */
@@ -81,16 +83,16 @@ async function changeRenewal(
   resource: Resource,
   { order, item, lookAgain }: OneItem,
 ): Promise<Act> {
-  if (resource.face === 'environment') return { code: 'bulk.unsupported', changed: null };
+  if (resource.face === 'environment') return { code: 'bulk.unsupported' };
   const isWanted = order.action === 'allowRenewal';
   const act = isWanted ? 'allowRenewal' : 'blockRenewal';
   const input = { leaseId: item.leaseId, reason: order.reason };
   const { changed } = await faceOf(faces, resource)[act](input, order);
-  if (changed) return { code: null, changed: resource };
+  if (changed) return DONE;
   const now = item.isRenewable === isWanted ? item : await lookAgain(item.place);
-  if (now?.isActedOn === true) return { code: null, changed: resource };
+  if (now?.isActedOn === true) return DONE;
   const isSoAlready = now?.isInForce === true && now.isRenewable === isWanted;
-  return { code: isSoAlready ? null : GONE, changed: null };
+  return { code: isSoAlready ? null : GONE };
 }
 
 /** The target for the grant's face: the other faces do not find its lease id. */

@@ -10,7 +10,7 @@ import {
   type BulkRunner,
   type BulkRunnerDeps,
 } from './bulk-runner.ts';
-import { readProgress, watchProgress } from './bulk-watch.ts';
+import { itemPage, readProgress, watchProgress } from './bulk-watch.ts';
 
 /** Bulk actions of a controller: the service that takes requests, and the runner that carries them out. */
 export interface Bulk {
@@ -46,6 +46,7 @@ export function createBulk(deps: BulkRunnerDeps): Bulk {
       }
       return { changed };
     },
+    items: (input) => itemPage(store, input),
     get: (bulkId) => readProgress(store, bulkId),
     watch: (bulkId, signal) => watchProgress(store, bulkId, signal),
   };

@@ -1,5 +1,6 @@
 import type { BulkAction, BulkState } from '../kernel/bulk.ts';
-import type { Caller } from '../kernel/face-types.ts';
+import type { Caller, Page, PageInput } from '../kernel/face-types.ts';
+import type { Face } from '../kernel/resource/resource.ts';
 import type { GrantRef } from '../kernel/lease/outcomes.ts';
 import type { Actor } from '../kernel/access/actor.ts';
 
@@ -50,6 +51,21 @@ export interface BulkPreview {
   readonly stopsWithinMs: number;
 }
 
+/** One grant of a bulk action, and what was done to it. */
+export interface BulkItemView {
+  readonly place: number;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  /** Null once nothing of the grant is kept, as for its namespace and its name. */
+  readonly face: Face | null;
+  readonly namespace: string | null;
+  readonly name: string | null;
+  /** Null until it is its turn. */
+  readonly doneAt: string | null;
+  /** Why nothing was done to it: a code of the registry, or `gone`; null otherwise. */
+  readonly code: string | null;
+}
+
 export interface BulkService {
   /** What the items are at this moment. Changes nothing. */
   preview(items: readonly GrantRef[]): Promise<BulkPreview>;
@@ -60,6 +76,11 @@ export interface BulkService {
   start(request: BulkRequest, caller: Caller, actor: Actor): Promise<{ bulkId: string }>;
   /** What was done stays done; acts that are under way are finished. @throws {LeaseError} `bulk.not_found`. */
   abort(bulkId: string, actor: Actor): Promise<{ changed: boolean }>;
+  /**
+   * Its grants, in their order, with what was done to each.
+   * @throws {LeaseError} `bulk.not_found`; `request.invalid` for a foreign cursor.
+   */
+  items(input: { readonly bulkId: string } & PageInput): Promise<Page<BulkItemView>>;
   /** @throws {LeaseError} `bulk.not_found`. */
   get(bulkId: string): Promise<BulkProgress>;
   /**

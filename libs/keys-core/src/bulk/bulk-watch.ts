@@ -1,6 +1,9 @@
-import type { BulkProgress } from './bulk-types.ts';
+import type { Page, PageInput } from '../kernel/face-types.ts';
+import { idFrom, pageOf } from '../postgres/paging/page-cursor.ts';
+import { isoDates } from '../postgres/sql.ts';
+import type { BulkItemView, BulkProgress } from './bulk-types.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
-import { readBulk, type BulkState } from './sql/bulk-requests.ts';
+import { readBulk, readItems, type BulkState } from './sql/bulk-requests.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause } from '../postgres/statements/timed.ts';
 import { bulkTopic } from './bulk-runner.ts';
@@ -18,6 +21,20 @@ export async function readProgress(
   bulkId: string,
 ): Promise<BulkProgress> {
   return progressOf(await look(store, bulkId));
+}
+
+/** @throws {LeaseError} `bulk.not_found`; `request.invalid` for a foreign cursor. */
+export async function itemPage(
+  { reads }: Pick<Store, 'reads'>,
+  { bulkId, cursor, limit }: { readonly bulkId: string } & PageInput,
+): Promise<Page<BulkItemView>> {
+  const rows = await readItems(reads, bulkId, { afterPlace: idFrom(cursor), limit: limit + 1 });
+  if (rows.length === 0) await look({ reads }, bulkId);
+  return pageOf(
+    rows.map((row) => isoDates(row)),
+    limit,
+    ({ place }) => [String(place)],
+  );
 }
 
 async function look(store: Pick<Store, 'reads'>, bulkId: string): Promise<BulkState> {

@@ -4,6 +4,7 @@ export type { BulkRunner } from './bulk-runner.ts';
 export { type Bulk, createBulk } from './bulk-service.ts';
 export type {
   BulkFailure,
+  BulkItemView,
   BulkPreview,
   BulkProgress,
   BulkRequest,

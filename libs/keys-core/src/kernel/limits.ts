@@ -8,6 +8,10 @@ export const LIMITS = {
   holderBytesMax: 255,
   namespaceBytesMax: 512,
   namespaceSegmentsMax: 16,
+  /** A part of a name: as long as a name in a namespace is when it is printed. */
+  searchTextBytesMax: 1_024,
+  /** What ids are looked for in: a line of a log. */
+  findTextBytesMax: 4_096,
   commentBytesMax: 1_024,
   reasonBytesMax: 1_024,
   metadataBytesMax: 16 * 1_024,

@@ -8,13 +8,12 @@ import {
   countByNamespace,
   countResources,
   grantView,
-  idFrom,
   listLeases,
   ONE,
   resourcePage,
 } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { isUuid, pageOf, placeAfter } from '../postgres/paging/page-cursor.ts';
+import { idFrom, isUuid, pageOf, placeAfter } from '../postgres/paging/page-cursor.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type { Caller, Count, DatedPage, FilterOf, PageInput } from '../kernel/face-types.ts';

@@ -3,7 +3,6 @@ export {
   grantView,
   historyPage,
   holderAtMoment,
-  idFrom,
   mayRead,
   ONE,
   resourcePage,

@@ -13,7 +13,7 @@ import {
 } from '../events/index.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { decodeCursor, invalidCursor, pageOf } from '../postgres/paging/page-cursor.ts';
+import { idFrom, pageOf } from '../postgres/paging/page-cursor.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type {
   Caller,
@@ -161,15 +161,4 @@ export async function historyPage(
 function eventView(store: Store, { epoch, ...row }: HistoryRow): EventView {
   const id = eventCursor(epoch, row.id);
   return { ...row, id, at: isoOf(row.at), datacenter: store.datacenter };
-}
-
-/**
- * The row id in a cursor, or null without one.
- * @throws {LeaseError} `request.invalid` for a cursor that no list has returned.
- */
-export function idFrom(cursor: string | undefined): string | null {
-  if (cursor === undefined) return null;
-  const [id = ''] = decodeCursor(cursor, 1);
-  if (!/^\d{1,18}$/u.test(id)) throw invalidCursor();
-  return id;
 }

@@ -1,3 +1,4 @@
+import { LIMITS } from '../kernel/limits.ts';
 import { roleAllows, type Role } from '../kernel/access/roles.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { compareFound, FOUND_KINDS, type FoundKind } from '../kernel/found-kinds.ts';
@@ -5,6 +6,8 @@ import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { FindInput, FoundView, SearchService } from './search-types.ts';
 import { areNamesFilled } from './sql/fill-names.ts';
+import { idsInText } from './ids-in-text.ts';
+import { findIds } from './sql/find-ids.ts';
 import { findNames } from './sql/find-names.ts';
 import { findDrones, findPeople, findTokens } from './sql/find-others.ts';
 
@@ -39,6 +42,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
         items: results
           .flatMap((result) => (result.status === 'fulfilled' ? result.value : []))
           .sort(compareFound)
+          .filter(isFirstOfItsKind)
           .slice(0, input.limit),
         failed: parts.flatMap(({ kinds }, at) => (results[at]?.status === 'rejected' ? kinds : [])),
         isComplete: await areNamesFilled(reads),
@@ -57,7 +61,14 @@ function partsOf(
   const { namespaces } = caller;
   const asked = { text, datacenter, limit };
   const names = NAME_KINDS.filter((kind) => kinds.includes(kind));
+  const byId: Part = {
+    kinds: names,
+    find: () => findIds(reads, { ...asked, ids: idsInText(text), kinds: names, namespaces }),
+  };
+  // No name is that long: it is a line of a log.
+  if (Buffer.byteLength(text) > LIMITS.searchTextBytesMax) return names.length > 0 ? [byId] : [];
   const parts: Part[] = [
+    byId,
     { kinds: names, find: () => findNames(reads, { ...asked, kinds: names, namespaces }) },
     { kinds: ['drone'], find: () => findDrones(reads, asked, heartbeatMs) },
     { kinds: ['person'], find: () => findPeople(reads, asked) },
@@ -73,4 +84,14 @@ function mayFind(kind: FoundKind, { role, namespaces }: Caller): boolean {
   if (kind === 'drone') return namespaces === null;
   if (kind !== 'person' && kind !== 'token') return true;
   return namespaces === null && roleAllows(role as Role, 'admin');
+}
+
+/** What is found by an id in the text may be found by its name too. */
+function isFirstOfItsKind(item: FoundView, at: number, all: readonly FoundView[]): boolean {
+  const isSame = (one: FoundView): boolean =>
+    one.kind === item.kind &&
+    one.namespace === item.namespace &&
+    one.name === item.name &&
+    one.text === item.text;
+  return all.findIndex(isSame) === at;
 }

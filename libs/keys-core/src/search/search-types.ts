@@ -1,6 +1,9 @@
 import type { FoundKind, Match } from '../kernel/found-kinds.ts';
 import type { Caller } from '../kernel/face-types.ts';
 
+/** What found it, where that is not its name. */
+export type FoundBy = 'lease_id' | 'ticket' | 'token' | 'holder' | 'backend_id' | 'address';
+
 /** What was found: enough to tell it from others, and to open it. */
 export interface FoundView {
   readonly kind: FoundKind;
@@ -19,6 +22,8 @@ export interface FoundView {
   /** Who holds it, the backend's key, or the role; null for what has none. */
   readonly detail: string | null;
   readonly match: Match;
+  /** Left out for what was found by its name. */
+  readonly by?: FoundBy;
   readonly datacenter: string;
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { aBackend, aDrone } from '../testing/fleet-fixture.ts';
 import { CLIENT, OPERATOR } from '../testing/keys-fixture.ts';
 import { granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { createEventRollup } from '../stats/index.ts';
@@ -204,6 +205,56 @@ test('a kind that cannot be searched is named, and the others are found all the 
 
   expect(found).toMatchObject({ items: [{ text: 'room-1' }], failed: ['token'] });
   expect(on.failures).toHaveLength(1);
+});
+
+describe('what a line of a log names is found by', () => {
+  test.each<[string, (of: { leaseId: string; fencingToken: string; ticketId: string }) => string]>([
+    ['lease_id', ({ leaseId }) => leaseId],
+    ['lease_id', ({ leaseId }) => `21:31:26 WARN lease ${leaseId.toUpperCase()} was lost`],
+    ['token', ({ fencingToken }) => `refused: fencingToken=${fencingToken}`],
+    ['ticket', ({ ticketId }) => `{"ticket":"${ticketId}"}`],
+    ['holder', () => 'held by payments@pay-7:4242 since noon'],
+    ['backend_id', () => 'backend bk-0000000001 crashed'],
+    ['address', () => 'connect ECONNREFUSED 10.1.2.3:4000'],
+    ['address', () => `10.1.2.3:4000 ${'x'.repeat(2_000)}`],
+  ])('its %s (%#)', async (by, line) => {
+    const on = await openKernel();
+    const { general } = on.store;
+    const search = createSearchService({
+      ...{ store: on.store, heartbeatMs: HEARTBEAT_MS.standard },
+      onFailure: (error) => expect.fail(String(error)),
+    });
+    const grant = await granted(on, {
+      name: 'settle',
+      namespace: 'pay',
+      holder: 'payments@pay-7:4242',
+    });
+    // As long as they are in use.
+    const fencingToken = '1795812116734';
+    await general.$executeRaw`
+      update lease set fencing_token = ${fencingToken}::bigint where lease_id = ${grant.leaseId}::uuid`;
+    const [ticket] = await general.$queryRaw<{ id: string }[]>`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      values ('lease', 'pay', 'settle', gen_random_uuid(), 'w', 'w', now() + interval '1 hour')
+      returning ticket_id::text as id`;
+    const { backendId } = await aBackend(general, { ...(await aDrone(general)), namespace: 'pay' });
+    await general.$executeRaw`
+      update backend set id = 'bk-0000000001', address = '10.1.2.3:4000' where id = ${backendId}`;
+    const text = line({ leaseId: grant.leaseId, fencingToken, ticketId: ticket?.id ?? '' });
+
+    const { items } = await search.find({ text, limit: 10 }, ADMIN);
+    const foreign = await search.find({ text, limit: 10 }, { ...ADMIN, namespaces: ['other'] });
+
+    const isOfBackend = by === 'backend_id' || by === 'address';
+    expect(items).toMatchObject([
+      {
+        by,
+        kind: isOfBackend ? 'backend' : 'lease',
+        text: isOfBackend ? 'bk-0000000001' : 'pay/settle',
+      },
+    ]);
+    expect(foreign.items).toEqual([]);
+  });
 });
 
 describe('who finds what', () => {

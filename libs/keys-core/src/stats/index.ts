@@ -16,6 +16,7 @@ export { createStatsService } from './stats-service.ts';
 export { numbersOf } from './stats-steps.ts';
 export type {
   ContendedResource,
+  FailingKey,
   FaceCounts,
   HealthConcern,
   StatsOverview,

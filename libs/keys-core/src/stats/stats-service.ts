@@ -9,6 +9,7 @@ import { countFailingCallbacks, failingCallbacksSince } from '../leases/index.ts
 import {
   countLiveBackends,
   countResources,
+  readFailingKeys,
   readMostWaitedFor,
   type ResourceCounts,
 } from './sql/resource-counts.ts';
@@ -24,6 +25,7 @@ import { sharedRead } from './shared-read.ts';
 import { numbersOf, seriesOf, stepsOf } from './stats-steps.ts';
 
 const CONTENDED_MAX = 10;
+const FAILING_MAX = 10;
 /** For how many windows answers are kept at once. */
 const WINDOWS_MAX = 32;
 
@@ -45,6 +47,7 @@ type Counts = Pick<
   | 'eventLag'
   | 'failingCallbacks'
   | 'contended'
+  | 'failing'
   | 'holdOff'
   | 'clockJump'
 >;
@@ -82,17 +85,27 @@ async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Coun
   const sql = store.guests;
   // Before the counts, so that it is never later than they are.
   const countedAt = await readNow(sql);
-  const [resources, contended, drones, backends, holdOff, clockJump, eventLag, failingCallbacks] =
-    await Promise.all([
-      countResources(sql),
-      readMostWaitedFor(sql, CONTENDED_MAX),
-      readDroneGroups(sql, heartbeatMs),
-      countLiveBackends(sql),
-      readHoldOff(sql).then(viewOf),
-      readClockJump(sql),
-      events.lag(),
-      countFailingCallbacks(sql),
-    ]);
+  const [
+    resources,
+    contended,
+    failing,
+    drones,
+    backends,
+    holdOff,
+    clockJump,
+    eventLag,
+    failingCallbacks,
+  ] = await Promise.all([
+    countResources(sql),
+    readMostWaitedFor(sql, CONTENDED_MAX),
+    readFailingKeys(sql, FAILING_MAX),
+    readDroneGroups(sql, heartbeatMs),
+    countLiveBackends(sql),
+    readHoldOff(sql).then(viewOf),
+    readClockJump(sql),
+    events.lag(),
+    countFailingCallbacks(sql),
+  ]);
   const lagsMs = Object.values(resources).map(({ oldestOverdueMs }) => oldestOverdueMs);
   const present = {
     reaperLagMs: Math.round(Math.max(0, ...lagsMs)),
@@ -119,6 +132,7 @@ async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Coun
       lost: drones.lost.count,
     },
     backends,
+    failing,
     contended: contended.map((one) => ({ ...one, longestWaitMs: Math.round(one.longestWaitMs) })),
   };
 }

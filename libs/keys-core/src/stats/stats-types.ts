@@ -1,4 +1,4 @@
-import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
+import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
 import type { EventLag } from '../events/index.ts';
 import type { Face } from '../kernel/resource/resource.ts';
 import type { ClockJumpView } from '../postgres/clock/clock-jumps.ts';
@@ -47,6 +47,21 @@ export interface ContendedResource {
   readonly holder: string | null;
   readonly waiters: number;
   readonly longestWaitMs: number;
+}
+
+/** A key whose last backend has failed. Instants are ISO-8601 UTC strings. */
+export interface FailingKey {
+  readonly namespace: string;
+  readonly name: string;
+  /** How many of its backends have failed one after another. */
+  readonly failures: number;
+  readonly since: string;
+  readonly failedAt: string;
+  /** The last one that failed. */
+  readonly backendId: string;
+  readonly reason: TerminationReason | null;
+  /** As a shell reports it: 128 + n for signal n. */
+  readonly exitCode: number | null;
 }
 
 /** Something that an operator should look at now. */
@@ -122,6 +137,8 @@ export interface StatsOverview {
   readonly totals: Omit<StatsPoint, 'at'>;
   /** At most ten, most waited for first. */
   readonly contended: ContendedResource[];
+  /** At most ten keys whose last backend has failed within an hour, the latest failure first. */
+  readonly failing: FailingKey[];
   /** The hold-off of a restored database, which grants nothing. Null while grants are made. */
   readonly holdOff: HoldOffView | null;
   /** The latest step of the database's clock within a day; null without one. */

@@ -9,6 +9,7 @@ import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { ROLES } from '@leasehold/keys-core';
 import { absolute } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
+import { BulkItems } from '~/resources/bulk/bulk-items.tsx';
 import { actionLabel } from '~/resources/audit/action-labels.ts';
 import { doneBy } from '~/resources/actor.ts';
 import { PersonLink } from '~/resources/person-link.tsx';
@@ -53,11 +54,18 @@ export function AuditDialog({
               ),
             }}
           />
+          {entry.action === 'bulk.start' ? <BulkItems {...bulkOf(entry)} /> : null}
           <JsonView value={entry} label="Entry as JSON" />
         </Stack>
       )}
     </Modal>
   );
+}
+
+/** The bulk action that an entry began, and how many grants it has. */
+function bulkOf({ resource, detail }: AuditEntry) {
+  const { total } = { total: 0, ...(detail as { readonly total?: number } | null) };
+  return { bulkId: resource.slice(resource.indexOf(':') + 1), total };
 }
 
 function roleLabel(role: string): string {

@@ -21,6 +21,9 @@ const EVERY_MS = 1_500;
 /** Only the newest states are shown; the backend's own page has all. */
 const STATES_MAX = 8;
 
+/** What the panel takes of a backend that is ready, so that nothing below it moves when it is there. */
+const PANEL_PX = 216;
+
 interface OfKey {
   readonly resource: {
     readonly namespace: string;
@@ -38,7 +41,7 @@ export function BackendPanel({ resource }: OfKey) {
         {read.isError ? (
           <ErrorState read={read} what="the backends" />
         ) : (
-          <Skeleton height={150} aria-busy="true" />
+          <Skeleton height={PANEL_PX} aria-busy="true" />
         )}
       </Panel>
     );
@@ -88,7 +91,7 @@ function NewestBackend({
         {read.isError ? (
           <ErrorState read={read} what="the backend" />
         ) : (
-          <Skeleton height={150} aria-busy="true" />
+          <Skeleton height={PANEL_PX} aria-busy="true" />
         )}
       </Panel>
     );

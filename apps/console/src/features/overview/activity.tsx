@@ -25,7 +25,7 @@ export function useRecentActs() {
   const read = useLiveQuery(
     'audit',
     'list',
-    { limit: READ, notable: true },
+    { limit: READ, signIns: false },
     { enabled: whyNot === undefined, everyMs: EVERY_MS },
   );
   return { whyNot, read };

@@ -27,6 +27,7 @@ import { count, duration, fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 import { OwnDatacenter, RowsLink } from './rows-link.tsx';
+import { FailingKeys } from './failing-keys.tsx';
 import { Verdict } from './verdict.tsx';
 import classes from './overview.module.css';
 
@@ -70,6 +71,7 @@ export function OverviewPage() {
             <Verdict stats={read.data} />
             <Alarms stats={read.data} />
             <EventLagPanel lag={read.data.eventLag} />
+            <FailingKeys failing={read.data.failing} asOf={read.data.asOf} />
             <Tiles stats={read.data} />
             <OverTime stats={read.data} acts={acts.read.data?.items ?? NO_ACTS} />
             <div className={classes['pair']}>

@@ -1,5 +1,5 @@
 import { Button, Group } from '@mantine/core';
-import { LIMITS } from '@leasehold/keys-core';
+import { LIMITS, type Count } from '@leasehold/keys-core';
 import { useRef, useState } from 'react';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
@@ -11,18 +11,21 @@ import { useWhyNot } from '~/lib/session/session.tsx';
 import type { BulkAction } from './bulk-texts.ts';
 import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
 import { useBulkId } from './use-bulk.ts';
+import { useMatching, type ListedInput } from './use-matching.ts';
+import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
 import classes from './bulk.module.css';
 
 const BulkDialog = lazyDialog('action', () => import('./bulk-dialog.tsx'));
 
-/** What can be done to the chosen rows; stands at the foot of the page. */
-export function BulkBar({
-  face,
-  selection,
-}: {
+export interface BulkBarProps {
   readonly face: GrantFace;
-  readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear'>;
-}) {
+  readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear' | 'setAll'>;
+  /** What the search of the list finds, on all of its pages. */
+  readonly matching: { readonly input: ListedInput; readonly total: Count | undefined };
+}
+
+/** What can be done to the chosen rows; stands at the foot of the page. */
+export function BulkBar({ face, selection, matching }: BulkBarProps) {
   const [action, setAction] = useState<BulkAction | null>(null);
   const [, setBulkId] = useBulkId();
   const roleWhyNot = useWhyNot('operator');
@@ -55,6 +58,7 @@ export function BulkBar({
         <Button variant="subtle" size="compact-xs" onClick={() => selection.clear()}>
           Clear
         </Button>
+        <SelectMatching {...{ face, selection, matching }} />
       </Group>
       <Group gap="xs" ref={acts}>
         {actions.map(([name, label]) => (
@@ -80,5 +84,38 @@ export function BulkBar({
         }}
       />
     </div>
+  );
+}
+
+/** Chooses all that the search finds, where that is more than what is chosen; at most what one action may have. */
+function SelectMatching({ face, selection, matching: { input, total } }: BulkBarProps) {
+  const { read, readCount, error } = useMatching(face, input);
+  if (total === undefined || selection.count >= Math.min(total.count, LIMITS.bulkItemsMax)) {
+    return null;
+  }
+  const isAll = total.isExact && total.count <= LIMITS.bulkItemsMax;
+  return (
+    <>
+      <Button
+        variant="subtle"
+        size="compact-xs"
+        disabled={readCount !== null}
+        onClick={() =>
+          void read(({ items }) =>
+            selection.setAll(
+              items.map((item) => [item.leaseId, item]),
+              true,
+            ),
+          )
+        }
+      >
+        {readCount === null
+          ? isAll
+            ? `Select all ${count(total.count)} that match`
+            : `Select the first ${count(LIMITS.bulkItemsMax)} that match`
+          : `Reading ${count(readCount)} …`}
+      </Button>
+      <ActFailure error={error} />
+    </>
   );
 }

@@ -1,4 +1,4 @@
-import { ScrollArea, SegmentedControl, Stack } from '@mantine/core';
+import { ScrollArea, Stack } from '@mantine/core';
 import { resourceText } from '@leasehold/keys-core';
 import { useEffect, useMemo, useState } from 'react';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
@@ -17,6 +17,7 @@ import {
 } from './bulk-texts.ts';
 import { isInForce, type GrantFace, type GrantView } from '../grant-view.ts';
 import { stoppedWithinMs, type RevokeMode } from '../actions/revoke/revoke-consequences.ts';
+import { ModeChoice } from '../actions/mode-choice.tsx';
 import { rememberBulk } from './use-bulk.ts';
 import classes from './bulk.module.css';
 
@@ -28,6 +29,7 @@ export function BulkDialog({
   face,
   action,
   items,
+  note,
   onClose,
   onStarted,
 }: {
@@ -35,6 +37,8 @@ export function BulkDialog({
   /** Null while the dialog is closed. */
   readonly action: BulkAction | null;
   readonly items: readonly GrantView[];
+  /** What is to be known about the selection. */
+  readonly note?: string | undefined;
   readonly onClose: () => void;
   readonly onStarted: (bulkId: string) => void;
 }) {
@@ -58,7 +62,7 @@ export function BulkDialog({
       title={title}
       reason="required"
       typed={typedFor(held, isForced)}
-      actLabel={title}
+      actLabel={isForced ? `${title} by force` : title}
       isDangerous={isForced}
       isReady={isCounted && held.length > 0}
       act={{
@@ -82,23 +86,11 @@ export function BulkDialog({
       }}
     >
       <Stack gap="sm">
-        {shown === 'revoke' ? (
-          <SegmentedControl
-            aria-label="Mode"
-            fullWidth
-            data={[
-              { value: 'graceful', label: 'Graceful: let them stop' },
-              { value: 'force', label: 'Force: end them now' },
-            ]}
-            value={mode}
-            onChange={(value) => setMode(value === 'force' ? 'force' : 'graceful')}
-          />
-        ) : null}
-        <p className={classes['counted']} role="status">
-          {isCounted
-            ? selectionText(face, { selected: frozen.items.length, held: held.length })
-            : 'Counting what is held …'}
-        </p>
+        {shown === 'revoke' ? <ModeChoice mode={mode} isOfMany onChange={setMode} /> : null}
+        <Counted
+          text={selectionText(face, { selected: frozen.items.length, held: held.length })}
+          {...{ isCounted, note }}
+        />
         <ul className={classes['steps']}>
           {bulkSteps(shown, face, mode).map((step) => (
             <li key={step}>{step}</li>
@@ -110,6 +102,23 @@ export function BulkDialog({
         <FrozenList items={frozen.items} held={held} />
       </Stack>
     </ActDialog>
+  );
+}
+
+function Counted({
+  text,
+  isCounted,
+  note,
+}: {
+  readonly text: string;
+  readonly isCounted: boolean;
+  readonly note: string | undefined;
+}) {
+  return (
+    <p className={classes['counted']} role="status">
+      {isCounted ? text : 'Counting what is held …'}
+      {note === undefined ? null : ` ${note}`}
+    </p>
   );
 }
 

@@ -1,13 +1,18 @@
 import dynamic from 'next/dynamic';
 import { Foot } from '~/ui/states/foot.tsx';
-import type { Selection } from '~/ui/table/use-selection.ts';
-import type { GrantFace, GrantView } from '../grant-view.ts';
+import type { GrantFace } from '../grant-view.ts';
+import type { BulkBarProps } from './bulk-bar.tsx';
 import { useBulkId } from './use-bulk.ts';
 
 const LoadedPanel = dynamic(() => import('./bulk-panel.tsx').then((module) => module.BulkPanel), {
   ssr: false,
 });
 const LoadedBar = dynamic(() => import('./bulk-bar.tsx').then((module) => module.BulkBar), {
+  ssr: false,
+});
+
+/** Loaded where a list shows one namespace. */
+export const StopAll = dynamic(() => import('./stop-all.tsx').then((module) => module.StopAll), {
   ssr: false,
 });
 
@@ -23,10 +28,7 @@ export function BulkPanel({ face }: { readonly face: GrantFace }) {
 }
 
 /** What can be done to the chosen rows; its code is loaded when the first row is chosen. */
-export function BulkBar(props: {
-  readonly face: GrantFace;
-  readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear'>;
-}) {
+export function BulkBar(props: BulkBarProps) {
   if (props.selection.count === 0) return null;
   return (
     <Foot>

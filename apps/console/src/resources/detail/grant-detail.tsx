@@ -30,10 +30,11 @@ const WaitersPanel = dynamic(() =>
 
 const MomentPanel = dynamic(
   () => import('../timeline/moment/moment-panel.tsx').then((module) => module.MomentPanel),
-  { ssr: false, loading: () => <Skeleton height={MOMENT_PANEL_PX} aria-busy="true" /> },
+  {
+    ssr: false,
+    loading: () => <Skeleton className={classes['moment'] ?? ''} aria-busy="true" />,
+  },
 );
-/** Its height without an answer, so that the timeline below does not move when it is there. */
-const MOMENT_PANEL_PX = 130;
 
 /** Renewals have no events, so what is shown is read this often. */
 const EVERY_MS = 1_500;

@@ -11,7 +11,7 @@ import { DataTable } from '~/ui/table/data-table.tsx';
 import type { Count } from '@leasehold/keys-core';
 import type { ListPage } from '~/ui/table/table-types.ts';
 import { useSelection } from '~/ui/table/use-selection.ts';
-import { BulkBar, BulkPanel } from '../bulk/lazy-bulk.tsx';
+import { BulkBar, BulkPanel, StopAll } from '../bulk/lazy-bulk.tsx';
 import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
 import { DatacenterMenu, withDatacenter } from './datacenters.tsx';
 import {
@@ -99,6 +99,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
         <PhaseFilter label={phaseLabel} state={state} />
         {filters}
         <DatacenterMenu filter={filter} />
+        {state.search.fields['namespace'] === undefined ? null : <StopAll {...{ face, input }} />}
         {tools}
       </FilterRow>
       <DataTable
@@ -117,7 +118,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
           </NothingFound>
         }
       />
-      <BulkBar face={face} selection={selection} />
+      <BulkBar {...{ face, selection, matching: { input, total } }} />
     </>
   );
 }

@@ -55,10 +55,26 @@ function hrefOf(item: FoundItem): string {
 }
 
 /** What stands beside a name: who holds a resource, whose a backend is, a person's role. */
-function hintOf({ kind, detail, isLive, name, text, datacenter }: FoundItem): string {
+function hintOf({ kind, detail, isLive, name, text, datacenter, by }: FoundItem): string {
   const elsewhere = at(datacenter).datacenter === undefined ? '' : `in ${datacenter}`;
-  return [hintWithin(kind, { detail, isLive, name, text }), elsewhere].filter(Boolean).join(', ');
+  return [hintWithin(kind, { detail, isLive, name, text }), byText(by), elsewhere]
+    .filter(Boolean)
+    .join(', ');
 }
+
+/** What in the text it was found by, where that is not a name. */
+function byText(by: FoundItem['by']): string {
+  return by === undefined ? '' : BY_TEXTS[by];
+}
+
+const BY_TEXTS: Record<NonNullable<FoundItem['by']>, string> = {
+  lease_id: 'found by its lease id',
+  ticket: 'found by the ticket of a waiter',
+  token: 'found by its token',
+  holder: 'found by its holder',
+  backend_id: 'found by its id',
+  address: 'found by its address',
+};
 
 function hintWithin(
   kind: FoundKind,

@@ -14,8 +14,10 @@ import {
 } from '@tabler/icons-react';
 import { routes } from '~/lib/routes.ts';
 
-interface NavItem {
+export interface NavItem {
   readonly label: string;
+  /** After `g` it leads there. */
+  readonly key: string;
   readonly href: string;
   readonly icon: Icon;
 }
@@ -25,27 +27,27 @@ export const NAV_GROUPS: readonly { readonly label: string; readonly items: read
     {
       label: 'Now',
       items: [
-        { label: 'Overview', href: routes.overview, icon: IconLayoutDashboard },
-        { label: 'Keys', href: routes.keys(), icon: IconKey },
-        { label: 'Leases', href: routes.leases(), icon: IconStack2 },
-        { label: 'Environments', href: routes.environments(), icon: IconLockAccess },
-        { label: 'Reservations', href: routes.reservations(), icon: IconRoute },
+        { label: 'Overview', key: 'o', href: routes.overview, icon: IconLayoutDashboard },
+        { label: 'Keys', key: 'k', href: routes.keys(), icon: IconKey },
+        { label: 'Leases', key: 'l', href: routes.leases(), icon: IconStack2 },
+        { label: 'Environments', key: 'e', href: routes.environments(), icon: IconLockAccess },
+        { label: 'Reservations', key: 'r', href: routes.reservations(), icon: IconRoute },
       ],
     },
     {
       label: 'Fleet',
       items: [
-        { label: 'Drones', href: routes.drones(), icon: IconServer },
-        { label: 'Backends', href: routes.backends(), icon: IconBox },
+        { label: 'Drones', key: 'd', href: routes.drones(), icon: IconServer },
+        { label: 'Backends', key: 'b', href: routes.backends(), icon: IconBox },
       ],
     },
     {
       label: 'Record',
       items: [
-        { label: 'Events', href: routes.events(), icon: IconActivity },
-        { label: 'Refusals', href: routes.refusals(), icon: IconHandOff },
-        { label: 'Audit', href: routes.audit(), icon: IconHistory },
-        { label: 'Access', href: routes.access(), icon: IconUsers },
+        { label: 'Events', key: 'v', href: routes.events(), icon: IconActivity },
+        { label: 'Refusals', key: 'f', href: routes.refusals(), icon: IconHandOff },
+        { label: 'Audit', key: 'a', href: routes.audit(), icon: IconHistory },
+        { label: 'Access', key: 's', href: routes.access(), icon: IconUsers },
       ],
     },
   ];

@@ -1,11 +1,36 @@
 import { IconBook2 } from '@tabler/icons-react';
-import { usePathname } from 'next/navigation';
+import { usePathname, useRouter } from 'next/navigation';
 import { routes } from '~/lib/routes.ts';
 import { Link } from '../link.tsx';
 import { DatacenterStates } from './datacenter-states.tsx';
-import { isWithin, NAV_GROUPS } from './nav-items.ts';
+import { useShortcut } from '../shortcuts/use-shortcut.ts';
+import { isWithin, NAV_GROUPS, type NavItem } from './nav-items.ts';
 import { Wordmark } from './wordmark.tsx';
 import classes from './shell.module.css';
+
+function NavLink({
+  item,
+  isHere,
+  onNavigate,
+}: {
+  readonly item: NavItem;
+  readonly isHere: boolean;
+  readonly onNavigate: (() => void) | undefined;
+}) {
+  const router = useRouter();
+  useShortcut(`g ${item.key}`, `Go to ${item.label}`, () => router.push(item.href));
+  return (
+    <Link
+      href={item.href}
+      className={classes['link']}
+      aria-current={isHere ? 'page' : undefined}
+      {...(onNavigate === undefined ? {} : { onClick: onNavigate })}
+    >
+      <item.icon size={16} stroke={1.7} aria-hidden />
+      {item.label}
+    </Link>
+  );
+}
 
 /** The links to all pages. */
 export function Nav({ onNavigate }: { readonly onNavigate?: () => void }) {
@@ -16,21 +41,14 @@ export function Nav({ onNavigate }: { readonly onNavigate?: () => void }) {
       {NAV_GROUPS.map((group) => (
         <div key={group.label} className={classes['group']}>
           <span className={classes['group-label']}>{group.label}</span>
-          {group.items.map((item) => {
-            const isHere = isWithin(pathname, item);
-            return (
-              <Link
-                key={item.href}
-                href={item.href}
-                className={classes['link']}
-                aria-current={isHere ? 'page' : undefined}
-                {...(onNavigate === undefined ? {} : { onClick: onNavigate })}
-              >
-                <item.icon size={16} stroke={1.7} aria-hidden />
-                {item.label}
-              </Link>
-            );
-          })}
+          {group.items.map((item) => (
+            <NavLink
+              key={item.href}
+              item={item}
+              isHere={isWithin(pathname, item)}
+              onNavigate={onNavigate}
+            />
+          ))}
         </div>
       ))}
       {/* No page of Next: it is loaded as a whole. */}

@@ -1,4 +1,5 @@
 import { Kbd, Modal, Switch, Table, Text } from '@mantine/core';
+import { Fragment } from 'react';
 import { useSignal } from '~/lib/signal.ts';
 import { areShortcutsOn, setShortcutsOn, shortcuts } from './use-shortcut.ts';
 import type { DialogProps } from '../dialogs/act-dialog.tsx';
@@ -18,10 +19,20 @@ export function ShortcutsDialog({ isOpen, onClose }: DialogProps) {
             </Table.Td>
             <Table.Td>Open the command palette</Table.Td>
           </Table.Tr>
+          <Table.Tr>
+            <Table.Td>
+              <Kbd>Ctrl</Kbd> <Kbd>Enter</Kbd>
+            </Table.Td>
+            <Table.Td>Confirm a dialog</Table.Td>
+          </Table.Tr>
           {rows.map(({ key, help }) => (
             <Table.Tr key={key}>
               <Table.Td>
-                <Kbd>{key}</Kbd>
+                {key.split(' ').map((one) => (
+                  <Fragment key={one}>
+                    <Kbd>{one}</Kbd>{' '}
+                  </Fragment>
+                ))}
               </Table.Td>
               <Table.Td>{help}</Table.Td>
             </Table.Tr>

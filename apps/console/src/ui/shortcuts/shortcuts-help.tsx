@@ -14,6 +14,20 @@ const ShortcutsDialog = lazyDialog('isOpen', () => import('./shortcuts-dialog.ts
 export function ShortcutsHelp() {
   const isOpen = useSignal(isHelpOpen);
   useEffect(readShortcutsPreference, []);
+  useEffect(() => {
+    document.addEventListener('keydown', confirmDialog);
+    return () => document.removeEventListener('keydown', confirmDialog);
+  }, []);
   useShortcut('?', 'Show this help', openShortcutsHelp);
   return <ShortcutsDialog isOpen={isOpen} onClose={() => isHelpOpen.set(false)} />;
+}
+
+/** `Ctrl Enter` confirms a dialog from any of its fields, as its button does: not before everything is filled in. */
+function confirmDialog(event: KeyboardEvent): void {
+  if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+  if (!(event.target instanceof Element)) return;
+  const form = event.target.closest('[role="dialog"]')?.querySelector('form');
+  if (form == null) return;
+  event.preventDefault();
+  form.querySelector<HTMLButtonElement>('button[type="submit"]:not(:disabled)')?.click();
 }

@@ -24,7 +24,26 @@ export function setShortcutsOn(isOn: boolean): void {
   window.localStorage.setItem(STORED, isOn ? 'on' : 'off');
 }
 
-/** One key that does one thing on this page: not while typing, not under a dialog, not when turned off. */
+/** How long the first key of two is remembered. */
+const PREFIX_MS = 1_500;
+/** The first key of all that have two. */
+const PREFIX = 'g';
+
+/** What was pressed just now: a key, or the prefix and a key, as `g k`. */
+let pressed = '';
+let prefixAtMs: number | null = null;
+
+/** Runs before the shortcuts themselves, so that `k` of `g k` is not the shortcut `k`. */
+function notePressed({ key, timeStamp }: KeyboardEvent): void {
+  const isSecond = prefixAtMs !== null && timeStamp - prefixAtMs < PREFIX_MS;
+  pressed = isSecond ? `${PREFIX} ${key}` : key;
+  prefixAtMs = pressed === PREFIX ? timeStamp : null;
+}
+
+/**
+ * A key, or `g` and a key after it, that does one thing on this page: not while typing, not under a dialog, not when
+ * turned off.
+ */
 export function useShortcut(key: string, help: string, act: () => void): void {
   const latest = useRef(act);
   useEffect(() => {
@@ -33,8 +52,9 @@ export function useShortcut(key: string, help: string, act: () => void): void {
   useEffect(() => {
     const entry = { key, help };
     shortcuts.set([...shortcuts.get(), entry]);
+    document.addEventListener('keydown', notePressed, { capture: true });
     const onKey = (event: KeyboardEvent): void => {
-      if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (pressed !== key || event.ctrlKey || event.metaKey || event.altKey) return;
       if (!areShortcutsOn.get() || isTyping(event.target) || isDialogOpen()) return;
       event.preventDefault();
       latest.current();

@@ -5,7 +5,7 @@ import { ErrorState } from '../states/states.tsx';
 import { StaleScope } from '../states/stale-scope.tsx';
 import { UnreachableNotice } from '../states/notice.tsx';
 import { TableFooter } from './table-footer.tsx';
-import { LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
+import { entriesOf, LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
 import type { DataTableProps, TableState } from './table-types.ts';
 import { useFits } from './use-fits.ts';
 import { useHeldRows } from './rows/held-rows.ts';
@@ -18,7 +18,7 @@ import classes from './data-table.module.css';
 
 /**
  * A list as every page shows it: sortable heads, pages by cursor, rows that stay put while somebody
- * works with them, `j` `k` and arrow keys between rows, `x` to select, `r` to refresh; and its own empty,
+ * works with them, `j` `k` and arrow keys between rows, `x` to select, `X` to select a range, `r` to refresh; and its own empty,
  * loading and error states. The first link of a row is what Enter opens.
  */
 export function DataTable<Item>(props: DataTableProps<Item>) {
@@ -36,9 +36,11 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
   const { rows } = held;
   useFits(region);
   useRowStops(body);
-  useRowKeys(body, (index) => {
+  useRowKeys(body, (index, isRange) => {
     const row = rows[index];
-    if (row !== undefined) selection?.toggle(rowId(row), row);
+    if (row === undefined || selection === undefined) return;
+    if (isRange) selection.toggleRange(entriesOf(rows, rowId), rowId(row));
+    else selection.toggle(rowId(row), row);
   });
 
   if (read.data === undefined && read.isError) {
@@ -126,7 +128,7 @@ function Changes({ held }: { readonly held: { changeCount: number; showAll: () =
 /** `j` and `k` go from row to row, by the first link of each; `x` selects; `r` refreshes. */
 function useRowKeys(
   body: RefObject<HTMLTableSectionElement | null>,
-  select: (index: number) => void,
+  select: (index: number, isRange: boolean) => void,
 ): void {
   const queryClient = useQueryClient();
   const elements = (): HTMLTableRowElement[] => [
@@ -144,9 +146,9 @@ function useRowKeys(
   };
   useShortcut('j', 'Next row', () => step(1));
   useShortcut('k', 'Previous row', () => step(-1));
-  useShortcut('x', 'Select the row', () => {
-    select(Number(elements()[activeAt()]?.dataset['index'] ?? -1));
-  });
+  const indexOfActive = (): number => Number(elements()[activeAt()]?.dataset['index'] ?? -1);
+  useShortcut('x', 'Select the row', () => select(indexOfActive(), false));
+  useShortcut('X', 'Select the rows up to this one', () => select(indexOfActive(), true));
   useShortcut('r', 'Refresh', () => void queryClient.invalidateQueries());
 }
 

@@ -1,6 +1,6 @@
 import { Skeleton } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { memo, useState, type ReactNode } from 'react';
+import { memo, useCallback, useEffect, useRef, useState, type ReactNode } from 'react';
 import type { Column } from './column.ts';
 import { isSameRow } from './rows/same-row.ts';
 import { useIsHydrating } from './use-is-hydrating.ts';
@@ -29,6 +29,14 @@ export function LoadingRows({ columnCount }: { readonly columnCount: number }) {
   ));
 }
 
+/** Rows with their ids, as a selection has them. */
+export function entriesOf<Item>(
+  rows: readonly Item[],
+  rowId: (row: Item) => string,
+): (readonly [id: string, item: Item])[] {
+  return rows.map((row) => [rowId(row), row] as const);
+}
+
 /** The checkbox in the head, which selects all rows of the page. */
 export function SelectAll<Item>({
   rows,
@@ -46,12 +54,7 @@ export function SelectAll<Item>({
         label="Select all on this page"
         isChecked={rows.length > 0 && selectedCount === rows.length}
         isPartly={selectedCount > 0 && selectedCount < rows.length}
-        onChange={(isChecked) =>
-          selection.setAll(
-            rows.map((row) => [rowId(row), row]),
-            isChecked,
-          )
-        }
+        onChange={(isChecked) => selection.setAll(entriesOf(rows, rowId), isChecked)}
       />
     </th>
   );
@@ -79,6 +82,7 @@ export function TableRows<Item>({
     },
   });
   const isVirtual = rows.length >= VIRTUAL_FROM;
+  const pick = usePick(rows, rowId, selection);
   const isHydrating = useIsHydrating();
   const inSight = virtualizer.getVirtualItems();
   const first = inSight[0];
@@ -121,7 +125,7 @@ export function TableRows<Item>({
               id={id}
               isChecked={selection.has(id)}
               nameOf={selection.nameOf}
-              toggle={selection.toggle}
+              pick={pick}
             />
           )}
           <Cells row={row} columns={columns} />
@@ -159,15 +163,32 @@ function haveSameCells(
   return before.columns === after.columns && isSameRow(before.row, after.row);
 }
 
+/** Chooses a row, with Shift also those up to the last one that was chosen. It stays the same while rows change. */
+function usePick<Item>(
+  rows: readonly Item[],
+  rowId: (row: Item) => string,
+  selection: Selection<Item> | undefined,
+) {
+  const latest = useRef({ rows, rowId, selection });
+  useEffect(() => {
+    latest.current = { rows, rowId, selection };
+  });
+  return useCallback((id: string, row: Item, isRange: boolean): void => {
+    const now = latest.current;
+    if (!isRange) now.selection?.toggle(id, row);
+    else now.selection?.toggleRange(entriesOf(now.rows, now.rowId), id);
+  }, []);
+}
+
 /** The checkbox of a row. */
 const SelectCell = memo(
-  function SelectCell<Item>({ row, id, isChecked, nameOf, toggle }: SelectCellProps<Item>) {
+  function SelectCell<Item>({ row, id, isChecked, nameOf, pick }: SelectCellProps<Item>) {
     return (
       <td className={classes['select']}>
         <RowCheckbox
           label={`Select ${nameOf(row)}`}
           isChecked={isChecked}
-          onChange={() => toggle(id, row)}
+          onChange={(_isChecked, isRange) => pick(id, row, isRange)}
         />
       </td>
     );
@@ -175,7 +196,7 @@ const SelectCell = memo(
   (before, after) =>
     before.id === after.id &&
     before.isChecked === after.isChecked &&
-    before.toggle === after.toggle &&
+    before.pick === after.pick &&
     isSameRow(before.row, after.row),
 ) as <Item>(props: SelectCellProps<Item>) => ReactNode;
 
@@ -184,7 +205,7 @@ interface SelectCellProps<Item> {
   readonly id: string;
   readonly isChecked: boolean;
   readonly nameOf: Selection<Item>['nameOf'];
-  readonly toggle: Selection<Item>['toggle'];
+  readonly pick: (id: string, row: Item, isRange: boolean) => void;
 }
 
 /** The browser's own checkbox in the console's colour; `isPartly`: neither on nor off. */
@@ -198,7 +219,8 @@ function RowCheckbox({
   readonly label: string;
   readonly isChecked: boolean;
   readonly isPartly?: boolean;
-  readonly onChange: (isChecked: boolean) => void;
+  /** `isRange`: with Shift. */
+  readonly onChange: (isChecked: boolean, isRange: boolean) => void;
 }) {
   return (
     <input
@@ -210,7 +232,9 @@ function RowCheckbox({
       ref={(input) => {
         if (input !== null) input.indeterminate = isPartly;
       }}
-      onChange={(event) => onChange(event.currentTarget.checked)}
+      onChange={(event) =>
+        onChange(event.currentTarget.checked, (event.nativeEvent as MouseEvent).shiftKey)
+      }
     />
   );
 }

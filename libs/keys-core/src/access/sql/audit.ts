@@ -53,8 +53,6 @@ export interface AuditFilter {
   readonly signIns?: boolean | undefined;
   /** Only what was done in the last so many minutes of the database's clock. */
   readonly windowMinutes?: number | undefined;
-  /** Leaves out sign-ins, and what a bulk action did one by one. */
-  readonly notable?: boolean | undefined;
   /** ISO-8601, inclusive. */
   readonly from?: string | undefined;
   /** ISO-8601, exclusive. */
@@ -156,8 +154,7 @@ function spanOf({ from, to, windowMinutes }: AuditFilter): Fragment {
 
 /** What they are. */
 function conditionOf(input: AuditFilter): Fragment {
-  const { actor, action, resource, text, notable } = input;
-  const signIns = notable === true ? false : input.signIns;
+  const { actor, action, resource, text, signIns } = input;
   const conditions = [fragment`true`];
   if (actor !== undefined) conditions.push(fragment`v.actor = ${actor}`);
   if (action !== undefined) conditions.push(fragment`v.action = ${action}`);
@@ -171,7 +168,6 @@ function conditionOf(input: AuditFilter): Fragment {
     )`);
   }
   if (text !== undefined) conditions.push(contains(SEARCHED, text));
-  if (notable === true) conditions.push(fragment`v.detail -> 'bulkId' is null`);
   return joinFragments(conditions, ' and ');
 }
 

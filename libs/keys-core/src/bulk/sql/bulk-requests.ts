@@ -1,11 +1,11 @@
 /** Requests for bulk actions: recorded with their items, read with their progress, aborted. */
 import type { BulkAction } from '../../kernel/bulk.ts';
-import type { BulkProgress } from '../bulk-types.ts';
+import type { BulkItemView, BulkProgress } from '../bulk-types.ts';
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import { NONE_STOPPING, readStopping } from './bulk-holders.ts';
-import { fragment, isoOf, type Sql, type SqlPool } from '../../postgres/sql.ts';
+import { type Dated, fragment, isoOf, type Sql, type SqlPool } from '../../postgres/sql.ts';
 
 /** A bulk action as it was asked for, and by whom. */
 export interface BulkOrder {
@@ -153,6 +153,33 @@ function readFailures(sql: Sql<'reads'>, bulkId: string): Promise<BulkState['fai
     where i.bulk_id = ${bulkId}::uuid and i.code is not null
     order by i.place
     limit ${BULK_FAILURES_SHOWN_MAX}`;
+}
+
+/**
+ * Items after a place, with the names of their grants, as far as these are kept. Index: the primary key, and for each item
+ * `lease_lease_id_key` and `lease_event_lease_id_idx`.
+ */
+export function readItems(
+  sql: Sql<'reads'>,
+  bulkId: string,
+  { afterPlace, limit }: { readonly afterPlace: string | null; readonly limit: number },
+): Promise<Dated<BulkItemView, 'doneAt'>[]> {
+  return sql.$queryRaw<Dated<BulkItemView, 'doneAt'>[]>`
+    select i.place, i.lease_id::text as "leaseId", i.fencing_token::text as "fencingToken",
+      coalesce(l.face, e.face) as face, coalesce(l.namespace, e.namespace) as namespace,
+      coalesce(l.name, e.name) as name, i.done_at as "doneAt", i.code
+    from (
+      select * from bulk_item i
+      where i.bulk_id = ${bulkId}::uuid
+        and (${afterPlace}::bigint is null or i.place > ${afterPlace}::bigint)
+      order by i.place
+      limit ${limit}
+    ) i
+    left join lease l on l.lease_id = i.lease_id
+    left join lateral (
+      select e.face, e.namespace, e.name from lease_event e where e.lease_id = i.lease_id limit 1
+    ) e on l.lease_id is null
+    order by i.place`;
 }
 
 /** Removes bulk actions that ended longer ago than events are kept, their items first. */

@@ -9,9 +9,9 @@
  *
  * An act and its record are two transactions. A controller that died between them left an act without a
  * record, which the next one finds by its event: of this grant, by this actor, for this reason, since
- * the bulk action was started. Only then is it recorded as done, and audited.
+ * the bulk action was started. Only then is it recorded as done.
  */
-import type { Face, Resource } from '../../kernel/resource/resource.ts';
+import type { Resource } from '../../kernel/resource/resource.ts';
 import type { BulkAction } from '../../kernel/bulk.ts';
 import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkOrder } from './bulk-requests.ts';
 import type { Sql } from '../../postgres/sql.ts';
@@ -21,12 +21,6 @@ const EVENT_OF_ACTION: Record<BulkAction, string> = {
   revoke: 'revoked',
   blockRenewal: 'renewal_blocked',
   allowRenewal: 'renewal_allowed',
-};
-
-const PROCEDURES: Record<Face, string> = {
-  key: 'keys',
-  lease: 'leases',
-  environment: 'environments',
 };
 
 /** Why a bulk action is not carried out any further, as the audit records it. */
@@ -162,13 +156,11 @@ export interface ItemOutcome {
   readonly place: number;
   /** Why it failed; null when it is done. */
   readonly code: string | null;
-  /** What was changed, for the audit; null when nothing was. */
-  readonly changed: Resource | null;
 }
 
 /**
- * Records the outcomes of items, each once; counts them; and writes the audit entry of each that
- * changed something, as a single act would.
+ * Records the outcomes of items, each once, and counts them. The audit has one entry for all of them: that of the
+ * start. What was done to each grant is here, and in its events.
  *
  * **Locks** the items in the order of their places, then the bulk action. **Atomic because** it is one
  * statement, whose counts grow by what it has recorded. An item that was recorded before is left as
@@ -179,21 +171,16 @@ export async function recordItems(
   bulkId: string,
   outcomes: readonly ItemOutcome[],
 ): Promise<void> {
-  const faceOf = ({ changed }: ItemOutcome): Face | null => changed?.face ?? null;
   await sql.$queryRaw<{ id: string }[]>`
     with said as materialized (
-      select s.place, s.code, s.face, s.procedures, s.namespace, s.name
+      select s.place, s.code
       from unnest(
         ${outcomes.map(({ place }) => place)}::int[],
-        ${outcomes.map(({ code }) => code)}::text[],
-        ${outcomes.map(faceOf)}::text[],
-        ${outcomes.map((one) => (one.changed === null ? null : PROCEDURES[one.changed.face]))}::text[],
-        ${outcomes.map(({ changed }) => changed?.namespace ?? null)}::text[],
-        ${outcomes.map(({ changed }) => changed?.name ?? null)}::text[]
-      ) as s (place, code, face, procedures, namespace, name)
+        ${outcomes.map(({ code }) => code)}::text[]
+      ) as s (place, code)
     ),
     open as materialized (
-      select i.place, i.lease_id
+      select i.place
       from bulk_item i
       where i.bulk_id = ${bulkId}::uuid and i.done_at is null
         and i.place in (select s.place from said s)
@@ -206,19 +193,7 @@ export async function recordItems(
       from open o
       join said s on s.place = o.place
       where i.bulk_id = ${bulkId}::uuid and i.place = o.place
-      returning i.place, i.lease_id, i.code
-    ),
-    audited as (
-      insert into audit (actor, role, action, resource, reason, source, detail)
-      select b.actor, b.role, s.procedures || '.' || b.action, 'lease:' || r.lease_id, b.reason,
-        b.source,
-        jsonb_strip_nulls(jsonb_build_object('mode', b.mode, 'face', s.face,
-          'namespace', s.namespace, 'name', s.name, 'bulkId', b.id))
-      from recorded r
-      join said s on s.place = r.place
-      join bulk b on b.id = ${bulkId}::uuid
-      where s.face is not null
-      order by r.place
+      returning i.code
     )
     update bulk b
     set done_count = b.done_count + n.done, failed_count = b.failed_count + n.failed

@@ -45,6 +45,17 @@ export function placeAfter(
 }
 
 /**
+ * The row id in a cursor, or null without one.
+ * @throws {LeaseError} `request.invalid` for a cursor that no list has returned.
+ */
+export function idFrom(cursor: string | undefined): string | null {
+  if (cursor === undefined) return null;
+  const [id = ''] = decodeCursor(cursor, 1);
+  if (!/^\d{1,18}$/u.test(id)) throw invalidCursor();
+  return id;
+}
+
+/**
  * Whether a text is an instant as our pages write it in their cursors, and so one that PostgreSQL
  * can read; `Date.parse` alone accepts much that PostgreSQL does not.
  */

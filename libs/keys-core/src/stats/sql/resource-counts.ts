@@ -1,12 +1,12 @@
 /** How many resources are in which state at this moment, and which have the most waiters. */
-import type { ContendedResource, FaceCounts } from '../stats-types.ts';
+import type { ContendedResource, FaceCounts, FailingKey } from '../stats-types.ts';
 import {
   BACKEND_STATUSES,
   statusRank,
   type BackendStatus,
 } from '../../kernel/fleet/backend-state.ts';
 import { FACES, RESERVED_NAMESPACE, type Face } from '../../kernel/resource/resource.ts';
-import type { Sql } from '../../postgres/sql.ts';
+import { type Dated, isoDates, type Sql } from '../../postgres/sql.ts';
 
 /** The states of a face's resources. */
 export interface ResourceCounts extends FaceCounts {
@@ -130,6 +130,30 @@ export function readMostWaitedFor(sql: Sql<'guests'>, limit: number): Promise<Co
         and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
     ) l on true
     order by n.waiters desc, n.since, n.face, n.namespace, n.name`;
+}
+
+/** A failure that is older than this is not shown, whether or not somebody has connected since. */
+const FAILING_MINUTES = 60;
+
+/**
+ * Keys whose newest backend has failed within the last hour, the latest failure first. Reads all rows of `key_failure`, of
+ * which each key has one at most, and loses it with a clean end; index: `backend_key_idx`. Locks nothing.
+ */
+export async function readFailingKeys(sql: Sql<'guests'>, limit: number): Promise<FailingKey[]> {
+  const rows = await sql.$queryRaw<Dated<FailingKey, 'since' | 'failedAt'>[]>`
+    select k.namespace, k.name, k.failures, k.since, k.failed_at as "failedAt",
+      k.backend_id as "backendId", b.reason, b.exit_code as "exitCode"
+    from key_failure k
+    join backend b on b.id = k.backend_id
+    where k.failed_at > clock_timestamp() - ${FAILING_MINUTES}::int * interval '1 minute'
+      and not exists (
+        select from backend n
+        where n.namespace = k.namespace and n.name = k.name and n.created_at > b.created_at
+          and n.status = 'ready'
+      )
+    order by k.failed_at desc, k.namespace, k.name
+    limit ${limit}`;
+  return rows.map((row) => isoDates(row));
 }
 
 /**

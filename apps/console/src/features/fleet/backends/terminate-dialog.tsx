@@ -1,4 +1,4 @@
-import { List, Radio, Stack, Text } from '@mantine/core';
+import { List, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
 import { resourceText } from '@leasehold/keys-core';
@@ -9,11 +9,11 @@ import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { query } from '~/lib/api/api.ts';
 import { Notice } from '~/ui/states/notice.tsx';
 import { useQuery } from '@tanstack/react-query';
+import { ModeChoice } from '~/resources/actions/mode-choice.tsx';
+import type { RevokeMode } from '~/resources/actions/revoke/revoke-consequences.ts';
 import { terminateProblem, type Backend } from './backend-texts.ts';
 
 const EVERY_MS = 2_000;
-
-type Mode = 'soft' | 'hard';
 
 /** Stops a backend: shows its signal and what follows for its key, and asks why. */
 export function TerminateDialog({
@@ -23,7 +23,7 @@ export function TerminateDialog({
 }: DialogProps & {
   readonly backend: Backend;
 }) {
-  const [mode, setMode] = useState<Mode>('soft');
+  const [mode, setMode] = useState<RevokeMode>('graceful');
   const terminate = useApiMutation('backends', 'terminate');
   // The page behind a dialog is paused: only this looks what becomes of the backend meanwhile.
   const { data: latest = backend } = useQuery({
@@ -32,13 +32,14 @@ export function TerminateDialog({
     refetchInterval: EVERY_MS,
   });
   const overtaken = terminate.isIdle ? terminateProblem(latest.status) : undefined;
-  // A backend that is already stopping can only be stopped hard.
-  const isSoftOver = latest.status === 'terminating';
-  const chosen = isSoftOver ? 'hard' : mode;
+  // A backend that is already stopping can only be stopped by force.
+  const isGracefulOver = latest.status === 'terminating';
+  const chosen = isGracefulOver ? 'force' : mode;
+  const isForced = chosen === 'force';
   const { backendId } = backend;
   const close = (): void => {
     terminate.reset();
-    setMode('soft');
+    setMode('graceful');
     onClose();
   };
   return (
@@ -47,9 +48,9 @@ export function TerminateDialog({
       onClose={close}
       title={`Stop backend ${backendId}`}
       reason="required"
-      typed={chosen === 'hard' ? { what: 'its key’s name', text: backend.key.name } : undefined}
-      actLabel={chosen === 'hard' ? 'Kill backend' : 'Stop backend'}
-      isDangerous
+      typed={isForced ? { what: 'its key’s name', text: backend.key.name } : undefined}
+      actLabel={isForced ? 'Stop by force' : 'Stop backend'}
+      isDangerous={isForced}
       isReady={overtaken === undefined}
       act={{
         isPending: terminate.isPending,
@@ -58,7 +59,7 @@ export function TerminateDialog({
           terminate.mutate(
             {
               backendId,
-              mode: chosen,
+              mode: isForced ? 'hard' : 'soft',
               ...at(backend.datacenter),
               reason,
             },
@@ -66,7 +67,7 @@ export function TerminateDialog({
               onSuccess: () => {
                 notifications.show({
                   title: backendId,
-                  message: `Its drone has been told to ${chosen === 'hard' ? 'kill' : 'stop'} it.`,
+                  message: `Its drone has been told to stop it${isForced ? ' by force' : ''}.`,
                 });
                 close();
               },
@@ -80,40 +81,28 @@ export function TerminateDialog({
           It runs <Mono>{backend.program}</Mono> on <Mono>{backend.droneId}</Mono> under the key{' '}
           <Mono>{resourceText(backend.key)}</Mono>, token <Mono>{backend.fencingToken}</Mono>.
         </Text>
-        <Radio.Group
-          label="Mode"
-          value={chosen}
-          onChange={(value) => setMode(value === 'hard' ? 'hard' : 'soft')}
-        >
-          <Stack gap={6} mt={4}>
-            <Radio
-              value="soft"
-              size="xs"
-              disabled={isSoftOver}
-              label="Graceful: let it stop"
-              description={
-                isSoftOver
-                  ? 'It was asked to stop already.'
-                  : 'SIGTERM now, SIGKILL after the program’s grace period (10 s, unless the drone is configured otherwise).'
-              }
-            />
-            <Radio
-              value="hard"
-              size="xs"
-              label="Force: kill it now"
-              description="SIGKILL now, no grace period. What it has not written is lost."
-            />
-          </Stack>
-        </Radio.Group>
-        <Consequences />
+        <ModeChoice mode={chosen} isGracefulOver={isGracefulOver} onChange={setMode} />
+        <Consequences mode={chosen} isGracefulOver={isGracefulOver} />
       </Stack>
     </ActDialog>
   );
 }
 
-function Consequences() {
+function Consequences({
+  mode,
+  isGracefulOver,
+}: {
+  readonly mode: RevokeMode;
+  readonly isGracefulOver: boolean;
+}) {
   return (
     <List size="sm" spacing={4}>
+      {isGracefulOver ? <List.Item>It was asked to stop already.</List.Item> : null}
+      <List.Item>
+        {mode === 'force'
+          ? 'SIGKILL now, no grace period. What it has not written is lost.'
+          : 'SIGTERM now, SIGKILL after the program’s grace period (10 s, unless the drone is configured otherwise).'}
+      </List.Item>
       <List.Item>
         Its drone is told at once. If the drone is unreachable, the key expires at its deadline
         instead.

@@ -1,5 +1,5 @@
 import { resourceText } from '@leasehold/keys-core';
-import { Checkbox, SegmentedControl, Stack } from '@mantine/core';
+import { Checkbox, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
@@ -10,15 +10,11 @@ import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { ConsequenceList } from '../consequence-list.tsx';
+import { ModeChoice } from '../mode-choice.tsx';
 import { OvertakenNotice, useOvertaken } from '../overtaken-notice.tsx';
 import { followedRevokes } from './followed-revokes.ts';
 import { GROUP_OF, type GrantFace, type GrantView } from '../../grant-view.ts';
 import { consequencesOf, type RevokeMode, type RevokePlan } from './revoke-consequences.ts';
-
-const MODES: readonly { readonly value: RevokeMode; readonly label: string }[] = [
-  { value: 'graceful', label: 'Graceful: let it stop' },
-  { value: 'force', label: 'Force: end it now' },
-];
 
 interface GrantDialogProps extends DialogProps {
   readonly face: GrantFace;
@@ -68,13 +64,7 @@ export function RevokeDialog(props: GrantDialogProps) {
     >
       <Stack gap="sm">
         <OvertakenNotice by={overtaken} />
-        <SegmentedControl
-          aria-label="Mode"
-          fullWidth
-          data={MODES.map((choice) => ({ ...choice }))}
-          value={mode}
-          onChange={(value) => setMode(value === 'force' ? 'force' : 'graceful')}
-        />
+        <ModeChoice mode={mode} onChange={setMode} />
         <RevokeConsequences plan={plan} />
         {isForced && face === 'key' ? (
           <Checkbox

@@ -1,7 +1,7 @@
 import { momentOf } from '@leasehold/keys-core';
-import { Button, Group, Skeleton, TextInput } from '@mantine/core';
+import { Button, Skeleton, TextInput } from '@mantine/core';
 import dynamic from 'next/dynamic';
-import { useState } from 'react';
+import { useId, useState } from 'react';
 import { ErrorState } from '~/ui/states/states.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { dayTime } from '~/lib/format.ts';
@@ -84,6 +84,7 @@ function MomentField({
   readonly refusal: string | undefined;
   readonly onAsk: (moment: string | null) => void;
 }) {
+  const id = useId();
   const [text, setText] = useState(() => momentText(asked, moment));
   const [shown, setShown] = useState(asked);
   const [isInvalid, setInvalid] = useState(asked !== null && moment === null);
@@ -107,10 +108,12 @@ function MomentField({
         ask();
       }}
     >
+      <label htmlFor={id}>Who held it at …?</label>
       <TextInput
-        label="Who held it at …?"
-        description="In UTC. A time alone is of today."
-        placeholder="03:12"
+        id={id}
+        size="xs"
+        className={classes['field'] ?? ''}
+        placeholder="03:12, or 2026-11-25 03:12, in UTC"
         autoComplete="off"
         spellCheck={false}
         value={text}
@@ -120,16 +123,14 @@ function MomentField({
           setInvalid(false);
         }}
       />
-      <Group gap="xs">
-        <Button type="submit" variant="default">
-          Show
+      <Button type="submit" variant="default" size="xs">
+        Show
+      </Button>
+      {asked === null ? null : (
+        <Button variant="subtle" size="xs" onClick={() => onAsk(null)}>
+          Clear
         </Button>
-        {asked === null ? null : (
-          <Button variant="subtle" onClick={() => onAsk(null)}>
-            Clear
-          </Button>
-        )}
-      </Group>
+      )}
     </form>
   );
 }
