@@ -59,9 +59,23 @@ export function readRunFile(home: string): RunFile | undefined {
 
 /** The database that is configured, or else the one that runs in the home. @throws {CliFailure} `cli.usage`. */
 export function requireDatabase(
-  { databaseUrl, home }: { readonly databaseUrl: string | null; readonly home: string },
+  {
+    databaseUrl,
+    home,
+    context,
+  }: {
+    readonly databaseUrl: string | null;
+    readonly home: string;
+    readonly context: string | null;
+  },
   hint: string,
 ): string {
+  if (databaseUrl === null && context !== null && context !== 'local') {
+    throw usageFailure(
+      `The context ${context} names controllers, and this command needs a database.`,
+      'Set DATABASE_URL; without it and without a context, the database of the home is used.',
+    );
+  }
   const found = databaseUrl ?? readRunFile(home)?.databaseUrl;
   if (found === undefined) throw usageFailure('DATABASE_URL is not set.', hint);
   return found;
