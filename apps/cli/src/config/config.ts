@@ -147,10 +147,11 @@ function configFailure(problems: readonly string[]): CliFailure {
   });
 }
 
+/** The configuration, and which controllers commands talk to in the end. */
+export type ConfigInEffect = Omit<CliConfig, 'urls'> & { readonly urls: readonly string[] | null };
+
 /** The configuration as it may be shown: with secrets replaced, and all else as it is in effect. */
-export function redactedConfig(
-  config: Omit<CliConfig, 'urls'> & { readonly urls: readonly string[] | null },
-): Record<string, unknown> {
+export function redactedConfig(config: ConfigInEffect): Record<string, unknown> {
   return {
     ...config,
     ...redactedDatacenters(config),
