@@ -111,7 +111,7 @@ function running(
 
 const PORT_MAX = 65_535;
 
-/** The port of the last start; undefined where there is none, or none that can be one. */
+/** The port of the last start; undefined for a file that has no port. */
 async function readPort(file: string): Promise<number | undefined> {
   const text = await readFile(file, 'utf8').catch(() => '');
   const port = /^\d{1,5}\n?$/u.test(text) ? Number(text) : 0;

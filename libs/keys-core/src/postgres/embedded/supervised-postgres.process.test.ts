@@ -83,7 +83,7 @@ test('the port stays the same from start to start; when another program has it, 
 });
 
 test.each(['', 'x', '0', '65536', '-1'])(
-  'a kept port that is none, %j, does not matter',
+  'a file without a port, but with %j, does not matter',
   async (kept) => {
     const options = await setUp();
     await mkdir(options.dataDir, { mode: 0o700 });
