@@ -23,6 +23,7 @@ export const AUDIT_ACTIONS = [
   'tokens.create',
   'tokens.revoke',
   'people.invite',
+  'people.add',
   'people.acceptInvitation',
   'people.resetPassword',
   'people.acceptPasswordReset',
@@ -30,6 +31,7 @@ export const AUDIT_ACTIONS = [
   'people.disable',
   'people.enable',
   'people.signIn',
+  'people.refuseSignIn',
   'people.linkAccount',
   'people.signOutEverywhere',
   'people.changePassword',
@@ -42,6 +44,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 /** What is recorded of signing in and out, beside what operators do. */
 export const SIGN_IN_ACTIONS: readonly AuditAction[] = [
   'people.signIn',
+  'people.refuseSignIn',
   'people.signOutEverywhere',
   'people.lockOut',
 ];
