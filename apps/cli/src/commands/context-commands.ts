@@ -1,7 +1,6 @@
-import { controllerUrls } from '@leasehold/service-kit/variables';
+import { controllerUrls, tokenText } from '@leasehold/service-kit/variables';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { tokenText } from '../config/config.ts';
 import {
   changeContexts,
   contextIn,

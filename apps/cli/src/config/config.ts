@@ -20,6 +20,7 @@ import {
   controllerVariables,
   origin,
   port,
+  tokenText,
   wholeNumber,
 } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
@@ -38,11 +39,6 @@ export type CliConfig = Readonly<ReturnType<typeof parseConfig>>;
 export function processEnvironment(): Environment {
   return process.env;
 }
-
-/** A token, as people are given it. */
-export const tokenText = z
-  .string()
-  .regex(/^lh_[A-Za-z0-9_-]{43}$/u, 'must be a token, lh_ and 43 characters');
 
 /** The variables that the command line and `leasehold up` read. */
 export const environmentSchema = z.object({

@@ -3,9 +3,8 @@ import { chmodSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node
 import { dirname, isAbsolute, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Environment } from '@leasehold/service-kit';
-import { controllerUrlArray } from '@leasehold/service-kit/variables';
+import { controllerUrlArray, tokenText } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
-import { tokenText } from '../config/config.ts';
 import { writePrivateJson } from '../config/home.ts';
 import { tryLock } from '../config/process-lock.ts';
 import { refusal, usageFailure } from '../failures/failure.ts';

@@ -26,6 +26,7 @@ export {
   bootstrapCredentials,
   type Credentials,
   type DroneBindings,
+  makeFirstToken,
   writeFirstCredentials,
 } from './sql/sign-in/bootstrap-credentials.ts';
 export {
