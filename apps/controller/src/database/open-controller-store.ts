@@ -97,8 +97,9 @@ async function seeToCredentials(store: Store, config: Config, log: Logger): Prom
   const { home, firstToken } = config;
   if (firstToken !== null) {
     const isMade = await makeFirstToken(store, firstToken);
-    if (isMade)
+    if (isMade) {
       log.info('no administrator yet: the token of LEASEHOLD_FIRST_TOKEN is the first one');
+    }
     return;
   }
   const path = resolve(join(home, 'credentials.json'));
