@@ -33,6 +33,7 @@ export function withSecrets(environment: Readonly<Record<string, string>>): Reco
     LEASEHOLD_AUTH_SECRET: 's'.repeat(48),
     LEASEHOLD_CONSOLE_SECRET: 'c'.repeat(48),
     LEASEHOLD_TOKEN: `lh_${'t'.repeat(43)}`,
+    LEASEHOLD_FIRST_TOKEN: `lh_${'f'.repeat(43)}`,
   };
   return Object.fromEntries(
     Object.entries(environment).map(([name, value]) => {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { readConfig as readConsole } from '../../apps/console/src/server/config.ts';
 import { readConfig } from '../../apps/controller/src/config.ts';
 import { loadDroneConfig } from '../../apps/drone/src/config.ts';
@@ -20,15 +21,51 @@ import {
 } from './manifests.ts';
 
 /** By the labels of their pods. */
-const PROCESSES: Readonly<Record<string, Process>> = {
+/** What runs no part of Leasehold reads none of its variables. */
+type Part = Process | 'backup';
+
+const PROCESSES: Readonly<Record<string, Part>> = {
+  backup: 'backup',
   controller: 'controller',
   console: 'console',
   migration: 'migrate',
   drone: 'drone',
 };
+const monitorSchema = z.strictObject({
+  selector: z.strictObject({ matchLabels: z.record(z.string(), z.string()) }),
+  endpoints: z.tuple([
+    z.strictObject({
+      port: z.string(),
+      path: z.literal('/metrics'),
+      interval: z.string().regex(/^\d+s$/u),
+      authorization: z.strictObject({
+        type: z.literal('Bearer'),
+        credentials: z.strictObject({ name: z.string(), key: z.string() }),
+      }),
+    }),
+  ]),
+});
+const portsSchema = z.object({ ports: z.array(z.object({ name: z.string() })) });
+const ingressSchema = z.object({
+  tls: z.array(z.object({ hosts: z.array(z.string()) })),
+  rules: z.array(
+    z.object({
+      host: z.string(),
+      http: z.object({
+        paths: z.array(
+          z.object({
+            backend: z.object({
+              service: z.object({ name: z.string(), port: z.object({ name: z.string() }) }),
+            }),
+          }),
+        ),
+      }),
+    }),
+  ),
+});
 const HEALTH = { controller: ['/healthz', '/readyz'], console: ['/healthz'] } as const;
 
-function processOf({ labels }: Workload): Process {
+function processOf({ labels }: Workload): Part {
   const found = PROCESSES[labels['app.kubernetes.io/component'] ?? ''];
   if (found === undefined) throw new Error(JSON.stringify(labels));
   return found;
@@ -64,7 +101,9 @@ function environmentOf({ container, folder }: Workload): Record<string, string> 
 }
 
 describe('the manifests for Kubernetes', () => {
-  const named = MANIFESTS.map(({ file, kind, metadata, ...rest }) => ({
+  // The types of the operator of Prometheus are not among those of the API.
+  const known = MANIFESTS.filter(({ kind }) => kind !== 'ServiceMonitor');
+  const named = known.map(({ file, kind, metadata, ...rest }) => ({
     ...rest,
     kind,
     name: `${file}: ${kind} ${metadata.name}`,
@@ -130,6 +169,29 @@ describe('the manifests for Kubernetes', () => {
     );
   });
 
+  test('Prometheus reads a service that exists, at its port and with a token; the ingress ends at services', () => {
+    const [monitor] = MANIFESTS.filter(({ kind }) => kind === 'ServiceMonitor');
+    const { spec } = z.object({ spec: monitorSchema }).parse(monitor?.whole);
+    const { selector, endpoints } = spec;
+    const services = MANIFESTS.filter(({ kind }) => kind === 'Service');
+    const portsOf = (name: string): string[] =>
+      services
+        .filter(({ metadata }) => metadata.name === name)
+        .flatMap((one) => portsSchema.parse(one.spec).ports.map((port) => port.name));
+    const read = services.filter(({ metadata }) => matches(selector.matchLabels, metadata.labels));
+    const [ingress] = MANIFESTS.filter(({ kind }) => kind === 'Ingress');
+    const { tls, rules } = ingressSchema.parse(ingress?.spec);
+
+    expect(read.map(({ metadata }) => metadata.name)).toEqual(['controllers']);
+    expect(portsOf('controllers')).toContain(endpoints[0].port);
+    const ends = rules.flatMap(({ http }) => http.paths.map(({ backend }) => backend.service));
+    expect(ends.map(({ name }) => name)).toEqual(['console', 'leasehold']);
+    for (const { name, port } of ends) expect(portsOf(name)).toContain(port.name);
+    expect(tls.flatMap(({ hosts }) => hosts)).toEqual(rules.map(({ host }) => host));
+    const { LEASEHOLD_CONSOLE_ORIGIN: origin } = settingsOf('.');
+    expect(origin).toBe(`https://${rules[0]?.host ?? ''}`);
+  });
+
   test('keep two of three controllers, and a console, while nodes are drained', () => {
     const budgets = MANIFESTS.filter(({ kind }) => kind === 'PodDisruptionBudget');
 
@@ -168,7 +230,7 @@ describe('every pod', () => {
     (process, one) => {
       const own = one.container.env.map(({ name }) => name);
 
-      expect(unread([process], own)).toEqual([]);
+      expect(process === 'backup' ? own : unread([process], own)).toEqual([]);
     },
   );
 

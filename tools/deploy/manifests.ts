@@ -7,7 +7,7 @@ import { z } from 'zod';
 export const DEPLOY = path.resolve(import.meta.dirname, '../../deploy');
 export const KUBERNETES = path.join(DEPLOY, 'kubernetes');
 /** Each is applied by itself. */
-export const FOLDERS = ['.', 'migration', 'drones'];
+export const FOLDERS = ['.', 'migration', 'drones', 'backup', 'ingress', 'monitoring'];
 const KUSTOMIZATION = 'kustomization.yaml';
 
 const labels = z.record(z.string(), z.string());
@@ -47,9 +47,16 @@ const selector = z.object({ matchLabels: labels }).optional();
 const documentSchema = z.object({
   apiVersion: z.string(),
   kind: z.string(),
-  metadata: z.object({ name: z.string() }),
+  metadata: z.object({ name: z.string(), labels: labels.default({}) }),
   spec: z
     .looseObject({
+      jobTemplate: z
+        .object({
+          spec: z.object({
+            template: z.object({ metadata: z.object({ labels }), spec: podSpec }),
+          }),
+        })
+        .optional(),
       template: z.object({ metadata: z.object({ labels }), spec: podSpec }).optional(),
       serviceName: z.string().optional(),
       volumeClaimTemplates: z
@@ -118,7 +125,7 @@ export const MANIFESTS: readonly Manifest[] = FOLDERS.flatMap(manifestsOf);
 /** Everything that makes pods. */
 export const WORKLOADS = MANIFESTS.flatMap((manifest) => {
   const { spec } = manifest;
-  const template = spec?.template;
+  const template = spec?.template ?? spec?.jobTemplate?.spec.template;
   if (template === undefined) return [];
   const [first] = template.spec.containers;
   if (first === undefined || template.spec.containers.length > 1) throw new Error(manifest.file);
@@ -146,6 +153,7 @@ export function selectionOf({ kind, spec: given }: Manifest):
     const service = serviceSchema.parse(spec);
     return { labels: service.selector, ports: service.ports.map(({ targetPort }) => targetPort) };
   }
+  if (kind === 'ServiceMonitor') return undefined;
   if (kind === 'NetworkPolicy') {
     const { podSelector, ingress } = policySchema.parse(spec);
     const ports = ingress.flatMap((rule) => rule.ports.map((one) => one.port));

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { unread } from './environments.ts';
-import { DEPLOY, WORKLOADS } from './manifests.ts';
+import { DEPLOY, MANIFESTS, WORKLOADS } from './manifests.ts';
 
 const ROOT = path.dirname(DEPLOY);
 const DOCS = path.join(ROOT, 'docs');
@@ -47,11 +47,16 @@ test('the secrets, images and folders of its commands are those of the manifests
   const mounted = WORKLOADS.flatMap(({ pod }) =>
     pod.volumes.flatMap(({ secret }) => secret?.secretName ?? []),
   );
-  const made = [...page.matchAll(/create secret generic (?<name>\S+)/gu)].map(
+  const named = MANIFESTS.map(({ whole }) => JSON.stringify(whole)).join('\n');
+  // Of Prometheus and the ingress, which no pod mounts.
+  const others = ['leasehold-metrics', 'leasehold-tls'].filter((name) =>
+    named.includes(`"${name}"`),
+  );
+  const made = [...page.matchAll(/create secret (?:generic|tls) (?<name>\S+)/gu)].map(
     ({ groups }) => groups?.['name'],
   );
   const folders = [...page.matchAll(/\bdeploy\/[\w./-]*\w/gu)].map(([place]) => place);
 
-  expect(made.sort()).toEqual([...new Set(mounted)].sort());
+  expect(made.sort()).toEqual([...new Set([...mounted, ...others])].sort());
   expect(folders.filter((place) => !existsSync(path.join(ROOT, place)))).toEqual([]);
 });

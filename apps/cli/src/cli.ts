@@ -1,29 +1,25 @@
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
+import type { Environment } from '@leasehold/service-kit';
 import type { Command } from 'commander';
 import type { Column } from './output/table.ts';
 import { parseConfig, type CliConfig } from './config/config.ts';
+import { controllerAccess, findTarget, type Access } from './contexts/target.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODES } from './failures/exit-codes.ts';
-import { unreachable, usageFailure } from './failures/failure.ts';
-import { readCredentials, readRunFile } from './config/home.ts';
 import { pageText, type ListFormat, type ListPage } from './options.ts';
 import { createStyle, type Style } from './output/style.ts';
-
-/** Controllers of one database, of which any that answers is used, and a token for them. */
-export interface Access {
-  readonly urls: readonly string[];
-  readonly token: string;
-}
 
 /** What a command works with. Everything in it is made when it is first asked for. */
 export interface Cli {
   readonly context: CliContext;
   /** Whether programs read the answer. */
   readonly isJson: boolean;
+  /** The environment, with the context that the command line names. */
+  environment: Environment;
   /** @throws {CliFailure} `config.invalid`. */
   config(): CliConfig;
   /** Which controllers were asked, if any were: for messages. */
-  controllerUrls(): string | undefined;
+  asked(): Access | undefined;
   /**
    * Where the controllers are, and the token for them.
    * @throws {CliFailure} when it is not configured.
@@ -61,7 +57,7 @@ function withoutTimes(field: string, value: unknown): unknown {
 export function createCli(context: CliContext, isJson: boolean): Cli {
   const closers: (() => void)[] = [];
   let config: CliConfig | undefined;
-  let askedUrls: string | undefined;
+  let asked: Access | undefined;
   let shown: string | undefined;
   const isChanged = (answer: unknown): boolean => {
     const before = shown;
@@ -72,12 +68,12 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
   const cli: Cli = {
     context,
     isJson,
-    config: () => (config ??= parseConfig(context.environment)),
-    controllerUrls: () => askedUrls,
+    environment: context.environment,
+    config: () => (config ??= parseConfig(cli.environment)),
+    asked: () => asked,
     access() {
-      const access = controllerAccess(cli.config());
-      askedUrls = access.urls.join(', ');
-      return access;
+      asked = controllerAccess(cli.config(), findTarget(cli.config(), cli.environment));
+      return asked;
     },
     client(transport = 'http') {
       const { urls, token } = cli.access();
@@ -103,6 +99,7 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
         .command(nameAndArguments)
         .description(description)
         .option('--json', 'print the answer as JSON, errors too')
+        .option('--context <name>', 'the context to use, whatever is set')
         .showHelpAfterError('(--help lists what the command accepts)'),
     style: createStyle(context.isTerminal && (context.environment['NO_COLOR'] ?? '') === ''),
     exitCode: EXIT_CODES.done,
@@ -111,29 +108,4 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
     },
   };
   return cli;
-}
-
-/**
- * Where the controllers are and the token for them: from the environment, else from the home.
- * @throws {CliFailure} when neither gives it.
- */
-export function controllerAccess(config: CliConfig): Access {
-  const running = config.urls === null ? readRunFile(config.home)?.controllerUrl : undefined;
-  const urls = config.urls ?? (running === undefined ? undefined : [running]);
-  if (urls === undefined) {
-    throw unreachable(
-      `Nothing runs in ${config.home}, and LEASEHOLD_URL is not set.`,
-      'Start everything here with `leasehold up`, or set LEASEHOLD_URL and LEASEHOLD_TOKEN.',
-    );
-  }
-  // A token is never sent to an address that it was not made for.
-  const token =
-    config.token ?? (config.urls === null ? readCredentials(config.home)?.admin : undefined);
-  if (token === undefined) {
-    throw usageFailure(
-      'LEASEHOLD_TOKEN is not set.',
-      `The tokens of ${config.home} are for what runs there; \`leasehold tokens create\` makes others.`,
-    );
-  }
-  return { urls, token };
 }

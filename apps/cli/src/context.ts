@@ -4,6 +4,8 @@ export interface CliContext {
   readonly stderr: (text: string) => void;
   /** Reads the standard input to its end. */
   readonly readStdin: () => Promise<string>;
+  /** Asks a person for a secret, which is not shown; undefined when nobody is there to answer. */
+  readonly askSecret: (question: string) => Promise<string | undefined>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether people read the output as it comes: it may then use colours. */
   readonly isTerminal: boolean;

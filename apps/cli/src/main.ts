@@ -1,4 +1,6 @@
 import { fstatSync, writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { processEnvironment } from './config/config.ts';
 import { EXIT_CODES } from './failures/exit-codes.ts';
@@ -91,6 +93,23 @@ function isFile(descriptor: number): boolean {
   }
 }
 
+/** What is typed is not shown; the end of the input, and Ctrl-C, are an empty answer. */
+async function askSecret(question: string): Promise<string | undefined> {
+  if (!process.stdin.isTTY) return undefined;
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input: process.stdin, output: silent, terminal: true });
+  write(process.stderr, question);
+  try {
+    const closed = new Promise<string>((resolve) => {
+      lines.once('close', () => resolve(''));
+    });
+    return await Promise.race([lines.question(''), closed]);
+  } finally {
+    lines.close();
+    write(process.stderr, '\n');
+  }
+}
+
 process.once('exit', (code) => {
   if (isOutputLost && code === EXIT_CODES.done) process.exitCode = EXIT_CODES.refused;
 });
@@ -99,6 +118,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   stdout: (text) => write(process.stdout, text),
   stderr: (text) => write(process.stderr, text),
   readStdin: () => text(process.stdin),
+  askSecret,
   environment: processEnvironment(),
   isTerminal: process.stdout.isTTY,
   signal: takeSignal,

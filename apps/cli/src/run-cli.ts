@@ -38,7 +38,7 @@ export async function runCli(
     }
     const failure = isGroupAlone(error)
       ? incomplete(groupIn(program, args))
-      : failureOf(error, cli.controllerUrls());
+      : failureOf(error, cli.asked());
     context.stderr(`${cli.isJson ? failureJson(failure) : failureText(failure, cli)}\n`);
     return failure.exitCode;
   } finally {

@@ -93,6 +93,31 @@ describe('configuration', () => {
       clientSecret: 'hunter2',
       name: 'single sign-on',
     });
+    const more = {
+      LEASEHOLD_OIDC_ISSUER: 'https://id.example.com',
+      LEASEHOLD_OIDC_CLIENT_ID: 'leasehold',
+      LEASEHOLD_OIDC_CLIENT_SECRET: 'hunter2',
+    };
+    const roles = { LEASEHOLD_OIDC_ROLES: 'ops=operator,sre=root' };
+    expect(problemsOf({ ...more, ...roles })).toEqual([
+      'LEASEHOLD_OIDC_ROLES: entry 2 must have a role of viewer, client, operator, admin',
+    ]);
+    expect(problemsOf({ LEASEHOLD_OIDC_ROLES: 'ops=operator' })).toEqual([
+      'LEASEHOLD_OIDC_ROLES: needs LEASEHOLD_OIDC_ISSUER',
+    ]);
+    expect(problemsOf({ ...more, LEASEHOLD_OIDC_GROUPS_CLAIM: 'roles' })).toEqual([
+      'LEASEHOLD_OIDC_GROUPS_CLAIM: needs LEASEHOLD_OIDC_ROLES',
+    ]);
+    expect(problemsOf({ ...more, LEASEHOLD_OIDC_SCOPES: 'a  b' })).toEqual([
+      'LEASEHOLD_OIDC_SCOPES: must be scopes, separated by single spaces',
+    ]);
+    expect(
+      readConfig({ ...more, LEASEHOLD_OIDC_ROLES: 'ops=client@a', LEASEHOLD_OIDC_SCOPES: 'x y' })
+        .signIn.oidc,
+    ).toMatchObject({
+      scopes: ['x', 'y'],
+      groups: { claim: 'groups', rules: [{ group: 'ops', role: 'client', namespaces: ['a'] }] },
+    });
     expect(problemsOf({ LEASEHOLD_OIDC_ISSUER: 'https://id.example.com' })).toEqual([
       expect.stringMatching(/^LEASEHOLD_OIDC_CLIENT_ID: must be set/u),
       expect.stringMatching(/^LEASEHOLD_OIDC_CLIENT_SECRET: must be set/u),

@@ -17,7 +17,7 @@ import {
   type Environment,
   type LogLevel,
 } from '@leasehold/service-kit';
-import { controllerVariables, wholeNumber } from '@leasehold/service-kit/variables';
+import { controllerVariables, tokenText, wholeNumber } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 import { peersConfig, peersEnvironment, type DatacentersConfig } from './peers/peers-config.ts';
 import {
@@ -40,6 +40,8 @@ export interface ControllerConfig {
   /** Where Leasehold's tables are; `databaseUrl` names it too. */
   readonly schema: string;
   readonly home: string;
+  /** The token of the first administrator of an empty database; null: one is made, in a file of the home. */
+  readonly firstToken: string | null;
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
@@ -70,6 +72,7 @@ export const environmentSchema = z.object({
   ...controllerVariables,
   LEASEHOLD_DATACENTER: datacenterSchema.default('local'),
   LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(LIMITS.ttlMsMin, LIMITS.ttlMsMax).default(60_000),
+  LEASEHOLD_FIRST_TOKEN: tokenText.optional(),
   LEASEHOLD_AUDIT_LOGS: z.enum(['0', '1']).default('0'),
   ...signInEnvironment,
   ...peersEnvironment,
@@ -113,6 +116,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     databaseUrl: place.databaseUrl,
     schema: place.schema,
     home: resolve(values.LEASEHOLD_HOME),
+    firstToken: values.LEASEHOLD_FIRST_TOKEN ?? null,
     host: values.LEASEHOLD_HOST,
     port: values.LEASEHOLD_PORT,
     datacenter: values.LEASEHOLD_DATACENTER,

@@ -98,6 +98,7 @@ const OPERATE: Section = {
   pages: [
     page('docs/deployment.md', 'operate/deployment', 'Deployment'),
     page('docs/production.md', 'operate/production', 'In production'),
+    page('docs/single-sign-on.md', 'operate/single-sign-on', 'Single sign-on and groups'),
     page('docs/upgrades.md', 'operate/upgrades', 'Upgrades'),
     page('docs/observability.md', 'operate/observability', 'Observability'),
     page('docs/runbook.md', 'operate/runbook', 'Runbook'),

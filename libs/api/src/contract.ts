@@ -2,7 +2,12 @@
  * What other packages use of the contract: the schemas of inputs, which are strict (an unknown field is an
  * error), and the types of answers. Browser-safe: it loads neither the routers nor a database.
  */
-export { auditListInputSchema, emailSchema, personInviteInputSchema } from './contract/access.ts';
+export {
+  auditListInputSchema,
+  emailSchema,
+  limitNamespaceSchema,
+  personInviteInputSchema,
+} from './contract/access.ts';
 export { checked, datacenterSchema, envNameSchema, idSchema } from './contract/common.ts';
 export { environmentListInputSchema, tryAcquireInputSchema } from './contract/environments.ts';
 export { eventListInputSchema } from './contract/events.ts';

@@ -1,5 +1,22 @@
 import { describe, expect, test } from 'vitest';
-import { connectionOf, databasePlaceOf, schemaProblem } from './database-url.ts';
+import { connectionOf, databasePlaceOf, plainDatabaseUrl, schemaProblem } from './database-url.ts';
+
+describe('an address for other programs', () => {
+  const path = '-c%20search_path%3Dlocks%2Cpg_temp';
+
+  test.each([
+    ['postgresql://u:a+b%2F@db/app?schema=locks', `postgresql://u:a+b%2F@db/app?options=${path}`],
+    [
+      'postgresql://db/app?sslmode=require&schema=locks&options=-c%20jit%3Doff',
+      `postgresql://db/app?sslmode=require&options=-c%20jit%3Doff%20${path}`,
+    ],
+    ['postgresql://db/app?schema=locks&pgbouncer=true', 'postgresql://db/app'],
+  ])('%s has the schema as libpq and pg read it', (url, plain) => {
+    expect(plainDatabaseUrl(url)).toBe(plain);
+    // It still works as DATABASE_URL.
+    expect(connectionOf(plain).schema).toBe('leasehold');
+  });
+});
 
 describe('the schema of a database', () => {
   test('is leasehold by default', () => {

@@ -56,6 +56,24 @@ export function withSchema(databaseUrl: string, schema: string): string {
   return url.href;
 }
 
+/**
+ * The same address for psql, pg and others, which do not know the parameters that Prisma does: unqualified names mean
+ * Leasehold's tables. A pooler in transaction mode takes no such setting, and gets none.
+ */
+export function plainDatabaseUrl(databaseUrl: string): string {
+  const { schema, isPooled } = connectionOf(databaseUrl);
+  const url = new URL(databaseUrl);
+  const own = url.searchParams.get('options');
+  for (const name of ['schema', 'options', POOLED]) url.searchParams.delete(name);
+  if (!isPooled) {
+    const all = [own, `-c search_path=${searchPathOf(schema)}`].filter((part) => part !== null);
+    url.searchParams.set('options', all.join(' '));
+  }
+  // libpq reads a space in this form alone.
+  url.search = url.search.replaceAll('+', '%20');
+  return url.href;
+}
+
 /** How to connect to an address: the parts of pg's configuration that come from it. */
 export interface DatabaseConnection {
   readonly connectionString: string;

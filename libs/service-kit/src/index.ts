@@ -4,6 +4,7 @@ export {
   connectionOf,
   databasePlaceOf,
   DEFAULT_SCHEMA,
+  plainDatabaseUrl,
   schemaProblem,
   withSchema,
 } from './database-url.ts';

@@ -58,6 +58,11 @@ export const controllerUrlArray = checked(z.array(z.string()), controllerUrlsPro
   controllerUrlsOf,
 );
 
+/** A token, as people are given it. */
+export const tokenText = z
+  .string()
+  .regex(/^lh_[A-Za-z0-9_-]{43}$/u, 'must be a token, lh_ and 43 characters');
+
 export const logLevel = z
   .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
   .default('info');

@@ -8,6 +8,7 @@ import { Provider } from 'oidc-provider';
 export interface OidcPerson {
   readonly email: string;
   readonly isVerified: boolean;
+  readonly groups?: readonly string[];
 }
 
 /** An identity provider that answers. Any password is right. */
@@ -36,15 +37,23 @@ export async function startOidcProvider(options: {
         redirect_uris: [`${options.consoleOrigin}/api/auth/callback/oidc`],
       },
     ],
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    claims: {
+      openid: ['sub'],
+      groups: ['groups'],
+      email: ['email', 'email_verified'],
+      profile: ['name'],
+    },
     cookies: { keys: ['a key of the test'] },
     findAccount: (_ctx, sub) => {
       const person = options.people[sub];
       if (person === undefined) return undefined;
-      const { email, isVerified } = person;
       return {
         accountId: sub,
-        claims: () => ({ sub, name: sub, email, email_verified: isVerified }),
+        // As they are when they are asked for: a person may join a group between two sign-ins.
+        claims: () => {
+          const { email, isVerified, groups } = options.people[sub] ?? person;
+          return { sub, name: sub, email, email_verified: isVerified, groups: groups?.slice() };
+        },
       };
     },
   });

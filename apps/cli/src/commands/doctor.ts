@@ -14,7 +14,7 @@ export function addDoctor(cli: Cli, parent: Command): void {
     )
     .action(async () => {
       const { examine } = await import('../doctor/examine.ts');
-      const findings = await examine(cli.context.environment);
+      const findings = await examine(cli.environment);
       const isWell = findings.every((finding) => finding.state !== 'wrong');
       cli.show({ isWell, findings }, () => doctorText(findings, cli.style));
       if (!isWell) cli.exitCode = EXIT_CODES.refused;

@@ -2,6 +2,7 @@ import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { parseConfig } from '../config/config.ts';
 import type { RunFile } from '../config/home.ts';
+import { findTarget } from '../contexts/target.ts';
 import type { Style } from '../output/style.ts';
 import { collected } from '../options.ts';
 import type { UpOptions } from '../up/programs/up-request.ts';
@@ -44,7 +45,12 @@ export function addUp(cli: Cli, parent: Command): void {
       await runUp({
         ...{ cli, config, request, progress },
         onRunning: (run, signIn) =>
-          cli.show(run, () => runningText({ run, signIn, home: config.home, style: cli.style })),
+          cli.show(run, () =>
+            runningText({
+              ...{ run, signIn, home: config.home, style: cli.style },
+              at: isElsewhere(cli) ? ' --context local' : '',
+            }),
+          ),
       });
     });
 }
@@ -81,9 +87,20 @@ interface Running {
   readonly signIn: { readonly email: string; readonly password: string } | undefined;
   readonly home: string;
   readonly style: Style;
+  /** What commands need to find this. */
+  readonly at: string;
 }
 
-function runningText({ run, signIn, home, style }: Running): string {
+/** Whether commands go to other controllers, unless they are told otherwise. */
+function isElsewhere(cli: Cli): boolean {
+  try {
+    return findTarget(cli.config(), cli.environment).urls !== null;
+  } catch {
+    return true;
+  }
+}
+
+function runningText({ run, signIn, home, style, at }: Running): string {
   const { consoleUrl, controllerUrl, programs } = run;
   const [first] = programs;
   return `${consoleUrl === null ? '' : `\n${signInText(consoleUrl, { signIn, style })}\n`}
@@ -91,8 +108,8 @@ Running. Credentials are in ${home}/credentials.json, logs in ${home}/logs.
 
 In another shell, try:
 
-  npx leasehold connect demo --program ${first?.name ?? 'NAME'}
-  npx leasehold keys ls
+  npx leasehold${at} connect demo --program ${first?.name ?? 'NAME'}
+  npx leasehold${at} keys ls
 
 The API is at ${controllerUrl}/trpc. Ctrl-C ends everything.`;
 }

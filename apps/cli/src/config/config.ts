@@ -20,6 +20,7 @@ import {
   controllerVariables,
   origin,
   port,
+  tokenText,
   wholeNumber,
 } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
@@ -51,10 +52,8 @@ export const environmentSchema = z.object({
   ...datacenterEnvironment,
   LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(LIMITS.ttlMsMin, LIMITS.ttlMsMax).default(60_000),
   LEASEHOLD_URL: controllerUrls.optional(),
-  LEASEHOLD_TOKEN: z
-    .string()
-    .regex(/^lh_[A-Za-z0-9_-]{43}$/u, 'must be a token, lh_ and 43 characters')
-    .optional(),
+  LEASEHOLD_TOKEN: tokenText.optional(),
+  LEASEHOLD_CONTEXT: z.string().optional(),
 });
 
 /** The variables that the command line and `leasehold up` read. */
@@ -106,7 +105,9 @@ export function parseConfig(environment: Environment) {
     logLevel: env.LEASEHOLD_LOG_LEVEL,
     /** How much the controller's callers may use. */
     fairUse: fairUse.config,
-    /** The controllers that commands talk to; null: what runs in the home. */
+    /** The context that commands use, whatever else is set; null: the current one, if nothing else is. */
+    context: env.LEASEHOLD_CONTEXT ?? null,
+    /** The controllers that commands talk to; null: the current context, or what runs in the home. */
     urls: env.LEASEHOLD_URL ?? null,
     token: env.LEASEHOLD_TOKEN ?? null,
   };
@@ -142,8 +143,11 @@ function configFailure(problems: readonly string[]): CliFailure {
   });
 }
 
+/** The configuration, and which controllers commands talk to in the end. */
+export type ConfigInEffect = Omit<CliConfig, 'urls'> & { readonly urls: readonly string[] | null };
+
 /** The configuration as it may be shown: with secrets replaced, and all else as it is in effect. */
-export function redactedConfig(config: CliConfig): Record<string, unknown> {
+export function redactedConfig(config: ConfigInEffect): Record<string, unknown> {
   return {
     ...config,
     ...redactedDatacenters(config),

@@ -9,7 +9,9 @@ import {
 } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
+import type { CliConfig } from './config.ts';
 import { refusal, usageFailure } from '../failures/failure.ts';
+import { printable } from '../output/printable.ts';
 import { isErrorCode } from '../up/processes/process-identity.ts';
 
 /** What `leasehold up` tells everybody about itself, in `run.json`. */
@@ -18,6 +20,8 @@ export interface RunFile {
   /** Where a browser finds the console; null when none runs. */
   readonly consoleUrl: string | null;
   readonly databaseUrl: string;
+  /** What its options, its file and its environment gave together. */
+  readonly settings?: ReturnType<typeof runSettings>;
   readonly droneIds: readonly string[];
   /** What the drone offers. */
   readonly programs: readonly {
@@ -57,14 +61,33 @@ export function readRunFile(home: string): RunFile | undefined {
   return readJson(runFilePath(home)) as RunFile | undefined;
 }
 
+/** What of its configuration a run tells: no secret. */
+export function runSettings(config: CliConfig) {
+  const { host, port, consolePort, datacenter, schema, preset, ladder, heartbeatMs } = config;
+  const { environmentLeaseMs, eventRetentionDays, logLevel } = config;
+  return {
+    ...{ host, port, consolePort, datacenter, schema, preset, ladder, heartbeatMs },
+    ...{ environmentLeaseMs, eventRetentionDays, logLevel },
+  };
+}
+
+/** What names the database of a command. */
+type DatabaseChoice = Pick<CliConfig, 'databaseUrl' | 'home' | 'context'>;
+
 /** The database that is configured, or else the one that runs in the home. @throws {CliFailure} `cli.usage`. */
-export function requireDatabase(
-  { databaseUrl, home }: { readonly databaseUrl: string | null; readonly home: string },
-  hint: string,
-): string {
-  const found = databaseUrl ?? readRunFile(home)?.databaseUrl;
+export function requireDatabase(config: DatabaseChoice, hint: string): string {
+  const found = namedDatabase(config) ?? readRunFile(config.home)?.databaseUrl;
   if (found === undefined) throw usageFailure('DATABASE_URL is not set.', hint);
   return found;
+}
+
+/** The database of DATABASE_URL; null: that of the home. @throws {CliFailure} `cli.usage` for a context. */
+export function namedDatabase({ databaseUrl, context }: DatabaseChoice): string | null {
+  if (databaseUrl !== null || context === null || context === 'local') return databaseUrl;
+  throw usageFailure(
+    `The context ${printable(context)} names controllers, and this command needs a database.`,
+    'Set DATABASE_URL; without it and without a context, the database of the home is used.',
+  );
 }
 
 /** @returns undefined when none exist. */

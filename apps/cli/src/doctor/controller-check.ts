@@ -1,5 +1,5 @@
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
-import type { Access } from '../cli.ts';
+import type { Access } from '../contexts/target.ts';
 import { failureOf } from '../failures/failure-of.ts';
 import { agoText, durationText } from '../output/duration.ts';
 import { clockJumpText } from '../output/clock-jump.ts';
@@ -14,12 +14,12 @@ const READY_TIMEOUT_MS = 5_000;
 const DRONES_MAX = 500;
 
 /** Each controller, the token that is used with them, and the drones that report to them. */
-export async function examineController({ urls, token }: Access): Promise<Finding[]> {
+export async function examineController({ urls, token, from }: Access): Promise<Finding[]> {
   const controllers = await Promise.all(urls.map(readinessFinding));
   if (controllers.every(({ state }) => state === 'wrong')) return controllers;
   const connection = createControllerClient({ url: urls, token, transport: 'http' });
   try {
-    const drones = await droneFindings(connection.api);
+    const drones = await droneFindings(connection.api, from.token);
     const isAnswered = drones[0]?.state === 'well';
     if (!isAnswered) return [...controllers, ...drones];
     const { api } = connection;
@@ -47,7 +47,7 @@ async function readinessFinding(url: string): Promise<Finding> {
       'It cannot use its database; its log has the reason.',
     );
   } catch (error) {
-    const failure = failureOf(error, url);
+    const failure = failureOf(error, { urls: [url] });
     const isLate = error instanceof Error && error.name === 'TimeoutError';
     return wrong(
       'controller',
@@ -86,7 +86,7 @@ async function clockFindings(api: ControllerApi): Promise<Finding[]> {
   ];
 }
 
-async function droneFindings(api: ControllerApi): Promise<Finding[]> {
+async function droneFindings(api: ControllerApi, tokenFrom: string): Promise<Finding[]> {
   let drones: readonly DroneView[];
   try {
     drones = (await api.drones.list.query({ limit: DRONES_MAX })).items;
@@ -97,11 +97,11 @@ async function droneFindings(api: ControllerApi): Promise<Finding[]> {
       wrong(
         'token',
         answered.message,
-        'Set LEASEHOLD_TOKEN to a valid token, of role viewer or higher.',
+        `It is from ${tokenFrom}. It must be a valid token, of role viewer or higher.`,
       ),
     ];
   }
-  const token = well('token', 'is in force');
+  const token = well('token', `of ${tokenFrom}: is in force`);
   if (drones.length === 0) {
     return [
       token,

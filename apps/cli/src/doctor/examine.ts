@@ -1,5 +1,6 @@
 import { storeErrorOf } from '@leasehold/keys-core/keys';
-import { controllerAccess } from '../cli.ts';
+import type { Environment } from '@leasehold/service-kit';
+import { controllerAccess, findTarget, type Target } from '../contexts/target.ts';
 import { shownUrl } from '@leasehold/service-kit';
 import { parseConfig, type CliConfig } from '../config/config.ts';
 import { failureOf } from '../failures/failure-of.ts';
@@ -13,22 +14,25 @@ import { skipped, well, wrong, type Finding } from './finding.ts';
 import { examineHome } from './home-check.ts';
 
 /** Checks everything that can be checked from here. Never throws: a failure is a finding. */
-export async function examine(
-  environment: Readonly<Record<string, string | undefined>>,
-): Promise<Finding[]> {
+export async function examine(environment: Environment): Promise<Finding[]> {
   let config: CliConfig;
+  let target: Target;
   try {
-    config = parseConfig(environment);
+    const parsed = parseConfig(environment);
+    target = findTarget(parsed, environment);
+    config = { ...parsed, urls: target.urls === null ? null : [...target.urls] };
   } catch (error) {
-    const { message } = failureOf(error);
-    return [wrong('configuration', message, 'Correct these variables, and run this again.')];
+    const { message, hint } = failureOf(error);
+    const isVariables = failureOf(error).code === 'config.invalid';
+    const advice = isVariables ? 'Correct these variables, and run this again.' : hint;
+    return [wrong('configuration', message, advice ?? 'Correct it, and run this again.')];
   }
   return [
     well('configuration', 'every variable is valid; `leasehold config print` shows them'),
     examineHome(config),
     ...(await databaseFindings(config)),
     ...(await examineDatacenters(config)),
-    ...(await controllerFindings(config)),
+    ...(await controllerFindings(config, target)),
     await examineConsole(config),
   ];
 }
@@ -59,9 +63,9 @@ function localDatabaseUrl(config: CliConfig): string | undefined {
   return isMeant ? readRunFile(config.home)?.databaseUrl : undefined;
 }
 
-async function controllerFindings(config: CliConfig): Promise<Finding[]> {
+async function controllerFindings(config: CliConfig, target: Target): Promise<Finding[]> {
   try {
-    return await examineController(controllerAccess(config));
+    return await examineController(controllerAccess(config, target));
   } catch (error) {
     const { message, hint } = failureOf(error);
     return [wrong('controller', message, hint ?? 'See the log of the controller.')];

@@ -39,10 +39,13 @@ describe('failureOf', () => {
   test('a refused connection is reported as unreachable, with its address', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
 
-    const failure = failureOf(new Error('fetch failed', { cause }), 'http://10.0.0.1:4600');
+    const failure = failureOf(new Error('fetch failed', { cause }), {
+      urls: ['http://10.0.0.1:4600'],
+      from: { urls: 'context staging', token: 'context staging' },
+    });
 
     expect(failure.exitCode).toBe(EXIT_CODES.unreachable);
-    expect(failure.message).toContain('http://10.0.0.1:4600');
+    expect(failure.message).toContain('http://10.0.0.1:4600 (context staging)');
   });
 
   test('an unexpected error keeps its own message', () => {

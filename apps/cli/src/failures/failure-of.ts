@@ -37,14 +37,20 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
     'Keys whose home is known still work. `leasehold datacenters ls` shows the state of the store.',
 };
 
+/** The controllers that a command asked, and where their addresses and its token are from. */
+interface Asked {
+  readonly urls: readonly string[];
+  readonly from?: { readonly urls: string; readonly token: string };
+}
+
 /** Any error that a command threw, as the failure that it ends with. Nothing of it is hidden from people. */
-export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
+export function failureOf(error: unknown, asked?: Asked): CliFailure {
   if (error instanceof CliFailure) return error;
   if (error instanceof CommanderError) return usageFailure(error.message.replace(/^error: /u, ''));
-  const answered = answeredFailure(error);
+  const answered = answeredFailure(error, asked);
   if (answered !== undefined) return answered;
   if (isUnanswered(error)) {
-    const place = controllerUrl ?? 'its address';
+    const place = asked === undefined ? 'its address' : placeText(asked);
     const said = callErrorOf(error);
     // The second line of its message says why, by address.
     const [, why] = said instanceof UnreachableError ? said.message.split('\n', 2) : [];
@@ -61,16 +67,23 @@ export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
   });
 }
 
+function placeText({ urls, from }: Asked): string {
+  return `${urls.join(', ')}${from === undefined ? '' : ` (${from.urls})`}`;
+}
+
 /** An error that has a code of the registry; {@link isUnanswered} is checked after it. */
-function answeredFailure(error: unknown): CliFailure | undefined {
-  if (error instanceof LeaseError) return ofCode(error.code, error.message, error);
+function answeredFailure(error: unknown, asked: Asked | undefined): CliFailure | undefined {
+  if (error instanceof LeaseError) {
+    const { details, cause } = error;
+    return ofCode(error.code, error.message, { details, cause, asked });
+  }
   const answered = error instanceof LeaseholdCallError ? error : leaseholdErrorOf(error);
   if (answered === undefined || !isErrorCode(answered.code)) return undefined;
   if (answered.code === 'request.unreachable') return undefined;
   return ofCode(answered.code, `${messageOf(error)}${outputIn(answered.details)}`, {
     details: answered.details,
     incidentId: answered.incidentId ?? undefined,
-    cause: error,
+    ...{ cause: error, asked },
   });
 }
 
@@ -87,17 +100,34 @@ function isUnanswered(error: unknown): boolean {
 function ofCode(
   code: ErrorCode,
   message: string,
-  more: { details?: unknown; incidentId?: string | undefined; cause?: unknown },
+  more: {
+    details?: unknown;
+    incidentId?: string | undefined;
+    cause?: unknown;
+    asked: Asked | undefined;
+  },
 ): CliFailure {
   return new CliFailure(message, {
     code,
     exitCode: exitCodeFor(code),
-    hint: hintOf(code, more.details),
+    hint: tokenHint(code, more.asked) ?? hintOf(code, more.details),
     retryable: ERROR_CODES[code].retryable,
     details: (more.details ?? {}) as Record<string, unknown>,
     incidentId: more.incidentId,
     cause: more.cause,
   });
+}
+
+/** What to do about a token, with where it is from; undefined where {@link HINT_OF} says it all. */
+function tokenHint(code: ErrorCode, asked: Asked | undefined): string | undefined {
+  const source = asked?.from?.token;
+  if (source === undefined || source === 'LEASEHOLD_TOKEN') return undefined;
+  if (code === 'auth.forbidden') return `This command used the token of ${source}.`;
+  if (code !== 'auth.required') return undefined;
+  return (
+    `The token of ${source} was refused. ` +
+    '`leasehold tokens create` makes another; `leasehold context add --replace` keeps it.'
+  );
 }
 
 /** What to do, with the backend that it is about. */

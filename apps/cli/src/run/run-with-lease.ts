@@ -47,12 +47,18 @@ export interface RunRequest {
  * @throws {CliFailure} when the lease was not granted or was lost, or the command not started.
  */
 export async function runWithLease(cli: Cli, request: RunRequest): Promise<void> {
-  const { urls, token } = cli.access();
+  const { urls, token, from } = cli.access();
   const signals = runSignals(cli.context);
   const clock = createBootClock();
   const guard = startGuard(pathOfPart('cli'), {
     nowMs: () => clock.nowMs(),
-    env: commandEnvironment(cli.context.environment, request),
+    env: {
+      ...commandEnvironment(cli.context.environment, request),
+      // What is in no variable yet: the command is to call the same controllers.
+      ...(request.isTokenPassed && from.urls !== 'LEASEHOLD_URL'
+        ? { LEASEHOLD_URL: urls.join(','), LEASEHOLD_TOKEN: token }
+        : {}),
+    },
   });
   try {
     // Closing it waits for the release of what was given up.

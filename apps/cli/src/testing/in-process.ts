@@ -2,7 +2,10 @@ import type { CliContext } from '../context.ts';
 import { runCli } from '../run-cli.ts';
 
 /** What a command line prints goes to `printed`. */
-export function contextOf(environment: Readonly<Record<string, string>>): {
+export function contextOf(
+  environment: Readonly<Record<string, string>>,
+  input = '',
+): {
   readonly context: CliContext;
   readonly printed: { stdout: string; stderr: string };
 } {
@@ -15,7 +18,8 @@ export function contextOf(environment: Readonly<Record<string, string>>): {
     stderr: (text) => {
       printed.stderr += text;
     },
-    readStdin: () => Promise.resolve(''),
+    readStdin: () => Promise.resolve(input),
+    askSecret: () => Promise.resolve(undefined),
     environment: { LEASEHOLD_HOME: '/nowhere', ...environment },
     isTerminal: false,
     signal: () => none,
@@ -28,8 +32,9 @@ export function contextOf(environment: Readonly<Record<string, string>>): {
 export async function runHere(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  input = '',
 ): Promise<{ exitCode: number | undefined; stdout: string; stderr: string }> {
-  const { context, printed } = contextOf(environment);
+  const { context, printed } = contextOf(environment, input);
   const exitCode = await runCli(args, context);
   return { exitCode, ...printed };
 }

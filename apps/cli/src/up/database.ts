@@ -12,6 +12,8 @@ export interface Database {
   readonly url: string;
   /** null: it was not started here. */
   readonly pid: number | null;
+  /** What people should know about its start. */
+  readonly note?: string;
   /** Fulfilled when it runs, as far as is known here, or the signal aborts. */
   untilUp(signal: AbortSignal): Promise<void>;
   stop(): Promise<void>;
@@ -40,6 +42,7 @@ export async function startDatabase(
     });
     return {
       url: withSchema(postgres.url(DATABASE_NAME), config.schema),
+      ...(postgres.lostPort === undefined ? {} : { note: movedText(postgres) }),
       get pid() {
         return postgres.pid;
       },
@@ -53,4 +56,11 @@ export async function startDatabase(
     log.close();
     throw error;
   }
+}
+
+function movedText({ port, lostPort }: { port: number; lostPort: number | undefined }): string {
+  return (
+    `another program uses port ${String(lostPort)}, which PostgreSQL had: it has ${String(port)} from now on; ` +
+    '`leasehold config print --database-url` prints its address'
+  );
 }

@@ -1,7 +1,7 @@
 import { createDatabase, migrate } from '@leasehold/keys-core/postgres';
 import type { AdminSignIn } from '@leasehold/keys-core/access';
 import type { CliConfig } from '../config/config.ts';
-import type { RunFile } from '../config/home.ts';
+import { runSettings, type RunFile } from '../config/home.ts';
 import { prepareCredentials } from './credentials.ts';
 import { externalDatabase, startDatabase, type Database } from './database.ts';
 import { untilDroneReady } from './drone-readiness.ts';
@@ -87,6 +87,7 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
     controllerUrl,
     consoleUrl: console === undefined ? null : consoleOriginOf(config),
     databaseUrl: database.url,
+    settings: runSettings(config),
     droneIds: [drone.droneId],
     programs: drone.programs.map(({ name, command, source }) => ({ name, command, source })),
     pids: {
@@ -182,7 +183,7 @@ async function startDrone(
 async function openDatabase(starting: PartsOptions): Promise<Database> {
   const { config, progress, watch, supervision, whenSpace } = starting;
   if (config.databaseUrl !== null) return externalDatabase(config.databaseUrl);
-  return progress.step(
+  const started = await progress.step(
     'PostgreSQL',
     async () => {
       const database = await whenSpace(() => startDatabase(config, watch, supervision));
@@ -192,6 +193,8 @@ async function openDatabase(starting: PartsOptions): Promise<Database> {
     },
     ({ url }) => `PostgreSQL       127.0.0.1:${new URL(url).port}, data in ${config.home}/postgres`,
   );
+  if (started.note !== undefined) progress.warn(started.note);
+  return started;
 }
 
 /** Ends the agent, which ends its backends and its warden; what it leaves is killed. */

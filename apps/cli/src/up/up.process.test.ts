@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { waitUntil } from '@leasehold/testing';
 import type { ConnectResult, KeyPage } from '@leasehold/keys-core/keys';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -78,6 +79,7 @@ describe('leasehold up', () => {
       controllerUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/u) as string,
       consoleUrl: expect.stringMatching(/^http:\/\/localhost:\d+$/u) as string,
       databaseUrl: expect.stringMatching(/^postgresql:/u) as string,
+      settings: expect.objectContaining({ preset: 'fast', datacenter: 'local' }) as unknown,
       droneIds: ['drone-1'],
       programs: [
         { name: 'echo', command: 'node echo.mjs', source: 'from --program' },
@@ -193,6 +195,25 @@ describe('leasehold up', () => {
       'granted',
       'released',
     ]);
+  });
+
+  test('config print shows what runs, without a secret unless asked for, and an address for other programs', async () => {
+    const shown = await runCommand(['config', 'print'], env);
+    const whole = await answer<{ databaseUrl: string }>('config', 'print', '--show-secrets');
+    const { stdout: url } = await runCommand(['config', 'print', '--database-url'], env);
+    const password = new URL(run.databaseUrl).password;
+
+    expect(shown.stdout).toMatch(/^preset +fast$/mu);
+    expect(shown.stdout).toMatch(new RegExp(`^urls +${run.controllerUrl}$`, 'mu'));
+    expect(shown.stdout).toMatch(/^databaseUrl +postgresql:\/\/leasehold:\*\*\*@127/mu);
+    expect(shown.stdout).not.toContain(password);
+    expect(whole.databaseUrl).toContain(password);
+    // psql reads it as pg does, if its package is installed.
+    const client = new pg.Client({ connectionString: url.trim() });
+    await client.connect();
+    const { rows } = await client.query<{ held: string }>('select count(*) as held from lease');
+    await client.end();
+    expect(rows).toHaveLength(1);
   });
 
   test('doctor finds nothing wrong', async () => {
@@ -316,12 +337,16 @@ describe('the end of leasehold up', () => {
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(processesOf(home)).toEqual([]);
     expect((await runCommand(['keys', 'ls'], env)).exitCode).toBe(3);
+    const print = await runCommand(['config', 'print', '--database-url'], env);
+    expect(print).toMatchObject({ exitCode: 3, stdout: '' });
+    expect(print.stderr).toContain(`Nothing runs in ${home}`);
   });
 
   test('after kill -9 the others end by themselves, and the next run continues with the same data', async () => {
     const before = readFileSync(join(home, 'credentials.json'), 'utf8');
     const killed = await startUp(home, ['--no-console']);
     expect(killed.run).toMatchObject({ consoleUrl: null, pids: { console: null } });
+    expect(killed.run.databaseUrl).toBe(run.databaseUrl);
     expect(readFileSync(join(home, 'credentials.json'), 'utf8')).toBe(before);
     const own = await answer<ConnectResult>('connect', 'own', '--program', 'echo');
     expect(await echoOf(own)).toEqual({ version: 'second', mode: 'dev' });
@@ -330,8 +355,18 @@ describe('the end of leasehold up', () => {
       .fencingToken;
     killed.up.child.kill('SIGKILL');
     await killed.up.ended;
+    await waitUntil(() => processesOf(home).length === 0, { timeoutMs: 30_000 });
+    const port = new URL(run.databaseUrl).port;
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(Number(port), '127.0.0.1', resolve));
 
     ({ up, run } = await startUp(home));
+    other.close();
+    expect(up.said().stdout + up.said().stderr).toContain(`another program uses port ${port}`);
+    expect(new URL(run.databaseUrl).port).not.toBe(port);
+    expect((await readFile(join(home, 'postgres', 'port'), 'utf8')).trim()).toBe(
+      new URL(run.databaseUrl).port,
+    );
     const kept = await waitUntil(
       async () => {
         const again = await answer<ConnectResult>('connect', 'kept', '--program', 'room');

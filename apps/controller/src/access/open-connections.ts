@@ -8,6 +8,7 @@ import type { Access } from '@leasehold/api';
 import {
   PEOPLE_TOPIC,
   personSessionsInForce,
+  type Standing,
   TOKENS_TOPIC,
   tokensInForce,
 } from '@leasehold/keys-core/access';
@@ -91,9 +92,9 @@ export function createOpenConnections(
   };
 }
 
-/** The role of a token never changes; that of a session's person may. */
-function keyOf({ principal, role, session }: Access): string {
-  return session === undefined ? principal : `${session.sessionId} ${role}`;
+/** What a token may do never changes; what a session's person may do can. */
+function keyOf({ principal, role, namespaces, session }: Access): string {
+  return session === undefined ? principal : `${session.sessionId} ${role} ${limitsOf(namespaces)}`;
 }
 
 /** One statement for the tokens, one for the sessions, each only if there are any. */
@@ -105,12 +106,19 @@ async function readInForce(
     access.session === undefined ? [access.principal] : [],
   );
   const sessionIds = opened.flatMap(({ access }) => access.session?.sessionId ?? []);
-  const [tokens, roles] = await Promise.all([
+  const [tokens, standings] = await Promise.all([
     tokenIds.length === 0 ? new Set<string>() : tokensInForce(store.vital, tokenIds),
     sessionIds.length === 0
-      ? new Map<string, string>()
+      ? new Map<string, Standing>()
       : personSessionsInForce(store.vital, sessionIds),
   ]);
-  return ({ principal, role, session }) =>
-    session === undefined ? tokens.has(principal) : roles.get(session.sessionId) === role;
+  return ({ principal, role, namespaces, session }) => {
+    if (session === undefined) return tokens.has(principal);
+    const now = standings.get(session.sessionId);
+    return now?.role === role && limitsOf(now.namespaces) === limitsOf(namespaces);
+  };
+}
+
+function limitsOf(namespaces: readonly string[] | null): string {
+  return namespaces?.join(' ') ?? '*';
 }

@@ -78,8 +78,12 @@ async function ownDatabase(
         fail(new LeaseError('store.unavailable', `PostgreSQL ${deathText(death)}, too often.`)),
     },
   });
+  const { port, lostPort } = postgres;
+  if (lostPort !== undefined) {
+    log.warn({ port, lostPort }, 'another program uses the port of PostgreSQL');
+  }
   const url = withSchema(postgres.url(OWN_DATABASE), config.schema);
   await createDatabase(url);
-  log.info({ port: postgres.port }, 'DATABASE_URL is not set: started a PostgreSQL of our own');
+  log.info({ port }, 'DATABASE_URL is not set: started a PostgreSQL of our own');
   return { url, failed, stop: () => postgres.stop() };
 }

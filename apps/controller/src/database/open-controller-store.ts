@@ -12,7 +12,7 @@ import {
   type StoreObserver,
   type WitnessNotice,
 } from '@leasehold/keys-core/postgres';
-import { writeFirstCredentials } from '@leasehold/keys-core/access';
+import { makeFirstToken, writeFirstCredentials } from '@leasehold/keys-core/access';
 import { connectionOf, readBootId, type Logger } from '@leasehold/service-kit';
 import type { Registry } from 'prom-client';
 import type { ControllerConfig } from '../config.ts';
@@ -89,11 +89,19 @@ export async function examineDatabase(store: Store, config: Config, log: Logger)
   await compareLadders(store, config, log);
   const holdOff = await readHoldOff(store.general);
   if (holdOff !== null) log.warn(holdOff, 'no new grants for now: the database was restored');
-  await seeToCredentials(store, config.home, log);
+  await seeToCredentials(store, config, log);
 }
 
 /** The first controller of a database writes the first tokens; the others log where they are. */
-async function seeToCredentials(store: Store, home: string, log: Logger): Promise<void> {
+async function seeToCredentials(store: Store, config: Config, log: Logger): Promise<void> {
+  const { home, firstToken } = config;
+  if (firstToken !== null) {
+    const isMade = await makeFirstToken(store, firstToken);
+    if (isMade) {
+      log.info('no administrator yet: the token of LEASEHOLD_FIRST_TOKEN is the first one');
+    }
+    return;
+  }
   const path = resolve(join(home, 'credentials.json'));
   const ownPlace = `${hostname()}:${path}`;
   const { outcome, place } = await writeFirstCredentials(store, { path, place: ownPlace });

@@ -1,5 +1,6 @@
 import { jsonOf } from '@leasehold/service-kit';
-import { AUTH_PATH, EPOCH_HEADER, requestOfAuth, SOURCE_HEADER, type Auth } from './auth.ts';
+import { AUTH_PATH, EPOCH_HEADER, SOURCE_HEADER, type Auth } from './auth.ts';
+import { callOfAuth, type CallState } from './call-state.ts';
 
 /** A call of better-auth, rebuilt from checked values: nothing of a caller reaches it unchecked. */
 export interface AuthCall {
@@ -24,6 +25,8 @@ export interface AuthAnswer {
   readonly cookies: readonly string[];
   readonly location: string | null;
   readonly body: Readonly<Record<string, unknown>>;
+  /** Whether the groups of the person, at the identity provider, allow nothing here. */
+  readonly isWithoutRole: boolean;
 }
 
 /** Calls better-auth. */
@@ -41,7 +44,8 @@ export async function callAuth(auth: Auth, call: AuthCall): Promise<AuthAnswer> 
     headers,
     ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
   });
-  const response = await requestOfAuth.run(call.requestId, () => auth.handler(request));
+  const state: CallState = { requestId: call.requestId, source: call.source };
+  const response = await callOfAuth.run(state, () => auth.handler(request));
   // Redirections have no body.
   const body = jsonOf(await response.text());
   return {
@@ -49,5 +53,6 @@ export async function callAuth(auth: Auth, call: AuthCall): Promise<AuthAnswer> 
     cookies: response.headers.getSetCookie(),
     location: response.headers.get('location'),
     body: typeof body === 'object' && body !== null ? { ...body } : {},
+    isWithoutRole: state.grant === null,
   };
 }

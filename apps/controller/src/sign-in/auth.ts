@@ -5,7 +5,6 @@
  *
  * It never creates a person: a person who is not invited cannot sign in, whatever a provider says.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { kyselyAdapter } from '@better-auth/kysely-adapter';
 import { APIError } from 'better-auth/api';
@@ -17,6 +16,7 @@ import {
   hasOidcAccount,
   oidcSubjectOf,
   PASSWORD_LENGTH,
+  PEOPLE_TOPIC,
   readForRefusal,
   recordSignIn,
   removeAccountOfOtherIssuer,
@@ -27,8 +27,10 @@ import {
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { Origins } from './origins.ts';
+import { callOfAuth } from './call-state.ts';
 import { cookiePrefix } from './session/session-cookies.ts';
 import { accountOf } from './oidc/oidc-identity.ts';
+import { applyGrant, takeGroups } from './oidc/oidc-groups.ts';
 import type { OidcConfig } from './sign-in-config.ts';
 
 export const AUTH_PATH = '/api/auth';
@@ -44,7 +46,7 @@ export const SIGN_IN_PAGE = '/sign-in';
 const DAY_SECONDS = 86_400;
 
 export interface AuthDeps {
-  readonly store: Pick<Store, 'general'>;
+  readonly store: Pick<Store, 'general' | 'hints'>;
   readonly secret: string;
   readonly origins: Origins;
   readonly log: Logger;
@@ -107,7 +109,7 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
       database: { generateId: () => randomUUID() },
     },
     databaseHooks: hooksOf(store),
-    plugins: oidc === null ? [] : [oidcPlugin(store, oidc)],
+    plugins: oidc === null ? [] : [oidcPlugin(deps, oidc)],
   });
   return { handler: (request) => auth.handler(request) };
 }
@@ -126,7 +128,7 @@ interface HookContext {
 
 type Hooks = NonNullable<Parameters<typeof betterAuth>[0]['databaseHooks']>;
 
-function hooksOf(store: Pick<Store, 'general'>): Hooks {
+function hooksOf(store: AuthDeps['store']): Hooks {
   return {
     user: { create: { before: () => Promise.resolve(false) } },
     account: {
@@ -186,15 +188,19 @@ async function auditLink(
  * all ended meanwhile, is refused. @returns the epoch of the session.
  */
 async function admit(
-  store: Pick<Store, 'general'>,
+  store: AuthDeps['store'],
   personId: string,
   context: HookContext | null,
 ): Promise<number> {
   const known = context?.headers?.get(EPOCH_HEADER);
-  const epoch = await store.general.$transaction(async (tx) => {
+  const grant = callOfAuth.getStore()?.grant;
+  if (grant === null) throw new APIError('UNAUTHORIZED', { code: 'no_role' });
+  const admitted = await store.general.$transaction(async (tx) => {
     const knownEpoch = known == null ? undefined : Number(known);
+    const isChanged = grant === undefined ? false : await applyGrant(tx, personId, grant);
     const person = await recordSignIn(tx, personId, knownEpoch);
-    if (person === undefined) return undefined;
+    // Nothing of this is kept.
+    if (person === undefined) throw new APIError('UNAUTHORIZED', { code: 'not_invited' });
     await writeAudit(tx, {
       actor: person.email,
       role: person.role,
@@ -203,14 +209,14 @@ async function admit(
       source: context?.headers?.get(SOURCE_HEADER),
       detail: { method: context?.path?.startsWith('/callback/') === true ? 'oidc' : 'password' },
     });
-    return person.epoch;
+    return { epoch: person.epoch, isChanged };
   });
-  if (epoch === undefined) throw new APIError('UNAUTHORIZED', { code: 'not_invited' });
-  return epoch;
+  if (admitted.isChanged) store.hints.notify(PEOPLE_TOPIC);
+  return admitted.epoch;
 }
 
 function oidcPlugin(
-  store: Pick<Store, 'general'>,
+  { store, log }: Pick<AuthDeps, 'store' | 'log'>,
   oidc: OidcConfig,
 ): ReturnType<typeof genericOAuth> {
   return genericOAuth({
@@ -221,19 +227,20 @@ function oidcPlugin(
         discoveryUrl: `${oidc.issuer}/.well-known/openid-configuration`,
         clientId: oidc.clientId,
         clientSecret: oidc.clientSecret,
-        scopes: ['openid', 'email', 'profile'],
+        scopes: [...new Set(['openid', 'email', 'profile', ...(oidc.scopes ?? [])])],
         pkce: true,
         disableSignUp: true,
         requireIdTokenVerification: true,
-        accountSubject: (answer) => accountOf(store, oidc, answer),
+        accountSubject: async (answer) => {
+          const account = await accountOf(store, oidc, answer);
+          await takeGroups({ store, log, call: callOfAuth.getStore() }, oidc, answer);
+          return account;
+        },
         disableProviderLogout: true,
       },
     ],
   });
 }
-
-/** The request that better-auth carries out: its log has no other way to learn it. */
-export const requestOfAuth = new AsyncLocalStorage<string>();
 
 /** What better-auth logs may name what a caller typed: its messages are kept, not their arguments. */
 function loggerOf(log: Logger): {
@@ -242,7 +249,7 @@ function loggerOf(log: Logger): {
   return {
     log(level, message, ...args) {
       const cause = args.find((arg) => arg instanceof Error);
-      const requestId = requestOfAuth.getStore();
+      const requestId = callOfAuth.getStore()?.requestId;
       const about = { part: 'better-auth', requestId, cause: cause?.name };
       if (level === 'error') log.warn(about, message);
       else log.debug(about, message);

@@ -34,13 +34,13 @@ export function createPersonAccess(deps: {
     }
     const session = await authority.authenticate(token);
     if (session === undefined) return undefined;
-    const { sessionId, personId, email, name, role, signInMethods, expiresAt } = session;
+    const { sessionId, personId, email, name, role, namespaces, signInMethods, expiresAt } =
+      session;
     const csrfToken = cookies.csrfTokenOf(sessionId);
     return {
       principal: `person:${personId}`,
       name: email,
-      role,
-      namespaces: null,
+      ...{ role, namespaces },
       droneId: null,
       session: { sessionId, personId, email, name, signInMethods, csrfToken, expiresAt },
     };

@@ -1,4 +1,6 @@
+import { groupRulesOf, groupRulesProblem, type GroupRule } from './oidc/group-roles.ts';
 import {
+  checkedText,
   consoleSecret,
   isHttpUrl,
   origin,
@@ -14,6 +16,10 @@ export interface OidcConfig {
   readonly clientSecret: string;
   /** What the sign-in page calls it. */
   readonly name: string;
+  /** What is asked for, besides what every sign-in needs. */
+  readonly scopes?: readonly string[];
+  /** What groups may do; left out: people are invited, and administrators give them roles. */
+  readonly groups?: { readonly claim: string; readonly rules: readonly GroupRule[] };
 }
 
 /** How people sign in, and which proxies are believed about where people come from. */
@@ -50,6 +56,16 @@ export const signInEnvironment = {
   LEASEHOLD_OIDC_CLIENT_ID: z.string().min(1, 'must not be empty').optional(),
   LEASEHOLD_OIDC_CLIENT_SECRET: z.string().min(1, 'must not be empty').optional(),
   LEASEHOLD_OIDC_NAME: z.string().min(1, 'must not be empty').max(64).default('single sign-on'),
+  LEASEHOLD_OIDC_SCOPES: z
+    .string()
+    .regex(/^[\x21-\x7e]+( [\x21-\x7e]+)*$/u, 'must be scopes, separated by single spaces')
+    .optional(),
+  LEASEHOLD_OIDC_ROLES: checkedText(groupRulesProblem).optional(),
+  LEASEHOLD_OIDC_GROUPS_CLAIM: z
+    .string()
+    .max(255)
+    .regex(/^\S+$/u, 'must be the name of a claim, such as groups or realm_access.roles')
+    .optional(),
   LEASEHOLD_TRUSTED_PROXIES: trustedProxies,
 };
 
@@ -63,8 +79,31 @@ export function signInProblems(values: SignInValues): string[] {
     'LEASEHOLD_OIDC_CLIENT_SECRET',
   ] as const;
   const missing = parts.filter((name) => values[name] === undefined);
-  if (missing.length === 0 || missing.length === parts.length) return [];
+  const more = [
+    'LEASEHOLD_OIDC_SCOPES',
+    'LEASEHOLD_OIDC_ROLES',
+    'LEASEHOLD_OIDC_GROUPS_CLAIM',
+  ] as const;
+  if (missing.length === parts.length) {
+    return more
+      .filter((name) => values[name] !== undefined)
+      .map((name) => `${name}: needs LEASEHOLD_OIDC_ISSUER`);
+  }
+  if (missing.length === 0) {
+    const { LEASEHOLD_OIDC_GROUPS_CLAIM: claim, LEASEHOLD_OIDC_ROLES: roles } = values;
+    const isIdle = claim !== undefined && roles === undefined;
+    return isIdle ? ['LEASEHOLD_OIDC_GROUPS_CLAIM: needs LEASEHOLD_OIDC_ROLES'] : [];
+  }
   return missing.map((name) => `${name}: must be set, as the others of LEASEHOLD_OIDC_* are`);
+}
+
+function groupsConfig(values: SignInValues): Pick<OidcConfig, 'scopes' | 'groups'> {
+  const { LEASEHOLD_OIDC_SCOPES: scopes, LEASEHOLD_OIDC_ROLES: rules } = values;
+  const claim = values.LEASEHOLD_OIDC_GROUPS_CLAIM ?? 'groups';
+  return {
+    ...(scopes === undefined ? {} : { scopes: scopes.split(' ') }),
+    ...(rules === undefined ? {} : { groups: { claim, rules: groupRulesOf(rules) } }),
+  };
 }
 
 /** The configuration that checked values describe. */
@@ -82,6 +121,7 @@ export function signInConfig(values: SignInValues): SignInConfig {
             clientId: values.LEASEHOLD_OIDC_CLIENT_ID ?? '',
             clientSecret: values.LEASEHOLD_OIDC_CLIENT_SECRET ?? '',
             name: values.LEASEHOLD_OIDC_NAME,
+            ...groupsConfig(values),
           },
     trustedProxies: values.LEASEHOLD_TRUSTED_PROXIES,
   };

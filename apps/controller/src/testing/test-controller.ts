@@ -80,6 +80,7 @@ export async function openTestController(
   ending.unshift(() => rm(home, { recursive: true, maxRetries: 10 }));
   const controller = await startController(
     {
+      firstToken: null,
       databaseUrl,
       home,
       host: '127.0.0.1',

@@ -1,5 +1,6 @@
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { startOidcProvider, type OidcPerson } from '@leasehold/testing/oidc';
+import { ORIGIN, type BrowserAnswer, type TestBrowser } from './test-browser.ts';
 import type { OidcConfig } from '../sign-in/sign-in-config.ts';
 
 /** A working identity provider, and a browser's way through it. */
@@ -24,6 +25,27 @@ export async function startTestOidcProvider(options: {
     config: { issuer, clientId, clientSecret, name: 'Test provider' },
     signIn: (url, login) => walk(new URL(url), { issuer, login }),
   };
+}
+
+/** Begins a sign-in in this browser, and returns the address at the provider. */
+export async function beginSignIn(browser: TestBrowser, callbackURL: string): Promise<string> {
+  const answer = await browser.request('/api/auth/sign-in/oauth2', {
+    body: { providerId: 'oidc', callbackURL },
+  });
+  expect(answer.status).toBe(200);
+  return String(answer.body['url']);
+}
+
+/** A whole sign-in: to the provider as `login`, and back. */
+export async function signInThrough(
+  provider: TestOidcProvider,
+  browser: TestBrowser,
+  login: string,
+  callbackURL = '/',
+): Promise<BrowserAnswer> {
+  const back = await provider.signIn(await beginSignIn(browser, callbackURL), login);
+  expect(back.origin).toBe(ORIGIN);
+  return browser.request(`${back.pathname}${back.search}`);
 }
 
 const STEPS_MAX = 20;

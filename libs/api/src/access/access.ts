@@ -14,7 +14,7 @@ import type { z } from 'zod';
 import type { peerCallerSchema } from '../contract/peers.ts';
 
 /** Somebody who has signed in to the console, and the session that they act in. */
-export interface PersonSession extends Omit<SessionAccess, 'role'> {
+export interface PersonSession extends Omit<SessionAccess, 'role' | 'namespaces'> {
   /** Sent with the session's mutations, so that no other site can make them. */
   readonly csrfToken: string;
 }

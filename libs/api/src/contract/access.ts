@@ -73,7 +73,8 @@ const PROGRAMS_PER_TOKEN_MAX = 64;
 const ADDRESSES_PER_TOKEN_MAX = 64;
 const TOKEN_NAME_BYTES_MAX = 255;
 
-const limitNamespaceSchema = namespaceSchema
+/** A namespace that somebody is limited to. */
+export const limitNamespaceSchema = namespaceSchema
   .refine(
     (namespace) => namespace !== '',
     'must not be the root: leave `namespaces` out for no limit',

@@ -18,7 +18,7 @@ import {
   type NewToken,
 } from './sql/api-tokens.ts';
 import { listAudit, writeAudit } from './sql/audit.ts';
-import { bootstrapCredentials } from './sql/sign-in/bootstrap-credentials.ts';
+import { bootstrapCredentials, makeFirstToken } from './sql/sign-in/bootstrap-credentials.ts';
 import { createTokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
 import { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
 
@@ -312,6 +312,26 @@ describe('credentials file', () => {
     const made = await bootstrapCredentials(store, file, { droneIds: [] });
 
     expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(made);
+  });
+});
+
+describe('the first token', () => {
+  test('is made once, by one of several controllers at once, and stays revoked', async () => {
+    const { store } = await openKernel();
+    const [secret, other] = [newTokenSecret(), newTokenSecret()];
+
+    const made = await Promise.all([makeFirstToken(store, secret), makeFirstToken(store, secret)]);
+    const found = await findToken(store.general, hashTokenSecret(secret));
+    const again = await makeFirstToken(store, other);
+    await revokeToken(store.general, found?.tokenId ?? '');
+    const revived = await makeFirstToken(store, secret);
+
+    expect(made.sort()).toEqual([false, true]);
+    expect(found).toMatchObject({ role: 'admin', droneId: null, namespaces: null });
+    expect([again, revived]).toEqual([false, false]);
+    expect(await findToken(store.general, hashTokenSecret(secret))).toBeUndefined();
+    // Nobody administers any more: another secret may.
+    expect(await makeFirstToken(store, other)).toBe(true);
   });
 });
 

@@ -33,6 +33,7 @@ export {
   bootstrapCredentials,
   type Credentials,
   type DroneBindings,
+  makeFirstToken,
   writeFirstCredentials,
 } from './sql/sign-in/bootstrap-credentials.ts';
 export {
@@ -46,10 +47,16 @@ export {
   bindUnboundAccount,
   hasOidcAccount,
   oidcAccountId,
+  oidcPersonId,
   oidcSubjectOf,
   removeAccountOfOtherIssuer,
 } from './sql/sign-in/oidc-accounts.ts';
-export { readForRefusal, recordSignIn } from './sql/people/people-changes.ts';
+export {
+  addPerson,
+  changeRole,
+  readForRefusal,
+  recordSignIn,
+} from './sql/people/people-changes.ts';
 export { removeOldPeopleRows } from './sql/people/people-retention.ts';
 export { findPersonId } from './sql/people/people.ts';
 export { readPasswordHash, replacePassword, setPassword } from './sql/people/person-passwords.ts';
@@ -60,6 +67,7 @@ export {
   personSessionsInForce,
   readSessionEpoch,
   type SessionAccess,
+  type Standing,
   SESSION_DAYS_MAX,
 } from './sql/people/person-sessions.ts';
 export {

@@ -8,6 +8,8 @@ export interface PersonView {
   readonly email: string;
   readonly name: string;
   readonly role: OrderedRole;
+  /** What the person is limited to, by the groups of an identity provider; null: nothing. */
+  readonly namespaces: readonly string[] | null;
   /** `invited` has not set a password yet; `disabled` may not sign in and has no session. */
   readonly status: 'invited' | 'active' | 'disabled';
   /** How the person signs in; empty while invited. */

@@ -19,6 +19,7 @@ async function adminCreate(databaseUrl: string, args: string[], stdin = ''): Pro
     stderr: (text) => (stderr += text),
     readStdin: () => Promise.resolve(stdin),
     environment: { DATABASE_URL: databaseUrl },
+    askSecret: () => Promise.resolve(undefined),
     isTerminal: false,
     signal: () => new AbortController().signal,
     onSignal: () => undefined,

@@ -1,5 +1,6 @@
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runCommand, type Ended } from '../../testing/command-line.ts';
+import { runCommand, startCommand, type Ended } from '../../testing/command-line.ts';
 import { CliStage } from '../../testing/cli-controller.ts';
 
 let cli: CliStage;
@@ -61,6 +62,34 @@ test('tokens create takes the time that is left instead of an instant', async ()
 
   const days = (Date.parse(token.expiresAt) - Date.parse(token.createdAt)) / 86_400_000;
   expect(days).toBeCloseTo(30, 3);
+});
+
+test('a context goes to its controllers with its token, and a refused token names the context', async () => {
+  const { secret } = await cli.answer<{ secret: string }>(
+    ...['tokens', 'create', 'staging', '--role', 'viewer'],
+  );
+  const { LEASEHOLD_HOME = '', LEASEHOLD_URL = '' } = cli.env;
+  const env = { LEASEHOLD_HOME, XDG_CONFIG_HOME: join(cli.home, 'config') };
+  const add = (name: string, token: string) =>
+    startCommand(['context', 'add', name, '--url', LEASEHOLD_URL, '--token-stdin'], env, {
+      input: `${token}\n`,
+    }).ended;
+
+  const added = await Promise.all([add('staging', secret), add('wrong', `lh_${'x'.repeat(43)}`)]);
+  const nowhere = await runCommand(['tokens', 'ls'], env);
+  const used = await runCommand(['context', 'use', 'staging'], env);
+  const list = await runCommand(['keys', 'ls', '--all'], env);
+  const forbidden = await runCommand(['tokens', 'ls'], env);
+  const refused = await runCommand(['keys', 'ls', '--context', 'wrong'], env);
+
+  expect(added).toMatchObject([{ exitCode: 0 }, { exitCode: 0 }]);
+  expect(nowhere).toMatchObject({ exitCode: 3 });
+  expect(used).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(list).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(forbidden).toMatchObject({ exitCode: 5 });
+  expect(forbidden.stderr).toContain('token of context staging');
+  expect(refused).toMatchObject({ exitCode: 5 });
+  expect(refused.stderr).toContain('token of context wrong was refused');
 });
 
 test('tokens create names the limits that exist when one is unknown', async () => {

@@ -112,6 +112,10 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     detail: { email: EMAIL, role: 'operator' },
     text: 'Ada Okafor invited omar@example.com as operator',
   },
+  'people.add': {
+    detail: { email: EMAIL, role: 'operator', namespaces: null },
+    text: 'Ada Okafor added omar@example.com as operator',
+  },
   'people.acceptInvitation': { text: 'Ada Okafor accepted the invitation' },
   'people.resetPassword': {
     detail: { email: EMAIL },
@@ -131,6 +135,10 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     text: 'Ada Okafor enabled omar@example.com again',
   },
   'people.signIn': { detail: { method: 'password' }, text: 'Ada Okafor signed in' },
+  'people.refuseSignIn': {
+    detail: { method: 'oidc', endedCount: 1 },
+    text: 'Ada Okafor was refused: no group has a role',
+  },
   'people.linkAccount': {
     detail: { provider: 'okta', subject: '1' },
     text: 'Ada Okafor linked an account of okta',

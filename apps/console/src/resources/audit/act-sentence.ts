@@ -127,6 +127,9 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
   'people.invite': ({ who, target, field }) => [
     ...[who, ' invited ', target, ` as ${roleText(field('role'))}`],
   ],
+  'people.add': ({ who, target, field }) => [
+    ...[who, ' added ', target, ` as ${roleText(field('role'))}`],
+  ],
   'people.acceptInvitation': ({ who }) => [who, ' accepted the invitation'],
   'people.resetPassword': ({ who, target }) => [who, ' reset the password of ', target],
   'people.acceptPasswordReset': ({ who }) => [who, ' chose a new password after a reset'],
@@ -142,6 +145,7 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     who,
     field('method') === 'oidc' ? ' signed in with single sign-on' : ' signed in',
   ],
+  'people.refuseSignIn': ({ who }) => [who, ' was refused: no group has a role'],
   'people.linkAccount': ({ who, field }) => [
     ...[who, ` linked an account of ${textOf(field('provider')) ?? 'an identity provider'}`],
   ],

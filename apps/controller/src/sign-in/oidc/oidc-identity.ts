@@ -17,7 +17,7 @@ interface Claims {
 }
 
 /** What better-auth has of somebody who comes back from the provider. */
-interface Answer {
+export interface Answer {
   readonly tokens: { readonly idToken?: string | undefined };
   readonly profile: Readonly<Record<string, unknown>>;
 }
@@ -39,14 +39,19 @@ export async function accountOf(
   return oidcAccountId(of);
 }
 
+/** The claims of an id_token that was verified already. */
+export function claimsOf(idToken: string | undefined): Readonly<Record<string, unknown>> {
+  const payload = Buffer.from(idToken?.split('.')[1] ?? '', 'base64url').toString();
+  return (jsonOf(payload) ?? {}) as Readonly<Record<string, unknown>>;
+}
+
 /** The subject of an id_token that was verified already. @throws {Error} */
 export function subjectOf(
   idToken: string | undefined,
   { issuer, clientId }: Pick<OidcConfig, 'issuer' | 'clientId'>,
 ): string {
   if (idToken === undefined) throw new Error('The identity provider sent no id_token.');
-  const payload = Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString();
-  const { iss, sub, aud, azp, nonce } = (jsonOf(payload) ?? {}) as Claims;
+  const { iss, sub, aud, azp, nonce }: Claims = claimsOf(idToken);
   // The discovery document names its issuer, which the id_token has: it must be the one that is configured.
   if (typeof iss !== 'string' || iss.replace(/\/+$/u, '') !== issuer) {
     throw new Error('The id_token is of another issuer than LEASEHOLD_OIDC_ISSUER.');

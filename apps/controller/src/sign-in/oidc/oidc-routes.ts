@@ -33,6 +33,7 @@ const signInSchema = z.object({
 const ERRORS: Readonly<Record<string, string>> = {
   signup_disabled: 'not_invited',
   not_invited: 'not_invited',
+  no_role: 'no_role',
   account_linked: 'account_linked',
   account_not_linked: 'email_not_verified',
   email_not_found: 'email_not_verified',
@@ -95,6 +96,7 @@ export function mountOidc(scope: FastifyInstance, parts: SignInParts): void {
 function landing(signIn: SignIn, answer: AuthAnswer): string {
   const { main } = signIn.origins;
   const target = answer.location === null ? undefined : new URL(answer.location, main);
+  if (answer.isWithoutRole) return `${SIGN_IN_PAGE}?error=no_role`;
   if (target?.origin !== main) return `${SIGN_IN_PAGE}?error=oidc_failed`;
   const error = target.searchParams.get('error');
   if (error === null || target.pathname !== SIGN_IN_PAGE) {

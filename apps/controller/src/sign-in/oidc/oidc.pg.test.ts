@@ -8,7 +8,12 @@ import {
   type TestBrowser,
 } from '../../testing/test-browser.ts';
 import { startTestController, type TestController } from '../../testing/test-controller.ts';
-import { startTestOidcProvider, type TestOidcProvider } from '../../testing/test-oidc-provider.ts';
+import {
+  beginSignIn,
+  signInThrough,
+  startTestOidcProvider,
+  type TestOidcProvider,
+} from '../../testing/test-oidc-provider.ts';
 
 interface Stage {
   readonly on: TestController;
@@ -43,21 +48,10 @@ async function aStage(): Promise<Stage> {
   };
 }
 
-/** Begins a sign-in in this browser, and returns the address at the provider. */
-async function begin(browser: TestBrowser, callbackURL = '/keys?phase=held'): Promise<string> {
-  const answer = await browser.request('/api/auth/sign-in/oauth2', {
-    body: { providerId: 'oidc', callbackURL },
-  });
-  expect(answer.status).toBe(200);
-  return String(answer.body['url']);
-}
+const KEYS_PAGE = '/keys?phase=held';
 
-/** A whole sign-in: to the provider as `login`, and back. */
-async function signIn(stage: Stage, browser: TestBrowser, login: string): Promise<BrowserAnswer> {
-  const back = await stage.provider.signIn(await begin(browser), login);
-  expect(back.origin).toBe(ORIGIN);
-  return browser.request(`${back.pathname}${back.search}`);
-}
+const signIn = (stage: Stage, browser: TestBrowser, login: string): Promise<BrowserAnswer> =>
+  signInThrough(stage.provider, browser, login, KEYS_PAGE);
 
 describe('sign-in with an identity provider', () => {
   test('lets in a person who is invited under their verified address, also the next time', async () => {
@@ -197,7 +191,7 @@ describe('sign-in with an identity provider', () => {
     const stage = await aStage();
     await stage.invite('bob@example.com');
     const asked = createTestBrowser(stage.on);
-    const back = await stage.provider.signIn(await begin(asked), 'bob');
+    const back = await stage.provider.signIn(await beginSignIn(asked, KEYS_PAGE), 'bob');
     const other = createTestBrowser(stage.on);
 
     const stolen = await other.request(`${back.pathname}${back.search}`);

@@ -24,6 +24,7 @@ export const AUDIT_ACTIONS = [
   'tokens.create',
   'tokens.revoke',
   'people.invite',
+  'people.add',
   'people.acceptInvitation',
   'people.resetPassword',
   'people.acceptPasswordReset',
@@ -31,6 +32,7 @@ export const AUDIT_ACTIONS = [
   'people.disable',
   'people.enable',
   'people.signIn',
+  'people.refuseSignIn',
   'people.linkAccount',
   'people.signOutEverywhere',
   'people.changePassword',
@@ -44,6 +46,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 /** What is recorded of signing in and out, beside what operators do. */
 export const SIGN_IN_ACTIONS: readonly AuditAction[] = [
   'people.signIn',
+  'people.refuseSignIn',
   'people.signOutEverywhere',
   'people.lockOut',
 ];

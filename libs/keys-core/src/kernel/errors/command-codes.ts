@@ -38,6 +38,19 @@ export const COMMAND_ERROR_CODES = {
     text: 'A file of the home directory cannot be read.',
     doc: 'It belongs to the user who ran `leasehold up`, or was damaged. Set LEASEHOLD_URL and LEASEHOLD_TOKEN instead, or remove it and start `leasehold up` again.',
   },
+  'context.not_found': {
+    exitCode: 4,
+    text: 'There is no such context.',
+    doc: '`leasehold context ls` lists them; `leasehold context add` makes one.',
+  },
+  'context.exists': {
+    text: 'There is a context of this name already.',
+    doc: 'Nothing was changed. Add `--replace` to change it, or choose another name.',
+  },
+  'context.unusable': {
+    text: 'The file with the contexts cannot be used.',
+    doc: 'The message names it, and says what is wrong: it cannot be read or written, others may read it, or it was damaged. `chmod 600` it, or remove it and add the contexts again.',
+  },
   'up.running': {
     text: '`leasehold up` is already running for this home.',
     doc: 'The message names its process. Use that one, end it with Ctrl-C, or set LEASEHOLD_HOME to another directory.',

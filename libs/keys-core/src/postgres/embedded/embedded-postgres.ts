@@ -24,6 +24,8 @@ export interface EmbeddedPostgres {
   /** The connection string of one of its databases, with the password. */
   url(database: string): string;
   readonly port: number;
+  /** The port of the start before, if another program has it now. */
+  readonly lostPort: number | undefined;
   readonly pid: number;
   /** Fulfilled when the server has ended, for any reason. */
   readonly exited: Promise<void>;
@@ -40,6 +42,7 @@ const IMMEDIATE_STOP_MS = 5_000;
 /**
  * Starts the PostgreSQL that npm installed, on `dataDir`, and returns when it accepts connections.
  * Listens only on 127.0.0.1; the password is in `dataDir/password`, which nobody else may read.
+ * Its port stays the same from start to start, unless another program has it: `dataDir/port` keeps it.
  * A server that a killed process left behind on the same data is stopped first.
  *
  * @throws {LeaseError} config.invalid, naming the folder or the port and what to do about it;
@@ -57,8 +60,15 @@ export async function startEmbeddedPostgres(
   const release = await orStartFailure(plan.dir, () => takeCluster(plan.dir, dataDir));
   try {
     const password = await orStartFailure(plan.dir, () => initialise(plan, dataDir, options));
-    const server = await startServer(plan, dataDir, options);
-    return running(server, { password, release });
+    const portFile = path.join(plan.dir, 'port');
+    const formerPort = await readPort(portFile);
+    const server = await startServer(plan, dataDir, { ...options, formerPort });
+    const { port } = server;
+    if (port !== formerPort) {
+      await orStartFailure(plan.dir, () => writeFile(portFile, `${String(port)}\n`));
+    }
+    const isLost = options.port === undefined && formerPort !== undefined && port !== formerPort;
+    return running(server, { password, release, lostPort: isLost ? formerPort : undefined });
   } catch (error) {
     await release();
     throw error;
@@ -67,7 +77,11 @@ export async function startEmbeddedPostgres(
 
 function running(
   server: Server,
-  { password, release }: { password: string; release: () => Promise<void> },
+  {
+    password,
+    release,
+    lostPort,
+  }: { password: string; release: () => Promise<void>; lostPort: number | undefined },
 ): EmbeddedPostgres {
   const { child, pid, port } = server;
   // Where the kernel cannot end it with us, an orderly exit of this process does.
@@ -82,9 +96,7 @@ function running(
   return {
     url: (database) =>
       `postgresql://${USER}:${password}@127.0.0.1:${String(port)}/${encodeURIComponent(database)}`,
-    port,
-    pid,
-    exited,
+    ...{ port, lostPort, pid, exited },
     async stop() {
       child.kill('SIGINT');
       if (await endsWithin(FAST_STOP_MS)) return;
@@ -95,6 +107,15 @@ function running(
     },
     kill: () => child.kill('SIGKILL'),
   };
+}
+
+const PORT_MAX = 65_535;
+
+/** The port of the last start; undefined for a file that has no port. */
+async function readPort(file: string): Promise<number | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const port = /^\d{1,5}\n?$/u.test(text) ? Number(text) : 0;
+  return port > 0 && port <= PORT_MAX ? port : undefined;
 }
 
 /** Makes the cluster unless there is one. @returns its password. */

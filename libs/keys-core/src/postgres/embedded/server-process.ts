@@ -18,7 +18,7 @@ export interface Server {
 }
 
 export interface ServerOptions {
-  /** The TCP port on 127.0.0.1. By default a free one is chosen. */
+  /** The TCP port on 127.0.0.1. By default that of the last start on the same data, or a free one. */
   readonly port?: number | undefined;
   /** `false` loses data in a power cut: for tests only. */
   readonly fsync?: boolean | undefined;
@@ -49,15 +49,17 @@ const OUTPUT_LINES_MAX = 50;
 export async function startServer(
   plan: RunPlan,
   dataDir: string,
-  options: ServerOptions,
+  options: ServerOptions & { readonly formerPort?: number | undefined },
 ): Promise<Server> {
+  let { formerPort } = options;
   let portTries = 0;
   let memoryTries = 0;
   for (;;) {
-    const port = options.port ?? (await freePort());
+    const port = options.port ?? formerPort ?? (await freePort());
     const attempt = await tryStart(plan, dataDir, { ...options, port });
     if ('child' in attempt) return attempt;
     if (ADDRESS_IN_USE.test(attempt.output)) {
+      formerPort = undefined;
       if (options.port === undefined && ++portTries < PORT_TRIES_MAX) continue;
       throw new LeaseError(
         'config.invalid',

@@ -1,5 +1,6 @@
 import { readdirSync, readlinkSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { waitUntil } from '@leasehold/testing';
@@ -59,6 +60,40 @@ test('H-restart-count: PostgreSQL that is killed once an hour is started again e
   expect(gaveUp).toEqual([]);
   await expect(createDatabase(database.url('leasehold'))).resolves.toBe(true);
 });
+
+test('the port stays the same from start to start; when another program has it, a new one does', async () => {
+  const options = await setUp();
+  const first = await supervisePostgres(options);
+  await first.stop();
+  const second = await supervisePostgres(options);
+  await second.stop();
+  const other = createServer();
+  onTestFinished(() => void other.close());
+  await new Promise<void>((resolve) => other.listen(first.port, '127.0.0.1', resolve));
+  const third = await supervisePostgres(options);
+  await third.stop();
+  other.close();
+  const fourth = await supervisePostgres(options);
+  onTestFinished(() => fourth.stop());
+
+  expect(second).toMatchObject({ port: first.port, lostPort: undefined });
+  expect(third.lostPort).toBe(first.port);
+  expect(third.port).not.toBe(first.port);
+  expect(fourth).toMatchObject({ port: third.port, lostPort: undefined });
+});
+
+test.each(['', 'x', '0', '65536', '-1'])(
+  'a file without a port, but with %j, does not matter',
+  async (kept) => {
+    const options = await setUp();
+    await mkdir(options.dataDir, { mode: 0o700 });
+    await writeFile(join(options.dataDir, 'port'), kept);
+    const database = await supervisePostgres(options);
+    onTestFinished(() => database.stop());
+
+    expect(database).toMatchObject({ lostPort: undefined });
+  },
+);
 
 test('a stop while PostgreSQL is being restarted leaves no PostgreSQL process', async () => {
   const { restarted, ...options } = await setUp();

@@ -75,6 +75,7 @@ export async function supervisePostgres(options: SupervisedPostgresOptions) {
     /** The connection string of one of its databases; the same after each restart. */
     url: (database: string): string => postgres.url(database),
     port: postgres.port,
+    lostPort: postgres.lostPort,
     /** Of the process that runs now, or ran last. */
     get pid() {
       return postgres.pid;

@@ -55,6 +55,8 @@ export function untilText(at: string, restMs: number | null): string {
 const PROVIDER_ERRORS: Readonly<Record<string, string>> = {
   not_invited:
     'You have not been invited to this console. Ask an administrator for an invitation to the e-mail address that you use at the identity provider.',
+  no_role:
+    'Your account at the identity provider is in no group that may use this console. Ask an administrator for a group.',
   account_linked:
     'This e-mail address already belongs to another account at the identity provider. Ask an administrator.',
   email_not_verified:

@@ -47,6 +47,7 @@ export async function invitePerson(
     )
     on conflict (email) do update
     set role = excluded.role,
+      namespaces = null,
       name = coalesce(${input.name}, p.name),
       invited_by = excluded.invited_by,
       invitation_hash = excluded.invitation_hash,

@@ -6,6 +6,7 @@
  * after the wait: of two administrators who demote each other at once, the second finds itself the
  * only one left and is refused.
  */
+import { randomUUID } from 'node:crypto';
 import { LeaseError } from '../../../kernel/errors/index.ts';
 import type { OrderedRole } from '../../../kernel/access/roles.ts';
 import { fragment, type Sql } from '../../../postgres/sql.ts';
@@ -26,7 +27,7 @@ const IS_NOT_THE_LAST = fragment`(
   )`;
 
 /**
- * Gives a person another role. `changed` is false when it is theirs already.
+ * Gives a person another role, in all namespaces unless some are given. `changed` is false when it is theirs already.
  * Locks the person's row, and those of all administrators when one would be lost.
  * @throws {LeaseError} `person.not_found`, `person.last_admin`.
  */
@@ -34,18 +35,47 @@ export async function changeRole(
   sql: Sql<'general'>,
   personId: string,
   role: OrderedRole,
+  namespaces: readonly string[] | null = null,
 ): Promise<{ changed: false } | { changed: true; email: string }> {
+  const wanted = namespaces === null ? null : [...namespaces];
   const [changed] = await sql.$queryRaw<{ email: string }[]>`
     with ${ADMINS}
     update person p
-    set role = ${role}, updated_at = clock_timestamp()
-    where p.id = ${personId}::uuid and p.role <> ${role}
+    set role = ${role}, namespaces = ${wanted}::text[], updated_at = clock_timestamp()
+    where p.id = ${personId}::uuid
+      and (p.role <> ${role} or p.namespaces is distinct from ${wanted}::text[])
       and (${role} = 'admin' or ${IS_NOT_THE_LAST})
     returning p.email`;
   if (changed !== undefined) return { changed: true, email: changed.email };
   const person = await readForRefusal(sql, personId);
   if (person.role !== role) throw new LeaseError('person.last_admin');
   return { changed: false };
+}
+
+/**
+ * Makes a person that an identity provider vouches for, who joins with their first sign-in. Index: `person_email_key`.
+ * Zero rows: there is somebody with this address. @returns the id of who was made.
+ */
+export async function addPerson(
+  sql: Sql<'general'>,
+  person: {
+    readonly email: string;
+    readonly name: string;
+    readonly role: OrderedRole;
+    readonly namespaces: readonly string[] | null;
+    readonly addedBy: string;
+  },
+): Promise<string | undefined> {
+  const { email, name, role, namespaces, addedBy } = person;
+  const rows = await sql.$queryRaw<{ personId: string }[]>`
+    insert into person (id, email, name, role, namespaces, invited_by)
+    values (
+      ${randomUUID()}::uuid, ${email}, ${name}, ${role},
+      ${namespaces === null ? null : [...namespaces]}::text[], ${addedBy}
+    )
+    on conflict (email) do nothing
+    returning id::text as "personId"`;
+  return rows[0]?.personId;
 }
 
 /**

@@ -31,7 +31,7 @@ async function readPeople(
 ): Promise<PersonView[]> {
   const [afterAt, afterId] = input.after ?? [null, null];
   const rows = await sql.$queryRaw<PersonRow[]>`
-    select p.id::text as "personId", p.email, p.name, p.role,
+    select p.id::text as "personId", p.email, p.name, p.role, p.namespaces,
       case when p.disabled_at is not null then 'disabled'
         when p.joined_at is null then 'invited'
         else 'active' end as status,

@@ -14,6 +14,8 @@ export interface SessionAccess {
   readonly email: string;
   readonly name: string;
   readonly role: OrderedRole;
+  /** What the person is limited to; null: nothing. */
+  readonly namespaces: readonly string[] | null;
   readonly signInMethods: SignInMethod[];
   /** When it ends unless it is used: the earlier of its two ends. */
   readonly expiresAt: string;
@@ -29,7 +31,7 @@ export async function findPersonSession(
   token: string,
 ): Promise<SessionAccess | undefined> {
   const [row] = await sql.$queryRaw<Dated<SessionAccess, 'expiresAt'>[]>`
-    select s.id::text as "sessionId", p.id::text as "personId", p.email, p.name, p.role,
+    select s.id::text as "sessionId", p.id::text as "personId", p.email, p.name, p.role, p.namespaces,
       ${SIGN_IN_METHODS} as "signInMethods",
       least(s.expires_at, s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day') as "expiresAt"
     from person_session s
@@ -40,19 +42,25 @@ export async function findPersonSession(
   return row && isoDates(row);
 }
 
-/** Which of these sessions are still in force, each with the role of its person at this moment. */
+/** What the person of a session may do at this moment. */
+export interface Standing {
+  readonly role: OrderedRole;
+  readonly namespaces: readonly string[] | null;
+}
+
+/** Which of these sessions are still in force, each with what its person may do. */
 export async function personSessionsInForce(
   sql: Sql<'vital'>,
   sessionIds: readonly string[],
-): Promise<Map<string, OrderedRole>> {
-  const rows = await sql.$queryRaw<{ sessionId: string; role: OrderedRole }[]>`
-    select s.id::text as "sessionId", p.role
+): Promise<Map<string, Standing>> {
+  const rows = await sql.$queryRaw<({ sessionId: string } & Standing)[]>`
+    select s.id::text as "sessionId", p.role, p.namespaces
     from person_session s
     join person p on p.id = s.person_id
     where s.id = any(${[...sessionIds]}::uuid[]) and p.disabled_at is null
       and s.epoch = p.session_epoch and clock_timestamp() < s.expires_at
       and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'`;
-  return new Map(rows.map((row) => [row.sessionId, row.role]));
+  return new Map(rows.map((row) => [row.sessionId, row]));
 }
 
 /**

@@ -49,6 +49,31 @@ export async function writeFirstCredentials(
   });
 }
 
+/**
+ * Makes this secret the first administrator's token, unless there is one already. A secret that was a token before, and was
+ * revoked, stays revoked.
+ * @returns whether it was made now.
+ */
+export async function makeFirstToken(
+  store: Pick<Store, 'general'>,
+  secret: string,
+): Promise<boolean> {
+  if (await hasAdminToken(store.general)) return false;
+  return store.general.$transaction(async (tx) => {
+    // The second controller waits here, and then sees the token of the first.
+    await tx.$executeRaw`lock table api_token in share row exclusive mode`;
+    if (await hasAdminToken(tx)) return false;
+    const rows = await tx.$queryRaw<{ id: string }[]>`
+      select t.id::text as id from api_token t where t.secret_hash = ${hashTokenSecret(secret)}`;
+    if (rows.length > 0) return false;
+    await insertToken(tx, {
+      ...{ tokenId: randomUUID(), secret, name: 'first', role: 'admin', droneId: null, ...UNBOUND },
+      createdBy: 'LEASEHOLD_FIRST_TOKEN',
+    });
+    return true;
+  });
+}
+
 /** No row: the tokens of the file were revoked, or are of a version that did not note the place. */
 async function placeOf(sql: Sql<'general'>): Promise<string | null> {
   const rows = await sql.$queryRaw<{ place: string }[]>`

@@ -113,6 +113,7 @@ async function upsertAdmin(sql: Sql<'general'>, input: { email: string; name: st
     )
     on conflict (email) do update
     set role = 'admin',
+      namespaces = null,
       name = coalesce(${input.name}, p.name),
       joined_at = coalesce(p.joined_at, clock_timestamp()),
       disabled_at = null,

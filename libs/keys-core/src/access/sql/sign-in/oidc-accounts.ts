@@ -67,6 +67,18 @@ export async function hasOidcAccount(
   return rows.length > 0;
 }
 
+/** Whose account this is. Index: the key of accounts. Zero rows: nobody's. */
+export async function oidcPersonId(
+  sql: Sql<'general'>,
+  of: OidcSubject,
+): Promise<string | undefined> {
+  const rows = await sql.$queryRaw<{ personId: string }[]>`
+    select a.person_id::text as "personId"
+    from person_account a
+    where a.provider_id = 'oidc' and a.account_id = ${oidcAccountId(of)}`;
+  return rows[0]?.personId;
+}
+
 /** Removes the account of a person at another issuer, which nobody can sign in with any more. */
 export async function removeAccountOfOtherIssuer(
   sql: Sql<'general'>,
