@@ -59,7 +59,7 @@ export class AgentProcess {
     const log = QUIET;
     this.#session = new DroneSession({
       ...{ link, clock, log },
-      load: () => ({ backends: this.#book.size, engine: undefined }),
+      load: () => ({ backends: this.#book.size, engine: undefined, machine: undefined }),
       onAction: (action) => void this.#act(action),
       readLog: () => Promise.reject(new Error('no controller asks')),
       onReplaced: () => this.#end(),

@@ -83,6 +83,7 @@ export function droneLink({
       call(() => server.heartbeat(ref, localTimeMs), timeoutMs),
     acknowledge: ({ actionId, ...ref }) => call(() => server.acknowledge(ref, actionId), CALL_MS),
     answer: () => Promise.resolve(),
+    goodbye: () => Promise.resolve(),
     report: (input, timeoutMs) => call(() => server.report(input), timeoutMs),
     renew: (input, timeoutMs) => call(() => server.renew(input), timeoutMs),
     close: () => Promise.resolve(),

@@ -79,6 +79,7 @@ function wholeProgram() {
       },
       stderr: () => undefined,
       readStdin: () => Promise.resolve(''),
+      askSecret: () => Promise.resolve(undefined),
       environment: {},
       isTerminal: false,
       signal: () => none,
