@@ -62,6 +62,7 @@ export class AgentProcess {
       load: () => ({ backends: this.#book.size, engine: undefined, machine: undefined }),
       onAction: (action) => void this.#act(action),
       readLog: () => Promise.reject(new Error('no controller asks')),
+      takeUsage: () => undefined,
       onReplaced: () => this.#end(),
     });
     const warden = (): WardenLink => this.#command.warden;

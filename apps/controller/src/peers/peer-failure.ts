@@ -80,12 +80,18 @@ function answeredFailure(
   }
   if (!isKnown(code) || ERROR_CODES[code].http === 500) {
     const text = `The datacenter "${datacenter}" failed: ${code}, incident ${String(incidentId)}.`;
-    return { error: new LeaseError('internal.error', text, { cause, from: datacenter }), kind: 'answered' };
+    return {
+      error: new LeaseError('internal.error', text, { cause, from: datacenter }),
+      kind: 'answered',
+    };
   }
   // The error may be about a third one, and then names it.
   const isState = STATES_OF_A_DATACENTER.has(ERROR_CODES[code].http);
   const told = isState ? { datacenter, ...details } : details;
-  return { error: new LeaseError(code, message, { details: told, cause, from: datacenter }), kind: 'answered' };
+  return {
+    error: new LeaseError(code, message, { details: told, cause, from: datacenter }),
+    kind: 'answered',
+  };
 }
 
 /** A newer controller may know codes that this one does not. */
