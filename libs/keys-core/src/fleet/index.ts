@@ -5,6 +5,7 @@ export type {
   BackendStateView,
   BackendView,
   DroneView,
+  RemovedDrone,
   MachineLoad,
   // Named by the types of the API, which the client's package declares.
   OfferedProgram,

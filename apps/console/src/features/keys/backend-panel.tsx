@@ -9,7 +9,7 @@ import { CopyableId, LookBadge } from '~/ui/text/text.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
 import { LogPanel } from '~/resources/log/lazy-log.tsx';
-import { backendLook } from '~/resources/looks.tsx';
+import { backendLook } from '~/resources/backend-looks.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { clockMs } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';

@@ -1,7 +1,8 @@
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
-import { failingLook, keyBackendLook, PhaseBadge } from '~/resources/looks.tsx';
+import { failingLook, keyBackendLook } from '~/resources/backend-looks.ts';
+import { PhaseBadge } from '~/resources/looks.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { isInForce } from '~/resources/grant-view.ts';

@@ -2,7 +2,7 @@ import type { FailingKey } from '@leasehold/api/contract';
 import { resourceText } from '@leasehold/keys-core';
 import { memo } from 'react';
 import { failureWords } from '~/resources/backend-end.ts';
-import { failureLook } from '~/resources/looks.tsx';
+import { failureLook } from '~/resources/backend-looks.ts';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { Link } from '~/ui/link.tsx';

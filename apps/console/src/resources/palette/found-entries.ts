@@ -10,7 +10,8 @@ import {
   type Icon,
 } from '@tabler/icons-react';
 import type { BackendStatus, DroneStatus, FoundKind, Phase } from '@leasehold/keys-core';
-import { BACKEND_LOOKS, DRONE_LOOKS, PHASE_LOOKS } from '../looks.tsx';
+import { BACKEND_LOOKS } from '../backend-looks.ts';
+import { DRONE_LOOKS, PHASE_LOOKS } from '../looks.tsx';
 import { doneBy } from '../actor.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { routes, routeOf } from '~/lib/routes.ts';

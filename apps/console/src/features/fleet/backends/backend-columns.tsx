@@ -2,7 +2,7 @@ import { bytesText, percentText } from '@leasehold/keys-core';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
-import { backendLook } from '~/resources/looks.tsx';
+import { backendLook } from '~/resources/backend-looks.ts';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { routes } from '~/lib/routes.ts';
 import { endOf, failureLabel } from '~/resources/backend-end.ts';

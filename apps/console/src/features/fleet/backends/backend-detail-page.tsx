@@ -16,7 +16,7 @@ import { CopyableId, LongName, Mono, LookBadge, RelativeTime } from '~/ui/text/t
 import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
 import { LogPanel } from '~/resources/log/lazy-log.tsx';
 import { withoutTabs } from '~/resources/log/log-lines.ts';
-import { backendLook } from '~/resources/looks.tsx';
+import { backendLook } from '~/resources/backend-looks.ts';
 import { resourceText } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';

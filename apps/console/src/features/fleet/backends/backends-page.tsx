@@ -11,7 +11,7 @@ import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { BACKEND_LOOKS } from '~/resources/looks.tsx';
+import { BACKEND_LOOKS } from '~/resources/backend-looks.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search/search.ts';
 import { useSort } from '~/lib/search/use-sort.ts';

@@ -1,7 +1,7 @@
 import { Tip } from '~/ui/tip.tsx';
 import { Mono } from '~/ui/text/text.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { backendLook } from '~/resources/looks.tsx';
+import { backendLook } from '~/resources/backend-looks.ts';
 import { absolute, clockMs, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { endOf } from '~/resources/backend-end.ts';

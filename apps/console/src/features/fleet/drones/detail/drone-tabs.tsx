@@ -15,7 +15,8 @@ import { column, type Column } from '~/ui/table/column.ts';
 import { Link } from '~/ui/link.tsx';
 import { LookBadge, Under, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { keyBackendLook, PhaseBadge } from '~/resources/looks.tsx';
+import { keyBackendLook } from '~/resources/backend-looks.ts';
+import { PhaseBadge } from '~/resources/looks.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
 
