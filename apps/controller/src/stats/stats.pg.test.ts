@@ -203,6 +203,7 @@ describe('the overview', () => {
     expect(Date.parse(hour.asOf) - last).toBeGreaterThanOrEqual(0);
     expect(Date.parse(hour.asOf) - last).toBeLessThan(30_000);
     expect(hour.totals.waitMsP50).toBeNull();
+    expect([day.before, hour.before?.grants]).toEqual([null, 0]);
     expect(refused).toBe('request.invalid');
   });
 

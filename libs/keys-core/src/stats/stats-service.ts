@@ -22,10 +22,12 @@ import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { viewOf } from '../access/index.ts';
 import { sharedRead } from './shared-read.ts';
-import { numbersOf, seriesOf, stepsOf } from './stats-steps.ts';
+import { numbersOf, seriesOf, splitSteps, stepsOf } from './stats-steps.ts';
 
 const CONTENDED_MAX = 10;
 const FAILING_MAX = 10;
+/** A day: what is before it is not kept. */
+const STATS_WINDOW_MINUTES_MAX = 24 * 60;
 /** For how many windows answers are kept at once. */
 const WINDOWS_MAX = 32;
 
@@ -51,7 +53,7 @@ type Counts = Pick<
   | 'holdOff'
   | 'clockJump'
 >;
-type Past = Pick<StatsOverview, 'asOf' | 'stepMs' | 'series' | 'totals'>;
+type Past = Pick<StatsOverview, 'asOf' | 'stepMs' | 'series' | 'totals' | 'before'>;
 
 /**
  * The overview: the present, counted from the tables, and the past, from the buckets. Both are read on
@@ -170,11 +172,17 @@ function countsOfFace(counts: ResourceCounts): FaceCounts {
 
 async function pastOf({ store }: StatsDeps, windowMinutes: number): Promise<Past> {
   const window = stepsOf(windowMinutes);
-  const { asOf, steps } = await readSeries(store.guests, window);
+  const { stepMs, stepCount } = window;
+  const isBeforeKept = 2 * windowMinutes <= STATS_WINDOW_MINUTES_MAX;
+  const { asOf, steps } = await readSeries(store.guests, {
+    stepMs,
+    stepCount: isBeforeKept ? 2 * stepCount : stepCount,
+  });
+  const { within, before } = splitSteps(steps, { asOf, ...window });
   return {
-    asOf: new Date(asOf).toISOString(),
-    stepMs: window.stepMs,
-    series: seriesOf(steps, { asOf, ...window }),
-    totals: numbersOf(steps),
+    ...{ asOf: new Date(asOf).toISOString(), stepMs },
+    series: seriesOf(within, { asOf, ...window }),
+    totals: numbersOf(within),
+    before: isBeforeKept ? numbersOf(before) : null,
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { seriesOf, stepsOf } from './stats-steps.ts';
+import { seriesOf, splitSteps, stepsOf } from './stats-steps.ts';
 
 describe('steps of a window', () => {
   test.each([
@@ -20,6 +20,24 @@ describe('steps of a window', () => {
       expect(stepMs % 10_000).toBe(0);
       expect(stepMs * stepCount).toBeGreaterThanOrEqual(minutes * 60_000);
     }
+  });
+
+  test('steps before a window are those that its series does not have', () => {
+    const asOf = Date.parse('2026-01-01T00:01:05Z');
+    const step = (ago: number) => ({
+      at: Math.floor((asOf - ago) / 10_000) * 10_000,
+      ...{ grants: 1, releases: 0, expiries: 0, revocations: 0 },
+      ...{ denials: 0, renewals: 0, refusedRenewals: 0, waits: [], handovers: [] },
+    });
+    const window = { asOf, stepMs: 10_000, stepCount: 3 };
+    const steps = [55_000, 35_000, 25_000, 0].map(step);
+
+    const { within, before } = splitSteps(steps, window);
+
+    expect(before).toEqual(steps.slice(0, 2));
+    expect(within).toEqual(steps.slice(2));
+    const series = seriesOf(steps, window);
+    expect(series.filter(({ grants }) => grants > 0)).toHaveLength(within.length);
   });
 
   test('empty steps are included as zeros; the last step holds the present moment', () => {

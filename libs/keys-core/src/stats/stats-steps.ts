@@ -36,6 +36,18 @@ export function seriesOf(
   });
 }
 
+/** The steps of a window, and those of the time before it. */
+export function splitSteps(
+  steps: readonly StatsStep[],
+  { asOf, stepMs, stepCount }: { asOf: number; stepMs: number; stepCount: number },
+): { within: StatsStep[]; before: StatsStep[] } {
+  const first = (Math.floor(asOf / stepMs) - stepCount + 1) * stepMs;
+  return {
+    within: steps.filter(({ at }) => at >= first),
+    before: steps.filter(({ at }) => at < first),
+  };
+}
+
 /** The numbers of several steps together. */
 export function numbersOf(steps: readonly StatsStep[]): StatsOverview['totals'] {
   const sum = (of: (step: StatsStep) => number): number =>

@@ -135,6 +135,8 @@ export interface StatsOverview {
   readonly series: StatsPoint[];
   /** The totals of the window. */
   readonly totals: Omit<StatsPoint, 'at'>;
+  /** The totals of the time before, which is as long; null for windows of more than half a day, of which it is not kept. */
+  readonly before: Omit<StatsPoint, 'at'> | null;
   /** At most ten, most waited for first. */
   readonly contended: ContendedResource[];
   /** At most ten keys whose last backend has failed within an hour, the latest failure first. */

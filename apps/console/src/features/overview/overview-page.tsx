@@ -93,8 +93,8 @@ function OverTime({
   readonly acts: readonly AuditEntry[];
 }) {
   const points = useSteps(stats);
-  const { stepMs, windowMinutes, totals } = stats;
-  return <ChartPanels {...{ points, stepMs, windowMinutes, totals, acts }} />;
+  const { stepMs, windowMinutes, totals, before } = stats;
+  return <ChartPanels {...{ points, stepMs, windowMinutes, totals, before, acts }} />;
 }
 
 /** The page's shape while its first numbers are on their way. */

@@ -42,17 +42,20 @@ export function LegendTime({
 
 /**
  * The lines as they are drawn, so that they can be told apart without their colours, each with its number: that
- * at the cursor, or that of the whole window. Nothing of it covers a line.
+ * at the cursor, or that of the whole window beside that of the time before. Nothing of it covers a line.
  */
 export function Legend({
   chart,
   points,
   totals,
+  before,
   windowMinutes,
 }: {
   readonly chart: ChartSpec;
   readonly points: readonly StatsPoint[];
   readonly totals: StatsOverview['totals'];
+  /** Of the time before, which is as long; null where it is not kept. */
+  readonly before: StatsOverview['before'];
   readonly windowMinutes: number;
 }) {
   const pointed = usePointed(points);
@@ -83,6 +86,11 @@ export function Legend({
                 <strong>{text}</strong>
               )}
             </span>
+            {before === null ? null : (
+              <span data-unseen={pointed === undefined ? undefined : true}>
+                before {numberText(chart, before[name])}
+              </span>
+            )}
           </li>
         );
       })}

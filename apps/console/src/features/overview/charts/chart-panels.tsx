@@ -24,8 +24,9 @@ export const ChartPanels = memo(function ChartPanels({
   stepMs,
   windowMinutes,
   totals,
+  before,
   acts,
-}: Pick<StatsOverview, 'stepMs' | 'windowMinutes' | 'totals'> & {
+}: Pick<StatsOverview, 'stepMs' | 'windowMinutes' | 'totals' | 'before'> & {
   /** The steps that are over. */
   readonly points: readonly StatsPoint[];
   readonly acts: readonly AuditEntry[];
@@ -63,7 +64,7 @@ export const ChartPanels = memo(function ChartPanels({
               {view === 'charts' ? (
                 <>
                   <TimeChart {...{ chart, points, stepMs, acts }} hasTabStops={place === 0} />
-                  <Legend {...{ chart, points, totals, windowMinutes }} />
+                  <Legend {...{ chart, points, totals, before, windowMinutes }} />
                 </>
               ) : (
                 <ChartTable chart={chart} points={points} />
