@@ -68,6 +68,7 @@ export const PAGES: readonly ConsolePage[] = [
     isDetail: true,
   },
   { name: 'events', heading: 'Events', path: () => '/events' },
+  { name: 'configuration', heading: 'Configuration', path: () => '/configuration' },
   { name: 'refusals', heading: 'Refusals', path: () => '/refusals' },
   { name: 'audit', heading: 'Audit', path: () => '/audit' },
   { name: 'access', heading: 'Access', path: () => '/access' },

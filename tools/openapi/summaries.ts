@@ -53,6 +53,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'keys.blockRenewal': 'Keeps the grant of a key from being renewed',
   'keys.connect': 'Finds the backend of a key, or starts one',
   'keys.count': 'Counts keys',
+  'settings.list': 'Shows the configuration in effect',
   'webhook.get': 'Shows what the webhook was told',
   'webhook.test': 'Sends a message to the webhook',
   'refusals.list': 'Lists refused connects and acquires',

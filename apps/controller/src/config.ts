@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { Setting } from '@leasehold/api';
 import { datacenterSchema } from '@leasehold/api/contract';
 import {
   HEARTBEAT_MS,
@@ -26,6 +27,7 @@ import {
   signInProblems,
   type SignInConfig,
 } from './sign-in/sign-in-config.ts';
+import { settingsOf } from './settings.ts';
 import {
   webhookConfig,
   webhookEnvironment,
@@ -60,6 +62,8 @@ export interface ControllerConfig {
   readonly datacenters?: DatacentersConfig | undefined;
   /** Null: nobody is told of alarms. */
   readonly webhook: WebhookConfig | null;
+  /** All of it, as administrators read it. */
+  readonly settings: readonly Setting[];
 }
 
 /** The one place where the controller reads its environment. */
@@ -130,6 +134,18 @@ export function readConfig(environment: Environment): ControllerConfig {
     fairUse: fairUse.config,
     datacenters: peersConfig(values),
     webhook: webhookConfig(values),
+    settings: settingsOf(
+      CONTROLLER_VARIABLES,
+      {
+        ...values,
+        LEASEHOLD_KEY_RENEW_MS: ladder.renewAfterMs,
+        LEASEHOLD_KEY_SOFT_MS: ladder.softAfterMs,
+        LEASEHOLD_KEY_HARD_MS: ladder.hardAfterMs,
+        LEASEHOLD_KEY_EXPIRE_MS: ladder.ttlMs,
+        LEASEHOLD_HEARTBEAT_MS: heartbeatMs,
+      },
+      environment,
+    ),
   };
 }
 

@@ -93,7 +93,7 @@ export function createParts(serving: Serving) {
     refusals: refusalService(serving, refusals),
     witness: witnessService(store),
     holdOff: createHoldOffService(store),
-    ...{ datacenter, isReadingAudited: config.isReadingAudited },
+    ...{ datacenter, isReadingAudited: config.isReadingAudited, settings: config.settings },
     datacenters: datacenters.service,
     giveUp: datacenters.giveUp,
     now: () => readNow(store.reads),

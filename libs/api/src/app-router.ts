@@ -13,6 +13,7 @@ import {
   bulkRouter,
   datacentersRouter,
   holdOffRouter,
+  settingsRouter,
   statsRouter,
   webhookRouter,
 } from './routers/operations-routers.ts';
@@ -38,6 +39,7 @@ const routers = {
   reservations: reservationsRouter,
   search: searchRouter,
   session: sessionRouter,
+  settings: settingsRouter,
   stats: statsRouter,
   webhook: webhookRouter,
 };

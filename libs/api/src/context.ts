@@ -50,6 +50,16 @@ export interface AuditService {
   write(entry: AuditEntry): Promise<void>;
 }
 
+/** A variable of the controller's configuration. */
+export interface Setting {
+  readonly name: string;
+  /** What is in effect; null for a secret, and where nothing is. */
+  readonly value: string | null;
+  readonly isSecret: boolean;
+  /** Whether it is set, and not left to its default. */
+  readonly isSet: boolean;
+}
+
 /** What is known of the webhook. */
 export interface WebhookView {
   /** Without its path, which may be a secret. */
@@ -131,6 +141,8 @@ export interface ApiServices {
   readonly stats: StatsService;
   readonly refusals: RefusalService;
   readonly webhook: WebhookService;
+  /** The configuration of this controller. */
+  readonly settings: readonly Setting[];
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;
   readonly giveUp: GiveUpService;

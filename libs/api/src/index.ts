@@ -20,6 +20,7 @@ export type {
   EventService,
   FailedCall,
   LeaseFace,
+  Setting,
   WebhookService,
   WebhookView,
 } from './context.ts';

@@ -19,6 +19,7 @@ const CONTRACT: Record<string, Role> = {
   'keys.allowRenewal': 'operator',
   'keys.revoke': 'operator',
   'refusals.list': 'viewer',
+  'settings.list': 'admin',
   'webhook.get': 'viewer',
   'webhook.test': 'admin',
   'keys.failures': 'viewer',
@@ -130,6 +131,7 @@ const CONTRACT: Record<string, Role> = {
 
 /** Procedures that concern every namespace, so that a token that is limited to some may not call them. */
 const UNLIMITED_ONLY = [
+  'settings.list',
   'webhook.get',
   'webhook.test',
   'drones.list',

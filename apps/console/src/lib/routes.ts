@@ -45,6 +45,7 @@ export const routes = {
   events: (params: Readonly<Record<string, string>> = {}) => withParams('/events', params),
   refusals: (params: Readonly<Record<string, string>> = {}) => withParams('/refusals', params),
   audit: (params: Readonly<Record<string, string>> = {}) => withParams('/audit', params),
+  configuration: '/configuration',
   access: (params: Readonly<Record<string, string>> = {}) => withParams('/access', params),
 } as const;
 

@@ -225,6 +225,7 @@ describe('/openapi.json', () => {
       'events.head',
       'events.changes',
       'session.get',
+      'settings.list',
       'webhook.get',
       'webhook.test',
       'peer.ping',

@@ -88,6 +88,7 @@ export async function openTestController(
       datacenter: options.datacenter ?? 'local',
       datacenters: options.datacenters,
       webhook: options.webhook ?? null,
+      settings: [],
       ladder: KEY_LADDERS.fast,
       heartbeatMs: HEARTBEAT_MS.fast,
       environmentLeaseMs: ENVIRONMENT_LEASE_MS,

@@ -13,6 +13,7 @@ const GROUP_TEXTS: Readonly<Record<string, string>> = {
   drones: 'The machines that run backends.',
   environments: 'Leases for deployments, with the action that they are for.',
   events: 'What happened to keys, leases and environments.',
+  settings: 'The configuration of a controller.',
   webhook: 'The address that is told of alarms and of chosen entries of the audit.',
   refusals: 'Connects and acquires that were refused.',
   holdOff: 'The time after a restore in which nothing new is granted.',

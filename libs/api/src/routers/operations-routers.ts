@@ -96,6 +96,12 @@ export const holdOffRouter = router({
     .mutation(placed(({ services, actor }, act) => services.holdOff.end(act, actor))),
 });
 
+/** The configuration in effect. */
+export const settingsRouter = router({
+  /** Every variable of the controller that answers, without secrets. */
+  list: adminProcedure.query(({ ctx }) => ({ items: ctx.services.settings })),
+});
+
 /** The address that is told of alarms and of chosen entries of the audit. */
 export const webhookRouter = router({
   /** What it was told, and how its last message failed; null if none is configured. */

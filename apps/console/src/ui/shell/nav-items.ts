@@ -8,6 +8,7 @@ import {
   IconLockAccess,
   IconRoute,
   IconServer,
+  IconSettings,
   IconStack2,
   IconUsers,
   type Icon,
@@ -48,6 +49,7 @@ export const NAV_GROUPS: readonly { readonly label: string; readonly items: read
         { label: 'Refusals', key: 'f', href: routes.refusals(), icon: IconHandOff },
         { label: 'Audit', key: 'a', href: routes.audit(), icon: IconHistory },
         { label: 'Access', key: 's', href: routes.access(), icon: IconUsers },
+        { label: 'Configuration', key: 'c', href: routes.configuration, icon: IconSettings },
       ],
     },
   ];
