@@ -13,6 +13,7 @@ import type { ReservationService } from '@leasehold/keys-core/reservations';
 import type { SessionAuthority, TokenAuthority } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
+import type { Webhook } from '../webhook/webhook.ts';
 import { inOneController, type Job } from './background.ts';
 import type { Backlogs } from './backlogs.ts';
 import { removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
@@ -40,7 +41,7 @@ export function backgroundJobs(deps: {
   readonly log: Logger;
   readonly stats: StatsCounter;
   readonly refusals: Pick<Refusals, 'flush'>;
-  readonly webhook: { runOnce(signal: AbortSignal): Promise<void> };
+  readonly webhook: Pick<Webhook, 'isConfigured' | 'runOnce'>;
   readonly health: Pick<StatsService, 'judge'>;
   readonly bulk: BulkRunner;
   readonly reservations: Pick<ReservationService, 'carryOutMoves'>;
@@ -67,10 +68,7 @@ export function backgroundJobs(deps: {
     fed('event counts', STATISTICS_EVERY_MS, rollup),
     { name: 'health', everyMs: HEALTH_EVERY_MS, run: () => deps.health.judge() },
     fed('names', NAMES_EVERY_MS, names),
-    {
-      ...{ name: 'webhook', everyMs: WEBHOOK_EVERY_MS },
-      run: (signal) => deps.webhook.runOnce(signal),
-    },
+    ...webhookJobs(deps),
     {
       ...{ name: 'moves', everyMs: MOVES_EVERY_MS },
       run: (signal) => deps.reservations.carryOutMoves(signal),
@@ -90,5 +88,20 @@ export function backgroundJobs(deps: {
     { name: 'refusals', everyMs: STATISTICS_EVERY_MS, run: () => deps.refusals.flush(store) },
     { name: 'bulk actions', everyMs: BULK_EVERY_MS, run: () => deps.bulk.runOnce() },
     ...shared.map((job) => inOneController(job, deps.whileLeader, deps)),
+  ];
+}
+
+/** Without a webhook there is nobody to tell. */
+function webhookJobs({
+  webhook,
+}: {
+  readonly webhook: Pick<Webhook, 'isConfigured' | 'runOnce'>;
+}): Job[] {
+  if (!webhook.isConfigured) return [];
+  return [
+    {
+      ...{ name: 'webhook', everyMs: WEBHOOK_EVERY_MS },
+      run: (signal) => webhook.runOnce(signal),
+    },
   ];
 }

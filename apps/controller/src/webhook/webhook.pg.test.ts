@@ -168,6 +168,8 @@ test('alarms are told once when they begin and once when they end', async () => 
     { text: `Leasehold (local): ${text}` },
     { text: `Leasehold (local): Over: ${text}` },
   ]);
+  const ids = received.map(({ headers }) => headers['webhook-id']);
+  expect(new Set(ids).size).toBe(2);
   expect(received[0]?.headers['webhook-signature']).toBeUndefined();
 });
 

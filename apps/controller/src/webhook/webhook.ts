@@ -14,7 +14,7 @@ import {
   type WebhookState,
 } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
-import type { HealthConcern, StatsService } from '@leasehold/keys-core/stats';
+import type { StatsService } from '@leasehold/keys-core/stats';
 import type { WebhookService } from '@leasehold/api';
 import type { Logger } from '@leasehold/service-kit';
 import type { WebhookConfig } from './webhook-config.ts';
@@ -45,12 +45,16 @@ export interface WebhookDeps {
 }
 
 /** What the webhook is told in the background, and what people ask about it. */
-export function createWebhook(deps: WebhookDeps): {
+export interface Webhook {
+  readonly isConfigured: boolean;
   readonly service: WebhookService;
   runOnce(signal: AbortSignal): Promise<void>;
-} {
+}
+
+export function createWebhook(deps: WebhookDeps): Webhook {
   const { config, store, datacenter } = deps;
   return {
+    isConfigured: config !== null,
     async runOnce(signal) {
       if (config === null) return;
       for (let sent = 0; sent < MESSAGES_MAX && !signal.aborted; sent += 1) {
@@ -138,20 +142,15 @@ async function nextStep(
   const began = health.concerns.find((concern) => alarms[alarmKey(concern)] === undefined);
   if (began !== undefined) {
     const [key, text] = [alarmKey(began), alarmText(began)];
-    return { auditId, alarms: { ...alarms, [key]: text }, message: alarmBegan(began, key, text) };
+    const message = alarmMessage(state, 'began', { key, text, data: began });
+    return { auditId, alarms: { ...alarms, [key]: text }, message };
   }
   const present = new Set(health.concerns.map(alarmKey));
   const ended = Object.entries(alarms).find(([key]) => !present.has(key));
   if (ended !== undefined) {
     const [key, text] = ended;
     const left = Object.fromEntries(Object.entries(alarms).filter(([other]) => other !== key));
-    const id = `alarm_${key}_${auditId}_ended_${String(Object.keys(left).length)}`;
-    const message: Message = {
-      id,
-      type: 'alarm.ended',
-      text: `Over: ${text}`,
-      data: { alarm: key },
-    };
+    const message = alarmMessage(state, 'ended', { key, text: `Over: ${text}`, data: {} });
     return { auditId, alarms: left, message };
   }
   const { entry, throughId } = await nextAudit(store.general, {
@@ -162,9 +161,14 @@ async function nextStep(
   return throughId === auditId ? undefined : { auditId: throughId, alarms };
 }
 
-function alarmBegan(concern: HealthConcern, key: string, text: string): Message {
-  const id = `alarm_${key}_${concern.since ?? 'now'}`;
-  return { id, type: 'alarm.began', text, data: { alarm: key, ...concern } };
+/** Its id is the same until it has arrived, and another one when the same alarm begins or ends again. */
+function alarmMessage(
+  { sentAt }: WebhookState,
+  what: 'began' | 'ended',
+  { key, text, data }: { readonly key: string; readonly text: string; readonly data: object },
+): Message {
+  const id = `alarm_${key}_${what}_${sentAt ?? 'first'}`;
+  return { id, type: `alarm.${what}`, text, data: { alarm: key, ...data } };
 }
 
 function audited(entry: AuditView): Message {
