@@ -179,25 +179,6 @@ export class FaultStage extends Stage {
     );
   }
 
-  /**
-   * Waits until a grant has been renewed this many more times. @returns false if its backend was asked to stop instead:
-   * on a machine that is too slow a real deadline passes, and the round shows nothing.
-   */
-  async isRenewed(answer: Answer, times: number): Promise<boolean> {
-    let isStopped = false;
-    await Promise.race([
-      this.untilRenewed(answer, times),
-      waitUntil(
-        () => {
-          isStopped = this.life(answer)?.askedToStopAtMs !== undefined;
-          return isStopped;
-        },
-        { what: `a stop of ${answer.key.name}`, timeoutMs: SUCCESSION_MS_MAX },
-      ),
-    ]);
-    return !isStopped;
-  }
-
   /** Waits until a grant has been renewed this many more times. */
   async untilRenewed(answer: Answer, times = 1): Promise<void> {
     const promiseCount = (): number => this.recorder.promises(answer.leaseId).length;

@@ -74,8 +74,9 @@ export function runCommand(args: readonly string[], env: Record<string, string>)
 export async function startUp(
   home: string,
   more: readonly string[] = [],
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<{ up: Started; run: RunFile }> {
-  const up = startCommand([...UP_ARGS, ...more], { LEASEHOLD_HOME: home });
+  const up = startCommand([...UP_ARGS, ...more], { LEASEHOLD_HOME: home, ...variables });
   await untilRunning(up);
   return { up, run: readRun(home) };
 }

@@ -25,6 +25,14 @@ let env: Record<string, string>;
 let up: Started;
 let run: RunFile;
 
+/** A part that is killed is back long before soft, even on a busy machine. */
+const PATIENT = {
+  LEASEHOLD_KEY_RENEW_MS: '2500',
+  LEASEHOLD_KEY_SOFT_MS: '16000',
+  LEASEHOLD_KEY_HARD_MS: '18000',
+  LEASEHOLD_KEY_EXPIRE_MS: '22000',
+};
+
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'leasehold-up-'));
   env = { LEASEHOLD_HOME: home };
@@ -33,7 +41,7 @@ beforeAll(async () => {
   await writeEcho('first');
   const program = ['--program', 'echo=node echo.mjs', '--cwd', sources];
   const variables = ['--env', 'MODE=dev', '--port-env', 'HTTP_PORT'];
-  ({ up, run } = await startUp(home, [...program, ...variables, '--watch']));
+  ({ up, run } = await startUp(home, [...program, ...variables, '--watch'], PATIENT));
 }, 90_000);
 
 afterAll(async () => {
@@ -164,7 +172,7 @@ describe('leasehold up', () => {
     });
     expect(second).toMatchObject({ spawned: false, backendId: first.backendId });
     expect(list.stdout).toMatch(
-      new RegExp(`^demo +held +\\d\\.\\d s +${first.backendId} +ready +drone-1 `, 'mu'),
+      new RegExp(`^demo +held +\\d+\\.\\d s +${first.backendId} +ready +drone-1 `, 'mu'),
     );
   });
 
@@ -252,25 +260,18 @@ describe('leasehold up', () => {
   });
 
   test('an agent that is killed is started again and goes on with its backends', async () => {
-    for (let round = 1; round <= 3; round += 1) {
-      const connect = ['connect', `adopted-${String(round)}`, '--program', 'room'];
-      const before = await answer<ConnectResult>(...connect);
-      const { agent } = run.pids;
-      killPart(agent);
-      await waitUntil(() => readRun(home).pids.agent !== agent);
-      run = readRun(home);
-      const after = await answer<ConnectResult>(...connect);
-      const { reason } = await answer<{ reason: string | null }>(
-        ...['backends', 'show', before.backendId],
-      );
-      // Its deadline has passed, because the machine is too slow: the round shows nothing.
-      if (reason === 'key_expired') continue;
+    const before = await answer<ConnectResult>('connect', 'adopted', '--program', 'room');
+    killPart(run.pids.agent);
 
-      const { backendId, fencingToken } = before;
-      expect(after).toMatchObject({ spawned: false, backendId, fencingToken });
-      return;
-    }
-    expect.unreachable('each time the agent was too late');
+    await waitUntil(() => readRun(home).pids.agent !== run.pids.agent);
+    const after = await answer<ConnectResult>('connect', 'adopted', '--program', 'room');
+
+    expect(after).toMatchObject({
+      spawned: false,
+      backendId: before.backendId,
+      fencingToken: before.fencingToken,
+    });
+    run = readRun(home);
   });
 });
 
