@@ -16,17 +16,17 @@ export type {
 export {
   hasFailed,
   sayEnd,
+  sayFailure,
   sayLived,
   signalOf,
   type BackendEnd,
 } from './kernel/fleet/backend-end.ts';
-export { DRONE_STATUSES, type DroneStatus } from './kernel/fleet/drone-status.ts';
 export {
-  BACKEND_SORTS,
   DRONE_SORTS,
-  type BackendSort,
+  DRONE_STATUSES,
   type DroneSort,
-} from './kernel/fleet/fleet-sorts.ts';
+  type DroneStatus,
+} from './kernel/fleet/drone-status.ts';
 export { isFullyIsolated, NOTHING_MISSING } from './kernel/fleet/isolation.ts';
 export {
   COMMAND_ERROR_CODES,
@@ -123,6 +123,8 @@ export {
   type TerminationReason,
   statusRank,
   isStopping,
+  BACKEND_SORTS,
+  type BackendSort,
 } from './kernel/fleet/backend-state.ts';
 export {
   datacenterProblems,

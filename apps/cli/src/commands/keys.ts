@@ -1,5 +1,5 @@
 import type { ControllerApi } from '@leasehold/client';
-import { signalOf } from '@leasehold/keys-core';
+import { sayFailure } from '@leasehold/keys-core';
 import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import {
@@ -124,17 +124,12 @@ const COLUMNS: readonly Column<KeyView>[] = [
   { head: 'lease id', text: (key) => key.leaseId, isWide: true },
 ];
 
-/** The state of a key's backend: `crashed (17), 25 times in 5 m` while its backends fail one after another. */
+/** The state of a key's backend: `Crashed (17), 25 times in 5 m 00 s` while its backends fail one after another. */
 function statusText({ failing, backendStatus, asOf }: KeyView): string {
   const isStarting = backendStatus !== null && backendStatus !== 'terminated';
   if (failing === null || isStarting) return backendStatus ?? '-';
-  const { failures, since, reason, exitCode } = failing;
-  const how =
-    reason === 'startup_timeout'
-      ? 'not ready in time'
-      : reason === 'internal'
-        ? 'not started'
-        : `crashed (${signalOf(exitCode) ?? String(exitCode ?? '?')})`;
+  const { failures, since } = failing;
+  const how = sayFailure(failing);
   const ms = Math.max(1_000, Date.parse(asOf) - Date.parse(since));
   return failures === 1 ? how : `${how}, ${String(failures)} times in ${durationText(ms)}`;
 }

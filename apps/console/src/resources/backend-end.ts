@@ -2,8 +2,8 @@
 import {
   hasFailed,
   sayEnd,
+  sayFailure,
   sayLived,
-  signalOf,
   type BackendEnd,
   type BackendStatus,
   type TerminationReason,
@@ -47,23 +47,13 @@ interface ListedEnd extends Omit<BackendEnd, 'detail'> {
 /** How the program of a backend failed, in the words of a badge: `Crashed (17)`; undefined if it did not. */
 export function failureLabel({ status, address, ...end }: ListedEnd): string | undefined {
   if (status !== 'terminated' || !hasFailed(end, address !== null)) return undefined;
-  return failureWords(end);
-}
-
-/** How a program failed that did. */
-export function failureWords({ reason, exitCode }: Omit<BackendEnd, 'detail'>): string {
-  if (reason === 'startup_timeout') return 'Not ready in time';
-  if (reason === 'internal') return 'Could not be run';
-  const signal = signalOf(exitCode);
-  if (signal !== undefined) return `Killed by ${signal}`;
-  if (exitCode === null) return 'Ended, code unknown';
-  return exitCode === 0 ? 'Ended before it was ready' : `Crashed (${String(exitCode)})`;
+  return sayFailure(end);
 }
 
 /** How the last backends of a key failed: `Crashed (17), 25 times in 5 min`. */
 export function failingText(failing: KeyFailuresView, asOf: string): string {
   const { failures, since, ...end } = failing;
-  const label = failureLabel({ status: 'terminated', address: null, ...end }) ?? 'Failed';
+  const label = sayFailure(end);
   const within = duration(Math.max(1_000, Date.parse(asOf) - Date.parse(since)));
   return failures === 1 ? label : `${label}, ${String(failures)} times in ${within}`;
 }

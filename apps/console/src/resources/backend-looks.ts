@@ -1,4 +1,4 @@
-import type { BackendStatus } from '@leasehold/keys-core';
+import { sayFailure, type BackendStatus } from '@leasehold/keys-core';
 import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import {
   IconAlertTriangle,
@@ -8,7 +8,7 @@ import {
   IconLoader,
 } from '@tabler/icons-react';
 import type { Look } from '~/ui/text/text.tsx';
-import { failingText, failureLabel, failureWords } from './backend-end.ts';
+import { failingText, failureLabel } from './backend-end.ts';
 
 export const BACKEND_LOOKS: Record<BackendStatus, Look> = {
   scheduled: { label: 'Scheduled', tone: 'info', icon: IconLoader },
@@ -32,10 +32,7 @@ export function keyBackendLook({
   backendEnd,
 }: Pick<KeyView, 'backendStatus' | 'backendEnd'>): Look | undefined {
   if (backendStatus === null) return undefined;
-  return lookOf(
-    backendStatus,
-    backendEnd?.hasFailed === true ? failureWords(backendEnd) : undefined,
-  );
+  return lookOf(backendStatus, backendEnd?.hasFailed === true ? sayFailure(backendEnd) : undefined);
 }
 
 function lookOf(status: BackendStatus, failure: string | undefined): Look {

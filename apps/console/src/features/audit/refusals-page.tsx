@@ -1,6 +1,6 @@
 'use client';
 
-import { FACES, resourceText } from '@leasehold/keys-core';
+import { resourceText } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
 import type { Outputs } from '~/lib/api/api.ts';
@@ -23,12 +23,11 @@ import { isAnyTime, timeRangeInput, timeRangeOf } from '~/ui/time-range/time-ran
 import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
 import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
 import classes from './audit.module.css';
+import { FACE_OPTIONS, faceOf } from './events/event-search.ts';
 
 type Refusal = Outputs['refusals']['list']['items'][number];
 
 const FIELDS = ['namespace', 'code'] as const;
-const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;
-const FACE_OPTIONS = FACES.map((value) => ({ value, label: FACE_LABELS[value] }));
 
 /** Which connects and acquires were refused, how often and why: those that were refused last first. */
 export function RefusalsPage() {
@@ -43,7 +42,7 @@ export function RefusalsPage() {
   );
   const search = useMemo(() => parseSearch(address.q, FIELDS), [address.q]);
   const { namespace, code } = search.fields;
-  const face = FACES.find((one) => one === address.face);
+  const face = faceOf(address.face) ?? undefined;
   const filter = useDatacenterFilter();
   const input = {
     ...{ limit: 100, cursor: address.after ?? undefined, face },

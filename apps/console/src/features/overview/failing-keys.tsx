@@ -1,7 +1,6 @@
 import type { FailingKey } from '@leasehold/api/contract';
-import { resourceText } from '@leasehold/keys-core';
+import { resourceText, sayFailure } from '@leasehold/keys-core';
 import { memo } from 'react';
-import { failureWords } from '~/resources/backend-end.ts';
 import { failureLook } from '~/resources/backend-looks.ts';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
@@ -37,7 +36,7 @@ export const FailingKeys = memo(function FailingKeys({
             <tr key={fullName(key)}>
               <td>
                 <Link href={routes.backend(key.backendId)} title="Why it ended, and its last lines">
-                  <LookBadge look={failureLook(failureWords(key))} />
+                  <LookBadge look={failureLook(sayFailure(key))} />
                 </Link>
               </td>
               <td className={classes['name']}>

@@ -1,6 +1,9 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
-import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
-import type { BackendSort } from '../../kernel/fleet/fleet-sorts.ts';
+import {
+  statusRank,
+  type BackendStatus,
+  type BackendSort,
+} from '../../kernel/fleet/backend-state.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import { withinLimits } from '../../lists/index.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';

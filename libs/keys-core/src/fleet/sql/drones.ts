@@ -1,8 +1,7 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
-import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
-import type { DroneSort } from '../../kernel/fleet/fleet-sorts.ts';
+import type { DroneSort, DroneStatus } from '../../kernel/fleet/drone-status.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import {

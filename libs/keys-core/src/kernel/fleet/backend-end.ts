@@ -61,6 +61,17 @@ export function sayLived(livedMs: number | null): string {
   return `, ${(livedMs / 1_000).toFixed(1)} s after its start`;
 }
 
+/** How the program of a backend failed that did, in the words of a list: `Crashed (17)`. */
+export function sayFailure({ reason, exitCode }: Pick<BackendEnd, 'reason' | 'exitCode'>): string {
+  if (reason === null) return 'Failed';
+  if (reason === 'startup_timeout') return 'Not ready in time';
+  if (reason === 'internal') return 'Could not be run';
+  const signal = signalOf(exitCode);
+  if (signal !== undefined) return `Killed by ${signal}`;
+  if (exitCode === null) return 'Ended, code unknown';
+  return exitCode === 0 ? 'Ended before it was ready' : `Crashed (${String(exitCode)})`;
+}
+
 /** Why it ended, as the rest of a sentence: "it crashed with exit code 17". */
 export function sayEnd({ reason, exitCode, detail }: BackendEnd): string {
   const said = detail === null || detail === undefined || detail === '' ? '' : `: ${detail}`;

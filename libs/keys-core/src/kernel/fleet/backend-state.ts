@@ -37,3 +37,7 @@ export function statusRank(status: BackendStatus): number {
 export function isStopping(status: BackendStatus): boolean {
   return statusRank(status) >= statusRank('terminating');
 }
+
+/** What backends are ordered by. By what they use, only those are listed of which that is known. */
+export const BACKEND_SORTS = ['created', 'memory', 'cpu'] as const;
+export type BackendSort = (typeof BACKEND_SORTS)[number];

@@ -4,6 +4,10 @@ import type { Search } from '~/lib/search/search.ts';
 import { timeRangeInput, type TimeRange } from '~/ui/time-range/time-range.ts';
 import { LEASE_ID } from '~/resources/list/grant-search.ts';
 
+const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;
+/** The choice of a type, for a menu. */
+export const FACE_OPTIONS = FACES.map((value) => ({ value, label: FACE_LABELS[value] }));
+
 /** The fields of the events' search, beside the whole name of a resource. */
 export const EVENT_FIELDS = ['namespace', 'lease'] as const;
 

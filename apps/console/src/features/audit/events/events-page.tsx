@@ -1,6 +1,6 @@
 'use client';
 
-import { type EventView, EVENT_KINDS, FACES } from '@leasehold/keys-core';
+import { type EventView, EVENT_KINDS } from '@leasehold/keys-core';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
@@ -25,13 +25,18 @@ import { refusalsOf } from '~/resources/timeline/event-texts.ts';
 import { useShownEvent } from './use-shown-event.ts';
 import { eventColumns } from './event-columns.tsx';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
-import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';
+import {
+  EVENT_FIELDS,
+  eventListInput,
+  eventProblems,
+  FACE_OPTIONS,
+  faceOf,
+  kindsOf,
+} from './event-search.ts';
 
 const EventDialog = lazyDialog('event', () => import('./event-dialog.tsx'));
 
 const EVERY_MS = 5_000;
-const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;
-const FACE_OPTIONS = FACES.map((value) => ({ value, label: FACE_LABELS[value] }));
 const KIND_OPTIONS = EVENT_KINDS.map((value) => ({ value, label: EVENT_LOOKS[value].label }));
 
 /** What happened to anything that can be held, newest first, as it happens. */
