@@ -173,6 +173,20 @@ describe('a database that does not fit this version is left unchanged', () => {
     });
   });
 
+  test('a version before the first release made it: refused, with advice to name another one', async () => {
+    await migrate(database.url, MIGRATIONS);
+    await runSql(
+      database.url,
+      `insert into schema_migration (name, checksum, applied_by, older_may_start)
+       values ('20260101000000_draft', 'x', '0.0.1', true)`,
+    );
+
+    await expect(migrate(database.url, MIGRATIONS)).rejects.toMatchObject({
+      code: 'store.schema_changed',
+      message: expect.stringMatching(/20260101000000_draft.*LEASEHOLD_SCHEMA/u) as string,
+    });
+  });
+
   test('the schema contains tables of another application: refused, with advice to name another one', async () => {
     await runSql(database.url, 'create schema leasehold', 'create table leasehold.theirs (id int)');
 

@@ -13,7 +13,7 @@ import { readMigrations, type Migration } from './migration-files.ts';
 import { inTurn, withClient } from './migration-connection.ts';
 import { isLockTimeout, migrationFailure } from './migration-failure.ts';
 import { noteApplied, readHistory, type AppliedMigration } from './migration-history.ts';
-import { makeHome, searchedSchema } from './own-schema.ts';
+import { makeHome } from './own-schema.ts';
 
 export { createDatabase } from './create-database.ts';
 export { findMigrationsDir } from './migration-files.ts';
@@ -26,14 +26,14 @@ export interface MigrationStatus {
   readonly pending: readonly string[];
   /** Of a newer version, with which this one must not be started. */
   readonly newer: readonly string[];
-  /** Applied, but with a text that differs from that of this version. */
+  /** Applied, but with a text that differs from that of this version, or older than its first migration. */
   readonly changed: readonly string[];
 }
 
 /**
  * Brings the schema that `databaseUrl` names to this version, with the migrations of `migrationsDir`
- * that it does not have yet; makes the schema if it is missing, and moves an installation of an
- * earlier version into it. Safe to repeat, and to run beside others that do the same.
+ * that it does not have yet; makes the schema if it is missing. Safe to repeat, and to run beside
+ * others that do the same.
  *
  * @throws {LeaseError} `store.unavailable` when the database cannot be reached, or tables stay locked;
  * `store.not_permitted` when the role may not do it; `store.schema_foreign`, `store.schema_newer` and
@@ -49,8 +49,7 @@ export async function migrate(
   await withClient(databaseUrl, async (client, schema) => {
     const history = await readHistory(client, schema);
     if (history === undefined) {
-      const searched = await searchedSchema(client);
-      await inTurn(client, schema, () => makeHome(client, schema, searched));
+      await inTurn(client, schema, () => makeHome(client, schema));
     } else if (isDone(statusOf(schema, history, migrations))) return;
     for (;;) {
       const name = await inTurn(client, schema, () => applyNext(client, schema, migrations));
@@ -100,18 +99,25 @@ function statusOf(
 ): MigrationStatus {
   const applied = new Map(history.map((one) => [one.name, one]));
   const known = new Set(migrations.map(({ name }) => name));
+  const unknown = history.filter(({ name }) => !known.has(name));
+  const first = migrations[0]?.name ?? '';
   return {
     schema,
     applied: [...applied.keys()],
     pending: migrations.filter(({ name }) => !applied.has(name)).map(({ name }) => name),
-    newer: history
-      .filter(({ name, olderMayStart }) => !known.has(name) && !olderMayStart)
+    newer: unknown
+      .filter(({ name, olderMayStart }) => name > first && !olderMayStart)
       .map(({ name }) => name),
-    changed: migrations
-      .filter(({ name, checksum }) => (applied.get(name)?.checksum ?? checksum) !== checksum)
-      .map(({ name }) => name),
+    changed: [
+      ...unknown.filter(({ name }) => name < first),
+      ...migrations.filter(
+        ({ name, checksum }) => (applied.get(name)?.checksum ?? checksum) !== checksum,
+      ),
+    ].map(({ name }) => name),
   };
 }
+
+const CHANGED_SHOWN_MAX = 5;
 
 /** @throws {LeaseError} when the schema is not one for this version. */
 function isDone({ schema, pending, newer, changed }: MigrationStatus): boolean {
@@ -123,9 +129,10 @@ function isDone({ schema, pending, newer, changed }: MigrationStatus): boolean {
     );
   }
   if (changed.length > 0) {
+    const shown = changed.slice(0, CHANGED_SHOWN_MAX).join(', ');
     throw new LeaseError(
       'store.schema_changed',
-      `The schema "${schema}" was made by migrations that differ from those of this version: ${changed.join(', ')}.`,
+      `The schema "${schema}" was made by migrations that differ from those of this version: ${shown}. A schema from before the first release cannot be used: name an empty one in LEASEHOLD_SCHEMA.`,
       { details: { schema, changed } },
     );
   }

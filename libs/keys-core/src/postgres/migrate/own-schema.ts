@@ -1,32 +1,17 @@
 import pg from 'pg';
 import { LeaseError } from '../../kernel/errors/index.ts';
-import { findFormerHome, moveHome } from './former-home.ts';
 import { createHistory, readHistory } from './migration-history.ts';
 
-/** Makes the schema and its history, and moves into it what an earlier version has left elsewhere. */
-export async function makeHome(
-  client: pg.ClientBase,
-  schema: string,
-  searched: string | null,
-): Promise<void> {
+/** Makes the schema, unless it is there and empty, and its history. */
+export async function makeHome(client: pg.ClientBase, schema: string): Promise<void> {
   if ((await readHistory(client, schema)) !== undefined) return;
-  const former = await findFormerHome(client, [schema, searched ?? schema]);
   const objects = await objectsIn(client, schema);
   if (objects === undefined) {
     await client.query(`create schema ${pg.escapeIdentifier(schema)}`);
-  } else if (objects.length > 0 && former?.schema !== schema) {
+  } else if (objects.length > 0) {
     throw foreignSchema(schema, objects);
   }
   await createHistory(client);
-  if (former !== undefined) await moveHome(client, former, schema);
-}
-
-/** The schema that a connection searches first by default. */
-export async function searchedSchema(client: pg.ClientBase): Promise<string | null> {
-  const { rows } = await client.query<{ schema: string | null }>(
-    'select current_schema()::text as schema',
-  );
-  return rows[0]?.schema ?? null;
 }
 
 const OBJECTS_SHOWN_MAX = 5;
