@@ -104,7 +104,7 @@ function declares(file: string, name: string): boolean {
 function namesIn(file: string): ReadonlySet<string> {
   const text = ts.sys.readFile(path.join(ROOT, file)) ?? '';
   if (file.endsWith('.sql')) {
-    return new Set([...text.matchAll(/^CREATE FUNCTION (\w+)\(/gmu)].map(([, name = '']) => name));
+    return new Set([...text.matchAll(/^create function (\w+)\(/gmu)].map(([, name = '']) => name));
   }
   const names = new Set<string>();
   const visit = (node: ts.Node, outers: readonly string[]): void => {

@@ -67,7 +67,7 @@ test('a database is migrated whatever is set for it', async () => {
 
   const { applied } = await migrate(url, findMigrationsDir());
 
-  expect(applied.length).toBeGreaterThan(20);
+  expect(applied.length).toBeGreaterThan(0);
   expect(await migrationStatus(url, findMigrationsDir())).toMatchObject({
     ...{ pending: [], changed: [], newer: [] },
   });
