@@ -1,5 +1,5 @@
 /**
- * Measures Leasehold on this machine, against plain SQL, plain tRPC, `redlock` on Redis and `etcd3`
+ * Measures Leasehold on this machine, against a bare server and plain SQL, `redlock` on Redis and `etcd3`
  * on etcd: `npm run bench`. Redis and etcd are Debian's; root gets them installed, others are told
  * what to install, and everything else is measured without them.
  *
@@ -19,7 +19,7 @@ import { runBundled } from './build/run-bundled.mjs';
 await runBundled('tools/bench', {
   main: 'tools/bench/main.ts',
   'bench-controller': 'tools/bench/rig/bench-controller.ts',
-  'insert-server': 'tools/bench/rig/insert-server.ts',
+  'floor-server': 'tools/bench/rig/floor-server.ts',
   'soak-client': 'tools/bench/rig/soak-client.ts',
   'load-client': 'tools/bench/rig/load-client.ts',
   'simulated-drone': 'apps/drone/src/testing/simulated-main.ts',

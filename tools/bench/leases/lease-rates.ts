@@ -1,32 +1,51 @@
-import { cores, atLeast, atMost, microseconds, perSecond, times } from '../rig/quantities.ts';
+import {
+  atLeast,
+  atMost,
+  cores,
+  microseconds,
+  milliseconds,
+  perSecond,
+  times,
+} from '../rig/quantities.ts';
 import type { Bound, Figure } from '../rig/figures.ts';
 import { readProcessorTime, type ProcessorTime } from '../rig/processor-time.ts';
 import type { Rig } from '../rig/rig.ts';
-import { compareRates, median, rateOf, takeTurns } from '../rig/rounds.ts';
+import { compareRates, median, quantile, rateOf, takeTurns } from '../rig/rounds.ts';
 import type { LockService } from '../services/lock-service.ts';
-import { openInsertCalls, openInserts } from '../services/insert-calls.ts';
+import { openFloor, openKernelAlone } from '../services/floors.ts';
 import { openLockServices } from '../services/lock-services.ts';
 
 const CALLER_COUNTS = [1, 32, 256] as const;
 type CallerCount = (typeof CALLER_COUNTS)[number];
 
 /** What is required of our rate against a peer's, and what we want. */
-const RATIOS: Record<string, { required: Record<CallerCount, number>; goal: number }> = {
-  redlock: { required: { 1: 0.3, 32: 0.4, 256: 0.5 }, goal: 1 },
-  etcd3: { required: { 1: 1.5, 32: 8, 256: 15 }, goal: 20 },
+const RATIOS: Record<
+  string,
+  { required: Record<CallerCount, number>; goal: Record<CallerCount, number> }
+> = {
+  'the floor': { required: { 1: 0.6, 32: 0.6, 256: 1 }, goal: { 1: 0.8, 32: 0.8, 256: 1.3 } },
+  'our kernel alone': {
+    required: { 1: 0.75, 32: 0.75, 256: 0.75 },
+    goal: { 1: 0.9, 32: 0.9, 256: 0.9 },
+  },
+  redlock: { required: { 1: 0.35, 32: 0.33, 256: 0.4 }, goal: { 1: 0.5, 32: 0.5, 256: 0.5 } },
+  etcd3: { required: { 1: 1.8, 32: 8, 256: 9 }, goal: { 1: 2.5, 32: 11, 256: 13 } },
 };
+/** The median acquire of one caller against the floor's. */
+const LATENCY_TO_FLOOR = { required: atMost(1.7), goal: atMost(1.3) };
 /** Processor time of each acquire and release at 256 callers, in microseconds. */
 const COSTS: Record<keyof ProcessorTime, { required: Bound; goal: Bound }> = {
-  client: { required: atMost(60), goal: atMost(20) },
-  controller: { required: atMost(50), goal: atMost(20) },
-  postgres: { required: atMost(60), goal: atMost(40) },
+  client: { required: atMost(15), goal: atMost(8) },
+  controller: { required: atMost(25), goal: atMost(15) },
+  postgres: { required: atMost(50), goal: atMost(40) },
 };
 const CORES_REQUIRED = 1.8;
 
 /** Acquire and release of leases through the client, each caller with a key of its own. */
 export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
   const { ours, controllerPids, peers: locks } = await openLockServices(rig, 'bench_lease_rates');
-  const peers = [...locks, await openInserts(rig), await openInsertCalls(rig)];
+  const peers = [await openFloor(rig), await openKernelAlone(rig), ...locks];
+  const latencies = new Map([ours, ...peers].map(({ name }) => [name, new Latencies()]));
   const figures: Figure[] = [];
   for (const callerCount of CALLER_COUNTS) {
     const meter = new Meter(() =>
@@ -37,7 +56,9 @@ export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
       [ours, ...peers].map((service) => ({
         name: service.name,
         round: () => {
-          const round = (): Promise<number> => rateOfPairs(service, callerCount, durationMs);
+          const took = callerCount === 1 ? latencies.get(service.name) : undefined;
+          const round = (): Promise<number> =>
+            rateOfPairs(service, { callerCount, durationMs, took });
           return service === ours ? meter.during(round) : round();
         },
       })),
@@ -51,14 +72,51 @@ export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
     }
     figures.push(...meter.figures(callerCount));
   }
-  return figures;
+  return [...figures, ...latencyFigures(latencies, ours.name)];
 }
 
-function rateOfPairs(service: Pick<LockService, 'take'>, callerCount: number, durationMs: number) {
-  return rateOf(callerCount, durationMs, async (caller) => {
+function rateOfPairs(
+  service: Pick<LockService, 'take'>,
+  of: { callerCount: number; durationMs: number; took: Latencies | undefined },
+) {
+  const { took } = of;
+  return rateOf(of.callerCount, of.durationMs, async (caller) => {
+    const beganAtMs = performance.now();
     const held = await service.take(`pair-${String(caller)}`);
+    const takenAtMs = performance.now();
     await held.release();
+    took?.acquire.push(takenAtMs - beganAtMs);
+    took?.release.push(performance.now() - takenAtMs);
   });
+}
+
+/** What one caller waited for each of its calls, in milliseconds. */
+class Latencies {
+  readonly acquire: number[] = [];
+  readonly release: number[] = [];
+}
+
+function latencyFigures(latencies: ReadonlyMap<string, Latencies>, ours: string): Figure[] {
+  const figures = [...latencies].flatMap(([name, took]) =>
+    (['acquire', 'release'] as const).flatMap((call) =>
+      [0.5, 0.99].map((share): Figure => ({
+        what: `${call}, one caller, p${String(share * 100)}: ${name}`,
+        result: milliseconds(quantile(took[call], share)),
+      })),
+    ),
+  );
+  const p50 = (name: string): number => median(latencies.get(name)?.acquire ?? []);
+  return [
+    ...figures,
+    {
+      what: 'acquire, one caller, p50: leasehold / the floor',
+      ours: milliseconds(p50(ours)),
+      theirs: milliseconds(p50('the floor')),
+      peer: 'the floor',
+      result: times(p50(ours) / p50('the floor')),
+      ...LATENCY_TO_FLOOR,
+    },
+  ];
 }
 
 function rateFigure(callerCount: CallerCount, name: string, rates: readonly number[]): Figure {
@@ -82,7 +140,7 @@ function ratioFigure(
     peer: name,
     result: times(ratio),
     required: wanted && atLeast(wanted.required[callerCount]),
-    goal: wanted && atLeast(wanted.goal),
+    goal: wanted && atLeast(wanted.goal[callerCount]),
   };
 }
 

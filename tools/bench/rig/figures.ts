@@ -62,7 +62,7 @@ const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const DIGITS: Record<Unit, number> = {
   '/s': 0,
   x: 2,
-  ms: 1,
+  ms: 2,
   us: 0,
   bytes: 0,
   'kB/s': 1,
