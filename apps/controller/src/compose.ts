@@ -1,5 +1,5 @@
 /** Puts a controller together from its parts, and takes it apart again in the opposite order. */
-import { toleratedClockRatio, LeaseError } from '@leasehold/keys-core';
+import { LeaseError, toleratedClockRatio } from '@leasehold/keys-core';
 import { countDrones } from '@leasehold/keys-core/fleet';
 import { countCrashLoops } from '@leasehold/keys-core/keys';
 import { countFailingCallbacks, countWaiters } from '@leasehold/keys-core/leases';
@@ -8,17 +8,17 @@ import { createStatsCounter } from '@leasehold/keys-core/stats';
 import { listenProblem } from '@leasehold/service-kit';
 import { createSources } from '@leasehold/service-kit/source-address';
 import type { Registry } from 'prom-client';
-import { runInBackground, type Job } from './background/background.ts';
-import { createBacklogs, type Backlogs } from './background/backlogs.ts';
-import { backgroundJobs } from './background/background-jobs.ts';
-import { createHttpServer } from './http/http-server.ts';
-import { openFairUse } from './fair-use/open-fair-use.ts';
-import { addGauges, createMetrics } from './metrics.ts';
 import {
-  examineDatabase,
-  openControllerStore,
-  type ControllerDeps,
-} from './database/open-controller-store.ts';
+  backgroundJobs,
+  createBacklogs,
+  runInBackground,
+  type Backlogs,
+  type Job,
+} from './background.ts';
+import { examineDatabase, openControllerStore, type ControllerDeps } from './database.ts';
+import { openFairUse } from './fair-use/fair-use.ts';
+import { createHttpServer } from './http/http-server.ts';
+import { addGauges, createMetrics } from './metrics.ts';
 import { openDatacenters } from './peers/open-datacenters.ts';
 import { createParts, type Config, type Parts, type Serving } from './services.ts';
 import { createSignIn, type SignIn } from './sign-in/sign-in.ts';

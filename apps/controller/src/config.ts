@@ -2,19 +2,20 @@ import { resolve } from 'node:path';
 import type { Setting } from '@leasehold/api';
 import { datacenterSchema } from '@leasehold/api/contract';
 import {
-  HEARTBEAT_MS,
-  KEY_LADDERS,
-  LIMITS,
-  LeaseError,
   datacenterProblems,
   fairUseFrom,
+  HEARTBEAT_MS,
+  KEY_LADDERS,
   ladderProblems,
+  LeaseError,
+  LIMITS,
   type FairUseConfig,
   type Ladder,
 } from '@leasehold/keys-core';
 import {
   databasePlaceOf,
   parseEnvironment,
+  shownUrl,
   type Environment,
   type LogLevel,
 } from '@leasehold/service-kit';
@@ -27,13 +28,12 @@ import {
   signInProblems,
   type SignInConfig,
 } from './sign-in/sign-in-config.ts';
-import { settingsOf } from './settings.ts';
 import {
   webhookConfig,
   webhookEnvironment,
   webhookProblems,
   type WebhookConfig,
-} from './webhook/webhook-config.ts';
+} from './webhook.ts';
 
 /** What a controller is started with; see the table of environment variables in the README. */
 export interface ControllerConfig {
@@ -157,4 +157,47 @@ function invalid(problems: readonly string[]): LeaseError {
       details: { problems },
     },
   );
+}
+
+// The configuration in effect, as administrators read it: no secret is ever in it.
+
+const SECRET = /SECRET|PASSWORD|TOKEN/u;
+
+/** Every variable of the controller with its value, in the order of the README. */
+function settingsOf(
+  names: readonly string[],
+  values: Readonly<Record<string, unknown>>,
+  environment: Environment,
+): Setting[] {
+  const own = names.map((name): Setting => {
+    const value = values[name];
+    const isSet = isGiven(environment[name]) || isGiven(environment[`${name}_FILE`]);
+    const isSecret = SECRET.test(name);
+    const isShown = value !== undefined && !isSecret;
+    return { name, value: isShown ? textOf(name, value) : null, isSecret, isSet };
+  });
+  return [...own, ...limitsOf(environment)];
+}
+
+function isGiven(text: string | undefined): boolean {
+  return text !== undefined && text !== '';
+}
+
+function textOf(name: string, value: unknown): string {
+  // Addresses may hold a password, and that of a webhook may be a secret as a whole.
+  if (typeof value !== 'string') return JSON.stringify(value);
+  if (!name.endsWith('URL')) return value;
+  return name === 'LEASEHOLD_WEBHOOK_URL' ? new URL(value).origin : shownUrl(value);
+}
+
+/** What a caller of each role may use. */
+function limitsOf(environment: Environment): Setting[] {
+  const { limits, anonymous } = fairUseFrom(environment).config;
+  return Object.entries({ ...limits, peer: null, anonymous }).flatMap(([role, of]) => {
+    // Nobody sets it.
+    if (of === null) return [];
+    const name = `LEASEHOLD_LIMIT_${role.toUpperCase()}`;
+    const pairs = Object.entries(of).map(([limit, number]) => `${limit}=${String(number)}`);
+    return { name, value: pairs.join(','), isSecret: false, isSet: isGiven(environment[name]) };
+  });
 }

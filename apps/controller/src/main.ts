@@ -13,13 +13,13 @@ import {
   systemIds,
   type Logger,
 } from '@leasehold/service-kit';
-import { systemSupervision, type Supervision } from '@leasehold/service-kit/supervision';
 import { startTracing } from '@leasehold/service-kit/start-tracing';
+import { systemSupervision, type Supervision } from '@leasehold/service-kit/supervision';
 import packageJson from '../package.json' with { type: 'json' };
 import { startController } from './compose.ts';
 import { processEnvironment, readConfig } from './config.ts';
-import { prepareDatabase } from './database/database.ts';
-import { startMemoryRelief } from './memory/memory-relief.ts';
+import { prepareDatabase } from './database.ts';
+import { startMemoryRelief } from './memory-relief.ts';
 
 /** How long everything may take to end before the process ends without waiting for it. */
 const STOP_MS_MAX = 10_000;

@@ -1,8 +1,8 @@
-import { FACES } from '@leasehold/keys-core';
+import { FACES, FAIR_USE_LIMITS, type FairUseLimit } from '@leasehold/keys-core';
 import type { EventStream } from '@leasehold/keys-core/events';
 import type { StoreObserver } from '@leasehold/keys-core/postgres';
-import { collectDefaultMetrics, Registry } from 'prom-client';
-import { instrumentsOf } from './instruments.ts';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { CallOutcome } from './peers/peer-client.ts';
 
 const MS_BUCKETS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
 const WAIT_MS_BUCKETS = [
@@ -159,7 +159,7 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
 }
 
 /** Where the gauges read. */
-export interface GaugeSources {
+interface GaugeSources {
   /** Drones, by status. */
   readonly drones: () => Promise<Readonly<Record<string, number>>>;
   /** Callers that wait, by face. */
@@ -221,4 +221,187 @@ export function addGauges(registry: Registry, read: GaugeSources): void {
     'Readers of the event stream that this controller serves.',
     () => read.events.readerCount,
   );
+}
+
+/** A metric as it is documented. */
+interface DescribedMetric {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  readonly labels: readonly string[];
+}
+
+/** Every metric of Leasehold that a controller exports, by name. Needs no database: nothing is read. */
+export function describedMetrics(): DescribedMetric[] {
+  const { registry } = createMetrics();
+  addGauges(registry, NOTHING);
+  countHoldOffs(registry);
+  addHoldOffGauge(registry, never);
+  countRefusals(registry);
+  addFairUseGauges(registry, { greatestUseOf: never, waitingReads: never });
+  createPeerMetrics(registry);
+  addPeerGauges(registry, { peers: [], isReachable: never, isStoreReachable: never });
+  return registry
+    .getMetricsAsArray()
+    .filter(({ name }) => name.startsWith('leasehold_'))
+    .map((metric) => ({
+      name: metric.name,
+      type: typeOf(metric),
+      help: metric.help,
+      labels: 'labelNames' in metric ? (metric.labelNames as readonly string[]) : [],
+    }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** Gauges are read when metrics are requested, which nobody does here. */
+function never(): never {
+  throw new Error('Nothing reads the metrics that are only described.');
+}
+
+const NOTHING: GaugeSources = {
+  waiters: never,
+  drones: never,
+  failingCallbacks: never,
+  crashLoops: never,
+  sessionCount: never,
+  connectionCount: never,
+  leaseSessionCount: never,
+  events: { lag: never, readerCount: 0 },
+  behindMs: never,
+};
+
+function typeOf(metric: object): DescribedMetric['type'] {
+  if (metric instanceof Counter) return 'counter';
+  return metric instanceof Histogram ? 'histogram' : 'gauge';
+}
+
+/** What is counted about limits. */
+export function countRefusals(registry: Registry) {
+  return instrumentsOf(registry).counter(
+    'limit_refusals_total',
+    'Calls, connections and streams that were refused by a limit of fair use, by limit and role; the limit is "load" for calls that an overloaded controller refuses, and the role is "none" for callers without a valid token.',
+    ['limit', 'role'],
+  );
+}
+
+/** Gauges that are read when the metrics are requested. */
+export function addFairUseGauges(
+  registry: Registry,
+  read: {
+    readonly greatestUseOf: (limit: FairUseLimit) => number | undefined;
+    readonly waitingReads: () => number;
+  },
+): void {
+  const { gauge, gauges } = instrumentsOf(registry);
+  gauges('limit_use_ratio', 'Share of a limit that its heaviest user uses, from 0 to 1.', {
+    label: 'limit',
+    read: () =>
+      Object.fromEntries(
+        FAIR_USE_LIMITS.flatMap((limit) => {
+          const ratio = read.greatestUseOf(limit);
+          return ratio === undefined ? [] : [[limit, ratio]];
+        }),
+      ),
+  });
+  gauge('waiting_reads', 'Reads that wait for their turn.', read.waitingReads);
+}
+
+/** What is counted about datacenters and the homes of keys. */
+export function createPeerMetrics(registry: Registry) {
+  const { counter } = instrumentsOf(registry);
+  const resolves = counter(
+    'reservation_resolves_total',
+    'Homes of keys that were looked up, by where the answer came from.',
+    ['from'],
+  );
+  const calls = counter(
+    'peer_calls_total',
+    'Calls to other datacenters, by outcome: refused is an error that it answered.',
+    ['datacenter', 'outcome'],
+  );
+  return {
+    resolved: (from: 'cache' | 'store' | 'nowhere') => resolves.inc({ from }),
+    peerCall: (datacenter: string, outcome: CallOutcome) => calls.inc({ datacenter, outcome }),
+  };
+}
+
+/** Gauges that are read when the metrics are requested. */
+export function addPeerGauges(
+  registry: Registry,
+  read: {
+    readonly peers: readonly string[];
+    readonly isReachable: (datacenter: string) => boolean;
+    readonly isStoreReachable: () => boolean;
+  },
+): void {
+  const { gauge, gauges } = instrumentsOf(registry);
+  gauges('peer_up', 'Whether a datacenter can be reached from this controller: 1 or 0.', {
+    label: 'datacenter',
+    read: () =>
+      Object.fromEntries(read.peers.map((name) => [name, read.isReachable(name) ? 1 : 0])),
+  });
+  gauge('reservation_store_up', 'Whether the reservation store can be reached: 1 or 0.', () =>
+    read.isStoreReachable() ? 1 : 0,
+  );
+}
+
+/** What is counted about restores and failovers of the database. */
+export function countHoldOffs(registry: Registry) {
+  return instrumentsOf(registry).counter(
+    'hold_offs_total',
+    'Restores and failovers of the database that this controller detected, by cause.',
+    ['cause'],
+  );
+}
+
+/** A gauge that is read when the metrics are requested. */
+export function addHoldOffGauge(registry: Registry, remainingMs: () => Promise<number>): void {
+  instrumentsOf(registry).gauge(
+    'hold_off_remaining_ms',
+    'How long new grants will still be held off; 0 if they are not.',
+    remainingMs,
+  );
+}
+
+type Numbers = Readonly<Record<string, number>>;
+
+/** Makes the instruments of a registry. All names begin with `leasehold_`. */
+function instrumentsOf(registry: Registry) {
+  const registers = [registry];
+  const named = (name: string, help: string) => ({ name: `leasehold_${name}`, help, registers });
+  return {
+    counter: <Label extends string>(name: string, help: string, labelNames: Label[]) =>
+      new Counter({ ...named(name, help), labelNames }),
+
+    histogram: <Label extends string>(
+      name: string,
+      help: string,
+      shape: { labelNames: Label[]; buckets: number[] },
+    ) => new Histogram({ ...named(name, help), ...shape }),
+
+    /** A number that is read when the metrics are requested. */
+    gauge: (name: string, help: string, read: () => number | Promise<number>) =>
+      new Gauge({
+        ...named(name, help),
+        async collect() {
+          this.set(await read());
+        },
+      }),
+
+    /** Numbers by the value of one label, which are read when the metrics are requested. */
+    gauges: (
+      name: string,
+      help: string,
+      by: { label: string; read: () => Numbers | Promise<Numbers> },
+    ) =>
+      new Gauge({
+        ...named(name, help),
+        labelNames: [by.label],
+        async collect() {
+          for (const [value, number] of Object.entries(await by.read())) {
+            this.labels(value).set(number);
+          }
+        },
+      }),
+  };
 }

@@ -1,13 +1,11 @@
 /** What `deploy/observability` asks Prometheus for exists, and what it links to does too. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { FAIR_USE_LIMITS, FACES } from '@leasehold/keys-core';
-import { DRONE_STATUSES } from '@leasehold/keys-core';
+import { DRONE_STATUSES, FACES, FAIR_USE_LIMITS } from '@leasehold/keys-core';
 import { load } from 'js-yaml';
 import { Registry } from 'prom-client';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { describedMetrics } from './described-metrics.ts';
-import { addPeerGauges, createPeerMetrics } from './peers/peer-metrics.ts';
+import { addPeerGauges, createPeerMetrics, describedMetrics } from './metrics.ts';
 import { usedBy } from './testing/promql.ts';
 import { startTestController } from './testing/test-controller.ts';
 

@@ -1,21 +1,35 @@
 /** The services of a controller, and what they are made of. */
 import { hostname } from 'node:os';
-import { describeError, type ApiServices } from '@leasehold/api';
+import { describeError, type ApiServices, type EventService, type LeaseFace } from '@leasehold/api';
+import type { EventView } from '@leasehold/keys-core';
 import {
+  countAudit,
   createHoldOffService,
   createPeopleService,
   createTokenAuthority,
   createTokenService,
-  countAudit,
   listAudit,
   writeAudit,
 } from '@leasehold/keys-core/access';
 import { createBulk } from '@leasehold/keys-core/bulk';
-import { createEventStream } from '@leasehold/keys-core/events';
+import {
+  changesOf,
+  countEvents,
+  createEventStream,
+  listEvents,
+  type EventRow,
+  type EventStream,
+} from '@leasehold/keys-core/events';
 import { chooseDrone, createFleetService, createOutboxFeed } from '@leasehold/keys-core/fleet';
-import { createLeaseStore } from '@leasehold/keys-core/grants';
+import { createLeaseStore, type LeaseStore } from '@leasehold/keys-core/grants';
 import { createKeyService } from '@leasehold/keys-core/keys';
-import { createWhileLeader, type WhileLeader } from '@leasehold/keys-core/leases';
+import {
+  createLeaseOperations,
+  createLeaseService,
+  createRevocationWatch,
+  createWhileLeader,
+  type WhileLeader,
+} from '@leasehold/keys-core/leases';
 import { readNow, type Store } from '@leasehold/keys-core/postgres';
 import { createSearchService } from '@leasehold/keys-core/search';
 import {
@@ -27,13 +41,11 @@ import {
 import type { Logger } from '@leasehold/service-kit';
 import { createOpenConnections } from './access/open-connections.ts';
 import type { ControllerConfig } from './config.ts';
-import { createEventService } from './events/event-service.ts';
-import type { FairUseParts } from './fair-use/open-fair-use.ts';
-import { createLeaseFaces } from './leases/lease-faces.ts';
+import type { FairUseParts } from './fair-use/fair-use.ts';
 import type { ControllerMetrics } from './metrics.ts';
 import type { OpenDatacenters } from './peers/open-datacenters.ts';
 import type { SignIn } from './sign-in/sign-in.ts';
-import { createWebhook } from './webhook/webhook.ts';
+import { createWebhook } from './webhook.ts';
 
 export type Config = Omit<ControllerConfig, 'databaseUrl' | 'schema'>;
 
@@ -170,4 +182,89 @@ export interface Serving {
   readonly config: Config;
   readonly fairUse: FairUseParts;
   readonly log: Logger;
+}
+
+/** The place before all events, for a reader that may see none. */
+const OLDEST = 'oldest';
+
+/** The event stream of this controller and its history, in the form of the API. */
+function createEventService(
+  stream: EventStream,
+  store: Pick<Store, 'reads' | 'datacenter' | 'clock'>,
+): EventService {
+  const { datacenter } = store;
+  return {
+    async head(limits) {
+      const head = await stream.head();
+      if (limits === null) return head;
+      const endOf = async (direction: 'asc' | 'desc'): Promise<string | undefined> =>
+        (await listEvents(store.reads, { direction, limit: 1 }, limits)).items[0]?.id;
+      const [oldestId, lastId] = await Promise.all([endOf('asc'), endOf('desc')]);
+      return { lastId: lastId ?? OLDEST, oldestId: oldestId ?? null };
+    },
+    async list(input, limits) {
+      const { items, nextCursor } = await listEvents(store.reads, input, limits);
+      return { items: items.map((event) => viewOf(event, datacenter)), nextCursor };
+    },
+    count: (input, limits) => countEvents(store.reads, input, limits),
+    watch: async (request, signal) => views(await stream.open(request, signal), datacenter),
+    async changes(request, signal) {
+      const leaving = new AbortController();
+      const events = await stream.open(request, AbortSignal.any([signal, leaving.signal]));
+      return changesOf(events, { store, signal, leave: () => leaving.abort() });
+    },
+  };
+}
+
+async function* views(
+  events: AsyncIterable<EventRow>,
+  datacenter: string,
+): AsyncGenerator<EventView, void> {
+  for await (const event of events) yield viewOf(event, datacenter);
+}
+
+function viewOf(event: EventRow, datacenter: string): EventView {
+  return { ...event, at: new Date(event.at).toISOString(), datacenter };
+}
+
+/** The two faces of services over one store, and the one watch that tells the holders of both of revocations. */
+function createLeaseFaces(deps: {
+  readonly store: Store;
+  readonly leases: LeaseStore;
+  readonly metrics: ControllerMetrics;
+  readonly log: Logger;
+  /** How long an environment is leased if its holder names no duration, in milliseconds. */
+  readonly environmentLeaseMs: number;
+}) {
+  const { store, leases, metrics, log, environmentLeaseMs } = deps;
+  const revocations = createRevocationWatch(store, (error) =>
+    log.warn({ err: error }, 'revocations could not be read; trying again'),
+  );
+  const face = (name: 'lease' | 'environment'): LeaseFace => ({
+    ...createLeaseService({
+      ...{ store, leases, face: name },
+      ttlMsDefault: name === 'environment' ? environmentLeaseMs : undefined,
+    }),
+    ...createLeaseOperations({ store, face: name, revocations }),
+  });
+  return {
+    leases: face('lease'),
+    environments: countingRefusals(face('environment'), metrics),
+    revocations,
+  };
+}
+
+/** An environments face whose refusals are timed; the store reports how long grants are held. */
+function countingRefusals(environments: LeaseFace, metrics: ControllerMetrics): LeaseFace {
+  return {
+    ...environments,
+    async acquire(input, caller, life) {
+      const startedAtMs = performance.now();
+      const answer = await environments.acquire(input, caller, life);
+      if (answer.outcome === 'held') {
+        metrics.environmentDenied(input.action ?? '', performance.now() - startedAtMs);
+      }
+      return answer;
+    },
+  };
 }

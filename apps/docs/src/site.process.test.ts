@@ -1,8 +1,8 @@
 /** The site as it was built: `npm run build` comes before. */
 import { readdirSync } from 'node:fs';
-import { beforeAll, describe, expect, test } from 'vitest';
 import { COMMAND_ERROR_CODES, ERROR_CODES } from '@leasehold/keys-core';
-import { describedMetrics } from '../../controller/src/described-metrics.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { describedMetrics } from '../../controller/src/metrics.ts';
 import { addressOf, sections } from './pages.ts';
 import {
   attributes,

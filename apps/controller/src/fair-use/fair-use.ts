@@ -8,19 +8,20 @@ import {
   FAIR_USE_LIMITS,
   LIMITS,
   limitsWith,
+  type FairUseConfig,
   type FairUseLimit,
   type FairUseLimits,
   type FairUseOverrides,
   type Role,
 } from '@leasehold/keys-core';
 import type { Store } from '@leasehold/keys-core/postgres';
+import { countHeldLeases, sharedRead } from '@leasehold/keys-core/stats';
 import type { Logger } from '@leasehold/service-kit';
+import type { Registry } from 'prom-client';
+import { addFairUseGauges, countRefusals } from '../metrics.ts';
 import { once } from '../once.ts';
-import { CountWindow } from './count-window.ts';
-import { createHeldCounts, type HeldCounts } from './held-counts.ts';
-import type { Rates } from './rates.ts';
-import { createReadLane, type ReadLane } from './read-lane.ts';
-import { quotaExceeded, rateLimited } from './refusals.ts';
+import { createReadLane, createStreamPacer, type ReadLane } from './pacing.ts';
+import { createRates, quotaExceeded, rateLimited, type Rates } from './rates.ts';
 
 /** Principals that use nothing now are forgotten when there are more than this. */
 const PRINCIPALS_MAX = 10_000;
@@ -89,7 +90,7 @@ export interface FairUse {
   readonly lane: ReadLane;
 }
 
-export interface FairUseDeps {
+interface FairUseDeps {
   readonly store: Pick<Store, 'guests' | 'clock'>;
   readonly limits: Readonly<Record<Role, FairUseLimits>>;
   readonly rates: Rates;
@@ -361,4 +362,134 @@ class Use implements PrincipalUse {
     this.#shared.onRefusal(limit, this.#role);
     return quotaExceeded(limit, this.#limits[limit], used);
   }
+}
+
+/**
+ * How many leases each principal holds, at all controllers: counted in the database now and then, and
+ * in between by what this controller grants and releases. A count in each grant would cost more than
+ * the grant; a counter row would make all grants wait for one another.
+ */
+interface HeldCounts {
+  /** Notes that this controller granted (positive) or released (negative) so many. */
+  note(principal: string, change: number): void;
+  /** The newest count, with what this controller did since it began. */
+  estimateOf(principal: string): number;
+  /** How much the estimate has grown here since the newest count began. */
+  changeOf(principal: string): number;
+  /** Counts, or waits for a count under way; one that was just made is good enough. */
+  refresh(): Promise<void>;
+}
+
+/** What was noted during one count, until the next one began. */
+type Changes = Map<string, number>;
+
+function createHeldCounts(store: Pick<Store, 'guests' | 'clock'>): HeldCounts {
+  let counted = new Map<string, number>();
+  /** One for each count since the newest complete one, the oldest first; changes go into the last. */
+  let noted: Changes[] = [new Map<string, number>()];
+  const refresh = sharedRead(store.clock, async () => {
+    noted.push(new Map<string, number>());
+    const since = noted.length - 1;
+    try {
+      counted = await countHeldLeases(store.guests);
+      noted = noted.slice(since);
+    } catch (error) {
+      noted = [merged(noted)];
+      throw error;
+    }
+  });
+  const changeOf = (principal: string): number =>
+    noted.reduce((sum, changes) => sum + (changes.get(principal) ?? 0), 0);
+  return {
+    note(principal, change) {
+      const changes = noted.at(-1);
+      changes?.set(principal, (changes.get(principal) ?? 0) + change);
+    },
+    changeOf,
+    estimateOf: (principal) => (counted.get(principal) ?? 0) + changeOf(principal),
+    refresh,
+  };
+}
+
+function merged(all: readonly Changes[]): Changes {
+  const sum: Changes = new Map();
+  for (const changes of all) {
+    for (const [principal, change] of changes) {
+      sum.set(principal, (sum.get(principal) ?? 0) + change);
+    }
+  }
+  return sum;
+}
+
+/** Counts within windows of one length. A window begins with the first count after the last one ended. */
+class CountWindow {
+  readonly #lengthMs: number;
+  readonly #nowMs: () => number;
+  #endMs = 0;
+  #count = 0;
+
+  /** @param nowMs a monotonic reading in milliseconds. */
+  constructor(lengthMs: number, nowMs: () => number) {
+    this.#lengthMs = lengthMs;
+    this.#nowMs = nowMs;
+  }
+
+  /** What was counted in this window. */
+  get count(): number {
+    return this.#nowMs() < this.#endMs ? this.#count : 0;
+  }
+
+  /** How long this window still lasts; 0 when none has begun. */
+  get remainingMs(): number {
+    return Math.max(0, this.#endMs - this.#nowMs());
+  }
+
+  /** @returns a function that takes the count back, from the window that it was counted in. */
+  add(count: number): () => void {
+    const nowMs = this.#nowMs();
+    if (nowMs >= this.#endMs) {
+      this.#endMs = nowMs + this.#lengthMs;
+      this.#count = 0;
+    }
+    this.#count += count;
+    const countedUntilMs = this.#endMs;
+    return () => {
+      if (this.#endMs === countedUntilMs) this.#count -= count;
+    };
+  }
+}
+
+/** Everything that keeps one caller from starving the others. */
+export type FairUseParts = ReturnType<typeof openFairUse>;
+
+export function openFairUse({
+  store,
+  config,
+  metrics,
+  log,
+}: {
+  readonly store: Pick<Store, 'guests' | 'clock'>;
+  readonly config: FairUseConfig;
+  readonly metrics: Registry;
+  readonly log: Logger;
+}) {
+  const refusals = countRefusals(metrics);
+  // Monotonic, and cheap enough for each call; only fair use goes by it.
+  const nowMs = (): number => performance.now();
+  const rates = createRates({
+    nowMs,
+    anonymousPerSecondMax: config.anonymous.callsPerSecond,
+    onRefusal: (limit) => refusals.inc({ limit, role: 'none' }),
+  });
+  const fairUse = createFairUse({
+    ...{ store, rates, nowMs, log },
+    limits: config.limits,
+    onRefusal: (limit, role) => refusals.inc({ limit, role }),
+  });
+  addFairUseGauges(metrics, {
+    greatestUseOf: (limit) => fairUse.greatestUseOf(limit),
+    waitingReads: () => fairUse.lane.waitingCount,
+  });
+  const onOverload = (role: Role): void => refusals.inc({ limit: 'load', role });
+  return { rates, fairUse, pacer: createStreamPacer(nowMs), nowMs, onOverload };
 }

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createReadLane } from './read-lane.ts';
+import { createReadLane } from './pacing.ts';
 
 /** Reads that end when the test ends them. */
 function heldReads(): {

@@ -3,14 +3,14 @@ import type { ApiServices } from '@leasehold/api';
 import type { Ladder } from '@leasehold/keys-core';
 import { offerOf, type FleetService } from '@leasehold/keys-core/fleet';
 import type { KeyService } from '@leasehold/keys-core/keys';
-import { createReservationService } from '@leasehold/keys-core/reservations';
 import type { Store } from '@leasehold/keys-core/postgres';
+import { createReservationService } from '@leasehold/keys-core/reservations';
 import type { Logger } from '@leasehold/service-kit';
 import type { Registry } from 'prom-client';
+import { addPeerGauges, createPeerMetrics } from '../metrics.ts';
 import { openReservations } from '../reservations/open-reservations.ts';
 import { openPeers } from './open-peers.ts';
 import { createPeerAccess } from './peer-access.ts';
-import { addPeerGauges, createPeerMetrics } from './peer-metrics.ts';
 import { ALONE, type DatacentersConfig } from './peers-config.ts';
 
 export type OpenDatacenters = Awaited<ReturnType<typeof openDatacenters>>;

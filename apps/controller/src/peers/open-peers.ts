@@ -3,9 +3,9 @@ import type { DatacenterService, ReservationStoreView } from '@leasehold/api';
 import { LeaseError, type Clock } from '@leasehold/keys-core';
 import type { GivenUpView, Peers } from '@leasehold/keys-core/reservations';
 import type { Logger } from '@leasehold/service-kit';
-import type { Job } from '../background/background.ts';
+import type { Job } from '../background.ts';
+import type { createPeerMetrics } from '../metrics.ts';
 import { createPeerClient } from './peer-client.ts';
-import type { createPeerMetrics } from './peer-metrics.ts';
 import { createPeerReachability } from './peer-reachability.ts';
 import type { PeerConfig } from './peers-config.ts';
 

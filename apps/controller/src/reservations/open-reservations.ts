@@ -7,9 +7,11 @@
  * is back; until then nothing is reserved.
  */
 import type { ReservationStoreView } from '@leasehold/api';
-import { LeaseError, invariant } from '@leasehold/keys-core';
+import { invariant, LeaseError } from '@leasehold/keys-core';
+import type { Store } from '@leasehold/keys-core/postgres';
 import {
-  PUBLISHING,
+  assertOwn,
+  createDuties,
   createEtcdReservationStore,
   createGiveUpService,
   createKnownGivenUp,
@@ -17,28 +19,26 @@ import {
   createOwnStanding,
   createPostgresReservationStore,
   createRememberingStore,
+  invalid,
+  isSynced,
   NONE_GIVEN_UP,
   noteMembership,
+  PUBLISHING,
   readMembership,
   registerHere,
-  type GivenUpDatacenters,
-  type GiveUpService,
-  type OwnStanding,
-  type Peers,
+  reserveOldKeysHere,
+  type Duties,
   type EtcdOptions,
   type EtcdReservationStore,
+  type GivenUpDatacenters,
+  type GiveUpService,
   type Membership,
+  type OwnStanding,
+  type Peers,
   type ReservationStore,
-  createDuties,
-  isSynced,
-  type Duties,
-  assertOwn,
-  invalid,
-  reserveOldKeysHere,
 } from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
-import { runInBackground } from '../background/background.ts';
+import { runInBackground } from '../background.ts';
 import { createLeaving, NOT_CONFIRMED, unlessAway } from './leaving.ts';
 
 export interface ReservationsConfig {

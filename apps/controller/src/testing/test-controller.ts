@@ -17,8 +17,8 @@ import { createTestDatabase } from '@leasehold/testing';
 import { afterAll, onTestFinished } from 'vitest';
 import { startController, type Controller } from '../compose.ts';
 import type { DatacentersConfig } from '../peers/peers-config.ts';
-import type { WebhookConfig } from '../webhook/webhook-config.ts';
 import { SIGN_IN_DEFAULTS, type SignInConfig } from '../sign-in/sign-in-config.ts';
+import type { WebhookConfig } from '../webhook.ts';
 
 /** A controller in this process, on a database of its own, and ways to call it. */
 export interface TestController {

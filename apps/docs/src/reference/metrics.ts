@@ -1,7 +1,7 @@
 /** Every metric that a controller exports, with its labels. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describedMetrics } from '../../../controller/src/described-metrics.ts';
+import { describedMetrics } from '../../../controller/src/metrics.ts';
 import { ROOT } from '../root.ts';
 import { tablesOf } from './markdown-tables.ts';
 

@@ -9,7 +9,7 @@ import { isGrantingCall } from '@leasehold/api';
 import { LIMITS, type LeaseError } from '@leasehold/keys-core';
 import { FairQueue } from '@leasehold/service-kit/fair-queue';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
-import { overloaded } from '../../fair-use/refusals.ts';
+import { overloaded } from '../../fair-use/rates.ts';
 import { callsIn, type ScheduledConnection, type WireCall } from './inbox.ts';
 
 /** A call that was kept back for this long is refused. */

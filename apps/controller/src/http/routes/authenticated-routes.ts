@@ -2,12 +2,12 @@
  * Routes for callers that are known: the sender of a request is found out by its headers, and its calls are
  * counted by its address line, before a byte of its body is read.
  */
-import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
+import type { IncomingMessage } from 'node:http';
 import { isUrgentCall } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
+import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { IncomingMessage } from 'node:http';
-import { tooManyLookUps } from '../../fair-use/refusals.ts';
+import { tooManyLookUps } from '../../fair-use/rates.ts';
 import { callerOfRequest, type Caller, type ContextDeps } from '../request-context.ts';
 import { countedAnswer, watchAnswer } from '../sockets/slow-readers.ts';
 

@@ -1,14 +1,14 @@
+import type { ServerResponse } from 'node:http';
 import { appRouter, createTurns, describeError, isGrantingCall } from '@leasehold/api';
 import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
 import type { FastifyInstance } from 'fastify';
-import type { ServerResponse } from 'node:http';
-import { callerOf, requireCaller } from './authenticated-routes.ts';
-import { boundBodies } from './body-bounds.ts';
-import { overloaded } from '../../fair-use/refusals.ts';
-import { followAccess, followLater } from '../sockets/followed-connections.ts';
+import { overloaded } from '../../fair-use/rates.ts';
 import { contextOf, httpCaller, traceOf } from '../request-context.ts';
+import { followAccess, followLater } from '../sockets/followed-connections.ts';
 import { whenTaken } from '../sockets/slow-readers.ts';
 import { acceptSockets, mountSockets, type SocketRoutesDeps } from '../sockets/socket-routes.ts';
+import { callerOf, requireCaller } from './authenticated-routes.ts';
+import { boundBodies } from './body-bounds.ts';
 
 const PREFIX = '/trpc';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createStreamPacer } from '../../fair-use/stream-pacer.ts';
+import { createStreamPacer } from '../../fair-use/pacing.ts';
 import { watchAnswer, whenTaken } from './slow-readers.ts';
 
 const CHUNK = Buffer.alloc(256 * 1_024);

@@ -2,14 +2,14 @@
  * What a WebSocket may do before it is known who has opened it: send one small message with a token,
  * soon. Anything else ends the connection.
  */
+import type { IncomingMessage } from 'node:http';
 import { LeaseError } from '@leasehold/keys-core';
 import { jsonOf } from '@leasehold/service-kit';
 import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
-import type { IncomingMessage } from 'node:http';
 import type { RawData, WebSocket } from 'ws';
-import { watchEarlyFrames } from './early-frames.ts';
-import { tooManyLookUps } from '../../fair-use/refusals.ts';
+import { tooManyLookUps } from '../../fair-use/rates.ts';
 import { callerOfToken, type Caller, type ContextDeps } from '../request-context.ts';
+import { watchEarlyFrames } from './early-frames.ts';
 
 /** Time for the connection parameters to arrive. */
 const TOKEN_MS_MAX = 5_000;

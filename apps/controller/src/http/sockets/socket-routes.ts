@@ -1,31 +1,31 @@
 /** The API over WebSocket. See `socket-door.ts`, `call-scheduler.ts` and `socket-face.ts`. */
-import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
-import { appRouter, type ApiContext, type CallerConnection } from '@leasehold/api';
-import { LIMITS, LeaseError, type Clock, type Role } from '@leasehold/keys-core';
-import fastifyWebsocket from '@fastify/websocket';
-import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
-import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import fastifyWebsocket from '@fastify/websocket';
+import { appRouter, type ApiContext, type CallerConnection } from '@leasehold/api';
+import { LeaseError, LIMITS, type Clock, type Role } from '@leasehold/keys-core';
+import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
+import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
+import type { FastifyInstance } from 'fastify';
 import type { WebSocket } from 'ws';
-import { tooManyLookUps } from '../../fair-use/refusals.ts';
-import type { StreamPacer } from '../../fair-use/stream-pacer.ts';
+import type { StreamPacer } from '../../fair-use/pacing.ts';
+import { tooManyLookUps } from '../../fair-use/rates.ts';
 import { createCallScheduler, type CallScheduler } from '../calls/call-scheduler.ts';
 import { createGrantingGate } from '../calls/granting-gate.ts';
 import type { FailureLog } from '../error-replies.ts';
-import { followAccess, type FollowedConnections } from './followed-connections.ts';
 import {
-  callerOfToken,
   bearerOf,
+  callerOfToken,
   contextOf,
   countByAddress,
   type ContextDeps,
 } from '../request-context.ts';
+import { turnAway } from '../turn-away.ts';
+import { followAccess, type FollowedConnections } from './followed-connections.ts';
+import { UNREAD_POLL_MS } from './slow-readers.ts';
 import { admit, textOf, watchStranger, type Opened } from './socket-door.ts';
 import { callEncoder, SocketFace } from './socket-face.ts';
-import { UNREAD_POLL_MS } from './slow-readers.ts';
 import { endSocket, keepSocket } from './socket-keeper.ts';
-import { turnAway } from '../turn-away.ts';
 
 const SERVICE_RESTART = 1_012;
 const TOO_LARGE = 1_009;

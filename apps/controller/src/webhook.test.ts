@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readConfig } from '../config.ts';
+import { readConfig } from './config.ts';
 
 const URL_AND_SECRET = {
   LEASEHOLD_WEBHOOK_URL: 'https://hooks.example.com/a',

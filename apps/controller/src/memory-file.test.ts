@@ -1,9 +1,9 @@
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
 import { LIMITS } from '@leasehold/keys-core';
-import { openMemoryFile } from './memory-file.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { openMemoryFile } from './database.ts';
 
 const BOOT = 'this boot';
 const WATCH = { atMs: 5_000, lowestMs: 1_000.25, highestMs: 1_002, watchedSince: 900_000 };

@@ -1,6 +1,6 @@
-import { describe, expect, test } from 'vitest';
 import type { DatabaseSettings } from '@leasehold/keys-core/postgres';
-import { checkDatabase } from './database-checks.ts';
+import { describe, expect, test } from 'vitest';
+import { checkDatabase } from './database.ts';
 
 const GOOD: DatabaseSettings = {
   version: '18.0',

@@ -4,7 +4,8 @@
  * format `json` are signed as Standard Webhooks (https://www.standardwebhooks.com) describes.
  */
 import { createHmac, randomUUID } from 'node:crypto';
-import { LeaseError, printableText } from '@leasehold/keys-core';
+import type { WebhookService } from '@leasehold/api';
+import { AUDIT_ACTIONS, LeaseError, printableText, type AuditAction } from '@leasehold/keys-core';
 import {
   nextAudit,
   openWebhook,
@@ -15,9 +16,9 @@ import {
 } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { HealthConcern, StatsService } from '@leasehold/keys-core/stats';
-import type { WebhookService } from '@leasehold/api';
 import type { Logger } from '@leasehold/service-kit';
-import type { WebhookConfig } from './webhook-config.ts';
+import { isHttpUrl, sharedSecret } from '@leasehold/service-kit/variables';
+import { z } from 'zod';
 
 const ANSWER_MS_MAX = 10_000;
 const FIRST_WAIT_MS = 5_000;
@@ -34,7 +35,7 @@ interface Message {
   readonly data: unknown;
 }
 
-export interface WebhookDeps {
+interface WebhookDeps {
   readonly store: Pick<Store, 'general'>;
   readonly config: WebhookConfig | null;
   readonly datacenter: string;
@@ -256,4 +257,69 @@ function alarmText({ kind, count, droneId }: HealthConcern): string {
 function auditText({ actor, action, resource, reason }: AuditView): string {
   const why = reason === null || reason === '' ? '' : `: "${reason}"`;
   return printableText(`${actor}: ${action} of ${resource}${why}`);
+}
+
+/** Where alarms and chosen entries of the audit are sent. */
+export interface WebhookConfig {
+  readonly url: string;
+  readonly format: 'json' | 'slack';
+  /** Signs what is sent as `json`; null for `slack`, whose address is the secret. */
+  readonly secret: string | null;
+  /** The actions of the audit that are sent. */
+  readonly actions: readonly AuditAction[];
+}
+
+/** The variables of the webhook. */
+export const webhookEnvironment = {
+  LEASEHOLD_WEBHOOK_URL: z
+    .string()
+    .refine(isHttpUrl, 'must be an http:// or https:// URL without a user and a password')
+    .optional(),
+  LEASEHOLD_WEBHOOK_FORMAT: z
+    .enum(['json', 'slack'], { error: 'must be json or slack' })
+    .default('json'),
+  LEASEHOLD_WEBHOOK_SECRET: sharedSecret.optional(),
+  LEASEHOLD_WEBHOOK_AUDIT: z
+    .string()
+    .default('')
+    .transform((text) => text.split(',').flatMap((part) => part.trim() || []))
+    .refine(
+      (patterns) => patterns.every((pattern) => actionsOf(pattern).length > 0),
+      'must be actions of the audit, separated by commas, such as keys.revoke, or all of a kind, such as tokens.*',
+    ),
+};
+
+type WebhookValues = z.output<z.ZodObject<typeof webhookEnvironment>>;
+
+/** What is wrong with the values as a whole; each problem names its variable. */
+export function webhookProblems(values: WebhookValues): string[] {
+  const { LEASEHOLD_WEBHOOK_URL: url, LEASEHOLD_WEBHOOK_SECRET: secret } = values;
+  if (url === undefined) {
+    return secret === undefined && values.LEASEHOLD_WEBHOOK_AUDIT.length === 0
+      ? []
+      : ['LEASEHOLD_WEBHOOK_URL: must be set, as the others of LEASEHOLD_WEBHOOK_* are'];
+  }
+  return secret === undefined && values.LEASEHOLD_WEBHOOK_FORMAT === 'json'
+    ? ['LEASEHOLD_WEBHOOK_SECRET: must be set, because messages of the format json are signed']
+    : [];
+}
+
+/** The configuration that checked values describe; null without a webhook. */
+export function webhookConfig(values: WebhookValues): WebhookConfig | null {
+  const url = values.LEASEHOLD_WEBHOOK_URL;
+  if (url === undefined) return null;
+  const actions = new Set(values.LEASEHOLD_WEBHOOK_AUDIT.flatMap(actionsOf));
+  return {
+    url,
+    format: values.LEASEHOLD_WEBHOOK_FORMAT,
+    secret: values.LEASEHOLD_WEBHOOK_SECRET ?? null,
+    actions: [...actions],
+  };
+}
+
+/** The actions that `keys.revoke`, `keys.*` or `*` stands for. */
+function actionsOf(pattern: string): AuditAction[] {
+  if (pattern === '*') return [...AUDIT_ACTIONS];
+  if (!pattern.endsWith('.*')) return AUDIT_ACTIONS.filter((action) => action === pattern);
+  return AUDIT_ACTIONS.filter((action) => action.startsWith(pattern.slice(0, -1)));
 }

@@ -4,8 +4,7 @@ import { openStore, type Store } from '@leasehold/keys-core/postgres';
 import { createBootClock, createLogger, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { createBacklogs, MORE } from './backlogs.ts';
-import { removeOldRows } from './retention.ts';
+import { createBacklogs, MORE, removeOldRows } from './background.ts';
 
 const RETENTION_DAYS = 30;
 const LOG = createLogger({ name: 'test', level: 'silent' });

@@ -1,9 +1,9 @@
 import { waitUntil } from '@leasehold/testing';
 import { expect, test } from 'vitest';
-import { startBulkAction } from '../testing/bulk.ts';
-import { startTestController } from '../testing/test-controller.ts';
-import { mutate, query } from '../testing/wire.ts';
-import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
+import { startBulkAction } from './testing/bulk.ts';
+import { startTestController } from './testing/test-controller.ts';
+import { acquireLease, refOf, wanted } from './testing/wire-leases.ts';
+import { mutate, query } from './testing/wire.ts';
 
 test('H-restore an operator sees why grants are held off, and ends that with a reason, which is audited', async () => {
   const on = await startTestController();

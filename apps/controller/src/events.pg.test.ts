@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import {
   createControllerClient,
   leaseholdErrorOf,
@@ -8,8 +7,9 @@ import {
 } from '@leasehold/client';
 import type { EventChanges, EventKind } from '@leasehold/keys-core';
 import { startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
+import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestController, type TestController } from './testing/test-controller.ts';
 
 /** Transactions of other tests, in other databases of the cluster, may hold the stream back. */
 const SOON = { timeoutMs: 30_000 };

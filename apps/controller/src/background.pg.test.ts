@@ -4,8 +4,8 @@ import { createBootClock, createLogger, systemIds } from '@leasehold/service-kit
 import { createTestDatabase, startUrlProxy, waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { inOneController, runInBackground } from './background.ts';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
-import { query } from '../testing/wire.ts';
+import { startTestController, type TestController } from './testing/test-controller.ts';
+import { query } from './testing/wire.ts';
 
 const LEASE_MS = 3_000;
 

@@ -5,9 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { writeAudit } from '@leasehold/keys-core/access';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
-import type { WebhookConfig } from './webhook-config.ts';
-import { createWebhook } from './webhook.ts';
+import { startTestController, type TestController } from './testing/test-controller.ts';
+import { createWebhook, type WebhookConfig } from './webhook.ts';
 
 const SECRET = 'a secret of the webhook of these tests';
 
