@@ -39,9 +39,9 @@ import {
   type StatsCounter,
 } from '@leasehold/keys-core/stats';
 import type { Logger } from '@leasehold/service-kit';
-import { createOpenConnections } from './access/open-connections.ts';
 import type { ControllerConfig } from './config.ts';
 import type { FairUseParts } from './fair-use/fair-use.ts';
+import { createOpenConnections } from './http/sockets/open-connections.ts';
 import type { ControllerMetrics } from './metrics.ts';
 import type { OpenDatacenters } from './peers/open-datacenters.ts';
 import type { SignIn } from './sign-in/sign-in.ts';

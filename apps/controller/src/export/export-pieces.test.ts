@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { textOf } from './export-pieces.ts';
-import { createExportText, type ExportText } from './export-text.ts';
+import { createExportText, textOf, type ExportText } from './export-lists.ts';
 
 async function* pagesOf(
   ...pages: readonly object[][]

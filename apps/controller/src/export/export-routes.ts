@@ -12,16 +12,25 @@ import { Readable } from 'node:stream';
 import { describeError, type Access, type ApiContext } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { Logger } from '@leasehold/service-kit';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { OpenConnections } from '../access/open-connections.ts';
-import { callerOf, requireCaller } from '../http/routes/authenticated-routes.ts';
 import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
-import { contextOf, httpCaller, type ContextDeps } from '../http/request-context.ts';
-import { exportListOf, type ExportList } from './export-lists.ts';
-import { createExportPlaces, type ExportPlaces } from './export-places.ts';
-import { readExportQuery } from './export-query.ts';
-import { pagesOf, textOf } from './export-pieces.ts';
-import { createExportText } from './export-text.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import {
+  callerOf,
+  contextOf,
+  httpCaller,
+  requireCaller,
+  type ContextDeps,
+} from '../http/request-context.ts';
+import type { OpenConnections } from '../http/sockets/open-connections.ts';
+import { once } from '../once.ts';
+import {
+  createExportText,
+  exportListOf,
+  pagesOf,
+  readExportQuery,
+  textOf,
+  type ExportList,
+} from './export-lists.ts';
 
 const BUFFERED_BYTES_MAX = 64 * 1_024;
 
@@ -131,4 +140,47 @@ function streamOf(
     log.warn({ ...what, incidentId, leaseholdCode, err: error }, 'an export was cut off');
   });
   return stream;
+}
+
+/** Each holds a page in memory, and keeps querying the database. */
+const EXPORTS_MAX = 8;
+/** So that one caller leaves places to the others. */
+const EXPORTS_PER_PRINCIPAL_MAX = 2;
+
+/** The places of the exports that are under way at once. */
+interface ExportPlaces {
+  /**
+   * Takes a place.
+   * @returns a function that gives it back; called again, it does nothing.
+   * @throws {LeaseError} `request.rate_limited` when all are taken, or all that one caller may have.
+   */
+  take(principal: string): () => void;
+}
+
+function createExportPlaces(): ExportPlaces {
+  const takenBy = new Map<string, number>();
+  let takenCount = 0;
+  return {
+    take(principal) {
+      const own = takenBy.get(principal) ?? 0;
+      if (own >= EXPORTS_PER_PRINCIPAL_MAX) {
+        throw refused(`You already have ${String(own)} exports in progress.`);
+      }
+      if (takenCount >= EXPORTS_MAX) {
+        throw refused(`${String(takenCount)} exports are in progress already.`);
+      }
+      takenBy.set(principal, own + 1);
+      takenCount += 1;
+      return once(() => {
+        takenCount -= 1;
+        const left = (takenBy.get(principal) ?? 0) - 1;
+        if (left > 0) takenBy.set(principal, left);
+        else takenBy.delete(principal);
+      });
+    },
+  };
+}
+
+function refused(why: string): LeaseError {
+  return new LeaseError('request.rate_limited', `${why} Try again when one has ended.`);
 }

@@ -1,24 +1,30 @@
-import { LeaseError } from '@leasehold/keys-core';
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage } from 'node:http';
+import { assertRole, assertUnlimited } from '@leasehold/api';
+import { readOpenApi } from '@leasehold/api/openapi';
+import { LeaseError, type Clock } from '@leasehold/keys-core';
+import { sharedRead } from '@leasehold/keys-core/stats';
 import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { networkOf } from '@leasehold/service-kit/network';
 import { fastify, type FastifyInstance } from 'fastify';
-import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage } from 'node:http';
+import type { Registry } from 'prom-client';
 import { mountExport, type ExportDeps } from '../export/export-routes.ts';
-import { createFailureLog, installErrorReplies, replyWithError } from './error-replies.ts';
+import type { SignInDeps } from '../sign-in/sign-in-parts.ts';
+import { mountSignIn } from '../sign-in/sign-in-routes.ts';
 import {
   addressOf,
+  callerOf,
   countAnonymous,
+  createFailureLog,
   hasGoodToken,
+  installErrorReplies,
   isShut,
+  replyWithError,
+  requireCaller,
   type ContextDeps,
 } from './request-context.ts';
 import { createRequestGate } from './request-gate.ts';
-import type { SignInDeps } from '../sign-in/sign-in-parts.ts';
-import { mountSignIn } from '../sign-in/sign-in-routes.ts';
-import { mountHealth, type HealthRoutesDeps } from './routes/health-routes.ts';
-import { mountOpenApi } from './routes/openapi-route.ts';
-import { mountTrpc, type TrpcRoutesDeps } from './routes/trpc-routes.ts';
+import { mountTrpc, type TrpcRoutesDeps } from './trpc-routes.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -149,5 +155,56 @@ function refuseWhileClosing(server: FastifyInstance): void {
     // The server no longer owns the socket of an upgrade, and would not close it.
     reply.raw.once('finish', () => request.raw.socket.destroySoon());
     replyWithError(reply, new LeaseError('controller.stopping'));
+  });
+}
+
+/** How long one answer of `/readyz` serves everybody: anyone may ask, and a check queries the database. */
+const READY_KEPT_MS = 250;
+
+export interface HealthRoutesDeps extends ContextDeps {
+  /** Resolves when the controller can do its work; else throws. */
+  readonly checkReady: () => Promise<void>;
+  readonly guard: ConnectionGuard;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly metrics: Registry;
+}
+
+/**
+ * `/healthz`: the process answers. `/readyz`: it can do its work. Both are open. `/metrics` is for
+ * viewers that are not limited to namespaces: its labels name actions of all.
+ */
+export async function mountHealth(server: FastifyInstance, deps: HealthRoutesDeps): Promise<void> {
+  const checkReady = sharedRead(deps.clock, deps.checkReady, READY_KEPT_MS);
+  server.get('/healthz', () => ({ status: 'ok' }));
+  server.get('/readyz', async () => {
+    try {
+      await checkReady();
+    } catch (error) {
+      // Whatever the error of the database is, a controller without it is not ready.
+      if (error instanceof LeaseError) throw error;
+      throw new LeaseError('store.unavailable', undefined, { cause: error });
+    }
+    return { status: 'ready' };
+  });
+  await server.register((scope, _options, done) => {
+    requireCaller(scope, deps);
+    scope.get('/metrics', async (request, reply) => {
+      const { access, use } = callerOf(request.raw);
+      assertRole(access, 'viewer');
+      assertUnlimited(access);
+      const text = await use.read(() => deps.metrics.metrics());
+      return reply.type(deps.metrics.contentType).send(text);
+    });
+    done();
+  });
+}
+
+/**
+ * `/openapi.json`: what this controller can be asked. It is open, because it says nothing about what is
+ * held here, and tools that read it have no token. It is counted by address.
+ */
+function mountOpenApi(server: FastifyInstance): void {
+  server.get('/openapi.json', async (_request, reply) => {
+    return reply.type('application/json').send(await readOpenApi());
   });
 }

@@ -2,18 +2,32 @@
  * Finds out who sends a request before any of it is parsed, and counts the request before any of it is
  * carried out.
  */
-import type { Access, ApiContext, ApiServices, CallerConnection, CallerUse } from '@leasehold/api';
-import { LeaseError, actorOfToken } from '@leasehold/keys-core';
-import type { TokenAuthority } from '@leasehold/keys-core/access';
-import type { Sources } from '@leasehold/service-kit/source-address';
-import { activeTracer, carrierIn, type TraceCarrier } from '@leasehold/service-kit/tracing';
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import {
+  describeError,
+  errorBody,
+  isUrgentCall,
+  type Access,
+  type ApiContext,
+  type ApiServices,
+  type CallerConnection,
+  type CallerUse,
+  type FailedCall,
+} from '@leasehold/api';
+import { actorOfToken, LeaseError } from '@leasehold/keys-core';
+import type { TokenAuthority } from '@leasehold/keys-core/access';
+import type { Logger } from '@leasehold/service-kit';
+import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
+import type { Sources } from '@leasehold/service-kit/source-address';
+import { activeTracer, carrierIn, type TraceCarrier } from '@leasehold/service-kit/tracing';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { FairUse, PrincipalUse } from '../fair-use/fair-use.ts';
-import type { Rates } from '../fair-use/rates.ts';
+import { tooManyLookUps, type Rates } from '../fair-use/rates.ts';
 import type { PeerAccess } from '../peers/peer-access.ts';
 import type { PersonAccess } from '../sign-in/person-access.ts';
+import { countedAnswer, watchAnswer } from './sockets/slow-readers.ts';
 
 /**
  * How long a caller without a good token waits for its refusal once it has sent too many. This
@@ -43,10 +57,7 @@ export interface Caller {
  * cookie came from another site than the console; `request.rate_limited` for an address that sends too
  * many requests without a good token; `peer.refused`.
  */
-export async function callerOfRequest(
-  deps: ContextDeps,
-  request: IncomingMessage,
-): Promise<Caller> {
+async function callerOfRequest(deps: ContextDeps, request: IncomingMessage): Promise<Caller> {
   const bearer = bearerOf(request);
   // A peer calls over HTTP, and sends its secret with the request.
   const peer = bearer === undefined ? undefined : deps.peers.of(request, bearer);
@@ -198,4 +209,135 @@ export function httpCaller(request: IncomingMessage, signal: AbortSignal): Calle
 /** The secret of `Authorization: Bearer …`. */
 export function bearerOf(request: IncomingMessage): string | undefined {
   return /^Bearer (\S+)$/u.exec(request.headers.authorization ?? '')?.[1];
+}
+
+// Routes for callers that are known: the sender of a request is found out by its headers, and its calls are
+// counted by its address line, before a byte of its body is read.
+
+const callers = new WeakMap<IncomingMessage, Caller>();
+
+/** The caller of a request that a hook of {@link requireCaller} has let in. */
+export function callerOf(request: IncomingMessage): Caller {
+  const caller = callers.get(request);
+  if (caller === undefined) throw new LeaseError('auth.required');
+  return caller;
+}
+
+/** Whether a request comes from a caller that was let in. */
+function isKnown(request: IncomingMessage): boolean {
+  return callers.has(request);
+}
+
+/** Lets only known callers in, to all routes of a scope. */
+export function requireCaller(
+  scope: FastifyInstance,
+  deps: ContextDeps & { readonly guard: ConnectionGuard },
+): void {
+  scope.addHook('onRoute', (route) => {
+    route.config = { ...route.config, countsItself: true };
+  });
+  scope.addHook('onRequest', async (request, reply) => {
+    let caller: Caller | undefined;
+    try {
+      if (hasCredentials(request.raw) && !deps.guard.claimed(request.raw)) {
+        throw tooManyLookUps();
+      }
+      caller = await callerOfRequest(deps, request.raw);
+      const { count, isUrgent } = callsOf(request);
+      caller.use.assertBatch(count);
+      await caller.use.countCalls(count, isUrgent);
+      if (!isUrgent) caller.use.assertHasRead();
+      callers.set(request.raw, caller);
+      deps.guard.known(request.raw);
+    } catch (error) {
+      if (caller?.use.isShut === true) request.raw.socket.destroy();
+      if (hasBody(request)) void reply.header('connection', 'close');
+      throw error;
+    }
+  });
+  scope.addHook('onSend', async (request: FastifyRequest, reply: FastifyReply, payload) => {
+    const caller = callers.get(request.raw);
+    if (caller === undefined) return payload;
+    if (payload instanceof Response) return countedAnswer(reply, payload, caller.use);
+    const bytes = typeof payload === 'string' ? payload.length : 0;
+    watchAnswer(reply.raw, caller.use.sent(bytes));
+    return payload;
+  });
+}
+
+/** The procedures that a request calls: a batch names each in its path. */
+export function pathsOf({ params, query }: Pick<FastifyRequest, 'params' | 'query'>): string[] {
+  const { path } = params as { path?: string };
+  if (path === undefined) return [];
+  return (query as Record<string, unknown>)['batch'] === undefined ? [path] : path.split(',');
+}
+
+export function hasBody({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** How many calls a request carries. */
+function callsOf(request: FastifyRequest): { count: number; isUrgent: boolean } {
+  const paths = pathsOf(request);
+  if (paths.length === 0) return { count: 1, isUrgent: false };
+  return { count: paths.length, isUrgent: paths.every(isUrgentCall) };
+}
+
+function hasCredentials({ headers }: IncomingMessage): boolean {
+  return headers.authorization !== undefined || headers.cookie !== undefined;
+}
+
+/** Logs what failed, with the incident id that the caller was told. Refusals are not failures. */
+export interface FailureLog {
+  /** @param level `warn` for a failure that an unknown caller can cause. */
+  note(error: Error, call: FailedCall, level?: 'error' | 'warn'): void;
+}
+
+export function createFailureLog(log: Logger): FailureLog {
+  return {
+    note(error, call, level = 'error') {
+      const { incidentId, leaseholdCode } = describeError(error);
+      if (incidentId === null) log.debug({ ...call, leaseholdCode }, 'call refused');
+      else {
+        log[level](
+          { ...call, incidentId, leaseholdCode, err: error.cause ?? error },
+          'call failed',
+        );
+      }
+    },
+  };
+}
+
+/** Answers with an error in the shape of the contract, whatever route it is on. */
+export function replyWithError(reply: FastifyReply, error: unknown): FastifyReply {
+  const answer = describeError(error);
+  const retryAfterMs = Number(answer.details['retryAfterMs'] ?? 0);
+  if (retryAfterMs > 0) void reply.header('retry-after', Math.ceil(retryAfterMs / 1_000));
+  return reply.code(answer.httpStatus).send(errorBody(answer));
+}
+
+/** A refusal of Fastify's own, as the contract names it; any other error stays what it is. */
+export function asOurs(error: Error & Partial<Pick<FastifyError, 'statusCode'>>): Error {
+  const { statusCode } = error;
+  if (error instanceof LeaseError || statusCode === undefined || statusCode >= 500) return error;
+  const code = statusCode === 413 ? 'request.too_large' : 'request.invalid';
+  return new LeaseError(code, undefined, { cause: error });
+}
+
+/** What is logged of a request that no procedure has carried out. */
+export function callOfRoute({ id, routeOptions }: FastifyRequest): FailedCall {
+  return { path: routeOptions.url, requestId: id };
+}
+
+/** Gives every error the contract's shape, also if it comes from no procedure. */
+export function installErrorReplies(server: FastifyInstance, failures: FailureLog): void {
+  server.setNotFoundHandler((_request, reply) =>
+    replyWithError(reply, new LeaseError('request.not_found')),
+  );
+  server.setErrorHandler((error: FastifyError, request, reply) => {
+    const ours = asOurs(error);
+    // An unknown caller must not fill the log with errors.
+    failures.note(ours, callOfRoute(request), isKnown(request.raw) ? 'error' : 'warn');
+    return replyWithError(reply, ours);
+  });
 }

@@ -4,7 +4,7 @@ import type { Logger } from '@leasehold/service-kit';
 import type { Sources } from '@leasehold/service-kit/source-address';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Rates } from '../fair-use/rates.ts';
-import type { FailureLog } from '../http/error-replies.ts';
+import type { FailureLog } from '../http/request-context.ts';
 import type { createPasswordGate } from './password/password-gate.ts';
 import type { SignIn } from './sign-in.ts';
 

@@ -3,10 +3,9 @@
  * reachable. A request from another site is refused, bodies are small and JSON only, and each
  * address may try a limited number of passwords a second.
  */
-import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage } from 'node:http';
-import { asOurs, callOfRoute } from '../http/error-replies.ts';
-import { addressOf } from '../http/request-context.ts';
+import type { FastifyInstance } from 'fastify';
+import { addressOf, asOurs, callOfRoute } from '../http/request-context.ts';
 import { AUTH_PATH } from './auth.ts';
 import { mountInvitations } from './invitation-routes.ts';
 import { mountOidc } from './oidc/oidc-routes.ts';

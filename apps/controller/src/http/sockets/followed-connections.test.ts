@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Access } from '@leasehold/api';
 import { expect, test } from 'vitest';
-import { followAccess } from './followed-connections.ts';
+import { followAccess } from './open-connections.ts';
 
 const ACCESS: Access = {
   ...{ principal: 'token-a', name: 'a', role: 'viewer' },

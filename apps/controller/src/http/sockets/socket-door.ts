@@ -3,13 +3,16 @@
  * soon. Anything else ends the connection.
  */
 import type { IncomingMessage } from 'node:http';
+import { describeError } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import { jsonOf } from '@leasehold/service-kit';
 import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import type { RawData, WebSocket } from 'ws';
 import { tooManyLookUps } from '../../fair-use/rates.ts';
+import type { WireCall } from '../calls/inbox.ts';
 import { callerOfToken, type Caller, type ContextDeps } from '../request-context.ts';
-import { watchEarlyFrames } from './early-frames.ts';
+import { SocketFace } from './socket-face.ts';
+import { endSocket, TOKEN_ENDED } from './socket-keeper.ts';
 
 /** Time for the connection parameters to arrive. */
 const TOKEN_MS_MAX = 5_000;
@@ -114,4 +117,126 @@ function tokenIn(text: string): string | undefined {
 /** A message as text. `ws` gives whole messages as one buffer. */
 export function textOf(data: RawData): string {
   return Buffer.isBuffer(data) ? data.toString('utf8') : '';
+}
+
+const POLICY_VIOLATION = 1_008;
+/** Time for the first call behind the token to arrive, so that it is told why. */
+const FIRST_CALL_MS_MAX = 1_000;
+const FIRST_CALL_BYTES_MAX = 16 * 1_024;
+
+/**
+ * Ends a WebSocket of a caller that is not let in, with one answer: to its first call, or to the
+ * connection where that is a batch, is large, or does not come.
+ */
+export function turnAway(
+  socket: WebSocket,
+  { error, early }: { readonly error: unknown; readonly early: readonly string[] },
+): void {
+  if (socket.readyState === socket.CLOSED) return;
+  const { leaseholdCode } = describeError(error);
+  const isUnknown = leaseholdCode.startsWith('auth.');
+  let isAnswered = false;
+  const answer = (message?: string): void => {
+    if (isAnswered) return;
+    isAnswered = true;
+    clearTimeout(timer);
+    if (socket.readyState === socket.OPEN) {
+      socket.send(SocketFace.refusalOf(message === undefined ? null : idIn(message), error));
+    }
+    endSocket(socket, isUnknown ? TOKEN_ENDED : POLICY_VIOLATION, leaseholdCode);
+  };
+  const timer = setTimeout(answer, FIRST_CALL_MS_MAX);
+  timer.unref();
+  const [first] = early;
+  if (first !== undefined) {
+    answer(first);
+    return;
+  }
+  socket.once('message', (data: RawData) => answer(textOf(data)));
+  socket.resume();
+}
+
+function idIn(text: string): unknown {
+  const call = text.length > FIRST_CALL_BYTES_MAX ? undefined : jsonOf(text);
+  return (call as WireCall | null | undefined)?.id ?? null;
+}
+
+/**
+ * Looks at the frames that a WebSocket receives before it is known who has opened it. A client sends its
+ * token and its first calls as whole texts, each in one frame: what is in parts, compressed, binary or large is
+ * not read at all. In parts, a message of a few bytes each would take a hundred times its size in memory.
+ */
+
+/** RFC 6455, section 5.2. */
+const FINAL = 0x80;
+const RESERVED = 0x70;
+const OPCODE = 0x0f;
+const TEXT = 1;
+const CONTROL = 0x08;
+const LENGTH = 0x7f;
+const LENGTH_IN_2_BYTES = 126;
+const LENGTH_IN_8_BYTES = 127;
+const MASK_BYTES = 4;
+/** Each frame costs some microseconds, however small it is. */
+const FRAMES_MAX = 1_000;
+
+/** Takes what arrives, in pieces of any size. @returns why the connection ends; undefined if it goes on. */
+type EarlyFrames = (chunk: Buffer) => 'not whole' | 'too large' | undefined;
+
+/** @param bytesMax what the first text may have, and all that arrives together. */
+export function watchEarlyFrames(bytesMax: {
+  readonly first: number;
+  readonly all: number;
+}): EarlyFrames {
+  let receivedBytes = 0;
+  let frameCount = 0;
+  let isFirst = true;
+  /** Of the present frame that are still to come, behind its header. */
+  let payloadLeft = 0;
+  let header = Buffer.alloc(0);
+  return (chunk) => {
+    receivedBytes += chunk.length;
+    if (receivedBytes > bytesMax.all) return 'too large';
+    let at = Math.min(payloadLeft, chunk.length);
+    payloadLeft -= at;
+    while (at < chunk.length) {
+      header = Buffer.concat([header, chunk.subarray(at, at + 1)]);
+      at += 1;
+      if (!isWhole(header)) return 'not whole';
+      const payloadBytes = payloadBytesOf(header);
+      if (payloadBytes === undefined) continue;
+      frameCount += 1;
+      if (isFirst && payloadBytes > bytesMax.first) return 'too large';
+      if (frameCount > FRAMES_MAX) return 'too large';
+      if (!isControl(header)) isFirst = false;
+      header = Buffer.alloc(0);
+      payloadLeft = payloadBytes;
+      const taken = Math.min(payloadLeft, chunk.length - at);
+      payloadLeft -= taken;
+      at += taken;
+    }
+    return undefined;
+  };
+}
+
+/** Whether a frame is a whole text, or a control frame, of which the protocol has only small and whole ones. */
+function isWhole(header: Buffer): boolean {
+  const first = header[0] ?? 0;
+  const isOne = (first & FINAL) !== 0 && (first & RESERVED) === 0;
+  return isOne && ((first & OPCODE) === TEXT || isControl(header));
+}
+
+function isControl(header: Buffer): boolean {
+  return ((header[0] ?? 0) & CONTROL) !== 0;
+}
+
+/** The payload of the frame with this header; undefined while the header is not complete. */
+function payloadBytesOf(header: Buffer): number | undefined {
+  if (header.length < 2) return undefined;
+  const length = (header[1] ?? 0) & LENGTH;
+  const more = length === LENGTH_IN_2_BYTES ? 2 : length === LENGTH_IN_8_BYTES ? 8 : 0;
+  // Every frame of a client is masked: `ws` refuses any other.
+  if (header.length < 2 + more + MASK_BYTES) return undefined;
+  if (more === 0) return length;
+  return more === 2 ? header.readUInt16BE(2) : Number(header.readBigUInt64BE(2));
 }

@@ -12,18 +12,17 @@ import type { StreamPacer } from '../../fair-use/pacing.ts';
 import { tooManyLookUps } from '../../fair-use/rates.ts';
 import { createCallScheduler, type CallScheduler } from '../calls/call-scheduler.ts';
 import { createGrantingGate } from '../calls/granting-gate.ts';
-import type { FailureLog } from '../error-replies.ts';
 import {
   bearerOf,
   callerOfToken,
   contextOf,
   countByAddress,
   type ContextDeps,
+  type FailureLog,
 } from '../request-context.ts';
-import { turnAway } from '../turn-away.ts';
-import { followAccess, type FollowedConnections } from './followed-connections.ts';
+import { followAccess, type FollowedConnections } from './open-connections.ts';
 import { UNREAD_POLL_MS } from './slow-readers.ts';
-import { admit, textOf, watchStranger, type Opened } from './socket-door.ts';
+import { admit, textOf, turnAway, watchStranger, type Opened } from './socket-door.ts';
 import { callEncoder, SocketFace } from './socket-face.ts';
 import { endSocket, keepSocket } from './socket-keeper.ts';
 

@@ -1,9 +1,8 @@
+import { createBootClock, createLogger } from '@leasehold/service-kit';
 import { fastify } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
-import { createBootClock, createLogger } from '@leasehold/service-kit';
-import { installErrorReplies } from '../error-replies.ts';
-import { createFailureLog } from '../error-replies.ts';
-import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
+import { mountHealth, type HealthRoutesDeps } from './http-server.ts';
+import { createFailureLog, installErrorReplies } from './request-context.ts';
 
 test('a controller is not ready while its database answers with any error', async () => {
   const server = fastify();

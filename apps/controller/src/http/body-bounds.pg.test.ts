@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { openTestController, type TestController } from '../../testing/test-controller.ts';
-import { call, type WireAnswer } from '../../testing/wire.ts';
+import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { call, type WireAnswer } from '../testing/wire.ts';
 
 const LARGE = JSON.stringify({ name: 'x'.repeat(140_000) });
 const MANY = `{"metadata":[${'1,'.repeat(30_000)}1]}`;

@@ -4,17 +4,20 @@
  * must end it. At a hint, and once every {@link CHECK_MS}, one statement for each kind says which of
  * those in use are still what they were.
  */
+import type { ServerResponse } from 'node:http';
 import type { Access } from '@leasehold/api';
 import {
   PEOPLE_TOPIC,
   personSessionsInForce,
-  type Standing,
   TOKENS_TOPIC,
   tokensInForce,
+  type Standing,
 } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
-import { once } from '../once.ts';
+import type { WebSocket } from 'ws';
+import { once } from '../../once.ts';
+import { endSocket, TOKEN_ENDED } from './socket-keeper.ts';
 
 const CHECK_MS = 1_000;
 
@@ -121,4 +124,41 @@ async function readInForce(
 
 function limitsOf(namespaces: readonly string[] | null): string {
   return namespaces?.join(' ') ?? '*';
+}
+
+/** A call that is answered sooner is not worth following. */
+const FOLLOWED_AFTER_MS = 1_000;
+
+export interface FollowedConnections {
+  readonly connections: OpenConnections;
+}
+
+/** Ends a connection when its token or session ends, or the role of its person changes. */
+export function followAccess(
+  { connections }: FollowedConnections,
+  access: Access,
+  connection: WebSocket | ServerResponse,
+): void {
+  // The secret of a pair of datacenters is in force for as long as this process runs.
+  if (access.role === 'peer') return;
+  // Nothing would tell of its end any more.
+  if ('destroyed' in connection && connection.destroyed) return;
+  const forget = connections.add(access, () => {
+    if ('terminate' in connection) {
+      endSocket(connection, TOKEN_ENDED, 'token is no longer in force');
+    } else connection.destroy();
+  });
+  connection.once('close', forget);
+}
+
+/** A call that waits, such as in line for a lease, ends when its caller's token or session ends. */
+export function followLater(
+  followed: FollowedConnections,
+  access: Access,
+  response: ServerResponse,
+): void {
+  if (response.destroyed) return;
+  const timer = setTimeout(() => followAccess(followed, access, response), FOLLOWED_AFTER_MS);
+  timer.unref();
+  response.once('close', () => clearTimeout(timer));
 }
