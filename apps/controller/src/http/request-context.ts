@@ -26,7 +26,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import type { FairUse, PrincipalUse } from '../fair-use/fair-use.ts';
 import { tooManyLookUps, type Rates } from '../fair-use/rates.ts';
 import type { PeerAccess } from '../peers/peer-access.ts';
-import type { PersonAccess } from '../sign-in/person-access.ts';
+import type { PersonAccess } from '../sign-in/sign-in.ts';
 import { countedAnswer, watchAnswer } from './sockets/slow-readers.ts';
 
 /**

@@ -7,10 +7,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import { kyselyAdapter } from '@better-auth/kysely-adapter';
-import { APIError } from 'better-auth/api';
-import { betterAuth } from 'better-auth/minimal';
-import { genericOAuth } from 'better-auth/plugins/generic-oauth';
-import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely';
 import {
   hashPassword,
   hasOidcAccount,
@@ -25,27 +21,28 @@ import {
   writeAudit,
 } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
-import type { Logger } from '@leasehold/service-kit';
-import type { Origins } from './origins.ts';
-import { callOfAuth } from './call-state.ts';
-import { cookiePrefix } from './session/session-cookies.ts';
-import { accountOf } from './oidc/oidc-identity.ts';
-import { applyGrant, takeGroups } from './oidc/oidc-groups.ts';
+import { jsonOf, type Logger } from '@leasehold/service-kit';
+import { APIError } from 'better-auth/api';
+import { betterAuth } from 'better-auth/minimal';
+import { genericOAuth } from 'better-auth/plugins/generic-oauth';
+import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely';
+import { cookiePrefix, type Origins } from './browser-session.ts';
+import { accountOf, applyGrant, callOfAuth, takeGroups, type CallState } from './oidc-claims.ts';
 import type { OidcConfig } from './sign-in-config.ts';
 
 export const AUTH_PATH = '/api/auth';
 /** The name of the identity provider in better-auth. */
 export const OIDC_PROVIDER = 'oidc';
 /** Carries the caller's address to better-auth; what a caller sends under this name is dropped. */
-export const SOURCE_HEADER = 'x-leasehold-source';
+const SOURCE_HEADER = 'x-leasehold-source';
 /** Carries the epoch of the person's sessions to better-auth, as it was before the password is checked. */
-export const EPOCH_HEADER = 'x-leasehold-epoch';
+const EPOCH_HEADER = 'x-leasehold-epoch';
 /** The page of the console that shows an identity provider's refusal. */
 export const SIGN_IN_PAGE = '/sign-in';
 
 const DAY_SECONDS = 86_400;
 
-export interface AuthDeps {
+interface AuthDeps {
   readonly store: Pick<Store, 'general' | 'hints'>;
   readonly secret: string;
   readonly origins: Origins;
@@ -53,7 +50,7 @@ export interface AuthDeps {
 }
 
 /** What is asked of better-auth: to answer a request for one of its endpoints. */
-export interface Auth {
+interface Auth {
   handler(request: Request): Promise<Response>;
 }
 
@@ -254,5 +251,60 @@ function loggerOf(log: Logger): {
       if (level === 'error') log.warn(about, message);
       else log.debug(about, message);
     },
+  };
+}
+
+/** A call of better-auth, rebuilt from checked values: nothing of a caller reaches it unchecked. */
+export interface AuthCall {
+  readonly path: string;
+  readonly origin: string;
+  readonly source: string | null;
+  readonly requestId: string;
+  /** Posted as JSON; without it, a GET. */
+  readonly body?: Readonly<Record<string, unknown>> | undefined;
+  readonly query?: string | undefined;
+  readonly cookie?: string | undefined;
+  readonly userAgent?: string | undefined;
+  /** The epoch of the person's sessions, as it was before the password is checked. */
+  readonly epoch?: number | undefined;
+}
+
+const USER_AGENT_LENGTH_MAX = 255;
+
+/** What better-auth answered, as far as it is passed on. */
+export interface AuthAnswer {
+  readonly status: number;
+  readonly cookies: readonly string[];
+  readonly location: string | null;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Whether the groups of the person, at the identity provider, allow nothing here. */
+  readonly isWithoutRole: boolean;
+}
+
+/** Calls better-auth. */
+export async function callAuth(auth: Auth, call: AuthCall): Promise<AuthAnswer> {
+  const headers = new Headers({ origin: call.origin });
+  if (call.source !== null) headers.set(SOURCE_HEADER, call.source);
+  if (call.epoch !== undefined) headers.set(EPOCH_HEADER, String(call.epoch));
+  if (call.cookie !== undefined) headers.set('cookie', call.cookie);
+  if (call.userAgent !== undefined) {
+    headers.set('user-agent', call.userAgent.slice(0, USER_AGENT_LENGTH_MAX));
+  }
+  if (call.body !== undefined) headers.set('content-type', 'application/json');
+  const request = new Request(`${call.origin}${AUTH_PATH}${call.path}${call.query ?? ''}`, {
+    method: call.body === undefined ? 'GET' : 'POST',
+    headers,
+    ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+  });
+  const state: CallState = { requestId: call.requestId, source: call.source };
+  const response = await callOfAuth.run(state, () => auth.handler(request));
+  // Redirections have no body.
+  const body = jsonOf(await response.text());
+  return {
+    status: response.status,
+    cookies: response.headers.getSetCookie(),
+    location: response.headers.get('location'),
+    body: typeof body === 'object' && body !== null ? { ...body } : {},
+    isWithoutRole: state.grant === null,
   };
 }

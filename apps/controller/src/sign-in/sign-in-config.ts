@@ -1,4 +1,3 @@
-import { groupRulesOf, groupRulesProblem, type GroupRule } from './oidc/group-roles.ts';
 import {
   checkedText,
   consoleSecret,
@@ -8,6 +7,7 @@ import {
   trustedProxies,
 } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
+import { groupRulesOf, groupRulesProblem, type GroupRule } from './group-roles.ts';
 
 /** An identity provider that people may sign in with. */
 export interface OidcConfig {

@@ -4,16 +4,20 @@
  * address may try a limited number of passwords a second.
  */
 import type { IncomingMessage } from 'node:http';
+import { LeaseError } from '@leasehold/keys-core';
+import { endSession, endSessionsOf, PEOPLE_TOPIC, writeAudit } from '@leasehold/keys-core/access';
 import type { FastifyInstance } from 'fastify';
 import { addressOf, asOurs, callOfRoute } from '../http/request-context.ts';
 import { AUTH_PATH } from './auth.ts';
-import { mountInvitations } from './invitation-routes.ts';
-import { mountOidc } from './oidc/oidc-routes.ts';
-import { createPasswordGate } from './password/password-gate.ts';
-import { mountPasswords } from './password/password-routes.ts';
-import { Refusal, replyWithRefusal } from './refusal.ts';
-import { mountSessions } from './session/session-routes.ts';
-import type { SignInDeps, SignInParts } from './sign-in-parts.ts';
+import { mountOidc } from './oidc-routes.ts';
+import { mountInvitations, mountPasswords } from './password-routes.ts';
+import {
+  createPasswordGate,
+  Refusal,
+  replyWithRefusal,
+  type SignInDeps,
+  type SignInParts,
+} from './sign-in-parts.ts';
 
 const BODY_BYTES_MAX = 16 * 1_024;
 /** For a small body of a caller that nobody knows. */
@@ -69,4 +73,41 @@ function limitBodyTime(request: IncomingMessage): void {
   }, BODY_MS_MAX);
   timer.unref();
   request.once('close', () => clearTimeout(timer));
+}
+
+/** Signing out: here, or everywhere. What is open in those sessions ends with them. */
+function mountSessions(scope: FastifyInstance, parts: SignInParts): void {
+  const { general, hints } = parts.store;
+  const { people, cookies } = parts.signIn;
+
+  scope.post('/sign-out', async (request, reply) => {
+    const access = await people.sessionOf(request.raw);
+    if (access?.session !== undefined) {
+      await endSession(general, access.session.sessionId);
+      hints.notify(PEOPLE_TOPIC);
+    }
+    // Without a session there is nothing left to do.
+    void reply.header('set-cookie', cookies.removal);
+    return { success: true };
+  });
+
+  scope.post('/revoke-sessions', async (request, reply) => {
+    const access = await people.sessionOf(request.raw);
+    if (access?.session === undefined) throw new LeaseError('auth.required');
+    const { personId } = access.session;
+    await general.$transaction(async (tx) => {
+      const endedCount = await endSessionsOf(tx, personId);
+      await writeAudit(tx, {
+        actor: access.name,
+        role: access.role,
+        action: 'people.signOutEverywhere',
+        resource: `person:${personId}`,
+        source: parts.sources.of(request.raw),
+        detail: { endedCount },
+      });
+    });
+    hints.notify(PEOPLE_TOPIC);
+    void reply.header('set-cookie', cookies.removal);
+    return { status: true };
+  });
 }

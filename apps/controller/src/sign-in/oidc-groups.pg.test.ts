@@ -6,13 +6,13 @@ import {
   outcomeOf,
   signedInAdmin,
   type TestBrowser,
-} from '../../testing/test-browser.ts';
-import { startTestController, type TestController } from '../../testing/test-controller.ts';
+} from '../testing/test-browser.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
 import {
   signInThrough,
   startTestOidcProvider,
   type TestOidcProvider,
-} from '../../testing/test-oidc-provider.ts';
+} from '../testing/test-oidc-provider.ts';
 import { groupRulesOf } from './group-roles.ts';
 
 interface Stage {

@@ -1,16 +1,16 @@
 import { Writable } from 'node:stream';
-import { createTestDatabase } from '@leasehold/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
 import { makeAdmin } from '@leasehold/keys-core/access';
 import { createLogger } from '@leasehold/service-kit';
+import { createTestDatabase } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   createTestBrowser,
   joinedPerson,
   PASSWORD,
   signedInAdmin,
   type BrowserAnswer,
-} from '../../testing/test-browser.ts';
-import { startTestController, type TestController } from '../../testing/test-controller.ts';
+} from '../testing/test-browser.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
 
 const FAILURES_MAX = 10;
 

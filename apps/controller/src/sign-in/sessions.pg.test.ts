@@ -7,10 +7,10 @@ import {
   PASSWORD,
   signedInAdmin,
   type TestBrowser,
-} from '../../testing/test-browser.ts';
-import { mutate } from '../../testing/wire.ts';
-import { acquireLease, refOf, wanted } from '../../testing/wire-leases.ts';
-import { startTestController, type TestController } from '../../testing/test-controller.ts';
+} from '../testing/test-browser.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
+import { mutate } from '../testing/wire.ts';
 
 /** An event stream that is open; `ended` once the controller has ended it. */
 async function anOpenStream(browser: TestBrowser): Promise<{ readonly ended: () => boolean }> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { subjectOf } from './oidc-identity.ts';
+import { subjectOf } from './oidc-claims.ts';
 
 const OIDC = { issuer: 'https://id.example.com', clientId: 'leasehold' };
 const CLAIMS = { iss: OIDC.issuer, sub: 'ada', aud: OIDC.clientId, nonce: 'n' };

@@ -6,12 +6,9 @@
 import { LeaseError } from '@leasehold/keys-core';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { OIDC_PROVIDER, SIGN_IN_PAGE } from '../auth.ts';
-import { callAuth, type AuthAnswer, type AuthCall } from '../auth-calls.ts';
-import { isOwnPath, landingOf } from './landing.ts';
-import { checkedBody, Refusal } from '../refusal.ts';
-import type { SignIn } from '../sign-in.ts';
-import { setCookies, type SignInParts } from '../sign-in-parts.ts';
+import { callAuth, OIDC_PROVIDER, SIGN_IN_PAGE, type AuthAnswer, type AuthCall } from './auth.ts';
+import { checkedBody, Refusal, setCookies, type SignInParts } from './sign-in-parts.ts';
+import type { SignIn } from './sign-in.ts';
 
 /** A provider that takes longer counts as unreachable. */
 const PROVIDER_MS_MAX = 15_000;
@@ -119,4 +116,21 @@ async function withinTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/**
+ * The path and query of an address of the console, as a browser would go there; `/` if the browser
+ * would leave it: a path that begins with two slashes names another host. `/.//host` begins so too,
+ * once it is read as an address.
+ */
+export function landingOf({ pathname, search }: URL): string {
+  return /^\/[/\\]|\/\.\/\//u.test(pathname) ? '/' : `${pathname}${search}`;
+}
+
+/** Whether a path, read as a browser reads it, stays what it is: one within the console. */
+export function isOwnPath(path: string): boolean {
+  const base = 'http://console.invalid';
+  if (!path.startsWith('/') || !URL.canParse(path, base)) return false;
+  const url = new URL(path, base);
+  return url.origin === base && landingOf(url) === `${url.pathname}${url.search}`;
 }

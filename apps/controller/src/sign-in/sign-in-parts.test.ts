@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPasswordGate } from './password-gate.ts';
+import { createPasswordGate } from './sign-in-parts.ts';
 
 test('two passwords are checked at a time, the others in turn, and too many are refused', async () => {
   const atGate = createPasswordGate();

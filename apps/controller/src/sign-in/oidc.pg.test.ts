@@ -6,14 +6,14 @@ import {
   signedInAdmin,
   type BrowserAnswer,
   type TestBrowser,
-} from '../../testing/test-browser.ts';
-import { startTestController, type TestController } from '../../testing/test-controller.ts';
+} from '../testing/test-browser.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
 import {
   beginSignIn,
   signInThrough,
   startTestOidcProvider,
   type TestOidcProvider,
-} from '../../testing/test-oidc-provider.ts';
+} from '../testing/test-oidc-provider.ts';
 
 interface Stage {
   readonly on: TestController;
