@@ -25,7 +25,7 @@ import { activeTracer, carrierIn, type TraceCarrier } from '@leasehold/service-k
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { FairUse, PrincipalUse } from '../fair-use/fair-use.ts';
 import { tooManyLookUps, type Rates } from '../fair-use/rates.ts';
-import type { PeerAccess } from '../peers/peer-access.ts';
+import type { PeerAccess } from '../peers/peers-config.ts';
 import type { PersonAccess } from '../sign-in/sign-in.ts';
 import { countedAnswer, watchAnswer } from './sockets/slow-readers.ts';
 

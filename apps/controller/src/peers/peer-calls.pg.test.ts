@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openTestDatacenters, type TestDatacenters } from '../testing/test-datacenters.ts';
 import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
 import { mutate, query } from '../testing/wire.ts';
-import { FROM_HEADER, TO_HEADER } from './peer-access.ts';
+import { FROM_HEADER, TO_HEADER } from './peers-config.ts';
 
 /** One for all: so that a test can speak as a controller of another datacenter. */
 const SECRET = `lh_${'s'.repeat(43)}`;

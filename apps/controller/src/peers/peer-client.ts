@@ -1,20 +1,25 @@
 import {
-  FORWARDED_ROLES,
   callerOf,
+  FORWARDED_ROLES,
   isRepeatable,
   type AppRouter,
   type ForwardedCall,
 } from '@leasehold/api';
-import { LIMITS, LeaseError, type Clock, type Caller } from '@leasehold/keys-core';
+import {
+  ERROR_CODES,
+  LeaseError,
+  LIMITS,
+  type Caller,
+  type Clock,
+  type ErrorCode,
+} from '@leasehold/keys-core';
 import { offerOf } from '@leasehold/keys-core/fleet';
 import type { Peer } from '@leasehold/keys-core/reservations';
+import { NEVER_CONNECTED } from '@leasehold/service-kit/controllers';
 import { traceField } from '@leasehold/service-kit/tracing';
-import { createTRPCClient, httpLink } from '@trpc/client';
+import { createTRPCClient, httpLink, TRPCClientError } from '@trpc/client';
 import { Agent, fetch as fetchWith, type RequestInit } from 'undici';
-import { FROM_HEADER, TO_HEADER } from './peer-access.ts';
-import { peerFailure, type PeerFailure } from './peer-failure.ts';
-import type { PeerReachability } from './peer-reachability.ts';
-import type { PeerConfig } from './peers-config.ts';
+import { FROM_HEADER, TO_HEADER, type PeerConfig } from './peers-config.ts';
 
 /** To make a connection: less than any call is given, so that it is known to be the reason. */
 const CONNECT_MS_MAX = 1_500;
@@ -30,7 +35,7 @@ const MOVE_MS_MAX = 30_000;
 const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024;
 
 /** Another datacenter's controllers, over HTTP. */
-export interface PeerClient extends Peer {
+interface PeerClient extends Peer {
   /** Carries a procedure out there. Throws what it throws there, and as `Peer` does. */
   call(call: ForwardedCall): Promise<unknown>;
   /** Finds out whether it can be reached, once for all callers that ask meanwhile. Never throws. */
@@ -232,4 +237,190 @@ function createCallMaker(deps: {
 function outcomeOf(error: LeaseError, kind: PeerFailure['kind']): CallOutcome {
   if (kind === 'answered') return 'refused';
   return error.code === 'request.outcome_unknown' ? 'unknown' : 'unreachable';
+}
+
+// What a failed call to another datacenter means for the caller of this one.
+
+export interface PeerFailure {
+  readonly error: LeaseError;
+  /**
+   * What it shows of the datacenter: that it is reachable, for it answered; that it refuses this one;
+   * or that it did not answer.
+   */
+  readonly kind: 'answered' | 'refused' | 'unanswered';
+}
+
+/**
+ * @param call.isRepeatable whether a second execution of the call changes nothing more: then a lost
+ * answer is only a missing answer.
+ */
+export function peerFailure(
+  thrown: unknown,
+  call: { readonly datacenter: string; readonly isRepeatable: boolean },
+): PeerFailure {
+  const { datacenter, isRepeatable } = call;
+  const answered = answerOf(thrown);
+  if (answered !== undefined) return answeredFailure(answered, { datacenter, cause: thrown });
+  const options = { details: { datacenter }, cause: thrown };
+  if (isRepeatable || wasNeverSent(thrown)) {
+    const text = `The datacenter "${datacenter}" cannot be reached.`;
+    return {
+      error: new LeaseError('reservation.datacenter_unreachable', text, options),
+      kind: 'unanswered',
+    };
+  }
+  const text = `The answer of the datacenter "${datacenter}" was lost; the outcome is unknown.`;
+  return { error: new LeaseError('request.outcome_unknown', text, options), kind: 'unanswered' };
+}
+
+interface Answer {
+  readonly code: string;
+  readonly message: string;
+  readonly incidentId: unknown;
+  readonly details: Record<string, unknown>;
+}
+
+/** The error that the peer answered; undefined when something else went wrong. */
+function answerOf(thrown: unknown): Answer | undefined {
+  if (!(thrown instanceof TRPCClientError)) return undefined;
+  const data: unknown = thrown.data;
+  if (isObject(data)) return answerIn(data, thrown.message);
+  // A refusal from before tRPC lacks some of what tRPC wants of an error, so tRPC leaves it unread.
+  const body: unknown = thrown.meta?.['responseJSON'];
+  const error = isObject(body) ? body['error'] : undefined;
+  if (!isObject(error) || !isObject(error['data'])) return undefined;
+  return answerIn(error['data'], String(error['message']));
+}
+
+function answerIn(data: Record<string, unknown>, message: string): Answer | undefined {
+  const { leaseholdCode, incidentId, details } = data;
+  if (typeof leaseholdCode !== 'string') return undefined;
+  return { code: leaseholdCode, message, incidentId, details: isObject(details) ? details : {} };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Statuses that show the state of a datacenter, and not a mistake in the request. */
+const STATES_OF_A_DATACENTER: ReadonlySet<number> = new Set([408, 429, 503]);
+
+function answeredFailure(
+  { code, message, incidentId, details }: Answer,
+  { datacenter, cause }: { readonly datacenter: string; readonly cause: unknown },
+): PeerFailure {
+  // `auth.required`: it does not know the secret. A caller that may not do something gets another code,
+  // and so is one whose request failed at a third datacenter: see `peer-router`.
+  if (code === 'auth.required' || code === 'peer.refused') {
+    const text = `The datacenter "${datacenter}" refused the credentials of this one.`;
+    const error = new LeaseError('peer.refused', text, { details: { datacenter }, cause });
+    return { error, kind: 'refused' };
+  }
+  if (!isKnown(code) || ERROR_CODES[code].http === 500) {
+    const text = `The datacenter "${datacenter}" failed: ${code}, incident ${String(incidentId)}.`;
+    return {
+      error: new LeaseError('internal.error', text, { cause, from: datacenter }),
+      kind: 'answered',
+    };
+  }
+  // The error may be about a third one, and then names it.
+  const isState = STATES_OF_A_DATACENTER.has(ERROR_CODES[code].http);
+  const told = isState ? { datacenter, ...details } : details;
+  return {
+    error: new LeaseError(code, message, { details: told, cause, from: datacenter }),
+    kind: 'answered',
+  };
+}
+
+/** A newer controller may know codes that this one does not. */
+function isKnown(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code);
+}
+
+function wasNeverSent(thrown: unknown): boolean {
+  if (!(thrown instanceof TRPCClientError)) return false;
+  for (let cause: unknown = thrown.cause; cause instanceof Error; cause = cause.cause) {
+    if ('code' in cause && NEVER_CONNECTED.has(String(cause.code))) return true;
+  }
+  return false;
+}
+
+/** How long after a failure nobody tries again. */
+const REST_MS = 1_000;
+
+/** Whether a datacenter can be reached, by the outcome of the last calls. */
+interface PeerReachability {
+  /** It answered, if only with an error. @param roundTripMs of a request that takes it no time. */
+  answered(roundTripMs?: number): void;
+  /** A connection could not be made or broke, or it refused the credentials. */
+  failed(code: ErrorCode): void;
+  /** It did not answer a probe: what is under way ends, for its answer would not come either. */
+  silent(code: ErrorCode): void;
+  /** @returns a function that ends it. */
+  onSilence(end: () => void): () => void;
+  /** A call of our own finds out, so nobody else needs to. @returns a function that ends it. */
+  probing(): () => void;
+  /** Since when it cannot be reached, and why; null while it can, or before it was ever asked. */
+  away(): { readonly since: string; readonly code: ErrorCode } | null;
+  readonly roundTripMs: number | null;
+  /** @throws {LeaseError} `reservation.datacenter_unreachable` while trying would only take time. */
+  assertReachable(): void;
+}
+
+export function createPeerReachability(options: {
+  readonly datacenter: string;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  /** Called when it becomes unreachable, and when it is back. */
+  readonly onChange: (code: ErrorCode | null) => void;
+}): PeerReachability {
+  const { datacenter, clock, onChange } = options;
+  let away: { readonly since: string; readonly code: ErrorCode } | null = null;
+  let failedAtMs = -Infinity;
+  let probeCount = 0;
+  let roundTripMs: number | null = null;
+  const underWay = new Set<() => void>();
+  const failed = (code: ErrorCode): void => {
+    failedAtMs = clock.nowMs();
+    const isNews = away?.code !== code;
+    away = { since: away?.since ?? new Date().toISOString(), code };
+    if (isNews) onChange(code);
+  };
+  return {
+    answered(tookMs) {
+      if (tookMs !== undefined) roundTripMs = Math.round(tookMs * 10) / 10;
+      if (away === null) return;
+      away = null;
+      onChange(null);
+    },
+    failed,
+    silent(code) {
+      failed(code);
+      for (const end of underWay) end();
+    },
+    onSilence(end) {
+      underWay.add(end);
+      return () => {
+        underWay.delete(end);
+      };
+    },
+    probing() {
+      probeCount += 1;
+      return () => {
+        probeCount -= 1;
+      };
+    },
+    away: () => away,
+    get roundTripMs() {
+      return roundTripMs;
+    },
+    assertReachable() {
+      if (away === null) return;
+      if (probeCount === 0 && clock.nowMs() - failedAtMs >= REST_MS) return;
+      throw new LeaseError(
+        'reservation.datacenter_unreachable',
+        `The datacenter "${datacenter}" cannot be reached.`,
+        { details: { datacenter, since: away.since } },
+      );
+    },
+  };
 }

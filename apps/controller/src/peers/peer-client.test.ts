@@ -1,9 +1,8 @@
-import { errorBody, describeError } from '@leasehold/api';
+import { describeError, errorBody, type AppRouter } from '@leasehold/api';
 import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { createTRPCClient, httpLink } from '@trpc/client';
 import { describe, expect, test } from 'vitest';
-import type { AppRouter } from '@leasehold/api';
-import { peerFailure, type PeerFailure } from './peer-failure.ts';
+import { peerFailure, type PeerFailure } from './peer-client.ts';
 
 /** The failure of a call that dc2 answers with this code before any procedure has seen it. */
 async function failureOf(
