@@ -317,7 +317,7 @@ const ACCESS = [
   {
     name: 'client-may-revoke',
     breaks: 'only an operator revokes',
-    file: 'libs/api/src/routers/leases/lease-calls.ts',
+    file: 'libs/api/src/routers/lease-calls.ts',
     find: 'revoke: operatorProcedure',
     replace: 'revoke: clientProcedure',
   },
@@ -338,7 +338,7 @@ const ACCESS = [
   {
     name: 'holder-beyond-its-namespaces',
     breaks: 'a token that is limited to namespaces holds nothing outside of them',
-    file: 'libs/api/src/access/access.ts',
+    file: 'libs/api/src/access.ts',
     find: 'if (!mayRead(access, namespace)) {',
     replace: 'if (access.namespaces?.length === 0) {',
   },

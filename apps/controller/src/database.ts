@@ -1,3 +1,4 @@
+/** The database of a controller: brought to this version, opened, checked, and watched from outside. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -105,8 +106,6 @@ async function ownDatabase(
   log.info({ port }, 'DATABASE_URL is not set: started a PostgreSQL of our own');
   return { url, failed, stop: () => postgres.stop() };
 }
-
-// The database of a controller: opened, checked, and watched from outside.
 
 export interface ControllerDeps {
   readonly clock: Clock;

@@ -1,14 +1,17 @@
+import { roleAllows, type Role } from '@leasehold/keys-core';
+import type { z } from 'zod';
+import { assertRole } from './access.ts';
+import type { BoundedInput } from './bounded-input.ts';
 import {
   auditRouter,
   peopleRouter,
   sessionRouter,
   tokensRouter,
 } from './routers/access-routers.ts';
-import { eventsRouter, refusalsRouter } from './routers/events-router.ts';
+import { eventsRouter, refusalsRouter, searchRouter } from './routers/events-routers.ts';
 import { backendsRouter, dronesRouter } from './routers/fleet-routers.ts';
 import { keysRouter } from './routers/keys-router.ts';
-import { environmentsRouter } from './routers/leases/environments-router.ts';
-import { leasesRouter } from './routers/leases/leases-router.ts';
+import { environmentsRouter, leasesRouter } from './routers/lease-routers.ts';
 import {
   bulkRouter,
   datacentersRouter,
@@ -17,10 +20,12 @@ import {
   statsRouter,
   webhookRouter,
 } from './routers/operations-routers.ts';
-import { createPeerRouter, type CallProcedure } from './routers/peer-router.ts';
-import { reservationsRouter } from './routers/reservations-router.ts';
-import { searchRouter } from './routers/search-router.ts';
-import { createCallerFactory, router } from './trpc.ts';
+import {
+  createPeerRouter,
+  reservationsRouter,
+  type CallProcedure,
+} from './routers/reservation-routers.ts';
+import { createCallerFactory, router, type ProcedureMeta } from './trpc.ts';
 
 const routers = {
   keys: keysRouter,
@@ -46,7 +51,7 @@ const routers = {
 
 const callerOfRouters = createCallerFactory(router(routers));
 
-/** Calls a procedure of `forwardable.ts`: its path has two parts, and it exists. */
+/** Calls a procedure that `isForwardable` names: its path has two parts, and it exists. */
 const callProcedure: CallProcedure = async (ctx, path, input) => {
   const [group = '', name = ''] = path.split('.');
   const caller = callerOfRouters(ctx) as unknown as Readonly<
@@ -58,3 +63,30 @@ const callProcedure: CallProcedure = async (ctx, path, input) => {
 /** All procedures of the API. Clients are typed by it. */
 export const appRouter = router({ ...routers, peer: createPeerRouter(callProcedure) });
 export type AppRouter = typeof appRouter;
+
+/** What a procedure of the router was declared with. */
+export interface DeclaredProcedure {
+  readonly type: 'query' | 'mutation' | 'subscription';
+  readonly meta?: ProcedureMeta;
+  readonly inputs: readonly z.ZodType[];
+}
+
+type Declared = Omit<DeclaredProcedure, 'inputs'> & { readonly inputs: readonly BoundedInput[] };
+
+/** All procedures, by path. tRPC keeps them flat; its type has them nested, as they were declared. */
+export const PROCEDURES: ReadonlyMap<string, DeclaredProcedure> = new Map(
+  Object.entries(
+    appRouter._def.procedures as unknown as Record<string, { readonly _def: Declared }>,
+  ).map(([path, { _def }]) => [path, { ..._def, inputs: _def.inputs.map(({ schema }) => schema) }]),
+);
+
+/**
+ * For what is large: it is refused before it is read. One of several that may be called is answered by its procedure.
+ * @throws {LeaseError} `auth.forbidden` for a role that may call none of these procedures.
+ */
+export function assertMayCallOneOf(paths: readonly string[], role: Role): void {
+  const needed = paths.map((path) => PROCEDURES.get(path)?.meta?.role);
+  const [first] = needed;
+  const isAllowed = needed.some((one) => one === undefined || roleAllows(role, one));
+  if (first !== undefined && !isAllowed) assertRole({ role }, first);
+}

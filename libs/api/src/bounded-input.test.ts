@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { PROCEDURES } from './app-router.ts';
 import { bounded } from './bounded-input.ts';
-import { PROCEDURES } from './procedures.ts';
 
 const longList = z
   .strictObject({

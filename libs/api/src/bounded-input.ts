@@ -4,7 +4,6 @@
  * without a look at the rest. A list of thousands is checked in parts, over turns of the event loop.
  */
 import { z, type core } from 'zod';
-import { nextTurn } from './turns.ts';
 
 /** A caller that sent a thousand wrong fields learns of the first few. */
 export const PROBLEMS_MAX = 10;
@@ -181,4 +180,36 @@ function unknownField(name: string, path: Path): Issue {
 function tooLong(maximum: number, path: Path): Issue {
   const message = `Too big: expected array to have <=${String(maximum)} items`;
   return { code: 'too_big', origin: 'array', maximum, inclusive: true, path, message };
+}
+
+/**
+ * Spreads the many things of one message over turns of the event loop, so that what others send is read in
+ * between.
+ */
+
+/** How many items or calls one turn begins: each takes up to a tenth of a millisecond, and more if it is wrong. */
+const BEGUN_IN_A_TURN = 100;
+
+/**
+ * Call it before each of many things. Undefined: go on at once, and do not await it, because each `await` puts what
+ * follows behind all others of the turn.
+ */
+export type Turns = () => Promise<void> | undefined;
+
+export function createTurns(): Turns {
+  let count = 0;
+  let mine: Promise<void> | undefined;
+  return () => {
+    if (count > 0 && count % BEGUN_IN_A_TURN === 0) {
+      mine = (mine ?? Promise.resolve()).then(nextTurn);
+    }
+    count += 1;
+    return mine;
+  };
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }

@@ -1,18 +1,12 @@
 import type {
   Actor,
   Count,
+  ErrorCode,
   EventChanges,
   EventView,
   FairUseLimits,
   Page,
 } from '@leasehold/keys-core';
-import type { KeyService } from '@leasehold/keys-core/keys';
-import type {
-  GiveUpService,
-  ReservationService,
-  ReservationUse,
-} from '@leasehold/keys-core/reservations';
-import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
 import type {
   AuditEntry,
   AuditFilter,
@@ -21,18 +15,23 @@ import type {
   PeopleService,
   TokenService,
 } from '@leasehold/keys-core/access';
-import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
+import type { BulkService } from '@leasehold/keys-core/bulk';
 import type {
   EventCountInput,
   EventHead,
   EventListInput,
   EventStream,
 } from '@leasehold/keys-core/events';
-import type { TraceCarrier } from '@leasehold/service-kit/tracing';
-import type { Access } from './access/access.ts';
-import type { Turns } from './turns.ts';
-import type { BulkService } from '@leasehold/keys-core/bulk';
-import type { DatacenterService } from './services/datacenters.ts';
+import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
+import type { KeyService } from '@leasehold/keys-core/keys';
+import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
+import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
+import type {
+  GivenUpView,
+  GiveUpService,
+  ReservationService,
+  ReservationUse,
+} from '@leasehold/keys-core/reservations';
 import type { SearchService } from '@leasehold/keys-core/search';
 import type {
   Refusal,
@@ -40,10 +39,12 @@ import type {
   RefusalView,
   StatsService,
 } from '@leasehold/keys-core/stats';
-import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
+import type { TraceCarrier } from '@leasehold/service-kit/tracing';
+import type { Access } from './access.ts';
+import type { Turns } from './bounded-input.ts';
 
 /** What operators did outside of leases. */
-export interface AuditService {
+interface AuditService {
   list(input: AuditListInput): Promise<Page<AuditView>>;
   /** How many entries all pages of the list have. */
   count(input: AuditFilter): Promise<Count>;
@@ -85,7 +86,7 @@ export interface WebhookService {
 }
 
 /** Connects and acquires that were refused. */
-export interface RefusalService {
+interface RefusalService {
   note(refusal: Refusal): void;
   /** Those that were refused last first. @throws {LeaseError} `request.invalid` for a cursor of no list. */
   list(input: RefusalListInput, limits: NamespaceLimits): Promise<Page<RefusalView>>;
@@ -234,4 +235,81 @@ export interface ApiContext {
 /** Who acts, for the audit. */
 export function actorOf(ctx: { readonly access: Access; readonly source: string | null }): Actor {
   return { actor: ctx.access.name, role: ctx.access.role, source: ctx.source };
+}
+
+/** A datacenter as this one sees it. Instants are ISO-8601 UTC strings. */
+interface DatacenterView {
+  readonly name: string;
+  readonly isLocal: boolean;
+  readonly isReachable: boolean;
+  /** Since when it cannot be reached; null while it can. */
+  readonly since: string | null;
+  /** Why it cannot be reached; null while it can, or has not been tried yet. */
+  readonly code: ErrorCode | null;
+  /** Of the newest answer to a ping; null before the first one, and for this datacenter. */
+  readonly roundTripMs: number | null;
+}
+
+/** Where the homes of keys are written down, and whether it can be asked. */
+export interface ReservationStoreView {
+  readonly kind: 'postgres' | 'etcd';
+  readonly isReachable: boolean;
+  /** Since when it cannot be reached; null while it can. */
+  readonly since: string | null;
+}
+
+/** A datacenter that is missing from a list. */
+export interface UnreachableDatacenter {
+  readonly datacenter: string;
+  /** Since when it cannot be reached; null if it can, but did not answer this request. */
+  readonly since: string | null;
+  readonly code: ErrorCode;
+}
+
+/** A procedure that is carried out in another datacenter, for a caller of this one. */
+export interface ForwardedCall {
+  /** As on the wire: `keys.get`. */
+  readonly procedure: string;
+  /** As the caller sent it, without its datacenter. */
+  readonly input: unknown;
+  /** For how long the procedure itself may wait, in milliseconds. */
+  readonly waitMs?: number | undefined;
+  readonly access: Access;
+  /** The caller's address. */
+  readonly source: string | null;
+  /** Ends the call when the caller is gone. */
+  readonly signal: AbortSignal;
+}
+
+/** This datacenter and the others. */
+export interface DatacenterService {
+  /** The others, in the order of their names. */
+  readonly peers: readonly string[];
+  list(): {
+    readonly items: DatacenterView[];
+    readonly store: ReservationStoreView;
+    /** Those that were declared lost, whether or not this controller knows them. */
+    readonly givenUp: GivenUpView[];
+  };
+  /** Why a datacenter is known to be unreachable; undefined when it is worth asking. */
+  away(datacenter: string): UnreachableDatacenter | undefined;
+  /**
+   * Carries out a procedure in another datacenter, and returns its answer from there.
+   * @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.datacenter_unreachable`,
+   * `request.outcome_unknown` when it may have been carried out, `peer.refused`, and whatever the
+   * procedure itself throws.
+   */
+  call(datacenter: string, call: ForwardedCall): Promise<unknown>;
+}
+
+/**
+ * An answer with the database's time before it was read, which lists of leases have already: a page
+ * can then show how old it is.
+ */
+export async function asOf<Answer extends object>(
+  services: Pick<ApiServices, 'now'>,
+  read: () => Promise<Answer>,
+): Promise<Answer & { readonly asOf: string }> {
+  const now = await services.now();
+  return { ...(await read()), asOf: now };
 }

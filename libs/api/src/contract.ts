@@ -9,7 +9,7 @@ export {
   personInviteInputSchema,
 } from './contract/access.ts';
 export { checked, datacenterSchema, envNameSchema, idSchema } from './contract/common.ts';
-export { environmentListInputSchema, tryAcquireInputSchema } from './contract/environments.ts';
+export { environmentListInputSchema, tryAcquireInputSchema } from './contract/leases.ts';
 export { eventListInputSchema } from './contract/events.ts';
 export {
   ackInputSchema,
@@ -36,4 +36,4 @@ export type {
   StatsOverview,
   StatsPoint,
 } from '@leasehold/keys-core/stats';
-export type { SessionView } from './access/access.ts';
+export type { SessionView } from './access.ts';

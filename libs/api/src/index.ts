@@ -9,31 +9,34 @@ export type {
   TerminateAction,
 } from '@leasehold/keys-core';
 export type { LimitUse } from '@leasehold/keys-core/access';
-export { assertRole, assertUnlimited, callerOf, type Access } from './access/access.ts';
-export { appRouter, type AppRouter } from './app-router.ts';
-export { bounded } from './bounded-input.ts';
+export { assertRole, assertUnlimited, callerOf, type Access } from './access.ts';
+export {
+  appRouter,
+  assertMayCallOneOf,
+  PROCEDURES,
+  type AppRouter,
+  type DeclaredProcedure,
+} from './app-router.ts';
+export { bounded, createTurns } from './bounded-input.ts';
+export { isGrantingCall, isRepeatable, isUrgentCall } from './call-kinds.ts';
 export type {
   ApiContext,
   ApiServices,
   CallerConnection,
   CallerUse,
+  DatacenterService,
   EventService,
   FailedCall,
+  ForwardedCall,
   LeaseFace,
+  ReservationStoreView,
   Setting,
+  UnreachableDatacenter,
   WebhookService,
   WebhookView,
 } from './context.ts';
-export { FORWARDED_ROLES } from './contract/peers.ts';
+export { FORWARDED_ROLES } from './contract/reservations.ts';
 export { describeError, errorBody, errorShape } from './error-map.ts';
-export { isRepeatable } from './forwarding/forwardable.ts';
-export type {
-  DatacenterService,
-  ForwardedCall,
-  ReservationStoreView,
-  UnreachableDatacenter,
-} from './services/datacenters.ts';
-export { isGrantingCall } from './granting-calls.ts';
 export {
   MESSAGE_MS_MAX,
   assertBound,
@@ -41,6 +44,3 @@ export {
   roleBound,
   type MessageBound,
 } from './message-bounds.ts';
-export { PROCEDURES, assertMayCallOneOf, type DeclaredProcedure } from './procedures.ts';
-export { createTurns } from './turns.ts';
-export { isUrgentCall } from './urgent-calls.ts';

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { LeaseError, ORDERED_ROLES, roleAllows, ROLES, type Role } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
-import { ORDERED_ROLES, LeaseError, ROLES, roleAllows, type Role } from '@leasehold/keys-core';
-import type { Access } from './access/access.ts';
-import { appRouter } from './app-router.ts';
+import type { Access } from './access.ts';
+import { appRouter, PROCEDURES } from './app-router.ts';
 import type { ApiContext, ApiServices } from './context.ts';
 import { describeError } from './error-map.ts';
-import { PROCEDURES } from './procedures.ts';
 import { createCallerFactory } from './trpc.ts';
 
 /** The contract's table: which role each procedure needs. */

@@ -7,10 +7,10 @@ import type { MoveInput, ReservationListInput } from '@leasehold/keys-core/reser
 import { expect, test } from 'vitest';
 import type { z } from 'zod';
 import type { auditListInputSchema } from './contract/access.ts';
-import type { environmentListInputSchema } from './contract/environments.ts';
 import type { eventListInputSchema } from './contract/events.ts';
 import type { backendListInputSchema, droneListInputSchema } from './contract/fleet.ts';
 import type { connectInputSchema, keyListInputSchema, spawnSchema } from './contract/keys.ts';
+import type { environmentListInputSchema } from './contract/leases.ts';
 import type { moveInputSchema, reservationListInputSchema } from './contract/reservations.ts';
 
 /** True when a schema and the input of its service have the same fields; else a type that names the others. */

@@ -1,9 +1,15 @@
+import { isPeriodicCall, LeaseError, type Role } from '@leasehold/keys-core';
+import {
+  activeTracer,
+  contextFrom,
+  isWithinSpan,
+  SpanKind,
+  traced,
+} from '@leasehold/service-kit/tracing';
 import { initTRPC } from '@trpc/server';
-import { LeaseError, type Role } from '@leasehold/keys-core';
+import { assertRole, assertUnlimited, callerOf, type Access } from './access.ts';
 import { actorOf, type ApiContext } from './context.ts';
-import { assertRole, assertUnlimited, callerOf, type Access } from './access/access.ts';
 import { describeError, errorData, toTrpcError } from './error-map.ts';
-import { inSpan } from './tracing.ts';
 
 /** Which role a procedure needs. The role matrix is generated from this. */
 export interface ProcedureMeta {
@@ -140,3 +146,32 @@ export const droneProcedure = procedureFor('drone').use(async ({ ctx, getRawInpu
   }
   return next();
 });
+
+// The span of a procedure: a part of its caller's trace, or the first span of a new one.
+
+/** Runs a procedure, in a span if this controller sends traces. */
+function inSpan<Result>(
+  path: string,
+  { trace, services, access }: Pick<ApiContext, 'trace' | 'services' | 'access'>,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  const tracer = activeTracer();
+  if (tracer === undefined) return run();
+  // Over HTTP the trace is in the headers; a message over WebSocket is handed over within it.
+  if (trace === undefined && !isWithinSpan() && isPeriodicCall(path)) return run();
+  return traced(
+    tracer,
+    {
+      name: path,
+      kind: SpanKind.SERVER,
+      attributes: {
+        'rpc.system.name': 'trpc',
+        'rpc.method': path,
+        'leasehold.datacenter': services.datacenter,
+        ...(access === undefined ? {} : { 'leasehold.role': access.role }),
+      },
+      parent: trace === undefined ? undefined : contextFrom(trace),
+    },
+    run,
+  );
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Access } from './access/access.ts';
+import type { Access } from './access.ts';
 import type { ApiContext, CallerUse } from './context.ts';
 import { createCallerFactory, router, viewerProcedure } from './trpc.ts';
 

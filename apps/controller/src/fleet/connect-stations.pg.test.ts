@@ -53,7 +53,7 @@ test('a connect passes through at most nine stations from its procedure to the b
   // Those of "Follow a connect" in docs/walkthroughs.md, and what runs a request and a spawn once.
   expect(stations).toEqual([
     'routers/keys-router.ts',
-    'access/event-bytes.ts',
+    'routers/recording.ts',
     'reservations/connecting.ts',
     'keys/connect/connect.ts',
     'keys/connect/connect-answers.ts',

@@ -310,7 +310,7 @@ function answeredFailure(
   { datacenter, cause }: { readonly datacenter: string; readonly cause: unknown },
 ): PeerFailure {
   // `auth.required`: it does not know the secret. A caller that may not do something gets another code,
-  // and so is one whose request failed at a third datacenter: see `peer-router`.
+  // and so is one whose request failed at a third datacenter: see `createPeerRouter`.
   if (code === 'auth.required' || code === 'peer.refused') {
     const text = `The datacenter "${datacenter}" refused the credentials of this one.`;
     const error = new LeaseError('peer.refused', text, { details: { datacenter }, cause });

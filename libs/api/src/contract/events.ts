@@ -1,5 +1,5 @@
+import { EVENT_KINDS, FACES, FOUND_KINDS, LIMITS } from '@leasehold/keys-core';
 import { z } from 'zod';
-import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
 import {
   anyDatacenterSchema,
   instantSchema,
@@ -79,3 +79,20 @@ export const eventListInputSchema = z
     path: ['afterId'],
   })
   .prefault({});
+
+/** As many as anybody reads. */
+const FOUND_MAX = 100;
+const FOUND_DEFAULT = 20;
+
+export const findInputSchema = z.strictObject({
+  /**
+   * A part of a name as it is printed, with its namespace, or of an id or an e-mail address; or a line of a log, in which
+   * ids of grants, tickets and backends, fencing tokens, addresses and holders are found.
+   */
+  text: textSchema({ bytesMin: 1, bytesMax: LIMITS.findTextBytesMax }),
+  /** What is searched for; everything when left out. */
+  kinds: z.array(z.enum(FOUND_KINDS)).min(1).max(FOUND_KINDS.length).optional(),
+  limit: z.number().int().min(1).max(FOUND_MAX).default(FOUND_DEFAULT),
+  /** By default this controller's datacenter; with `all`, every one that can be reached. */
+  datacenter: anyDatacenterSchema,
+});

@@ -1,17 +1,19 @@
-import { describe, expect, test } from 'vitest';
 import { LIMITS } from '@leasehold/keys-core';
-import { environmentNameSchema, environmentSchema, tryAcquireInputSchema } from './environments.ts';
+import { describe, expect, test } from 'vitest';
 import {
   acquireInputSchema,
   acquireItemSchema,
   acquireManyInputSchema,
   declareInputSchema,
+  environmentNameSchema,
+  environmentSchema,
   leaseHeartbeatInputSchema,
   leaseListInputSchema,
   leaseNameSchema,
   leaseRevokeInputSchema,
   releaseInputSchema,
   releaseManyInputSchema,
+  tryAcquireInputSchema,
 } from './leases.ts';
 
 const LEASE_ID = 'b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30';

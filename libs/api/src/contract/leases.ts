@@ -1,5 +1,5 @@
+import { FACES, jsonProblem, LIMITS, nameProblem } from '@leasehold/keys-core';
 import { z } from 'zod';
-import { FACES, LIMITS, jsonProblem } from '@leasehold/keys-core';
 import {
   anyDatacenterSchema,
   checked,
@@ -17,16 +17,17 @@ import {
   reasonSchema,
   resourceFilterFields,
   resourcePageFields,
+  segmentsOrProblem,
   segmentsSchema,
   textSchema,
   toldFields,
 } from './common.ts';
 
 /** What a holder writes about itself, for callers that are refused. */
-export const commentSchema = textSchema({ bytesMax: LIMITS.commentBytesMax });
+const commentSchema = textSchema({ bytesMax: LIMITS.commentBytesMax });
 
 /** Any JSON, bounded in bytes and in depth: a poisoned value must not reach a batch. */
-export const metadataSchema = checked(z.unknown(), (value) =>
+const metadataSchema = checked(z.unknown(), (value) =>
   value === undefined
     ? undefined
     : jsonProblem(value, { bytesMax: LIMITS.metadataBytesMax, depthMax: LIMITS.metadataDepthMax }),
@@ -118,7 +119,7 @@ export const declareInputSchema = z.strictObject({
 });
 
 /** A namespace as in views, or in segments. */
-export const anyNamespaceSchema = z.union([namespaceSchema, segmentsSchema]);
+const anyNamespaceSchema = z.union([namespaceSchema, segmentsSchema]);
 
 const addressFields = {
   name: nameSchema.optional(),
@@ -154,7 +155,7 @@ export const leasePageInputSchema = z
   .transform(addressOf);
 
 /** Filters of the lists of leases and environments. */
-export const leaseFilterFields = {
+const leaseFilterFields = {
   namespace: anyNamespaceSchema.optional(),
   /** Whether children of `namespace` are listed too. */
   includeChildren: z.boolean().default(true),
@@ -200,3 +201,98 @@ export const leaseRevokeInputSchema = z.strictObject({
   reason: reasonSchema,
   ...placedFields,
 });
+
+/** An environment as it is stored. */
+interface EnvironmentName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** `'prod'`, or `['team', 'app', 'prod']`: the last element is the name. */
+export const environmentSchema = z
+  .union([
+    z.string(),
+    z
+      .array(z.string())
+      .min(1)
+      .max(LIMITS.namespaceSegmentsMax + 1),
+  ])
+  .transform((environment, ctx): EnvironmentName => {
+    const segments = typeof environment === 'string' ? [environment] : environment;
+    const name = segments.at(-1) ?? '';
+    const namespace = segmentsOrProblem(segments.slice(0, -1));
+    const problem = nameProblem(name);
+    if (problem === undefined && typeof namespace === 'string') return { namespace, name };
+    ctx.addIssue({
+      code: 'custom',
+      message: typeof namespace === 'string' ? (problem ?? '') : namespace.problem,
+    });
+    return z.NEVER;
+  });
+
+/** What an environment is leased for; a label of metrics, and the first thing that a refused caller reads. */
+const actionSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.tagBytesMax });
+
+export const tryAcquireInputSchema = z.strictObject({
+  environment: environmentSchema,
+  action: actionSchema,
+  holder: holderSchema,
+  comment: commentSchema.optional(),
+  metadata: metadataSchema.optional(),
+  /** By default `LEASEHOLD_ENVIRONMENT_LEASE_MS` of the controller. */
+  durationMs: z.number().int().optional(),
+  localTimeMs: localTimeMsSchema,
+  idempotencyKey: idempotencyKeySchema.optional(),
+  ...toldFields,
+  ...placedFields,
+});
+
+const environmentAddressFields = {
+  environment: environmentSchema.optional(),
+  name: nameSchema.optional(),
+  namespace: anyNamespaceSchema.optional(),
+  ...placedFields,
+};
+
+interface EnvironmentAddress {
+  readonly environment?: EnvironmentName | undefined;
+  readonly name?: string | undefined;
+  readonly namespace?: string | undefined;
+}
+
+function environmentAddressOf<Fields extends EnvironmentAddress>(
+  { environment, name, namespace, ...rest }: Fields,
+  ctx: z.RefinementCtx,
+): Omit<Fields, keyof EnvironmentAddress> & EnvironmentName {
+  const isTwofold = environment !== undefined && (name !== undefined || namespace !== undefined);
+  const found =
+    environment ?? (name === undefined ? undefined : { name, namespace: namespace ?? '' });
+  if (found === undefined || isTwofold) {
+    ctx.addIssue({ code: 'custom', path: ['environment'], message: 'must be given, once' });
+  }
+  return { ...rest, name: found?.name ?? '', namespace: found?.namespace ?? '' };
+}
+
+/** Names an environment: `{ environment }`, or `{ namespace, name }` as in its view. */
+export const environmentNameSchema = z
+  .strictObject(environmentAddressFields)
+  .transform(environmentAddressOf);
+
+/** Asks who held an environment at a moment of the database's clock. */
+export const environmentAtInputSchema = z
+  .strictObject({ ...environmentAddressFields, at: instantSchema })
+  .transform(environmentAddressOf);
+
+const environmentFilterFields = { ...leaseFilterFields, action: actionSchema.optional() };
+
+/** Free environments are listed too: a list shows all that exist. */
+export const environmentListInputSchema = z
+  .strictObject({ ...environmentFilterFields, ...resourcePageFields })
+  .prefault({});
+
+export const environmentCountInputSchema = z.strictObject(environmentFilterFields).prefault({});
+
+/** Asks for what belongs to one environment, page by page. */
+export const environmentPageInputSchema = z
+  .strictObject({ ...environmentAddressFields, ...pageFields })
+  .transform(environmentAddressOf);

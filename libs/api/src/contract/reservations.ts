@@ -1,5 +1,5 @@
+import { isReservationId, LIMITS, reservationKeyProblem } from '@leasehold/keys-core';
 import { z } from 'zod';
-import { LIMITS, isReservationId, reservationKeyProblem } from '@leasehold/keys-core';
 import {
   anyDatacenterSchema,
   checked,
@@ -11,16 +11,15 @@ import {
   searchTextSchema,
   textSchema,
 } from './common.ts';
+import { connectFields, keyConfigSchema } from './keys.ts';
 
 /** What is reserved: a list of strings, 1 to 1,024 bytes in all. A key's is `[namespace, name]`. */
-export const reservationKeySchema = checked(
+const reservationKeySchema = checked(
   z.array(z.string()).max(LIMITS.reservationKeyPartsMax),
   reservationKeyProblem,
 );
 
-export const reservationIdSchema = z
-  .string()
-  .refine(isReservationId, 'must be the id of a reservation');
+const reservationIdSchema = z.string().refine(isReservationId, 'must be the id of a reservation');
 
 export const reserveInputSchema = z.strictObject({
   key: reservationKeySchema,
@@ -73,3 +72,49 @@ export const reservationListInputSchema = z.strictObject({
 });
 
 export const reservationCountInputSchema = z.strictObject(reservationFilterFields);
+
+// What controllers of different datacenters say to each other.
+
+/** The roles that a caller can have in another datacenter: nobody is an administrator there. */
+export const FORWARDED_ROLES = ['viewer', 'client', 'operator'] as const;
+
+/** As many as a token can be limited to. */
+const NAMESPACES_MAX = 64;
+const ACTOR_BYTES_MAX = 512;
+const PROCEDURE_BYTES_MAX = 64;
+
+/** The caller, as the sender has checked it. */
+export const peerCallerSchema = z.strictObject({
+  principal: textSchema({ bytesMin: 1, bytesMax: 255 }),
+  actor: textSchema({ bytesMin: 1, bytesMax: ACTOR_BYTES_MAX }),
+  role: z.enum(FORWARDED_ROLES),
+  namespaces: z.array(namespaceSchema).max(NAMESPACES_MAX).nullable(),
+  /** The caller's address, as the sender saw it. */
+  source: textSchema({ bytesMax: 255 }).nullable(),
+});
+
+export const peerConnectInputSchema = z.strictObject({
+  input: z.strictObject({
+    ...connectFields,
+    key: keyConfigSchema,
+    homeReservation: reservationIdSchema,
+  }),
+  caller: peerCallerSchema,
+});
+
+export const peerResolveInputSchema = z.strictObject({
+  reservationId: reservationIdSchema,
+  key: reservationKeySchema,
+});
+
+export const peerMoveInputSchema = z.strictObject({
+  input: moveInputSchema,
+  caller: peerCallerSchema,
+});
+
+/** `input` is checked by the procedure itself. A body is bounded by `LIMITS.bodyBytesMax`. */
+export const carryOutInputSchema = z.strictObject({
+  procedure: textSchema({ bytesMin: 1, bytesMax: PROCEDURE_BYTES_MAX }),
+  input: z.unknown(),
+  caller: peerCallerSchema,
+});

@@ -3,7 +3,7 @@
  * forwarded as it was sent, and both sides check it. A request is forwarded only once.
  */
 import { LeaseError, type Actor, type Caller } from '@leasehold/keys-core';
-import type { Access } from '../access/access.ts';
+import type { Access } from '../access.ts';
 import type { ApiContext } from '../context.ts';
 
 /** The context of a procedure, which knows how it was called. */

@@ -1,6 +1,7 @@
 /** The audit, people and API tokens, and the caller itself. */
+import type { SessionView } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
-import type { SessionView } from '../access/access.ts';
+import { asOf } from '../context.ts';
 import {
   auditCountInputSchema,
   auditListInputSchema,
@@ -13,7 +14,6 @@ import {
 } from '../contract/access.ts';
 import { searchCountInputSchema, searchInputSchema } from '../contract/common.ts';
 import { adminProcedure, fleetOperatorProcedure, router, viewerProcedure } from '../trpc.ts';
-import { asOf } from './as-of.ts';
 
 /** What operators did outside of leases, in every namespace. */
 export const auditRouter = router({

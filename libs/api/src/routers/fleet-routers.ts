@@ -1,31 +1,32 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { tracked, type TrackedEnvelope } from '@trpc/server';
 import type { LogPage } from '@leasehold/keys-core';
+import { tracked, type TrackedEnvelope } from '@trpc/server';
+import type { z } from 'zod';
+import { assertMayOffer, assertMayReport } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
-import { assertMayOffer, assertMayReport } from '../access/bindings.ts';
+import { asOf } from '../context.ts';
 import {
   ackInputSchema,
   answerInputSchema,
+  backendCountInputSchema,
   backendFollowLogsInputSchema,
-  backendLogsInputSchema,
   backendGetInputSchema,
   backendIdInputSchema,
-  backendCountInputSchema,
   backendListInputSchema,
+  backendLogsInputSchema,
   backendTerminateInputSchema,
   droneActInputSchema,
+  droneCountInputSchema,
   droneDrainInputSchema,
   droneIdInputSchema,
-  droneCountInputSchema,
   droneListInputSchema,
   goodbyeInputSchema,
   heartbeatInputSchema,
   reportInputSchema,
   sessionInputSchema,
 } from '../contract/fleet.ts';
+import { counted, listed } from '../forwarding/across-datacenters.ts';
 import { isElsewhere, placed, sendOn, type CalledContext } from '../forwarding/elsewhere.ts';
-import { counted } from '../forwarding/counts.ts';
-import { listed } from '../forwarding/lists.ts';
 import {
   adminProcedure,
   droneProcedure,
@@ -35,9 +36,7 @@ import {
   unlimitedViewerProcedure,
   viewerProcedure,
 } from '../trpc.ts';
-import { asOf } from './as-of.ts';
-import { acquiring } from './leases/lease-calls.ts';
-import type { z } from 'zod';
+import { acquiring } from './lease-calls.ts';
 
 /** Drones: what operators see and do, and the calls of the drones themselves. */
 export const dronesRouter = router({

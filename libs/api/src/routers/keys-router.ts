@@ -1,12 +1,11 @@
-import { bounded } from '../bounded-input.ts';
 import { namespaceText, reservationKeyOf } from '@leasehold/keys-core';
 import type { KeyView } from '@leasehold/keys-core/keys';
-import { assertMayHold, mayRead } from '../access/access.ts';
-import { assertMayStart } from '../access/bindings.ts';
+import { assertMayHold, assertMayStart, mayRead } from '../access.ts';
+import { bounded } from '../bounded-input.ts';
 import {
   connectInputSchema,
-  keyCountInputSchema,
   keyAtInputSchema,
+  keyCountInputSchema,
   keyListInputSchema,
   keyNameSchema,
   keyPageInputSchema,
@@ -14,9 +13,8 @@ import {
   keyResetInputSchema,
   keyRevokeInputSchema,
 } from '../contract/keys.ts';
+import { counted, listed } from '../forwarding/across-datacenters.ts';
 import { at, placed, sendOn, type CalledContext } from '../forwarding/elsewhere.ts';
-import { counted } from '../forwarding/counts.ts';
-import { listed } from '../forwarding/lists.ts';
 import {
   clientProcedure,
   droneProcedure,
@@ -24,10 +22,8 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-import { bytesOfEvent, bytesOfGrant, writing } from '../access/event-bytes.ts';
-import { audited } from './auditing.ts';
-import { refusing } from './refusing.ts';
-import { renewableActs, renewing } from './leases/lease-calls.ts';
+import { renewableActs, renewing } from './lease-calls.ts';
+import { audited, bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
 
 /** The keys face on the wire. The key service decides, also what a caller may read. */
 export const keysRouter = router({

@@ -1,6 +1,7 @@
 /** Bulk actions, datacenters, hold-offs and statistics. */
-import { bounded } from '../bounded-input.ts';
 import { z } from 'zod';
+import { bounded } from '../bounded-input.ts';
+import { asOf } from '../context.ts';
 import {
   bulkIdInputSchema,
   bulkItemsInputSchema,
@@ -12,7 +13,6 @@ import {
   statsOverviewInputSchema,
   takeBackInputSchema,
 } from '../contract/operations.ts';
-import { bytesOfEvent } from '../access/event-bytes.ts';
 import { placed } from '../forwarding/elsewhere.ts';
 import {
   adminProcedure,
@@ -21,7 +21,7 @@ import {
   unlimitedViewerProcedure,
   viewerProcedure,
 } from '../trpc.ts';
-import { asOf } from './as-of.ts';
+import { bytesOfEvent } from './recording.ts';
 
 /** One act on many grants, with progress. */
 export const bulkRouter = router({

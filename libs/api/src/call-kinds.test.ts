@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { PROCEDURES, type DeclaredProcedure } from '../procedures.ts';
-import { isForwardable, isRepeatable } from './forwardable.ts';
+import { PROCEDURES, type DeclaredProcedure } from './app-router.ts';
+import { isForwardable, isRepeatable } from './call-kinds.ts';
 
 const DECLARED = [...PROCEDURES];
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { assertMayOffer, assertMayReport, assertMayStart, isWithinRange } from './bindings.ts';
+import { assertMayOffer, assertMayReport, assertMayStart, isWithinRange } from './access.ts';
 
 describe('addresses of a drone token', () => {
   test.each([

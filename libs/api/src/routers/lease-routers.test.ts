@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { CalledContext } from '../../forwarding/elsewhere.ts';
-import { acquireMany } from './acquire.ts';
+import type { CalledContext } from '../forwarding/elsewhere.ts';
+import { acquireMany } from './lease-routers.ts';
 
 /** A call in dc1, where dc2 gives this answer to every request. */
 function contextWith(answer: unknown): CalledContext {

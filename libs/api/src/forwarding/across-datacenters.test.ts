@@ -1,6 +1,6 @@
 import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { expect, test } from 'vitest';
-import { askedOf } from './asked.ts';
+import { askedOf } from './across-datacenters.ts';
 import type { CalledContext } from './elsewhere.ts';
 
 /** A call in dc1, where dc2 answers every request with this error. */

@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest';
 import { LeaseError } from '@leasehold/keys-core';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { ApiServices } from '../../context.ts';
-import { describeError } from '../../error-map.ts';
-import { oneByOne } from './one-by-one.ts';
+import type { ApiServices } from '../context.ts';
+import { describeError } from '../error-map.ts';
+import { oneByOne } from './lease-calls.ts';
 
 /** Services with only what a batch needs: a place to report failures. */
 function reporting(): { services: ApiServices; reported: [unknown, string][] } {

@@ -1,25 +1,24 @@
 /** What leases and environments have in common on the wire. */
-import { bounded } from '../../bounded-input.ts';
-import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
+import type { ErrorCode, GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
 import type { LeaseRenewResult } from '@leasehold/keys-core/leases';
 import type { z } from 'zod';
-import { grantRefSchema, renewableInputSchema } from '../../contract/common.ts';
+import { bounded, createTurns } from '../bounded-input.ts';
+import type { ApiContext, ApiServices } from '../context.ts';
+import { grantRefSchema, renewableInputSchema } from '../contract/common.ts';
 import {
   cancelInputSchema,
   leaseHeartbeatInputSchema,
   leaseRevokeInputSchema,
   releaseInputSchema,
   type releaseItemSchema,
-} from '../../contract/leases.ts';
-import { placed, type CalledContext } from '../../forwarding/elsewhere.ts';
-import { clientProcedure, operatorProcedure } from '../../trpc.ts';
-import { createTurns } from '../../turns.ts';
-import { bytesOf, bytesOfEvent } from '../../access/event-bytes.ts';
-import { audited } from '../auditing.ts';
-import { callOf, failedItem, type FailedItem } from './one-by-one.ts';
+} from '../contract/leases.ts';
+import { describeError, type ErrorAnswer } from '../error-map.ts';
+import { placed, type CalledContext } from '../forwarding/elsewhere.ts';
+import { clientProcedure, operatorProcedure } from '../trpc.ts';
+import { audited, bytesOf, bytesOfEvent } from './recording.ts';
 
 /** What a holder is told of the database; see `WitnessService`. */
-export interface Told {
+interface Told {
   readonly witness: string | undefined;
 }
 
@@ -48,7 +47,7 @@ export async function renewing<Answer extends object>(
 }
 
 /** A renewal that is not well-formed, with the text that was sent as its lease id. */
-export type FailedRenewal = FailedItem & { readonly leaseId: string };
+type FailedRenewal = FailedItem & { readonly leaseId: string };
 
 /** The calls of holders that both faces have, and the revocation. */
 export function heldCalls(face: 'leases' | 'environments') {
@@ -140,4 +139,62 @@ function leaseIdIn(renewal: unknown): string {
   const isObject = typeof renewal === 'object' && renewal !== null && 'leaseId' in renewal;
   const leaseId = isObject ? renewal.leaseId : undefined;
   return typeof leaseId === 'string' ? leaseId.slice(0, LEASE_ID_LENGTH_MAX) : '';
+}
+
+/** The answer to an item of a batch that failed; the other items have their own answers. */
+export interface FailedItem {
+  readonly outcome: 'failed';
+  readonly error: Omit<ErrorAnswer, 'leaseholdCode' | 'httpStatus'> & { readonly code: ErrorCode };
+}
+
+/** The call that an item came with. */
+interface FailingCall {
+  readonly services: ApiServices;
+  readonly path: string;
+  readonly requestId?: string | undefined;
+}
+
+export function callOf(
+  ctx: Pick<ApiContext, 'services' | 'requestId'> & { readonly procedure: string },
+): FailingCall {
+  return { services: ctx.services, path: ctx.procedure, requestId: ctx.requestId };
+}
+
+/** The answer to an item that failed. An internal failure is logged: there is no other trace of it. */
+export function failedItem(
+  { services, path, requestId }: FailingCall,
+  thrown: unknown,
+): FailedItem {
+  const { leaseholdCode, message, retryable, incidentId, details } = describeError(thrown);
+  if (incidentId !== null) services.reportFailure(thrown, { path, requestId });
+  return {
+    outcome: 'failed',
+    error: { code: leaseholdCode, message, retryable, incidentId, details },
+  };
+}
+
+/**
+ * Carries out each item by itself, all at the same time as far as one turn may begin them, and answers in their
+ * order. An item that is invalid or fails has that as its answer, and does not affect the others.
+ */
+export async function oneByOne<Input, Answer>(
+  batch: FailingCall & {
+    readonly items: readonly unknown[];
+    readonly schema: z.ZodType<Input>;
+  },
+  run: (input: Input) => Promise<Answer>,
+): Promise<(Answer | FailedItem)[]> {
+  const { items, schema } = batch;
+  const turn = createTurns();
+  return Promise.all(
+    items.map(async (item) => {
+      const itsTurn = turn();
+      if (itsTurn !== undefined) await itsTurn;
+      try {
+        return await run(schema.parse(item));
+      } catch (error) {
+        return failedItem(batch, error);
+      }
+    }),
+  );
 }

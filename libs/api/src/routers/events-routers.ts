@@ -1,17 +1,16 @@
-import { bounded } from '../bounded-input.ts';
-import { tracked, type TrackedEnvelope } from '@trpc/server';
 import type { EventView } from '@leasehold/keys-core';
 import type { InTurn } from '@leasehold/keys-core/events';
-import type { CallerConnection, CallerUse } from '../context.ts';
+import { tracked, type TrackedEnvelope } from '@trpc/server';
+import { bounded } from '../bounded-input.ts';
+import { asOf, type CallerConnection, type CallerUse } from '../context.ts';
 import {
   eventCountInputSchema,
   eventListInputSchema,
   eventWatchInputSchema,
+  findInputSchema,
   refusalListInputSchema,
 } from '../contract/events.ts';
-import { counted } from '../forwarding/counts.ts';
-import { listed } from '../forwarding/lists.ts';
-import { asOf } from './as-of.ts';
+import { counted, findWhere, listed } from '../forwarding/across-datacenters.ts';
 import { router, viewerProcedure } from '../trpc.ts';
 
 /** Connects and acquires that were refused. */
@@ -98,3 +97,10 @@ async function* trackedEvents(
     await life.whenRead?.();
   }
 }
+
+/** Anything by any part of its name. The search service decides what the caller may see. */
+export const searchRouter = router({
+  find: viewerProcedure
+    .input(bounded(findInputSchema))
+    .query(({ ctx, input }) => findWhere(ctx, input)),
+});

@@ -54,3 +54,41 @@ export function isForwardable(procedure: string): boolean {
 export function isRepeatable(procedure: string): boolean {
   return READS.has(procedure);
 }
+
+/**
+ * Calls that keep backends and leases alive or release them, and all calls of drones. They are
+ * served before everything else, and their rate is counted separately.
+ */
+const URGENT_CALLS: ReadonlySet<string> = new Set([
+  'keys.renew',
+  'leases.heartbeat',
+  'leases.release',
+  'leases.releaseMany',
+  'leases.cancel',
+  'environments.heartbeat',
+  'environments.release',
+  'environments.cancel',
+  'drones.session',
+  'drones.heartbeat',
+  'drones.goodbye',
+  'drones.ack',
+  'backends.report',
+]);
+
+/** Whether calls of this procedure are served before others. */
+export function isUrgentCall(path: string): boolean {
+  return URGENT_CALLS.has(path);
+}
+
+/** Calls that ask for grants: what a controller refuses first when it is asked for too many. */
+const GRANTING_CALLS: ReadonlySet<string> = new Set([
+  'keys.connect',
+  'leases.acquire',
+  'leases.acquireMany',
+  'environments.tryAcquire',
+]);
+
+/** Whether calls of this procedure ask for grants. */
+export function isGrantingCall(path: string): boolean {
+  return GRANTING_CALLS.has(path);
+}

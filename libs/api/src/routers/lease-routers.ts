@@ -1,0 +1,365 @@
+import { LeaseError } from '@leasehold/keys-core';
+import type { z } from 'zod';
+import { assertMayHold } from '../access.ts';
+import { bounded } from '../bounded-input.ts';
+import type { ApiServices } from '../context.ts';
+import { pageInputSchema } from '../contract/common.ts';
+import {
+  acquireInputSchema,
+  acquireItemSchema,
+  acquireManyInputSchema,
+  declareInputSchema,
+  environmentAtInputSchema,
+  environmentCountInputSchema,
+  environmentListInputSchema,
+  environmentNameSchema,
+  environmentPageInputSchema,
+  failingCallbacksInputSchema,
+  leaseAtInputSchema,
+  leaseContentionInputSchema,
+  leaseCountInputSchema,
+  leaseListInputSchema,
+  leaseNameSchema,
+  leasePageInputSchema,
+  leaseSessionInputSchema,
+  leaseTreeInputSchema,
+  releaseItemSchema,
+  releaseManyInputSchema,
+  tryAcquireInputSchema,
+} from '../contract/leases.ts';
+import { counted, listed, treeAt } from '../forwarding/across-datacenters.ts';
+import {
+  at,
+  isElsewhere,
+  placed,
+  sendOn,
+  withoutDatacenter,
+  type CalledContext,
+} from '../forwarding/elsewhere.ts';
+import { clientProcedure, router, viewerProcedure } from '../trpc.ts';
+import {
+  acquiring,
+  callOf,
+  failedItem,
+  heldCalls,
+  oneByOne,
+  release,
+  renewableActs,
+  type FailedItem,
+} from './lease-calls.ts';
+import { askedFor, bytesOfGrant, refused, refusing, writing } from './recording.ts';
+
+/** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
+const holding = {
+  acquire: clientProcedure.input(bounded(acquireInputSchema)).mutation(({ ctx, input }) => {
+    const { witness: told, ...asked } = input;
+    return refusing(
+      {
+        ctx,
+        ...askedFor('lease', { ...input, name: input.key }),
+        idempotencyKey: input.idempotencyKey,
+        refuse: (error) => acquiring(ctx, told, () => refuse(ctx, asked, error)),
+      },
+      async () => {
+        const stopWaiting = input.waitMs > 0 ? ctx.use?.startWaiting() : undefined;
+        const unwatch = input.waitMs > 0 ? ctx.life.watch() : undefined;
+        try {
+          assertMayHold(ctx.access, input.namespace);
+          return await at(ctx, input, ({ witness, ...wanted }) =>
+            acquiring(ctx, witness, () => acquire(ctx, wanted)),
+          );
+        } finally {
+          unwatch?.();
+          stopWaiting?.();
+        }
+      },
+    );
+  }),
+
+  acquireMany: clientProcedure
+    .input(bounded(acquireManyInputSchema))
+    .mutation(({ ctx, input: { witness, ...wanted } }) =>
+      acquiring(ctx, witness, () => acquireMany(ctx, wanted)),
+    ),
+
+  releaseMany: clientProcedure.input(bounded(releaseManyInputSchema)).mutation(
+    placed(async (ctx, { items }) => {
+      await ctx.use?.countItems(items.length, 'urgent');
+      const results = await oneByOne(
+        { ...callOf(ctx), items, schema: releaseItemSchema },
+        async (item) => ({ outcome: await release(ctx, 'leases', item) }),
+      );
+      return { results };
+    }),
+  ),
+
+  /** Holders of leases and of environments receive notices of revocations here. */
+  session: clientProcedure
+    .input(bounded(leaseSessionInputSchema))
+    .subscription(({ ctx, signal }) =>
+      ctx.services.leases.revocations(ctx.caller, signal ?? ctx.signal),
+    ),
+
+  declare: clientProcedure.input(bounded(declareInputSchema)).mutation(async ({ ctx, input }) => {
+    await ctx.use?.countItems(input.declarations.length);
+    for (const { namespace } of input.declarations) assertMayHold(ctx.access, namespace);
+    const { declarations } = input;
+    const ownMax = ctx.use?.limits.declarations;
+    return ctx.services.leases.declare({ declarations, ownMax }, ctx.caller);
+  }),
+};
+
+/** What people look at. */
+const looking = {
+  declared: viewerProcedure
+    .input(bounded(pageInputSchema))
+    .query(({ ctx, input }) => ctx.services.leases.declared(input, ctx.caller)),
+
+  list: viewerProcedure
+    .input(bounded(leaseListInputSchema))
+    .query(listed(({ services, caller }, wanted) => services.leases.list(wanted, caller))),
+
+  count: viewerProcedure
+    .input(bounded(leaseCountInputSchema))
+    .query(counted(({ services, caller }, wanted) => services.leases.count(wanted, caller))),
+
+  get: viewerProcedure
+    .input(bounded(leaseNameSchema))
+    .query(placed(({ services, caller }, name) => services.leases.get(name, caller))),
+
+  tree: viewerProcedure
+    .input(bounded(leaseTreeInputSchema))
+    .query(({ ctx, input }) =>
+      treeAt(ctx, input, (wanted) => ctx.services.leases.tree(wanted, ctx.caller)),
+    ),
+
+  waiters: viewerProcedure
+    .input(bounded(leasePageInputSchema))
+    .query(placed(({ services, caller }, page) => services.leases.waiters(page, caller))),
+
+  contention: viewerProcedure
+    .input(bounded(leaseContentionInputSchema))
+    .query(listed(({ services, caller }, wanted) => services.leases.contention(wanted, caller))),
+
+  failingCallbacks: viewerProcedure
+    .input(bounded(failingCallbacksInputSchema))
+    .query(
+      listed(({ services, caller }, wanted) => services.leases.failingCallbacks(wanted, caller)),
+    ),
+
+  history: viewerProcedure
+    .input(bounded(leasePageInputSchema))
+    .query(placed(({ services, caller }, page) => services.leases.history(page, caller))),
+
+  /** Who held it at a moment. */
+  at: viewerProcedure
+    .input(bounded(leaseAtInputSchema))
+    .query(placed(({ services, caller }, asked) => services.leases.at(asked, caller))),
+};
+
+/** The leases face on the wire. The lease service decides, also what a caller may read. */
+export const leasesRouter = router({
+  ...holding,
+  ...heldCalls('leases'),
+  ...looking,
+  ...renewableActs('leases'),
+});
+
+type Acquired = Awaited<ReturnType<ApiServices['leases']['acquire']>>;
+
+/** What is asked for, with the other datacenter that it is to be carried out in, if any. */
+type Wanted = z.output<typeof acquireItemSchema> & {
+  readonly waitMs: number;
+  readonly localTimeMs: number;
+};
+
+/** Acquires a lease of this datacenter. @throws {LeaseError} `auth.forbidden`. */
+async function acquire(ctx: CalledContext, input: Omit<Wanted, 'datacenter'>): Promise<Acquired> {
+  const { key, ...rest } = input;
+  assertMayHold(ctx.access, input.namespace);
+  await ctx.use?.mayHold(1);
+  const wanted = { ...rest, name: key };
+  const answer = await writing(
+    ctx.use,
+    bytesOfGrant(wanted),
+    () => ctx.services.leases.acquire(wanted, ctx.caller, ctx.life),
+    ({ outcome }) => outcome === 'granted',
+  );
+  if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
+  return answer;
+}
+
+/** Records why an acquire is refused, and throws it: see `LeaseService.refuse`. */
+function refuse(
+  ctx: CalledContext,
+  { key, datacenter, ...rest }: Wanted,
+  error: LeaseError,
+): Promise<Acquired> {
+  const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
+  return ctx.services.leases.refuse({ ...rest, ...elsewhere, name: key }, ctx.caller, error);
+}
+
+/** Acquires many, each in the datacenter that it names: one call to each, all at the same time. */
+export async function acquireMany(
+  ctx: CalledContext,
+  { items, localTimeMs }: Omit<z.output<typeof acquireManyInputSchema>, 'witness'>,
+): Promise<{ results: (Acquired | FailedItem)[] }> {
+  await ctx.use?.countItems(items.length);
+  const places = new Map<string | undefined, number[]>();
+  for (const [index, item] of items.entries()) {
+    const place = placeOf(ctx, item);
+    const indexes = places.get(place);
+    if (indexes === undefined) places.set(place, [index]);
+    else indexes.push(index);
+  }
+  const results: (Acquired | FailedItem)[] = [];
+  await Promise.all(
+    [...places].map(async ([datacenter, indexes]) => {
+      const wanted = indexes.map((index) => items[index]);
+      const answers =
+        datacenter === undefined
+          ? await acquireHere(ctx, wanted, localTimeMs)
+          : await acquireThere(ctx, datacenter, { items: wanted, localTimeMs });
+      for (const [place, index] of indexes.entries()) {
+        const answer = answers[place];
+        if (answer !== undefined) results[index] = answer;
+      }
+    }),
+  );
+  return { results };
+}
+
+/** The other datacenter that an item names; an item is checked only when it is carried out. */
+function placeOf(ctx: CalledContext, item: unknown): string | undefined {
+  const isObject = typeof item === 'object' && item !== null && 'datacenter' in item;
+  const parsed = acquireItemSchema.shape.datacenter.safeParse(
+    isObject ? item.datacenter : undefined,
+  );
+  return parsed.success && isElsewhere(ctx, parsed.data) ? parsed.data : undefined;
+}
+
+function acquireHere(
+  ctx: CalledContext,
+  items: readonly unknown[],
+  localTimeMs: number,
+): Promise<(Acquired | FailedItem)[]> {
+  return oneByOne(
+    { ...callOf(ctx), items, schema: acquireItemSchema },
+    ({ datacenter: _here, ...item }) => {
+      const wanted = { ...item, waitMs: 0, localTimeMs };
+      return refusing(
+        {
+          ctx,
+          ...askedFor('lease', { ...item, name: item.key }),
+          idempotencyKey: item.idempotencyKey,
+          refuse: (error) => refuse(ctx, wanted, error),
+        },
+        () => acquire(ctx, wanted),
+      );
+    },
+  );
+}
+
+/** If the call to the other datacenter fails, each of its items is answered with that error. */
+async function acquireThere(
+  ctx: CalledContext,
+  datacenter: string,
+  { items, localTimeMs }: { readonly items: readonly unknown[]; readonly localTimeMs: number },
+): Promise<(Acquired | FailedItem)[]> {
+  try {
+    const input = { localTimeMs, items: items.map(withoutDatacenter) };
+    const answer = (await sendOn(ctx, datacenter, { input })) as Awaited<
+      ReturnType<typeof acquireMany>
+    >;
+    const missing = failedItem(
+      callOf(ctx),
+      new LeaseError(
+        'request.outcome_unknown',
+        `The datacenter "${datacenter}" did not answer every request; the outcome is unknown.`,
+        { details: { datacenter } },
+      ),
+    );
+    return items.map((_item, index) => answer.results[index] ?? missing);
+  } catch (error) {
+    return oneByOne({ ...callOf(ctx), items, schema: acquireItemSchema }, (item) =>
+      refused(
+        {
+          idempotencyKey: item.idempotencyKey,
+          refuse: (refusal) => refuse(ctx, { ...item, waitMs: 0, localTimeMs }, refusal),
+        },
+        error,
+      ),
+    );
+  }
+}
+
+type Answer = Awaited<ReturnType<ApiServices['environments']['acquire']>>;
+
+/** A grant with what the environment is leased for. */
+function named<Action>(action: Action, answer: Answer) {
+  return answer.outcome === 'granted' ? { ...answer, action } : answer;
+}
+
+/** The environments face on the wire: leases that nobody waits for. */
+export const environmentsRouter = router({
+  tryAcquire: clientProcedure.input(bounded(tryAcquireInputSchema)).mutation(({ ctx, input }) => {
+    const { services, access, caller, life } = ctx;
+    const { environment: place, durationMs: ttlMs, witness: told, datacenter, ...rest } = input;
+    const wanted = { ...rest, ...place, ttlMs, waitMs: 0 };
+    const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
+    const { action } = input;
+    return refusing(
+      {
+        ctx,
+        ...askedFor('environment', { ...place, ...input }),
+        idempotencyKey: input.idempotencyKey,
+        refuse: (error) =>
+          acquiring(ctx, told, async () =>
+            named(
+              action,
+              await services.environments.refuse({ ...wanted, ...elsewhere }, caller, error),
+            ),
+          ),
+      },
+      async () => {
+        assertMayHold(access, place.namespace);
+        return at(ctx, input, () =>
+          acquiring(ctx, told, async () => {
+            await ctx.use?.mayHold(1);
+            const answer = await writing(
+              ctx.use,
+              bytesOfGrant(wanted),
+              () => services.environments.acquire(wanted, caller, life),
+              ({ outcome }) => outcome === 'granted',
+            );
+            if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
+            return named(action, answer);
+          }),
+        );
+      },
+    );
+  }),
+
+  ...heldCalls('environments'),
+
+  list: viewerProcedure
+    .input(bounded(environmentListInputSchema))
+    .query(listed(({ services, caller }, wanted) => services.environments.list(wanted, caller))),
+
+  count: viewerProcedure
+    .input(bounded(environmentCountInputSchema))
+    .query(counted(({ services, caller }, wanted) => services.environments.count(wanted, caller))),
+
+  get: viewerProcedure
+    .input(bounded(environmentNameSchema))
+    .query(placed(({ services, caller }, name) => services.environments.get(name, caller))),
+
+  history: viewerProcedure
+    .input(bounded(environmentPageInputSchema))
+    .query(placed(({ services, caller }, page) => services.environments.history(page, caller))),
+
+  /** Who held it at a moment. */
+  at: viewerProcedure
+    .input(bounded(environmentAtInputSchema))
+    .query(placed(({ services, caller }, asked) => services.environments.at(asked, caller))),
+});

@@ -1,0 +1,208 @@
+/** What the audit keeps of acts on grants, and of moves of keys. */
+import {
+  keyNameOf,
+  LeaseError,
+  namespaceText,
+  type Acted,
+  type Actor,
+  type AuditAction,
+  type Named,
+  type ReservationKey,
+  type Resource,
+} from '@leasehold/keys-core';
+import type { AuditEntry } from '@leasehold/keys-core/access';
+import type { CallerUse } from '../context.ts';
+import { isElsewhere, placed, type CalledContext } from '../forwarding/elsewhere.ts';
+
+interface Act {
+  readonly leaseId: string;
+  readonly reason?: string | undefined;
+  readonly datacenter?: string | undefined;
+}
+
+/**
+ * The resolver of an act on a grant, which records it unless it changed nothing. The event of the
+ * act, with actor and reason, was written with the change; this adds the source, and what was
+ * granted, as the change itself found it.
+ */
+export function audited<Input extends Act, Answer extends Acted>(
+  action: AuditAction,
+  run: (ctx: CalledContext, act: Omit<Input, 'datacenter'>) => Promise<Answer>,
+): (call: {
+  readonly ctx: CalledContext;
+  readonly input: Input;
+}) => Promise<Omit<Answer, 'resource'>> {
+  return placed(async (ctx, act) => {
+    const { resource, ...rest } = await run(ctx, act);
+    const { leaseId, reason, ...detail }: Omit<Act, 'datacenter'> = act;
+    if (resource !== null) {
+      const { face, namespace, name } = resource;
+      await ctx.services.audit.write({
+        ...ctx.actor,
+        action,
+        resource: `lease:${leaseId}`,
+        reason,
+        detail: { ...detail, face, namespace, name },
+      });
+    }
+    return rest;
+  });
+}
+
+/** Of a move, in the datacenter that was asked and in the one that the key left. */
+export function moveEntry(
+  actor: Actor,
+  input: { readonly key: ReservationKey; readonly toDatacenter: string; readonly reason: string },
+  reservationId: string,
+): AuditEntry {
+  return {
+    ...actor,
+    action: 'reservations.move',
+    resource: resourceOf(input.key),
+    reason: input.reason,
+    detail: { toDatacenter: input.toDatacenter, reservationId },
+  };
+}
+
+/** Of a move that was cancelled. */
+export function cancelEntry(
+  actor: Actor,
+  { key, reservationId }: { readonly key: ReservationKey; readonly reservationId: string },
+): AuditEntry {
+  return {
+    ...actor,
+    action: 'reservations.cancelMove',
+    resource: resourceOf(key),
+    reason: null,
+    detail: { reservationId },
+  };
+}
+
+function resourceOf(key: ReservationKey): string {
+  const named = keyNameOf(key);
+  return named === undefined
+    ? `reservation:${JSON.stringify(key)}`
+    : `key:${namespaceText(named.namespace)}/${named.name}`;
+}
+
+// Connects and acquires that are refused: nobody is granted later what was refused once, and each leaves a trace.
+
+interface Refusing<Answer> {
+  readonly ctx: CalledContext;
+  /** What is asked for. */
+  readonly resource: Resource;
+  /** For whom; a key is asked for by its caller alone. */
+  readonly holder?: string | undefined;
+  /** Where it is carried out; by default here. */
+  readonly datacenter?: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  /** Records a refusal under the idempotency key, and throws it, or answers as before. */
+  readonly refuse: (error: LeaseError) => Promise<Answer>;
+}
+
+/**
+ * Carries a request out. A refusal that no retry changes is recorded: a late duplicate is not granted what
+ * its caller was refused.
+ */
+export async function refusing<Answer extends object>(
+  how: Refusing<Answer>,
+  run: () => Promise<Answer>,
+): Promise<Answer> {
+  try {
+    const answer = await run().catch((error: unknown) => refused(how, error));
+    if (isHeld(answer) && !isElsewhere(how.ctx, how.datacenter)) {
+      note(how, { code: 'held', reason: `It is held by ${answer.by}.` });
+    }
+    return answer;
+  } catch (error) {
+    // Another datacenter keeps what it has refused itself.
+    if (error instanceof LeaseError && error.from === undefined) {
+      note(how, { code: error.code, reason: error.message });
+    }
+    throw error;
+  }
+}
+
+/** What an acquire asks for, for whom and where. */
+export function askedFor(
+  face: 'lease' | 'environment',
+  { namespace, name, holder, datacenter }: Named & Pick<Refusing<never>, 'holder' | 'datacenter'>,
+) {
+  return { resource: { face, namespace, name }, holder, datacenter };
+}
+
+/** What a request gets that has failed. */
+export async function refused<Answer>(
+  { idempotencyKey, refuse }: Pick<Refusing<Answer>, 'idempotencyKey' | 'refuse'>,
+  error: unknown,
+): Promise<Answer> {
+  const isRefusal = error instanceof LeaseError && !error.retryable;
+  if (idempotencyKey === undefined || !isRefusal) throw error;
+  return refuse(error);
+}
+
+function isHeld(answer: object): answer is { readonly by: string } {
+  return 'outcome' in answer && answer.outcome === 'held' && 'by' in answer;
+}
+
+function note(
+  { ctx, resource, holder }: Pick<Refusing<unknown>, 'ctx' | 'resource' | 'holder'>,
+  why: { readonly code: string; readonly reason: string },
+): void {
+  const { actor, principal } = ctx.caller;
+  ctx.services.refusals.note({ ...resource, ...why, actor, principal, holder: holder ?? null });
+}
+
+// How much of the history a call writes: events are kept for weeks.
+
+/** An event without its texts, with its places in the indexes. */
+const EVENT_BYTES = 250;
+/** One that begins a grant, and one that ends it. */
+const EVENTS_OF_A_GRANT = 2;
+
+/** What the events of a grant say. */
+interface GrantTexts {
+  readonly namespace: string;
+  readonly name: string;
+  /** Who holds it, and why: in the first event only. */
+  readonly holder?: string | null | undefined;
+  readonly action?: string | undefined;
+  readonly comment?: string | null | undefined;
+}
+
+export function bytesOfGrant({ namespace, name, ...said }: GrantTexts): number {
+  const each = EVENT_BYTES + bytesOf(namespace, name);
+  return EVENTS_OF_A_GRANT * each + bytesOf(said.holder, said.action, said.comment);
+}
+
+/** Of an event about a grant, such as an operator's act, with its texts. */
+export function bytesOfEvent(...texts: readonly (string | null | undefined)[]): number {
+  return EVENT_BYTES + bytesOf(...texts);
+}
+
+/** Of texts that are added to an event which is counted already. */
+export function bytesOf(...texts: readonly (string | null | undefined)[]): number {
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0);
+}
+
+/**
+ * Runs a call that may grant something, if its caller may write so much more in this hour. What was not granted
+ * is not counted.
+ * @throws {LeaseError} `request.rate_limited`; what `run` throws.
+ */
+export async function writing<Answer>(
+  use: Pick<CallerUse, 'startWriting'> | undefined,
+  bytes: number,
+  run: () => Promise<Answer>,
+  isGranted: (answer: Answer) => boolean,
+): Promise<Answer> {
+  const takeBack = use?.startWriting(bytes);
+  let isWritten = false;
+  try {
+    const answer = await run();
+    isWritten = isGranted(answer);
+    return answer;
+  } finally {
+    if (!isWritten) takeBack?.();
+  }
+}
