@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { expect, test } from 'vitest';
-import { LeaseLost } from './lease/lease-errors.ts';
+import { LeaseLost } from './lease/lease.ts';
 import { useController } from './testing/controller-fixture.ts';
 import { deadlineOf } from './testing/outcomes.ts';
 

@@ -1,5 +1,5 @@
 /** The one place where the library reads the environment. */
-import { LeaseholdCallError } from './transport/call-errors.ts';
+import { LeaseholdCallError } from './transport/errors.ts';
 
 /**
  * What the environment sets, for an option that was not given.

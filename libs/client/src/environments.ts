@@ -1,10 +1,9 @@
 /** Environment leases: only one action may run in an environment at a time. */
-import { LeaseholdCallError } from './transport/call-errors.ts';
+import { assertEnvironment, assertEnvironmentWork, plainMetadata } from './inputs.ts';
+import type { AcquireIntent, LeaseAttempt, LeaseTaker } from './lease/acquire.ts';
 import { runUnder, type TryAcquireOptions } from './lease/lease-definition.ts';
-import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './lease/acquire/lease-taker.ts';
 import type { Lease } from './lease/lease.ts';
-import { plainMetadata } from './inputs/checks.ts';
-import { assertEnvironment, assertEnvironmentWork } from './inputs/shapes.ts';
+import { LeaseholdCallError } from './transport/errors.ts';
 
 export interface EnvironmentOptions extends Omit<TryAcquireOptions, 'ttlMs'> {
   /** The action: `deploy`, `migrate`, … */

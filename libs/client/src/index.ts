@@ -10,8 +10,8 @@ export type {
   LeaseDefinitionOptions,
   TryAcquireOptions,
 } from './lease/lease-definition.ts';
-export type { LeaseAttempt } from './lease/acquire/lease-taker.ts';
-export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/wire/segments.ts';
+export type { LeaseAttempt } from './lease/acquire.ts';
+export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/lease-definition.ts';
 export {
   EnvironmentVetoedError,
   type EnvironmentOptions,
@@ -32,7 +32,7 @@ export {
   type LeaseLossReason,
   type LeaseScope,
   type LostGrant,
-} from './lease/lease-errors.ts';
+} from './lease/lease.ts';
 export type {
   ReservationDetail,
   ReservationFilter,
@@ -49,7 +49,7 @@ export {
   UnreachableError,
   callErrorOf,
   type CallErrorOptions,
-} from './transport/call-errors.ts';
+} from './transport/errors.ts';
 export { currentSignal } from './context/work-context.ts';
 export {
   createLeaseFetch,
@@ -60,8 +60,8 @@ export {
   type ReceivedHeaders,
   type ReceivedLease,
 } from './context/propagation.ts';
-export { leaseHeaders, leasePropagationLink } from './context/propagation-link.ts';
-export { isUnreachable, leaseholdErrorOf, type LeaseholdError } from './transport/client-errors.ts';
+export { leaseHeaders, leasePropagationLink } from './context/propagation.ts';
+export { isUnreachable, leaseholdErrorOf, type LeaseholdError } from './transport/errors.ts';
 export {
   createControllerClient,
   type ControllerApi,

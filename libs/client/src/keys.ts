@@ -1,15 +1,14 @@
 /** Keys and backends for services: connect to what runs under a key, and follow it. */
 import type { AppRouter } from '@leasehold/api';
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
-import { callErrorOf } from './transport/call-errors.ts';
 import { currentContext } from './context/work-context.ts';
-import type { ControllerApi } from './transport/controller-client.ts';
-import { assertInput } from './inputs/checks.ts';
-import { backendId as backendIdShape, cancelShape, connectShape } from './inputs/shapes.ts';
-import { untilAnswered } from './lease/wire/calls.ts';
+import { assertInput, backendId as backendIdShape, cancelShape, connectShape } from './inputs.ts';
+import { untilAnswered } from './lease/calls.ts';
 import type { Machine } from './machine.ts';
-import type { Reachability } from './transport/reachability.ts';
 import { linkSignals } from './signals.ts';
+import type { ControllerApi } from './transport/controller-client.ts';
+import { callErrorOf } from './transport/errors.ts';
+import type { Reachability } from './transport/reachability.ts';
 
 type Inputs = inferRouterInputs<AppRouter>;
 type Outputs = inferRouterOutputs<AppRouter>;

@@ -8,11 +8,10 @@ import {
   type ReceivedHeaders,
   type ReceivedLease,
 } from './context/propagation.ts';
-import type { ControllerApi } from './transport/controller-client.ts';
 import {
   createEnvironments,
-  withEnvironmentLease,
   intentOf,
+  withEnvironmentLease,
   type Environments,
   type EnvironmentWork,
 } from './environments.ts';
@@ -21,11 +20,12 @@ import {
   createLeaseDefinition,
   type LeaseDefinition,
   type LeaseDefinitionOptions,
+  type ValidNamespace,
 } from './lease/lease-definition.ts';
 import type { Faces } from './lease/lease-faces.ts';
-import type { ValidNamespace } from './lease/wire/segments.ts';
 import type { Machine } from './machine.ts';
 import type { Reservations } from './reservations.ts';
+import type { ControllerApi } from './transport/controller-client.ts';
 
 export interface Leasehold extends AsyncDisposable {
   /** Every procedure of the contract, typed. Calls within work under a lease are cancelled with it. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
-import { LeaseHeldError, LeaseRevoked } from './lease/lease-errors.ts';
 import { EnvironmentVetoedError } from './environments.ts';
+import { LeaseHeldError, LeaseRevoked } from './lease/lease.ts';
 import { useController } from './testing/controller-fixture.ts';
 import { endOf, failureOf } from './testing/outcomes.ts';
 

@@ -2,19 +2,20 @@
 import type { AppRouter } from '@leasehold/api';
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
 import { currentContext } from './context/work-context.ts';
-import type { ControllerApi } from './transport/controller-client.ts';
-import { assertInput, plainInput } from './inputs/checks.ts';
 import {
+  assertInput,
   cancelShape,
   moveShape,
+  plainInput,
   reservationKey,
   reserveShape,
   resolveShape,
-} from './inputs/shapes.ts';
-import { callWithin, untilAnswered } from './lease/wire/calls.ts';
+} from './inputs.ts';
+import { callWithin, untilAnswered } from './lease/calls.ts';
 import type { Machine } from './machine.ts';
-import type { Reachability } from './transport/reachability.ts';
 import { linkSignals } from './signals.ts';
+import type { ControllerApi } from './transport/controller-client.ts';
+import type { Reachability } from './transport/reachability.ts';
 
 type Inputs = inferRouterInputs<AppRouter>['reservations'];
 type Outputs = inferRouterOutputs<AppRouter>['reservations'];

@@ -1,15 +1,15 @@
-import { Background } from '../../../libs/client/src/lease/background.ts';
-import { LeaseTaker } from '../../../libs/client/src/lease/acquire/lease-taker.ts';
+import { LeaseTaker } from '../../../libs/client/src/lease/acquire.ts';
+import { Background } from '../../../libs/client/src/lease/calls.ts';
 import { Holdings } from '../../../libs/client/src/lease/holdings.ts';
+import type { LeaseWire } from '../../../libs/client/src/lease/lease-wire.ts';
 import type { Lease } from '../../../libs/client/src/lease/lease.ts';
-import type { LeaseWire } from '../../../libs/client/src/lease/wire/lease-wire.ts';
 import type { Machine } from '../../../libs/client/src/machine.ts';
 import type { Ending } from '../../../libs/client/src/signals.ts';
 import {
   codedError,
   OutcomeUnknownError,
   UnreachableError,
-} from '../../../libs/client/src/transport/call-errors.ts';
+} from '../../../libs/client/src/transport/errors.ts';
 import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
 import type { CallerLife } from '../../../libs/keys-core/src/leases/lease-types.ts';
 import { createBootClock } from '../../../libs/service-kit/src/clock/boot-clock.ts';

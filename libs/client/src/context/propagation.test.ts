@@ -4,12 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { createTRPCClient, httpLink } from '@trpc/client';
 import type { AnyRouter } from '@trpc/server';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { LeaseLost } from '../lease/lease-errors.ts';
+import { ManualClock } from '../double/test-leasehold.ts';
+import { LeaseLost } from '../lease/lease.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
-import { ManualClock } from '../double/manual-clock.ts';
-import { leaseHeaders, leasePropagationLink } from './propagation-link.ts';
 import {
   createLeaseFetch,
+  leaseHeaders,
+  leasePropagationLink,
   receiveRemaining,
   REMAINING_HEADER,
   remainingHeaders,

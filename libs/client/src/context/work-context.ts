@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
-import { LeaseLost } from '../lease/lease-errors.ts';
+import { LeaseLost } from '../lease/lease.ts';
 
 /** One thing that work depends on: a lease of this process, or the remaining time that its caller sent. */
 export interface ContextPart {

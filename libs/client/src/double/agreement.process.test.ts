@@ -1,7 +1,7 @@
-import { onTestFinished, expect, test } from 'vitest';
-import { leaseholdErrorOf } from '../transport/client-errors.ts';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Lease, LeaseDefinition, Leasehold } from '../index.ts';
 import { useController } from '../testing/controller-fixture.ts';
+import { leaseholdErrorOf } from '../transport/errors.ts';
 import { createTestLeasehold } from './index.ts';
 
 const controller = useController();

@@ -10,7 +10,6 @@ import {
   type GrantRef,
   type ReleaseOutcome,
 } from '@leasehold/keys-core';
-import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type {
   AcquireAnswer,
   HeldAnswer,
@@ -19,9 +18,10 @@ import type {
   RevocationNotice,
 } from '@leasehold/keys-core/leases';
 import { LeaseModel, type ModelAsk, type ModelGrant } from '@leasehold/keys-core/model';
-import type { LeaseScope } from '../lease/lease-errors.ts';
-import type { AcquireRequest } from '../lease/wire/lease-wire.ts';
-import { LeaseholdCallError } from '../transport/call-errors.ts';
+import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import type { AcquireRequest } from '../lease/lease-wire.ts';
+import type { LeaseScope } from '../lease/lease.ts';
+import { LeaseholdCallError } from '../transport/errors.ts';
 
 export type TestFace = LeaseScope['face'];
 /** The clock of the database. */

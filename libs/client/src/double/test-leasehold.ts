@@ -1,12 +1,15 @@
 /** A Leasehold without a server, for the unit tests of services. */
-import { Background } from '../lease/background.ts';
+import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
+import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import { TICK_MS, type TickingClock } from '@leasehold/service-kit/boot-clock';
+import { Background } from '../lease/calls.ts';
 import { createFaces, type Faces } from '../lease/lease-faces.ts';
-import type { LeaseScope } from '../lease/lease-errors.ts';
+import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/lease-wire.ts';
+import type { LeaseScope } from '../lease/lease.ts';
 import { leasesOf, type Leasehold } from '../leasehold-parts.ts';
 import type { Machine } from '../machine.ts';
-import { TestLink, TestWire } from './link.ts';
-import { ManualClock, settled } from './manual-clock.ts';
-import { notHere } from './not-here.ts';
+import type { Ending } from '../signals.ts';
+import { UnreachableError } from '../transport/errors.ts';
 import { TestRegistry, type TestEvent, type TestFace, type TestHolding } from './registry.ts';
 
 /** A lease or an environment. A `Lease` is one too. */
@@ -177,4 +180,164 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
 
 function scopeOf({ face = 'lease', namespace, key }: TestScope): LeaseScope {
   return { face, namespace, key };
+}
+
+// What is between one client of a test and the leases: it may be cut.
+
+/** Whether what a client sends arrives. */
+class TestLink {
+  readonly #clock: ManualClock;
+  #cutAtMs = Infinity;
+
+  constructor(clock: ManualClock) {
+    this.#clock = clock;
+  }
+
+  isCut(): boolean {
+    return this.#cutAtMs < Infinity;
+  }
+
+  cut(): void {
+    this.#cutAtMs = Math.min(this.#cutAtMs, this.#clock.nowMs());
+  }
+
+  heal(): void {
+    this.#cutAtMs = Infinity;
+  }
+
+  wasOpenSince(momentMs: number): boolean {
+    return this.#cutAtMs > momentMs;
+  }
+
+  /** Over a link that is cut nothing arrives and nothing is answered. */
+  async send<T>({ signal }: Ending, carryOut: () => T | Promise<T>): Promise<T> {
+    if (!this.isCut()) {
+      const answer = await carryOut();
+      if (!this.isCut()) return answer;
+    }
+    return new Promise((_resolve, reject) => {
+      if (signal.aborted) reject(signal.reason as Error);
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    });
+  }
+}
+
+interface WireDeps {
+  readonly registry: TestRegistry;
+  readonly link: TestLink;
+  readonly clock: ManualClock;
+}
+
+class TestWire implements LeaseWire {
+  readonly #face: TestFace;
+  readonly #deps: WireDeps;
+
+  constructor(face: TestFace, deps: WireDeps) {
+    this.#face = face;
+    this.#deps = deps;
+  }
+
+  acquire(request: AcquireRequest, waitMs: number, ending: Ending): Promise<AcquireAnswer> {
+    const { registry, link, clock } = this.#deps;
+    const localTimeMs = clock.nowMs();
+    const isThere = (): boolean => link.wasOpenSince(localTimeMs);
+    const face = this.#face;
+    return link.send(ending, () =>
+      registry.acquire({ face, request, localTimeMs, isThere, waitMs: Math.ceil(waitMs) }),
+    );
+  }
+
+  giveUp({ idempotencyKey }: AcquireRequest, ending: Ending): Promise<void> {
+    return this.#deps.link.send(ending, () => this.#deps.registry.giveUp(idempotencyKey));
+  }
+
+  heartbeat(renewals: readonly GrantRef[], ending: Ending): Promise<LeaseRenewResult[]> {
+    const { registry, link, clock } = this.#deps;
+    const localTimeMs = clock.nowMs();
+    return link.send(ending, () =>
+      renewals.map((ref) => registry.renewal(this.#face, ref, localTimeMs)),
+    );
+  }
+
+  release(request: ReleaseRequest, ending: Ending): Promise<ReleaseOutcome> {
+    const { registry, link } = this.#deps;
+    return link.send(ending, () => registry.release(this.#face, request, request.result));
+  }
+
+  unreachableSince(momentMs: number): UnreachableError | undefined {
+    return this.#deps.link.wasOpenSince(momentMs) ? undefined : new UnreachableError();
+  }
+}
+
+/** A clock that a test moves, with real tick intervals, and no ticks while the machine is asleep. */
+export class ManualClock implements TickingClock {
+  readonly #listeners = new Set<(nowMs: number) => void>();
+  #nowMs: number;
+
+  constructor(nowMs = 1_000_000) {
+    this.#nowMs = nowMs;
+  }
+
+  /** How many timers wait for it: 0 means that none is left. */
+  get waitingCount(): number {
+    return this.#listeners.size;
+  }
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  at(atMs: number, fn: () => void): () => void {
+    const cancel = this.onTick((nowMs) => {
+      if (nowMs < atMs) return;
+      cancel();
+      fn();
+    });
+    return cancel;
+  }
+
+  onTick(fn: (nowMs: number) => void): () => void {
+    const listener = (nowMs: number): void => {
+      fn(nowMs);
+    };
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Lets time pass, with a tick every {@link TICK_MS} and room for promises after each. */
+  async advance(ms: number): Promise<void> {
+    const endMs = this.#nowMs + ms;
+    while (this.#nowMs < endMs) {
+      this.#nowMs = Math.min(this.#nowMs + TICK_MS, endMs);
+      this.#tick();
+      await settled();
+    }
+  }
+
+  /** Time passes while nothing runs: a stall, or a suspend. No tick comes until {@link advance}. */
+  jump(ms: number): void {
+    this.#nowMs += ms;
+  }
+
+  #tick(): void {
+    for (const listener of [...this.#listeners]) {
+      if (this.#listeners.has(listener)) listener(this.#nowMs);
+    }
+  }
+}
+
+/** Lets every promise that can settle do so. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** A part of the client that needs a controller: each use of it throws. */
+function notHere(name: string): never {
+  throw new Error(
+    `\`${name}\` needs a controller, and a test Leasehold has none: replace it in your test, or use a real one.`,
+  );
 }

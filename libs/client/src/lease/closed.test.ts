@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { settled } from '../double/manual-clock.ts';
 import { createTestLeasehold } from '../double/index.ts';
-import { failureOf } from '../testing/outcomes.ts';
+import { settled } from '../double/test-leasehold.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
+import { failureOf } from '../testing/outcomes.ts';
 
 const CLOSED = { code: 'client.closed', name: 'LeaseholdCallError' };
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { LeaseRevoked } from './lease-errors.ts';
-import { DatacenterUnreachableError } from '../transport/call-errors.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
+import { DatacenterUnreachableError } from '../transport/errors.ts';
+import { LeaseRevoked } from './lease.ts';
 
 const TTL_MS = 12_000;
 

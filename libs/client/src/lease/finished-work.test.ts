@@ -1,12 +1,12 @@
 /** How work under a lease ends: what its caller gets, and what becomes of the lease. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { settled } from '../double/manual-clock.ts';
 import { createTestLeasehold } from '../double/index.ts';
+import { settled } from '../double/test-leasehold.ts';
 import { EnvironmentVetoedError, withEnvironmentLease } from '../environments.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 import { failureOf } from '../testing/outcomes.ts';
-import { LeaseLost, LeaseRevoked } from './lease-errors.ts';
 import type { LeaseDefinition } from './lease-definition.ts';
+import { LeaseLost, LeaseRevoked } from './lease.ts';
 
 const TTL_MS = 12_000;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { settled } from '../double/test-leasehold.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
-import { settled } from '../double/manual-clock.ts';
-import { LeaseLost, LeaseRevoked, LeaseRevoking } from './lease-errors.ts';
+import { LeaseLost, LeaseRevoked, LeaseRevoking } from './lease.ts';
 
 const TTL_MS = 12_000;
 /** The holder's own deadline: the TTL less a sixth of it. */

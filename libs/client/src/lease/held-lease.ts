@@ -20,19 +20,20 @@ import {
 } from '@leasehold/keys-core';
 import type { GrantedLease, LeaseDeadlines, RevocationNotice } from '@leasehold/keys-core/leases';
 import { TICK_MS } from '@leasehold/service-kit/boot-clock';
-import { type ContextPart, runInContext, type WorkContext } from '../context/work-context.ts';
+import { runInContext, type ContextPart, type WorkContext } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
 import { Ending } from '../signals.ts';
-import type { Lease, ReleaseReport } from './lease.ts';
 import {
   LeaseLost,
   LeaseRevoked,
   LeaseRevoking,
   LeaseUnconfirmedError,
+  type Lease,
   type LeaseLossReason,
   type LeaseScope,
   type LostGrant,
-} from './lease-errors.ts';
+  type ReleaseReport,
+} from './lease.ts';
 
 /** Two ticks: the one that may just have passed, and the next. */
 const STOP_LEAD_MS = 2 * TICK_MS;

@@ -7,11 +7,10 @@ import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { Appointments, type Appointment } from '@leasehold/service-kit/appointments';
 import { outsideOfWork } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
-import type { Background } from './background.ts';
-import { callWithin, mayPassInTime, untilAnswered } from './wire/calls.ts';
+import { callWithin, mayPassInTime, untilAnswered, type Background } from './calls.ts';
 import type { HeldLease, LeaseOwner } from './held-lease.ts';
+import type { LeaseWire, ReleaseRequest } from './lease-wire.ts';
 import type { ReleaseReport } from './lease.ts';
-import type { LeaseWire, ReleaseRequest } from './wire/lease-wire.ts';
 
 /** A release is answered within this time, by the controller or as `unknown`. */
 const RELEASE_MS_MAX = 5_000;

@@ -1,11 +1,9 @@
 /** A kind of lease: declared once, acquired for many keys. */
 import { errorText } from '@leasehold/keys-core';
-import { assertAcquire, assertDefinition, assertWork } from '../inputs/shapes.ts';
-import { plainMetadata } from '../inputs/checks.ts';
-import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './acquire/lease-taker.ts';
+import { assertAcquire, assertDefinition, assertWork, plainMetadata } from '../inputs.ts';
+import type { AcquireIntent, LeaseAttempt, LeaseTaker } from './acquire.ts';
 import type { HeldLease } from './held-lease.ts';
-import { LeaseLost } from './lease-errors.ts';
-import type { Lease } from './lease.ts';
+import { LeaseLost, type Lease } from './lease.ts';
 
 export interface LeaseDefinitionOptions {
   /** How long a grant lasts without a renewal: 1 s to 24 h; by default 30 s. */
@@ -127,3 +125,20 @@ export async function runUnder<T>(
   if (lost !== undefined) throw lost;
   return result;
 }
+
+/** Shows in the compiler's error what is wrong with a literal segment. */
+export interface InvalidSegment<Segment extends string> {
+  readonly 'a segment must not be empty or contain "."': Segment;
+}
+
+/** A valid segment of a namespace. A `string` that is not a literal is checked at run time. */
+export type ValidSegment<Segment extends string> = Segment extends '' | `${string}.${string}`
+  ? string extends Segment
+    ? Segment
+    : InvalidSegment<Segment>
+  : Segment;
+
+/** A namespace whose literal segments are all valid. */
+export type ValidNamespace<Namespace extends readonly string[]> = {
+  readonly [Place in keyof Namespace]: ValidSegment<Namespace[Place]>;
+};

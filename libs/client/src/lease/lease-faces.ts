@@ -1,21 +1,21 @@
 /** Puts together what the leases and environments of one client have in common. */
-import type { RevocationNotice } from '@leasehold/keys-core/leases';
-import type { ControllerApi } from '../transport/controller-client.ts';
 import { setImmediate } from 'node:timers/promises';
+import type { RevocationNotice } from '@leasehold/keys-core/leases';
+import { outsideOfWork } from '../context/work-context.ts';
 import { pause, type Machine } from '../machine.ts';
+import type { ControllerApi } from '../transport/controller-client.ts';
+import { callErrorOf, LeaseholdCallError } from '../transport/errors.ts';
 import type { Reachability } from '../transport/reachability.ts';
-import type { Background } from './background.ts';
-import { Declarations } from './declarations.ts';
+import { LeaseTaker } from './acquire.ts';
+import { callWithin, pauseBeforeRetry, type Background } from './calls.ts';
 import { Holdings } from './holdings.ts';
-import { LeaseTaker } from './acquire/lease-taker.ts';
-import type { LeaseWire } from './wire/lease-wire.ts';
-import { openSession } from './session.ts';
-import { createEnvironmentWire, createLeaseWire } from './wire/wires.ts';
+import type { LeaseDefinition } from './lease-definition.ts';
+import { createEnvironmentWire, createLeaseWire, type LeaseWire } from './lease-wire.ts';
 
 /** How long releases that are under way may take when the client closes. */
 const CLOSE_MS_MAX = 500;
 
-export interface FacesDeps {
+interface FacesDeps {
   readonly machine: Machine;
   readonly wires: Readonly<Record<'leases' | 'environments', LeaseWire>>;
   readonly background: Background;
@@ -70,7 +70,7 @@ export function createFaces(deps: FacesDeps): Faces {
   };
 }
 
-export interface LeaseFacesDeps {
+interface LeaseFacesDeps {
   readonly api: ControllerApi;
   readonly machine: Machine;
   readonly url: string;
@@ -123,4 +123,117 @@ export function createLeaseFaces(deps: LeaseFacesDeps) {
       await faces.close();
     },
   };
+}
+
+// How this process learns of revocations: one subscription for all of its leases.
+
+interface SessionOptions {
+  readonly api: ControllerApi;
+  readonly machine: Machine;
+  readonly clientId: string;
+  readonly onNotice: (notice: RevocationNotice) => void;
+  /** The session has begun, perhaps again: notices before that may be lost. */
+  readonly onBegin: () => void;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
+/** Opens the session, and again whenever it ends, until the signal aborts or it is refused permanently. */
+function openSession(options: SessionOptions): void {
+  const { api, machine, clientId, onNotice, onBegin, signal } = options;
+  let failureCount = 0;
+
+  const open = (): void => {
+    const subscription = api.leases.session.subscribe(
+      { clientId },
+      {
+        onStarted() {
+          failureCount = 0;
+          onBegin();
+        },
+        onData: onNotice,
+        onError(thrown) {
+          const error = callErrorOf(thrown);
+          if (error instanceof LeaseholdCallError && !error.retryable) end();
+          else openAgain();
+        },
+        onComplete: () => openAgain(),
+      },
+    );
+    const end = (): void => {
+      signal.removeEventListener('abort', end);
+      subscription.unsubscribe();
+    };
+    const openAgain = (): void => {
+      end();
+      failureCount += 1;
+      pauseBeforeRetry(machine, failureCount, signal).then(open, () => undefined);
+    };
+    signal.addEventListener('abort', end, { once: true });
+  };
+
+  outsideOfWork(open);
+}
+
+// Tells the controller which leases this service takes, so that people see them before one is held.
+
+const CALL_MS = 5_000;
+
+interface DeclarationsDeps {
+  readonly api: ControllerApi;
+  readonly machine: Machine;
+  readonly background: Background;
+}
+
+/** Delays nothing: declarations are sent in the background, and after a failure at the next chance. */
+class Declarations {
+  readonly #deps: DeclarationsDeps;
+  readonly #declared = new Map<string, LeaseDefinition>();
+  readonly #unsent = new Set<LeaseDefinition>();
+  #isSending = false;
+
+  constructor(deps: DeclarationsDeps) {
+    this.#deps = deps;
+  }
+
+  add(definition: LeaseDefinition): void {
+    this.#declared.set(definition.namespace.join('.'), definition);
+    this.#unsent.add(definition);
+    // Declarations that are made while a module loads are sent together.
+    queueMicrotask(() => this.send());
+  }
+
+  /** Sends all again: the connection is new, and perhaps the controller and its database. */
+  sendAll(): void {
+    for (const definition of this.#declared.values()) this.#unsent.add(definition);
+    this.send();
+  }
+
+  /** Sends the declarations that were not sent yet, if any. */
+  send(): void {
+    const { closing: signal } = this.#deps.background;
+    if (this.#isSending || this.#unsent.size === 0 || signal.aborted) return;
+    this.#isSending = true;
+    const definitions = [...this.#unsent];
+    this.#unsent.clear();
+    const declarations = definitions.map(({ namespace, ttlMs, description }) => ({
+      namespace: [...namespace],
+      ttlMs,
+      description,
+    }));
+    const sent = outsideOfWork(() =>
+      callWithin(this.#deps.machine, { ms: CALL_MS, signal }, (ending) =>
+        this.#deps.api.leases.declare.mutate({ declarations }, { signal: ending.signal }),
+      ),
+    );
+    this.#deps.background.add(
+      sent
+        .catch(() => {
+          for (const definition of definitions) this.#unsent.add(definition);
+        })
+        .finally(() => {
+          this.#isSending = false;
+        }),
+    );
+  }
 }

@@ -1,12 +1,12 @@
-import { Background } from '../lease/background.ts';
+import { ManualClock } from '../double/test-leasehold.ts';
+import { LeaseTaker } from '../lease/acquire.ts';
+import { Background } from '../lease/calls.ts';
 import { Holdings } from '../lease/holdings.ts';
 import {
   createLeaseDefinition,
   type LeaseDefinition,
   type LeaseDefinitionOptions,
 } from '../lease/lease-definition.ts';
-import { LeaseTaker } from '../lease/acquire/lease-taker.ts';
-import { ManualClock } from '../double/manual-clock.ts';
 import { SimulatedWire } from './simulated-wire.ts';
 
 /** A client of leases on a clock and a network that the test controls. */

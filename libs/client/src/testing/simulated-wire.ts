@@ -5,14 +5,14 @@
 import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
 import { TestRegistry, type TestHolding } from '../double/registry.ts';
-import type { LeaseScope } from '../lease/lease-errors.ts';
-import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/wire/lease-wire.ts';
+import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/lease-wire.ts';
+import type { LeaseScope } from '../lease/lease.ts';
 import type { Ending } from '../signals.ts';
 import {
   DatacenterUnreachableError,
   OutcomeUnknownError,
   UnreachableError,
-} from '../transport/call-errors.ts';
+} from '../transport/errors.ts';
 
 /**
  * What the network does with calls: `lose_reply` carries them out without a reply; with

@@ -1,15 +1,15 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
-import { waitUntil } from '@leasehold/testing';
-import { isUnreachable, leaseholdErrorOf } from './client-errors.ts';
 import {
   createControllerClient,
   type ControllerClient,
   type ControllerClientOptions,
 } from './controller-client.ts';
+import { isUnreachable, leaseholdErrorOf } from './errors.ts';
 
 const TOKEN = 'lh_test';
 

@@ -6,6 +6,7 @@
  *
  * With several controllers the client stays with one for as long as it answers, and then tries the next.
  */
+import { setTimeout } from 'node:timers/promises';
 import type { AppRouter } from '@leasehold/api';
 import {
   controllerUrlsOf,
@@ -17,20 +18,24 @@ import {
   createTRPCClient,
   createWSClient,
   httpLink,
+  TRPCClientError,
   wsLink,
   type TRPCClient,
   type TRPCLink,
+  type TRPCWebSocketClient,
 } from '@trpc/client';
-import { setTimeout } from 'node:timers/promises';
+import { WebSocket, type ClientOptions } from 'ws';
 import { sharedController } from '../signals.ts';
-import { LeaseholdCallError } from './call-errors.ts';
-import { deadlineLink } from './deadline-link.ts';
-import { closedLink, WaitingCalls } from './refusing-links.ts';
-import { shownErrorsLink } from './shown-errors.ts';
-import { sendPromptly } from './send-promptly.ts';
-import { createSockets } from './sockets.ts';
-import { traceHeaders, tracingEncoder, tracingLink } from './tracing-link.ts';
-import { witnessLink } from './witness-link.ts';
+import { LeaseholdCallError, shownErrorsLink } from './errors.ts';
+import {
+  closedLink,
+  deadlineLink,
+  traceHeaders,
+  tracingEncoder,
+  tracingLink,
+  WaitingCalls,
+  witnessLink,
+} from './links.ts';
 
 /** Every procedure of the contract, typed. */
 export type ControllerApi = TRPCClient<AppRouter>;
@@ -219,4 +224,162 @@ function reconnectDelays(deps: Deps): (attemptIndex: number) => number {
     const doublings = Math.min(triedCount / length - 1, DOUBLINGS_MAX);
     return Math.min(RECONNECT_MS_MIN * 2 ** doublings, boundMs) * (0.5 + random() / 2);
   };
+}
+
+// The WebSockets of one client.
+
+const CLOSE_MS_MAX = 500;
+
+const QUICK_CLOSING: ClientOptions & { closeTimeout: number } = {
+  closeTimeout: CLOSE_MS_MAX,
+  perMessageDeflate: false,
+};
+
+/**
+ * A socket that does not trust its peer: on a dead link a close handshake is never answered, and
+ * would hold up the next connection for half a minute. All calls of one turn of the event loop,
+ * which tRPC joins into one message, are sent in parts where a controller would refuse the whole.
+ */
+class QuickClosingWebSocket extends WebSocket {
+  constructor(address: string | URL, handshakeMs: number) {
+    super(address, { ...QUICK_CLOSING, handshakeTimeout: handshakeMs });
+  }
+
+  override send(data: string): void {
+    for (const part of messageParts(data)) super.send(part);
+  }
+}
+
+interface SocketsOptions {
+  readonly handshakeMs: number;
+  readonly onConnection: ((state: 'open' | 'closed') => void) | undefined;
+  /** An address could not be connected to. */
+  readonly onFailure: (address: string, error: Error) => void;
+}
+
+interface Sockets {
+  /** For tRPC: what it makes with `new` is a socket of these. */
+  readonly WebSocket: typeof globalThis.WebSocket;
+  /** Closes all at once, also those that are not open yet. */
+  terminate(): void;
+}
+
+/**
+ * Sockets that report each opening, and the closing of the last one. When a connection is replaced, the
+ * new one opens before the old one has closed: the last report would be a wrong `closed`.
+ */
+function createSockets({ handshakeMs, onConnection, onFailure }: SocketsOptions): Sockets {
+  const sockets = new Set<WebSocket>();
+  let openCount = 0;
+  const Socket = class extends QuickClosingWebSocket {
+    constructor(address: string | URL) {
+      super(address, handshakeMs);
+      const fail = (error: Error): void => onFailure(String(address), error);
+      sockets.add(this);
+      this.once('error', fail);
+      this.once('close', () => sockets.delete(this));
+      this.once('open', () => {
+        this.off('error', fail);
+        openCount += 1;
+        onConnection?.('open');
+        this.once('close', () => {
+          openCount -= 1;
+          if (openCount === 0) onConnection?.('closed');
+        });
+      });
+    }
+  };
+  return {
+    WebSocket: Socket as unknown as typeof globalThis.WebSocket,
+    terminate() {
+      for (const socket of sockets) socket.terminate();
+    },
+  };
+}
+
+/** What `@trpc/client` has inside of its client of WebSockets, in the version that this library names. */
+interface Internals {
+  /** Sends what was registered, after a timer. */
+  flushOutgoing(message: unknown, callbacks: Callbacks): void;
+  readonly activeConnection: { isOpen(): boolean; readonly ws: unknown };
+  readonly requestManager: {
+    hasOutgoingRequests(): boolean;
+    flush(ws: unknown): readonly OutgoingRequest[];
+    delete(message: unknown): unknown;
+  };
+  send(messages: readonly unknown[]): void;
+}
+
+interface Callbacks {
+  error(error: TRPCClientError<never>): void;
+}
+
+interface OutgoingRequest {
+  readonly message: unknown;
+  readonly callbacks: Callbacks;
+}
+
+/**
+ * Sends calls as soon as the code that makes them returns, if there is a connection.
+ *
+ * tRPC waits for a timer before it sends, to join calls. The shortest timer takes a millisecond, which is as
+ * long as all the rest of a call, and what should travel together is one call already: see `batches.ts`.
+ * tRPC has no option for it. A client of another version, which has none of this inside, is left as it is.
+ */
+function sendPromptly(client: TRPCWebSocketClient): void {
+  const inside = client as unknown as Internals;
+  // oxlint-disable-next-line typescript/unbound-method -- called with its object below
+  const { flushOutgoing } = inside;
+  if (typeof flushOutgoing !== 'function') return;
+  inside.flushOutgoing = (message, callbacks) => {
+    if (!inside.activeConnection.isOpen()) {
+      flushOutgoing.call(client, message, callbacks);
+      return;
+    }
+    // The call is registered after this returns, and so are those that the same code makes after it.
+    queueMicrotask(() => {
+      if (!inside.requestManager.hasOutgoingRequests()) return;
+      if (inside.activeConnection.isOpen()) sendOutgoing(inside);
+      else flushOutgoing.call(client, message, callbacks);
+    });
+  };
+}
+
+function sendOutgoing(inside: Internals): void {
+  const requests = inside.requestManager.flush(inside.activeConnection.ws);
+  try {
+    inside.send(requests.map(({ message }) => message));
+  } catch (error) {
+    for (const { message, callbacks } of requests) {
+      inside.requestManager.delete(message);
+      callbacks.error(TRPCClientError.from(error as Error));
+    }
+  }
+}
+
+/**
+ * A controller accepts a thousand calls and 896 KiB in one message; a part stays below both, also if each of its
+ * characters has three bytes.
+ */
+const CALLS_MAX = 500;
+const CHARACTERS_MAX = 256 * 1_024;
+/** A shorter message contains fewer calls than {@link CALLS_MAX}. */
+const CHARACTERS_OF_MANY_CALLS = 30 * CALLS_MAX;
+
+/** Cuts a message with a list of calls into several if it is too large. */
+export function messageParts(message: string): string[] {
+  if (message.length < CHARACTERS_OF_MANY_CALLS || !message.startsWith('[')) return [message];
+  const calls = (JSON.parse(message) as unknown[]).map((call) => JSON.stringify(call));
+  const parts: string[][] = [[]];
+  let charactersCount = 0;
+  for (const call of calls) {
+    let part = parts.at(-1) ?? [];
+    if (part.length >= CALLS_MAX || charactersCount + call.length > CHARACTERS_MAX) {
+      parts.push((part = []));
+      charactersCount = 0;
+    }
+    part.push(call);
+    charactersCount += call.length + 1;
+  }
+  return parts.filter((part) => part.length > 0).map((part) => `[${part.join(',')}]`);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { messageParts } from './message-parts.ts';
+import { messageParts } from './controller-client.ts';
 
 test('more calls than a controller accepts at once are sent in several messages, in order', () => {
   const calls = Array.from({ length: 1_201 }, (_, id) => ({ id, method: 'mutation', params: {} }));

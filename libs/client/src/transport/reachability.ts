@@ -1,6 +1,6 @@
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { ConnectionFailures } from '@leasehold/service-kit/controllers';
-import { OutcomeUnknownError, unreachableBy, type UnreachableError } from './call-errors.ts';
+import { OutcomeUnknownError, unreachableBy, type UnreachableError } from './errors.ts';
 
 /** How long a call waits for a connection to a controller that has answered before. */
 const CONNECTION_MS_MAX = 10_000;

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
-import { leaseholdErrorOf } from './client-errors.ts';
 import { createControllerClient, type ControllerApi } from './controller-client.ts';
+import { leaseholdErrorOf } from './errors.ts';
 
 /** A client that is connected to a server that answers with errors, and the server's messages. */
 async function connected(): Promise<{ api: ControllerApi; received: string[] }> {

@@ -1,7 +1,7 @@
 /** H-orphan-grant: a waiter confirms its grant before its caller gets it. */
 import { describe, expect, test } from 'vitest';
-import { setUpLeases } from '../../testing/lease-setup.ts';
-import { settled, type ManualClock } from '../../double/manual-clock.ts';
+import { settled, type ManualClock } from '../double/test-leasehold.ts';
+import { setUpLeases } from '../testing/lease-setup.ts';
 
 const TTL_MS = 30_000;
 

@@ -3,16 +3,20 @@
  * `code` is the code of the registry (`docs/errors.md`), which is the same in all versions and
  * processes. All other errors are a {@link LeaseholdCallError} with their code.
  */
-import { ERROR_CODES, type ErrorCode } from '@leasehold/keys-core';
-import { TRPCClientError } from '@trpc/client';
+import type { AppRouter } from '@leasehold/api';
+import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import {
   failuresText,
   firstCauseOf,
   NoControllerAnswers,
+  wasNeverSent,
   type ConnectionFailures,
 } from '@leasehold/service-kit/controllers';
-import { askedUrlOf, INSPECT, shownError } from './shown-errors.ts';
-import { isUnreachable, leaseholdErrorOf } from './client-errors.ts';
+import { TRPCClientError, type TRPCLink } from '@trpc/client';
+import { tap } from '@trpc/server/observable';
+
+/** Node prints an object by the method of this name. */
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
 export interface CallErrorOptions {
   readonly message?: string | undefined;
@@ -180,4 +184,145 @@ const CLASS_OF: Partial<Record<ErrorCode, new (options: CallErrorOptions) => Lea
 export function codedError(code: ErrorCode, options: CallErrorOptions): LeaseholdCallError {
   const Own = CLASS_OF[code];
   return Own === undefined ? new LeaseholdCallError(code, options) : new Own(options);
+}
+
+/** What a controller answered instead of a result. */
+export interface LeaseholdError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly incidentId: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * The error of the registry for a failed call. It is `request.outcome_unknown` if the connection broke,
+ * the time limit passed, or a proxy answered: the call may have been carried out. Undefined if it was
+ * certainly not carried out (see {@link isUnreachable}), if the caller cancelled it, and for errors that
+ * are not failures of a call.
+ */
+export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
+  if (!(error instanceof TRPCClientError)) return undefined;
+  const { cause } = error;
+  if (cause instanceof LeaseError) {
+    const { code, message, retryable, details } = cause;
+    return { code, message, retryable, incidentId: null, details };
+  }
+  const data: unknown = error.data;
+  if (typeof data === 'object' && data !== null && 'leaseholdCode' in data) {
+    return answeredError(error.message, { ...data });
+  }
+  const turnedAway = turnedAwayWith(cause);
+  if (turnedAway !== undefined) return errorOf(turnedAway);
+  if (isUnreachable(error) || isGivenUp(cause)) return undefined;
+  return { ...errorOf('request.outcome_unknown'), message: lostText(cause) };
+}
+
+/** How an answer was lost, with the first cause in a second line. */
+function lostText(cause: unknown): string {
+  const first = firstCauseOf(cause);
+  const why = first instanceof Error ? (first.message.split('\n', 1)[0] ?? '') : '';
+  // A page of a proxy, for example.
+  const isNoJson = first instanceof SyntaxError;
+  const how = isNoJson
+    ? 'What answered is no controller'
+    : 'The connection to the controller broke';
+  const text = `${how}; the outcome is unknown.`;
+  return why === '' ? text : `${text}\n${why}`;
+}
+
+/**
+ * The code with which a controller refused this connection before it carried anything out: the reason
+ * with which the WebSocket was closed.
+ */
+function turnedAwayWith(cause: unknown): ErrorCode | undefined {
+  for (const event of [cause, cause instanceof Error ? cause.cause : undefined]) {
+    if (typeof event !== 'object' || event === null || !('reason' in event)) continue;
+    const { reason } = event;
+    if (typeof reason === 'string' && reason in ERROR_CODES) return reason as ErrorCode;
+  }
+  return undefined;
+}
+
+function errorOf(code: ErrorCode): LeaseholdError {
+  const { text, retryable } = ERROR_CODES[code];
+  return { code, message: text, retryable, incidentId: null, details: {} };
+}
+
+function answeredError(message: string, data: Record<string, unknown>): LeaseholdError {
+  const { leaseholdCode, retryable, incidentId, details } = data;
+  return {
+    // A newer controller may know codes that this client does not; they stay unchanged.
+    code: leaseholdCode as ErrorCode,
+    message,
+    retryable: retryable === true,
+    incidentId: typeof incidentId === 'string' ? incidentId : null,
+    details:
+      typeof details === 'object' && details !== null ? (details as Record<string, unknown>) : {},
+  };
+}
+
+function isGivenUp(cause: unknown): boolean {
+  return cause instanceof Error && cause.name === 'AbortError';
+}
+
+/** Whether a call failed because nothing answers at the controller's address: nothing was sent. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof TRPCClientError && wasNeverSent(error.cause);
+}
+
+// How errors are printed: two lines, and nothing of what a connection is made of.
+
+const ASKED_URL = Symbol('asked url');
+
+interface Printed {
+  readonly name: string;
+  readonly message: string;
+  readonly code: string;
+  readonly url: string | null;
+  readonly hint: string | null;
+}
+
+/**
+ * `LeaseholdCallError: A valid token is required. (auth.required)`, and in a second line the address and
+ * what to do.
+ */
+function shownError({ name, message, code, url, hint }: Printed): string {
+  const [first = '', ...rest] = message.split('\n');
+  const where = rest.length > 0 ? rest.join('; ') : url;
+  const second = [where, hint].filter((part) => part !== null).join('. ');
+  return `${name}: ${first} (${code})${second === '' ? '' : `\n    ${second}`}`;
+}
+
+/** The controllers that a failed call had asked; null for other errors. */
+function askedUrlOf(error: unknown): string | null {
+  if (!(error instanceof TRPCClientError) || !(ASKED_URL in error)) return null;
+  return String(error[ASKED_URL]);
+}
+
+/** Adds the address to errors of calls, and makes them print in two lines. */
+export function shownErrorsLink(urls: readonly string[]): TRPCLink<AppRouter> {
+  const url = urls.join(', ');
+  return () =>
+    ({ op, next }) =>
+      next(op).pipe(
+        tap({
+          error(error) {
+            Object.defineProperty(error, ASKED_URL, { value: url });
+            Object.defineProperty(error, INSPECT, { value: () => shownCallError(error, url) });
+          },
+        }),
+      );
+}
+
+function shownCallError(error: TRPCClientError<AppRouter>, url: string): string {
+  const { name } = error;
+  const known = leaseholdErrorOf(error);
+  if (known === undefined) {
+    const [first = ''] = error.message.split('\n', 1);
+    return shownError({ name, message: first, code: 'request.unreachable', url, hint: null });
+  }
+  const { code, message } = known;
+  const hint = (ERROR_CODES[code] as { doc: string } | undefined)?.doc ?? null;
+  return shownError({ name, message, code, url, hint });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Leasehold } from '../../leasehold.ts';
-import { setUpLeases } from '../../testing/lease-setup.ts';
+import type { Leasehold } from '../leasehold.ts';
+import { setUpLeases } from '../testing/lease-setup.ts';
 
 /** Never called: the compiler reads it. */
 export function refusedByTheCompiler(leasehold: Leasehold, segment: string): void {

@@ -9,13 +9,13 @@ import {
   tryAcquireInputSchema,
 } from '@leasehold/api/contract';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createTestLeasehold } from '../double/index.ts';
-import { createKeys } from '../keys.ts';
-import { createLeasehold, type LeaseholdOptions } from '../leasehold.ts';
-import { createReservations } from '../reservations.ts';
-import { failureOf } from '../testing/outcomes.ts';
-import { setUpLeases } from '../testing/lease-setup.ts';
-import type { ControllerApi } from '../transport/controller-client.ts';
+import { createTestLeasehold } from './double/index.ts';
+import { createKeys } from './keys.ts';
+import { createLeasehold, type LeaseholdOptions } from './leasehold.ts';
+import { createReservations } from './reservations.ts';
+import { setUpLeases } from './testing/lease-setup.ts';
+import { failureOf } from './testing/outcomes.ts';
+import type { ControllerApi } from './transport/controller-client.ts';
 
 const circle: unknown[] = [];
 circle.push(circle);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { OutcomeUnknownError, UnreachableError } from '../../transport/call-errors.ts';
-import { setUpLeases } from '../../testing/lease-setup.ts';
-import { settled } from '../../double/manual-clock.ts';
-import { createLeaseDefinition } from '../lease-definition.ts';
-import { LeaseHeldError, LeaseSelfDeadlockError, LeaseWaitTimeoutError } from '../lease-errors.ts';
+import { settled } from '../double/test-leasehold.ts';
+import { setUpLeases } from '../testing/lease-setup.ts';
+import { OutcomeUnknownError, UnreachableError } from '../transport/errors.ts';
+import { createLeaseDefinition } from './lease-definition.ts';
+import { LeaseHeldError, LeaseSelfDeadlockError, LeaseWaitTimeoutError } from './lease.ts';
 
 const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(

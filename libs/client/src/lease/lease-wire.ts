@@ -1,0 +1,228 @@
+/**
+ * The calls behind leases, with one interface for both faces. Local times are read here, just
+ * before a call is sent, so that an answer's deadlines are never later than those of the grant.
+ */
+import {
+  createCoalescer,
+  type BatchFailure,
+  type Coalescer,
+  type GrantRef,
+  type ReleaseOutcome,
+} from '@leasehold/keys-core';
+import type { AcquireAnswer, LeaseRenewResult, ReleaseInput } from '@leasehold/keys-core/leases';
+import { TRACE_ORIGINS } from '@leasehold/service-kit/tracing';
+import type { Machine } from '../machine.ts';
+import type { Ending } from '../signals.ts';
+import type { ControllerApi } from '../transport/controller-client.ts';
+import {
+  callErrorOf,
+  codedError,
+  LeaseholdCallError,
+  type UnreachableError,
+} from '../transport/errors.ts';
+import type { Reachability } from '../transport/reachability.ts';
+import { callWithin } from './calls.ts';
+
+/** One attempt to get a grant. Sent again unchanged, it is the same attempt. */
+export interface AcquireRequest {
+  readonly namespace: readonly string[];
+  readonly key: string;
+  /** Undefined for an environment: the controller's own duration. */
+  readonly ttlMs: number | undefined;
+  readonly holder: string;
+  readonly action?: string | undefined;
+  readonly comment?: string | undefined;
+  readonly metadata?: unknown;
+  /** Where the lease is to be; by default the controller's own datacenter. */
+  readonly datacenter?: string | undefined;
+  readonly idempotencyKey: string;
+  /** Whether the grant is renewed before it is handed out: until then it is a short one. */
+  readonly confirms?: boolean | undefined;
+}
+
+export interface ReleaseRequest extends ReleaseInput {
+  /** Where the lease is. */
+  readonly datacenter?: string | undefined;
+}
+
+/** Every method throws errors of this library, or the reason of the ending that was passed in. */
+export interface LeaseWire {
+  /** Asks for a grant, waiting in line for up to `waitMs`. */
+  acquire(request: AcquireRequest, waitMs: number, ending: Ending): Promise<AcquireAnswer>;
+  /** Makes sure that the attempt holds nothing, whatever its outcome was. */
+  giveUp(request: AcquireRequest, ending: Ending): Promise<void>;
+  /**
+   * One call for leases of one datacenter, by default the controller's own. The answer may lack
+   * some of the leases.
+   */
+  heartbeat(
+    renewals: readonly GrantRef[],
+    ending: Ending,
+    datacenter?: string,
+  ): Promise<LeaseRenewResult[]>;
+  release(request: ReleaseRequest, ending: Ending): Promise<ReleaseOutcome>;
+  /** Why nothing sent since that moment can have arrived; undefined if it can. */
+  unreachableSince(momentMs: number): UnreachableError | undefined;
+}
+
+// The two faces on the wire: see {@link LeaseWire}.
+
+interface WireDeps {
+  readonly api: ControllerApi;
+  readonly machine: Machine;
+  readonly reachability: Reachability;
+}
+
+/**
+ * Leases: acquires that do not wait are sent together, as are releases. One that waits is sent alone.
+ * Calls for another datacenter are sent separately, so that an unreachable one holds up no other.
+ */
+export function createLeaseWire(deps: WireDeps): LeaseWire {
+  const { api, machine } = deps;
+  const acquiresOf = byDatacenter(() =>
+    createBatches<AcquireRequest, AcquireAnswer>(machine, async (items, { signal }) => {
+      const localTimeMs = machine.clock.nowMs();
+      const { results } = await api.leases.acquireMany.mutate(
+        { localTimeMs, items: items.map(itemOf) },
+        { signal },
+      );
+      return results;
+    }),
+  );
+  const releasesOf = byDatacenter((datacenter) =>
+    createBatches<Omit<ReleaseRequest, 'datacenter'>, { outcome: ReleaseOutcome }>(
+      machine,
+      async (items, { signal }) => {
+        const { results } = await api.leases.releaseMany.mutate({ items, datacenter }, { signal });
+        return results;
+      },
+    ),
+  );
+  return {
+    ...sharedCalls(api.leases, deps),
+    acquire(request, waitMs, ending) {
+      if (waitMs <= 0) return acquiresOf(request.datacenter).submit(request, ending);
+      const localTimeMs = machine.clock.nowMs();
+      const wholeMs = Math.ceil(waitMs);
+      return api.leases.acquire.mutate(
+        { ...itemOf(request), localTimeMs, waitMs: wholeMs, confirms: request.confirms },
+        { signal: ending.signal },
+      );
+    },
+    async release({ datacenter, ...request }, ending) {
+      return (await releasesOf(datacenter).submit(request, ending)).outcome;
+    },
+  };
+}
+
+/** Environments: nobody waits for them, and few are taken at a time. */
+export function createEnvironmentWire(deps: WireDeps): LeaseWire {
+  const { api, machine } = deps;
+  return {
+    ...sharedCalls(api.environments, deps),
+    acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, { signal }) {
+      const localTimeMs = machine.clock.nowMs();
+      return api.environments.tryAcquire.mutate(
+        { ...rest, action, localTimeMs, environment: [...namespace, key], durationMs: ttlMs },
+        { signal },
+      );
+    },
+    release: async (request, { signal }) =>
+      (await api.environments.release.mutate(request, { signal })).outcome,
+  };
+}
+
+/** The calls that both faces make in the same way. */
+function sharedCalls(
+  face: ControllerApi['leases' | 'environments'],
+  { machine, reachability }: WireDeps,
+): Pick<LeaseWire, 'giveUp' | 'heartbeat' | 'unreachableSince'> {
+  return {
+    unreachableSince: (momentMs) => reachability.unreachableSince(momentMs),
+    async giveUp({ idempotencyKey, datacenter }, { signal }) {
+      await face.cancel.mutate({ idempotencyKey, datacenter }, { signal });
+    },
+    async heartbeat(renewals, { signal }, datacenter) {
+      const localTimeMs = machine.clock.nowMs();
+      const { results } = await face.heartbeat.mutate(
+        { localTimeMs, renewals: [...renewals], datacenter },
+        { signal },
+      );
+      // A renewal that is not well-formed gets no answer here.
+      return results.filter((result) => result.outcome !== 'failed');
+    },
+  };
+}
+
+/** Makes one object for each datacenter that is named; a service names a handful. */
+function byDatacenter<Batches>(
+  make: (datacenter: string | undefined) => Batches,
+): (datacenter: string | undefined) => Batches {
+  const made = new Map<string | undefined, Batches>();
+  return (datacenter) => {
+    const batches = made.get(datacenter) ?? make(datacenter);
+    made.set(datacenter, batches);
+    return batches;
+  };
+}
+
+function itemOf({ namespace, ttlMs, action: _action, confirms: _, ...rest }: AcquireRequest) {
+  if (ttlMs === undefined) throw new LeaseholdCallError('lease.ttl_out_of_range');
+  return { ...rest, ttlMs, namespace: [...namespace] };
+}
+
+/** This many acquires with the largest metadata and comment fit into the largest message. */
+const BATCH_SIZE_MAX = 40;
+const CALLS_IN_FLIGHT_MAX = 4;
+const QUEUE_MAX = 100_000;
+const CALL_MS = 5_000;
+
+/** An item of a batch that failed by itself, as it is sent on the wire. */
+interface FailedItem {
+  readonly outcome: 'failed';
+  readonly error: Pick<
+    LeaseholdCallError,
+    'code' | 'message' | 'retryable' | 'details' | 'incidentId'
+  >;
+}
+
+/** Joins many calls of this process into few calls on the wire: see the coalescer. */
+function createBatches<Item, Answer extends { readonly outcome: string }>(
+  machine: Machine,
+  send: (items: Item[], ending: Ending) => Promise<readonly (Answer | FailedItem)[]>,
+): Coalescer<Item, Answer> {
+  return createCoalescer<Item, Answer>({
+    run: async (items) => {
+      const results = await callWithin(machine, { ms: CALL_MS }, (ending) =>
+        send([...items], ending),
+      );
+      return results.map((result) =>
+        isFailed(result) ? Promise.reject(failureOf(result)) : result,
+      );
+    },
+    keysOf: () => [],
+    failureOf: batchFailureOf,
+    batchSizeMax: BATCH_SIZE_MAX,
+    inFlightMax: CALLS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+    origins: TRACE_ORIGINS,
+  });
+}
+
+function isFailed(result: { readonly outcome: string }): result is FailedItem {
+  return result.outcome === 'failed';
+}
+
+function failureOf({ error }: FailedItem): LeaseholdCallError {
+  return codedError(error.code, error);
+}
+
+/** A wrong item must not fail the others; retries are up to the waiting caller. */
+function batchFailureOf(thrown: unknown): BatchFailure | undefined {
+  const error = callErrorOf(thrown);
+  const isOfAnItem =
+    error instanceof LeaseholdCallError &&
+    (error.code === 'request.invalid' || error.code === 'request.too_large');
+  return isOfAnItem ? 'data' : undefined;
+}

@@ -1,0 +1,236 @@
+/** Links that refuse a call before anything is sent. */
+import type { AppRouter } from '@leasehold/api';
+import { isPeriodicCall, LeaseError } from '@leasehold/keys-core';
+import { failuresText, type ConnectionFailures } from '@leasehold/service-kit/controllers';
+import {
+  activeTracer,
+  beginSpan,
+  carrierOf,
+  endSpan,
+  isWithinSpan,
+  SpanKind,
+  type TraceCarrier,
+} from '@leasehold/service-kit/tracing';
+import { TRPCClientError, type OperationLink, type TRPCLink } from '@trpc/client';
+import { observable, tap } from '@trpc/server/observable';
+import { plainInput } from '../inputs.ts';
+import { onAbort } from '../signals.ts';
+import { unreachableBy } from './errors.ts';
+
+/** Once `closed` aborts, refuses every call with `client.closed`, and ends those in progress with it. */
+export function closedLink(closed: AbortSignal): TRPCLink<AppRouter> {
+  return () =>
+    ({ op, next }) =>
+      observable((observer) => {
+        const unfollow = onAbort(closed, () =>
+          observer.error(TRPCClientError.from(new LeaseError('client.closed'))),
+        );
+        if (closed.aborted) return unfollow;
+        const subscription = next(op).subscribe(observer);
+        return () => {
+          unfollow();
+          subscription.unsubscribe();
+        };
+      });
+}
+
+/**
+ * Refuses an input that cannot be written as JSON. It would fail only when it is sent, together with all that
+ * is sent at the same time, and look like a lost answer.
+ */
+export function plainInputLink(): TRPCLink<AppRouter> {
+  return () =>
+    ({ op, next }) => {
+      const found = plainInput(op.input, 'input');
+      if (found === undefined) return next(op);
+      const invalid = new LeaseError('request.invalid', `${found.field} ${found.problem}`, {
+        details: { field: found.field },
+      });
+      return observable((observer) => observer.error(TRPCClientError.from(invalid)));
+    };
+}
+
+/** The calls that wait for a connection. One that has waited too long fails; nothing of it was sent. */
+export class WaitingCalls {
+  readonly #patienceMs: (() => number) | undefined;
+  readonly #failures: ConnectionFailures;
+  readonly #url: string;
+  readonly #stops = new Set<() => void>();
+  #isOpen = false;
+
+  constructor(
+    patienceMs: (() => number) | undefined,
+    failures: ConnectionFailures,
+    urls: readonly string[],
+  ) {
+    this.#patienceMs = patienceMs;
+    this.#failures = failures;
+    this.#url = urls.join(', ');
+  }
+
+  changed(state: 'open' | 'closed'): void {
+    this.#isOpen = state === 'open';
+    if (!this.#isOpen) return;
+    for (const stop of this.#stops) stop();
+  }
+
+  link(): TRPCLink<AppRouter> {
+    return () =>
+      ({ op, next }) => {
+        const patienceMs = this.#patienceMs?.() ?? Infinity;
+        if (this.#isOpen || patienceMs === Infinity) return next(op);
+        return observable((observer) => {
+          const timer = setTimeout(() => {
+            stop();
+            const { message } = unreachableBy(this.#failures, this.#url);
+            observer.error(TRPCClientError.from(new LeaseError('request.unreachable', message)));
+          }, patienceMs);
+          const stop = (): void => {
+            clearTimeout(timer);
+            this.#stops.delete(stop);
+          };
+          this.#stops.add(stop);
+          const subscription = next(op)
+            .pipe(tap({ error: stop, complete: stop }))
+            .subscribe(observer);
+          return () => {
+            stop();
+            subscription.unsubscribe();
+          };
+        });
+      };
+  }
+}
+
+/**
+ * Limits how long a query or a mutation may take, from its start to its answer, including the time
+ * without a connection. Subscriptions are not limited. The error has the reasons if nothing can be
+ * connected to.
+ */
+export function deadlineLink(timeoutMs: number, failures: ConnectionFailures): TRPCLink<AppRouter> {
+  return () =>
+    ({ op, next }) =>
+      observable((observer) => {
+        const timer =
+          op.type === 'subscription'
+            ? undefined
+            : setTimeout(() => {
+                const why = failures.size === 0 ? '' : `\n${failuresText(failures)}`;
+                const cause = new LeaseError(
+                  'request.outcome_unknown',
+                  `No answer within ${String(timeoutMs)} ms; the outcome is unknown.${why}`,
+                );
+                observer.error(TRPCClientError.from(cause));
+              }, timeoutMs);
+        const stop = (): void => clearTimeout(timer);
+        const subscription = next(op)
+          .pipe(tap({ error: stop, complete: stop }))
+          .subscribe(observer);
+        return () => {
+          stop();
+          subscription.unsubscribe();
+        };
+      });
+}
+
+/** Calls of holders: their answers report how far the database has come, and later calls repeat it. */
+const PATHS: ReadonlySet<string> = new Set([
+  'drones.session',
+  'drones.heartbeat',
+  'keys.renew',
+  'leases.acquire',
+  'leases.acquireMany',
+  'leases.heartbeat',
+  'environments.tryAcquire',
+  'environments.heartbeat',
+]);
+
+/**
+ * Sends back what controllers have reported about their database, so that a controller whose
+ * database was restored from a copy learns of it from holders, even when it has forgotten it
+ * itself. The report is opaque, and of no use to others.
+ */
+export function witnessLink(): TRPCLink<AppRouter> {
+  /** The newest report, by datacenter; the controller's own is `''`. */
+  const witnesses = new Map<string, string>();
+  return () =>
+    ({ op, next }) => {
+      if (!PATHS.has(op.path)) return next(op);
+      const input = (op.input ?? {}) as { readonly datacenter?: string };
+      const place = input.datacenter ?? '';
+      const witness = witnesses.get(place);
+      return next({ ...op, input: witness === undefined ? input : { ...input, witness } }).pipe(
+        tap({
+          next({ result }) {
+            const told = toldIn(result);
+            if (told !== undefined) witnesses.set(place, told);
+          },
+        }),
+      );
+    };
+}
+
+function toldIn(result: object): string | undefined {
+  const data = 'data' in result ? result.data : undefined;
+  const isObject = typeof data === 'object' && data !== null && 'witness' in data;
+  return isObject && typeof data.witness === 'string' ? data.witness : undefined;
+}
+
+// A span for each call, in services that use OpenTelemetry; what it belongs to travels with the call.
+
+type Operation = Parameters<OperationLink<AppRouter>>[0]['op'];
+
+/** Where the link puts what the call belongs to, for the headers of a request. */
+const CONTEXT_KEY = 'leaseholdTrace';
+/** For messages: what calls over WebSocket belong to, by their input. */
+const byInput = new WeakMap<object, TraceCarrier>();
+
+/** Without OpenTelemetry in the process, calls pass through. Subscriptions have no span: they have no end. */
+export function tracingLink(): TRPCLink<AppRouter> {
+  return () =>
+    ({ op, next }) => {
+      const tracer = activeTracer();
+      const isTraced = op.type !== 'subscription' && (isWithinSpan() || !isPeriodicCall(op.path));
+      if (tracer === undefined || !isTraced) return next(op);
+      return observable((observer) => {
+        const span = beginSpan(tracer, {
+          name: op.path,
+          kind: SpanKind.CLIENT,
+          attributes: { 'rpc.system.name': 'trpc', 'rpc.method': op.path },
+        });
+        // Another call may have the same input: this object is of this call alone.
+        const input = isObject(op.input) ? { ...op.input } : op.input;
+        const trace = carrierOf(span);
+        if (isObject(input)) byInput.set(input, trace);
+        return next({ ...op, input, context: { ...op.context, [CONTEXT_KEY]: trace } })
+          .pipe(tap({ error: (error) => endSpan(span, error), complete: () => endSpan(span) }))
+          .subscribe(observer);
+      });
+    };
+}
+
+/** What a request over HTTP has to send in its headers. */
+export function traceHeaders({ context }: Pick<Operation, 'context'>): TraceCarrier {
+  return (context[CONTEXT_KEY] as TraceCarrier | undefined) ?? {};
+}
+
+/** Writes messages as tRPC does, and beside each call what it belongs to. */
+export const tracingEncoder = {
+  encode: (message: unknown): string => {
+    if (activeTracer() === undefined) return JSON.stringify(message);
+    return JSON.stringify(Array.isArray(message) ? message.map(withTrace) : withTrace(message));
+  },
+  decode: (data: unknown): unknown => JSON.parse(String(data)) as unknown,
+};
+
+function withTrace(message: unknown): unknown {
+  if (!isObject(message) || !('params' in message) || !isObject(message.params)) return message;
+  const { params } = message;
+  const input = 'input' in params ? params.input : undefined;
+  const trace = isObject(input) ? byInput.get(input) : undefined;
+  return trace === undefined ? message : { ...message, trace };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
