@@ -5,7 +5,6 @@
 import { ControllerChoice, NoControllerAnswers } from './controller-choice.ts';
 
 export { failuresText, firstCauseOf, type ConnectionFailures } from './connection-failures.ts';
-export { ControllerChoice, NoControllerAnswers };
 
 /** More would only be more to pass over. */
 const CONTROLLER_URLS_MAX = 16;
