@@ -3,7 +3,7 @@ import { CLI_VARIABLES } from '../../apps/cli/src/config/config.ts';
 import { CONSOLE_VARIABLES } from '../../apps/console/src/server/config.ts';
 import { CONTROLLER_VARIABLES } from '../../apps/controller/src/config.ts';
 import { DRONE_VARIABLES } from '../../apps/drone/src/config.ts';
-import { fileVariableOf, SECRETS } from '../../libs/service-kit/src/secret-files.ts';
+import { fileVariableOf, SECRETS } from '../../libs/service-kit/src/environment.ts';
 
 /** By what the container runs. */
 export const READ_BY = {

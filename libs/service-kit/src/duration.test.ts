@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { durationWord, readDuration } from './duration.ts';
+import { durationWord, readDuration } from './environment.ts';
 
 describe('readDuration', () => {
   test.each([

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 const OPEN = `
   import { spawn } from 'node:child_process';
   import net from 'node:net';
-  import { endProcessAfter } from '${new URL('end-process.ts', import.meta.url).href}';
+  import { endProcessAfter } from '${new URL('supervision.ts', import.meta.url).href}';
   async function main() {
     process.on('SIGTERM', () => undefined);
     setInterval(() => undefined, 1_000);

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { AUTH_SECRET, readHomeSecret } from './home-secret.ts';
+import { AUTH_SECRET, readHomeSecret } from './environment.ts';
 
 let home: string;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { shownUrl } from './shown-url.ts';
+import { shownUrl } from './logger.ts';
 
 test.each([
   ['postgresql://me:hunter2@db:5432/x', 'postgresql://me:***@db:5432/x'],

@@ -1,7 +1,7 @@
-import type { Logger } from './log/logger.ts';
+import type { Logger } from './logger.ts';
 
 /** How a process ends. */
-export interface ShutdownOptions {
+interface ShutdownOptions {
   /** After this the process ends, whether everything was released or not. */
   readonly timeLimitMs: number;
   /** Logs the beginning, each step that failed, and an end that was not in time. */
@@ -9,7 +9,7 @@ export interface ShutdownOptions {
 }
 
 /** What is to be released when the process ends, and the end itself. */
-export interface Shutdown {
+interface Shutdown {
   /** Whether the end has begun: new work is refused from then on. */
   readonly begun: boolean;
   /** Aborted when the end begins. */
@@ -109,4 +109,21 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
       }
     },
   };
+}
+
+/**
+ * Why an address cannot be listened on, and which variable to set; undefined for an error that is
+ * not about the address. @param portVariable names the port's environment variable.
+ */
+export function listenProblem(
+  error: unknown,
+  { host, port }: { readonly host: string; readonly port: number },
+  portVariable: string,
+): string | undefined {
+  const { code } = error as NodeJS.ErrnoException;
+  const where = `${host}:${String(port)}`;
+  if (code === 'EADDRINUSE') return `${where} is in use: set ${portVariable} to another port.`;
+  return code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
+    ? `${where} cannot be listened on: check LEASEHOLD_HOST and ${portVariable}.`
+    : undefined;
 }

@@ -1,9 +1,9 @@
 /** The variables of an environment that several processes read: each has one form and one text. */
 import { z } from 'zod';
-import { controllerUrlsOf, controllerUrlsProblem } from './controllers/controllers.ts';
+import { isTrustedProxy } from './connections.ts';
+import { controllerUrlsOf, controllerUrlsProblem } from './controllers.ts';
 import { schemaProblem } from './database-url.ts';
-import { LOG_LEVELS } from './log/logger.ts';
-import { isTrustedProxy } from './proxies/source-address.ts';
+import { LOG_LEVELS } from './logger.ts';
 
 /** What `schema` describes, if it has no problem besides. */
 function checked<Value>(schema: z.ZodType<Value>, problemOf: (value: Value) => string | undefined) {

@@ -2,19 +2,13 @@
  * An agent, put together from the product's parts as `DroneAgent` does it, without what needs a machine:
  * ports, users, isolation, and the file of the backends that were seen.
  */
-import type {
-  SpawnAction,
-  TerminateAction,
-} from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
-import { createBootClock } from '../../../libs/service-kit/src/clock/boot-clock.ts';
-import type { CommandConfig, DroneConfig } from '../../../apps/drone/src/config.ts';
-import { commandWork } from '../../../apps/drone/src/agent/backend/work.ts';
 import type { Ports } from '../../../apps/drone/src/agent/backend/port/ports.ts';
 import { RunBook } from '../../../apps/drone/src/agent/backend/run-book.ts';
 import type {
   SeenBackend,
   SeenBackends,
 } from '../../../apps/drone/src/agent/backend/seen-backends.ts';
+import { commandWork } from '../../../apps/drone/src/agent/backend/work.ts';
 import {
   SessionSuperseded,
   type ControllerLink,
@@ -26,6 +20,12 @@ import type {
   WardenLink,
   WardenSource,
 } from '../../../apps/drone/src/agent/warden-link/warden-link.ts';
+import type { CommandConfig, DroneConfig } from '../../../apps/drone/src/config.ts';
+import type {
+  SpawnAction,
+  TerminateAction,
+} from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
+import { createBootClock } from '../../../libs/service-kit/src/clock.ts';
 import type { Process } from '../engine/process.ts';
 import type { World } from '../engine/world.ts';
 

@@ -12,7 +12,7 @@ import {
 } from '../../../libs/client/src/transport/errors.ts';
 import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
 import type { CallerLife } from '../../../libs/keys-core/src/leases/lease-types.ts';
-import { createBootClock } from '../../../libs/service-kit/src/clock/boot-clock.ts';
+import { createBootClock } from '../../../libs/service-kit/src/clock.ts';
 import type { Ledger } from '../database/ledger.ts';
 import { asError, type Network } from '../engine/network.ts';
 import type { Process } from '../engine/process.ts';

@@ -1,5 +1,5 @@
-import type { LeaseStore } from '../../../libs/keys-core/src/grants/index.ts';
 import { keyText } from '../../../libs/keys-core/src/grants/idempotency/sql/requests.ts';
+import type { LeaseStore } from '../../../libs/keys-core/src/grants/index.ts';
 import { wakeWaiters } from '../../../libs/keys-core/src/grants/transitions/releasing.ts';
 import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
 import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
@@ -7,7 +7,7 @@ import { createLeaseService } from '../../../libs/keys-core/src/leases/lease-ser
 import type { LeaseService } from '../../../libs/keys-core/src/leases/lease-types.ts';
 import { createClockWatch } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
 import type { Store } from '../../../libs/keys-core/src/postgres/open-store.ts';
-import { createBootClock } from '../../../libs/service-kit/src/clock/boot-clock.ts';
+import { createBootClock } from '../../../libs/service-kit/src/clock.ts';
 import { createModelStore, unused } from '../database/model-store.ts';
 import type { Statements } from '../database/statements.ts';
 import type { Network } from '../engine/network.ts';

@@ -1,4 +1,5 @@
 /** OpenTelemetry's SDK, with what its own variables say. Loaded only where traces are wanted. */
+import { setTimeout as pause } from 'node:timers/promises';
 import { context, diag, DiagLogLevel, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
@@ -20,9 +21,8 @@ import {
   type Sampler,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Environment } from '../environment.ts';
-import type { TracedProcess, Tracing } from './traced-process.ts';
+import type { Logger } from '../logger.ts';
 
 /** How long the last spans may take: a receiver that does not answer must not hold up a stop. */
 const FLUSH_MS_MAX = 2_000;
@@ -103,4 +103,19 @@ function samplerOf(environment: Environment): Sampler {
     throw new Error(`OTEL_TRACES_SAMPLER: must be one of ${known.join(', ')}`);
   }
   return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
+}
+
+/** What a process that may send traces is called. */
+export interface TracedProcess {
+  /** `service.name`, unless `OTEL_SERVICE_NAME` names another. */
+  readonly name: string;
+  readonly version: string;
+  readonly environment: Environment;
+  readonly log: Logger;
+}
+
+/** Traces that are being sent. */
+export interface Tracing {
+  /** Sends what was not sent yet, within a bounded time. Never throws. */
+  stop(): Promise<void>;
 }

@@ -1,8 +1,8 @@
 /** Traces of a process of Leasehold: off unless OpenTelemetry's own variables ask for them. */
 import type { Environment } from '../environment.ts';
-import type { TracedProcess, Tracing } from './traced-process.ts';
+import type { TracedProcess, Tracing } from './sdk.ts';
 
-export type { TracedProcess, Tracing } from './traced-process.ts';
+export type { TracedProcess, Tracing } from './sdk.ts';
 
 const OFF: Tracing = { stop: () => Promise.resolve() };
 

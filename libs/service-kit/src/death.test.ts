@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { deathOf, deathText, failedStart } from './death.ts';
+import { deathOf, deathText, failedStart } from './supervision.ts';
 
 describe('the text about a death', () => {
   test.each([

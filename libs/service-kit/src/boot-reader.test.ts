@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createBootReader } from './boot-reader.ts';
+import { createBootReader } from './clock.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createLogger } from './logger.ts';
-import { REPEAT_WINDOW_MS } from './repeated-lines.ts';
+import { createLogger, REPEAT_WINDOW_MS } from './logger.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

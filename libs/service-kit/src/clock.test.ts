@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createBootClock, TICK_MS } from './boot-clock.ts';
+import { createBootClock, TICK_MS } from './clock.ts';
 
 let readingMs: number;
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Appointments } from './appointments.ts';
+import { Appointments } from './clock.ts';
 
 describe('appointments', () => {
   test('are taken in the order of their moments, up to the one asked for', () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { deathOf } from './death.ts';
-import { RestartSchedule } from './restart-schedule.ts';
+import { deathOf, RestartSchedule } from './supervision.ts';
 
 const HOUR_MS = 3_600_000;
 const crash = deathOf('ended with code 1', []);

@@ -6,8 +6,8 @@ import {
   CONSOLE_SECRET_HEADER,
   createSources,
   isTrustedProxy,
-} from './source-address.ts';
-import { networkOf } from './network.ts';
+  networkOf,
+} from './connections.ts';
 
 /** The source of a request from a peer with this address, with this `x-forwarded-for` header. */
 function sourceOf(trusted: string[], peer: string, forwardedFor?: string): string | null {

@@ -2,8 +2,13 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { guardConnections, type ConnectionGuard } from './connection-guard.ts';
-import { CALLER_HEADER, CONSOLE_SECRET_HEADER, createSources } from './source-address.ts';
+import {
+  CALLER_HEADER,
+  CONSOLE_SECRET_HEADER,
+  createSources,
+  guardConnections,
+  type ConnectionGuard,
+} from './connections.ts';
 
 const SECRET = 'the secret of this console and its controllers';
 const MAX = 3;
