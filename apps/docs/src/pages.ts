@@ -4,8 +4,7 @@
  */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { REFERENCE, type Generated } from './reference/pages.ts';
-import { ROOT } from './root.ts';
+import { fileURLToPath } from 'node:url';
 
 /** A page that is written by hand. */
 interface Written {
@@ -162,3 +161,24 @@ export function isWritten(one: Page): one is Written {
 export function addressOf({ to }: Page): string {
   return `/${to.replace(/(?:^|(?<=\/))index$/u, '')}`;
 }
+
+/** The generated pages: their addresses and names. What is in them is made by the other files of this folder. */
+
+/** A page that is made when the site is built. */
+interface Generated {
+  /** Its address on the site, below `/docs/`, without an ending. */
+  readonly to: string;
+  readonly text: string;
+}
+
+/** In the order of the navigation. */
+const REFERENCE: readonly Generated[] = [
+  { to: 'reference/procedures', text: 'Procedures' },
+  { to: 'reference/types', text: 'Types' },
+  { to: 'reference/configuration', text: 'Configuration' },
+  { to: 'reference/commands', text: 'Commands' },
+  { to: 'reference/metrics', text: 'Metrics' },
+];
+
+/** The folder of the repository. */
+export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

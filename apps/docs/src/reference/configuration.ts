@@ -2,15 +2,17 @@
  * Every variable of the environment, and the file of a drone. Which process reads a variable, its default and what it
  * may be come from the schemas that check it; what it means is in the table of the README.
  */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
 import { z } from 'zod';
 import { environmentSchema as ofCli } from '../../../cli/src/config/config.ts';
 import { environmentSchema as ofConsole } from '../../../console/src/server/config.ts';
 import { environmentSchema as ofController } from '../../../controller/src/config.ts';
 import { environmentSchema as ofDrone } from '../../../drone/src/config.ts';
-import { documentedVariables, type Documented } from './documented-variables.ts';
-import type { Schema } from './description.ts';
-import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
-import { typeText } from './schema-text.ts';
+import { createLinks, tablesOf } from '../markdown.ts';
+import { ROOT, sections } from '../pages.ts';
+import { typeText, type Schema } from './description.ts';
 
 const READERS: readonly { reader: string; variables: Readonly<Record<string, z.ZodType>> }[] = [
   { reader: 'controllers', variables: ofController.shape },
@@ -135,4 +137,57 @@ function sentence(text: string): string {
 function droneFile(): string {
   const kinds = droneFileSchema.extend({ programs: programsOf(programKindsSchema) });
   return typeText(z.toJSONSchema(kinds, { io: 'input', unrepresentable: 'any' }) as Schema);
+}
+
+// What the README's table says about variables. One row may be about several: `LEASEHOLD_ETCD_USER`, `_PASSWORD`.
+
+interface Documented {
+  readonly name: string;
+  /** All names of its row, as the README has them. */
+  readonly title: string;
+  readonly fallback: string | undefined;
+  readonly meaning: string;
+}
+
+const README = 'README.md';
+
+/** By name. `known` are the whole names of variables: the README shortens some. */
+function documentedVariables(known: readonly string[]): ReadonlyMap<string, Documented> {
+  const text = readFileSync(path.join(ROOT, README), 'utf8');
+  const table = tablesOf(text).find(({ head }) => head[0] === 'variable');
+  const found = new Map<string, Documented>();
+  for (const [title = '', defaults = '', meaning = ''] of table?.rows ?? []) {
+    const written = [...title.matchAll(/`(\w+)`/gu)].map(([, name = '']) => name);
+    const names = written.map((name, nth) =>
+      name.startsWith('_') ? wholeName(name, written.slice(0, nth), known) : name,
+    );
+    const each = defaults.split(', ');
+    for (const [nth, name] of names.entries()) {
+      // One default for all of a row, or one for each.
+      const own = each.length === names.length ? each[nth] : defaults;
+      found.set(name, { name, title, fallback: onSite(own ?? ''), meaning: onSite(meaning) });
+    }
+  }
+  return found;
+}
+
+/** `_PASSWORD` after `LEASEHOLD_ETCD_USER`: the variable that has most of its beginning. */
+function wholeName(ending: string, before: readonly string[], known: readonly string[]): string {
+  const first = before.find((name) => !name.startsWith('_')) ?? '';
+  const parts = first.split('_');
+  for (let count = parts.length; count > 0; count -= 1) {
+    const name = parts.slice(0, count).join('_') + ending;
+    if (known.includes(name)) return name;
+  }
+  return parts.slice(0, -1).join('_') + ending;
+}
+
+/** The text with its links leading to pages of the site. */
+function onSite(text: string): string {
+  const links = createLinks(sections().flatMap(({ pages }) => pages));
+  return text.replaceAll(/\[([^\]]*)\]\(([^)]*)\)/gu, (whole, name: string, href: string) => {
+    const resolved = links.resolve(href, README);
+    if (resolved.kind === 'kept') return whole;
+    return resolved.kind === 'page' ? `[${name}](${resolved.href})` : name;
+  });
 }
