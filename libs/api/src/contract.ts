@@ -9,7 +9,6 @@ export {
   personInviteInputSchema,
 } from './contract/access.ts';
 export { checked, datacenterSchema, envNameSchema, idSchema } from './contract/common.ts';
-export { environmentListInputSchema, tryAcquireInputSchema } from './contract/leases.ts';
 export { eventListInputSchema } from './contract/events.ts';
 export {
   ackInputSchema,
@@ -20,7 +19,13 @@ export {
   sessionInputSchema,
 } from './contract/fleet.ts';
 export { connectInputSchema, keyListInputSchema, keyRenewInputSchema } from './contract/keys.ts';
-export { acquireInputSchema, declareInputSchema, leaseListInputSchema } from './contract/leases.ts';
+export {
+  acquireInputSchema,
+  declareInputSchema,
+  environmentListInputSchema,
+  leaseListInputSchema,
+  tryAcquireInputSchema,
+} from './contract/leases.ts';
 export {
   moveInputSchema,
   reservationListInputSchema,
