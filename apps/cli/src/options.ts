@@ -104,7 +104,7 @@ function rangeText([minMs, maxMs]: DurationRange): string {
 }
 
 /** An option that takes a duration. Its help names what is allowed. */
-export interface DurationOption {
+interface DurationOption {
   readonly about: string;
   readonly range: DurationRange;
   readonly defaultMs?: number;

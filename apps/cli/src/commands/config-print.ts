@@ -3,11 +3,10 @@ import { plainDatabaseUrl } from '@leasehold/service-kit';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { redactedConfig, type ConfigInEffect } from '../config/config.ts';
-import { namedDatabase, readCredentials, readRunFile, type RunFile } from '../config/home.ts';
 import { findTarget } from '../contexts/target.ts';
 import { unreachable } from '../failures/failure.ts';
+import { namedDatabase, readCredentials, readRunFile, runningUpOf, type RunFile } from '../home.ts';
 import { detailsText } from '../output/table.ts';
-import { runningUpOf } from '../up/checks/home-lock.ts';
 
 interface PrintOptions {
   readonly databaseUrl?: true;

@@ -5,10 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Environment } from '@leasehold/service-kit';
 import { controllerUrlArray, tokenText } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
-import { writePrivateJson } from '../config/home.ts';
-import { tryLock } from '../config/process-lock.ts';
 import { refusal, usageFailure } from '../failures/failure.ts';
-import { isErrorCode } from '../up/processes/process-identity.ts';
+import { writePrivateJson } from '../home.ts';
+import { isErrorCode, tryLock } from '../processes.ts';
 
 /** The name of what `leasehold up` runs in the home: it is always there, and in no file. */
 export const LOCAL = 'local';

@@ -1,7 +1,7 @@
 import type { Environment } from '@leasehold/service-kit';
 import type { CliConfig } from '../config/config.ts';
-import { readCredentials, readRunFile } from '../config/home.ts';
 import { unreachable, usageFailure } from '../failures/failure.ts';
+import { readCredentials, readRunFile } from '../home.ts';
 import { LOCAL, readContexts, requireContext, type Context } from './context-store.ts';
 
 /** Which controllers commands talk to, and where that is from. */

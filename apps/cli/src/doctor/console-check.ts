@@ -1,5 +1,5 @@
 import type { CliConfig } from '../config/config.ts';
-import { readRunFile } from '../config/home.ts';
+import { readRunFile } from '../home.ts';
 import { skipped, well, wrong, type Finding } from './finding.ts';
 
 const ANSWER_TIMEOUT_MS = 5_000;

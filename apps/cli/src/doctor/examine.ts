@@ -1,11 +1,10 @@
 import { storeErrorOf } from '@leasehold/keys-core/keys';
 import type { Environment } from '@leasehold/service-kit';
-import { controllerAccess, findTarget, type Target } from '../contexts/target.ts';
 import { shownUrl } from '@leasehold/service-kit';
 import { parseConfig, type CliConfig } from '../config/config.ts';
+import { controllerAccess, findTarget, type Target } from '../contexts/target.ts';
 import { failureOf } from '../failures/failure-of.ts';
-import { readRunFile } from '../config/home.ts';
-import { runningUpOf } from '../up/checks/home-lock.ts';
+import { readRunFile, runningUpOf } from '../home.ts';
 import { examineConsole } from './console-check.ts';
 import { examineController } from './controller-check.ts';
 import { examineDatabase } from './database-check.ts';

@@ -1,7 +1,6 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import type { CliConfig } from '../config/config.ts';
-import { readRunFile, runFilePath } from '../config/home.ts';
-import { runningUpOf } from '../up/checks/home-lock.ts';
+import { readRunFile, runFilePath, runningUpOf } from '../home.ts';
 import { skipped, unsure, well, wrong, type Finding } from './finding.ts';
 
 /** The home directory, and whether something runs from it. */

@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { RUN_EXIT_CODES } from '../failures/exit-codes.ts';
 import { CliFailure } from '../failures/failure.ts';
+import { signalSession } from '../processes.ts';
 import type {
   CommandEnd,
   GuardDeadlines,
@@ -8,7 +9,6 @@ import type {
   GuardReport,
   StopCause,
 } from './guard-protocol.ts';
-import { signalSession } from './command-session.ts';
 
 /** What a guard is asked to run. */
 export interface GuardedCommand {

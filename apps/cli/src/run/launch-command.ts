@@ -2,7 +2,7 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { signalSession } from './command-session.ts';
+import { signalSession } from '../processes.ts';
 import { findCommand } from './find-command.ts';
 import type { CommandEnd } from './guard-protocol.ts';
 import type { CommandSession } from './guard.ts';

@@ -1,7 +1,7 @@
 import { emailSchema } from '@leasehold/api/contract';
 import { InvalidArgumentError, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { requireDatabase } from '../../config/home.ts';
+import { requireDatabase } from '../../home.ts';
 import type { MadeAdmin } from './make-admin.ts';
 
 const NAME_LENGTH_MAX = 255;

@@ -1,8 +1,8 @@
 /** Separate from the command, because it loads the database client, which most commands do not need. */
-import { databaseFailureOf, sqlStateOf } from '@leasehold/keys-core/postgres';
 import { makeAdmin, newPassword, PASSWORD_LENGTH, PEOPLE_TOPIC } from '@leasehold/keys-core/access';
+import { databaseFailureOf, sqlStateOf } from '@leasehold/keys-core/postgres';
 import { refusal, unreachable, usageFailure } from '../../failures/failure.ts';
-import { withStore } from '../../with-store.ts';
+import { withStore } from '../../home.ts';
 
 const UNDEFINED_TABLE = '42P01';
 

@@ -1,7 +1,7 @@
 import type { PlannedMigration } from '@leasehold/keys-core/postgres';
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { requireDatabase } from '../../config/home.ts';
+import { requireDatabase } from '../../home.ts';
 import { pathOfPart } from '../../sibling-app.ts';
 
 /** `leasehold migrate`: brings the database up to this version. Safe to repeat and to race. */

@@ -1,8 +1,49 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runFilePath, writePrivateJson } from '../../config/home.ts';
-import { identityOf, isRunning, signalProcess, type ProcessIdentity } from './process-identity.ts';
+import { runFilePath, writePrivateJson, type RunFile } from '../home.ts';
+import { identityOf, isRunning, signalProcess, type ProcessIdentity } from '../processes.ts';
+
+const RETRY_MS = 5_000;
+
+/**
+ * Keeps `run.json`, and the list of processes that a later run ends, up to date.
+ * @param onProblem called with the reason why the record could not be written.
+ */
+export function keepRunRecord(
+  home: string,
+  run: () => RunFile,
+  onProblem: (error: unknown) => void,
+) {
+  let retry: NodeJS.Timeout | undefined;
+
+  /** Writes what runs now. */
+  function write(): void {
+    const now = run();
+    writePrivateJson(runFilePath(home), now);
+    writeProcesses(home, [now.pids.controller, now.pids.console, now.pids.agent]);
+  }
+
+  /** As `write`; a failure is reported, and the write is retried later. */
+  function update(): void {
+    clearTimeout(retry);
+    try {
+      write();
+    } catch (error) {
+      onProblem(error);
+      retry = setTimeout(update, RETRY_MS);
+      retry.unref();
+    }
+  }
+
+  return {
+    write,
+    update,
+    close() {
+      clearTimeout(retry);
+    },
+  };
+}
 
 /** How long what an earlier run left behind may take to end, before it is killed. */
 const END_TIMEOUT_MS = 20_000;
@@ -16,7 +57,7 @@ function processesPath(home: string): string {
  * Writes down which processes belong to this home, each so exactly that a later run cannot mistake
  * another one for it.
  */
-export function writeProcesses(home: string, pids: readonly (number | null)[]): void {
+function writeProcesses(home: string, pids: readonly (number | null)[]): void {
   const identities = pids.flatMap((pid) => (pid === null ? [] : (identityOf(pid) ?? [])));
   writePrivateJson(processesPath(home), identities);
 }

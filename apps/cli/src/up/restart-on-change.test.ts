@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync }
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { watchFiles, type FileWatch } from './watch-files.ts';
+import { watchFiles, type FileWatch } from './restart-on-change.ts';
 
 let folder: string;
 let watching: FileWatch | undefined;

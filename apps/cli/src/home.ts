@@ -1,3 +1,5 @@
+/** `LEASEHOLD_HOME`, where `leasehold up` keeps what it runs with, and the database that commands find there. */
+import { randomUUID } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -7,12 +9,13 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
-import type { CliConfig } from './config.ts';
-import { refusal, usageFailure } from '../failures/failure.ts';
-import { printable } from '../output/printable.ts';
-import { isErrorCode } from '../up/processes/process-identity.ts';
+import { openStore, type Store } from '@leasehold/keys-core/postgres';
+import { createBootClock, systemIds } from '@leasehold/service-kit';
+import type { CliConfig } from './config/config.ts';
+import { refusal, usageFailure } from './failures/failure.ts';
+import { printable } from './output/printable.ts';
+import { isErrorCode, lockOwner, tryLock, type ProcessIdentity } from './processes.ts';
 
 /** What `leasehold up` tells everybody about itself, in `run.json`. */
 export interface RunFile {
@@ -41,7 +44,7 @@ export interface RunFile {
 }
 
 /** The secrets of `credentials.json`, as far as the command line uses them. */
-export interface Credentials {
+interface Credentials {
   readonly admin: string;
   readonly drone: string;
   /** The first administrator of the console. */
@@ -88,6 +91,20 @@ export function namedDatabase({ databaseUrl, context }: DatabaseChoice): string 
     `The context ${printable(context)} names controllers, and this command needs a database.`,
     'Set DATABASE_URL; without it and without a context, the database of the home is used.',
   );
+}
+
+/** Works on the database itself, by connections that are closed afterwards. */
+export async function withStore<Result>(
+  databaseUrl: string,
+  datacenter: string,
+  work: (store: Store) => Promise<Result>,
+): Promise<Result> {
+  const store = openStore({ databaseUrl, datacenter, clock: createBootClock(), ids: systemIds() });
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
 }
 
 /** @returns undefined when none exist. */
@@ -156,4 +173,29 @@ function readJson(path: string): unknown {
       'Remove it, and start `leasehold up` again.',
     );
   }
+}
+
+/**
+ * Makes this process the one `leasehold up` of a home directory, until it ends or calls the
+ * returned function.
+ *
+ * @throws {CliFailure} `up.running` when another one runs.
+ */
+export function lockHome(home: string): () => void {
+  const answer = tryLock(lockPathOf(home));
+  if (answer.outcome === 'locked') return answer.unlock;
+  throw refusal(
+    'up.running',
+    `leasehold up runs already for ${home}, as process ${String(answer.owner.pid)}.`,
+    'Use that one, end it with Ctrl-C, or set LEASEHOLD_HOME to another directory.',
+  );
+}
+
+/** Whether a `leasehold up` of this home runs now. */
+export function runningUpOf(home: string): ProcessIdentity | undefined {
+  return lockOwner(lockPathOf(home));
+}
+
+function lockPathOf(home: string): string {
+  return join(home, 'up.lock');
 }

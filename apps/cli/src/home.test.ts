@@ -5,8 +5,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { lockHome, runningUpOf } from './home-lock.ts';
-import { identityOf, isRunning, signalProcess } from '../processes/process-identity.ts';
+import { lockHome, runningUpOf } from './home.ts';
+import { identityOf, isRunning, signalProcess } from './processes.ts';
 
 let home: string;
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { CliFailure } from '../../failures/failure.ts';
+import { CliFailure } from '../failures/failure.ts';
 import { readUpFile, UP_FILE_NAME, upFileJsonSchema } from './up-file.ts';
 
 let folder: string;
@@ -62,7 +62,7 @@ describe('leasehold.config.json', () => {
   });
 
   test('has what the guide shows', () => {
-    const guide = new URL('../../../../../docs/guides/own-program.md', import.meta.url);
+    const guide = new URL('../../../../docs/guides/own-program.md', import.meta.url);
     const [, shown = ''] = /```json\n([^`]*)```/u.exec(readFileSync(guide, 'utf8')) ?? [];
 
     expect(Object.keys(readUpFile(undefined, written(shown))?.programs ?? {})).toEqual([
@@ -148,7 +148,7 @@ describe('leasehold.config.json', () => {
 
 describe('the schema for editors', () => {
   test('is the one that is published: run `npm run docs:config`', () => {
-    const file = new URL('../../../leasehold.config.schema.json', import.meta.url);
+    const file = new URL('../../leasehold.config.schema.json', import.meta.url);
 
     expect(JSON.parse(readFileSync(fileURLToPath(file), 'utf8'))).toEqual(upFileJsonSchema());
   });

@@ -1,10 +1,17 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { deathText, type Death, type Supervision } from '@leasehold/service-kit/supervision';
 import { waitUntil } from '@leasehold/testing';
-import { superviseChild, type ChildHooks, type SupervisedChild } from './supervised-child.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  alarmOf,
+  lineReader,
+  openBoundedLog,
+  superviseChild,
+  type ChildHooks,
+  type SupervisedChild,
+} from './supervised-child.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -125,5 +132,83 @@ describe('superviseChild', () => {
     expect(said.deaths).toEqual(
       Array(3).fill('ended with code 1 before it was ready: its disk is full'),
     );
+  });
+});
+
+describe('lineReader', () => {
+  test('joins chunks into lines, even where a character is split between two', () => {
+    const lines: string[] = [];
+    const read = lineReader((line) => lines.push(line));
+    const bytes = Buffer.from('naïve\nsecond\nrest');
+
+    read(bytes.subarray(0, 3));
+    read(bytes.subarray(3));
+
+    expect(lines).toEqual(['naïve', 'second']);
+  });
+});
+
+describe('alarmOf', () => {
+  test('ignores a line that is not a warning', () => {
+    expect(alarmOf('{"level":"info","msg":"listens"}', 'stdout')).toBeUndefined();
+  });
+
+  test('reports a warning together with its cause', () => {
+    const line = '{"level":"warn","msg":"tries again","err":{"message":"connection refused"}}';
+
+    expect(alarmOf(line, 'stdout')).toEqual({
+      level: 'warn',
+      message: 'tries again: connection refused',
+    });
+  });
+
+  test('reports what a crashing process writes to its standard error', () => {
+    expect(alarmOf('Error: boom', 'stderr')).toEqual({ level: 'error', message: 'Error: boom' });
+  });
+
+  test('ignores plain text on the standard output', () => {
+    expect(alarmOf('hello', 'stdout')).toBeUndefined();
+  });
+});
+
+test('control characters that an alarm quotes do not act on the terminal', () => {
+  const sent = 'a\u001b[2J\nb\u009b31m';
+  const line = JSON.stringify({ level: 'warn', msg: sent, err: { message: sent } });
+
+  for (const alarm of [alarmOf(line, 'stdout'), alarmOf('a\u001b[2J', 'stderr')]) {
+    expect(alarm?.message).not.toMatch(/\p{Cc}/u);
+  }
+});
+
+describe('openBoundedLog', () => {
+  test('sets a full log aside, and keeps two files', async () => {
+    const path = join(directory, 'a.log');
+    const log = openBoundedLog(path, 10);
+
+    for (const text of ['first\n', 'second\n', 'third\n']) log.write(Buffer.from(text));
+    log.close();
+
+    expect(await readFile(path, 'utf8')).toBe('third\n');
+    expect(await readFile(`${path}.1`, 'utf8')).toBe('second\n');
+  });
+
+  test('appends to the log of an earlier run', async () => {
+    const path = join(directory, 'a.log');
+    for (const text of ['one\n', 'two\n']) {
+      const log = openBoundedLog(path);
+      log.write(Buffer.from(text));
+      log.close();
+    }
+
+    expect(await readFile(path, 'utf8')).toBe('one\ntwo\n');
+  });
+
+  test('loses lines and throws nothing when it cannot be written', () => {
+    const log = openBoundedLog('/dev/full');
+
+    expect(() => {
+      log.write(Buffer.from('lost\n'));
+    }).not.toThrow();
+    log.close();
   });
 });

@@ -6,10 +6,9 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { envNameSchema, idSchema } from '@leasehold/api/contract';
 import { portEnvSchema } from '@leasehold/api/drone-file';
-import { EXIT_CODES } from '../../failures/exit-codes.ts';
-import { CliFailure, usageFailure } from '../../failures/failure.ts';
-import { locate, type LocalPlace, type LocalProgram } from './local-program.ts';
-import { splitCommand } from './split-command.ts';
+import { EXIT_CODES } from '../failures/exit-codes.ts';
+import { CliFailure, usageFailure } from '../failures/failure.ts';
+import { locate, splitCommand, type LocalPlace, type LocalProgram } from './local-program.ts';
 import { readUpFile, UP_FILE_NAME, type UpFile } from './up-file.ts';
 
 /** The options of `leasehold up`, as they were typed. */
@@ -30,7 +29,7 @@ export interface UpOptions {
 }
 
 /** A program's fields in the file of a drone. */
-export type ProgramFields = Readonly<Record<string, unknown>>;
+type ProgramFields = Readonly<Record<string, unknown>>;
 export type ProgramsByName = Readonly<Record<string, ProgramFields>>;
 
 export interface UpRequest {
@@ -56,7 +55,7 @@ export interface Watched {
   readonly scripts: boolean;
 }
 
-export interface UpRequestPlace {
+interface UpRequestPlace {
   /** Where `leasehold up` was called. */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { parseConfig } from '../../config/config.ts';
-import { agentSpec, consoleSpec, controllerSpec } from './processes.ts';
+import { parseConfig } from '../config/config.ts';
+import { agentSpec, consoleSpec, controllerSpec } from './child-specs.ts';
 
 test('trusted proxies and the secret of the console are passed on to the controller and the console alone', () => {
   const environment = {

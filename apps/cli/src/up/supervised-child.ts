@@ -1,6 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, fstatSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { printableText } from '@leasehold/keys-core';
 import {
   deathOf,
   deathText,
@@ -11,10 +13,8 @@ import {
   type Start,
   type Supervision,
 } from '@leasehold/service-kit/supervision';
-import { refusal } from '../../failures/failure.ts';
-import { printable } from '../../output/printable.ts';
-import { openBoundedLog, type BoundedLog } from '../bounded-log.ts';
-import { alarmOf, lineReader, type Alarm } from '../log-lines.ts';
+import { refusal } from '../failures/failure.ts';
+import { printable } from '../output/printable.ts';
 
 /** How long a process may take until it says that it is ready. */
 const READY_TIMEOUT_MS = 60_000;
@@ -42,7 +42,7 @@ export interface ChildHooks extends RunningHooks {
 }
 
 /** What a process reports to its parent once it is ready. */
-export interface ReadyMessage {
+interface ReadyMessage {
   readonly pid: number;
   readonly [field: string]: unknown;
 }
@@ -261,4 +261,108 @@ async function endChild(child: ChildProcess, timeoutMs: number): Promise<void> {
     child.kill('SIGKILL');
     await dead;
   }
+}
+
+/** The levels that somebody should see; Leasehold's own logs name them. */
+const ALARM_LEVELS: Readonly<Record<string, Alarm['level']>> = {
+  warn: 'warn',
+  error: 'error',
+  fatal: 'error',
+};
+
+/** A line longer than this is cut: nobody reads it in a terminal, and memory is bounded. */
+const LINE_CHARS_MAX = 16_384;
+
+/** A line of a child's log that somebody should see. */
+interface Alarm {
+  readonly level: 'warn' | 'error';
+  readonly message: string;
+}
+
+/**
+ * Cuts a stream into lines.
+ * @returns a function that takes the next chunk.
+ */
+export function lineReader(onLine: (line: string) => void): (chunk: Buffer) => void {
+  const decoder = new TextDecoder();
+  let rest = '';
+  return (chunk) => {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+    rest = (lines.pop() ?? '').slice(0, LINE_CHARS_MAX);
+    for (const line of lines) if (line !== '') onLine(line.slice(0, LINE_CHARS_MAX));
+  };
+}
+
+/**
+ * What a line of a log says, if it is a warning or worse. A line that is not JSON, such as the
+ * trace of a crash, is an alarm when it came from the standard error.
+ */
+export function alarmOf(line: string, source: 'stdout' | 'stderr'): Alarm | undefined {
+  const entry = parsed(line);
+  if (entry === undefined) {
+    return source === 'stderr' ? { level: 'error', message: printableText(line) } : undefined;
+  }
+  const level = ALARM_LEVELS[String(entry['level'])];
+  if (level === undefined) return undefined;
+  const message = typeof entry['msg'] === 'string' ? entry['msg'] : 'see the log';
+  const cause = errorText(entry['err']);
+  return {
+    level,
+    // It goes to a terminal, and may quote what a caller sent.
+    message: printableText(cause === undefined ? message : `${message}: ${cause}`),
+  };
+}
+
+function parsed(line: string): Record<string, unknown> | undefined {
+  if (!line.startsWith('{')) return undefined;
+  try {
+    return JSON.parse(line) as Record<string, unknown>;
+  } catch {
+    return undefined;
+  }
+}
+
+function errorText(err: unknown): string | undefined {
+  if (typeof err !== 'object' || err === null || !('message' in err)) return undefined;
+  // Some messages have several lines.
+  return typeof err.message === 'string' ? err.message.trim().replaceAll(/\s+/gu, ' ') : undefined;
+}
+
+/** The size at which a log is set aside, and a new one begun: two of them are kept per process. */
+const LOG_BYTES_MAX = 8 * 1_024 * 1_024;
+
+/** An append-only log file of a bounded size. */
+type BoundedLog = ReturnType<typeof openBoundedLog>;
+
+/**
+ * Opens `path` for appending. When it grows beyond its bound it becomes `<path>.1`, replacing the
+ * one before. A log that cannot be written, on a full disk for example, loses lines and stops
+ * nothing: the process that it belongs to is more important.
+ */
+export function openBoundedLog(path: string, bytesMax: number = LOG_BYTES_MAX) {
+  let file = openSync(path, 'a', 0o600);
+  let bytes = fstatSync(file).size;
+
+  function rotate(): void {
+    renameSync(path, `${path}.1`);
+    const next = openSync(path, 'a', 0o600);
+    closeSync(file);
+    file = next;
+    bytes = 0;
+  }
+
+  return {
+    write(chunk: Buffer) {
+      try {
+        if (bytes + chunk.byteLength > bytesMax && bytes > 0) rotate();
+        writeFileSync(file, chunk);
+        bytes += chunk.byteLength;
+      } catch {
+        // Lost lines are the lesser harm; see above.
+      }
+    },
+    close() {
+      closeSync(file);
+    },
+  };
 }
