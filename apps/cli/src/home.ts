@@ -10,11 +10,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { openStore, type Store } from '@leasehold/keys-core/postgres';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
-import type { CliConfig } from './config/config.ts';
-import { refusal, usageFailure } from './failures/failure.ts';
-import { printable } from './output/printable.ts';
+import type { CliConfig } from './config.ts';
+import { refusal, usageFailure } from './failures.ts';
+import { printable } from './output/text.ts';
 import { isErrorCode, lockOwner, tryLock, type ProcessIdentity } from './processes.ts';
 
 /** What `leasehold up` tells everybody about itself, in `run.json`. */
@@ -91,20 +89,6 @@ export function namedDatabase({ databaseUrl, context }: DatabaseChoice): string 
     `The context ${printable(context)} names controllers, and this command needs a database.`,
     'Set DATABASE_URL; without it and without a context, the database of the home is used.',
   );
-}
-
-/** Works on the database itself, by connections that are closed afterwards. */
-export async function withStore<Result>(
-  databaseUrl: string,
-  datacenter: string,
-  work: (store: Store) => Promise<Result>,
-): Promise<Result> {
-  const store = openStore({ databaseUrl, datacenter, clock: createBootClock(), ids: systemIds() });
-  try {
-    return await work(store);
-  } finally {
-    await store.close();
-  }
 }
 
 /** @returns undefined when none exist. */

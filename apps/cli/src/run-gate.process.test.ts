@@ -7,7 +7,7 @@ import { waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { identityOf } from './processes.ts';
 
-const MODULE = new URL('run/launch-command.ts', import.meta.url).href;
+const MODULE = new URL('run/guard.ts', import.meta.url).href;
 
 let folder: string;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Cli } from './cli.ts';
-import { refusal } from './failures/failure.ts';
+import { refusal } from './failures.ts';
 
 /**
  * Where the programs are, relative to this one's own file `apps/cli/dist/main.mjs`: an installed package has

@@ -1,11 +1,10 @@
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { parseConfig } from '../config/config.ts';
-import { findTarget } from '../contexts/target.ts';
+import { parseConfig } from '../config.ts';
+import { findTarget } from '../contexts.ts';
 import type { RunFile } from '../home.ts';
 import { collected } from '../options.ts';
-import type { Style } from '../output/style.ts';
-import { createProgress, createSilentProgress } from '../up/progress.ts';
+import type { Style } from '../output/text.ts';
 import type { UpOptions } from '../up/up-request.ts';
 
 const HELP = `
@@ -36,6 +35,7 @@ export function addUp(cli: Cli, parent: Command): void {
       const { readUpRequest } = await import('../up/up-request.ts');
       const request = readUpRequest(options, { folder: process.cwd(), environment });
       const config = parseConfig(request.environment);
+      const { createProgress, createSilentProgress } = await import('../up/progress.ts');
       const progress = cli.isJson
         ? createSilentProgress(cli.context)
         : createProgress(cli.context, cli.style);

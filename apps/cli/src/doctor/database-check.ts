@@ -9,8 +9,8 @@ import {
   type Store,
 } from '@leasehold/keys-core/postgres';
 import { connectionOf } from '@leasehold/service-kit';
-import type { CliConfig } from '../config/config.ts';
-import { withStore } from '../home.ts';
+import type { CliConfig } from '../config.ts';
+import { withStore } from '../database.ts';
 import { pathOfPart } from '../sibling-app.ts';
 import { unsure, well, wrong, type Finding } from './finding.ts';
 

@@ -6,13 +6,21 @@ import {
   type LeaseHeldError,
   type LeaseWaitTimeoutError,
 } from '@leasehold/client';
-import { CliFailure } from '../failures/failure.ts';
-import { RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../failures/exit-codes.ts';
-import { durationText } from '../output/duration.ts';
-import { printable } from '../output/printable.ts';
-import { scopeText, type Scope } from '../arguments/scope.ts';
+import { CliFailure, RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../failures.ts';
+import { durationText, printable } from '../output/text.ts';
+import { scopeText, type Scope } from '../scope.ts';
 import type { CommandEnd } from './guard-protocol.ts';
-import type { RunEnd, Stop } from './run-under-lease.ts';
+
+/** Why a command was stopped. */
+export type Stop =
+  { readonly why: 'deadline' } | { readonly why: 'lost' | 'revoking'; readonly reason: unknown };
+
+/** How a command ended, and why it was stopped, if it was. */
+export interface RunEnd extends CommandEnd {
+  readonly stop: Stop | undefined;
+  /** Whether it had ended before the holder's own deadline. */
+  readonly isInTime: boolean;
+}
 
 /** The exit code that passes a command's end on: its own, or 128 plus the number of its signal. */
 export function exitCodeOf({ exitCode, signal }: CommandEnd): number {

@@ -7,13 +7,19 @@ import {
   type Leasehold,
 } from '@leasehold/client';
 import { LIMITS } from '@leasehold/keys-core';
-import { createBootClock, type TickingClock } from '@leasehold/service-kit';
-import type { Cli } from '../cli.ts';
-import { scopeText, type Scope } from '../arguments/scope.ts';
+import {
+  createBootClock,
+  fileVariableOf,
+  SECRETS,
+  TICK_MS,
+  type Environment,
+  type TickingClock,
+} from '@leasehold/service-kit';
+import type { Cli, CliContext } from '../cli.ts';
+import { scopeText, type Scope } from '../scope.ts';
 import { pathOfPart } from '../sibling-app.ts';
-import { commandEnvironment } from './command-environment.ts';
 import { startGuard, type GuardLink } from './guard-link.ts';
-import { runSignals } from './run-signals.ts';
+import type { GuardDeadlines } from './guard-protocol.ts';
 import {
   endText,
   exitCodeOf,
@@ -22,11 +28,12 @@ import {
   lostFailure,
   notReleasedText,
   stoppingText,
+  type RunEnd,
+  type Stop,
 } from './run-text.ts';
-import { runUnderLease, type RunEnd } from './run-under-lease.ts';
 
 /** A command and the lease that it runs under. */
-export interface RunRequest {
+interface RunRequest {
   readonly scope: Scope;
   readonly command: readonly string[];
   readonly ttlMs: number;
@@ -167,4 +174,139 @@ export function ownUserName(read: () => { readonly username: string } = userInfo
   } catch {
     return `uid ${String(process.getuid?.() ?? 'unknown')}`;
   }
+}
+
+interface RunOptions {
+  readonly command: readonly string[];
+  /** Added to the environment of the command. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly lease: Pick<Lease, 'remainingMs' | 'signal' | 'revoking'>;
+  readonly guard: GuardLink;
+  /** How long before the lease is lost the command is asked to stop. */
+  readonly graceMs: number;
+  /** The boot clock, which the guard reads too. */
+  readonly clock: TickingClock;
+  /** Called once, as a stop begins, with the time that the command has left. */
+  readonly onStopping: (stop: Stop, leftMs: number) => void;
+}
+
+/** The guard looks at the clock once per tick, so it is told to act by this much earlier. */
+const MARGIN_MS = 2 * TICK_MS;
+
+/**
+ * Runs a command under a lease, and ends it before the lease is lost: gently when it is not renewed
+ * any more, at once when it is lost already.
+ * @throws {CliFailure} `run.not_started`.
+ */
+async function runUnderLease(options: RunOptions): Promise<RunEnd> {
+  const { command, environment, lease, clock, guard, graceMs } = options;
+  const deadlinesNow = (): GuardDeadlines => {
+    // Read before the remaining time, so that the sum is never too late.
+    const nowMs = clock.nowMs();
+    const loseAtMs = nowMs + lease.remainingMs();
+    return { softAtMs: loseAtMs - graceMs, hardAtMs: loseAtMs - MARGIN_MS };
+  };
+  let sent = deadlinesNow();
+  const stops: Stop[] = [];
+  // What the guard does counts, not what it was asked to do: the command may have ended before.
+  const done: ('soft' | 'hard')[] = [];
+  const begin = (stop: Stop): void => {
+    if (stops.push(stop) === 1) options.onStopping(stop, sent.hardAtMs - clock.nowMs());
+  };
+
+  const over = new AbortController();
+  const whenAborted = (signal: AbortSignal, act: () => void): void => {
+    if (signal.aborted) act();
+    else signal.addEventListener('abort', act, { signal: over.signal });
+  };
+  const stopTicking = clock.onTick((nowMs) => {
+    const next = deadlinesNow();
+    if (next.hardAtMs > nowMs && next.hardAtMs > sent.hardAtMs + TICK_MS) {
+      sent = next;
+      guard.extend(sent);
+    }
+    // A guard that is this late does not work: the command is killed without it.
+    if (nowMs >= sent.hardAtMs + MARGIN_MS) {
+      done.push('hard');
+      begin({ why: 'deadline' });
+      guard.kill();
+    }
+  });
+  try {
+    const ended = guard.run({
+      ...{ command, environment, deadlines: sent },
+      onStopping: (kind, cause) => {
+        done.push(kind);
+        if (cause === 'deadline') begin({ why: 'deadline' });
+      },
+    });
+    whenAborted(lease.revoking, () => {
+      begin({ why: 'revoking', reason: lease.revoking.reason });
+      guard.stop('soft');
+    });
+    whenAborted(lease.signal, () => {
+      begin({ why: 'lost', reason: lease.signal.reason });
+      guard.stop('hard');
+    });
+    const { exitCode, signal, atMs } = await ended;
+    const isInTime = atMs <= sent.hardAtMs + MARGIN_MS;
+    return { exitCode, signal, stop: done.length > 0 ? stops[0] : undefined, isInTime };
+  } finally {
+    over.abort();
+    stopTicking();
+  }
+}
+
+/** Handles the signals of this process from now on. */
+function runSignals(
+  context: CliContext,
+  stopSelf: () => void = () => process.kill(process.pid, 'SIGSTOP'),
+) {
+  const interruption = new AbortController();
+  let interruptedBy: NodeJS.Signals | undefined;
+  let guard: GuardLink | undefined;
+
+  context.onSignal((signal) => {
+    if (signal === 'SIGTSTP') {
+      // The command first: it must not go on while nobody renews. It has no terminal of its own, so
+      // it would ignore SIGTSTP.
+      void Promise.resolve(guard?.signal('SIGSTOP')).then(stopSelf);
+    } else if (guard !== undefined) {
+      void guard.signal(signal);
+    } else if (signal !== 'SIGCONT') {
+      interruptedBy ??= signal;
+      interruption.abort();
+    }
+  });
+  return {
+    /** Aborted by the first signal that ends a process, while there is no command to pass it to. */
+    interrupted: interruption.signal,
+    /** That signal. */
+    get interruptedBy() {
+      return interruptedBy;
+    },
+    /** From now on, signals go to the command. */
+    passTo(running: GuardLink) {
+      guard = running;
+    },
+  };
+}
+
+/** Not Leasehold's alone: a command may have a database of its own. */
+const OF_OTHERS: readonly string[] = ['DATABASE_URL'];
+const TOKEN = 'LEASEHOLD_TOKEN';
+
+/**
+ * The environment of a command that runs under a lease: that of this process without Leasehold's secrets, so that
+ * neither the command nor what it starts and logs has them. `isTokenPassed` leaves the token in.
+ */
+export function commandEnvironment(
+  environment: Environment,
+  { isTokenPassed }: { readonly isTokenPassed: boolean },
+): Environment {
+  const kept = isTokenPassed ? [...OF_OTHERS, TOKEN] : OF_OTHERS;
+  const withheld = new Set(
+    SECRETS.filter((name) => !kept.includes(name)).flatMap((name) => [name, fileVariableOf(name)]),
+  );
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !withheld.has(name)));
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseConfig } from '../config/config.ts';
+import { parseConfig } from '../config.ts';
 import { agentSpec, consoleSpec, controllerSpec } from './child-specs.ts';
 
 test('trusted proxies and the secret of the console are passed on to the controller and the console alone', () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { fileVariableOf } from '@leasehold/service-kit';
-import type { CliConfig } from '../config/config.ts';
+import type { CliConfig } from '../config.ts';
 import type { ChildSpec } from './supervised-child.ts';
 
 const STOP_TIMEOUTS_MS = {

@@ -11,24 +11,25 @@ import {
 import {
   createDatabase,
   migrate,
+  onceThereIsSpace,
   supervisePostgres,
   type Store,
 } from '@leasehold/keys-core/postgres';
 import { withSchema } from '@leasehold/service-kit';
 import type { RunningHooks, Supervision } from '@leasehold/service-kit/supervision';
-import type { CliConfig } from '../config/config.ts';
-import { refusal } from '../failures/failure.ts';
+import type { CliConfig } from '../config.ts';
+import { withStore } from '../database.ts';
+import { refusal } from '../failures.ts';
 import {
   credentialsPath,
   readCredentials,
   runSettings,
-  withStore,
   writePrivateJson,
   type RunFile,
 } from '../home.ts';
 import { identityOf, signalProcess } from '../processes.ts';
 import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './child-specs.ts';
-import { messageOf, type FailureWatch, type Progress, type SpaceWait } from './progress.ts';
+import { messageOf, type FailureWatch, type Progress } from './progress.ts';
 import { restartOnChange } from './restart-on-change.ts';
 import { keepRunRecord, untilGone } from './run-record.ts';
 import {
@@ -43,6 +44,21 @@ import { programsText, wardenPidOf, type UpDrone } from './up-drone.ts';
 const NAME_WIDTH = 17;
 /** Once its agent has told it to end, the warden ends at once. */
 const WARDEN_END_TIMEOUT_MS = 3_000;
+
+/** Retries something until no full disk prevents it, see {@link onceThereIsSpace}. */
+type SpaceWait = <Result>(work: () => Result | Promise<Result>) => Promise<Result>;
+
+/** A wait that is reported on the terminal and ends when everything is to end. */
+export function createSpaceWait(watch: FailureWatch, { stop, time }: Supervision): SpaceWait {
+  return (work) =>
+    onceThereIsSpace(work, {
+      async pause(ms) {
+        await time.pause(ms, stop);
+        stop.throwIfAborted();
+      },
+      onFull: (error) => watch.state(`waiting for space on a disk: ${messageOf(error)}`),
+    });
+}
 
 /** Where the programs are. */
 export interface Programs extends Readonly<

@@ -1,9 +1,7 @@
-import { onceThereIsSpace } from '@leasehold/keys-core/postgres';
-import { deathText, type Death, type Supervision } from '@leasehold/service-kit/supervision';
-import type { CliContext } from '../context.ts';
-import { refusal } from '../failures/failure.ts';
-import { printable } from '../output/printable.ts';
-import type { Style } from '../output/style.ts';
+import { deathText, type Death } from '@leasehold/service-kit/supervision';
+import type { CliContext } from '../cli.ts';
+import { refusal } from '../failures.ts';
+import { printable, type Style } from '../output/text.ts';
 import type { ChildHooks } from './supervised-child.ts';
 
 /** What `leasehold up` says while it works. */
@@ -138,21 +136,6 @@ export class FailureWatch implements ChildHooks {
     this.#saidAtMs.set(text, nowMs);
     return false;
   }
-}
-
-/** Retries something until no full disk prevents it, see {@link onceThereIsSpace}. */
-export type SpaceWait = <Result>(work: () => Result | Promise<Result>) => Promise<Result>;
-
-/** A wait that is reported on the terminal and ends when everything is to end. */
-export function createSpaceWait(watch: FailureWatch, { stop, time }: Supervision): SpaceWait {
-  return (work) =>
-    onceThereIsSpace(work, {
-      async pause(ms) {
-        await time.pause(ms, stop);
-        stop.throwIfAborted();
-      },
-      onFull: (error) => watch.state(`waiting for space on a disk: ${messageOf(error)}`),
-    });
 }
 
 /** What an error says, as it may be shown in a terminal. */

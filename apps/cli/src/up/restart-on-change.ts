@@ -1,7 +1,7 @@
 import { readdirSync, statSync, watch, type FSWatcher } from 'node:fs';
 import path from 'node:path';
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
-import { printable } from '../output/printable.ts';
+import { printable } from '../output/text.ts';
 import { messageOf, type Progress } from './progress.ts';
 import type { WatchTarget } from './up-drone.ts';
 

@@ -13,8 +13,8 @@ import {
   type Start,
   type Supervision,
 } from '@leasehold/service-kit/supervision';
-import { refusal } from '../failures/failure.ts';
-import { printable } from '../output/printable.ts';
+import { refusal } from '../failures.ts';
+import { printable } from '../output/text.ts';
 
 /** How long a process may take until it says that it is ready. */
 const READY_TIMEOUT_MS = 60_000;

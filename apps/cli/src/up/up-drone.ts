@@ -17,9 +17,9 @@ import {
 import type { DroneBindings } from '@leasehold/keys-core/access';
 import { jsonOf, type ParsedEnvironment } from '@leasehold/service-kit';
 import { z } from 'zod';
-import { refusal, usageFailure } from '../failures/failure.ts';
+import { refusal, usageFailure } from '../failures.ts';
 import { jsonText, writePrivateJson } from '../home.ts';
-import { printable } from '../output/printable.ts';
+import { printable } from '../output/text.ts';
 import { isErrorCode } from '../processes.ts';
 import { commandText, scriptsOf, type LocalProgram } from './local-program.ts';
 import { invalid } from './up-file.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { CliFailure } from '../failures/failure.ts';
+import { CliFailure } from '../failures.ts';
 import { readUpFile, UP_FILE_NAME, upFileJsonSchema } from './up-file.ts';
 
 let folder: string;

@@ -13,8 +13,7 @@ import {
   programsOf,
 } from '@leasehold/api/drone-file';
 import { z } from 'zod';
-import { EXIT_CODES } from '../failures/exit-codes.ts';
-import { CliFailure, usageFailure } from '../failures/failure.ts';
+import { CliFailure, EXIT_CODES, usageFailure } from '../failures.ts';
 import { splitCommand } from './local-program.ts';
 
 export const UP_FILE_NAME = 'leasehold.config.json';

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync 
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { CliFailure } from '../failures/failure.ts';
+import { CliFailure } from '../failures.ts';
 import { UP_FILE_NAME } from './up-file.ts';
 import { readUpRequest, type UpOptions } from './up-request.ts';
 

@@ -6,8 +6,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { envNameSchema, idSchema } from '@leasehold/api/contract';
 import { portEnvSchema } from '@leasehold/api/drone-file';
-import { EXIT_CODES } from '../failures/exit-codes.ts';
-import { CliFailure, usageFailure } from '../failures/failure.ts';
+import { CliFailure, EXIT_CODES, usageFailure } from '../failures.ts';
 import { locate, splitCommand, type LocalPlace, type LocalProgram } from './local-program.ts';
 import { readUpFile, UP_FILE_NAME, type UpFile } from './up-file.ts';
 
