@@ -1,10 +1,10 @@
 import { emailSchema } from '@leasehold/api/contract';
 import type { PlannedMigration } from '@leasehold/keys-core/postgres';
 import { InvalidArgumentError, type Command } from 'commander';
+import { pathOfPart } from '../apps.ts';
 import type { Cli } from '../cli.ts';
 import type { MadeAdmin } from '../database.ts';
 import { requireDatabase } from '../home.ts';
-import { pathOfPart } from '../sibling-app.ts';
 
 const NAME_LENGTH_MAX = 255;
 

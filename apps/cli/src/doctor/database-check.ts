@@ -9,9 +9,9 @@ import {
   type Store,
 } from '@leasehold/keys-core/postgres';
 import { connectionOf } from '@leasehold/service-kit';
+import { pathOfPart } from '../apps.ts';
 import type { CliConfig } from '../config.ts';
 import { withStore } from '../database.ts';
-import { pathOfPart } from '../sibling-app.ts';
 import { unsure, well, wrong, type Finding } from './finding.ts';
 
 const POSTGRES_VERSION_MIN = 150_000;
