@@ -6,12 +6,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createControllerClient, type ControllerClient } from '@leasehold/client';
 import { invariant } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit';
-import { wardenSource } from '../../apps/drone/src/agent/warden-link/warden-supply.ts';
+import { wardenSource } from '../../apps/drone/src/agent/warden-supply.ts';
 import type { BenchServers } from './rig/bench-controller.ts';
 import { bundled, startChild } from './rig/child.ts';
 import type { Figure } from './rig/figures.ts';
-import { atMost, megabytes } from './rig/quantities.ts';
 import { residentBytes } from './rig/processes.ts';
+import { atMost, megabytes } from './rig/quantities.ts';
 import { insertTokenOf, type BenchDatabase, type Rig } from './rig/rig.ts';
 
 const DRONE_ID = 'bench-drone';

@@ -1,5 +1,5 @@
 /** Which variables the containers of deploy may set: those that the configuration of their process reads. */
-import { CLI_VARIABLES } from '../../apps/cli/src/config/config.ts';
+import { CLI_VARIABLES } from '../../apps/cli/src/config.ts';
 import { CONSOLE_VARIABLES } from '../../apps/console/src/server/config.ts';
 import { CONTROLLER_VARIABLES } from '../../apps/controller/src/config.ts';
 import { DRONE_VARIABLES } from '../../apps/drone/src/config.ts';

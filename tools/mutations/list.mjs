@@ -262,7 +262,7 @@ const WARDEN = [
   {
     name: 'extension-after-soft',
     breaks: 'a backend that must stop by now gets no later deadline',
-    file: 'apps/drone/src/warden/deadlines.ts',
+    file: 'apps/drone/src/warden/backend.ts',
     find: "if (held.softAtMs <= nowMs) return 'stopping';",
     replace: '',
   },

@@ -1,13 +1,11 @@
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import type { Environment } from '@leasehold/service-kit';
 import type { Command } from 'commander';
-import type { Column } from './output/table.ts';
-import { parseConfig, type CliConfig } from './config/config.ts';
-import { controllerAccess, findTarget, type Access } from './contexts/target.ts';
-import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './failures/exit-codes.ts';
+import { parseConfig, type CliConfig } from './config.ts';
+import { controllerAccess, findTarget, type Access } from './contexts.ts';
+import { EXIT_CODES } from './failures.ts';
 import { pageText, type ListFormat, type ListPage } from './options.ts';
-import { createStyle, type Style } from './output/style.ts';
+import { createStyle, type Column, type Style } from './output/text.ts';
 
 /** What a command works with. Everything in it is made when it is first asked for. */
 export interface Cli {
@@ -108,4 +106,27 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
     },
   };
   return cli;
+}
+
+/** Where a command writes and what it knows of its surroundings; passed in, so that tests control it. */
+export interface CliContext {
+  readonly stdout: (text: string) => void;
+  readonly stderr: (text: string) => void;
+  /** Reads the standard input to its end. */
+  readonly readStdin: () => Promise<string>;
+  /** Asks a person for a secret, which is not shown; undefined when nobody is there to answer. */
+  readonly askSecret: (question: string) => Promise<string | undefined>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Whether people read the output as it comes: it may then use colours. */
+  readonly isTerminal: boolean;
+  /**
+   * Aborted when this process is asked to stop. Signals are handled only from the first call on: a
+   * command that never calls it ends at once, as programs do.
+   */
+  readonly signal: () => AbortSignal;
+  /**
+   * Reports every signal that this process is sent, and acts on none of them: for a command that
+   * passes them on. That includes SIGTSTP and SIGCONT: the listener must stop this process itself.
+   */
+  readonly onSignal: (listener: (signal: NodeJS.Signals) => void) => void;
 }

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { runCli } from './program.ts';
 import { contextOf, runHere } from './testing/in-process.ts';
-import { runCli } from './run-cli.ts';
 
 const AT = '2030-01-02T03:04:05.000Z';
 

@@ -2,9 +2,9 @@ import { fstatSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { processEnvironment } from './config/config.ts';
-import { EXIT_CODES } from './failures/exit-codes.ts';
-import { runCli } from './run-cli.ts';
+import { processEnvironment } from './config.ts';
+import { EXIT_CODES } from './failures.ts';
+import { runCli } from './program.ts';
 
 /** One Ctrl-C arrives twice: from the terminal, and from npm, which passes it on. */
 const SAME_SIGNAL_MS = 1_000;

@@ -1,7 +1,8 @@
+import { isWithinNamespace, PHASES, RESERVED_NAMESPACE } from '@leasehold/keys-core';
 import { durationWord, readDuration } from '@leasehold/service-kit';
 import { Option, type Command } from 'commander';
-import { usageFailure } from './failures/failure.ts';
-import { tableText, type Column } from './output/table.ts';
+import { refusal, usageFailure } from './failures.ts';
+import { tableText, type Column } from './output/text.ts';
 
 /** A page of a list, as its options name it. */
 export interface PageOptions {
@@ -104,7 +105,7 @@ function rangeText([minMs, maxMs]: DurationRange): string {
 }
 
 /** An option that takes a duration. Its help names what is allowed. */
-export interface DurationOption {
+interface DurationOption {
   readonly about: string;
   readonly range: DurationRange;
   readonly defaultMs?: number;
@@ -219,4 +220,105 @@ export function missingText(unreachable: readonly Unreachable[]): string {
     return `\n${datacenter} is missing: it does not answer${when} (${code})`;
   });
   return lines.length === 0 ? '' : `\n${lines.join('')}`;
+}
+
+/** The options of a command that says what can go wrong before it acts. */
+export interface ConfirmedOptions {
+  readonly yes?: boolean | undefined;
+}
+
+/** Adds `--yes`: without it the command says what it would do, and does nothing. */
+export function withConfirmation(command: Command): Command {
+  return command.option('--yes', 'do it; without this, only what can go wrong is shown');
+}
+
+/** @throws {CliFailure} `cli.unconfirmed`, with what can go wrong, unless `--yes` was given. */
+export function confirmed({ yes }: ConfirmedOptions, risk: string): void {
+  if (yes === true) return;
+  throw refusal('cli.unconfirmed', risk, 'Nothing was done. Add --yes if you are certain.');
+}
+
+/**
+ * How long after its end something is still listed, and the text for that time. Lists of keys, leases and
+ * environments show what is in use, and what was until recently: most of what was ever held is long over.
+ */
+export interface Recency {
+  readonly withinMs: number;
+  readonly text: string;
+}
+
+/** Keys and leases come and go by the minute. */
+export const RECENT_GRANTS: Recency = { withinMs: 60 * 60 * 1_000, text: 'the last hour' };
+/** Environments are few, and one that nobody deploys to today still matters. */
+export const RECENT_ENVIRONMENTS: Recency = {
+  withinMs: 7 * 24 * 60 * 60 * 1_000,
+  text: 'the last 7 days',
+};
+
+/** The options that the API has other fields for. */
+export interface GrantListOptions {
+  readonly all?: boolean | undefined;
+  readonly desc?: boolean | undefined;
+  readonly internal?: boolean | undefined;
+}
+
+/** Adds `--all`. */
+export function withAll(command: Command, { text }: Recency): Command {
+  return command.option(
+    '--all',
+    `include what nobody held in ${text}; --phase and --name do this too`,
+  );
+}
+
+/** Adds `--internal`. */
+export function withInternal(command: Command): Command {
+  return command.option('--internal', 'include what Leasehold holds for itself, in `leasehold/`');
+}
+
+/** The filter that leaves out what Leasehold holds for itself, unless somebody asks for it. */
+export function ownFilter(
+  internal: boolean | undefined,
+  namespace: string | readonly string[] | undefined,
+): { withoutOwn?: true } {
+  const place = typeof namespace === 'string' ? namespace : (namespace?.join('.') ?? '');
+  return internal === true || isWithinNamespace(place, RESERVED_NAMESPACE)
+    ? {}
+    : { withoutOwn: true };
+}
+
+/** Adds `--phase` and `--holder`. */
+export function withHolding(command: Command): Command {
+  return command
+    .addOption(new Option('--phase <phase>', 'in this phase').choices(PHASES))
+    .option('--holder <holder>', 'of this holder');
+}
+
+/** Adds `--sort` and `--desc`. */
+export function withSort(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--sort <field>', 'sort by this').choices(['name', 'grantedAt', 'expiresAt']),
+    )
+    .option('--desc', 'reverse the order');
+}
+
+/** With any of these options, what ended long ago is listed too. */
+interface RecentOptions extends Pick<GrantListOptions, 'all'> {
+  readonly phase?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+/** The filter of a list that leaves out what ended long ago, unless an option asks for it. */
+export function recentFilter(
+  { all, phase, name }: RecentOptions,
+  { withinMs }: Recency,
+): { endedWithinMs?: number } {
+  const isEverything = all === true || phase !== undefined || name !== undefined;
+  return isEverything ? {} : { endedWithinMs: withinMs };
+}
+
+/** The text of an empty list. @param noun `keys`, for example. */
+export function nothingText(noun: string, options: RecentOptions, recency: Recency): string {
+  if (recentFilter(options, recency).endedWithinMs === undefined) return `No ${noun}.`;
+  return `No ${noun} that were held in ${recency.text}; --all lists the others too.`;
 }

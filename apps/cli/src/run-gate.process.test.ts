@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { identityOf } from './up/processes/process-identity.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { identityOf } from './processes.ts';
 
-const MODULE = new URL('run/launch-command.ts', import.meta.url).href;
+const MODULE = new URL('run/guard.ts', import.meta.url).href;
 
 let folder: string;
 beforeAll(async () => {

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LeaseError } from '@leasehold/keys-core';
-import { loadDroneConfig } from './config.ts';
-import { USER_NUMBER_MAX } from './warden/link/protocol.ts';
 import type { UserSources } from '@leasehold/api/drone-file';
+import { LeaseError } from '@leasehold/keys-core';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { loadDroneConfig } from './config.ts';
+import { USER_NUMBER_MAX } from './warden/protocol.ts';
 
 const environment = {
   LEASEHOLD_TOKEN: `lh_${'x'.repeat(32)}`,

@@ -20,7 +20,7 @@ import { LeaseError } from '@leasehold/keys-core';
 import { parseEnvironment, type Environment } from '@leasehold/service-kit';
 import { controllerUrls, logLevel } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
-import { isInside } from './warden/view.ts';
+import { isInside } from './warden/program-files.ts';
 
 /** The variables that a drone reads, besides those of tracing. */
 export const environmentSchema = z.object({
@@ -53,6 +53,14 @@ export interface CommandConfig extends Omit<CommandFields, 'cwd' | 'user'> {
 }
 export type ProgramConfig = CommandConfig | ContainerConfig;
 export type { ContainerConfig, ReadinessConfig };
+
+/** What the agent needs of a logger, whose level the configuration has; pino's shape. */
+export interface Log {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
 
 export type DroneConfig = Readonly<ReturnType<typeof loadDroneConfig>>;
 

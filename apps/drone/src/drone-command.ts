@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import net from 'node:net';
 import { parseArgs } from 'node:util';
 import { LeaseError } from '@leasehold/keys-core';
 import {
@@ -11,18 +13,21 @@ import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-
 import { startTracing } from '@leasehold/service-kit/start-tracing';
 import packageJson from '../package.json' with { type: 'json' };
 import { DroneAgent } from './agent/agent.ts';
-import { TrpcControllerLink } from './agent/controller-link/trpc-controller-link.ts';
-import type { WardenSource } from './agent/warden-link/warden-link.ts';
-import { wardenSource } from './agent/warden-link/warden-supply.ts';
+import { TrpcControllerLink } from './agent/controller-link.ts';
+import type { WardenSource } from './agent/warden-link.ts';
+import { wardenSource } from './agent/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
-import { wardenProblem } from './health/warden-problem.ts';
-import { writeAgentRecord } from './upgrade/agent-record.ts';
+import { readWardenRecord, writeAgentRecord } from './records.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+/** How long a warden may take to answer a health check. */
+const ANSWER_MS_MAX = 3_000;
+/** A warden answers it, with a refusal: a health check has no secret, and never takes command. */
+const QUESTION = `${JSON.stringify({ id: 0, op: 'alive' })}\n`;
 /** What a stop may take beyond the longest grace before the process ends all the same. */
 const STOP_ALLOWANCE_MS = 10_000;
 
-export interface DroneCommand {
+interface DroneCommand {
   /** What its user has typed before the arguments. */
   readonly name?: string | undefined;
   /** The commit that the drone was built from; null where that is not known. */
@@ -114,7 +119,7 @@ function couldNotStart(log: Logger, error: unknown): number {
   return EXIT.failed;
 }
 
-/** `health --config FILE`. Returns the exit code. */
+/** `health --config FILE`: whether the warden of this drone answers. For the health checks of containers. Returns the exit code. */
 export async function runHealthCommand(name: string, args: readonly string[]): Promise<number> {
   const given = givenBy(`${name} health`, args, processEnvironment());
   if (given === undefined) return EXIT.usage;
@@ -122,6 +127,24 @@ export async function runHealthCommand(name: string, args: readonly string[]): P
   if (problem === undefined) return EXIT.done;
   process.stderr.write(`${problem}\n`);
   return EXIT.failed;
+}
+
+/** What is wrong; undefined when the warden of the state folder answers. */
+export async function wardenProblem(stateDir: string): Promise<string | undefined> {
+  const record = readWardenRecord(stateDir);
+  if (record === undefined) return `no warden has started in ${stateDir}`;
+  const socket = net.connect(record.socketPath);
+  try {
+    socket.write(QUESTION);
+    await once(socket, 'data', { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    return undefined;
+  } catch (error) {
+    const isLate = error instanceof Error && error.name === 'AbortError';
+    const why = isLate ? `not in ${String(ANSWER_MS_MAX)} ms` : String(error);
+    return `the warden does not answer: ${why}`;
+  } finally {
+    socket.destroy();
+  }
 }
 
 /** Undefined, and said to the user, when it is not valid. */

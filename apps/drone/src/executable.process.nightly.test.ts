@@ -10,11 +10,11 @@ import { promisify } from 'node:util';
 import { freePort, processesWith } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../package.json' with { type: 'json' };
-import { testedDrone, type TestedDrone } from './testing/tested-drone.ts';
+import { readWardenRecord } from './records.ts';
 import { outputOf } from './testing/backend-output.ts';
+import { testedDrone, type TestedDrone } from './testing/tested-drone.ts';
 import { until } from './testing/wait.ts';
 import { startOf, startWarden } from './testing/warden-fixture.ts';
-import { readWardenRecord } from './warden/link/socket-path.ts';
 
 const run = promisify(execFile);
 const DEPLOY = path.resolve(import.meta.dirname, '../../../deploy/drone');

@@ -2,30 +2,18 @@
  * An agent, put together from the product's parts as `DroneAgent` does it, without what needs a machine:
  * ports, users, isolation, and the file of the backends that were seen.
  */
-import type { Ports } from '../../../apps/drone/src/agent/backend/port/ports.ts';
-import { RunBook } from '../../../apps/drone/src/agent/backend/run-book.ts';
-import type {
-  SeenBackend,
-  SeenBackends,
-} from '../../../apps/drone/src/agent/backend/seen-backends.ts';
-import { commandWork } from '../../../apps/drone/src/agent/backend/work.ts';
-import {
-  SessionSuperseded,
-  type ControllerLink,
-} from '../../../apps/drone/src/agent/controller-link/controller-link.ts';
-import { DroneSession } from '../../../apps/drone/src/agent/controller-link/drone-session.ts';
-import { KeyRenewals } from '../../../apps/drone/src/agent/controller-link/key-renewals.ts';
-import { WardenCommand } from '../../../apps/drone/src/agent/warden-link/warden-command.ts';
-import type {
-  WardenLink,
-  WardenSource,
-} from '../../../apps/drone/src/agent/warden-link/warden-link.ts';
 import type { CommandConfig, DroneConfig } from '../../../apps/drone/src/config.ts';
-import type {
-  SpawnAction,
-  TerminateAction,
-} from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
+import type { SpawnAction, TerminateAction } from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
 import { createBootClock } from '../../../libs/service-kit/src/clock.ts';
+import { commandWork } from '../../../apps/drone/src/agent/command-work.ts';
+import { SessionSuperseded, type ControllerLink } from '../../../apps/drone/src/agent/controller-link.ts';
+import { DroneSession } from '../../../apps/drone/src/agent/drone-session.ts';
+import { KeyRenewals } from '../../../apps/drone/src/agent/key-renewals.ts';
+import type { Ports } from '../../../apps/drone/src/agent/ports.ts';
+import { RunBook } from '../../../apps/drone/src/agent/run-book.ts';
+import type { SeenBackend, SeenBackends } from '../../../apps/drone/src/agent/seen-backends.ts';
+import { WardenCommand } from '../../../apps/drone/src/agent/warden-command.ts';
+import type { WardenLink, WardenSource } from '../../../apps/drone/src/agent/warden-link.ts';
 import type { Process } from '../engine/process.ts';
 import type { World } from '../engine/world.ts';
 

@@ -1,9 +1,9 @@
 import {
   SessionSuperseded,
   type ControllerLink,
+  type SessionInput,
   type SessionListener,
-} from '../../../apps/drone/src/agent/controller-link/controller-link.ts';
-import type { SessionInput } from '../../../apps/drone/src/agent/controller-link/wire.ts';
+} from '../../../apps/drone/src/agent/controller-link.ts';
 import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
 import { asError, type Network } from '../engine/network.ts';
 import type { Process } from '../engine/process.ts';

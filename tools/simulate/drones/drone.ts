@@ -1,13 +1,13 @@
+import type { SeenBackend } from '../../../apps/drone/src/agent/seen-backends.ts';
 import {
   WardenLost,
   type WardenLink,
   type WardenSource,
-} from '../../../apps/drone/src/agent/warden-link/warden-link.ts';
-import type { SeenBackend } from '../../../apps/drone/src/agent/backend/seen-backends.ts';
+} from '../../../apps/drone/src/agent/warden-link.ts';
+import type { Network } from '../engine/network.ts';
 import { Process, type Machine } from '../engine/process.ts';
 import type { Random } from '../engine/random.ts';
 import type { World } from '../engine/world.ts';
-import type { Network } from '../engine/network.ts';
 import { AgentProcess } from './agent-process.ts';
 import { droneLink } from './drone-link.ts';
 import type { FleetServer } from './fleet-server.ts';

@@ -2,6 +2,11 @@
  * A controller and its database, as drones know them: sessions, heartbeats, the outbox, reports and
  * renewals, with the rules of `keys/sql` and `fleet/sql` on the oracle of the statements.
  */
+import type {
+  RenewInput,
+  RenewResult,
+  ReportInput,
+} from '../../../apps/drone/src/agent/controller-link.ts';
 import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
 import {
   statusRank,
@@ -14,11 +19,6 @@ import type {
 } from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
 import { deadlinesFrom, KEY_LADDERS } from '../../../libs/keys-core/src/kernel/lease/ladder.ts';
 import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
-import type {
-  ReportInput,
-  RenewInput,
-  RenewResult,
-} from '../../../apps/drone/src/agent/controller-link/wire.ts';
 import type { LeaseDatabase } from '../database/lease-database.ts';
 import type { Random } from '../engine/random.ts';
 import type { World } from '../engine/world.ts';

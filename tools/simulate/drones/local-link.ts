@@ -7,14 +7,14 @@ import {
   WardenLost,
   type WardenLink,
   type WardenListener,
-} from '../../../apps/drone/src/agent/warden-link/warden-link.ts';
+} from '../../../apps/drone/src/agent/warden-link.ts';
 import type {
   BackendSnapshot,
   ExtendRequest,
   StartRequest,
   StopRequest,
   WardenIdentity,
-} from '../../../apps/drone/src/warden/link/protocol.ts';
+} from '../../../apps/drone/src/warden/protocol.ts';
 import { StartRefused } from '../../../apps/drone/src/warden/warden.ts';
 import type { Process } from '../engine/process.ts';
 import type { World } from '../engine/world.ts';

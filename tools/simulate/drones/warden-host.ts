@@ -1,10 +1,10 @@
-import { Warden } from '../../../apps/drone/src/warden/warden.ts';
 import type {
   BackendSnapshot,
   IsolationFacts,
   StartRequest,
   WardenIdentity,
-} from '../../../apps/drone/src/warden/link/protocol.ts';
+} from '../../../apps/drone/src/warden/protocol.ts';
+import { Warden } from '../../../apps/drone/src/warden/warden.ts';
 import type { Ledger } from '../database/ledger.ts';
 import { Process, type Machine } from '../engine/process.ts';
 import type { Random } from '../engine/random.ts';

@@ -9,26 +9,32 @@ import {
 } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { follow } from '../follow.ts';
-import { refusal, usageFailure } from '../failures/failure.ts';
+import {
+  follow,
+  type BackendDetail,
+  type BackendListInput,
+  type BackendLogsInput,
+  type BackendStateView,
+  type BackendView,
+} from '../controller-api.ts';
+import { refusal, usageFailure } from '../failures.ts';
 import {
   durationOf,
+  wholeNumberOf,
   withDatacenter,
   withDatacenters,
   withPage,
-  wholeNumberOf,
   withReason,
   type ActOptions,
 } from '../options.ts';
-import { indentedLines, printable, printableOr } from '../output/printable.ts';
-import { detailsText, placed, type Column } from '../output/table.ts';
-import type {
-  BackendDetail,
-  BackendListInput,
-  BackendLogsInput,
-  BackendStateView,
-  BackendView,
-} from '../views.ts';
+import {
+  detailsText,
+  indentedLines,
+  placed,
+  printable,
+  printableOr,
+  type Column,
+} from '../output/text.ts';
 
 /** `leasehold backends`. */
 export function addBackends(cli: Cli, program: Command): void {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { EXIT_CODES } from '../failures/exit-codes.ts';
 import type { Finding } from '../doctor/finding.ts';
-import type { Style } from '../output/style.ts';
+import { EXIT_CODES } from '../failures.ts';
+import type { Style } from '../output/text.ts';
 
 /** `leasehold doctor`: checks everything, and says how to correct what is wrong. */
 export function addDoctor(cli: Cli, parent: Command): void {

@@ -1,10 +1,11 @@
-import { bytesText, DRONE_SORTS, DRONE_STATUSES, percentText } from '@leasehold/keys-core';
-import { leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Option, type Command } from 'commander';
+import { leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
+import { bytesText, DRONE_SORTS, DRONE_STATUSES, percentText } from '@leasehold/keys-core';
 import { durationWord } from '@leasehold/service-kit';
+import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { refusal, usageFailure, type CliFailure } from '../failures/failure.ts';
+import type { DroneListInput, DroneView } from '../controller-api.ts';
+import { refusal, usageFailure, type CliFailure } from '../failures.ts';
 import {
   withDatacenter,
   withDatacenters,
@@ -13,10 +14,7 @@ import {
   withReason,
   type ActOptions,
 } from '../options.ts';
-import { agoText, durationText } from '../output/duration.ts';
-import { printable } from '../output/printable.ts';
-import { detailsText, type Column } from '../output/table.ts';
-import type { DroneListInput, DroneView } from '../views.ts';
+import { agoText, detailsText, durationText, printable, type Column } from '../output/text.ts';
 
 /** `leasehold drones`. */
 export function addDrones(cli: Cli, program: Command): void {

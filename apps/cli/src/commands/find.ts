@@ -1,10 +1,9 @@
 import { FOUND_KINDS } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
+import type { FindInput, FoundAnswer, FoundView } from '../controller-api.ts';
 import { missingText, rowsText, wholeNumberOf, withDatacenters } from '../options.ts';
-import { printable, printableOr } from '../output/printable.ts';
-import { placed, type Column } from '../output/table.ts';
-import type { FindInput, FoundAnswer, FoundView } from '../views.ts';
+import { placed, printable, printableOr, type Column } from '../output/text.ts';
 
 const HELP = `
 Finds what contains the text, whatever its case: exact names first, then names that begin with it, then

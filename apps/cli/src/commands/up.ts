@@ -1,12 +1,11 @@
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { parseConfig } from '../config/config.ts';
-import type { RunFile } from '../config/home.ts';
-import { findTarget } from '../contexts/target.ts';
-import type { Style } from '../output/style.ts';
+import { parseConfig } from '../config.ts';
+import { findTarget } from '../contexts.ts';
+import type { RunFile } from '../home.ts';
 import { collected } from '../options.ts';
-import type { UpOptions } from '../up/programs/up-request.ts';
-import { createProgress, createSilentProgress } from '../up/progress.ts';
+import type { Style } from '../output/text.ts';
+import type { UpOptions } from '../up/up-request.ts';
 
 const HELP = `
 A command is split into words as a shell does, runs in the folder where up was called, and finds its port
@@ -33,9 +32,10 @@ export function addUp(cli: Cli, parent: Command): void {
     .addHelpText('after', HELP)
     .action(async (options: UpOptions) => {
       const { environment } = cli.context;
-      const { readUpRequest } = await import('../up/programs/up-request.ts');
+      const { readUpRequest } = await import('../up/up-request.ts');
       const request = readUpRequest(options, { folder: process.cwd(), environment });
       const config = parseConfig(request.environment);
+      const { createProgress, createSilentProgress } = await import('../up/progress.ts');
       const progress = cli.isJson
         ? createSilentProgress(cli.context)
         : createProgress(cli.context, cli.style);

@@ -1,13 +1,11 @@
+import type { ClockJumpView } from '@leasehold/api/contract';
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
-import type { Access } from '../contexts/target.ts';
-import { failureOf } from '../failures/failure-of.ts';
-import { agoText, durationText } from '../output/duration.ts';
-import { clockJumpText } from '../output/clock-jump.ts';
-import { holdOffText } from '../output/hold-off.ts';
-import { printable } from '../output/printable.ts';
-import type { DroneView } from '../views.ts';
-import { engineFindings } from './engine-check.ts';
-import { isolationFindings } from './isolation-check.ts';
+import { isFullyIsolated } from '@leasehold/keys-core';
+import type { Access } from '../contexts.ts';
+import type { DroneView } from '../controller-api.ts';
+import { failureOf } from '../failures.ts';
+import { holdOffText } from '../output/grant-text.ts';
+import { agoText, durationText, printable } from '../output/text.ts';
 import { skipped, unsure, well, wrong, type Finding } from './finding.ts';
 
 const READY_TIMEOUT_MS = 5_000;
@@ -205,4 +203,62 @@ function droneFinding(drone: DroneView): Finding {
         'Its keys expire. When it is back: `leasehold drones undrain`.',
       );
   }
+}
+
+/** What a machine does not provide to keep programs from the drone. Lost and stopped drones are left out. */
+export function isolationFindings({
+  droneId,
+  status,
+  isolation,
+}: Pick<DroneView, 'droneId' | 'status' | 'isolation'>): Finding[] {
+  const subject = `isolation of ${printable(droneId)}`;
+  if (status === 'lost' || status === 'stopped') return [];
+  if (isolation === null) {
+    return [unsure(subject, 'the drone does not report it', 'Upgrade the drone.')];
+  }
+  if (isFullyIsolated(isolation)) return [];
+  const { user, privateProc, hiddenHome, detail } = isolation;
+  if (user === 'shared' && !(privateProc && hiddenHome)) {
+    return [
+      wrong(
+        subject,
+        `its programs can read its token; ${printable(detail)}`,
+        'Run it as root, or where user namespaces are allowed. See "Isolation" in docs/deployment.md.',
+      ),
+    ];
+  }
+  return [unsure(subject, printable(detail), 'See "Isolation" in docs/deployment.md.')];
+}
+
+/** Whether a drone with programs that are containers reaches its engine. Lost and stopped drones are left out. */
+export function engineFindings({
+  droneId,
+  status,
+  programs,
+  engine,
+}: Pick<DroneView, 'droneId' | 'status' | 'programs' | 'engine'>): Finding[] {
+  const images = programs.flatMap(({ image }) => (image === undefined ? [] : [image]));
+  if (status === 'lost' || status === 'stopped' || images.length === 0) return [];
+  const subject = `container engine of ${printable(droneId)}`;
+  if (engine === null) {
+    return [unsure(subject, 'the drone has not asked it yet', 'Ask again in a few seconds.')];
+  }
+  return engine.problem === null
+    ? [well(subject, `answers; needed for ${String(images.length)} programs`)]
+    : [
+        wrong(
+          subject,
+          printable(engine.problem),
+          'Start Docker or Podman there, or correct `engine.socket` in the configuration of the drone. Its containers that run are not affected.',
+        ),
+      ];
+}
+
+/** A step of the database's clock, and what follows from it. */
+function clockJumpText({ at, jumpMs, remainingMs, unsureUntil }: ClockJumpView): string {
+  const direction = jumpMs > 0 ? 'forward' : 'back';
+  const step = `it stepped ${direction} by ${durationText(Math.abs(jumpMs))} at ${at}`;
+  return remainingMs === 0
+    ? step
+    : `${step}; what was granted before is not taken over when it expires, until ${unsureUntil} at the latest`;
 }

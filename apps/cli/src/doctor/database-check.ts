@@ -1,4 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { toleratedClockRatio, type Ladder } from '@leasehold/keys-core';
+import { readKeyLadders } from '@leasehold/keys-core/grants';
 import {
   connectionProblems,
   migrationStatus,
@@ -6,12 +8,10 @@ import {
   readDatabaseSettings,
   type Store,
 } from '@leasehold/keys-core/postgres';
-import { readKeyLadders } from '@leasehold/keys-core/grants';
 import { connectionOf } from '@leasehold/service-kit';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { CliConfig } from '../config/config.ts';
-import { pathOfPart } from '../sibling-app.ts';
-import { withStore } from '../with-store.ts';
+import { pathOfPart } from '../apps.ts';
+import type { CliConfig } from '../config.ts';
+import { withStore } from '../database.ts';
 import { unsure, well, wrong, type Finding } from './finding.ts';
 
 const POSTGRES_VERSION_MIN = 150_000;

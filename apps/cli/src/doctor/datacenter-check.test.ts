@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { parseConfig } from '../config/config.ts';
+import { parseConfig } from '../config.ts';
 import { examineDatacenters } from './datacenter-check.ts';
 
 async function serverThatSays(status: number, body: string): Promise<string> {

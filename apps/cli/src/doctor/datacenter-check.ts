@@ -2,8 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 import { shownUrl } from '@leasehold/service-kit';
-import type { CliConfig } from '../config/config.ts';
-import type { EtcdConfig } from '../config/datacenter-config.ts';
+import type { CliConfig, EtcdConfig } from '../config.ts';
 import { skipped, well, wrong, type Finding } from './finding.ts';
 
 const ANSWER_TIMEOUT_MS = 5_000;

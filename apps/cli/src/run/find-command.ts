@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /** What there is under a command's name: a file to run, one that may not be run, or nothing. */
-export type FoundCommand =
+type FoundCommand =
   | { readonly outcome: 'found'; readonly path: string }
   | { readonly outcome: 'not_executable' | 'not_found' };
 

@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
-import { RUN_EXIT_CODES } from '../failures/exit-codes.ts';
-import { CliFailure } from '../failures/failure.ts';
+import { CliFailure, RUN_EXIT_CODES } from '../failures.ts';
+import { signalSession } from '../processes.ts';
 import type {
   CommandEnd,
   GuardDeadlines,
@@ -8,10 +8,9 @@ import type {
   GuardReport,
   StopCause,
 } from './guard-protocol.ts';
-import { signalSession } from './command-session.ts';
 
 /** What a guard is asked to run. */
-export interface GuardedCommand {
+interface GuardedCommand {
   readonly command: readonly string[];
   /** Added to the environment of the guard. */
   readonly environment: Readonly<Record<string, string>>;
@@ -21,7 +20,7 @@ export interface GuardedCommand {
 }
 
 /** How it ended, and when, by the boot clock. */
-export type GuardedEnd = CommandEnd & { readonly atMs: number };
+type GuardedEnd = CommandEnd & { readonly atMs: number };
 
 /** What is sent to a guard, and what it answers. */
 export interface GuardLink {

@@ -1,3 +1,12 @@
+/** The guard of a command that runs under a lease; see the protocol in `guard-protocol.ts`. */
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createBootClock } from '@leasehold/service-kit';
+import { closeInheritedDescriptors } from '@leasehold/service-kit/inherited-descriptors';
+import { signalSession } from '../processes.ts';
+import { findCommand } from './find-command.ts';
 import type {
   CommandEnd,
   GuardDeadlines,
@@ -7,7 +16,7 @@ import type {
 } from './guard-protocol.ts';
 
 /** The processes of one command; {@link launchCommand} in production. */
-export interface CommandSession {
+interface CommandSession {
   readonly pid: number;
   /** Lets the command begin: until then, none of it runs. */
   begin(): void;
@@ -17,7 +26,7 @@ export interface CommandSession {
   readonly ended: Promise<CommandEnd>;
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   /** Reads the boot clock. */
   readonly nowMs: () => number;
   readonly launch: (
@@ -27,7 +36,7 @@ export interface GuardOptions {
   readonly report: (report: GuardReport) => void;
 }
 
-/** Runs one command and ends it in time; see the protocol in `guard-protocol.ts`. */
+/** Runs one command and ends it in time. */
 export class Guard {
   readonly #options: GuardOptions;
   #isStarted = false;
@@ -123,4 +132,119 @@ export class Guard {
     // A command that Ctrl-Z has stopped gets the signal only when it continues.
     this.#session?.signal('SIGCONT');
   }
+}
+
+/** The prefix with which the kernel kills the command when the guard dies; empty if it cannot. */
+type DeathSignal = readonly string[];
+
+const PROBE_TIMEOUT_MS = 5_000;
+
+/** Finds out by trying whether `setpriv` can arm a parent-death signal: BusyBox's cannot. */
+async function findDeathSignal(searchPath: string): Promise<DeathSignal> {
+  const setpriv = findCommand('setpriv', searchPath);
+  if (setpriv.outcome !== 'found') return [];
+  const command = ['--pdeathsig', 'KILL', '--'];
+  const works = await new Promise<boolean>((answer) => {
+    execFile(setpriv.path, [...command, 'true'], { timeout: PROBE_TIMEOUT_MS }, (error) =>
+      answer(error === null),
+    );
+  });
+  return works ? [setpriv.path, ...command] : [];
+}
+
+/**
+ * Waits for a line and then becomes the command. If the guard is killed before it sends that line, the command line
+ * may not know the command, and could not end what it started: then the command never runs.
+ */
+const GATE = ['/bin/sh', '-c', 'read -r go <&3 && exec 3<&- "$@"', 'leasehold'];
+
+/**
+ * Prepares a command as the leader of a session of its own, with the standard streams of this process.
+ * @throws {Error} when the system cannot start it.
+ */
+export async function launchCommand(
+  command: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  deathSignal: DeathSignal,
+): Promise<CommandSession> {
+  const [file = '', ...args] = [...deathSignal, ...GATE, ...command];
+  const child = spawn(file, args, {
+    env,
+    stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+    detached: true,
+  });
+  const { pid } = child;
+  if (pid === undefined) {
+    const [problem] = (await once(child, 'error')) as [Error];
+    throw problem;
+  }
+  const gate = child.stdio[3] as Writable;
+  // A command that was killed meanwhile has closed its end.
+  gate.on('error', () => undefined);
+  return {
+    pid,
+    begin: () => gate.end('\n'),
+    signal: (signal) => {
+      signalSession(pid, signal);
+    },
+    ended: endOf(child, pid),
+  };
+}
+
+/** How long to wait until the rest of a killed session is gone: the kernel ends it at once. */
+const REST_MS_MAX = 1_000;
+const REST_POLL_MS = 10;
+
+async function endOf(child: ChildProcess, pid: number): Promise<CommandEnd> {
+  const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+  for (let waitedMs = 0; waitedMs < REST_MS_MAX; waitedMs += REST_POLL_MS) {
+    if (!signalSession(pid, 'SIGKILL')) break;
+    await delay(REST_POLL_MS);
+  }
+  return { exitCode, signal };
+}
+
+/** Signals that somebody sends to the guard itself: they are meant for its command. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/**
+ * Guards a command for the parent process, which gives its orders over a channel, until the command
+ * has ended or the parent is gone without one.
+ */
+export async function runGuard(
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
+  closeInheritedDescriptors();
+  const clock = createBootClock();
+  const deathSignal = await findDeathSignal(environment['PATH'] ?? '');
+  const guard = new Guard({
+    nowMs: () => clock.nowMs(),
+    launch: (command, added) => launchCommand(command, { ...environment, ...added }, deathSignal),
+    report: (report) => {
+      tell(report);
+      if (isLast(report)) over.abort();
+    },
+  });
+  const over = new AbortController();
+  const stopTicking = clock.onTick(() => guard.tick());
+  process.on('message', (order: GuardOrder) => guard.take(order));
+  for (const signal of SIGNALS) {
+    process.on(signal, () => guard.take({ type: 'signal', signal }));
+  }
+  process.once('disconnect', () => {
+    if (!guard.orphaned()) over.abort();
+  });
+  tell({ type: 'ready' });
+  if (!process.connected) over.abort();
+  if (!over.signal.aborted) await once(over.signal, 'abort');
+  stopTicking();
+}
+
+function tell(report: GuardReport): void {
+  // A process that has ended needs no message.
+  if (process.connected) process.send?.(report, undefined, undefined, () => undefined);
+}
+
+function isLast({ type }: GuardReport): boolean {
+  return type === 'ended' || type === 'not_started';
 }

@@ -1,32 +1,33 @@
-import { hostname, userInfo } from 'node:os';
+import { constants, hostname, userInfo } from 'node:os';
 import {
   createLeasehold,
   LeaseHeldError,
+  LeaseLost,
+  LeaseRevoked,
+  LeaseRevoking,
   LeaseWaitTimeoutError,
   type Lease,
   type Leasehold,
 } from '@leasehold/client';
 import { LIMITS } from '@leasehold/keys-core';
-import { createBootClock, type TickingClock } from '@leasehold/service-kit';
-import type { Cli } from '../cli.ts';
-import { scopeText, type Scope } from '../arguments/scope.ts';
-import { pathOfPart } from '../sibling-app.ts';
-import { commandEnvironment } from './command-environment.ts';
-import { startGuard, type GuardLink } from './guard-link.ts';
-import { runSignals } from './run-signals.ts';
 import {
-  endText,
-  exitCodeOf,
-  goneFailure,
-  heldFailure,
-  lostFailure,
-  notReleasedText,
-  stoppingText,
-} from './run-text.ts';
-import { runUnderLease, type RunEnd } from './run-under-lease.ts';
+  createBootClock,
+  fileVariableOf,
+  SECRETS,
+  TICK_MS,
+  type Environment,
+  type TickingClock,
+} from '@leasehold/service-kit';
+import { pathOfPart } from '../apps.ts';
+import type { Cli, CliContext } from '../cli.ts';
+import { CliFailure, RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../failures.ts';
+import { durationText, printable } from '../output/text.ts';
+import { scopeText, type Scope } from '../scope.ts';
+import { startGuard, type GuardLink } from './guard-link.ts';
+import type { CommandEnd, GuardDeadlines } from './guard-protocol.ts';
 
 /** A command and the lease that it runs under. */
-export interface RunRequest {
+interface RunRequest {
   readonly scope: Scope;
   readonly command: readonly string[];
   readonly ttlMs: number;
@@ -167,4 +168,252 @@ export function ownUserName(read: () => { readonly username: string } = userInfo
   } catch {
     return `uid ${String(process.getuid?.() ?? 'unknown')}`;
   }
+}
+
+interface RunOptions {
+  readonly command: readonly string[];
+  /** Added to the environment of the command. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly lease: Pick<Lease, 'remainingMs' | 'signal' | 'revoking'>;
+  readonly guard: GuardLink;
+  /** How long before the lease is lost the command is asked to stop. */
+  readonly graceMs: number;
+  /** The boot clock, which the guard reads too. */
+  readonly clock: TickingClock;
+  /** Called once, as a stop begins, with the time that the command has left. */
+  readonly onStopping: (stop: Stop, leftMs: number) => void;
+}
+
+/** The guard looks at the clock once per tick, so it is told to act by this much earlier. */
+const MARGIN_MS = 2 * TICK_MS;
+
+/**
+ * Runs a command under a lease, and ends it before the lease is lost: gently when it is not renewed
+ * any more, at once when it is lost already.
+ * @throws {CliFailure} `run.not_started`.
+ */
+async function runUnderLease(options: RunOptions): Promise<RunEnd> {
+  const { command, environment, lease, clock, guard, graceMs } = options;
+  const deadlinesNow = (): GuardDeadlines => {
+    // Read before the remaining time, so that the sum is never too late.
+    const nowMs = clock.nowMs();
+    const loseAtMs = nowMs + lease.remainingMs();
+    return { softAtMs: loseAtMs - graceMs, hardAtMs: loseAtMs - MARGIN_MS };
+  };
+  let sent = deadlinesNow();
+  const stops: Stop[] = [];
+  // What the guard does counts, not what it was asked to do: the command may have ended before.
+  const done: ('soft' | 'hard')[] = [];
+  const begin = (stop: Stop): void => {
+    if (stops.push(stop) === 1) options.onStopping(stop, sent.hardAtMs - clock.nowMs());
+  };
+
+  const over = new AbortController();
+  const whenAborted = (signal: AbortSignal, act: () => void): void => {
+    if (signal.aborted) act();
+    else signal.addEventListener('abort', act, { signal: over.signal });
+  };
+  const stopTicking = clock.onTick((nowMs) => {
+    const next = deadlinesNow();
+    if (next.hardAtMs > nowMs && next.hardAtMs > sent.hardAtMs + TICK_MS) {
+      sent = next;
+      guard.extend(sent);
+    }
+    // A guard that is this late does not work: the command is killed without it.
+    if (nowMs >= sent.hardAtMs + MARGIN_MS) {
+      done.push('hard');
+      begin({ why: 'deadline' });
+      guard.kill();
+    }
+  });
+  try {
+    const ended = guard.run({
+      ...{ command, environment, deadlines: sent },
+      onStopping: (kind, cause) => {
+        done.push(kind);
+        if (cause === 'deadline') begin({ why: 'deadline' });
+      },
+    });
+    whenAborted(lease.revoking, () => {
+      begin({ why: 'revoking', reason: lease.revoking.reason });
+      guard.stop('soft');
+    });
+    whenAborted(lease.signal, () => {
+      begin({ why: 'lost', reason: lease.signal.reason });
+      guard.stop('hard');
+    });
+    const { exitCode, signal, atMs } = await ended;
+    const isInTime = atMs <= sent.hardAtMs + MARGIN_MS;
+    return { exitCode, signal, stop: done.length > 0 ? stops[0] : undefined, isInTime };
+  } finally {
+    over.abort();
+    stopTicking();
+  }
+}
+
+/** Handles the signals of this process from now on. */
+function runSignals(
+  context: CliContext,
+  stopSelf: () => void = () => process.kill(process.pid, 'SIGSTOP'),
+) {
+  const interruption = new AbortController();
+  let interruptedBy: NodeJS.Signals | undefined;
+  let guard: GuardLink | undefined;
+
+  context.onSignal((signal) => {
+    if (signal === 'SIGTSTP') {
+      // The command first: it must not go on while nobody renews. It has no terminal of its own, so
+      // it would ignore SIGTSTP.
+      void Promise.resolve(guard?.signal('SIGSTOP')).then(stopSelf);
+    } else if (guard !== undefined) {
+      void guard.signal(signal);
+    } else if (signal !== 'SIGCONT') {
+      interruptedBy ??= signal;
+      interruption.abort();
+    }
+  });
+  return {
+    /** Aborted by the first signal that ends a process, while there is no command to pass it to. */
+    interrupted: interruption.signal,
+    /** That signal. */
+    get interruptedBy() {
+      return interruptedBy;
+    },
+    /** From now on, signals go to the command. */
+    passTo(running: GuardLink) {
+      guard = running;
+    },
+  };
+}
+
+/** Not Leasehold's alone: a command may have a database of its own. */
+const OF_OTHERS: readonly string[] = ['DATABASE_URL'];
+const TOKEN = 'LEASEHOLD_TOKEN';
+
+/**
+ * The environment of a command that runs under a lease: that of this process without Leasehold's secrets, so that
+ * neither the command nor what it starts and logs has them. `isTokenPassed` leaves the token in.
+ */
+export function commandEnvironment(
+  environment: Environment,
+  { isTokenPassed }: { readonly isTokenPassed: boolean },
+): Environment {
+  const kept = isTokenPassed ? [...OF_OTHERS, TOKEN] : OF_OTHERS;
+  const withheld = new Set(
+    SECRETS.filter((name) => !kept.includes(name)).flatMap((name) => [name, fileVariableOf(name)]),
+  );
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !withheld.has(name)));
+}
+
+/** Why a command was stopped. */
+type Stop =
+  { readonly why: 'deadline' } | { readonly why: 'lost' | 'revoking'; readonly reason: unknown };
+
+/** How a command ended, and why it was stopped, if it was. */
+interface RunEnd extends CommandEnd {
+  readonly stop: Stop | undefined;
+  /** Whether it had ended before the holder's own deadline. */
+  readonly isInTime: boolean;
+}
+
+/** The exit code that passes a command's end on: its own, or 128 plus the number of its signal. */
+function exitCodeOf({ exitCode, signal }: CommandEnd): number {
+  return signal === null ? (exitCode ?? 0) : SIGNAL_EXIT_CODE + constants.signals[signal];
+}
+
+/** How a command ended: `ended with exit code 3`, `was ended by SIGKILL`. */
+function endText({ exitCode, signal }: CommandEnd): string {
+  return signal === null ? `ended with exit code ${String(exitCode)}` : `was ended by ${signal}`;
+}
+
+/** Why a command is being stopped: a clause that follows the name of its lease. */
+function stopText(stop: Stop): string {
+  if (stop.why === 'deadline') return 'could not be renewed in time';
+  const { reason } = stop;
+  if (reason instanceof LeaseRevoking) return `is being revoked${noteText(reason.note)}`;
+  if (reason instanceof LeaseRevoked) return `was revoked${noteText(reason.note)}`;
+  if (reason instanceof LeaseLost) return LOSS_TEXT[reason.reason];
+  return stop.why === 'lost' ? 'was lost' : 'will not be renewed';
+}
+
+const LOSS_TEXT: Record<LeaseLost['reason'], string> = {
+  expired: 'has expired',
+  superseded: 'is held by somebody else now',
+  revoked: 'was revoked',
+  released: 'was released by somebody who knows its token',
+  unreachable: 'was lost: no controller answered in time',
+};
+
+function noteText(note: string | null): string {
+  return note === null ? '' : ` (${printable(note)})`;
+}
+
+/** The message as a stop begins. */
+function stoppingText(scope: Scope, stop: Stop, leftMs: number): string {
+  const act =
+    stop.why === 'lost'
+      ? 'the command is killed'
+      : `the command was sent SIGTERM, and is killed in ${durationText(leftMs)}`;
+  return `leasehold: ${scopeText(scope)} ${stopText(stop)}; ${act}.`;
+}
+
+/** The message when no controller answered a release. */
+function notReleasedText(scope: Scope, leftMs: number): string {
+  const until = leftMs > 0 ? ` in about ${durationText(leftMs)}` : '';
+  return `leasehold: ${scopeText(scope)} could not be released: no controller answered. It expires${until}.`;
+}
+
+/** The failure of a run that was not granted its lease. */
+function heldFailure(
+  scope: Scope,
+  error: LeaseHeldError | LeaseWaitTimeoutError,
+  { waitMs, heldExitCode }: { readonly waitMs: number; readonly heldExitCode: number },
+): CliFailure {
+  const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
+  const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
+  // When its time is over nobody holds it: the caller that is named is first in line.
+  const message =
+    remainingMs > 0
+      ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
+      : `${scopeText(scope)} is about to be granted to ${printable(by)}${what}, who has waited since ${since}.`;
+  const line = waiters > 0 ? ` Waiting in line: ${String(waiters)}.` : '';
+  const waited = waitMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
+  return new CliFailure(`${message}${waited}${line}`, {
+    code: error.code,
+    exitCode: heldExitCode,
+    hint: `The command was not run.${waitMs > 0 ? '' : ' `--wait 10m` waits in line.'}`,
+    retryable: true,
+    details: error.details,
+  });
+}
+
+/** The failure of a run whose command was stopped because of its lease. */
+function lostFailure(scope: Scope, end: RunEnd, stop: Stop): CliFailure {
+  const why =
+    stop.why === 'lost' && stop.reason instanceof LeaseLost ? stop.reason.reason : stop.why;
+  return lost(`${scopeText(scope)} ${stopText(stop)}, and the command ${endText(end)}.`, end, why);
+}
+
+/** The failure of a run whose lease was gone before its command ended, without a notice. */
+function goneFailure(scope: Scope, end: RunEnd, released: string): CliFailure {
+  return lost(
+    `${scopeText(scope)} was ${GONE_TEXT[released] ?? released} while the command ran, which ${endText(end)}.`,
+    end,
+    released,
+  );
+}
+
+const GONE_TEXT: Readonly<Record<string, string>> = {
+  not_found: 'not known any more',
+  superseded: 'given to somebody else',
+  expired: 'over',
+};
+
+function lost(message: string, { exitCode, signal }: CommandEnd, why: string): CliFailure {
+  return new CliFailure(message, {
+    code: 'lease.lost',
+    exitCode: RUN_EXIT_CODES.lost,
+    hint: 'The work may be incomplete. `leasehold leases history` shows what happened to the lease.',
+    details: { why, exitCode, signal },
+  });
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { commandLineOf, processesWith, waitUntil } from '@leasehold/testing/stack';
-import type { RunFile } from '../config/home.ts';
+import type { RunFile } from '../home.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/leasehold.mjs', import.meta.url));
 

@@ -1,5 +1,5 @@
-import type { CliContext } from '../context.ts';
-import { runCli } from '../run-cli.ts';
+import type { CliContext } from '../cli.ts';
+import { runCli } from '../program.ts';
 
 /** What a command line prints goes to `printed`. */
 export function contextOf(

@@ -1,4 +1,4 @@
-import { parseConfig } from '../config/config.ts';
+import { parseConfig } from '../config.ts';
 
 /** What is wrong with an environment; empty when it is valid. */
 export function problemsOf(environment: Record<string, string>): string {

@@ -1,30 +1,64 @@
-import { createDatabase, migrate } from '@leasehold/keys-core/postgres';
-import type { AdminSignIn } from '@leasehold/keys-core/access';
-import type { CliConfig } from '../config/config.ts';
-import { runSettings, type RunFile } from '../config/home.ts';
-import { prepareCredentials } from './credentials.ts';
-import { externalDatabase, startDatabase, type Database } from './database.ts';
-import { untilDroneReady } from './drone-readiness.ts';
-import type { FailureWatch } from './checks/failure-watch.ts';
-import type { Supervision } from '@leasehold/service-kit/supervision';
-import { untilGone } from './processes/leftovers.ts';
-import { identityOf, signalProcess } from './processes/process-identity.ts';
-import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './processes/processes.ts';
-import type { Progress } from './progress.ts';
-import { restartOnChange } from './programs/restart-on-change.ts';
-import { programsText, wardenPidOf, type UpDrone } from './up-drone.ts';
-import { keepRunRecord } from './processes/run-record.ts';
-import { messageOf, type SpaceWait } from './checks/space-wait.ts';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createControllerClient } from '@leasehold/client';
 import {
+  bootstrapCredentials,
+  ensureFirstAdmin,
+  FIRST_ADMIN_EMAIL,
+  isAdminSignIn,
+  type AdminSignIn,
+} from '@leasehold/keys-core/access';
+import {
+  createDatabase,
+  migrate,
+  onceThereIsSpace,
+  supervisePostgres,
+  type Store,
+} from '@leasehold/keys-core/postgres';
+import { withSchema } from '@leasehold/service-kit';
+import type { RunningHooks, Supervision } from '@leasehold/service-kit/supervision';
+import type { CliConfig } from '../config.ts';
+import { withStore } from '../database.ts';
+import { refusal } from '../failures.ts';
+import {
+  credentialsPath,
+  readCredentials,
+  runSettings,
+  writePrivateJson,
+  type RunFile,
+} from '../home.ts';
+import { identityOf, signalProcess } from '../processes.ts';
+import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './child-specs.ts';
+import { messageOf, type FailureWatch, type Progress } from './progress.ts';
+import { restartOnChange } from './restart-on-change.ts';
+import { keepRunRecord, untilGone } from './run-record.ts';
+import {
+  openBoundedLog,
   superviseChild,
   type ChildSpec,
   type SupervisedChild,
-} from './processes/supervised-child.ts';
+} from './supervised-child.ts';
+import { programsText, wardenPidOf, type UpDrone } from './up-drone.ts';
 
 /** Of the column with the names of the parts. */
 const NAME_WIDTH = 17;
 /** Once its agent has told it to end, the warden ends at once. */
 const WARDEN_END_TIMEOUT_MS = 3_000;
+
+/** Retries something until no full disk prevents it, see {@link onceThereIsSpace}. */
+type SpaceWait = <Result>(work: () => Result | Promise<Result>) => Promise<Result>;
+
+/** A wait that is reported on the terminal and ends when everything is to end. */
+export function createSpaceWait(watch: FailureWatch, { stop, time }: Supervision): SpaceWait {
+  return (work) =>
+    onceThereIsSpace(work, {
+      async pause(ms) {
+        await time.pause(ms, stop);
+        stop.throwIfAborted();
+      },
+      onFull: (error) => watch.state(`waiting for space on a disk: ${messageOf(error)}`),
+    });
+}
 
 /** Where the programs are. */
 export interface Programs extends Readonly<
@@ -34,7 +68,7 @@ export interface Programs extends Readonly<
   readonly console: string | null;
 }
 
-export interface PartsOptions {
+interface PartsOptions {
   readonly config: CliConfig;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly programs: Programs;
@@ -219,4 +253,130 @@ function tablesText(applied: readonly string[]): string {
   if (applied.length === 0) return 'up to date';
   if (applied.length > NAMED_MIGRATIONS_MAX) return `made by ${String(applied.length)} migrations`;
   return `made: ${applied.join(', ')}`;
+}
+
+const DATABASE_NAME = 'leasehold';
+
+/** The database of `leasehold up`. */
+interface Database {
+  readonly url: string;
+  /** null: it was not started here. */
+  readonly pid: number | null;
+  /** What people should know about its start. */
+  readonly note?: string;
+  /** Fulfilled when it runs, as far as is known here, or the signal aborts. */
+  untilUp(signal: AbortSignal): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The database that DATABASE_URL names: it is neither started nor stopped here. */
+function externalDatabase(url: string): Database {
+  return { url, pid: null, untilUp: () => Promise.resolve(), stop: () => Promise.resolve() };
+}
+
+/**
+ * Starts PostgreSQL on the data in the home and keeps it running.
+ * @throws {LeaseError} see {@link supervisePostgres}.
+ */
+async function startDatabase(
+  config: CliConfig,
+  hooks: RunningHooks,
+  supervision: Supervision,
+): Promise<Database> {
+  const log = openBoundedLog(join(config.home, 'logs', 'postgres.log'));
+  try {
+    const postgres = await supervisePostgres({
+      dataDir: join(config.home, 'postgres'),
+      log: (line) => log.write(Buffer.from(`${line}\n`)),
+      ...{ hooks, supervision },
+    });
+    return {
+      url: withSchema(postgres.url(DATABASE_NAME), config.schema),
+      ...(postgres.lostPort === undefined ? {} : { note: movedText(postgres) }),
+      get pid() {
+        return postgres.pid;
+      },
+      untilUp: (signal) => postgres.untilUp(signal),
+      async stop() {
+        await postgres.stop();
+        log.close();
+      },
+    };
+  } catch (error) {
+    log.close();
+    throw error;
+  }
+}
+
+function movedText({ port, lostPort }: { port: number; lostPort: number | undefined }): string {
+  return (
+    `another program uses port ${String(lostPort)}, which PostgreSQL had: it has ${String(port)} from now on; ` +
+    '`leasehold config print --database-url` prints its address'
+  );
+}
+
+/**
+ * Makes sure that there is a token for each role and an administrator of the console, and writes
+ * `credentials.json`.
+ * @returns both; no sign-in when the file has none that is valid.
+ */
+function prepareCredentials(
+  config: CliConfig,
+  databaseUrl: string,
+  { droneId, bindings }: Pick<UpDrone, 'droneId' | 'bindings'>,
+) {
+  return withStore(databaseUrl, config.datacenter, async (store) => {
+    const path = credentialsPath(config.home);
+    const tokens = await bootstrapCredentials(store, path, {
+      droneIds: [droneId],
+      bindings,
+    });
+    return { tokens, signIn: await prepareSignIn(store, config.home) };
+  });
+}
+
+/**
+ * A password is made once, when there is no administrator; later ones are for people to choose. It is
+ * in the file before the administrator is in the database: a crash between the two loses nothing.
+ */
+async function prepareSignIn(store: Store, home: string): Promise<AdminSignIn | undefined> {
+  const known = readCredentials(home);
+  const first = { email: FIRST_ADMIN_EMAIL, name: 'Administrator' };
+  const made = await ensureFirstAdmin(store, first, (signIn) =>
+    writePrivateJson(credentialsPath(home), { ...known, console: signIn }),
+  );
+  if (made !== undefined) return made;
+  const kept: Partial<Record<keyof AdminSignIn, unknown>> = known?.console ?? {};
+  if (typeof kept.email !== 'string' || typeof kept.password !== 'string') return undefined;
+  const signIn = { email: kept.email, password: kept.password };
+  return (await isAdminSignIn(store.general, signIn)) ? signIn : undefined;
+}
+
+const READY_TIMEOUT_MS = 30_000;
+const POLL_MS = 100;
+
+/** Waits until the controller lists this drone as ready, or as draining. */
+async function untilDroneReady(
+  access: { readonly url: string; readonly token: string },
+  droneId: string,
+): Promise<void> {
+  const connection = createControllerClient({ ...access, transport: 'http' });
+  const deadlineMs = performance.now() + READY_TIMEOUT_MS;
+  let last = 'has not registered';
+  try {
+    while (performance.now() < deadlineMs) {
+      const page = await connection.api.drones.list.query({});
+      const drone = page.items.find((item) => item.droneId === droneId);
+      if (drone?.status === 'ready' || drone?.status === 'draining') return;
+      if (drone !== undefined) last = `is ${drone.status}`;
+      await delay(POLL_MS);
+    }
+  } finally {
+    await connection.close();
+  }
+  throw refusal(
+    'up.start_failed',
+    `The drone ${droneId} ${last} after ${String(READY_TIMEOUT_MS / 1_000)} s.`,
+    'See drone.log in the logs folder of the home.',
+  );
 }

@@ -10,25 +10,25 @@
  * If this process is killed, the others notice that it is gone and end by themselves; the next
  * `leasehold up` waits for them.
  */
-import { mkdirSync } from 'node:fs';
+import { once } from 'node:events';
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { AdminSignIn } from '@leasehold/keys-core/access';
-import type { Cli } from '../cli.ts';
-import type { CliConfig } from '../config/config.ts';
-import { makeHome, type RunFile } from '../config/home.ts';
-import { hasPart, pathOfPart } from '../sibling-app.ts';
-import { FailureWatch } from './checks/failure-watch.ts';
-import { lockHome } from './checks/home-lock.ts';
 import { systemSupervision } from '@leasehold/service-kit/supervision';
-import { endLeftovers, forgetRun } from './processes/leftovers.ts';
-import { checkPlace } from './checks/place-check.ts';
-import type { UpRequest } from './programs/up-request.ts';
+import { hasPart, pathOfPart } from '../apps.ts';
+import type { Cli } from '../cli.ts';
+import type { CliConfig } from '../config.ts';
+import { CliFailure, EXIT_CODES } from '../failures.ts';
+import { lockHome, makeHome, type RunFile } from '../home.ts';
+import { isErrorCode } from '../processes.ts';
+import { createSpaceWait, startParts, type Parts, type Programs } from './parts.ts';
+import { FailureWatch, type Progress } from './progress.ts';
+import { endLeftovers, forgetRun } from './run-record.ts';
 import { prepareDrone } from './up-drone.ts';
-import type { Progress } from './progress.ts';
-import { startParts, type Parts, type Programs } from './parts.ts';
-import { createSpaceWait } from './checks/space-wait.ts';
+import type { UpRequest } from './up-request.ts';
 
-export interface UpOptions {
+interface UpOptions {
   readonly cli: Cli;
   readonly config: CliConfig;
   /** What is wanted. If the console was not built, that is reported, and it is left out. */
@@ -128,4 +128,106 @@ async function untilAsked(stop: AbortSignal, parts: Parts): Promise<void> {
     });
   });
   await Promise.race([asked, parts.failed]);
+}
+
+/** The ports of the controller and the console: they stay the same when these are started again. */
+interface Place {
+  readonly port: number;
+  readonly consolePort: number;
+}
+
+const ANOTHER_PORT = '--port N (or LEASEHOLD_PORT)';
+const ANOTHER_CONSOLE_PORT = '--console-port N (or LEASEHOLD_CONSOLE_PORT)';
+/** How often to look for a free port other than the controller's. */
+const FREE_PORT_TRIES_MAX = 10;
+
+/**
+ * Checks everything on this machine that could keep the parts from starting.
+ * @returns the ports that were asked for, or a free one for each 0.
+ * @throws {CliFailure} `up.cannot_start` with every problem at once; nothing was started.
+ */
+async function checkPlace(
+  config: CliConfig,
+  { withConsole }: { withConsole: boolean },
+): Promise<Place> {
+  const { host } = config;
+  const own = await tryToListen(host, config.port, ANOTHER_PORT);
+  const consoles = withConsole
+    ? await tryConsolePort(config, own.port)
+    : { port: config.consolePort };
+  const problems = [homeProblem(config.home), own.problem, consoles.problem].filter(
+    (problem) => problem !== undefined,
+  );
+  if (problems.length === 0) return { port: own.port, consolePort: consoles.port };
+  throw new CliFailure(`Nothing was started:${problems.map((text) => `\n  ${text}`).join('')}`, {
+    code: 'up.cannot_start',
+    exitCode: EXIT_CODES.refused,
+    details: { problems },
+  });
+}
+
+async function tryConsolePort(
+  { host, consolePort }: CliConfig,
+  taken: number,
+): Promise<{ port: number; problem?: string }> {
+  for (let left = FREE_PORT_TRIES_MAX; left > 0; left -= 1) {
+    const listened = await tryToListen(host, consolePort, ANOTHER_CONSOLE_PORT);
+    if (listened.port !== taken) return listened;
+    if (consolePort !== 0) break;
+  }
+  return {
+    port: consolePort,
+    problem:
+      `port ${String(taken)} cannot be the controller's and the console's: ` +
+      `choose another one with ${ANOTHER_CONSOLE_PORT}`,
+  };
+}
+
+function homeProblem(home: string): string | undefined {
+  try {
+    accessSync(home, constants.R_OK | constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    return `the directory ${home} cannot be used (${cause}): set LEASEHOLD_HOME to another one`;
+  }
+}
+
+/**
+ * Listens on an address for a moment. Port 0 finds a free one.
+ * @param remedy how another port is chosen, for a user who finds this one taken.
+ */
+async function tryToListen(
+  host: string,
+  port: number,
+  remedy: string,
+): Promise<{ port: number; problem?: string }> {
+  const probe = createServer();
+  try {
+    probe.listen(port, host);
+    await once(probe, 'listening');
+    const found = (probe.address() as AddressInfo).port;
+    probe.close();
+    await once(probe, 'close');
+    return { port: found };
+  } catch (error) {
+    return { port, problem: problemOf(error, { host, port, remedy }) };
+  }
+}
+
+function problemOf(
+  error: unknown,
+  { host, port, remedy }: { host: string; port: number; remedy: string },
+): string {
+  if (isErrorCode(error, 'EADDRINUSE')) {
+    return (
+      `port ${String(port)} of ${host} is in use by another program: ` +
+      `end it, or choose another port with ${remedy}`
+    );
+  }
+  if (isErrorCode(error, 'EACCES')) {
+    return `port ${String(port)} may not be used by this user: choose one above 1023 with ${remedy}`;
+  }
+  const cause = error instanceof Error ? error.message : String(error);
+  return `LEASEHOLD_HOST ${host} cannot be listened on: ${cause}`;
 }

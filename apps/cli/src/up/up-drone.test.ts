@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSy
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { readUpRequest, type UpOptions } from './programs/up-request.ts';
 import { prepareDrone, type UpDrone } from './up-drone.ts';
+import { readUpRequest, type UpOptions } from './up-request.ts';
 
 let folder: string;
 let home: string;

@@ -17,18 +17,13 @@ import {
 import type { DroneBindings } from '@leasehold/keys-core/access';
 import { jsonOf, type ParsedEnvironment } from '@leasehold/service-kit';
 import { z } from 'zod';
-import { jsonText, writePrivateJson } from '../config/home.ts';
-import { refusal, usageFailure } from '../failures/failure.ts';
-import { printable } from '../output/printable.ts';
-import { isErrorCode } from './processes/process-identity.ts';
-import { commandText, scriptsOf, type LocalProgram } from './programs/local-program.ts';
-import { invalid } from './programs/up-file.ts';
-import {
-  ProgramFinder,
-  type ProgramsByName,
-  type UpRequest,
-  type Watched,
-} from './programs/up-request.ts';
+import { refusal, usageFailure } from '../failures.ts';
+import { jsonText, writePrivateJson } from '../home.ts';
+import { printable } from '../output/text.ts';
+import { isErrorCode } from '../processes.ts';
+import { commandText, scriptsOf, type LocalProgram } from './local-program.ts';
+import { invalid } from './up-file.ts';
+import { ProgramFinder, type ProgramsByName, type UpRequest, type Watched } from './up-request.ts';
 
 const DRONE_ID = 'drone-1';
 const CAPACITY = 100;
@@ -37,7 +32,7 @@ const OF_EXAMPLE = 'the example of Leasehold';
 const FILE_NAME = 'drone.json';
 
 /** A program that the drone offers. */
-export interface OfferedProgram {
+interface OfferedProgram {
   readonly name: string;
   /** As a person would type it. */
   readonly command: string;
@@ -72,7 +67,7 @@ export interface UpDrone {
   readonly write: () => void;
 }
 
-export interface UpDronePlace {
+interface UpDronePlace {
   readonly home: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The file of the example that each home offers. */

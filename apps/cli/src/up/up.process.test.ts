@@ -1,16 +1,16 @@
-import { chmod, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { closeSync, openSync, readFileSync } from 'node:fs';
+import { chmod, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
-import { waitUntil } from '@leasehold/testing';
 import type { ConnectResult, KeyPage } from '@leasehold/keys-core/keys';
+import { waitUntil } from '@leasehold/testing';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RunFile } from '../config/home.ts';
+import type { RunFile } from '../home.ts';
 import {
-  processesOf,
   killPart,
+  processesOf,
   readRun,
   runCommand,
   startCommand,

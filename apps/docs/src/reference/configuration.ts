@@ -2,11 +2,11 @@
  * Every variable of the environment, and the file of a drone. Which process reads a variable, its default and what it
  * may be come from the schemas that check it; what it means is in the table of the README.
  */
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { readFileSync } from 'node:fs';
 import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
 import { z } from 'zod';
-import { environmentSchema as ofCli } from '../../../cli/src/config/config.ts';
+import { environmentSchema as ofCli } from '../../../cli/src/config.ts';
 import { environmentSchema as ofConsole } from '../../../console/src/server/config.ts';
 import { environmentSchema as ofController } from '../../../controller/src/config.ts';
 import { environmentSchema as ofDrone } from '../../../drone/src/config.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AgentStage, room } from '../testing/agent-stage.ts';
 import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import { until } from '../testing/wait.ts';
-import { WardenLost, type WardenListener } from './warden-link/warden-link.ts';
+import { WardenLost, type WardenListener } from './warden-link.ts';
 
 let stage: AgentStage;
 let clock: AgentStage['clock'];

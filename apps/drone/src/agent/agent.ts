@@ -15,31 +15,26 @@ import {
   type Ladder,
 } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
-import type { DroneConfig, ProgramConfig } from '../config.ts';
-import { SessionSuperseded, type ControllerLink } from './controller-link/controller-link.ts';
-import { DroneSession } from './controller-link/drone-session.ts';
-import { KeyRenewals } from './controller-link/key-renewals.ts';
-import { LoadWatch } from './load/load-watch.ts';
-import type { Log } from './log.ts';
-import { renewWindowMs } from './warden-link/patience.ts';
-import { requireIsolation } from './isolation-level.ts';
-import { Ports } from './backend/port/ports.ts';
-import type { Work } from './backend/run-types.ts';
-import { commandWork } from './backend/work.ts';
-import { Containers } from './containers/containers.ts';
-import { placeOf, type DronePlace } from './program-place.ts';
-import { lastOutput, readOutput, removeOldOutput } from './backend/output-reader.ts';
-import { RunBook } from './backend/run-book.ts';
-import { SeenBackends } from './backend/seen-backends.ts';
-import { logFolderOf } from '../warden/launch/output-log.ts';
-import type { IsolationFacts } from '../warden/link/protocol.ts';
-import { WardenCommand } from './warden-link/warden-command.ts';
-import type { WardenLink, WardenSource } from './warden-link/warden-link.ts';
+import type { DroneConfig, Log, ProgramConfig } from '../config.ts';
+import { lastOutput, logFolderOf, readOutput, removeOldOutput } from '../warden/output-log.ts';
+import type { IsolationFacts } from '../warden/protocol.ts';
+import { commandWork, placeOf, requireIsolation, type DronePlace } from './command-work.ts';
+import { Containers } from './containers.ts';
+import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
+import { DroneSession } from './drone-session.ts';
+import { KeyRenewals } from './key-renewals.ts';
+import { LoadWatch } from './load.ts';
+import { Ports } from './ports.ts';
+import { RunBook } from './run-book.ts';
+import { SeenBackends } from './seen-backends.ts';
+import { WardenCommand } from './warden-command.ts';
+import { renewWindowMs, type WardenLink, type WardenSource } from './warden-link.ts';
+import type { Work } from './work.ts';
 
 /** Why an agent ended. */
-export type AgentEnd = 'stopped' | 'left' | 'replaced';
+type AgentEnd = 'stopped' | 'left' | 'replaced';
 
-export interface AgentOptions {
+interface AgentOptions {
   readonly config: DroneConfig;
   readonly clock: TickingClock;
   readonly log: Log;
@@ -49,7 +44,7 @@ export interface AgentOptions {
   readonly wardens: WardenSource;
   /** The file of the drone's own program. */
   readonly entry: string;
-  /** The agent's own environment; see what backends get of it in `backend-env.ts`. */
+  /** The agent's own environment, of which backends get little: see `backendEnv`. */
   readonly inheritedEnv: Readonly<Record<string, string | undefined>>;
 }
 

@@ -1,6 +1,6 @@
-import { describe, expect, test } from 'vitest';
-import { isRunning } from '@leasehold/testing';
 import { KEY_LADDERS } from '@leasehold/keys-core';
+import { isRunning } from '@leasehold/testing';
+import { describe, expect, test } from 'vitest';
 import { DRONE_ID, Fleet, PATIENT_LADDER } from '../testing/fleet-fixture.ts';
 import {
   anotherThan,

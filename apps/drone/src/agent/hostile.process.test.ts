@@ -1,10 +1,10 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
 import { childrenOf, isRunning } from '@leasehold/testing';
+import { describe, expect, test } from 'vitest';
+import { outputOf } from '../testing/backend-output.ts';
 import { DRONE_ID, Fleet, OPEN } from '../testing/fleet-fixture.ts';
 import { connect } from '../testing/fleet-steps.ts';
-import { outputOf } from '../testing/backend-output.ts';
 import { until } from '../testing/wait.ts';
 import { ORDINARY_USER } from '../testing/warden-fixture.ts';
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { logFilesIn, logFolderOf } from '../warden/launch/output-log.ts';
+import { logFilesIn, logFolderOf } from '../warden/output-log.ts';
 
 /** What a backend of the drone with this state folder has printed so far; empty before it is there. */
 export function outputOf(

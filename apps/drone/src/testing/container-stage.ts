@@ -1,7 +1,6 @@
 /** A fleet whose drone runs containers on a real engine, and what the containers wrote. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect } from 'vitest';
 import type { Ladder } from '@leasehold/keys-core';
 import {
   startPodman,
@@ -12,9 +11,10 @@ import {
   type StageDrone,
   type TestPodman,
 } from '@leasehold/testing';
+import { expect } from 'vitest';
+import { processesOf } from '../warden/processes.ts';
 import { Fleet } from './fleet-fixture.ts';
 import { connect, type Connected, type ConnectOptions } from './fleet-steps.ts';
-import { processesOf } from '../warden/container/container-processes.ts';
 
 /**
  * Serves what it was told over HTTP, and writes when it starts, that it lives, and that it is asked to
@@ -33,13 +33,13 @@ trap 'say stop; exit 7' TERM
 while :; do say beat; sleep 0.05; done
 `;
 
-export interface WrittenLine {
+interface WrittenLine {
   readonly kind: string;
   readonly fencingToken: string;
   readonly atMs: number;
 }
 
-export interface ListedContainer {
+interface ListedContainer {
   readonly Id: string;
   readonly State: string;
   readonly Labels: Readonly<Record<string, string>>;

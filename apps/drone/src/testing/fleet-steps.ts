@@ -1,5 +1,5 @@
-import { expect } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
+import { expect } from 'vitest';
 import type { Fleet, WitnessLine } from './fleet-fixture.ts';
 
 export type Connected = Awaited<ReturnType<ReturnType<Fleet['api']>['keys']['connect']['mutate']>>;

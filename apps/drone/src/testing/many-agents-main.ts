@@ -4,12 +4,11 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { systemIds } from '@leasehold/service-kit';
+import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { DroneAgent } from '../agent/agent.ts';
-import { TrpcControllerLink } from '../agent/controller-link/trpc-controller-link.ts';
-import type { Log } from '../agent/log.ts';
-import { loadDroneConfig } from '../config.ts';
+import { TrpcControllerLink } from '../agent/controller-link.ts';
+import { loadDroneConfig, type Log } from '../config.ts';
 import { SimulatedWarden } from './simulated-warden.ts';
 
 export interface ManyAgentsSettings {

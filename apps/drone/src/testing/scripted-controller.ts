@@ -1,7 +1,7 @@
 import type { DroneMessage, SpawnAction } from '@leasehold/api';
 import { deadlinesFrom, KEY_LADDERS, type Ladder } from '@leasehold/keys-core';
-import type { ControllerLink, SessionListener } from '../agent/controller-link/controller-link.ts';
-import type * as wire from '../agent/controller-link/wire.ts';
+import type { ControllerLink, SessionListener } from '../agent/controller-link.ts';
+import type * as wire from '../agent/controller-link.ts';
 
 /**
  * The other end of an agent's connection, controlled by a test: it sends what controllers send when

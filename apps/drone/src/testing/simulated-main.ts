@@ -5,7 +5,7 @@
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { endProcessAfter } from '@leasehold/service-kit/end-process';
 import { runDroneCommand } from '../drone-command.ts';
-import { keepMemorySmall } from '../small-memory.ts';
+import { keepMemorySmall } from '../drone-program.ts';
 import { SimulatedWarden } from './simulated-warden.ts';
 
 keepMemorySmall();

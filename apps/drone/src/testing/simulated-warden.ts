@@ -4,7 +4,8 @@ import {
   type WardenLink,
   type WardenListener,
   type WardenSource,
-} from '../agent/warden-link/warden-link.ts';
+} from '../agent/warden-link.ts';
+import { WardenBackend, type OwnedProcess } from '../warden/backend.ts';
 import type {
   BackendSnapshot,
   ExtendRequest,
@@ -12,8 +13,7 @@ import type {
   StartRequest,
   StopRequest,
   WardenIdentity,
-} from '../warden/link/protocol.ts';
-import { WardenBackend, type OwnedProcess } from '../warden/backend.ts';
+} from '../warden/protocol.ts';
 
 /** The isolation of a warden that keeps nothing from its programs. */
 export const NOT_ISOLATED: IsolationFacts = {

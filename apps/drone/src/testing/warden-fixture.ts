@@ -6,10 +6,10 @@ import path from 'node:path';
 import {
   SocketWardenLink,
   type SocketLinkOptions,
-} from '../agent/warden-link/socket-warden-link.ts';
-import type { WardenListener } from '../agent/warden-link/warden-link.ts';
-import type { BackendSnapshot, CommandStart } from '../warden/link/protocol.ts';
-import { readWardenRecord, type WardenRecord } from '../warden/link/socket-path.ts';
+  type WardenListener,
+} from '../agent/warden-link.ts';
+import { readWardenRecord, type WardenRecord } from '../records.ts';
+import type { BackendSnapshot, CommandStart } from '../warden/protocol.ts';
 import type { TestedDrone } from './tested-drone.ts';
 import { until } from './wait.ts';
 

@@ -1,5 +1,11 @@
-import { extensionProblem, type DeadlineProblem, type OfferedDeadlines } from './deadlines.ts';
-import type { BackendSnapshot, BackendState, StartRequest, StopRequest } from './link/protocol.ts';
+import { BOOT_READINGS_APART_MS } from '@leasehold/service-kit/boot-clock';
+import type {
+  BackendSnapshot,
+  BackendState,
+  OfferedDeadlines,
+  StartRequest,
+  StopRequest,
+} from './protocol.ts';
 
 /** What the warden needs of a backend's processes, or of its container. */
 export interface OwnedProcess {
@@ -151,4 +157,47 @@ export class WardenBackend {
     this.#isKilled = true;
     this.#process.kill();
   }
+}
+
+/**
+ * The deadlines of a backend: readings of the boot clock. The agent may have been paused between
+ * receiving an answer and passing it on, may have been restarted, or may be one of two: so its
+ * deadlines are accepted only by the rules below.
+ */
+export interface HeldDeadlines extends OfferedDeadlines {
+  /** The ladder's length from grant to hard: no deadline may be further ahead of the agent's now. */
+  readonly hardAfterMs: number;
+}
+
+type DeadlineProblem =
+  | 'unknown_backend'
+  | 'other_lease'
+  | 'stopping'
+  | 'too_late'
+  | 'out_of_order'
+  | 'not_later'
+  | 'too_far_ahead';
+
+/** What is wrong with deadlines that a backend would be started on; undefined when nothing is. */
+export function startProblem(offered: HeldDeadlines, nowMs: number): DeadlineProblem | undefined {
+  if (offered.softAtMs >= offered.hardAtMs) return 'out_of_order';
+  if (offered.softAtMs <= nowMs) return 'too_late';
+  // The agent has read the clock in a process of its own, whose readings may be ahead of these.
+  const aheadMsMax = offered.hardAfterMs + BOOT_READINGS_APART_MS;
+  return offered.hardAtMs - nowMs > aheadMsMax ? 'too_far_ahead' : undefined;
+}
+
+/**
+ * What is wrong with later deadlines for a running backend; undefined when nothing is. Soft having
+ * passed counts as stopping, whether or not a tick has noticed it.
+ */
+export function extensionProblem(
+  held: HeldDeadlines,
+  offered: OfferedDeadlines,
+  nowMs: number,
+): DeadlineProblem | undefined {
+  if (offered.leaseId !== held.leaseId) return 'other_lease';
+  if (held.softAtMs <= nowMs) return 'stopping';
+  if (offered.softAtMs <= held.softAtMs || offered.hardAtMs <= held.hardAtMs) return 'not_later';
+  return startProblem({ ...held, ...offered }, nowMs);
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { childrenOf, expectPrompt, isRunning, processesWith } from '@leasehold/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
 import { LEASH_MS, startOf, startWarden } from '../testing/warden-fixture.ts';

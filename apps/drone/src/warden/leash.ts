@@ -54,7 +54,7 @@ while :; do
 done
 `;
 
-export interface LeashOptions {
+interface LeashOptions {
   /** A folder that only the drone's own user may enter. */
   readonly folder: string;
   readonly shell: string;

@@ -13,17 +13,15 @@ import { chmodSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
-import { AgentServer } from './link/agent-server.ts';
-import { probeLaunchMeans, toolFinder } from './launch/isolation.ts';
-import { BackendProcess, type LaunchContext } from './launch/launch.ts';
-import { ContainerGuard } from './container/container-guard.ts';
-import { ContainerProcess, type ContainerContext } from './container/container-process.ts';
-import { ContainerRemovals } from './container/container-removals.ts';
-import { gateFolderOf } from './container/gate.ts';
+import { chooseSocketPath, readWardenRecord, writeWardenRecord } from '../records.ts';
+import { AgentServer } from './agent-server.ts';
+import { ContainerGuard, gateFolderOf } from './container-guard.ts';
+import { ContainerProcess, ContainerRemovals, type ContainerContext } from './container-process.ts';
+import { probeLaunchMeans, toolFinder } from './isolation.ts';
+import { BackendProcess, type LaunchContext } from './launch.ts';
 import { Leash } from './leash.ts';
-import { logFolderOf } from './launch/output-log.ts';
-import { removeLeftTemporary } from './launch/program-folders.ts';
-import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './link/socket-path.ts';
+import { logFolderOf } from './output-log.ts';
+import { removeLeftTemporary } from './program-files.ts';
 import { Warden, type Launch } from './warden.ts';
 
 /** How long a warden without an agent and without a living backend stays. */
@@ -33,7 +31,7 @@ const SECRET_BYTES = 32;
 const REMOVALS_MS_MAX = 5_000;
 const POLL_MS = 20;
 
-export interface WardenOptions {
+interface WardenOptions {
   readonly stateDir: string;
   /** A PATH in which the tools of the system are looked for first. */
   readonly searchPath: string;

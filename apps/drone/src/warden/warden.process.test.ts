@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { processesWith } from '@leasehold/testing';
-import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SocketWardenLink } from '../agent/warden-link.ts';
+import { readWardenRecord } from '../records.ts';
 import { outputOf } from '../testing/backend-output.ts';
+import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
 import {
   createEar,
@@ -14,8 +16,6 @@ import {
   startWarden,
   type Ear,
 } from '../testing/warden-fixture.ts';
-import { SocketWardenLink } from '../agent/warden-link/socket-warden-link.ts';
-import { readWardenRecord } from './link/socket-path.ts';
 
 let drone: TestedDrone;
 beforeAll(() => {

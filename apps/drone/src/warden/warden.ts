@@ -1,6 +1,5 @@
-import { WardenBackend, type OwnedProcess } from './backend.ts';
-import { startProblem } from './deadlines.ts';
-import type { BackendSnapshot, ExtendRequest, StartRequest, StopRequest } from './link/protocol.ts';
+import { startProblem, WardenBackend, type OwnedProcess } from './backend.ts';
+import type { BackendSnapshot, ExtendRequest, StartRequest, StopRequest } from './protocol.ts';
 
 /**
  * Prepares a backend up to the point where `release` lets the program run. A release that fails is
@@ -21,7 +20,7 @@ export class StartRefused extends Error {
  */
 const SEEN_IDS_MAX = 100_000;
 
-export interface WardenOptions {
+interface WardenOptions {
   readonly launch: Launch;
   readonly nowMs: () => number;
   readonly onChange: (backend: BackendSnapshot) => void;

@@ -1,0 +1,125 @@
+/** The other programs of this installation, and the commands that become one of them. */
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+import type { Cli } from './cli.ts';
+import { refusal } from './failures.ts';
+
+/** `leasehold controller`: the API server, configured by its environment. */
+export function addController(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'controller', 'Run a controller on the database that DATABASE_URL names')
+    .addHelpText('after', '\nIts log is JSON, one entry per line. SIGTERM stops it gracefully.')
+    .action(() => becomeApp(cli, 'controller', []));
+}
+
+const CONSOLE_HELP = `
+LEASEHOLD_URL lists the controllers, separated by commas. LEASEHOLD_CONSOLE_ORIGIN is the origin under
+which browsers reach the console; set the same for the controllers. Its log is JSON, one entry per line.
+SIGTERM stops it gracefully.`;
+
+/** `leasehold console`: the web console, in front of a controller. */
+export function addConsole(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'console', 'Run the web console, in front of the controller at LEASEHOLD_URL')
+    .addHelpText('after', CONSOLE_HELP)
+    .action(() => becomeApp(cli, 'console', []));
+}
+
+const DRONE_HELP = `
+LEASEHOLD_URL lists the controllers, separated by commas. LEASEHOLD_TOKEN is the token of the drone. Its
+log is JSON, one entry per line. SIGTERM stops all backends and ends the drone. SIGUSR2 ends only the
+agent: the next one adopts the backends, for an upgrade.`;
+
+/** `leasehold drone`: the agent of a worker machine, which starts the machine's warden. */
+export function addDrone(cli: Cli, parent: Command): void {
+  const drone = cli
+    .leaf(parent, 'drone', 'Run a drone, which runs backends on this machine')
+    .requiredOption('--config <file>', 'its programs and limits, a JSON file')
+    .addHelpText('after', DRONE_HELP)
+    .action(({ config }: { config: string }) =>
+      becomeApp(cli, 'drone', ['agent', '--config', config]),
+    );
+  addUpgrade(cli, drone);
+}
+
+const UPGRADE_HELP = `
+Run this with the new version, on the machine of the drone and as its user; --config names the configuration of the
+drone. It starts an agent of the new version, which takes the backends over while they run, and waits until the service
+manager has started its own. If the new agent does not start, the former one goes on. docs/upgrades.md explains it.`;
+
+interface UpgradeOptions {
+  readonly config: string;
+  readonly environment?: string;
+  readonly install?: string;
+  readonly timeout?: string;
+}
+
+/** `leasehold drone upgrade`: this version in place of the one that runs. */
+function addUpgrade(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'upgrade', 'Replace the agent of a drone by this version while its backends run')
+    .option('--environment <file>', 'variables of the drone, as its service manager reads them')
+    .option('--install <file>', 'copy this program to the file that the service manager starts')
+    .option('--timeout <time>', 'how long each step may take, such as 90s (default: 60s)')
+    .addHelpText('after', UPGRADE_HELP)
+    .action((_options: unknown, command: Command) => {
+      const { config, environment, install, timeout } = command.optsWithGlobals<UpgradeOptions>();
+      const given = { '--environment': environment, '--install': install, '--timeout': timeout };
+      const words = Object.entries(given).flatMap(([name, value]) =>
+        value === undefined ? [] : [name, value],
+      );
+      return becomeApp(cli, 'drone', ['upgrade', '--config', config, ...words]);
+    });
+}
+
+/**
+ * Where the programs are, relative to this one's own file `apps/cli/dist/main.mjs`: an installed package has
+ * the folders of the repository. They are found as files because an app may not import another.
+ */
+const FROM_DIST = {
+  cli: 'main.mjs',
+  controller: '../../controller/dist/main.mjs',
+  drone: '../../drone/dist/main.mjs',
+  console: '../../console/dist/main.mjs',
+  /** The file that a build of the console's pages writes last. */
+  pages: '../../console/.next/BUILD_ID',
+  room: '../../../examples/room-server/server.mjs',
+  migrations: '../../../prisma/migrations',
+} as const;
+
+type Part = keyof typeof FROM_DIST;
+
+/** Whether a part of this installation exists. */
+export function hasPart(part: Part): boolean {
+  return existsSync(pathOf(part));
+}
+
+function pathOf(part: Part): string {
+  return fileURLToPath(new URL(FROM_DIST[part], import.meta.url));
+}
+
+/** The path of a part of this installation. @throws {CliFailure} when it is not there. */
+export function pathOfPart(part: Part): string {
+  const path = pathOf(part);
+  if (!existsSync(path)) {
+    const help = 'Install Leasehold again; in a clone, run `npm run build`.';
+    throw refusal('install.incomplete', `${path} is missing.`, help);
+  }
+  return path;
+}
+
+/**
+ * Becomes another program: it finds its own arguments in `process.argv`, and from here on the
+ * process belongs to it.
+ */
+async function becomeApp(
+  cli: Cli,
+  app: 'controller' | 'console' | 'drone',
+  args: readonly string[],
+): Promise<void> {
+  const path = pathOfPart(app);
+  process.argv = [process.argv[0] ?? 'node', path, ...args];
+  await import(path);
+  cli.exitCode = undefined;
+}

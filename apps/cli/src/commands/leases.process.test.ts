@@ -1,0 +1,274 @@
+import { failCallback, waitUntil } from '@leasehold/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CliStage, heldLease } from '../testing/cli-controller.ts';
+
+let cli: CliStage;
+
+beforeAll(async () => {
+  cli = await CliStage.open();
+}, 60_000);
+
+afterAll(() => cli.close());
+
+describe('leasehold leases', () => {
+  test('ls and show say who holds a lease, for how much longer, and what for', async () => {
+    await heldLease(cli.api(), ['shown', 'here'], '42');
+
+    const list = await cli.run('leases', 'ls', '--namespace', 'shown');
+    const shown = await cli.run('leases', 'show', 'shown.here/42');
+
+    expect(list.stdout).toMatch(
+      /^LEASE +PHASE +REMAINING +HOLDER .*\nshown\.here\/42 +held +\d\d\.\d s +worker-1 +\d+ .* ago +for tests$/mu,
+    );
+    expect(shown.stdout).toMatch(/^holder +worker-1$/mu);
+    expect(shown.stdout).toMatch(/^comment +for tests$/mu);
+    expect(shown.stdout).toMatch(/^renewal +allowed$/mu);
+  });
+
+  test('show --at says who held a lease then, and refuses what is no moment', async () => {
+    const { fencingToken } = await heldLease(cli.api(), ['past'], 'a');
+    const held = await cli.answer<{ grantedAt: string }>('leases', 'show', 'past/a');
+    await cli.run('leases', 'revoke', 'past/a', '--force', '--reason', 'wedged');
+    const at = (moment: string) => cli.run('leases', 'show', 'past/a', '--at', moment);
+
+    const then = await at(held.grantedAt);
+    const before = await at('2001-02-03 04:05');
+
+    expect(then.stdout).toMatch(/^phase +held$/mu);
+    expect(then.stdout).toMatch(/^holder +worker-1$/mu);
+    expect(then.stdout).toMatch(new RegExp(`^fencing token +${fencingToken}$`, 'mu'));
+    expect(then.stdout).toMatch(/^ended +revoked by .*: wedged$/mu);
+    expect(before.stdout).toMatch(
+      /^What happened to lease past\/a at 2001-02-03T04:05:00\.000Z is not kept\. The oldest moment that is kept is 20/u,
+    );
+    const wrong = await at('yesterday');
+    expect(wrong.exitCode).toBe(2);
+    expect(wrong.stderr).toContain('2026-11-25T03:12:00Z');
+    expect(await cli.refused('leases', 'show', 'past/a', '--at', '2999-01-01 00:00')).toMatchObject(
+      {
+        code: 'request.invalid',
+      },
+    );
+  });
+
+  test('ls filters by namespace, with or without its children, by prefix and by phase, and sorts', async () => {
+    await heldLease(cli.api(), ['filtered'], 'a');
+    await heldLease(cli.api(), ['filtered', 'below'], 'b');
+    const names = async (...args: string[]): Promise<string[]> => {
+      const page = await cli.answer<{ items: { name: string }[] }>('leases', 'ls', ...args);
+      return page.items.map(({ name }) => name);
+    };
+
+    expect(await names('--namespace', 'filtered')).toEqual(['a', 'b']);
+    expect(await names('--namespace', 'filtered', '--no-children')).toEqual(['a']);
+    expect(await names('--namespace', 'filtered', '--prefix', 'b')).toEqual(['b']);
+    expect(await names('--namespace', 'filtered', '--desc', '--sort', 'name')).toEqual(['b', 'a']);
+    expect(await names('--namespace', 'filtered', '--phase', 'free')).toEqual([]);
+  });
+
+  test('tree counts by namespace, children included', async () => {
+    await heldLease(cli.api(), ['trees', 'oak'], 'a');
+    await heldLease(cli.api(), ['trees', 'fir'], 'b');
+
+    const tree = await cli.run('leases', 'tree', 'trees');
+
+    expect(tree.stdout).toMatch(/^ +trees +2 +0 +0 +0 +0$/mu);
+    expect(tree.stdout).toMatch(/^ +trees\.oak +1 +0 +0 +0 +0$/mu);
+  });
+
+  test('ls, tree and env ls leave out what Leasehold holds for itself, unless asked for it', async () => {
+    // A controller holds its own leases soon after it has started.
+    const own = (...args: string[]) => cli.run('leases', ...args);
+    await waitUntil(async () => (await own('ls', '--internal')).stdout.includes('leasehold/'));
+
+    expect((await own('ls', '--all')).stdout).not.toContain('leasehold/');
+    expect((await own('ls', '--namespace', 'leasehold')).stdout).toContain('leasehold/');
+    expect((await own('tree')).stdout).not.toContain('leasehold');
+    expect((await own('tree', '--internal')).stdout).toContain('leasehold');
+    expect((await own('tree', 'leasehold')).stdout).toContain('leasehold');
+  });
+
+  test('history says who held it, and what for, also of later events of the same grant', async () => {
+    await heldLease(cli.api(), ['told'], 'a');
+    await cli.run('leases', 'block-renewal', 'told/a');
+
+    const { stdout } = await cli.run('leases', 'history', 'told/a');
+
+    expect(stdout).toMatch(/^AT +EVENT +HOLDER +COMMENT +TOKEN +BY/mu);
+    const lines = stdout.split('\n').filter((line) => line.includes('worker-1  for tests'));
+    expect(lines.map((line) => line.split(/ +/u)[1])).toEqual(['renewal_blocked', 'granted']);
+  });
+
+  test('block-renewal lets a lease run out, allow-renewal undoes it, and the history shows both', async () => {
+    const lease = await heldLease(cli.api(), ['blocked'], 'a');
+    const ref = { leaseId: lease.leaseId, fencingToken: lease.fencingToken };
+    const renew = async (): Promise<string | undefined> => {
+      const { results } = await cli.api().leases.heartbeat.mutate({
+        localTimeMs: 0,
+        renewals: [ref],
+      });
+      return results[0]?.outcome;
+    };
+
+    const blocked = await cli.run('leases', 'block-renewal', 'blocked/a', '--reason', 'drain it');
+    const whileBlocked = await renew();
+    const again = await cli.run('leases', 'block-renewal', 'blocked/a');
+    const allowed = await cli.run('leases', 'allow-renewal', 'blocked/a');
+    const afterwards = await renew();
+    const history = await cli.run('leases', 'history', 'blocked/a');
+
+    expect(blocked.stdout).toBe('blocked/a is not renewed any more, and will expire.\n');
+    expect([whileBlocked, afterwards]).toEqual(['refused', 'renewed']);
+    expect(again.stdout).toContain('Nothing changed');
+    expect(allowed.stdout).toBe('blocked/a may be renewed again.\n');
+    expect(history.stdout).toMatch(/renewal_blocked .* drain it /u);
+    expect(history.stdout).toMatch(/renewal_allowed .*granted|granted .*renewal_allowed/su);
+  });
+
+  test('revoke --force frees a lease at once, and says who may still act and until when', async () => {
+    await heldLease(cli.api(), ['revoked'], 'a');
+
+    const revoked = await cli.run('leases', 'revoke', 'revoked/a', '--force', '--reason', 'stuck');
+    const next = await heldLease(cli.api(), ['revoked'], 'a');
+
+    expect(revoked.exitCode).toBe(0);
+    expect(revoked.stdout).toMatch(
+      /^revoked\/a was revoked and is free\. If worker-1 cannot be reached, it may act until 20\d\d-.*Z\.$/mu,
+    );
+    expect(next.leaseId).toMatch(/^[0-9a-f-]{36}$/u);
+  });
+
+  test('a graceful revoke tells the holder to stop and leaves it the rest of its time', async () => {
+    await heldLease(cli.api(), ['graceful'], 'a');
+
+    const revoked = await cli.run('leases', 'revoke', 'graceful/a', '--reason', 'move it');
+    const shown = await cli.run('leases', 'show', 'graceful/a');
+
+    expect(revoked.stdout).toMatch(
+      /is being revoked: worker-1 was told to stop, and it is free by/u,
+    );
+    expect(shown.stdout).toMatch(/^renewal +blocked$/mu);
+  });
+
+  test('revoking a lease that nobody holds is refused', async () => {
+    const { leaseId, fencingToken } = await heldLease(cli.api(), ['freed'], 'a');
+    await cli.api().leases.release.mutate({ leaseId, fencingToken });
+
+    expect(await cli.refused('leases', 'revoke', 'freed/a', '--force', '--reason', 'x')).toEqual({
+      exitCode: 1,
+      code: 'lease.not_held',
+    });
+  });
+
+  test('waiters lists the callers that wait in line', async () => {
+    await heldLease(cli.api(), ['lined'], 'a');
+    const waiting = cli.start('leases', 'run', 'lined/a', '--wait', '60000', '--', 'true');
+    await waitUntil(async () => {
+      const { stdout } = await cli.run('leases', 'waiters', 'lined/a');
+      return /^WAITER .*\n\S+@\S+\/\d+ +\d/u.test(stdout);
+    });
+
+    waiting.child.kill('SIGINT');
+
+    expect((await waiting.ended).exitCode).toBe(130);
+  });
+
+  test('failing-callbacks names the lease, its service, the tries, the next try and the error, escaped', async () => {
+    const none = await cli.run('leases', 'failing-callbacks', '--namespace', 'broken');
+    await cli.api().leases.declare.mutate({
+      declarations: [{ namespace: ['broken', 'calls'], ttlMs: 1_000 }],
+    });
+    await failCallback(cli.databaseUrl, {
+      ...{ namespace: ['broken', 'calls'], key: '42' },
+      error: 'no account\n\u001B[31m42',
+    });
+
+    const list = await cli.run('leases', 'failing-callbacks', '--namespace', 'broken');
+    const elsewhere = await cli.run('leases', 'failing-callbacks', '--namespace', 'other');
+    const { items } = await cli.answer<{ items: { tries: number; lastError: string }[] }>(
+      ...['leases', 'failing-callbacks', '--namespace', 'broken'],
+    );
+
+    expect(list.stdout).toMatch(/^LEASE +SERVICE +TRIES +NEXT TRY +GIVEN UP +LAST ERROR\n/u);
+    expect(list.stdout).toMatch(
+      /^broken\.calls\/42 +bootstrap admin +1 +(?:now|in .* s|in \d+ ms) +in 23 h 59 m +no account\\u\{a\}\\u\{1b\}\[31m42$/mu,
+    );
+    expect(items).toMatchObject([{ tries: 1, lastError: 'no account\n\u001B[31m42' }]);
+    expect([none.stdout, elsewhere.stdout]).toEqual([
+      'No callback fails.\n',
+      'No callback fails.\n',
+    ]);
+  });
+
+  test('a lease that nobody ever held ends with 4, and a text that cannot be a scope with 2', async () => {
+    expect(await cli.refused('leases', 'show', 'no/such')).toEqual({
+      exitCode: 4,
+      code: 'lease.not_found',
+    });
+    expect(await cli.refused('leases', 'show', 'no..such/a')).toEqual({
+      exitCode: 2,
+      code: 'cli.usage',
+    });
+  });
+
+  test('with --namespace the whole scope is the key, slashes too', async () => {
+    await heldLease(cli.api(), ['with', 'slash'], 'a/b');
+
+    const shown = await cli.answer<{ name: string }>(
+      ...['leases', 'show', 'a/b', '--namespace', 'with.slash'],
+    );
+
+    expect(shown.name).toBe('a/b');
+    expect((await cli.run('leases', 'show', 'with.slash/a/b')).exitCode).toBe(0);
+  });
+});
+
+describe('leasehold env', () => {
+  async function held(environment: string | string[]): Promise<void> {
+    const answer = await cli.api().environments.tryAcquire.mutate({
+      ...{ environment, action: 'deploy', holder: 'ci', comment: 'build 7', localTimeMs: 0 },
+    });
+    expect(answer.outcome).toBe('granted');
+  }
+
+  test('ls and show say who holds an environment, and for which action', async () => {
+    await held(['team', 'app', 'prod']);
+
+    const list = await cli.run('env', 'ls', '--namespace', 'team');
+    const shown = await cli.run('env', 'show', 'team.app/prod');
+
+    expect(list.stdout).toMatch(
+      /^ENVIRONMENT .*\nteam\.app\/prod +held .* ci +deploy .* build 7$/mu,
+    );
+    expect(shown.stdout).toMatch(/^action +deploy$/mu);
+  });
+
+  test('show --at says who held an environment then', async () => {
+    await held(['past', 'prod']);
+    const { grantedAt } = await cli.answer<{ grantedAt: string }>('env', 'show', 'past/prod');
+
+    const then = await cli.run('env', 'show', 'past/prod', '--at', grantedAt);
+
+    expect(then.stdout).toMatch(/^environment +past\/prod\nat +20.*\nphase +held\nholder +ci$/mu);
+    expect(then.stdout).toMatch(/^until +-$/mu);
+  });
+
+  test('revoke frees it, and the history shows it', async () => {
+    await held('staging');
+
+    const revoked = await cli.run('env', 'revoke', 'staging', '--force', '--reason', 'wedged');
+    await held('staging');
+    const history = await cli.run('env', 'history', 'staging');
+
+    expect(revoked.stdout).toContain('staging was revoked and is free.');
+    expect(history.stdout).toMatch(/revoked .* wedged /u);
+    expect(history.stdout.match(/granted/gu)).toHaveLength(2);
+  });
+
+  test('an environment that nobody ever held ends with 4', async () => {
+    expect(await cli.refused('env', 'show', 'nowhere')).toEqual({
+      exitCode: 4,
+      code: 'environment.not_found',
+    });
+  });
+});

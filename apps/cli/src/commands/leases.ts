@@ -1,0 +1,344 @@
+/** Leases, and environments, which are leases on another face. */
+import type { ControllerApi } from '@leasehold/client';
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import type { LeaseListInput, LeaseTreeNode, LeaseView } from '../controller-api.ts';
+import { refusal } from '../failures.ts';
+import {
+  missingText,
+  nothingText,
+  ownFilter,
+  RECENT_ENVIRONMENTS,
+  RECENT_GRANTS,
+  recentFilter,
+  rowsText,
+  withAll,
+  withDatacenters,
+  withHolding,
+  withInternal,
+  withPage,
+  withReason,
+  withSort,
+  type ActOptions,
+  type GrantListOptions,
+  type PageOptions,
+  type Recency,
+} from '../options.ts';
+import {
+  failingCallbackColumns,
+  historyColumns,
+  isHeld,
+  leaseColumns,
+  leaseDetails,
+  momentText,
+  WAITER_COLUMNS,
+  withMoment,
+  type MomentOptions,
+} from '../output/grant-text.ts';
+import { printable, type Column } from '../output/text.ts';
+import { addGuard, addRun } from '../run/run.ts';
+import { parseScope, scopeText, withScope, type Scope, type ScopeOptions } from '../scope.ts';
+
+/** `leasehold leases`. */
+export function addLeases(cli: Cli, program: Command): void {
+  const parent = program
+    .command('leases')
+    .description('List, inspect and revoke leases, and run commands under them');
+  addLs(cli, parent, LEASES);
+  addShow(cli, parent, LEASES);
+  addTree(cli, parent);
+  addWaiters(cli, parent);
+  addFailingCallbacks(cli, parent);
+  addRevoke(cli, parent, LEASES);
+  addRenewal(cli, parent, {
+    router: 'leases',
+    argument: '<scope>',
+    descriptions: {
+      blockRenewal:
+        'Let a lease expire: it is not renewed any more, and its holder stops by its deadline',
+      allowRenewal:
+        'Undo block-renewal, if the lease has not expired; a holder that has stopped does not continue',
+    },
+    withOptions: withScope,
+    find: async (client, text, options: ScopeOptions) => {
+      const { scope, lease } = await findLease(LEASES, client, text, options);
+      const { datacenter } = options;
+      return { leaseId: lease.leaseId, datacenter, shownAs: scopeText(scope) };
+    },
+  });
+  addHistory(cli, parent, LEASES);
+  addRun(cli, parent);
+  addGuard(cli, parent);
+}
+
+/** `leasehold env`. */
+export function addEnvironments(cli: Cli, program: Command): void {
+  const parent = program.command('env').description('List, inspect and revoke environments');
+  addLs(cli, parent, ENVIRONMENTS);
+  addShow(cli, parent, ENVIRONMENTS);
+  addRevoke(cli, parent, ENVIRONMENTS);
+  addHistory(cli, parent, ENVIRONMENTS);
+}
+
+type LsOptions = LeaseListInput & GrantListOptions & { readonly children: boolean };
+
+function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace): void {
+  const about = noun === 'lease' ? 'and for how much longer' : 'and for which action';
+  const command = cli.leaf(parent, 'ls', `List ${router}, who holds them, ${about}`);
+  withAll(withDatacenters(withPage(command)), recency)
+    .option('-n, --namespace <namespace>', 'in this namespace and its children')
+    .option('--no-children', 'with --namespace: not in its children')
+    .option('--name <name>', 'of this key')
+    .option('--prefix <text>', 'whose key begins with this')
+    .option('--contains <text>', 'whose name as it is printed contains this, whatever its case');
+  withSort(withInternal(withHolding(command))).action(async (options: LsOptions) => {
+    const { all, desc, children, internal, ...same } = options;
+    const page = await cli.client()[router].list.query({
+      ...same,
+      ...recentFilter({ ...same, all }, recency),
+      ...ownFilter(internal, same.namespace),
+      includeChildren: children,
+      direction: desc === true ? 'desc' : undefined,
+    });
+    const empty = nothingText(router, options, recency);
+    cli.showPage(page, empty, leaseColumns(noun, options.datacenter));
+  });
+}
+
+function addShow(cli: Cli, parent: Command, face: LeaseFace): void {
+  const { noun, argument, router } = face;
+  withMoment(withScope(cli.leaf(parent, `show ${argument}`, `Show one ${noun}`))).action(
+    async (text: string, { at, ...options }: ScopeOptions & MomentOptions) => {
+      if (at !== undefined) {
+        const scope = parseScope(text, options.namespace);
+        const input = { ...scope, datacenter: options.datacenter, at };
+        const moment = await cli.client()[router].at.query(input);
+        cli.show(moment, () => momentText(noun, scopeText(scope), moment));
+        return;
+      }
+      const { lease } = await findLease(face, cli.client(), text, options);
+      cli.show(lease, () => leaseDetails(noun, lease));
+    },
+  );
+}
+
+const TREE_COLUMNS: readonly Column<LeaseTreeNode>[] = [
+  { head: 'namespace', text: nameInTree },
+  ...(['held', 'expiring', 'expired', 'free', 'waiters'] as const).map(
+    (count): Column<LeaseTreeNode> => ({
+      head: count,
+      text: (node) => String(node[count]),
+      align: 'right',
+    }),
+  ),
+];
+
+type TreeOptions = ActOptions & { readonly internal?: boolean };
+
+function addTree(cli: Cli, parent: Command): void {
+  const command = withDatacenters(
+    cli.leaf(parent, 'tree [namespace]', 'Count leases by namespace, children included'),
+  );
+  withInternal(command).action(async (namespace: string | undefined, options: TreeOptions) => {
+    const { datacenter, internal } = options;
+    const own = ownFilter(internal, namespace);
+    const tree = await cli.client().leases.tree.query({ namespace, datacenter, ...own });
+    cli.show(tree, () => {
+      const rows =
+        tree.items.length === 0
+          ? 'No leases.'
+          : rowsText(tree.items, TREE_COLUMNS, cli.listing.format);
+      return `${rows}${missingText(tree.unreachable)}`;
+    });
+  });
+}
+
+/** The whole name, so that it can be grepped and pasted, indented by its depth. */
+function nameInTree({ namespace }: LeaseTreeNode): string {
+  if (namespace === '') return '(root)';
+  return `${'  '.repeat(namespace.split('.').length)}${printable(namespace)}`;
+}
+
+type ScopePageOptions = PageOptions & Omit<ScopeOptions, 'reason'>;
+
+function addWaiters(cli: Cli, parent: Command): void {
+  const about = 'List who waits for a lease, first in line first';
+  withPage(withScope(cli.leaf(parent, 'waiters <scope>', about))).action(
+    async (text: string, { namespace, ...options }: ScopePageOptions) => {
+      const scope = parseScope(text, namespace);
+      const page = await cli.client().leases.waiters.query({ ...scope, ...options });
+      cli.showPage(page, 'Nobody waits.', WAITER_COLUMNS);
+    },
+  );
+}
+
+function addFailingCallbacks(cli: Cli, parent: Command): void {
+  const about = 'List the callbacks of expired leases that fail, with their errors';
+  const command = withDatacenters(withPage(cli.leaf(parent, 'failing-callbacks', about)));
+  command
+    .option('-n, --namespace <namespace>', 'in this namespace and its children')
+    .action(async (options: PageOptions & ActOptions & { readonly namespace?: string }) => {
+      const page = await cli.client().leases.failingCallbacks.query(options);
+      const columns = failingCallbackColumns(page.asOf, options.datacenter);
+      cli.showPage(page, 'No callback fails.', columns);
+    });
+}
+
+function addHistory(cli: Cli, parent: Command, face: LeaseFace): void {
+  const { noun, aNoun, router, argument } = face;
+  const empty = `Nothing has happened to this ${noun}, as far back as events are kept.`;
+  const about = `Show what happened to ${aNoun}`;
+  withPage(withScope(cli.leaf(parent, `history ${argument}`, about))).action(
+    async (text: string, { namespace, ...options }: ScopePageOptions) => {
+      const scope = parseScope(text, namespace);
+      const client = cli.client()[router];
+      const [page, newest] = await Promise.all([
+        client.history.query({ ...scope, ...options }),
+        client.get.query({ ...scope, datacenter: options.datacenter }),
+      ]);
+      cli.showPage(page, empty, historyColumns(page.items, newest));
+    },
+  );
+}
+
+/** How leases and environments are called on the command line, and where they are queried. */
+interface LeaseFace {
+  readonly noun: 'lease' | 'environment';
+  readonly aNoun: string;
+  readonly router: 'leases' | 'environments';
+  /** The group of its commands. */
+  readonly group: 'leases' | 'env';
+  readonly argument: string;
+  readonly recency: Recency;
+}
+
+const LEASES: LeaseFace = {
+  noun: 'lease',
+  aNoun: 'a lease',
+  router: 'leases',
+  group: 'leases',
+  argument: '<scope>',
+  recency: RECENT_GRANTS,
+};
+
+const ENVIRONMENTS: LeaseFace = {
+  noun: 'environment',
+  aNoun: 'an environment',
+  router: 'environments',
+  group: 'env',
+  argument: '<environment>',
+  recency: RECENT_ENVIRONMENTS,
+};
+
+/**
+ * The lease or environment that an argument and its options name.
+ * @throws {CliFailure} `lease.not_found`, `environment.not_found`: never held, or not visible to the caller.
+ */
+async function findLease(
+  { router, noun, group }: LeaseFace,
+  client: ControllerApi,
+  text: string,
+  { namespace, datacenter }: ScopeOptions,
+): Promise<{ scope: Scope; lease: LeaseView }> {
+  const scope = parseScope(text, namespace);
+  const lease = await client[router].get.query({ ...scope, datacenter });
+  if (lease !== null) return { scope, lease };
+  throw refusal(
+    `${noun}.not_found`,
+    `There is no ${noun} ${scopeText(scope)}: nobody ever held it.`,
+    `Names are compared byte for byte. \`leasehold ${group} ls --all\` shows all.`,
+  );
+}
+
+interface RevokeOptions extends ScopeOptions {
+  readonly reason: string;
+  readonly force?: boolean;
+}
+
+const HELP = `
+Without --force, the lease is not renewed any more and its holder is told to stop. It is free when
+the holder has released it, or when it has expired.
+
+--force ends the grant at once, and the lease is free: no renewal, release or fenced transaction of
+it succeeds any more. A connected holder is notified. One that cannot be reached may continue to work
+until the time that is printed. Only the fencing token distinguishes its work from that of the next holder.`;
+
+/** `leasehold leases revoke` and `leasehold env revoke`. */
+function addRevoke(cli: Cli, parent: Command, face: LeaseFace): void {
+  const { noun, aNoun, router, argument } = face;
+  const command = cli.leaf(parent, `revoke ${argument}`, `Revoke ${aNoun}`);
+  withReason(withScope(command), true)
+    .option('--force', 'end the grant at once, without asking its holder')
+    .addHelpText('after', HELP)
+    .action(async (text: string, options: RevokeOptions) => {
+      const client = cli.client();
+      const { scope, lease } = await findLease(face, client, text, options);
+      const { force, reason, datacenter } = options;
+      const mode = force === true ? 'force' : 'graceful';
+      const { leaseId } = lease;
+      const answer = await client[router].revoke.mutate({ leaseId, mode, reason, datacenter });
+      if (answer.outcome === 'gone') {
+        const why = isHeld(lease) ? 'has ended meanwhile' : `is ${lease.phase}`;
+        throw refusal(`${noun}.not_held`, `Nobody holds ${scopeText(scope)}: it ${why}.`);
+      }
+      cli.show(answer, () => revokedText(scope, lease.holder, answer));
+    });
+}
+
+/** What has changed, and until when the former holder may still act. */
+function revokedText(
+  scope: Scope,
+  holder: string,
+  { outcome, stopsBy }: { readonly outcome: string; readonly stopsBy: string | null },
+): string {
+  const until = stopsBy ?? 'its last deadline';
+  return outcome === 'revoking'
+    ? `${scopeText(scope)} is being revoked: ${printable(holder)} was told to stop, and it is free by ${until}.`
+    : `${scopeText(scope)} was revoked and is free. If ${printable(holder)} cannot be reached, it may act until ${until}.`;
+}
+
+const ACTS = { blockRenewal: 'block-renewal', allowRenewal: 'allow-renewal' } as const;
+type RenewalAct = keyof typeof ACTS;
+
+/** What the two commands are about. */
+interface Renewable<Options> {
+  readonly router: 'keys' | 'leases';
+  /** The argument of the commands. */
+  readonly argument: string;
+  readonly descriptions: Readonly<Record<RenewalAct, string>>;
+  /** Adds the options with which it is found. */
+  readonly withOptions: (command: Command) => Command;
+  readonly find: (
+    client: ControllerApi,
+    text: string,
+    options: Options,
+  ) => Promise<{ leaseId: string; datacenter?: string | undefined; shownAs: string }>;
+}
+
+/** Adds `block-renewal` and `allow-renewal`: an act and its reverse, on keys and on leases. */
+export function addRenewal<Options extends ActOptions>(
+  cli: Cli,
+  parent: Command,
+  { router, argument, descriptions, withOptions, find }: Renewable<Options>,
+): void {
+  for (const act of ['blockRenewal', 'allowRenewal'] as const) {
+    const command = cli.leaf(parent, `${ACTS[act]} ${argument}`, descriptions[act]);
+    withReason(withOptions(command), false).action(async (text: string, options: Options) => {
+      const client = cli.client();
+      const { leaseId, datacenter, shownAs } = await find(client, text, options);
+      const { reason } = options;
+      const answer = await client[router][act].mutate({ leaseId, reason, datacenter });
+      cli.show(answer, () => renewalText(act, shownAs, answer.changed));
+    });
+  }
+}
+
+function renewalText(act: RenewalAct, name: string, changed: boolean): string {
+  if (!changed) {
+    const state = act === 'blockRenewal' ? 'blocked' : 'allowed';
+    return `Nothing changed: renewal of ${name} was ${state} already, or nobody holds it.`;
+  }
+  return act === 'blockRenewal'
+    ? `${name} is not renewed any more, and will expire.`
+    : `${name} may be renewed again.`;
+}

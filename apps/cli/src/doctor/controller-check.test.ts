@@ -1,0 +1,82 @@
+import { NOTHING_MISSING } from '@leasehold/keys-core';
+import { describe, expect, test } from 'vitest';
+import { engineFindings, isolationFindings } from './controller-check.ts';
+
+const drone = { droneId: 'drone-1', status: 'ready' } as const;
+const full = {
+  user: 'own',
+  pidNamespace: true,
+  privateProc: true,
+  hiddenHome: true,
+  noNewPrivs: true,
+  detail: NOTHING_MISSING,
+} as const;
+
+describe('the doctor on the isolation of a drone', () => {
+  test('reports nothing about a machine that provides everything', () => {
+    expect(isolationFindings({ ...drone, isolation: full })).toEqual([]);
+  });
+
+  test('reports it as wrong when programs can read the token of the drone', () => {
+    const isolation = {
+      ...full,
+      user: 'shared',
+      privateProc: false,
+      detail: 'missing: x',
+    } as const;
+
+    const [finding] = isolationFindings({ ...drone, isolation });
+
+    expect(finding).toMatchObject({ state: 'wrong', subject: 'isolation of drone-1' });
+    expect(finding?.text).toMatch(/read its token; missing: x/u);
+    expect(finding?.advice).toMatch(/docs\/deployment\.md/u);
+  });
+
+  test.each([
+    ['users of their own are missing', { ...full, user: 'shared', detail: 'missing: y' } as const],
+    ['no_new_privs is missing', { ...full, noNewPrivs: false, detail: 'missing: y' }],
+    ['limits are missing', { ...full, detail: 'missing: control groups' }],
+    ['something else is said', { ...full, detail: 'no control groups' }],
+    ['the drone does not say', null],
+  ])('reports it as unsure when %s', (_what, isolation) => {
+    expect(isolationFindings({ ...drone, isolation })).toMatchObject([{ state: 'unsure' }]);
+  });
+
+  test.each(['lost', 'stopped'] as const)('reports nothing about a drone that is %s', (status) => {
+    expect(isolationFindings({ ...drone, status, isolation: null })).toEqual([]);
+  });
+});
+
+const command = { name: 'room', allowArgs: false, allowEnv: [] };
+const container = { ...command, name: 'box', image: 'room:1' };
+const offering = {
+  ...{ droneId: 'drone-1', status: 'ready' as const },
+  programs: [command, container],
+};
+
+describe('the doctor on the container engine of a drone', () => {
+  test('reports nothing where no program is a container', () => {
+    expect(engineFindings({ ...offering, programs: [command], engine: null })).toEqual([]);
+  });
+
+  test('reports that it answers', () => {
+    expect(engineFindings({ ...offering, engine: { problem: null } })).toMatchObject([
+      { state: 'well', subject: 'container engine of drone-1' },
+    ]);
+  });
+
+  test('reports it as wrong when it does not answer, with what to do', () => {
+    const [finding] = engineFindings({ ...offering, engine: { problem: 'it does not answer' } });
+
+    expect(finding).toMatchObject({ state: 'wrong', text: 'it does not answer' });
+    expect(finding?.advice).toMatch(/engine\.socket/u);
+  });
+
+  test('is unsure before the drone has asked it', () => {
+    expect(engineFindings({ ...offering, engine: null })).toMatchObject([{ state: 'unsure' }]);
+  });
+
+  test.each(['lost', 'stopped'] as const)('reports nothing about a drone that is %s', (status) => {
+    expect(engineFindings({ ...offering, status, engine: { problem: 'x' } })).toEqual([]);
+  });
+});

@@ -1,0 +1,57 @@
+import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { describe, expect, test } from 'vitest';
+import { EXIT_CODES, failureOf } from './failures.ts';
+
+describe('failureOf', () => {
+  test.each<[ErrorCode, number]>([
+    ['key.unheld', EXIT_CODES.refused],
+    ['auth.forbidden', EXIT_CODES.notAllowed],
+    ['auth.required', EXIT_CODES.notAllowed],
+    ['spawn.not_allowed', EXIT_CODES.notAllowed],
+    ['key.holder_unreachable', EXIT_CODES.held],
+    ['lease.held', EXIT_CODES.held],
+    ['lease.wait_timeout', EXIT_CODES.held],
+    ['key.terminating', EXIT_CODES.held],
+    ['request.invalid', EXIT_CODES.usage],
+    ['config.invalid', EXIT_CODES.usage],
+    ['store.unavailable', EXIT_CODES.unreachable],
+    ['request.outcome_unknown', EXIT_CODES.unreachable],
+    ['reservation.datacenter_unreachable', EXIT_CODES.unreachable],
+    ['reservation.store_unreachable', EXIT_CODES.unreachable],
+    ['reservation.key_held', EXIT_CODES.held],
+    ['reservation.unknown_datacenter', EXIT_CODES.notFound],
+    ['backend.not_found', EXIT_CODES.notFound],
+    ['drone.not_found', EXIT_CODES.notFound],
+    ['token.not_found', EXIT_CODES.notFound],
+    ['request.not_found', EXIT_CODES.refused],
+  ])('%s ends with %i', (code, exitCode) => {
+    expect(failureOf(new LeaseError(code))).toMatchObject({ code, exitCode });
+  });
+
+  test('a refusal because of a role says whose token it may be, and how to act as the administrator', () => {
+    const failure = failureOf(new LeaseError('auth.forbidden', 'This needs the role operator.'));
+
+    expect(failure.message).toBe('This needs the role operator.');
+    expect(failure.hint).toMatch(/LEASEHOLD_TOKEN is set.*unset it/u);
+  });
+
+  test('a refused connection is reported as unreachable, with its address', () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+
+    const failure = failureOf(new Error('fetch failed', { cause }), {
+      urls: ['http://10.0.0.1:4600'],
+      from: { urls: 'context staging', token: 'context staging' },
+    });
+
+    expect(failure.exitCode).toBe(EXIT_CODES.unreachable);
+    expect(failure.message).toContain('http://10.0.0.1:4600 (context staging)');
+  });
+
+  test('an unexpected error keeps its own message', () => {
+    expect(failureOf(new Error('boom'))).toMatchObject({
+      message: 'boom',
+      code: 'cli.unexpected',
+      exitCode: EXIT_CODES.refused,
+    });
+  });
+});

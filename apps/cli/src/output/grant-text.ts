@@ -1,0 +1,232 @@
+import type { HoldOffView } from '@leasehold/api/contract';
+import type { ControllerApi } from '@leasehold/client';
+import { HOLD_OFF_CAUSES, momentOf } from '@leasehold/keys-core';
+import { InvalidArgumentError, type Command } from 'commander';
+import type { EventView, FailingCallback, LeaseView, LeaseWaiterView } from '../controller-api.ts';
+import { scopeText } from '../scope.ts';
+import {
+  agoText,
+  detailsText,
+  durationText,
+  placed,
+  printable,
+  printableOr,
+  type Column,
+} from './text.ts';
+
+/** What is left of a grant; a dash for a key or a lease that nobody holds. */
+export function remainingText(grant: Pick<LeaseView, 'phase' | 'remainingMs'>): string {
+  return isHeld(grant) ? durationText(grant.remainingMs) : '-';
+}
+
+/** Whether somebody holds a key or a lease. */
+export function isHeld({ phase }: Pick<LeaseView, 'phase'>): boolean {
+  return phase === 'held' || phase === 'expiring';
+}
+
+const COLUMNS: readonly Column<LeaseView>[] = [
+  { head: 'phase', text: (lease) => lease.phase },
+  { head: 'remaining', text: remainingText, align: 'right' },
+  // The last holder of a free lease is of no use to somebody who looks for the present one.
+  { head: 'holder', text: (lease) => (lease.phase === 'free' ? '-' : printableOr(lease.holder)) },
+  {
+    head: 'action',
+    text: (lease) => (lease.phase === 'free' ? '' : printableOr(lease.action, '')),
+  },
+  { head: 'token', text: (lease) => lease.fencingToken },
+  { head: 'granted', text: (lease) => agoText(lease.grantedAt, lease.asOf) },
+  {
+    head: 'waiters',
+    text: (lease) => (lease.waiters === 0 ? '' : String(lease.waiters)),
+    align: 'right',
+  },
+  {
+    head: 'comment',
+    text: (lease) => (lease.phase === 'free' ? '' : printableOr(lease.comment, '')),
+  },
+  { head: 'expires', text: (lease) => (isHeld(lease) ? lease.expiresAt : '-'), isWide: true },
+  { head: 'lease id', text: (lease) => lease.leaseId, isWide: true },
+];
+
+/** The columns of a list of leases or environments. */
+export function leaseColumns(
+  noun: 'lease' | 'environment',
+  datacenter: string | undefined,
+): readonly Column<LeaseView>[] {
+  return placed([{ head: noun, text: scopeText }, ...COLUMNS], datacenter);
+}
+
+/** Everything about one lease or environment. A grant that has ended is shown as ended. */
+export function leaseDetails(noun: 'lease' | 'environment', lease: LeaseView): string {
+  return detailsText([
+    [noun, scopeText(lease)],
+    ['phase', lease.phase],
+    ['remaining', remainingText(lease)],
+    [isHeld(lease) ? 'holder' : 'last holder', printableOr(lease.holder)],
+    ...(lease.action === null ? [] : [['action', printable(lease.action)] as const]),
+    ['comment', printableOr(lease.comment)],
+    ['metadata', lease.metadata == null ? '-' : printable(JSON.stringify(lease.metadata))],
+    ['fencing token', lease.fencingToken],
+    ['lease id', lease.leaseId],
+    ['granted', `${lease.grantedAt}, ${agoText(lease.grantedAt, lease.asOf)}`],
+    ['renewed', `${lease.renewedAt}, ${agoText(lease.renewedAt, lease.asOf)}`],
+    ['expires', isHeld(lease) ? lease.expiresAt : '-'],
+    ['time to live', durationText(lease.ttlMs)],
+    ['renewal', lease.renewable ? 'allowed' : 'blocked'],
+    ['waiters', String(lease.waiters)],
+    ['datacenter', lease.datacenter],
+  ]);
+}
+
+/** Who waits in line, first in line first. */
+export const WAITER_COLUMNS: readonly Column<LeaseWaiterView>[] = [
+  { head: 'waiter', text: (waiter) => printable(waiter.waiter) },
+  { head: 'waits for', text: (waiter) => durationText(waiter.waitedMs), align: 'right' },
+  { head: 'since', text: (waiter) => waiter.since },
+];
+
+/** Callbacks of expired leases that fail, as they were at `asOf`. */
+export function failingCallbackColumns(
+  asOf: string,
+  datacenter: string | undefined,
+): readonly Column<FailingCallback>[] {
+  return placed<FailingCallback>(
+    [
+      { head: 'lease', text: scopeText },
+      { head: 'service', text: ({ service }) => printableOr(service) },
+      { head: 'tries', text: ({ tries }) => String(tries), align: 'right' },
+      {
+        head: 'next try',
+        text: ({ nextTryAt }) => (nextTryAt <= asOf ? 'now' : agoText(nextTryAt, asOf)),
+      },
+      { head: 'given up', text: ({ droppedAt }) => agoText(droppedAt, asOf) },
+      { head: 'last error', text: ({ lastError }) => printableOr(lastError) },
+    ],
+    datacenter,
+  );
+}
+
+/** Who got a grant, and what for, as the event of its beginning tells. */
+export function holderIn({ detail }: Pick<EventView, 'detail'>): {
+  readonly holder: string;
+  readonly comment: string;
+} {
+  const { holder, comment } = (detail ?? {}) as Readonly<Record<string, unknown>>;
+  const textOf = (value: unknown): string => (typeof value === 'string' ? printable(value) : '');
+  return { holder: textOf(holder), comment: textOf(comment) };
+}
+
+/**
+ * What happened, one event per line. Events after the beginning of a grant do not repeat its holder: it is
+ * taken from that beginning, if it is on the same page. Events of leases have no comment at all: that of the
+ * `newest` grant is known.
+ */
+export function historyColumns(
+  events: readonly EventView[],
+  newest?: Pick<LeaseView, 'leaseId' | 'holder' | 'comment'> | null,
+): readonly Column<EventView>[] {
+  const holders = new Map(
+    events
+      .map((event) => [event.leaseId, holderIn(event)] as const)
+      .filter(([, { holder }]) => holder !== ''),
+  );
+  if (newest != null) {
+    const { leaseId, holder, comment } = newest;
+    holders.set(leaseId, { holder: printable(holder), comment: printableOr(comment, '') });
+  }
+  return [
+    { head: 'at', text: (event) => event.at },
+    { head: 'event', text: (event) => event.kind },
+    { head: 'holder', text: ({ leaseId }) => holders.get(leaseId)?.holder ?? '' },
+    { head: 'comment', text: ({ leaseId }) => holders.get(leaseId)?.comment ?? '' },
+    ...EVENT_COLUMNS,
+  ];
+}
+
+const EVENT_COLUMNS: readonly Column<EventView>[] = [
+  { head: 'token', text: (event) => event.fencingToken },
+  { head: 'by', text: (event) => printable(event.actor) },
+  { head: 'reason', text: (event) => (event.reason === null ? '' : printable(event.reason)) },
+  { head: 'lease id', text: (event) => event.leaseId },
+];
+
+type Moment = Awaited<ReturnType<ControllerApi['keys']['at']['query']>>;
+type Grant = NonNullable<Moment['grant']>;
+
+/** Of a command that can show a past moment. */
+export interface MomentOptions {
+  /** ISO-8601. */
+  readonly at?: string;
+}
+
+/** Adds `--at`. */
+export function withMoment(command: Command): Command {
+  return command.option(
+    '--at <instant>',
+    'who held it then, by the database clock: 2026-11-25T03:12:00Z, or 03:12 for today in UTC',
+    parseMoment,
+  );
+}
+
+/** @throws {InvalidArgumentError} for what is no moment. */
+function parseMoment(text: string): string {
+  const moment = momentOf(text, new Date().toISOString().slice(0, 10));
+  if (moment !== null) return moment;
+  throw new InvalidArgumentError(
+    'It must be an instant such as 2026-11-25T03:12:00Z, or a time of today in UTC such as 03:12.',
+  );
+}
+
+/** Who held it, and what is not known. */
+export function momentText(noun: string, name: string, moment: Moment): string {
+  const { at, phase, grant, oldestAt } = moment;
+  if (phase === 'unknown') {
+    return `What happened to ${noun} ${name} at ${at} is not kept. The oldest moment that is kept is ${oldestAt ?? '-'}.`;
+  }
+  const isHeld = phase !== 'free';
+  const head: [string, string][] = [
+    [noun, name],
+    ['at', at],
+    ['phase', phase],
+  ];
+  if (grant === null) return detailsText(head);
+  return detailsText([
+    ...head,
+    [isHeld ? 'holder' : 'last holder', printableOr(grant.holder, 'not kept')],
+    ['fencing token', grant.fencingToken],
+    ['lease id', grant.leaseId],
+    ['since', grant.since ?? 'not kept'],
+    ['until', untilText(grant)],
+    ...(grant.end === null
+      ? []
+      : [['ended', actText(grant.end.kind, grant.end)] as [string, string]]),
+    ...(grant.blocked === null
+      ? []
+      : [['renewal blocked', actText(grant.blocked.at, grant.blocked)] as [string, string]]),
+    ['datacenter', moment.datacenter],
+  ]);
+}
+
+function untilText({ until, end }: Grant): string {
+  if (until === null) return '-';
+  return end?.kind === 'expired' ? `${until}, or some time before` : until;
+}
+
+function actText(
+  what: string,
+  { actor, reason }: { actor: string; reason: string | null },
+): string {
+  const why = reason === null ? '' : `: ${printable(reason)}`;
+  return `${what} by ${printable(actor)}${why}`;
+}
+
+export function holdOffText({ since, remainingMs, until, cause }: HoldOffView): string {
+  const begun = since === null ? '' : ` since ${since},`;
+  const why = cause === null ? '' : `: ${HOLD_OFF_CAUSES[cause]}`;
+  return `New grants are held off${begun} for ${durationText(remainingMs)} more, until ${until}. The database was restored or failed over${why}.`;
+}
+
+/** What can go wrong when a hold-off is ended, and until when. */
+export function endRiskText({ until }: HoldOffView): string {
+  return `The database has lost grants, and their holders may still act on them until ${until}. If you end the hold-off, such a key or lease can be granted again at once: then two holders, or two backends, act at the same time. Only stores that check fencing tokens notice it. End it only if every drone and every service that holds leases was restarted, or is off.`;
+}

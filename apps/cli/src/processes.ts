@@ -1,0 +1,196 @@
+/** Processes of this machine: which one a number means, locks that end with their process, and sessions. */
+import { randomUUID } from 'node:crypto';
+import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+
+/**
+ * One process, told apart from a later one with the same number: the kernel's time of its start,
+ * together with the boot that it belongs to. `startedAt` is null where the system does not report
+ * it; then only the number identifies the process.
+ */
+export interface ProcessIdentity {
+  readonly pid: number;
+  readonly startedAt: string | null;
+}
+
+/** The identity of a process that runs now; undefined when it does not exist, or is a zombie. */
+export function identityOf(pid: number): ProcessIdentity | undefined {
+  if (!isSignalable(pid)) return undefined;
+  if (process.platform !== 'linux') return { pid, startedAt: null };
+  const fields = statFieldsOf(String(pid));
+  if (fields === undefined || isEnded(fields[0] ?? '')) return undefined;
+  const bootId = readOrUndefined('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+  return { pid, startedAt: `${bootId}/${fields[19] ?? ''}` };
+}
+
+/** What `/proc` says about a process, from its state on; undefined when it says nothing. */
+function statFieldsOf(pid: string): string[] | undefined {
+  const stat = readOrUndefined(`/proc/${pid}/stat`);
+  // The name of the program is in parentheses and may hold anything, also parentheses.
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+/** Whether a process of this state has ended, and is merely not waited for yet. */
+function isEnded(state: string): boolean {
+  return state === 'Z' || state === 'X';
+}
+
+/** Whether this very process runs, not merely one with its number. */
+export function isRunning(identity: ProcessIdentity): boolean {
+  const now = identityOf(identity.pid);
+  return now?.startedAt === identity.startedAt;
+}
+
+/** Sends a signal to this very process; does nothing when it is gone. */
+export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): void {
+  if (!isRunning(identity)) return;
+  try {
+    process.kill(identity.pid, signal);
+  } catch (error) {
+    if (!isErrorCode(error, 'ESRCH')) throw error;
+  }
+}
+
+function isSignalable(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return isErrorCode(error, 'EPERM');
+  }
+}
+
+function readOrUndefined(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** What came of {@link tryLock}. */
+type LockAnswer =
+  | { readonly outcome: 'locked'; readonly unlock: () => void }
+  | { readonly outcome: 'held'; readonly owner: ProcessIdentity };
+
+/**
+ * Locks a path for this process, until it ends or unlocks it. A lock whose process is gone, also by
+ * `kill -9`, is taken over: it names its process so exactly that a later process with the same number
+ * is not mistaken for it.
+ */
+export function tryLock(lockPath: string): LockAnswer {
+  const self = identityOf(process.pid) ?? { pid: process.pid, startedAt: null };
+  const draftPath = `${lockPath}.${randomUUID()}`;
+  writeFileSync(draftPath, JSON.stringify(self), { mode: 0o600 });
+  try {
+    // `link` fails when the lock exists, and the file is complete from its first moment.
+    while (!tryLink(draftPath, lockPath)) {
+      const owner = readOwner(lockPath);
+      if (owner !== undefined && isRunning(owner)) return { outcome: 'held', owner };
+      takeAway(lockPath, owner);
+    }
+  } finally {
+    rmSync(draftPath, { force: true });
+  }
+  const unlock = (): void => {
+    if (readOwner(lockPath)?.pid === process.pid) rmSync(lockPath, { force: true });
+  };
+  return { outcome: 'locked', unlock };
+}
+
+/** The process that holds a lock now. */
+export function lockOwner(lockPath: string): ProcessIdentity | undefined {
+  const owner = readOwner(lockPath);
+  return owner !== undefined && isRunning(owner) ? owner : undefined;
+}
+
+/**
+ * Removes a lock that was judged to be dead. By renaming, so that only one of two processes that
+ * judged so removes it; the renamed lock is read again, because a third process may have locked in
+ * between: then it gets its lock back.
+ */
+function takeAway(lockPath: string, judged: ProcessIdentity | undefined): void {
+  const asidePath = `${lockPath}.${randomUUID()}`;
+  try {
+    renameSync(lockPath, asidePath);
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return;
+    throw error;
+  }
+  const taken = readOwner(asidePath);
+  if (JSON.stringify(taken) !== JSON.stringify(judged)) tryLink(asidePath, lockPath);
+  rmSync(asidePath, { force: true });
+}
+
+function tryLink(from: string, to: string): boolean {
+  try {
+    linkSync(from, to);
+    return true;
+  } catch (error) {
+    if (isErrorCode(error, 'EEXIST')) return false;
+    throw error;
+  }
+}
+
+function readOwner(path: string): ProcessIdentity | undefined {
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (typeof value !== 'object' || value === null) return undefined;
+    const { pid, startedAt } = value as Partial<ProcessIdentity>;
+    return typeof pid === 'number' ? { pid, startedAt: startedAt ?? null } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Signals every process of the session that `leaderPid` began: its process group at once, and where
+ * /proc shows them, those that made groups of their own, as shells with job control do.
+ * @returns whether one of them was alive. Where there is no /proc, one that has ended and was not
+ * waited for counts as alive.
+ */
+export function signalSession(leaderPid: number, signal: NodeJS.Signals): boolean {
+  const isGroupThere = trySignal(-leaderPid, signal);
+  const members = livingMembers(leaderPid);
+  if (members === undefined) return isGroupThere;
+  for (const { pid, groupId } of members) {
+    if (groupId !== leaderPid) trySignal(pid, signal);
+  }
+  return members.length > 0;
+}
+
+interface Member {
+  readonly pid: number;
+  readonly groupId: number;
+}
+
+function livingMembers(leaderPid: number): Member[] | undefined {
+  let names: string[];
+  try {
+    names = readdirSync('/proc').filter((name) => /^\d+$/u.test(name));
+  } catch {
+    return undefined;
+  }
+  if (names.length === 0) return undefined;
+  return names.flatMap((name) => {
+    const [state = '', , groupId, sessionId] = statFieldsOf(name) ?? [];
+    if (Number(sessionId) !== leaderPid || isEnded(state)) return [];
+    return [{ pid: Number(name), groupId: Number(groupId) }];
+  });
+}
+
+/** @returns whether there was a process that may be signalled. */
+function trySignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (error) {
+    // Gone; or somebody else's, such as what sudo starts.
+    if (isErrorCode(error, 'ESRCH') || isErrorCode(error, 'EPERM')) return false;
+    throw error;
+  }
+}
+
+/** Whether an error of the operating system carries this code. */
+export function isErrorCode(error: unknown, code: string): boolean {
+  return (error as NodeJS.ErrnoException | undefined)?.code === code;
+}

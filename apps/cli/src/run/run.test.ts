@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'vitest';
+import { checkedGraceMs } from './run.ts';
+
+const DEFAULTS = { ttl: 30_000, heldExit: 1 };
+
+describe('checkedGraceMs', () => {
+  test.each([
+    [1_000, 166],
+    [6_000, 1_000],
+    [30_000, 5_000],
+    [86_400_000, 5_000],
+  ])(
+    'with a TTL of %i ms a command is asked to stop %i ms before its lease is lost',
+    (ttl, graceMs) => {
+      expect(checkedGraceMs({ ...DEFAULTS, ttl })).toBe(graceMs);
+    },
+  );
+
+  test.each([
+    // Renewed from 2 s to 5 s: half of that is the most.
+    [{ ttl: 6_000, grace: 1_501 }, '--grace'],
+    [{ heldExit: 256 }, '--held-exit'],
+  ])('%j is wrong usage of %s', (options, option) => {
+    expect(() => checkedGraceMs({ ...DEFAULTS, ...options })).toThrow(
+      expect.objectContaining({
+        code: 'cli.usage',
+        message: expect.stringContaining(option) as string,
+      }) as Error,
+    );
+  });
+});

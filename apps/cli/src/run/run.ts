@@ -1,0 +1,169 @@
+import { basename } from 'node:path';
+import { LIMITS, serviceLadder } from '@leasehold/keys-core';
+import { durationWord } from '@leasehold/service-kit';
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { CliFailure, EXIT_CODES, RUN_EXIT_CODES, usageFailure } from '../failures.ts';
+import {
+  assertDuration,
+  durationOf,
+  wholeNumberOf,
+  withDuration,
+  type DurationRange,
+} from '../options.ts';
+import { printable } from '../output/text.ts';
+import { parseScope, withScope } from '../scope.ts';
+import { findCommand } from './find-command.ts';
+import { runGuard } from './guard.ts';
+import { runWithLease } from './run-with-lease.ts';
+
+const HELP = `
+  leasehold leases run jobs/nightly -- ./nightly.sh --full
+
+The lease is renewed while CMD runs. CMD finds LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID,
+LEASEHOLD_LEASE_NAMESPACE and LEASEHOLD_LEASE_KEY in its environment. Send the token with every write,
+so that the store can refuse it after a later holder has written. CMD does not find LEASEHOLD_TOKEN there,
+unless --pass-token is given, nor any other secret of Leasehold's; DATABASE_URL is passed, for CMD may need it.
+
+If the lease cannot be renewed, CMD gets SIGTERM, and SIGKILL before the lease is lost and anybody else
+can be granted it. If the lease was revoked, CMD gets SIGKILL at once, or at the next renewal if the
+lease is in another --datacenter.
+
+CMD runs in a session of its own. Signals go to the whole session, and what is left of it when CMD ends
+is killed. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on. Ctrl-Z stops CMD too, and its lease expires.
+The standard streams are those of CMD. Only problems are written to the standard error.
+
+Exit codes: that of CMD, or 128 + N if signal N ended it; 125 if it was stopped because its lease was
+lost. If CMD did not run: 6, or --held-exit, if somebody else holds the lease; 2 for wrong usage; 3 if no
+controller answers; 5 if the token does not allow it; 126 if CMD may not be executed, or was not started; 127 if it does not exist; 128 + N if signal N ended
+the wait.
+
+A separate process, the guard, enforces the deadline: CMD is stopped in time even if this command is
+killed or stopped, or hangs. Not covered: processes that leave CMD's session, as daemons do, and
+processes of another user, as with sudo, get no signals. If this command and its guard are killed
+together, the kernel kills CMD if \`setpriv\` of util-linux is installed, but not what CMD has started.`;
+
+/** `leasehold leases run`: a command under a lease. */
+export function addRun(cli: Cli, parent: Command): void {
+  const command = cli.leaf(
+    parent,
+    'run <scope> <command...>',
+    'Hold a lease while a command runs, and end the command before the lease ends',
+  );
+  withRunOptions(withScope(command))
+    .usage('[options] <scope> -- <command...>')
+    .addHelpText('after', HELP)
+    .action(async (text: string, words: string[], options: RunCommandOptions) => {
+      const scope = parseScope(text, options.namespace);
+      const graceMs = checkedGraceMs(options);
+      assertRunnable(words[0] ?? '', cli.context.environment['PATH'] ?? '');
+      await runWithLease(cli, {
+        ...{ scope, graceMs, command: words },
+        ttlMs: options.ttl,
+        waitMs: options.wait,
+        holder: options.holder,
+        heldExitCode: options.heldExit,
+        isTokenPassed: options.passToken === true,
+        datacenter: options.datacenter,
+        comment: options.comment ?? basename(words[0] ?? ''),
+      });
+    });
+}
+
+/** Checks the command before it waits in line or takes a lease from others. */
+function assertRunnable(name: string, searchPath: string): void {
+  const { outcome } = findCommand(name, searchPath);
+  if (outcome === 'found') return;
+  const isThere = outcome === 'not_executable';
+  throw new CliFailure(
+    isThere ? `${printable(name)} may not be executed.` : `There is no command ${printable(name)}.`,
+    {
+      code: 'run.not_started',
+      exitCode: isThere ? RUN_EXIT_CODES.notExecutable : RUN_EXIT_CODES.notFound,
+    },
+  );
+}
+
+/** `leasehold leases guard`: started by `leases run`. Not in the help, since nobody calls it. */
+export function addGuard(cli: Cli, parent: Command): void {
+  parent.command('guard', { hidden: true }).action(async () => {
+    // A parent that is gone already is no error: then there is nothing to guard.
+    if (process.send === undefined) {
+      throw usageFailure('Only `leasehold leases run` starts a guard.');
+    }
+    await runGuard(cli.context.environment);
+  });
+}
+
+/** How `leasehold leases run` was called. */
+interface RunCommandOptions {
+  readonly namespace?: string;
+  readonly datacenter?: string;
+  readonly ttl: number;
+  readonly wait: number;
+  readonly holder?: string;
+  readonly comment?: string;
+  readonly grace?: number;
+  readonly heldExit: number;
+  readonly passToken?: boolean;
+}
+
+const TTL_MS = 30_000;
+/** As much as a short lease can spare, and no more than most programs need to end. */
+const GRACE_SHARE = 6;
+const GRACE_MS_MAX = 5_000;
+
+const TTL_RANGE: DurationRange = [LIMITS.ttlMsMin, LIMITS.ttlMsMax];
+/** Much longer than one call may wait: the command asks again. */
+const WAIT_MS_MAX = 366 * 24 * 60 * 60 * 1_000;
+
+/** Adds the options of `run`. */
+function withRunOptions(command: Command): Command {
+  withDuration(command, '--ttl', {
+    about: 'how long the lease lasts without a renewal',
+    range: TTL_RANGE,
+    defaultMs: TTL_MS,
+  });
+  withDuration(command, '--wait', {
+    about: 'how long to wait in line for it',
+    range: [0, WAIT_MS_MAX],
+    defaultMs: 0,
+  });
+  return command
+    .option('--holder <name>', 'the holder that others see; by default USER@HOST/PID')
+    .option('--comment <text>', 'the purpose that others see; by default the name of CMD')
+    .option(
+      '--grace <time>',
+      'how long before the lease is lost CMD is sent SIGTERM; a sixth of --ttl, 5s at most, unless given',
+      durationOf('--grace'),
+    )
+    .option(
+      '--held-exit <n>',
+      'the exit code if somebody else holds it, to distinguish that from a failure of CMD',
+      wholeNumberOf('--held-exit'),
+      EXIT_CODES.held,
+    )
+    .option('--pass-token', 'pass LEASEHOLD_TOKEN to CMD, which does not get it otherwise');
+}
+
+type CheckedOptions = Pick<RunCommandOptions, 'ttl' | 'grace' | 'heldExit'>;
+
+const EXIT_CODE_MAX = 255;
+
+/**
+ * How long before its lease is lost a command is sent SIGTERM.
+ * @throws {CliFailure} `cli.usage` for options that are out of range.
+ */
+export function checkedGraceMs({ ttl, grace, heldExit }: CheckedOptions): number {
+  if (heldExit > EXIT_CODE_MAX) {
+    throw usageFailure(
+      `--held-exit must be from 0 to ${String(EXIT_CODE_MAX)}, not ${String(heldExit)}.`,
+    );
+  }
+  // At least half of the time in which the lease is renewed is left for renewals.
+  const { renewAfterMs, hardAfterMs } = serviceLadder(ttl);
+  const graceMs = grace ?? Math.min(Math.floor(ttl / GRACE_SHARE), GRACE_MS_MAX);
+  const range: DurationRange = [0, Math.floor((hardAfterMs - renewAfterMs) / 2)];
+  assertDuration(`With --ttl ${durationWord(ttl)}, --grace`, graceMs, range);
+  return graceMs;
+}

@@ -1,0 +1,527 @@
+/**
+ * One backend, from the spawn action to the answered report that it is over.
+ *
+ *   loading ──first renewal answered──▶ preparing ──its image is there──▶ launching
+ *      │                                    │                                │  ▼ warden started it
+ *      │  refused, expired or stopped       │ the image cannot be had        │ running ──gone──▶ over
+ *      └────────────────────────────────────┴────────────────────────────────┴──────────────────▲
+ *
+ * Its key is renewed in every stage, `over` included, until the report `terminated` is answered: it
+ * is that answer which frees the key. No process runs before the first renewal was answered, and
+ * `over` is entered only when none was started or the warden has seen every process gone.
+ */
+import type { SpawnAction, TerminateAction } from '@leasehold/api';
+import {
+  keyIdOf,
+  LeaseKeeper,
+  statusRank,
+  type BackendStatus,
+  type Deadlines,
+  type KeeperEffect,
+  type RefusalReason,
+  type TerminationReason,
+} from '@leasehold/keys-core';
+import {
+  activeTracer,
+  beginSpan,
+  contextFrom,
+  endSpan,
+  SpanKind,
+  withinSpan,
+  type Attributes,
+  type Context,
+  type Span,
+} from '@leasehold/service-kit/tracing';
+import type { Log, ProgramConfig } from '../config.ts';
+import type { BackendSnapshot, ExtendRequest } from '../warden/protocol.ts';
+import type { ReportBody, ReportLine } from './drone-session.ts';
+import type { Ports } from './ports.ts';
+import { probedOf, untilReady, untilTaken } from './probe.ts';
+import { askAtMs, killAtMs, StartFailed, WardenLost, type WardenLink } from './warden-link.ts';
+import {
+  notesOf,
+  startRequestOf,
+  type BackendNotes,
+  type LaunchPlan,
+  type PreparedWork,
+  type RunIdentity,
+  type Work,
+} from './work.ts';
+
+/** Ends that people want to understand: what was written last is reported with them. */
+const UNASKED: ReadonlySet<TerminationReason> = new Set(['exited', 'startup_timeout', 'internal']);
+
+/** What the runs of backends need of the agent that has them. */
+export interface RunContext {
+  /** @throws {WardenLost} while none exists. */
+  readonly warden: () => WardenLink;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly host: string;
+  readonly ports: Ports;
+  /** A program as it can be started now. @throws {WardenLost} while no warden exists. */
+  readonly workOf: (program: ProgramConfig) => Work;
+  /** The last lines that a backend wrote; undefined without any. */
+  readonly lastOutput: (backendId: string) => Promise<string | undefined>;
+  /** The last report of a backend is answered: nothing is left to do for it. */
+  readonly onFinished: (backendId: string) => void;
+}
+
+export interface StopRequest {
+  readonly mode: 'soft' | 'hard';
+  readonly reason: TerminationReason;
+  /** The key itself is the reason: only the time from soft to hard is left. */
+  readonly isKeyLost: boolean;
+}
+
+type Stage = 'loading' | 'preparing' | 'launching' | 'running' | 'over';
+
+/** See the protocol at the top of this file. */
+export class BackendRun {
+  readonly identity: RunIdentity;
+  readonly reports: ReportLine;
+  readonly trace: RunTrace;
+  readonly #context: RunContext;
+  readonly #keeper: LeaseKeeper;
+  #stage: Stage = 'loading';
+  #plan: LaunchPlan | undefined;
+  readonly #preparing = new AbortController();
+  #notes: BackendNotes | undefined;
+  #seenWhileLaunching: BackendSnapshot | undefined;
+  #stopRequest: StopRequest | undefined;
+  /** Ends when the launch has succeeded or failed. */
+  #launched: Promise<void> = Promise.resolve();
+  /** Ends when the warden has answered the newest request. */
+  #stopAnswered: Promise<unknown> = Promise.resolve();
+  #reportedStatus: BackendStatus = 'scheduled';
+  #isAbandoned = false;
+  /** Of its first process, as the warden has reported it. */
+  #pid = 0;
+  /** What this agent has found wrong with it; the warden's report of its end does not have it. */
+  #problem: string | undefined;
+
+  private constructor(
+    identity: RunIdentity,
+    context: RunContext,
+    of: { reports: ReportLine; deadlines: Deadlines; action?: SpawnAction },
+  ) {
+    this.identity = identity;
+    this.reports = of.reports;
+    this.trace = new RunTrace(identity, of.action);
+    this.#context = context;
+    this.#keeper = new LeaseKeeper({
+      ladder: identity.ladder,
+      deadlines: of.deadlines,
+      // This agent has not renewed it yet, whether it is a new grant or an adopted one.
+      isConfirmed: false,
+      nowMs: context.nowMs(),
+      random: context.random,
+    });
+  }
+
+  /** A backend that a controller has just asked for. */
+  static spawned(
+    identity: RunIdentity,
+    context: RunContext,
+    of: { reports: ReportLine; action: SpawnAction; plan: LaunchPlan },
+  ): BackendRun {
+    const { deadlines } = of.action;
+    const run = new BackendRun(identity, context, { ...of, deadlines });
+    run.#plan = of.plan;
+    const { program } = identity;
+    run.#report('loading', program.kind === 'container' ? { image: program.image } : {});
+    return run;
+  }
+
+  /** A backend that the warden has from an earlier agent. */
+  static adopted(
+    identity: RunIdentity,
+    context: RunContext,
+    of: { reports: ReportLine; notes: BackendNotes; snapshot: BackendSnapshot },
+  ): BackendRun {
+    const { softAtMs, hardAtMs } = of.snapshot;
+    const { softAfterMs, renewAfterMs } = identity.ladder;
+    const deadlines = {
+      renewAtMs: softAtMs - (softAfterMs - renewAfterMs),
+      softTerminateAtMs: softAtMs,
+      hardTerminateAtMs: hardAtMs,
+    };
+    const run = new BackendRun(identity, context, { ...of, deadlines });
+    run.#notes = of.notes;
+    run.#stage = 'running';
+    context.ports.adopt(of.notes.port);
+    run.observe(of.snapshot);
+    if (of.snapshot.state !== 'running') return run;
+    if (of.notes.isReady) run.#report('ready', { address: run.#address(of.notes.port) });
+    void run.#probe(of.notes);
+    return run;
+  }
+
+  get isOver(): boolean {
+    return this.#stage === 'over';
+  }
+
+  /** Whether its launch is not complete yet, which only this agent can complete. */
+  get isStarting(): boolean {
+    return this.#isUnlaunched || this.#stage === 'launching';
+  }
+
+  /** Nothing has been asked of the warden yet. */
+  get #isUnlaunched(): boolean {
+    return this.#stage === 'loading' || this.#stage === 'preparing';
+  }
+
+  /** How it can be measured; undefined while it has no process. */
+  get measured(): { backendId: string; pid: number; isContainer: boolean } | undefined {
+    if (this.#stage !== 'running' || this.#pid === 0) return undefined;
+    const { backendId, program } = this.identity;
+    return { backendId, pid: this.#pid, isContainer: program.kind === 'container' };
+  }
+
+  /** Whether its key must be renewed, given which backends the warden says are alive. */
+  isWorthRenewing(aliveIds: ReadonlySet<string>): boolean {
+    return this.#stage !== 'running' || aliveIds.has(this.identity.backendId);
+  }
+
+  /** When the warden is asked about it, and when the warden is killed if no answer came. */
+  get watch(): { readonly askAtMs: number; readonly killAtMs: number } | undefined {
+    if (this.#isUnlaunched || this.#stage === 'over') return undefined;
+    const { hardTerminateAtMs } = this.#keeper.deadlines;
+    const { ladder } = this.identity;
+    return {
+      askAtMs: askAtMs(hardTerminateAtMs, ladder),
+      killAtMs: killAtMs(hardTerminateAtMs, ladder),
+    };
+  }
+
+  /** Its deadlines, as a request to the warden. */
+  extension(): ExtendRequest {
+    const { softTerminateAtMs: softAtMs, hardTerminateAtMs: hardAtMs } = this.#keeper.deadlines;
+    const { backendId, leaseId } = this.identity;
+    return { backendId, leaseId, softAtMs, hardAtMs };
+  }
+
+  /** Does what is due; returns the id of a renewal that is to be sent now. */
+  tick(nowMs: number): number | undefined {
+    const requestId = this.#carryOut(this.#keeper.tick(nowMs));
+    const notes = this.#notes;
+    if (notes === undefined || this.#stage !== 'running') return requestId;
+    if (notes.lifetimeEndsAtMs !== null && nowMs >= notes.lifetimeEndsAtMs) {
+      this.stop({ mode: 'soft', reason: 'lifetime', isKeyLost: false });
+    }
+    if (!notes.isReady && nowMs >= notes.startupEndsAtMs) {
+      this.stop({ mode: 'soft', reason: 'startup_timeout', isKeyLost: false });
+    }
+    return requestId;
+  }
+
+  /** Returns whether the deadlines moved, so that the warden must be told. */
+  renewed(requestId: number, deadlines: Deadlines): boolean {
+    const before = this.#keeper.deadlines;
+    this.#carryOut(this.#keeper.renewed(requestId, deadlines, this.#context.nowMs()));
+    const isHeld = !this.#keeper.isUnconfirmed && !this.#keeper.isStopping;
+    if (isHeld && this.#isIn('loading') && this.#plan !== undefined) {
+      this.#stage = 'preparing';
+      this.#launched = this.#launch(this.#plan);
+    }
+    return this.#stage === 'running' && this.#keeper.deadlines !== before;
+  }
+
+  refused(requestId: number, reason: RefusalReason): void {
+    if (this.#stage !== 'over') {
+      this.#context.log.warn(
+        { backendId: this.identity.backendId, reason },
+        'the renewal of a key was refused',
+      );
+    }
+    this.#carryOut(this.#keeper.refused(requestId, reason, this.#context.nowMs()));
+  }
+
+  failed(requestId: number): void {
+    this.#keeper.failed(requestId, this.#context.nowMs());
+  }
+
+  /** Asks for its end. A backend that was not started never will be. */
+  stop(request: StopRequest): void {
+    if (this.#stage === 'over') return;
+    if (this.#isUnlaunched) {
+      this.#preparing.abort();
+      this.#end(request.reason, {});
+      return;
+    }
+    const isNew =
+      this.#stopRequest === undefined ||
+      (request.mode === 'hard' && this.#stopRequest.mode === 'soft') ||
+      (request.isKeyLost && !this.#stopRequest.isKeyLost);
+    if (!isNew) return;
+    this.#stopRequest = { ...request, reason: this.#stopRequest?.reason ?? request.reason };
+    if (this.#stage === 'running') this.#sendStop(request);
+  }
+
+  /**
+   * As `stop`. Resolves when the warden has received it, or nothing is left to stop: until then the
+   * request would be lost with this agent.
+   * @throws {WardenLost} when that cannot be known.
+   */
+  async stopAcknowledged(request: StopRequest): Promise<void> {
+    this.stop(request);
+    await this.#launched;
+    if (this.#stage === 'running') await this.#stopAnswered;
+    if (this.#isAbandoned) throw new WardenLost('the warden is gone');
+  }
+
+  /** Takes a report of the warden about it. */
+  observe(snapshot: BackendSnapshot): void {
+    if (this.#stage === 'launching') {
+      this.#seenWhileLaunching = snapshot;
+      return;
+    }
+    if (this.#stage !== 'running') return;
+    this.#pid = snapshot.pid;
+    const reason = (snapshot.stopReason ?? 'exited') as TerminationReason;
+    if (snapshot.state === 'gone') {
+      const { exitCode } = snapshot;
+      const detail = this.#problem ?? snapshot.detail;
+      this.#end(reason, {
+        ...(exitCode === null ? {} : { exitCode }),
+        ...(detail === null || detail === undefined ? {} : { detail }),
+      });
+      return;
+    }
+    if (snapshot.isKilled) this.#report('hard_terminating', { reason });
+    else if (snapshot.state === 'stopping') this.#report('terminating', { reason });
+  }
+
+  /** Its warden is gone, and its processes with it: nothing more is sent or done. Its key runs out. */
+  abandon(): void {
+    this.#isAbandoned = true;
+    this.#stage = 'over';
+    this.trace.ended('warden_lost');
+    this.reports.close();
+    if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
+  }
+
+  #carryOut(effects: readonly KeeperEffect[]): number | undefined {
+    let requestId: number | undefined;
+    for (const effect of effects) {
+      if (effect.kind === 'renew') requestId = effect.requestId;
+      else {
+        const mode = effect.kind === 'soft_terminate' ? 'soft' : 'hard';
+        this.stop({ mode, reason: effect.reason, isKeyLost: true });
+      }
+    }
+    return requestId;
+  }
+
+  #sendStop(request: StopRequest): void {
+    const { backendId } = this.identity;
+    const { mode, reason, isKeyLost } = request;
+    this.trace.stopping(request);
+    const warden = this.#context.warden();
+    this.#stopAnswered = warden.stop({ backendId, mode, reason, isKeyLost });
+    this.#stopAnswered.catch((error: unknown) => {
+      // The warden stops it at its deadlines whether or not it received this.
+      this.#context.log.warn(
+        { err: error, backendId },
+        'the warden could not be asked to stop a backend',
+      );
+    });
+  }
+
+  async #launch(plan: LaunchPlan): Promise<void> {
+    try {
+      const { program } = this.identity;
+      const work = await this.#context.workOf(program).prepare(this.#preparing.signal);
+      if (!this.#isIn('preparing')) return;
+      this.#stage = 'launching';
+      await this.#start(plan, work);
+    } catch (error) {
+      // When the warden is lost, the agent abandons this backend.
+      if (error instanceof WardenLost || !this.isStarting) return;
+      if (!(error instanceof StartFailed)) throw error;
+      const reason = error.message === 'too_late' ? 'key_expired' : 'internal';
+      this.#end(reason, { detail: error.message });
+    }
+  }
+
+  async #start(plan: LaunchPlan, work: PreparedWork): Promise<void> {
+    const { ports, nowMs } = this.#context;
+    const { port: wanted } = this.identity.program;
+    const [port, keyId] = await Promise.all([ports.take(wanted), keyIdOf(plan.key)]);
+    if (!this.#isIn('launching')) {
+      if (port !== undefined) ports.giveBack(port);
+      return;
+    }
+    if (port === undefined) {
+      throw new StartFailed(wanted === 'auto' ? 'no free port' : `port ${String(wanted)} is taken`);
+    }
+    const notes = notesOf(this.identity, { plan, port, nowMs: nowMs() });
+    this.#notes = notes;
+    this.#report('starting', work.imageId === null ? {} : { detail: `image ${work.imageId}` });
+    const fields = work.fieldsOf({ identity: this.identity, plan, keyId, port });
+    const request = { fields, notes, deadlines: this.extension() };
+    const warden = this.#context.warden();
+    const snapshot = await warden.start(startRequestOf(this.identity, request));
+    if (!this.#isIn('launching')) return;
+    this.#stage = 'running';
+    this.#report('waiting');
+    this.trace.started();
+    // Catches up on what was requested, answered or seen during the launch.
+    if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
+    this.observe(this.#seenWhileLaunching ?? snapshot);
+    void this.#probe(notes);
+    await warden.extend([this.extension()]);
+  }
+
+  /**
+   * Probes until it answers or is stopped, and then watches who listens on its port. The tick stops it
+   * when its time to start is up.
+   */
+  async #probe(notes: BackendNotes): Promise<void> {
+    const { port } = notes;
+    const { program, backendId } = this.identity;
+    const pid = (): number => this.#pid;
+    const isWanted = (): boolean => this.#isWanted();
+    const probed = probedOf(program, { host: this.#context.host, port, pid, isWanted });
+    let end = notes.isReady ? 'ready' : await untilReady(probed);
+    if (end === 'ready') {
+      if (!notes.isReady) await this.#becomeReady(notes);
+      end = await untilTaken(probed);
+    }
+    if (end !== 'stranger') return;
+    this.#problem = `another process listens on its port ${String(port)}`;
+    this.#context.log.warn({ backendId, port }, this.#problem);
+    this.stop({ mode: 'soft', reason: 'internal', isKeyLost: false });
+  }
+
+  async #becomeReady(notes: BackendNotes): Promise<void> {
+    this.#notes = { ...notes, isReady: true };
+    this.#report('ready', { address: this.#address(notes.port) });
+    await this.#context
+      .warden()
+      .note(this.identity.backendId, this.#notes)
+      .catch(() => undefined); // the next agent then probes again
+  }
+
+  /** Checked again after every wait: the stage may have changed meanwhile. */
+  #isIn(stage: Stage): boolean {
+    return this.#stage === stage;
+  }
+
+  #isWanted(): boolean {
+    return this.#isIn('running') && this.#stopRequest === undefined;
+  }
+
+  #address(port: number): string {
+    const { host } = this.#context;
+    return `${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
+  }
+
+  #end(reason: TerminationReason, of: { exitCode?: number; detail?: string }): void {
+    const before = this.#stage;
+    this.#stage = 'over';
+    if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
+    const { log, lastOutput } = this.#context;
+    if (before !== 'running') {
+      log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend was not started');
+    } else if (of.detail !== undefined) {
+      log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend ended');
+    }
+    const send = async (): Promise<void> => {
+      const output = UNASKED.has(reason) ? await lastOutput(this.identity.backendId) : undefined;
+      await this.reports.send({ status: 'terminated', reason, ...of, ...(output && { output }) });
+    };
+    void this.trace.within(send).then(() => {
+      if (!this.#isAbandoned) this.#context.onFinished(this.identity.backendId);
+    });
+    this.trace.ended(before === 'running' ? undefined : reason);
+  }
+
+  /** States only move forward: a state behind the last report is not sent. */
+  #report(status: BackendStatus, of: Omit<ReportBody, 'status'> = {}): void {
+    if (statusRank(status) <= statusRank(this.#reportedStatus)) return;
+    this.#reportedStatus = status;
+    void this.trace.within(() => this.reports.send({ status, ...of }));
+  }
+}
+
+/**
+ * The spans of one backend: from the action to the running process, and from the first request to stop it to
+ * its end. They belong to the trace of the connect that started it, or of the call that stopped it. A backend
+ * that was adopted from an earlier agent has only the second.
+ */
+class RunTrace {
+  readonly #attributes: Attributes;
+  readonly #begunBy: Context | undefined;
+  #stoppedBy: Context | undefined;
+  #span: Span | undefined;
+
+  constructor(of: { backendId: string; programName: string }, action?: SpawnAction) {
+    this.#attributes = {
+      'leasehold.backend.id': of.backendId,
+      'leasehold.program': of.programName,
+    };
+    this.#begunBy = contextOf(action);
+    if (this.#begunBy !== undefined) this.#begin('drone.spawn', this.#begunBy, {});
+  }
+
+  /** The process runs. */
+  started(): void {
+    this.#end(undefined);
+  }
+
+  /** What a controller has sent to stop it. */
+  asked(action: TerminateAction): void {
+    this.#stoppedBy = contextOf(action);
+  }
+
+  /** The warden is asked to stop it; once more for a harder stop. */
+  stopping({ mode, reason }: { readonly mode: string; readonly reason: string }): void {
+    const parent = this.#stoppedBy ?? this.#begunBy;
+    if (this.#span !== undefined || parent === undefined) return;
+    this.#begin('drone.stop', parent, {
+      'leasehold.stop.mode': mode,
+      'leasehold.stop.reason': reason,
+    });
+  }
+
+  /** @param problem why it was not started, if it was not. */
+  ended(problem?: string): void {
+    this.#end(problem);
+  }
+
+  /** Runs some work as a part of the present span, such as a report. */
+  within<Result>(work: () => Result): Result {
+    return this.#span === undefined ? work() : withinSpan(this.#span, work);
+  }
+
+  #begin(name: string, parent: Context, more: Attributes): void {
+    const tracer = activeTracer();
+    if (tracer === undefined) return;
+    const attributes = { ...this.#attributes, ...more };
+    this.#span = beginSpan(tracer, { name, kind: SpanKind.CONSUMER, attributes, parent });
+  }
+
+  #end(problem: string | undefined): void {
+    if (this.#span === undefined) return;
+    endSpan(this.#span, problem === undefined ? undefined : new NotStarted(problem));
+    this.#span = undefined;
+  }
+}
+
+/** A backend that never ran, with its reason as the code. */
+class NotStarted extends Error {
+  override readonly name = 'NotStarted';
+  readonly code: string;
+
+  constructor(code: string) {
+    super(code);
+    this.code = code;
+  }
+}
+
+function contextOf(action: SpawnAction | TerminateAction | undefined): Context | undefined {
+  const trace = activeTracer() === undefined ? undefined : action?.trace;
+  return trace === undefined ? undefined : contextFrom(trace);
+}

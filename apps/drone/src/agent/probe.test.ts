@@ -1,0 +1,125 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import net from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { ownerOf, PortWatch, untilReady, untilTaken, type PortOwner } from './probe.ts';
+
+/** Listens, or has another process that it starts listen, and prints its port. */
+const LISTEN = `
+  const server = require('node:net').createServer(() => undefined);
+  server.listen(Number(process.argv[1]), process.argv[2], () => console.log(server.address().port));`;
+const HAVE_ANOTHER_LISTEN = `
+  const { spawn } = require('node:child_process');
+  const words = ['-e', process.argv[3], ...process.argv.slice(1, 3)];
+  spawn(process.execPath, words, { stdio: 'inherit' });`;
+
+async function listener(
+  program: string,
+  { port = 0, host = '127.0.0.1' } = {},
+): Promise<{ child: ChildProcess; pid: number; port: number }> {
+  const words = ['-e', program, String(port), host, LISTEN];
+  // In a group of its own, which ends as one.
+  const child = spawn(process.execPath, words, {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => endGroup(child.pid ?? 0));
+  const [printed] = (await once(child.stdout, 'data')) as [Buffer];
+  return { child, pid: child.pid ?? 0, port: Number(printed.toString()) };
+}
+
+function endGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+}
+
+function owner(pid: number, port: number, host = '127.0.0.1'): PortOwner {
+  return ownerOf({ pid, port, host, inside: null });
+}
+
+describe.each(['127.0.0.1', '0.0.0.0', '::1'])('a socket at %s', (host) => {
+  test('belongs to the backend whose process has it, also one that the backend started, and to no other', async () => {
+    const reachedAt = host.includes(':') ? '::1' : '127.0.0.1';
+    const [own, started] = await Promise.all([
+      listener(LISTEN, { host }),
+      listener(HAVE_ANOTHER_LISTEN, { host }),
+    ]);
+
+    expect(owner(own.pid, own.port, reachedAt)).toBe('own');
+    expect(owner(started.pid, started.port, reachedAt)).toBe('own');
+    expect(owner(own.pid, started.port, reachedAt)).toBe('stranger');
+    expect(owner(started.pid, own.port, reachedAt)).toBe('stranger');
+  });
+});
+
+test('a host that is a name, or has a zone, is judged too', async () => {
+  const [byName, withZone] = await Promise.all([
+    listener(LISTEN),
+    listener(LISTEN, { host: '::1' }),
+  ]);
+
+  expect(owner(byName.pid, byName.port, 'localhost')).toBe('own');
+  expect(owner(withZone.pid, withZone.port, '::1%lo')).toBe('own');
+  expect(owner(byName.pid, withZone.port, '::1%lo')).toBe('stranger');
+});
+
+test('what listens at another address of the machine is not in the way', async () => {
+  const elsewhere = await listener(LISTEN, { host: '127.0.0.2' });
+
+  expect(owner(process.pid, elsewhere.port, '127.0.0.1')).toBe('nobody');
+  expect(owner(elsewhere.pid, elsewhere.port, '127.0.0.2')).toBe('own');
+});
+
+describe.each(['tcp', 'none'] as const)('a backend with the readiness %s', (type) => {
+  const readiness = { type, timeoutMs: 1_000, intervalMs: 5 };
+
+  test('is not ready when a stranger answers on its port', async () => {
+    const squatter = net.createServer().listen(0, '127.0.0.1');
+    await once(squatter, 'listening');
+    onTestFinished(() => void squatter.close());
+    const { port } = squatter.address() as net.AddressInfo;
+    const victim = await listener(LISTEN);
+
+    const end = await untilReady({
+      readiness,
+      port: () => ({ host: '127.0.0.1', port, pid: victim.pid, inside: null }),
+      isWanted: () => true,
+    });
+
+    expect(end).toBe('stranger');
+  });
+
+  test('is ready when it listens itself', async () => {
+    const { pid, port } = await listener(LISTEN);
+    const probed = { readiness, isWanted: () => true };
+
+    const end = await untilReady({
+      ...probed,
+      port: () => ({ host: '127.0.0.1', port, pid, inside: null }),
+    });
+
+    expect(end).toBe('ready');
+  });
+});
+
+test('a backend that was ready is noticed when a stranger has taken its port', async () => {
+  const own = await listener(LISTEN);
+  const port = (): { host: string; port: number; pid: number; inside: null } => ({
+    ...{ host: '127.0.0.1', port: own.port, pid: own.pid, inside: null },
+  });
+  const watch = new PortWatch(port);
+  expect(watch.look()).toBe('own');
+  own.child.kill('SIGKILL');
+  await once(own.child, 'exit');
+  await listener(LISTEN, { port: own.port });
+
+  const end = await untilTaken({
+    ...{ port, isWanted: () => true },
+    readiness: { type: 'tcp', timeoutMs: 1_000, intervalMs: 5 },
+  });
+
+  expect(end).toBe('stranger');
+});

@@ -1,0 +1,354 @@
+/**
+ * Whether a backend answers on its port, and whose socket it is that answers. Any process of the machine may listen
+ * there: only sockets of the backend's own processes make it ready, and a stranger's is never handed out.
+ */
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
+import http from 'node:http';
+import net from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ProgramConfig, ReadinessConfig } from '../config.ts';
+import { membersBy, readProcesses } from '../warden/processes.ts';
+
+/** How soon a stranger on the port of a backend that is ready is noticed. */
+const WATCH_MS = 2_000;
+
+interface Probed {
+  readonly readiness: ReadinessConfig;
+  /** Its process is known only after a while. */
+  readonly port: () => BackendPort;
+  /** Whether it runs, and nobody has asked for its end. */
+  readonly isWanted: () => boolean;
+}
+
+/** What is probed of a backend on its port; `pid` is that of its first process. */
+export function probedOf(
+  program: ProgramConfig,
+  of: { host: string; port: number; pid: () => number; isWanted: () => boolean },
+): Probed {
+  const { host, port, pid, isWanted } = of;
+  const hasNetwork = program.kind === 'container' && program.network === 'bridge';
+  const inside = hasNetwork ? (program.containerPort ?? port) : null;
+  const { readiness } = program;
+  return { readiness, port: () => ({ host, port, inside, pid: pid() }), isWanted };
+}
+
+/** `stranger`: another process listens on its port, so that nobody may be sent there. */
+type ProbeEnd = 'ready' | 'unwanted' | 'stranger';
+
+/** Resolves when the backend answers, and it is the backend that does. */
+export async function untilReady(probed: Probed): Promise<ProbeEnd> {
+  const { readiness, port, isWanted } = probed;
+  while (isWanted()) {
+    const { host, port: number } = port();
+    if (await isAnswering(readiness, host, number)) {
+      const owner = ownerOf(port());
+      if (owner === 'stranger') return isWanted() ? 'stranger' : 'unwanted';
+      // Its socket may have been closed between the two looks.
+      if (owner !== 'nobody' || readiness.type === 'none') break;
+    }
+    await pause(readiness.intervalMs);
+  }
+  return isWanted() ? 'ready' : 'unwanted';
+}
+
+/** For a backend that is ready: resolves when it is over, or another process listens in its place. */
+export async function untilTaken({ port, isWanted }: Probed): Promise<ProbeEnd> {
+  const watch = new PortWatch(port);
+  while (isWanted()) {
+    if (watch.look() === 'stranger') return isWanted() ? 'stranger' : 'unwanted';
+    await pause(WATCH_MS, undefined, { ref: false });
+  }
+  return 'unwanted';
+}
+
+/** How long one try may take; a server that is slower than this is not ready. */
+const TRY_TIMEOUT_MS = 1_000;
+
+/** Whether a backend answers now: takes a TCP connection, or an HTTP request without an error. */
+function isAnswering(readiness: ReadinessConfig, host: string, port: number): Promise<boolean> {
+  switch (readiness.type) {
+    case 'none':
+      return Promise.resolve(true);
+    case 'tcp':
+      return takesConnection(host, port);
+    case 'http':
+      return answersHttp(host, port, readiness.path);
+  }
+}
+
+function takesConnection(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect({ host, port, timeout: TRY_TIMEOUT_MS });
+    for (const event of ['connect', 'timeout', 'error']) {
+      socket.once(event, () => {
+        socket.destroy();
+        resolve(event === 'connect');
+      });
+    }
+  });
+}
+
+function answersHttp(host: string, port: number, path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const request = http.get(
+      { host, port, path, agent: false, timeout: TRY_TIMEOUT_MS },
+      (response) => {
+        response.resume();
+        resolve((response.statusCode ?? 500) < 400);
+        request.destroy();
+      },
+    );
+    for (const event of ['timeout', 'error']) {
+      request.once(event, () => {
+        request.destroy();
+        resolve(false);
+      });
+    }
+  });
+}
+
+/**
+ * `own`: every socket is the backend's. `nobody`: it does not exist. `stranger`: one is not the backend's.
+ * `unknown`: this machine does not tell.
+ */
+export type PortOwner = 'own' | 'nobody' | 'stranger' | 'unknown';
+
+interface BackendPort {
+  readonly host: string;
+  readonly port: number;
+  /** The first of the backend's processes that this process sees; zero while none is known. */
+  readonly pid: number;
+  /** The port in the network of its own that the backend has; null when it is in the machine's. */
+  readonly inside: number | null;
+}
+
+/** Judges by the sockets of now. */
+export function ownerOf(backend: BackendPort): PortOwner {
+  return judge(backend).owner;
+}
+
+/** As {@link ownerOf}, for backends whose sockets change rarely: looks at processes only when they did. */
+export class PortWatch {
+  readonly #backend: () => BackendPort;
+  #judged = '';
+  #owner: PortOwner = 'nobody';
+
+  constructor(backend: () => BackendPort) {
+    this.#backend = backend;
+  }
+
+  look(): PortOwner {
+    const backend = this.#backend();
+    const seen = inodesOf(reached(backend, listeners(this.#judged === '') ?? []));
+    if (seen === '') return 'nobody';
+    if (seen !== this.#judged) {
+      const { owner, inodes } = judge(backend);
+      this.#owner = owner;
+      this.#judged = inodes;
+    }
+    return this.#owner;
+  }
+}
+
+/** By the sockets of now, which `inodes` names. */
+function judge(backend: BackendPort): { owner: PortOwner; inodes: string } {
+  const all = listeners(true);
+  if (all === undefined) return { owner: 'unknown', inodes: '' };
+  const found = reached(backend, all);
+  return { owner: judged(backend, found), inodes: inodesOf(found) };
+}
+
+/** One text for the same sockets in any order; empty for none. */
+function inodesOf(found: readonly Listener[]): string {
+  return found
+    .map(({ inode }) => inode)
+    .sort()
+    .join(' ');
+}
+
+function judged(backend: BackendPort, found: readonly Listener[]): PortOwner {
+  const { inside, pid } = backend;
+  if (inside !== null) return ofOwnNetwork({ inside, pid }, found);
+  if (found.length === 0) return 'nobody';
+  if (pid === 0) return 'unknown';
+  const own = socketsOf(pid);
+  const isOwn = ({ inode, uid }: Listener): boolean =>
+    own.inodes.has(inode) || own.hiddenUids.has(uid);
+  return found.every(isOwn) ? 'own' : 'stranger';
+}
+
+function reached({ host, port }: BackendPort, all: readonly Listener[]): Listener[] {
+  return all.filter((one) => one.port === port && isReachedAt(one, host));
+}
+
+/** The engine passes connections on. Only itself, or root, may have a socket on the machine's side. */
+function ofOwnNetwork(
+  { inside, pid }: { inside: number; pid: number },
+  found: readonly Listener[],
+): PortOwner {
+  const trusted = [0, process.getuid?.()];
+  if (!found.every(({ uid }) => trusted.includes(uid))) return 'stranger';
+  const own = pid === 0 ? undefined : listenersOfNetwork(pid);
+  if (own === undefined) return 'unknown';
+  return own.some(({ port }) => port === inside) ? 'own' : 'nobody';
+}
+
+interface OwnSockets {
+  readonly inodes: ReadonlySet<string>;
+  /** The users of processes whose files may not be looked at: a socket of theirs cannot be told from another. */
+  readonly hiddenUids: ReadonlySet<number>;
+}
+
+function socketsOf(pid: number): OwnSockets {
+  const inodes = new Set<string>();
+  const hiddenUids = new Set<number>();
+  for (const { pid: member } of membersBy(readProcesses())(pid)) {
+    const folder = `/proc/${String(member)}/fd`;
+    try {
+      for (const name of readdirSync(folder)) {
+        const inode = /^socket:\[(\d+)\]$/u.exec(linkOf(`${folder}/${name}`))?.[1];
+        if (inode !== undefined) inodes.add(inode);
+      }
+    } catch (error) {
+      const uid = isRefused(error) ? uidOf(member) : undefined;
+      if (uid !== undefined) hiddenUids.add(uid);
+    }
+  }
+  return { inodes, hiddenUids };
+}
+
+function uidOf(pid: number): number | undefined {
+  try {
+    const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
+    const uid = /^Uid:\s+\d+\s+(\d+)/mu.exec(status)?.[1];
+    return uid === undefined ? undefined : Number(uid);
+  } catch {
+    return undefined;
+  }
+}
+
+function linkOf(file: string): string {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return ''; // closed meanwhile
+  }
+}
+
+function isRefused(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EPERM')
+  );
+}
+
+/** A socket of this machine that listens for TCP connections, as the kernel shows it in `/proc`. */
+interface Listener {
+  /** As a URL writes it: `127.0.0.1`, `[::1]`. */
+  readonly address: string;
+  readonly port: number;
+  readonly uid: number;
+  /** Identifies the socket, and with it the processes that have it open. */
+  readonly inode: string;
+}
+
+const CHUNK_BYTES = 64 * 1_024;
+const LISTENS = '0A';
+/** How old a list may be that many backends share. */
+const AGE_MS_MAX = 500;
+
+const ANY_ADDRESS = new Set(['0.0.0.0', '[::]']);
+let last: { atMs: number; listeners: readonly Listener[] | undefined } | undefined;
+
+/** Those of this process's network, up to {@link AGE_MS_MAX} old unless `isFresh`; undefined where there is no `/proc`. */
+function listeners(isFresh: boolean): readonly Listener[] | undefined {
+  const nowMs = performance.now();
+  if (isFresh || last === undefined || nowMs - last.atMs > AGE_MS_MAX) {
+    last = { atMs: nowMs, listeners: listenersOfNetwork('self') };
+  }
+  return last.listeners;
+}
+
+/** Those of the network that a process is in; undefined when that cannot be read. */
+function listenersOfNetwork(pid: number | 'self'): readonly Listener[] | undefined {
+  const lists = ['tcp', 'tcp6'].map((name) => read(`/proc/${String(pid)}/net/${name}`));
+  if (lists.every((list) => list === undefined)) return undefined;
+  return lists.flatMap((list) => list ?? []);
+}
+
+/** Whether what comes to `host` on its port comes to this socket. A `host` that is a name may be any address. */
+function isReachedAt({ address }: Listener, host: string): boolean {
+  if (ANY_ADDRESS.has(address)) return true;
+  const wanted = canonical(host);
+  return wanted === undefined || ANY_ADDRESS.has(wanted) || wanted === address;
+}
+
+function canonical(host: string): string | undefined {
+  const version = net.isIP(host);
+  if (version === 0) return undefined;
+  // The zone of an address names an interface; sockets are listed without.
+  const [plain = ''] = host.split('%');
+  return withoutMapping(new URL(`http://${version === 6 ? `[${plain}]` : plain}`).hostname);
+}
+
+/** An address of version 4 in the form of version 6 is that of version 4. */
+function withoutMapping(address: string): string {
+  const mapped = /^\[::ffff:([0-9a-f]+):([0-9a-f]+)\]$/u.exec(address);
+  if (mapped === null) return address;
+  const words = [mapped[1], mapped[2]].map((word) => Number.parseInt(word ?? '', 16));
+  return words.flatMap((word) => [word >> 8, word & 0xff]).join('.');
+}
+
+/** Undefined when it cannot be read, such as where there is no version 6 of the protocol. */
+function read(file: string): Listener[] | undefined {
+  try {
+    const descriptor = openSync(file, 'r');
+    try {
+      return readFrom(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+/** The sockets that listen come first: nothing behind them is read, however many connections there are. */
+function readFrom(descriptor: number): Listener[] {
+  const found: Listener[] = [];
+  const chunk = Buffer.alloc(CHUNK_BYTES);
+  let rest = '';
+  for (;;) {
+    const bytes = readSync(descriptor, chunk);
+    const lines = (rest + chunk.toString('latin1', 0, bytes)).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const fields = line.trim().split(/\s+/u);
+      if (fields[0] === 'sl') continue;
+      if (fields[3] !== LISTENS) return found;
+      found.push(listenerOf(fields));
+    }
+    if (bytes === 0) return found;
+  }
+}
+
+function listenerOf(fields: readonly string[]): Listener {
+  const [address = '', port = ''] = (fields[1] ?? '').split(':');
+  return {
+    address: addressOf(address),
+    port: Number.parseInt(port, 16),
+    uid: Number(fields[7]),
+    inode: fields[9] ?? '',
+  };
+}
+
+/** The kernel writes each four bytes of an address as one number of this machine's byte order, which is little-endian. */
+function addressOf(digits: string): string {
+  const bytes = (digits.match(/.{8}/gu) ?? []).flatMap((word) =>
+    (word.match(/../gu) ?? []).reverse(),
+  );
+  if (bytes.length === 4) return bytes.map((byte) => Number.parseInt(byte, 16)).join('.');
+  const words = Array.from({ length: 8 }, (_, index) =>
+    bytes.slice(2 * index, 2 * index + 2).join(''),
+  );
+  return withoutMapping(new URL(`http://[${words.join(':')}]`).hostname);
+}

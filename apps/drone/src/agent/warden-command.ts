@@ -1,0 +1,321 @@
+/**
+ * An agent's command of its warden: finds one or starts one, takes command of it once a controller
+ * has accepted the agent, and does so again when it is lost.
+ *
+ *   look ──▶ open a session ──accepted──▶ take command ──▶ adopt ──▶ in command ──lost──▶ look
+ *
+ * Until it is accepted the agent only looks, so that an agent with a wrong token, a wrong id or no
+ * controller displaces no other.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Log } from '../config.ts';
+import type { BackendSnapshot, IsolationFacts } from '../warden/protocol.ts';
+import type { BackendRun } from './backend-run.ts';
+import {
+  replyTimeoutMs,
+  WardenLost,
+  type WardenLink,
+  type WardenListener,
+  type WardenSource,
+} from './warden-link.ts';
+
+const REATTACH_MS = 500;
+
+interface WardenCommandOptions {
+  readonly wardens: WardenSource;
+  readonly log: Log;
+  /** The backends that this agent has to do with. */
+  readonly runs: () => readonly BackendRun[];
+  /**
+   * Checks the isolation of a warden before anything depends on it.
+   * @throws {IsolationTooWeak} when it is weaker than the configuration requires.
+   */
+  readonly examine: (isolation: IsolationFacts) => void;
+  /**
+   * Opens a session for a warden's clock, in place of one for another. The isolation is not known of
+   * a warden that does not answer.
+   */
+  readonly openSession: (clockId: string, isolation?: IsolationFacts) => void;
+  /** Resolves when a controller has accepted the newest session. */
+  readonly accepted: () => Promise<void>;
+  readonly adopt: (warden: WardenLink) => Promise<void>;
+  /** There is no warden: nothing that it ran is known any more. */
+  readonly abandon: () => void;
+  readonly changed: (backend: BackendSnapshot) => void;
+  /** A newer agent commands the warden. */
+  readonly onReplaced: () => void;
+}
+
+/** A warden that was found, before it is commanded. */
+interface Found {
+  readonly warden: WardenLink;
+  readonly attachment: Attachment;
+}
+
+/** See the protocol at the top of this file. */
+export class WardenCommand {
+  readonly #options: WardenCommandOptions;
+  readonly #guard: WardenGuard;
+  #warden: WardenLink | undefined;
+  /** Whether a controller has ever accepted a session of this agent. */
+  #isAccepted = false;
+  #isClosed = false;
+
+  constructor(options: WardenCommandOptions) {
+    this.#options = options;
+    const { wardens, log } = options;
+    this.#guard = new WardenGuard({ end: (pid) => wardens.end(pid), log });
+  }
+
+  /** @throws {WardenLost} while this agent commands none. */
+  get warden(): WardenLink {
+    if (this.#warden === undefined) throw new WardenLost('there is no warden');
+    return this.#warden;
+  }
+
+  /** The clock that local times belong to; undefined while this agent commands no warden. */
+  get clockId(): string | undefined {
+    return this.#warden?.identity.clockId;
+  }
+
+  /** @throws {WardenLost} while this agent commands none. */
+  get isolation(): IsolationFacts {
+    return this.warden.identity.isolation;
+  }
+
+  /**
+   * Resolves when this agent is in command for the first time; never if it is closed before that.
+   * @throws {WardenLost} when no warden comes up.
+   * @throws {IsolationTooWeak} when the machine does not provide what the configuration requires.
+   */
+  async take(): Promise<void> {
+    const found = await this.#find();
+    try {
+      await this.#command(found);
+    } catch (error) {
+      await this.#takeAgain(error);
+    }
+  }
+
+  /** Guards the warden; to be called at every tick. */
+  tick(nowMs: number): void {
+    if (this.#warden !== undefined) this.#guard.ask(this.#warden, this.#options.runs(), nowMs);
+    this.#guard.tick(nowMs);
+  }
+
+  /** Kills whatever the warden still runs, and ends it. */
+  async shutdown(): Promise<void> {
+    await this.#warden
+      ?.shutdown()
+      .catch((error: unknown) =>
+        this.#options.log.warn({ err: error }, 'the warden did not get the command to end'),
+      );
+  }
+
+  /** Disconnects from the warden and leaves its backends to it. */
+  close(): void {
+    this.#isClosed = true;
+    this.#warden?.close();
+  }
+
+  async #find(): Promise<Found> {
+    const { log, wardens, changed, onReplaced, runs } = this.#options;
+    const attachment = new Attachment(() => void this.#recover());
+    const listener: WardenListener = {
+      changed,
+      superseded: () => {
+        log.error({}, 'a newer agent commands the warden; this one ends');
+        onReplaced();
+      },
+      lost: () => attachment.lost(),
+    };
+    const warden = await wardens.supply(listener, {
+      replyTimeoutMs: () => replyTimeoutMs(runs().map((run) => run.identity.ladder)),
+      mayEndSilent: (clockId) => this.#mayEndSilent(clockId),
+    });
+    try {
+      this.#options.examine(warden.identity.isolation);
+    } catch (error) {
+      warden.close();
+      throw error;
+    }
+    return { warden, attachment };
+  }
+
+  /**
+   * A warden that does not answer may only be slow, and belong to a healthy agent: to end it takes
+   * an accepted session. A warden that this agent has lost is ended by the guard in time.
+   */
+  async #mayEndSilent(clockId: string): Promise<boolean> {
+    if (this.#isClosed) throw new WardenLost('the agent ends');
+    if (this.#guard.isWaiting) return false;
+    if (!this.#isAccepted) {
+      this.#options.openSession(clockId);
+      await this.#beAccepted();
+    }
+    return true;
+  }
+
+  /** @throws {WardenLost} when the warden is gone before it is in command. */
+  async #command({ warden, attachment }: Found): Promise<void> {
+    const { log, openSession, adopt } = this.#options;
+    const { clockId, pid } = warden.identity;
+    try {
+      openSession(clockId, warden.identity.isolation);
+      if (!this.#isAccepted) await attachment.step(this.#beAccepted());
+      await attachment.step(warden.takeCommand());
+      this.#warden = warden;
+      await attachment.step(adopt(warden));
+      attachment.complete();
+    } catch (error) {
+      warden.close();
+      this.#lose();
+      throw error;
+    }
+    this.#guard.found();
+    log.info({ clockId, wardenPid: pid }, 'commands the warden');
+  }
+
+  async #beAccepted(): Promise<void> {
+    await this.#options.accepted();
+    this.#isAccepted = true;
+  }
+
+  #lose(): void {
+    if (this.#warden !== undefined) this.#guard.lost(this.#warden, this.#options.runs());
+    this.#warden = undefined;
+    this.#options.abandon();
+  }
+
+  /**
+   * The warden is dead, and its backends with it, or it does not answer any more. What a living one
+   * still runs is adopted again.
+   */
+  async #recover(): Promise<void> {
+    if (this.#isClosed) return;
+    const backendCount = this.#options.runs().length;
+    this.#lose();
+    await this.#takeAgain(new WardenLost(`the warden of ${String(backendCount)} backends is gone`));
+  }
+
+  async #takeAgain(cause: unknown): Promise<void> {
+    let problem = cause;
+    while (!this.#hasEnded()) {
+      this.#options.log.error({ err: problem }, 'without a warden; looking for one');
+      try {
+        await this.#command(await this.#find());
+        return;
+      } catch (error) {
+        problem = error;
+        await pause(REATTACH_MS);
+      }
+    }
+  }
+
+  #hasEnded(): boolean {
+    return this.#isClosed;
+  }
+}
+
+/**
+ * One attempt to take command of a warden. While it is under way, the loss of the connection fails
+ * it; once it is complete, the loss is reported. So one loss never starts two recoveries.
+ */
+class Attachment {
+  readonly #onLost: () => void;
+  readonly #failed: Promise<never>;
+  #fail!: (error: WardenLost) => void;
+  #isComplete = false;
+  #isLost = false;
+
+  constructor(onLost: () => void) {
+    this.#onLost = onLost;
+    this.#failed = new Promise((_resolve, reject) => {
+      this.#fail = reject;
+    });
+    // It may reject before anything waits for it; the next step then fails.
+    this.#failed.catch(() => undefined);
+  }
+
+  /** @throws {WardenLost} when the connection is lost before `step` has ended. */
+  step<T>(step: Promise<T>): Promise<T> {
+    return Promise.race([this.#failed, step]);
+  }
+
+  /** @throws {WardenLost} when the connection has been lost. */
+  complete(): void {
+    if (this.#isLost) throw new WardenLost('the warden is gone');
+    this.#isComplete = true;
+  }
+
+  lost(): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    if (this.#isComplete) this.#onLost();
+    else this.#fail(new WardenLost('the warden is gone'));
+  }
+}
+
+/** A warden that does not answer, and when its backends must be gone. */
+interface SilentWarden {
+  readonly pid: number;
+  readonly killAtMs: number;
+  isKilled: boolean;
+}
+
+/**
+ * Guards the warden, as the warden guards the backends: one that does not answer when a backend is
+ * to stop is killed before that backend's hard deadline, whatever else the agent is doing.
+ */
+class WardenGuard {
+  readonly #end: (pid: number) => void;
+  readonly #log: Log;
+  #silent: SilentWarden | undefined;
+  #isAsking = false;
+
+  constructor(options: { end: (pid: number) => void; log: Log }) {
+    this.#end = options.end;
+    this.#log = options.log;
+  }
+
+  /** Whether a warden that does not answer may still have backends, and is not killed yet. */
+  get isWaiting(): boolean {
+    return this.#silent !== undefined && !this.#silent.isKilled;
+  }
+
+  /**
+   * Past a backend's soft deadline nothing else may ask the warden about it. The link gives the
+   * warden up when it does not reply.
+   */
+  ask(warden: WardenLink, runs: readonly BackendRun[], nowMs: number): void {
+    if (this.#isAsking || !runs.some((run) => (run.watch?.askAtMs ?? Infinity) <= nowMs)) return;
+    this.#isAsking = true;
+    const answered = (): void => {
+      this.#isAsking = false;
+    };
+    warden.alive().then(answered, answered);
+  }
+
+  /** The connection has ended, and these backends may still run. */
+  lost(warden: WardenLink, runs: readonly BackendRun[]): void {
+    const { pid } = warden.identity;
+    const moments = runs.flatMap(({ watch }) => (watch === undefined ? [] : [watch.killAtMs]));
+    // Lost again before it listed what it runs: what is known from the first time still counts.
+    if (this.#silent?.pid === pid) moments.push(this.#silent.killAtMs);
+    if (moments.length === 0) return;
+    this.#silent = { pid, killAtMs: Math.min(...moments), isKilled: false };
+  }
+
+  /** A warden answers again, or another one is there. */
+  found(): void {
+    this.#silent = undefined;
+  }
+
+  tick(nowMs: number): void {
+    const silent = this.#silent;
+    if (silent === undefined || silent.isKilled || nowMs < silent.killAtMs) return;
+    silent.isKilled = true;
+    this.#log.error({ wardenPid: silent.pid }, 'the warden does not answer; it is killed');
+    this.#end(silent.pid);
+  }
+}

@@ -1,0 +1,255 @@
+/**
+ * A container engine, such as Docker or Podman, over the socket of its API. Agent and warden use it;
+ * neither waits for it longer than it says, and no deadline depends on its answer.
+ */
+import type Docker from 'dockerode';
+import type { Container, ContainerCreateOptions } from 'dockerode';
+
+/** How long the engine may take for what it does in milliseconds when it is well. */
+const ANSWER_MS_MAX = 10_000;
+const TEXT_LENGTH_MAX = 500;
+
+/** The engine answered that it does not do it: nothing was done. */
+export class EngineRefused extends Error {
+  override readonly name = 'EngineRefused';
+  readonly statusCode: number;
+
+  constructor(message: string, statusCode: number) {
+    super(message);
+    this.statusCode = statusCode;
+  }
+}
+
+/** The engine does not answer, or not in time: whether it was done is unknown. */
+export class EngineSilent extends Error {
+  override readonly name = 'EngineSilent';
+}
+
+/** How a container ended, as the engine records it. */
+interface ContainerEnd {
+  readonly exitCode: number | null;
+  readonly isOutOfMemory: boolean;
+}
+
+interface ListedContainer {
+  readonly containerId: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** User and password for a registry, or a token that stands for them. */
+export type RegistryLogin =
+  { readonly username: string; readonly password: string } | { readonly identitytoken: string };
+
+interface OutputSinks {
+  readonly stdout: NodeJS.WritableStream;
+  readonly stderr: NodeJS.WritableStream;
+}
+
+/** See the top of this file. Every call may throw {@link EngineRefused} or {@link EngineSilent}. */
+export class Engine {
+  readonly socket: string;
+  #client: Promise<Docker> | undefined;
+
+  constructor(socket: string) {
+    this.socket = socket;
+  }
+
+  /** Resolves when it answers. */
+  async ping(timeoutMs: number): Promise<void> {
+    await this.#ask<unknown>(timeoutMs, (docker) => docker.ping());
+  }
+
+  /** The id of an image that is there; undefined if it is not. */
+  async imageId(name: string): Promise<string | undefined> {
+    const image = await unlessMissing(
+      this.#ask(ANSWER_MS_MAX, (docker) => docker.getImage(name).inspect()),
+    );
+    return image?.Id;
+  }
+
+  /** Resolves when the image is there. */
+  async pull(
+    name: string,
+    { login, signal }: { login: RegistryLogin | undefined; signal: AbortSignal },
+  ): Promise<void> {
+    const docker = await this.#open();
+    await this.#outcome(async () => {
+      const options = { abortSignal: signal, ...(login && { authconfig: login }) };
+      const progress = await docker.pull(name, options);
+      // The engine answers with 200 first, and reports a failure as the last line of its progress.
+      await new Promise<void>((resolve, reject) => {
+        docker.modem.followProgress(progress, (error, lines: readonly PullLine[]) => {
+          const failure = error?.message ?? lines.find((line) => line.error !== undefined)?.error;
+          if (failure === undefined) resolve();
+          else if (signal.aborted) reject(new EngineSilent('the pull was given up'));
+          else reject(new EngineRefused(shortened(failure), 500));
+        });
+      });
+    }, signal);
+  }
+
+  /** Makes a container that does not run yet. Returns its id. */
+  async create(
+    name: string,
+    spec: Readonly<Record<string, unknown>>,
+    timeoutMs: number,
+  ): Promise<string> {
+    // The engine itself checks what it is asked for.
+    const options = { ...spec, name } as ContainerCreateOptions;
+    const created = await this.#ask(timeoutMs, (docker, abortSignal) =>
+      docker.createContainer({ ...options, abortSignal }),
+    );
+    return created.id;
+  }
+
+  async start(containerId: string, timeoutMs: number): Promise<void> {
+    await this.#on(containerId, timeoutMs, (container, abortSignal) =>
+      container.start({ abortSignal }),
+    );
+  }
+
+  /** Sends the output of a container into sinks, from now until the engine ends it. */
+  async follow(
+    containerId: string,
+    sinks: OutputSinks,
+    { onEnd, timeoutMs = ANSWER_MS_MAX }: { onEnd: () => void; timeoutMs?: number },
+  ): Promise<void> {
+    const docker = await this.#open();
+    const stream = await this.#ask(timeoutMs, () =>
+      docker.getContainer(containerId).attach({ stream: true, stdout: true, stderr: true }),
+    );
+    docker.modem.demuxStream(stream, sinks.stdout, sinks.stderr);
+    stream.on('error', onEnd);
+    stream.on('close', onEnd);
+  }
+
+  async kill(containerId: string): Promise<void> {
+    await this.#on(containerId, ANSWER_MS_MAX, (container, abortSignal) =>
+      container.kill({ signal: 'SIGKILL', abortSignal }),
+    );
+  }
+
+  /** Whether a container runs, as the engine sees it; false for one that does not exist. */
+  async isRunning(containerId: string): Promise<boolean> {
+    const found = await unlessMissing(
+      this.#on(containerId, ANSWER_MS_MAX, (container, abortSignal) =>
+        container.inspect({ abortSignal }),
+      ),
+    );
+    return found?.State.Running ?? false;
+  }
+
+  /** How a container that has ended did so; waits for the engine to notice it. */
+  async endOf(containerId: string, timeoutMs: number): Promise<ContainerEnd> {
+    const { StatusCode: exitCode } = (await this.#on(
+      containerId,
+      timeoutMs,
+      (container, abortSignal) => container.wait({ abortSignal }),
+    )) as { StatusCode: number };
+    const { State } = await this.#on(containerId, timeoutMs, (container, abortSignal) =>
+      container.inspect({ abortSignal }),
+    );
+    return { exitCode, isOutOfMemory: State.OOMKilled };
+  }
+
+  /** Kills it if it runs, and removes what is left; also resolves if it does not exist. */
+  async remove(containerId: string): Promise<void> {
+    await unlessMissing(
+      this.#on(containerId, ANSWER_MS_MAX, (container, abortSignal) =>
+        container.remove({ force: true, v: true, abortSignal }),
+      ),
+    );
+  }
+
+  /** Every container with a label, running or not. */
+  async labelled(name: string, value: string): Promise<ListedContainer[]> {
+    const found = await this.#ask(ANSWER_MS_MAX, (docker, abortSignal) =>
+      docker.listContainers({
+        all: true,
+        filters: { label: [`${name}=${value}`] },
+        abortSignal,
+      }),
+    );
+    return found.map(({ Id, Labels }) => ({ containerId: Id, labels: Labels }));
+  }
+
+  /** Loaded when it is first needed: a drone without containers does without it. */
+  #open(): Promise<Docker> {
+    this.#client ??= import('dockerode').then(
+      ({ default: Client }) => new Client({ socketPath: this.socket, host: undefined }),
+    );
+    return this.#client;
+  }
+
+  #on<T>(
+    containerId: string,
+    timeoutMs: number,
+    request: (container: Container, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return this.#ask(timeoutMs, (docker, signal) =>
+      request(docker.getContainer(containerId), signal),
+    );
+  }
+
+  async #ask<T>(
+    timeoutMs: number,
+    request: (docker: Docker, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const docker = await this.#open();
+    const signal = AbortSignal.timeout(Math.max(Math.ceil(timeoutMs), 1));
+    const isLate = new Promise<never>((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(new Error('not in time')), { once: true });
+    });
+    // Not every request can be aborted.
+    return this.#outcome(() => Promise.race([request(docker, signal), isLate]), signal);
+  }
+
+  async #outcome<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    try {
+      return await request();
+    } catch (cause) {
+      if (cause instanceof EngineRefused || cause instanceof EngineSilent) throw cause;
+      const statusCode = statusOf(cause);
+      if (statusCode !== undefined) throw new EngineRefused(reasonOf(cause), statusCode);
+      const why = signal?.aborted === true ? 'not in time' : codeOf(cause);
+      throw new EngineSilent(`the container engine at ${this.socket} does not answer (${why})`, {
+        cause,
+      });
+    }
+  }
+}
+
+interface PullLine {
+  readonly error?: string;
+}
+
+async function unlessMissing<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof EngineRefused && error.statusCode === 404) return undefined;
+    throw error;
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('statusCode' in error)) return undefined;
+  return typeof error.statusCode === 'number' ? error.statusCode : undefined;
+}
+
+/** What the engine says, without the text that the client puts before it. */
+function reasonOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return shortened(text.replace(/^\(HTTP code \d+\) .*? - /su, '').trim());
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') {
+    return error.code;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+function shortened(text: string): string {
+  return text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)} …` : text;
+}

@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './records.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), 'lh-path-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
+});
+
+describe("the warden's socket", () => {
+  test('is in the state folder, which is for its owner alone', () => {
+    const stateDir = path.join(folder, 'state');
+
+    expect(chooseSocketPath(stateDir)).toBe(path.join(stateDir, 'warden.sock'));
+    expect(statSync(stateDir).mode & 0o777).toBe(0o700);
+  });
+
+  test('is in a short private folder when the state folder is too deep for the kernel', () => {
+    const socketPath = chooseSocketPath(path.join(folder, 'deep/'.repeat(30)));
+
+    expect(Buffer.byteLength(socketPath)).toBeLessThan(108);
+    expect(statSync(path.dirname(socketPath)).mode & 0o777).toBe(0o700);
+    rmSync(path.dirname(socketPath), { recursive: true });
+  });
+
+  test('is found again by its record, and a record that cannot be read is ignored', () => {
+    const record = { socketPath: '/x/warden.sock', clockId: 'c1', pid: 7, secret: 's' };
+    expect(readWardenRecord(folder)).toBeUndefined();
+
+    writeWardenRecord(folder, record);
+    expect(readWardenRecord(folder)).toEqual(record);
+
+    writeFileSync(path.join(folder, 'warden.json'), '{"socketPath":');
+    expect(readWardenRecord(folder)).toBeUndefined();
+  });
+});

@@ -1,0 +1,71 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { chooseSocketPath, writeWardenRecord } from './records.ts';
+import { upgradeDrone, upgradeOptions } from './upgrade.ts';
+import { lineChannel, PROTOCOL_VERSION, REQUEST_LINE_MAX } from './warden/protocol.ts';
+
+/** A running warden of another protocol: it refuses every introduction, as wardens do. */
+async function startForeignWarden(stateDir: string, protocol: number): Promise<string[]> {
+  const asked: string[] = [];
+  const server = net.createServer((socket) => {
+    const channel = lineChannel(socket, {
+      lengthMax: REQUEST_LINE_MAX,
+      onLine(line) {
+        const { id, op } = JSON.parse(line) as { id: number; op: string };
+        asked.push(op);
+        channel.send({ id, ok: false, problem: `this warden speaks protocol ${String(protocol)}` });
+        channel.close();
+      },
+    });
+    socket.on('error', () => socket.destroy());
+  });
+  const socketPath = chooseSocketPath(stateDir);
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  onTestFinished(() => new Promise((resolve) => server.close(() => resolve())));
+  writeWardenRecord(stateDir, { socketPath, clockId: 'one', pid: process.pid, secret: 'one' });
+  return asked;
+}
+
+test('an upgrade to a version that cannot command the running warden is refused before anything changes', async () => {
+  const home = await mkdtemp(path.join(os.tmpdir(), 'lh-upgrade-'));
+  onTestFinished(() => rm(home, { recursive: true, maxRetries: 10 }));
+  const stateDir = path.join(home, 'state');
+  const [config, program, installed] = ['drone.json', 'new.mjs', 'installed.mjs'].map((name) =>
+    path.join(home, name),
+  ) as [string, string, string];
+  await writeFile(
+    config,
+    JSON.stringify({
+      ...{ droneId: 'd1', stateDir, controllerUrls: ['http://127.0.0.1:1'] },
+      programs: { one: { command: 'true' } },
+    }),
+  );
+  await writeFile(program, '// the new version');
+  await writeFile(installed, '// the former version');
+  const asked = await startForeignWarden(stateDir, PROTOCOL_VERSION - 1);
+  const options = upgradeOptions(
+    'drone',
+    ['--config', config, '--install', installed, '--timeout', '1s'],
+    { LEASEHOLD_TOKEN: `lh_${'x'.repeat(32)}`, LEASEHOLD_HOME: home },
+  );
+  const said: string[] = [];
+
+  const upgrade = upgradeDrone({
+    ...{ ...options, command: [process.execPath, program], build: null },
+    say: (line) => said.push(line),
+  });
+
+  await expect(upgrade).rejects.toThrow(
+    `This version cannot command the warden that runs (this warden speaks protocol ${String(PROTOCOL_VERSION - 1)}). Drain the drone, stop it with SIGTERM and start the new version.`,
+  );
+  expect(await readFile(installed, 'utf8')).toBe('// the former version');
+  expect(existsSync(`${installed}.former`)).toBe(false);
+  // An agent that is started has this log from then on.
+  expect(existsSync(path.join(stateDir, 'upgrade.log'))).toBe(false);
+  expect(said).toEqual([]);
+  expect(asked).toEqual(['peek']);
+});

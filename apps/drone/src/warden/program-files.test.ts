@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import { mountTableOf, type ViewRequest } from './program-files.ts';
+
+const nothing: ViewRequest = {
+  workshop: '/state/view',
+  hidden: ['/state'],
+  blocked: [],
+  reads: [],
+  writes: [],
+};
+
+/** The mounts of a table, as `source target type`. */
+function mountsOf(request: Partial<ViewRequest>): string[] {
+  return mountTableOf({ ...nothing, ...request })
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(' ').slice(0, 3).join(' '));
+}
+
+describe('the view of a program', () => {
+  test('covers what is hidden, and shows its own folders in the cover', () => {
+    expect(mountsOf({ writes: ['/state/data/room'] })).toEqual([
+      'tmpfs /state/view tmpfs',
+      'tmpfs /state/view/0 tmpfs',
+      '/state/data/room /state/view/0/data/room none',
+      '/state/view/0 /state none',
+    ]);
+  });
+
+  test('covers a folder that its user may not enter, and shows in it what it reads', () => {
+    const mounts = mountsOf({
+      hidden: ['/srv/clone/home', '/srv/clone/home/drone'],
+      blocked: ['/srv'],
+      reads: ['/srv/clone/examples/room', '/usr/bin'],
+      writes: ['/srv/clone/home/drone/data/room'],
+      workshop: '/srv/clone/home/drone/view',
+    });
+
+    expect(mounts.slice(2)).toEqual([
+      '/srv/clone/examples/room /srv/clone/home/drone/view/0/clone/examples/room none',
+      '/srv/clone/home/drone/data/room /srv/clone/home/drone/view/0/clone/home/drone/data/room none',
+      '/srv/clone/home/drone/view/0 /srv none',
+    ]);
+  });
+
+  test('puts the cover over the folder in which covers are built in its place last', () => {
+    const mounts = mountsOf({ blocked: ['/other'], reads: ['/other/app'] });
+
+    expect(mounts.slice(-2)).toEqual(['/state/view/0 /other none', '/state/view/1 /state none']);
+  });
+
+  test('hides again what is hidden in a folder that is shown', () => {
+    const mounts = mountsOf({
+      hidden: ['/srv/clone/home'],
+      blocked: ['/srv'],
+      reads: ['/srv/clone'],
+    });
+
+    expect(mounts).toContain('tmpfs /state/view/0/clone/home tmpfs');
+    expect(mounts.indexOf('tmpfs /state/view/0/clone/home tmpfs')).toBeGreaterThan(
+      mounts.indexOf('/srv/clone /state/view/0/clone none'),
+    );
+  });
+
+  test('escapes blanks and backslashes of a path as the table requires', () => {
+    expect(mountTableOf({ ...nothing, writes: ['/state/data/a b\\c#d\ne'] })).toContain(
+      String.raw`/state/data/a\040b\134c\043d\012e /state/view/0/data/a\040b\134c\043d\012e none`,
+    );
+  });
+});
