@@ -3,9 +3,9 @@ import { createServer, request as send, type RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import { createLogger } from '@leasehold/service-kit';
 import { expect, onTestFinished, test } from 'vitest';
-import { startConsoleServer } from '../console-server.ts';
-import { NO_DOCUMENTS, startConsole, startUpstream, urlOf } from '../console-server-for-test.ts';
-import { openDocuments } from '../documents.ts';
+import { NO_DOCUMENTS, startConsole, startUpstream, urlOf } from './console-server-for-test.ts';
+import { startConsoleServer } from './console-server.ts';
+import { openDocuments } from './documents.ts';
 
 test('a call reaches the controller as it was made, and its answer comes back whole', async () => {
   const upstream = await startUpstream((request, response) => {

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { startConsole, startUpstream } from '../console-server-for-test.ts';
+import { startConsole, startUpstream } from './console-server-for-test.ts';
 
 /** What the console answers on a connection until it ends. */
 async function speak(consoleUrl: string, text: string): Promise<{ said: string }> {

@@ -1,9 +1,9 @@
 import { get } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { createDeltaFetch } from '../../lib/api/delta-fetch.ts';
-import { DELTA_TYPE, HAVE_HEADER, NOTHING, TAG_HEADER } from '../../lib/api/delta-headers.ts';
-import { startConsole, startUpstream } from '../console-server-for-test.ts';
+import { createDeltaFetch } from '../lib/api/delta-fetch.ts';
+import { DELTA_TYPE, HAVE_HEADER, NOTHING, TAG_HEADER } from '../lib/api/delta-headers.ts';
+import { startConsole, startUpstream } from './console-server-for-test.ts';
 
 const ROWS = Array.from({ length: 100 }, (_, index) => ({
   name: `room-${String(index)}`,
