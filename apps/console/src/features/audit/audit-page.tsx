@@ -21,7 +21,9 @@ import { auditListInput } from './audit-search.ts';
 import { actionName } from '~/resources/audit/action-labels.ts';
 import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 
-const AuditDialog = lazyDialog('entry', () => import('./audit-dialog.tsx'));
+const AuditDialog = lazyDialog('entry', () =>
+  import('./audit-dialog.tsx').then((module) => module.AuditDialog),
+);
 
 /** The audit makes no events. */
 const EVERY_MS = 5_000;

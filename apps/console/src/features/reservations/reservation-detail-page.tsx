@@ -168,7 +168,9 @@ function NotReserved({ of }: { readonly of: readonly string[] }) {
   );
 }
 
-const MoveDialog = lazyDialog('isOpen', () => import('./move/move-dialog.tsx'));
+const MoveDialog = lazyDialog('isOpen', () =>
+  import('./move/move-dialog.tsx').then((module) => module.MoveDialog),
+);
 
 /** Moves the key, or says why it cannot be moved now. */
 function MoveButton({ reservation, grant }: Pick<MoveDialogProps, 'reservation' | 'grant'>) {

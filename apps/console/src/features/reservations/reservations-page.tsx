@@ -31,7 +31,9 @@ import {
   reservationSearchProblems,
 } from './reservation-search.ts';
 
-const ReserveDialog = lazyDialog('isOpen', () => import('./reserve-dialog.tsx'));
+const ReserveDialog = lazyDialog('isOpen', () =>
+  import('./reserve-dialog.tsx').then((module) => module.ReserveDialog),
+);
 
 const STATE_OPTIONS = LISTED_STATES.map((value) => ({
   value,

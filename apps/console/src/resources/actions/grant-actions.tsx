@@ -6,9 +6,13 @@ import { useWhyNot } from '~/lib/session/session.tsx';
 import { whyNotActable, type GrantFace, type GrantView } from '../grant-view.ts';
 import { usePageActs, type PageAct } from '../palette/page-acts.ts';
 
-const BlockDialog = lazyDialog('isOpen', () => import('./block-dialog.tsx'));
+const BlockDialog = lazyDialog('isOpen', () =>
+  import('./block-dialog.tsx').then((module) => module.BlockDialog),
+);
 
-const RevokeDialog = lazyDialog('isOpen', () => import('./revoke/revoke-dialog.tsx'));
+const RevokeDialog = lazyDialog('isOpen', () =>
+  import('./revoke/revoke-dialog.tsx').then((module) => module.RevokeDialog),
+);
 
 /** What can be done about a grant; disabled with the reason where it cannot. */
 export function GrantActions({

@@ -15,7 +15,9 @@ import { useMatching, type ListedInput } from './use-matching.ts';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
 import classes from './bulk.module.css';
 
-const BulkDialog = lazyDialog('action', () => import('./bulk-dialog.tsx'));
+const BulkDialog = lazyDialog('action', () =>
+  import('./bulk-dialog.tsx').then((module) => module.BulkDialog),
+);
 
 export interface BulkBarProps {
   readonly face: GrantFace;

@@ -10,7 +10,9 @@ import { isInForce, type GrantFace, type GrantView } from '../grant-view.ts';
 import { useBulkId } from './use-bulk.ts';
 import { useMatching, type ListedInput } from './use-matching.ts';
 
-const BulkDialog = lazyDialog('action', () => import('./bulk-dialog.tsx'));
+const BulkDialog = lazyDialog('action', () =>
+  import('./bulk-dialog.tsx').then((module) => module.BulkDialog),
+);
 
 const NONE: readonly GrantView[] = [];
 

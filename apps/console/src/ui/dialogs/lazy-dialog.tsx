@@ -1,22 +1,15 @@
-import { invariant } from '@leasehold/keys-core';
 import dynamic from 'next/dynamic';
 import { useEffect, useState, type ComponentType } from 'react';
 
 /**
  * A dialog whose code is loaded when it is opened for the first time: a page does not wait for what most
- * visits never open. `opener` is the property that opens it: by `true`, or by any value but null. The
- * dialog is all that its module exports.
+ * visits never open. `opener` is the property that opens it: by `true`, or by any value but null.
  */
 export function lazyDialog<Opener extends string, Props extends Readonly<Record<Opener, unknown>>>(
   opener: Opener,
-  load: () => Promise<Readonly<Record<string, ComponentType<Props>>>>,
+  load: () => Promise<ComponentType<Props>>,
 ): ComponentType<Props> {
-  const loadDialog = async (): Promise<ComponentType<Props>> => {
-    const [Dialog] = Object.values(await load());
-    invariant(Dialog !== undefined, 'a module of a dialog exports it');
-    return openedOnceThere(opener, Dialog);
-  };
-  const Loaded = dynamic<Props>(loadDialog, { ssr: false });
+  const Loaded = dynamic<Props>(async () => openedOnceThere(opener, await load()), { ssr: false });
   return function LazyDialog(props: Props) {
     const isOpen = isOpenBy(props[opener]);
     const [wasOpen, setWasOpen] = useState(isOpen);

@@ -7,7 +7,9 @@ import { Header } from './header.tsx';
 import { Nav } from './nav.tsx';
 import classes from './shell.module.css';
 
-const NavDrawer = lazyDialog('isOpen', () => import('./nav-drawer.tsx'));
+const NavDrawer = lazyDialog('isOpen', () =>
+  import('./nav-drawer.tsx').then((module) => module.NavDrawer),
+);
 
 /** The frame of every page: the links to all pages on the left, what concerns all of them above. */
 export function Shell({

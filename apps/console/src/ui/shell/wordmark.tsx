@@ -1,4 +1,4 @@
-import classes from './shell.module.css';
+import classes from '~/ui/text/text.module.css';
 
 /** The name, with a key's bow and three rungs of the ladder for bits. */
 export function Wordmark() {

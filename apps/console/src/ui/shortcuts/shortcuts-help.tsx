@@ -8,7 +8,9 @@ import {
   useShortcut,
 } from './use-shortcut.ts';
 
-const ShortcutsDialog = lazyDialog('isOpen', () => import('./shortcuts-dialog.tsx'));
+const ShortcutsDialog = lazyDialog('isOpen', () =>
+  import('./shortcuts-dialog.tsx').then((module) => module.ShortcutsDialog),
+);
 
 /** `?` from anywhere. */
 export function ShortcutsHelp() {

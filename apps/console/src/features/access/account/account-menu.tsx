@@ -7,10 +7,11 @@ import { useSession } from '~/lib/session/session.tsx';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { LazyMenu } from '~/ui/menus/lazy-menu.tsx';
 
-const ChangePasswordDialog = lazyDialog('isOpen', () => import('./change-password-dialog.tsx'));
-const SignOutEverywhereDialog = lazyDialog(
-  'isOpen',
-  () => import('./sign-out-everywhere-dialog.tsx'),
+const ChangePasswordDialog = lazyDialog('isOpen', () =>
+  import('./change-password-dialog.tsx').then((module) => module.ChangePasswordDialog),
+);
+const SignOutEverywhereDialog = lazyDialog('isOpen', () =>
+  import('./sign-out-everywhere-dialog.tsx').then((module) => module.SignOutEverywhereDialog),
 );
 
 /** Who is signed in, what they may do, and the ways to sign out. */

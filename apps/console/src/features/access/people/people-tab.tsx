@@ -13,11 +13,17 @@ import type { PersonActRequest } from './person-act-dialog.tsx';
 import { personColumns } from './person-columns.tsx';
 import type { Person } from './person-state.ts';
 
-const PersonActDialog = lazyDialog('request', () => import('./person-act-dialog.tsx'));
+const PersonActDialog = lazyDialog('request', () =>
+  import('./person-act-dialog.tsx').then((module) => module.PersonActDialog),
+);
 
-const InviteDialog = lazyDialog('invited', () => import('./invite-dialog.tsx'));
+const InviteDialog = lazyDialog('invited', () =>
+  import('./invite-dialog.tsx').then((module) => module.InviteDialog),
+);
 
-const ResetPasswordDialog = lazyDialog('person', () => import('./reset-password-dialog.tsx'));
+const ResetPasswordDialog = lazyDialog('person', () =>
+  import('./reset-password-dialog.tsx').then((module) => module.ResetPasswordDialog),
+);
 
 /** Who may sign in to the console. */
 export function PeopleTab() {

@@ -9,7 +9,9 @@ import { useRouter } from 'next/navigation';
 import { api, setCsrfToken } from '~/lib/api/api.ts';
 import { useSession } from '~/lib/session/session.tsx';
 
-const SignedOutDialog = lazyDialog('isOpen', () => import('./signed-out-dialog.tsx'));
+const SignedOutDialog = lazyDialog('isOpen', () =>
+  import('./signed-out-dialog.tsx').then((module) => module.SignedOutDialog),
+);
 
 /** Asks a person who has been signed out in the middle of something to sign in again, over the page. */
 export function SignedOut() {

@@ -13,11 +13,17 @@ import { useSearchedPage } from '~/lib/search/use-page.ts';
 import { tokenColumns } from './token-columns.tsx';
 import type { Token } from './token-state.ts';
 
-const TokenDialog = lazyDialog('isOpen', () => import('./token-dialog.tsx'));
+const TokenDialog = lazyDialog('isOpen', () =>
+  import('./token-dialog.tsx').then((module) => module.TokenDialog),
+);
 
-const RevokeTokenDialog = lazyDialog('token', () => import('./revoke-token-dialog.tsx'));
+const RevokeTokenDialog = lazyDialog('token', () =>
+  import('./revoke-token-dialog.tsx').then((module) => module.RevokeTokenDialog),
+);
 
-const TokenDetailsDialog = lazyDialog('token', () => import('./token-details-dialog.tsx'));
+const TokenDetailsDialog = lazyDialog('token', () =>
+  import('./token-details-dialog.tsx').then((module) => module.TokenDetailsDialog),
+);
 
 /** The tokens with which services, scripts and drones authenticate. */
 export function TokensTab() {

@@ -34,7 +34,9 @@ import {
   kindsOf,
 } from './event-search.ts';
 
-const EventDialog = lazyDialog('event', () => import('./event-dialog.tsx'));
+const EventDialog = lazyDialog('event', () =>
+  import('./event-dialog.tsx').then((module) => module.EventDialog),
+);
 
 const EVERY_MS = 5_000;
 const KIND_OPTIONS = EVENT_KINDS.map((value) => ({ value, label: EVENT_LOOKS[value].label }));

@@ -33,7 +33,9 @@ import { at } from '~/lib/datacenters/here.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 
-const TerminateDialog = lazyDialog('isOpen', () => import('./terminate-dialog.tsx'));
+const TerminateDialog = lazyDialog('isOpen', () =>
+  import('./terminate-dialog.tsx').then((module) => module.TerminateDialog),
+);
 
 const SECOND_MS = 1_000;
 

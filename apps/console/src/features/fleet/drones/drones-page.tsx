@@ -20,7 +20,9 @@ import { droneColumns } from './drone-columns.tsx';
 import type { Drone } from './drone-texts.ts';
 import type { Inputs } from '~/lib/api/api.ts';
 
-const DroneActDialog = lazyDialog('request', () => import('./drone-act-dialog.tsx'));
+const DroneActDialog = lazyDialog('request', () =>
+  import('./drone-act-dialog.tsx').then((module) => module.DroneActDialog),
+);
 
 /** Heartbeats make no events. */
 const EVERY_MS = 2_000;

@@ -7,7 +7,9 @@ import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 
-const EndHoldOffDialog = lazyDialog('holdOff', () => import('./end-hold-off-dialog.tsx'));
+const EndHoldOffDialog = lazyDialog('holdOff', () =>
+  import('./end-hold-off-dialog.tsx').then((module) => module.EndHoldOffDialog),
+);
 
 /** What is wrong with the database itself: what holds, since when, until when, and what can be done. */
 export function Alarms({ stats }: { readonly stats: StatsOverview }) {

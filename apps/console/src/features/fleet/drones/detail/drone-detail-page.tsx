@@ -27,7 +27,9 @@ import { DRONE_ACTS, useDroneWhyNot } from '../use-drone-acts.ts';
 import { PlainTable } from '~/ui/page/plain-table.tsx';
 import classes from './drone-detail-page.module.css';
 
-const DroneActDialog = lazyDialog('request', () => import('../drone-act-dialog.tsx'));
+const DroneActDialog = lazyDialog('request', () =>
+  import('../drone-act-dialog.tsx').then((module) => module.DroneActDialog),
+);
 
 /** Heartbeats make no events. */
 const EVERY_MS = 2_000;
