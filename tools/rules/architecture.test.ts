@@ -108,7 +108,7 @@ describe('the boundaries', () => {
     ],
     [
       'a part of the console that knows no resource imports no resource',
-      'apps/console/src/ui/states/notice.tsx',
+      'apps/console/src/ui/states.tsx',
       "import { PHASE_LOOKS } from '~/resources/looks.tsx';\nvoid PHASE_LOOKS;",
       IMPORTS,
     ],
@@ -121,7 +121,7 @@ describe('the boundaries', () => {
     [
       "the console's library imports no part of a page",
       'apps/console/src/lib/api/prefetch.tsx',
-      "import { Notice } from '~/ui/states/notice.tsx';\nvoid Notice;",
+      "import { Notice } from '~/ui/states.tsx';\nvoid Notice;",
       IMPORTS,
     ],
     [

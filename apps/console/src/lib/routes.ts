@@ -1,5 +1,5 @@
 /** Every address of the console. A name may hold any character, so it travels as a parameter. */
-import { at } from './datacenters/here.ts';
+import { at } from './here.ts';
 
 export interface ResourceRef {
   readonly namespace: string;

@@ -9,7 +9,7 @@ import {
   IconPlayerStop,
   IconPlugConnectedX,
 } from '@tabler/icons-react';
-import { LookBadge, type Look } from '~/ui/text/text.tsx';
+import { type Look, LookBadge } from '~/ui/text.tsx';
 
 /** One look for each phase, everywhere. */
 export const PHASE_LOOKS: Record<Phase, Look> = {

@@ -1,6 +1,5 @@
-import { Link } from '~/ui/link.tsx';
-import { LongName } from '~/ui/text/text.tsx';
-import { useWhyNot } from '~/lib/session/session.tsx';
+import { useWhyNot } from '~/lib/session.tsx';
+import { Link, LongName } from '~/ui/text.tsx';
 import { doneBy, isPerson } from './actor.ts';
 
 /**

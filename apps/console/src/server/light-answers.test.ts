@@ -1,8 +1,13 @@
 import { get } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { createDeltaFetch } from '../lib/api/delta-fetch.ts';
-import { DELTA_TYPE, HAVE_HEADER, NOTHING, TAG_HEADER } from '../lib/api/delta-headers.ts';
+import {
+  createDeltaFetch,
+  DELTA_TYPE,
+  HAVE_HEADER,
+  NOTHING,
+  TAG_HEADER,
+} from '../lib/api/json-delta.ts';
 import { startConsole, startUpstream } from './console-server-for-test.ts';
 
 const ROWS = Array.from({ length: 100 }, (_, index) => ({

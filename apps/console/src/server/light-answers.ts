@@ -9,8 +9,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { DELTA_TYPE, HAVE_HEADER, TAG_HEADER } from '../lib/api/delta-headers.ts';
-import { deltaBetween } from '../lib/api/json-delta.ts';
+import { DELTA_TYPE, deltaBetween, HAVE_HEADER, TAG_HEADER } from '../lib/api/json-delta.ts';
 
 /** A larger answer is passed on as it comes. */
 const ANSWER_BYTES_MAX = 2 * 1_048_576;

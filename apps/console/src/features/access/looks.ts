@@ -1,14 +1,14 @@
 import {
   IconCircleCheck,
   IconCircleX,
+  IconClockPause,
   IconHourglass,
   IconLock,
   IconMail,
-  IconClockPause,
 } from '@tabler/icons-react';
-import type { Look } from '~/ui/text/text.tsx';
 import type { PersonState } from './people/person-state.ts';
 import type { TokenState } from './tokens/token-state.ts';
+import type { Look } from '~/ui/text.tsx';
 
 export const TOKEN_LOOKS: Record<TokenState, Look> = {
   active: { label: 'Active', tone: 'good', icon: IconCircleCheck },

@@ -1,9 +1,9 @@
 import { Modal } from '@mantine/core';
-import { useEffect, useState, type ReactNode } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { pause } from '~/lib/live/live-state.ts';
-import { signedOut } from '~/lib/session/signed-out.ts';
+import { signedOut } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
-import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
+import type { DialogProps } from '~/ui/act-dialog.tsx';
 
 /** A form that makes something secret, and then the only view of what was made. */
 export function MadeOnceDialog<Made>({

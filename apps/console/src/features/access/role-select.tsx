@@ -1,6 +1,6 @@
 import type { Role } from '@leasehold/keys-core';
 import { Select } from '@mantine/core';
-import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/session/role-texts.ts';
+import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/auth.ts';
 
 /** A choice among these roles, each with what it may do. */
 export function RoleSelect<Known extends Role>({

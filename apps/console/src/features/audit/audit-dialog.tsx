@@ -1,20 +1,17 @@
-import { Modal, Stack } from '@mantine/core';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { Link } from '~/ui/link.tsx';
-import { useEffect } from 'react';
-import { Facts } from '~/ui/page/facts.tsx';
-import { JsonView } from '~/ui/page/json-view.tsx';
-import { Mono } from '~/ui/text/text.tsx';
-import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { ROLES } from '@leasehold/keys-core';
+import { Modal, Stack } from '@mantine/core';
+import { useEffect } from 'react';
+import { ROLE_LABELS } from '~/lib/auth.ts';
 import { absolute } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
-import { BulkItems } from '~/resources/bulk/bulk-items.tsx';
-import { actionLabel } from '~/resources/audit/action-labels.ts';
 import { doneBy } from '~/resources/actor.ts';
-import { PersonLink } from '~/resources/person-link.tsx';
-import { Target } from './audit-columns.tsx';
+import { actionLabel } from '~/resources/audit/action-labels.ts';
 import type { AuditEntry } from '~/resources/audit/audit-target.ts';
+import { BulkItems } from '~/resources/bulk/bulk-items.tsx';
+import { PersonLink } from '~/resources/person-link.tsx';
+import { Facts, JsonView } from '~/ui/page.tsx';
+import { Link, Mono, VisibleText } from '~/ui/text.tsx';
+import { Target } from './audit-columns.tsx';
 
 /** All of one entry, and a link to what else the same person did. */
 export function AuditDialog({

@@ -3,23 +3,20 @@
 import { AUDIT_ACTIONS } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { ExportMenu } from '~/resources/list/export-menu.tsx';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
-import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState, NotAllowed } from '~/ui/states/states.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { auditColumns } from './audit-columns.tsx';
-import { timeRangeOf } from '~/ui/time-range/time-range.ts';
-import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
-import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
-import { auditListInput } from './audit-search.ts';
+import { useWhyNot } from '~/lib/session.tsx';
 import { actionName } from '~/resources/audit/action-labels.ts';
 import type { AuditEntry } from '~/resources/audit/audit-target.ts';
+import { ExportMenu } from '~/resources/list/export-menu.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
+import { FilterMenu, SearchBox, TimeRangeFilter } from '~/ui/filters.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { FilterRow, PageHeader } from '~/ui/page.tsx';
+import { EmptyState, NotAllowed } from '~/ui/states.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { TIME_RANGE_PARAMS, timeRangeOf } from '~/ui/time-range.ts';
+import { auditColumns } from './audit-columns.tsx';
+import { auditListInput } from './audit-search.ts';
 
 const AuditDialog = lazyDialog('entry', () =>
   import('./audit-dialog.tsx').then((module) => module.AuditDialog),

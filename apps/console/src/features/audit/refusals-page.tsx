@@ -3,27 +3,22 @@
 import { resourceText } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
+import { FACE_OPTIONS, faceOf } from './events/event-search.ts';
 import type { Outputs } from '~/lib/api/api.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
+import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { count } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routeOf } from '~/lib/routes.ts';
-import { parseSearch } from '~/lib/search/search.ts';
+import { parseSearch } from '~/lib/search.ts';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
-import { Link } from '~/ui/link.tsx';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
-import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
+import { FilterMenu, SearchBox, TimeRangeFilter } from '~/ui/filters.tsx';
+import { FilterRow, PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { LongName, Mono, RelativeTime, Under } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { isAnyTime, timeRangeInput, timeRangeOf } from '~/ui/time-range/time-range.ts';
-import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
-import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
+import { Link, LongName, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { isAnyTime, TIME_RANGE_PARAMS, timeRangeInput, timeRangeOf } from '~/ui/time-range.ts';
 import classes from './audit.module.css';
-import { FACE_OPTIONS, faceOf } from './events/event-search.ts';
 
 type Refusal = Outputs['refusals']['list']['items'][number];
 

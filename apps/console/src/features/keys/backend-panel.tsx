@@ -1,21 +1,23 @@
 import { Skeleton } from '@mantine/core';
-import { Link } from '~/ui/link.tsx';
-import { Facts } from '~/ui/page/facts.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
-import { EmptyState, ErrorState } from '~/ui/states/states.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { CopyableId, LookBadge } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
-import { LogPanel } from '~/resources/log/lazy-log.tsx';
-import { backendLook } from '~/resources/backend-looks.ts';
+import dynamic from 'next/dynamic';
 import type { Outputs } from '~/lib/api/api.ts';
 import { clockMs } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
+import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
+import { backendLook } from '~/resources/backend-looks.ts';
+import { Facts, Panel } from '~/ui/page.tsx';
+import { StaleScope } from '~/ui/stale.tsx';
+import { EmptyState, ErrorState, Notice } from '~/ui/states.tsx';
+import { CopyableId, Link, LookBadge, VisibleText } from '~/ui/text.tsx';
 import classes from './keys.module.css';
+
+// A log is loaded with the part of a page that shows it.
+const LogPanel = dynamic(
+  () => import('~/resources/log/log-panel.tsx').then((module) => module.LogPanel),
+  { ssr: false, loading: () => <Skeleton height={240} aria-busy="true" /> },
+);
 
 const EVERY_MS = 1_500;
 /** Only the newest states are shown; the backend's own page has all. */

@@ -1,14 +1,12 @@
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
-import { failingLook, keyBackendLook } from '~/resources/backend-looks.ts';
-import { PhaseBadge } from '~/resources/looks.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { Remaining } from '~/resources/remaining.tsx';
-import { isInForce } from '~/resources/grant-view.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
+import { failingLook, keyBackendLook } from '~/resources/backend-looks.ts';
+import { isInForce } from '~/resources/grant-view.ts';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { Remaining } from '~/resources/remaining.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import classes from './keys.module.css';
 
 /** A key as it comes over the wire. */

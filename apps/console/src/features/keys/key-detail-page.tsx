@@ -1,12 +1,11 @@
 'use client';
 
-import { Link } from '~/ui/link.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { resourceText } from '@leasehold/keys-core';
-import { routes, type ResourceRef } from '~/lib/routes.ts';
-import { LastRefusal } from '~/resources/detail/last-refusal.tsx';
+import { type ResourceRef, routes } from '~/lib/routes.ts';
 import { GrantDetail } from '~/resources/detail/grant-detail.tsx';
+import { LastRefusal } from '~/resources/detail/last-refusal.tsx';
+import { EmptyState } from '~/ui/states.tsx';
+import { Link, VisibleText } from '~/ui/text.tsx';
 import { BackendLog, BackendPanel } from './backend-panel.tsx';
 
 /** One key: its deadlines, who holds it and what runs for it, its past, and what can be done. */

@@ -2,14 +2,14 @@
 
 import { Code } from '@mantine/core';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { withField } from '~/lib/search/search-text.ts';
+import { withField } from '~/lib/search.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
-import { GrantList, useGrantListState, type GrantListState } from '~/resources/list/grant-list.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
+import { GrantList, type GrantListState, useGrantListState } from '~/resources/list/grant-list.tsx';
 import { LongOver } from '~/resources/list/nothing-found.tsx';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
+import { FilterMenu } from '~/ui/filters.tsx';
+import { PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
 import { KEY_COLUMNS } from './key-columns.tsx';
 import { KEY_FIELDS, keyListInput } from './key-search.ts';
 import classes from './keys.module.css';

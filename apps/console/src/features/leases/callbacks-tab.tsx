@@ -1,19 +1,17 @@
 import { resourceText } from '@leasehold/keys-core';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
 import type { FailingCallback } from '@leasehold/keys-core/leases';
 import { Code } from '@mantine/core';
-import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { FilterRow } from '~/ui/page/page-header.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
-import { RelativeTime, Under } from '~/ui/text/text.tsx';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
+import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { count, fullName } from '~/lib/format.ts';
+import { usePage } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { usePage } from '~/lib/search/use-page.ts';
 import { routes } from '~/lib/routes.ts';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
+import { FilterRow } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { Link, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import classes from './leases.module.css';
 
 /** A try that fails makes no event. */

@@ -1,16 +1,14 @@
-import { VisibleText } from '~/ui/text/visible-text.tsx';
 import type { LeaseDeclaration } from '@leasehold/keys-core/leases';
 import { Code } from '@mantine/core';
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
-import { RelativeTime } from '~/ui/text/text.tsx';
 import { count, duration } from '~/lib/format.ts';
+import { usePage } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { usePage } from '~/lib/search/use-page.ts';
 import { routes } from '~/lib/routes.ts';
-import { fieldText } from '~/lib/search/search-text.ts';
+import { fieldText } from '~/lib/search.ts';
+import { EmptyState } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { Link, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import classes from './leases.module.css';
 
 /** The kinds of leases that services have declared, with how many of each are held and waited for now. */

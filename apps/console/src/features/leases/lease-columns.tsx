@@ -1,12 +1,10 @@
-import { isTaken, type LeaseItem } from './lease-item.ts';
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { Mono, RelativeTime, Under } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { PhaseBadge } from '~/resources/looks.tsx';
-import { Remaining } from '~/resources/remaining.tsx';
 import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { Remaining } from '~/resources/remaining.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { isTaken, type LeaseItem } from './lease-item.ts';
 import classes from './leases.module.css';
 
 /** A name in its own text direction; with its namespace, where no column shows it. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseSearch } from '~/lib/search/search.ts';
+import { parseSearch } from '~/lib/search.ts';
 import { LEASE_FIELDS, leaseListInput } from './lease-search.ts';
 
 test('a namespace in a search for leases does not include its children', () => {

@@ -1,5 +1,5 @@
 import type { Inputs } from '~/lib/api/api.ts';
-import { grantListInput, type AskedState } from '~/resources/list/grant-search.ts';
+import { type AskedState, grantListInput } from '~/resources/list/grant-search.ts';
 
 /** The fields of the leases' search, beside names. */
 export const LEASE_FIELDS = ['holder', 'phase', 'namespace', 'lease', 'is', 'own'] as const;

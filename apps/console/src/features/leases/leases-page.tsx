@@ -2,14 +2,14 @@
 
 import { Code } from '@mantine/core';
 import dynamic from 'next/dynamic';
-import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
 import { LongOver } from '~/resources/list/nothing-found.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
+import { DetailTabs } from '~/ui/detail-page.tsx';
+import { PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
 import { LEASE_COLUMNS } from './lease-columns.tsx';
 import { LEASE_FIELDS, leaseListInput } from './lease-search.ts';
 import classes from './leases.module.css';

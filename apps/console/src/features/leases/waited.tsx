@@ -1,6 +1,6 @@
-import { Tip } from '~/ui/tip.tsx';
 import { absolute, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { Tip } from '~/ui/tip.tsx';
 
 /** How long something has lasted, updated every second; the exact start on hover and focus. */
 export function Waited({ since, asOf }: { readonly since: string; readonly asOf: string }) {

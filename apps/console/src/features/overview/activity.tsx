@@ -1,16 +1,14 @@
 import { Skeleton, Text } from '@mantine/core';
 import { Fragment } from 'react';
-import { actSentence } from '~/resources/audit/act-sentence.ts';
-import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { Link } from '~/ui/link.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { ErrorState } from '~/ui/states/states.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { RelativeTime } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { useWhyNot } from '~/lib/session.tsx';
+import { actSentence } from '~/resources/audit/act-sentence.ts';
+import type { AuditEntry } from '~/resources/audit/audit-target.ts';
+import { Panel } from '~/ui/page.tsx';
+import { StaleScope } from '~/ui/stale.tsx';
+import { ErrorState } from '~/ui/states.tsx';
+import { Link, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import classes from './overview.module.css';
 
 const SHOWN = 8;

@@ -1,9 +1,8 @@
 import type { EventLag } from '@leasehold/api/contract';
 import { Code, Text } from '@mantine/core';
-import { Facts } from '~/ui/page/facts.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { Mono } from '~/ui/text/text.tsx';
 import { duration } from '~/lib/format.ts';
+import { Facts, Panel } from '~/ui/page.tsx';
+import { Mono } from '~/ui/text.tsx';
 import { EVENTS_LATE_MS, remedyOf } from './event-lag.ts';
 import classes from './overview.module.css';
 

@@ -1,14 +1,11 @@
 import type { FailingKey } from '@leasehold/api/contract';
 import { resourceText, sayFailure } from '@leasehold/keys-core';
 import { memo } from 'react';
-import { failureLook } from '~/resources/backend-looks.ts';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { Link } from '~/ui/link.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { PlainTable } from '~/ui/page/plain-table.tsx';
-import { LookBadge, RelativeTime } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { failureLook } from '~/resources/backend-looks.ts';
+import { Panel, PlainTable } from '~/ui/page.tsx';
+import { Link, LookBadge, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import classes from './overview.module.css';
 
 /** Keys whose programs fail, each with a link to why, and to what the program wrote last; nothing without any. */

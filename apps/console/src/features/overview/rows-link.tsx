@@ -1,5 +1,5 @@
-import { createContext, useContext, type ComponentProps } from 'react';
-import { Link } from '~/ui/link.tsx';
+import { type ComponentProps, createContext, useContext } from 'react';
+import { Link } from '~/ui/text.tsx';
 
 /**
  * The datacenter whose numbers the overview shows; undefined where it is the only one. A list shows the rows of all

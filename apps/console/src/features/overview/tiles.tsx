@@ -1,16 +1,16 @@
 import type { StatsOverview } from '@leasehold/api/contract';
-import { FACES, type Face } from '@leasehold/keys-core';
+import { type Face, FACES } from '@leasehold/keys-core';
 import { memo, type ReactNode } from 'react';
 import { count, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import type { Tone } from '~/ui/text/text.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
+import type { Tone } from '~/ui/text.tsx';
 import { EVENTS_LATE_MS } from './event-lag.ts';
 import { eventsHref } from './event-links.ts';
 import { FACE_NAMES, listOf } from './face-links.ts';
 import { RowsLink } from './rows-link.tsx';
-import classes from './overview.module.css';
 import { windowText } from './windows.ts';
+import classes from './overview.module.css';
 
 /** The numbers that sum up the system. Each one is a link to exactly the rows that it counts. */
 export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverview }) {

@@ -1,17 +1,15 @@
 import { keyNameOf } from '@leasehold/keys-core';
 import { Skeleton } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
-import { Facts } from '~/ui/page/facts.tsx';
-import { Link } from '~/ui/link.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { Mono, RelativeTime } from '~/ui/text/text.tsx';
-import { PhaseBadge } from '~/resources/looks.tsx';
-import { Remaining } from '~/resources/remaining.tsx';
-import type { Outputs } from '~/lib/api/api.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
+import type { Outputs } from '~/lib/api/api.ts';
 import { routes } from '~/lib/routes.ts';
 import { isInForce } from '~/resources/grant-view.ts';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { Remaining } from '~/resources/remaining.tsx';
+import { Facts, Panel } from '~/ui/page.tsx';
+import { StaleScope } from '~/ui/stale.tsx';
+import { Link, Mono, RelativeTime } from '~/ui/text.tsx';
 import classes from './reservations.module.css';
 
 type Grant = NonNullable<Outputs['keys']['get']>;

@@ -1,5 +1,5 @@
 import { keyNameOf } from '@leasehold/keys-core';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { VisibleText } from '~/ui/text.tsx';
 import classes from './reservations.module.css';
 
 /** A reserved key: the name of a key, or each string of any other list by itself. */

@@ -1,13 +1,11 @@
 import { keyNameOf } from '@leasehold/keys-core';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { Mono, LookBadge, Under, RelativeTime } from '~/ui/text/text.tsx';
-import { routes } from '~/lib/routes.ts';
 import { ChainPath } from './chain/chain-path.tsx';
+import { routes } from '~/lib/routes.ts';
+import { keyLabel } from '~/resources/reservation-key.ts';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import { KeyText } from './key-text.tsx';
 import type { ReservationItem } from './reservation-item.ts';
-import { keyLabel } from '~/resources/reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
 
 /** A reservation with the time of the page that it is on. */

@@ -5,7 +5,7 @@ import {
   IconHourglass,
   IconPlugConnectedX,
 } from '@tabler/icons-react';
-import type { Look } from '~/ui/text/text.tsx';
+import type { Look } from '~/ui/text.tsx';
 import type { ReservationLink } from './reservation-item.ts';
 
 /** One look for each state of a reservation, everywhere: never colour alone. */

@@ -1,5 +1,5 @@
 import type { Inputs } from '~/lib/api/api.ts';
-import type { Search } from '~/lib/search/search.ts';
+import type { Search } from '~/lib/search.ts';
 
 /** The fields of the reservations' search, beside a part of a name. */
 export const RESERVATION_FIELDS = ['namespace', 'state'] as const;

@@ -1,13 +1,13 @@
-import { SegmentedControl, Select, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { keyNameOf, reservationKeyProblem } from '@leasehold/keys-core';
+import { SegmentedControl, Select, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { useRouter } from 'next/navigation';
 import { useState } from 'react';
-import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
-import { Link } from '~/ui/link.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
+import { useDatacenters } from '~/lib/datacenters.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
+import { Notice } from '~/ui/states.tsx';
+import { Link } from '~/ui/text.tsx';
 import { reservationFailure } from './reservation-failure.ts';
 
 type Kind = 'key' | 'list';

@@ -1,12 +1,12 @@
-import { useState } from 'react';
 import { notifications } from '@mantine/notifications';
-import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
+import { useState } from 'react';
 import { duration, fullName } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
+import { at } from '~/lib/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { GROUP_OF, type GrantView } from '../grant-view.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { type GrantView, GROUP_OF } from '~/resources/grant-view.ts';
+import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
+import { VisibleText } from '~/ui/text.tsx';
 import { OvertakenNotice, useOvertaken } from './overtaken-notice.tsx';
 import classes from './dialogs.module.css';
 

@@ -2,9 +2,9 @@
  * Acts that a person has requested in this tab and follows to their end. They are kept from page to
  * page, and over a reload.
  */
-import { createSignal, useSignal } from '~/lib/signal.ts';
 import { useEffect } from 'react';
-import { useSession } from '~/lib/session/session.tsx';
+import { useSession } from '~/lib/session.tsx';
+import { createSignal, useSignal } from '~/lib/signal.ts';
 
 const KEPT_MAX = 3;
 

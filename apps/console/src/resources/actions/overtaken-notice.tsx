@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { query } from '~/lib/api/api.ts';
-import { at } from '~/lib/datacenters/here.ts';
-import { Notice } from '~/ui/states/notice.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { GROUP_OF, type GrantFace, type GrantView } from '../grant-view.ts';
+import { at } from '~/lib/here.ts';
+import { type GrantFace, type GrantView, GROUP_OF } from '~/resources/grant-view.ts';
+import { Notice } from '~/ui/states.tsx';
+import { VisibleText } from '~/ui/text.tsx';
 import { overtakenBy } from './overtaken.ts';
 
 /** The page behind a dialog is paused: only this looks what has become of the grant. */

@@ -1,9 +1,9 @@
 /** What an entry of the audit says, as a sentence with links: "Ada Okafor drained drone-fra-2". Pure. */
-import { printableText, type AuditAction } from '@leasehold/keys-core';
+import { type AuditAction, printableText } from '@leasehold/keys-core';
+import { ROLE_LABELS } from '~/lib/auth.ts';
 import { counted } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
-import { auditTarget, modeOf, type AuditEntry } from './audit-target.ts';
+import { type AuditEntry, auditTarget, modeOf } from './audit-target.ts';
 
 /** A part of a sentence; one with an address is a link. */
 export interface SentencePart {

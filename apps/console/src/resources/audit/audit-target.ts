@@ -1,8 +1,8 @@
 import { parseResourceText, resourceText } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
-import { keyText, keyOfAddress } from '~/resources/reservation-key.ts';
 import { shortId } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
+import { keyOfAddress, keyText } from '~/resources/reservation-key.ts';
 
 export type AuditEntry = Outputs['audit']['list']['items'][number];
 

@@ -1,21 +1,21 @@
+import { type Count, LIMITS } from '@leasehold/keys-core';
 import { Button, Group } from '@mantine/core';
-import { LIMITS, type Count } from '@leasehold/keys-core';
 import { useRef, useState } from 'react';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { useShortcut } from '~/ui/shortcuts/use-shortcut.ts';
-import type { Selection } from '~/ui/table/use-selection.ts';
 import { count, counted } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
+import { at } from '~/lib/here.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { FACE_WORDS, type GrantFace, type GrantView } from '~/resources/grant-view.ts';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { ActFailure } from '~/ui/states.tsx';
+import type { Selection } from '~/ui/table/use-selection.ts';
+import { GuardedButton } from '~/ui/tip.tsx';
+import { useShortcut } from '~/ui/use-shortcut.ts';
 import type { BulkAction } from './bulk-texts.ts';
-import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
 import { useBulkId } from './use-bulk.ts';
-import { useMatching, type ListedInput } from './use-matching.ts';
-import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
+import { type ListedInput, useMatching } from './use-matching.ts';
 import classes from './bulk.module.css';
 
-const BulkDialog = lazyDialog('action', () =>
+export const BulkDialog = lazyDialog('action', () =>
   import('./bulk-dialog.tsx').then((module) => module.BulkDialog),
 );
 

@@ -1,15 +1,13 @@
-import { Skeleton } from '@mantine/core';
 import { resourceText } from '@leasehold/keys-core';
-import { Fragment } from 'react';
-import { query, type Outputs } from '~/lib/api/api.ts';
+import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { Fragment } from 'react';
+import { type Outputs, query } from '~/lib/api/api.ts';
 import { absolute, counted } from '~/lib/format.ts';
 import { routeOf } from '~/lib/routes.ts';
-import { Link } from '~/ui/link.tsx';
-import { PlainTable } from '~/ui/page/plain-table.tsx';
-import { ErrorState } from '~/ui/states/states.tsx';
-import { Mono } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { PlainTable } from '~/ui/page.tsx';
+import { ErrorState } from '~/ui/states.tsx';
+import { Link, Mono, VisibleText } from '~/ui/text.tsx';
 import { failureText } from './bulk-texts.ts';
 import classes from './bulk.module.css';
 

@@ -1,6 +1,6 @@
 import dynamic from 'next/dynamic';
-import { Foot } from '~/ui/states/foot.tsx';
-import type { GrantFace } from '../grant-view.ts';
+import type { GrantFace } from '~/resources/grant-view.ts';
+import { Foot } from '~/ui/states.tsx';
 import type { BulkBarProps } from './bulk-bar.tsx';
 import { useBulkId } from './use-bulk.ts';
 

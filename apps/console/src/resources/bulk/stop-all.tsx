@@ -1,18 +1,14 @@
 import { LIMITS } from '@leasehold/keys-core';
 import { useState } from 'react';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
-import { at } from '~/lib/datacenters/here.ts';
 import { count } from '~/lib/format.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { isInForce, type GrantFace, type GrantView } from '../grant-view.ts';
+import { at } from '~/lib/here.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { type GrantFace, type GrantView, isInForce } from '~/resources/grant-view.ts';
+import { ActFailure } from '~/ui/states.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
+import { BulkDialog } from './bulk-bar.tsx';
 import { useBulkId } from './use-bulk.ts';
-import { useMatching, type ListedInput } from './use-matching.ts';
-
-const BulkDialog = lazyDialog('action', () =>
-  import('./bulk-dialog.tsx').then((module) => module.BulkDialog),
-);
+import { type ListedInput, useMatching } from './use-matching.ts';
 
 const NONE: readonly GrantView[] = [];
 

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { parseAsString, useQueryState } from 'nuqs';
-import { query, type Outputs } from '~/lib/api/api.ts';
+import { type Outputs, query } from '~/lib/api/api.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 
 const LOOK_EVERY_MS = 700;

@@ -1,10 +1,10 @@
 import { LIMITS } from '@leasehold/keys-core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { query } from '~/lib/api/api.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import type { ListPage } from '~/ui/table/table-types.ts';
-import { GROUP_OF, type GrantFace, type GrantView } from '../grant-view.ts';
+import { query } from '~/lib/api/api.ts';
+import { type GrantFace, type GrantView, GROUP_OF } from '~/resources/grant-view.ts';
+import type { ListPage } from '~/ui/table/table-state.ts';
 
 /** The input of a list of grants, of any page. */
 export type ListedInput = object & { readonly datacenter?: string | undefined };

@@ -1,21 +1,20 @@
 import { Skeleton } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import type { ReactNode } from 'react';
-import { at } from '~/lib/datacenters/here.ts';
 import { count } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { routes, type ResourceRef } from '~/lib/routes.ts';
-import { DetailPage } from '~/ui/page/detail-page.tsx';
-import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { GrantActions } from '../actions/grant-actions.tsx';
-import { GROUP_OF, type GrantFace } from '../grant-view.ts';
-import { DeadlineLadder } from '../ladder/deadline-ladder.tsx';
-import { PhaseBadge } from '../looks.tsx';
-import { GrantTimeline } from '../timeline/grant-timeline.tsx';
-import { MOMENT_PARAM } from '../timeline/moment/use-moment.ts';
+import { type ResourceRef, routes } from '~/lib/routes.ts';
+import { GrantActions } from '~/resources/actions/grant-actions.tsx';
+import { type GrantFace, GROUP_OF } from '~/resources/grant-view.ts';
+import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { GrantTimeline } from '~/resources/timeline/grant-timeline.tsx';
+import { MOMENT_PARAM } from '~/resources/timeline/moment/use-moment.ts';
+import { DetailPage, DetailTabs } from '~/ui/detail-page.tsx';
+import { Panel } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
+import { VisibleText } from '~/ui/text.tsx';
 import type { DetailItem } from './detail-item.ts';
 import { GrantFacts } from './grant-facts.tsx';
 import { LastRefusal } from './last-refusal.tsx';
@@ -29,7 +28,7 @@ const WaitersPanel = dynamic(() =>
 );
 
 const MomentPanel = dynamic(
-  () => import('../timeline/moment/moment-panel.tsx').then((module) => module.MomentPanel),
+  () => import('~/resources/timeline/moment/moment-panel.tsx').then((module) => module.MomentPanel),
   {
     ssr: false,
     loading: () => <Skeleton className={classes['moment'] ?? ''} aria-busy="true" />,

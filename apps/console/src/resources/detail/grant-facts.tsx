@@ -1,12 +1,10 @@
 import type { ReactNode } from 'react';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { fieldText } from '~/lib/search/search-text.ts';
-import { Link } from '~/ui/link.tsx';
-import { Facts } from '~/ui/page/facts.tsx';
-import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { holdersToken, isInForce, whyEnded, type GrantFace } from '../grant-view.ts';
+import { fieldText } from '~/lib/search.ts';
+import { type GrantFace, holdersToken, isInForce, whyEnded } from '~/resources/grant-view.ts';
+import { Facts } from '~/ui/page.tsx';
+import { CopyableId, Link, Mono, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import type { DetailItem } from './detail-item.ts';
 
 /**

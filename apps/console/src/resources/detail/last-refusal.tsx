@@ -1,12 +1,10 @@
-import { at } from '~/lib/datacenters/here.ts';
 import { count } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { routes, type ResourceRef } from '~/lib/routes.ts';
-import { fieldText } from '~/lib/search/search-text.ts';
-import { Link } from '~/ui/link.tsx';
-import { Mono, RelativeTime } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import type { GrantFace } from '../grant-view.ts';
+import { type ResourceRef, routes } from '~/lib/routes.ts';
+import { fieldText } from '~/lib/search.ts';
+import type { GrantFace } from '~/resources/grant-view.ts';
+import { Link, Mono, RelativeTime, VisibleText } from '~/ui/text.tsx';
 
 const DAY_MINUTES = 24 * 60;
 const EVERY_MS = 5_000;

@@ -1,6 +1,6 @@
-import { at } from '~/lib/datacenters/here.ts';
+import { at } from '~/lib/here.ts';
+import { usePage } from '~/lib/list-state.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
-import { usePage } from '~/lib/search/use-page.ts';
 
 /** A list about one resource, on its page: its input, and what its table needs of the address. */
 export function useDetailList({ namespace, name, datacenter }: ResourceRef) {

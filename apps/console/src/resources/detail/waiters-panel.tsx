@@ -1,14 +1,14 @@
 import type { WaiterView } from '@leasehold/keys-core';
-import { column, type Column } from '~/ui/table/column.ts';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
-import { CopyableId, Mono, RelativeTime } from '~/ui/text/text.tsx';
 import { count, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
-import { GROUP_OF } from '../grant-view.ts';
-import { mapItems } from '~/ui/table/map-items.ts';
+import { GROUP_OF } from '~/resources/grant-view.ts';
+import { EmptyState } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { mapItems } from '~/ui/table/table-state.ts';
+import { CopyableId, Mono, RelativeTime } from '~/ui/text.tsx';
 import { useDetailList } from './use-detail-list.ts';
 
 /** Waiters come and go without events. */

@@ -1,6 +1,5 @@
-import { fieldText } from '~/lib/search/search-text.ts';
-import { Link } from '~/ui/link.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { fieldText } from '~/lib/search.ts';
+import { Link, VisibleText } from '~/ui/text.tsx';
 
 /** The way back to a list, and the namespace that something is in, with the list of what is in it. */
 export function WayBack({

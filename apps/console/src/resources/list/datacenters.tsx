@@ -1,7 +1,7 @@
+import { type DatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
+import { FilterMenu } from '~/ui/filters.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
-import { Mono } from '~/ui/text/text.tsx';
-import { type DatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
+import { Mono } from '~/ui/text.tsx';
 
 const HEADER = 'Datacenter';
 

@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
+import { LazyMenu } from '~/ui/menus.tsx';
 import { exportAddress, type ExportedList } from './export-address.ts';
-import { LazyMenu } from '~/ui/menus/lazy-menu.tsx';
 
 /** All results of the current query, as a file that the browser loads beside the page. */
 export function ExportMenu({

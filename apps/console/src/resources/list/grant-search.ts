@@ -1,6 +1,6 @@
 /** The input of the lists of keys, leases and environments, from the address. Pure. */
-import type { Search } from '~/lib/search/search.ts';
-import type { ListState } from '~/lib/search/use-list-state.ts';
+import type { ListState } from '~/lib/list-state.ts';
+import type { Search } from '~/lib/search.ts';
 import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from './phase-search.ts';
 
 export const GRANT_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;

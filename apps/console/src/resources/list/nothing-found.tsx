@@ -1,9 +1,9 @@
 import { Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { EmptyState } from '~/ui/states/states.tsx';
-import type { ListState } from '~/lib/search/use-list-state.ts';
+import type { ListState } from '~/lib/list-state.ts';
+import { withField } from '~/lib/search.ts';
+import { EmptyState } from '~/ui/states.tsx';
 import { ANY_PHASE } from './phase-search.ts';
-import { withField } from '~/lib/search/search-text.ts';
 
 /** For an empty list: because of the search, or without one, which `children` explains. */
 export function NothingFound({

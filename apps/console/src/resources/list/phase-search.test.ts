@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { parseSearch } from '~/lib/search.ts';
 import { phaseInput, phaseProblems } from './phase-search.ts';
-import { parseSearch } from '~/lib/search/search.ts';
 
 const search = (text: string) => parseSearch(text, ['phase', 'lease', 'holder']);
 const RECENT_MS = 1_000;

@@ -1,5 +1,5 @@
-import { PHASES, type Phase } from '@leasehold/keys-core';
-import type { Search } from '~/lib/search/search.ts';
+import { type Phase, PHASES } from '@leasehold/keys-core';
+import type { Search } from '~/lib/search.ts';
 
 /** The value of `phase:` for every phase, no matter how long ago the grant ended. */
 export const ANY_PHASE = 'any';

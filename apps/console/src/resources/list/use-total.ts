@@ -1,6 +1,6 @@
+import type { Count } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api/api.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import type { Count } from '@leasehold/keys-core';
 
 /** The groups of procedures whose lists can be counted. */
 type Counted =

@@ -8,16 +8,16 @@ import {
   IconPlayerPlay,
   IconSearch,
 } from '@tabler/icons-react';
-import { memo, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { type KeyboardEvent, memo, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { absolute, clockMs, count, counted } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { useSignal } from '~/lib/signal.ts';
-import { Panel } from '~/ui/page/panel.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { LINES_MAX, matchesIn, partsOf, type Log, type ShownLine } from './log-lines.ts';
-import classes from './log-panel.module.css';
+import { Panel } from '~/ui/page.tsx';
+import { Notice } from '~/ui/states.tsx';
+import { VisibleText } from '~/ui/text.tsx';
+import { LINES_MAX, type Log, matchesIn, partsOf, type ShownLine } from './log-lines.ts';
 import { useLog } from './use-log.ts';
+import classes from './log-panel.module.css';
 
 /** How many of the last lines are shown at first. */
 const TAIL = 1_000;

@@ -1,11 +1,11 @@
-import { useDocumentVisibility } from '@mantine/hooks';
 import type { LogPage } from '@leasehold/keys-core';
+import { useDocumentVisibility } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
-import { api } from '~/lib/api/api.ts';
 import { ApiError, isSignedOut, toApiError } from '~/lib/api/api-error.ts';
-import { at } from '~/lib/datacenters/here.ts';
-import { signedOut } from '~/lib/session/signed-out.ts';
-import { NO_LOG, withPages, type Log } from './log-lines.ts';
+import { api } from '~/lib/api/api.ts';
+import { at } from '~/lib/here.ts';
+import { signedOut } from '~/lib/session.tsx';
+import { type Log, NO_LOG, withPages } from './log-lines.ts';
 
 /** After a failure it is read again by itself. */
 const RETRY_MS = 5_000;

@@ -11,12 +11,12 @@ import {
 } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useRouter } from 'next/navigation';
-import { routes } from '~/lib/routes.ts';
-import { signOut } from '~/lib/session/auth.ts';
+import { signOut } from '~/lib/auth.ts';
 import { pause } from '~/lib/live/live-state.ts';
+import { routes } from '~/lib/routes.ts';
 import { useSignal } from '~/lib/signal.ts';
-import { NAV_GROUPS } from '~/ui/shell/nav-items.ts';
-import { openShortcutsHelp } from '~/ui/shortcuts/use-shortcut.ts';
+import { NAV_GROUPS } from '~/ui/shell/nav.tsx';
+import { openShortcutsHelp } from '~/ui/use-shortcut.ts';
 import type { Entry } from './entries.ts';
 
 type ConsoleEntries = Readonly<Record<'pages' | 'acts', readonly Entry[]>>;

@@ -1,5 +1,7 @@
 /** How what was found is shown, and where it leads. Pure. */
+import type { BackendStatus, DroneStatus, FoundKind, Phase } from '@leasehold/keys-core';
 import {
+  type Icon,
   IconBox,
   IconKey,
   IconLockAccess,
@@ -7,15 +9,13 @@ import {
   IconStack2,
   IconTicket,
   IconUser,
-  type Icon,
 } from '@tabler/icons-react';
-import type { BackendStatus, DroneStatus, FoundKind, Phase } from '@leasehold/keys-core';
-import { BACKEND_LOOKS } from '../backend-looks.ts';
-import { DRONE_LOOKS, PHASE_LOOKS } from '../looks.tsx';
-import { doneBy } from '../actor.ts';
-import { at } from '~/lib/datacenters/here.ts';
-import { routes, routeOf } from '~/lib/routes.ts';
-import type { Look } from '~/ui/text/text.tsx';
+import { at } from '~/lib/here.ts';
+import { routeOf, routes } from '~/lib/routes.ts';
+import { doneBy } from '~/resources/actor.ts';
+import { BACKEND_LOOKS } from '~/resources/backend-looks.ts';
+import { DRONE_LOOKS, PHASE_LOOKS } from '~/resources/looks.tsx';
+import type { Look } from '~/ui/text.tsx';
 import type { FoundItem } from './use-find.ts';
 
 export const KIND_LOOKS: Record<FoundKind, { readonly word: string; readonly icon: Icon }> = {

@@ -2,13 +2,13 @@ import { Modal, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
-import { endTypeAhead } from '~/ui/shell/type-ahead.ts';
-import { KNOWN_LABEL, type Entry } from './entries.ts';
+import { endTypeAhead } from '~/ui/shell/palette-store.ts';
+import { type Entry, KNOWN_LABEL } from './entries.ts';
 import { LIST_ID, optionId, PaletteList } from './palette-list.tsx';
 import { PaletteStatus } from './palette-status.tsx';
 import { useChoice } from './use-choice.ts';
+import { type AnsweredText, useFind } from './use-find.ts';
 import { usePaletteSections } from './use-palette-sections.ts';
-import { useFind, type AnsweredText } from './use-find.ts';
 import classes from './palette.module.css';
 
 const TYPING_MS = 80;

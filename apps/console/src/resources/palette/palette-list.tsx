@@ -1,8 +1,7 @@
-import { useEffect, useRef } from 'react';
 import { printableText } from '@leasehold/keys-core';
-import { LookBadge } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { partsOf, type Entry, type Section } from './entries.ts';
+import { useEffect, useRef } from 'react';
+import { LookBadge, VisibleText } from '~/ui/text.tsx';
+import { type Entry, partsOf, type Section } from './entries.ts';
 import classes from './palette.module.css';
 
 export const LIST_ID = 'palette-list';

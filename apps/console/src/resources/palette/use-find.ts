@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { query, type Outputs } from '~/lib/api/api.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import { listedDatacenters } from '~/lib/datacenters/here.ts';
-import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { type Outputs, query } from '~/lib/api/api.ts';
+import { useDatacenters } from '~/lib/datacenters.ts';
+import { listedDatacenters } from '~/lib/here.ts';
 
 type Answer = Outputs['search']['find'];
 export type FoundItem = Answer['items'][number];

@@ -1,11 +1,11 @@
 import { useRouter } from 'next/navigation';
 import { useState } from 'react';
-import { useSession } from '~/lib/session/session.tsx';
+import { useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
+import { pageActs } from '~/ui/shell/palette-store.ts';
 import { useConsoleEntries } from './console-acts.ts';
-import { sectionsOf, type Entry, type Section } from './entries.ts';
+import { type Entry, type Section, sectionsOf } from './entries.ts';
 import { KIND_LOOKS, lookOf, placesOf } from './found-entries.ts';
-import { pageActs } from './page-acts.ts';
 import { addRecent, readRecent, type RecentItem } from './recent.ts';
 import type { FoundItem } from './use-find.ts';
 

@@ -12,7 +12,7 @@ import {
   IconRepeat,
   IconTrash,
 } from '@tabler/icons-react';
-import type { Look } from '~/ui/text/text.tsx';
+import type { Look } from '~/ui/text.tsx';
 
 /** One look for each kind of event, everywhere. */
 export const EVENT_LOOKS: Record<EventKind, Look> = {

@@ -1,10 +1,9 @@
 import type { EventView } from '@leasehold/keys-core';
 import { Fragment } from 'react';
-import { PersonLink } from '~/resources/person-link.tsx';
 import { absolute, ago, dayTime } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { Link } from '~/ui/link.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { PersonLink } from '~/resources/person-link.tsx';
+import { Link, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
 import { eventSentence } from './event-texts.ts';
 

@@ -1,18 +1,18 @@
-import { column, type Column } from '~/ui/table/column.ts';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
-import { Mono, LookBadge, Under } from '~/ui/text/text.tsx';
-import { EVENT_LOOKS } from './event-looks.ts';
-import { EventSentence, EventTime } from './event-parts.tsx';
-import { eventText } from './event-texts.ts';
-import classes from './grant-timeline.module.css';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
+import { useDetailList } from '~/resources/detail/use-detail-list.ts';
+import { type GrantFace, GROUP_OF } from '~/resources/grant-view.ts';
+import { EmptyState } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { mapItems } from '~/ui/table/table-state.ts';
+import { LookBadge, Mono, Under } from '~/ui/text.tsx';
+import { EVENT_LOOKS } from './event-looks.ts';
+import { EventSentence, EventTime } from './event-parts.tsx';
+import { eventText } from './event-texts.ts';
 import type { EventItem } from './grants-of-events.ts';
-import { GROUP_OF, type GrantFace } from '../grant-view.ts';
-import { useDetailList } from '../detail/use-detail-list.ts';
-import { mapItems } from '~/ui/table/map-items.ts';
+import classes from './grant-timeline.module.css';
 
 /** Everything that happened to a resource, newest first. */
 export function EventsPanel({

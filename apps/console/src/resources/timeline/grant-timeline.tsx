@@ -1,18 +1,17 @@
 import type { MouseEvent } from 'react';
-import { column, type Column } from '~/ui/table/column.ts';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
-import { CopyableId, Mono, RelativeTime, Under } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
-import { GROUP_OF, type GrantFace } from '../grant-view.ts';
-import { barOf, grantsOfEvents, storyOf, type Axis, type PastGrant } from './grants-of-events.ts';
-import { useDetailList } from '../detail/use-detail-list.ts';
-import { useMoment } from './moment/use-moment.ts';
-import { mapItems } from '~/ui/table/map-items.ts';
+import { useDetailList } from '~/resources/detail/use-detail-list.ts';
+import { type GrantFace, GROUP_OF } from '~/resources/grant-view.ts';
+import { useMoment } from '~/resources/timeline/moment/use-moment.ts';
+import { EmptyState } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { mapItems } from '~/ui/table/table-state.ts';
+import { CopyableId, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { type Axis, barOf, grantsOfEvents, type PastGrant, storyOf } from './grants-of-events.ts';
 import classes from './grant-timeline.module.css';
 
 /** A row of the timeline: the grant, and its place on the axis of the page. */

@@ -1,10 +1,9 @@
 import { Button, Group } from '@mantine/core';
 import { IconChevronLeft, IconChevronRight, IconChevronsLeft } from '@tabler/icons-react';
 import { parseAsInteger, useQueryState } from 'nuqs';
-import { DataAge } from '../states/data-age.tsx';
-import { placeText } from './page-place.ts';
-import type { DataTableProps, TableState } from './table-types.ts';
 import { useRef } from 'react';
+import { DataAge } from '~/ui/stale.tsx';
+import { type DataTableProps, placeText, type TableState } from './table-state.ts';
 import classes from './data-table.module.css';
 
 /** How old the page is, and buttons to other pages if there are any. */

@@ -1,11 +1,10 @@
 import { ActionIcon, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconLogout, IconLogout2, IconPassword, IconUserCircle } from '@tabler/icons-react';
-import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/session/role-texts.ts';
-import { signOut } from '~/lib/session/auth.ts';
-import { useSession } from '~/lib/session/session.tsx';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { LazyMenu } from '~/ui/menus/lazy-menu.tsx';
+import { ROLE_LABELS, ROLE_TEXTS, signOut } from '~/lib/auth.ts';
+import { useSession } from '~/lib/session.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { LazyMenu } from '~/ui/menus.tsx';
 
 const ChangePasswordDialog = lazyDialog('isOpen', () =>
   import('./change-password-dialog.tsx').then((module) => module.ChangePasswordDialog),

@@ -4,12 +4,11 @@ import { useEffect, useState } from 'react';
 import { NewPasswordInput } from '../sign-in/new-password-input.tsx';
 import { ProblemNotice } from '../sign-in/problem-notice.tsx';
 import { passwordProblem, problemOf, type SignInProblem } from '../sign-in/sign-in-texts.ts';
-import { changePassword } from '~/lib/session/auth.ts';
+import { changePassword } from '~/lib/auth.ts';
 import { pause } from '~/lib/live/live-state.ts';
-import { useSession } from '~/lib/session/session.tsx';
-import { signedOut } from '~/lib/session/signed-out.ts';
+import { signedOut, useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
-import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
+import type { DialogProps } from '~/ui/act-dialog.tsx';
 
 /** Changes the password of the person who is signed in; their other sessions end. */
 export function ChangePasswordDialog({ isOpen, onClose }: DialogProps) {

@@ -1,8 +1,8 @@
 import { useState } from 'react';
-import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
 import { ApiError } from '~/lib/api/api-error.ts';
-import { endAllSessions } from '~/lib/session/auth.ts';
+import { endAllSessions } from '~/lib/auth.ts';
 import { routes } from '~/lib/routes.ts';
+import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 
 /** Ends every session of the person who is signed in, this one too. */
 export function SignOutEverywhereDialog({ isOpen, onClose }: DialogProps) {

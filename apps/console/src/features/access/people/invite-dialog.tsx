@@ -1,10 +1,10 @@
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { RoleSelect } from '../role-select.tsx';
-import { LinkDialog, type Link } from './link-dialog.tsx';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { ActFailure } from '~/ui/states.tsx';
+import { type Link, LinkDialog } from './link-dialog.tsx';
 import type { Person } from './person-state.ts';
 
 /** Invites a person, for the first time or again, and shows their one-time link. */

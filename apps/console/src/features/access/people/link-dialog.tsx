@@ -1,11 +1,11 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Notice } from '~/ui/states/notice.tsx';
-import type { Outputs } from '~/lib/api/api.ts';
-import { absolute } from '~/lib/format.ts';
 import { MadeOnceDialog } from '../made-once-dialog.tsx';
 import { ShownOnce } from '../shown-once.tsx';
-import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
+import type { Outputs } from '~/lib/api/api.ts';
+import { absolute } from '~/lib/format.ts';
+import type { DialogProps } from '~/ui/act-dialog.tsx';
+import { Notice } from '~/ui/states.tsx';
 
 /** A one-time link and whom it is for. */
 export type Link = Outputs['people']['invite'];

@@ -2,13 +2,13 @@ import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
-import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
-import { counted } from '~/lib/format.ts';
-import { useSession } from '~/lib/session/session.tsx';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { RoleSelect } from '../role-select.tsx';
-import { roleChangeText, type Person, type PersonAct } from './person-state.ts';
+import { ROLE_LABELS } from '~/lib/auth.ts';
+import { counted } from '~/lib/format.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { useSession } from '~/lib/session.tsx';
+import { ActDialog } from '~/ui/act-dialog.tsx';
+import { type Person, type PersonAct, roleChangeText } from './person-state.ts';
 
 export interface PersonActRequest {
   readonly act: Exclude<PersonAct, 'invite' | 'resetPassword'>;

@@ -1,19 +1,19 @@
 import { Text } from '@mantine/core';
-import { column, type Column } from '~/ui/table/column.ts';
-import { RowMenu } from '~/ui/menus/row-menu.tsx';
-import { Under, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
-import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
+import { PERSON_LOOKS } from '../looks.ts';
+import { ROLE_LABELS } from '~/lib/auth.ts';
 import { duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { useSession } from '~/lib/session/session.tsx';
-import { PERSON_LOOKS } from '../looks.ts';
+import { useSession } from '~/lib/session.tsx';
+import { RowMenu } from '~/ui/menus.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { LookBadge, RelativeTime, Under } from '~/ui/text.tsx';
 import {
   actsFor,
   isLastAdmin,
-  personActProblem,
-  personState,
   type Person,
   type PersonAct,
+  personActProblem,
+  personState,
   type PersonState,
 } from './person-state.ts';
 

@@ -1,9 +1,9 @@
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
-import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { LinkDialog, type Link } from './link-dialog.tsx';
-import { resetText, type Person } from './person-state.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { ActFailure } from '~/ui/states.tsx';
+import { type Link, LinkDialog } from './link-dialog.tsx';
+import { type Person, resetText } from './person-state.ts';
 
 /** The API's limit for a reason, in characters of one byte each. */
 const REASON_LENGTH_MAX = 1_024;

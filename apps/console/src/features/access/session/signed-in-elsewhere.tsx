@@ -3,7 +3,7 @@
 import { Text, Title } from '@mantine/core';
 import { useEffect } from 'react';
 import { FrontDoor } from '../sign-in/front-door.tsx';
-import { announceSignIn } from './session-channel.ts';
+import { announceSignIn } from '~/lib/auth.ts';
 
 /** The end of a sign-in in a window of its own: it tells the page that opened it, which goes on. */
 export function SignedInElsewhere() {

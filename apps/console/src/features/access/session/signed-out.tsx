@@ -1,13 +1,12 @@
-import { useEffect, useEffectEvent } from 'react';
-import { onSignIn } from './session-channel.ts';
-import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/signal.ts';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import type { SessionView } from '@leasehold/api/contract';
 import { useQueryClient } from '@tanstack/react-query';
 import { useRouter } from 'next/navigation';
+import { useEffect, useEffectEvent } from 'react';
 import { api, setCsrfToken } from '~/lib/api/api.ts';
-import { useSession } from '~/lib/session/session.tsx';
+import { onSignIn } from '~/lib/auth.ts';
+import { signedOut, useSession } from '~/lib/session.tsx';
+import { useSignal } from '~/lib/signal.ts';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
 
 const SignedOutDialog = lazyDialog('isOpen', () =>
   import('./signed-out-dialog.tsx').then((module) => module.SignedOutDialog),

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { Wordmark } from '~/ui/shell/wordmark.tsx';
+import { Wordmark } from '~/ui/text.tsx';
 import classes from './front-door.module.css';
 
 /** The page of a visitor who is not signed in: what this is, and the way in. */

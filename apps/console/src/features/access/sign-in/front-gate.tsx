@@ -1,8 +1,8 @@
 'use client';
 
 import { useEffect, useState } from 'react';
-import { hasSession, readSignInOptions, type SignInOptions } from '~/lib/session/auth.ts';
 import { SignedInElsewhere } from '../session/signed-in-elsewhere.tsx';
+import { hasSession, readSignInOptions, type SignInOptions } from '~/lib/auth.ts';
 import { FrontDoor } from './front-door.tsx';
 import { safePath } from './safe-path.ts';
 import { SignInPage } from './sign-in-page.tsx';

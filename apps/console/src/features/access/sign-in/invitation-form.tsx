@@ -1,9 +1,8 @@
 import { Button, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { acceptInvitation } from '~/lib/session/auth.ts';
+import { acceptInvitation, announceSignIn } from '~/lib/auth.ts';
 import { NewPasswordInput } from './new-password-input.tsx';
 import { ProblemNotice } from './problem-notice.tsx';
-import { announceSignIn } from '../session/session-channel.ts';
 import { passwordProblem, problemOf, type SignInProblem } from './sign-in-texts.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { VisuallyHidden } from '@mantine/core';
 import { useEffect, useState } from 'react';
-import { Notice } from '~/ui/states/notice.tsx';
-import { CopyableId } from '~/ui/text/text.tsx';
-import { untilText, type SignInProblem } from './sign-in-texts.ts';
+import { Notice } from '~/ui/states.tsx';
+import { CopyableId } from '~/ui/text.tsx';
+import { type SignInProblem, untilText } from './sign-in-texts.ts';
 
 const TICK_MS = 1_000;
 

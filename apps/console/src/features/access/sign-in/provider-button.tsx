@@ -1,7 +1,7 @@
 import { Button, Stack } from '@mantine/core';
 import { IconExternalLink, IconLogin2 } from '@tabler/icons-react';
 import { useState } from 'react';
-import { signInWithOidc } from '~/lib/session/auth.ts';
+import { signInWithOidc } from '~/lib/auth.ts';
 import { ProblemNotice } from './problem-notice.tsx';
 import { problemOf, type SignInProblem } from './sign-in-texts.ts';
 

@@ -1,8 +1,7 @@
 import { Button, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useRef, useState } from 'react';
-import { signIn } from '~/lib/session/auth.ts';
+import { announceSignIn, signIn } from '~/lib/auth.ts';
 import { ProblemNotice } from './problem-notice.tsx';
-import { announceSignIn } from '../session/session-channel.ts';
 import { problemOf, type SignInProblem } from './sign-in-texts.ts';
 
 /** E-mail and password. Used by the sign-in page, and over a page whose session has ended. */

@@ -1,7 +1,7 @@
-import { Divider, Stack, Text, Title, Button } from '@mantine/core';
+import { Button, Divider, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Notice } from '~/ui/states/notice.tsx';
-import type { SignInOptions } from '~/lib/session/auth.ts';
+import type { SignInOptions } from '~/lib/auth.ts';
+import { Notice } from '~/ui/states.tsx';
 import { FrontDoor } from './front-door.tsx';
 import { InvitationForm } from './invitation-form.tsx';
 import { ProviderButton } from './provider-button.tsx';

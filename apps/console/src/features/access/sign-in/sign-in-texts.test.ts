@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { AuthRefusal } from '~/lib/session/auth.ts';
+import type { AuthRefusal } from '~/lib/auth.ts';
 import {
   linkHeading,
   passwordProblem,

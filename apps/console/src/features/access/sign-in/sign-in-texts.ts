@@ -1,4 +1,4 @@
-import type { AuthRefusal } from '~/lib/session/auth.ts';
+import type { AuthRefusal } from '~/lib/auth.ts';
 import { absolute, duration } from '~/lib/format.ts';
 
 /** What a person is told about a sign-in that failed. */

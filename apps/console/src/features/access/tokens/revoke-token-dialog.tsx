@@ -1,8 +1,8 @@
 import { List } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
-import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { ROLE_LABELS } from '~/lib/auth.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { ActDialog } from '~/ui/act-dialog.tsx';
 import type { Token } from './token-state.ts';
 
 /** Ends a token: shows what stops working, and asks why. */

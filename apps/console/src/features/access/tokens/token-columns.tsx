@@ -1,13 +1,11 @@
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { RowMenu } from '~/ui/menus/row-menu.tsx';
-import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
-import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
+import { TOKEN_LOOKS } from '../looks.ts';
+import { ROLE_LABELS } from '~/lib/auth.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routes } from '~/lib/routes.ts';
-import { TOKEN_LOOKS } from '../looks.ts';
-import { revokeProblem, tokenState, type Token } from './token-state.ts';
+import { RowMenu } from '~/ui/menus.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { revokeProblem, type Token, tokenState } from './token-state.ts';
 
 /** What the menu of a row opens. */
 interface TokenActs {

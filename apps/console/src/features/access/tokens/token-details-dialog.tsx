@@ -1,11 +1,10 @@
 import { Modal, Stack } from '@mantine/core';
-import { Facts } from '~/ui/page/facts.tsx';
-import { ErrorState } from '~/ui/states/states.tsx';
-import { PlainTable } from '~/ui/page/plain-table.tsx';
-import { Mono } from '~/ui/text/text.tsx';
-import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import type { Outputs } from '~/lib/api/api.ts';
+import { ROLE_LABELS } from '~/lib/auth.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { Facts, PlainTable } from '~/ui/page.tsx';
+import { ErrorState } from '~/ui/states.tsx';
+import { Mono } from '~/ui/text.tsx';
 import type { Token } from './token-state.ts';
 
 type TokenDetails = Outputs['tokens']['get'];

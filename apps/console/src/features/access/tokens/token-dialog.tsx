@@ -1,11 +1,11 @@
-import type { Outputs } from '~/lib/api/api.ts';
-import { MadeOnceDialog } from '../made-once-dialog.tsx';
-import { TokenForm } from './token-form.tsx';
-import type { DialogProps } from '~/ui/dialogs/act-dialog.tsx';
-import { Button, Group, Stack } from '@mantine/core';
-import { Notice } from '~/ui/states/notice.tsx';
-import { Example, ShownOnce } from '../shown-once.tsx';
 import type { Role } from '@leasehold/keys-core';
+import { Button, Group, Stack } from '@mantine/core';
+import { MadeOnceDialog } from '../made-once-dialog.tsx';
+import { Example, ShownOnce } from '../shown-once.tsx';
+import type { Outputs } from '~/lib/api/api.ts';
+import type { DialogProps } from '~/ui/act-dialog.tsx';
+import { Notice } from '~/ui/states.tsx';
+import { TokenForm } from './token-form.tsx';
 
 const TITLE = {
   before: 'New API token',

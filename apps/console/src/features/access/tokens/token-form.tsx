@@ -3,21 +3,20 @@ import {
   Autocomplete,
   Button,
   Group,
+  NumberInput,
   Select,
   Stack,
-  TextInput,
-  NumberInput,
   TagsInput,
+  TextInput,
 } from '@mantine/core';
 import { useState } from 'react';
-import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
+import { RoleSelect } from '../role-select.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { absolute } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { RoleSelect } from '../role-select.tsx';
-import { boundsInput, NO_BOUNDS, boundsOf, type TokenBounds } from './token-bounds.ts';
+import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { ActFailure } from '~/ui/states.tsx';
+import { boundsInput, boundsOf, NO_BOUNDS, type TokenBounds } from './token-bounds.ts';
 import { expiryOf, LIFETIMES } from './token-state.ts';
 
 const DRONES_OFFERED = 100;

@@ -1,17 +1,15 @@
-import type { EventView } from '@leasehold/keys-core';
+import { type EventView, resourceText } from '@leasehold/keys-core';
 import { ActionIcon } from '@mantine/core';
-import { resourceText } from '@leasehold/keys-core';
-import { Tip } from '~/ui/tip.tsx';
 import { IconListDetails } from '@tabler/icons-react';
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { Under, LongName, LookBadge } from '~/ui/text/text.tsx';
 import { fullName } from '~/lib/format.ts';
 import { routeOf } from '~/lib/routes.ts';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
-import classes from '../audit.module.css';
 import { EventSentence, EventTime } from '~/resources/timeline/event-parts.tsx';
 import { eventText } from '~/resources/timeline/event-texts.ts';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, LongName, LookBadge, Under } from '~/ui/text.tsx';
+import { Tip } from '~/ui/tip.tsx';
+import classes from '../audit.module.css';
 
 /** The columns of events. `onShow` opens one event in full. */
 export function eventColumns(onShow: (event: EventView) => void): Column<EventView>[] {

@@ -1,15 +1,12 @@
-import type { EventView } from '@leasehold/keys-core';
+import { type EventView, resourceText } from '@leasehold/keys-core';
 import { Modal, Stack } from '@mantine/core';
-import { resourceText } from '@leasehold/keys-core';
 import { fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import { PersonLink } from '~/resources/person-link.tsx';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
-import { Link } from '~/ui/link.tsx';
-import { Facts } from '~/ui/page/facts.tsx';
-import { JsonView } from '~/ui/page/json-view.tsx';
-import { CopyableId, LongName, Mono } from '~/ui/text/text.tsx';
 import { EventSentence, EventTime } from '~/resources/timeline/event-parts.tsx';
+import { Facts, JsonView } from '~/ui/page.tsx';
+import { CopyableId, Link, LongName, Mono } from '~/ui/text.tsx';
 
 /** One event in words, what it names as links, and all of it as the API gives it. */
 export function EventDialog({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { parseSearch } from '~/lib/search/search.ts';
-import { eventListInput, eventProblems, EVENT_FIELDS, faceOf, kindsOf } from './event-search.ts';
+import { parseSearch } from '~/lib/search.ts';
+import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';
 
 const LEASE_ID = '0198a1b2-0000-4000-8000-00000000abcd';
 

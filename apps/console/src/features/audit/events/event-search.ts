@@ -1,8 +1,8 @@
-import { EVENT_KINDS, FACES, type EventKind, type Face } from '@leasehold/keys-core';
+import { EVENT_KINDS, type EventKind, type Face, FACES } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api/api.ts';
-import type { Search } from '~/lib/search/search.ts';
-import { timeRangeInput, type TimeRange } from '~/ui/time-range/time-range.ts';
+import type { Search } from '~/lib/search.ts';
 import { LEASE_ID } from '~/resources/list/grant-search.ts';
+import { type TimeRange, timeRangeInput } from '~/ui/time-range.ts';
 
 const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;
 /** The choice of a type, for a menu. */

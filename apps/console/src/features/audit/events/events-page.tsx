@@ -1,30 +1,26 @@
 'use client';
 
-import { type EventView, EVENT_KINDS } from '@leasehold/keys-core';
+import { EVENT_KINDS, type EventView } from '@leasehold/keys-core';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
-import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { FilterManyMenu, FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
-import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
-import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useTotal } from '~/resources/list/use-total.ts';
-import { parseSearch } from '~/lib/search/search.ts';
-import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
 import { counted } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { parseSearch } from '~/lib/search.ts';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
-import type { ListPage } from '~/ui/table/table-types.ts';
-import { isAnyTime, timeRangeOf } from '~/ui/time-range/time-range.ts';
-import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
-import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
-import { eventAddress } from './event-address.ts';
-import { refusalsOf } from '~/resources/timeline/event-texts.ts';
-import { useShownEvent } from './use-shown-event.ts';
-import { eventColumns } from './event-columns.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
+import { refusalsOf } from '~/resources/timeline/event-texts.ts';
+import { FilterManyMenu, FilterMenu, SearchBox, TimeRangeFilter } from '~/ui/filters.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { FilterRow, PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import type { ListPage } from '~/ui/table/table-state.ts';
+import { isAnyTime, TIME_RANGE_PARAMS, timeRangeOf } from '~/ui/time-range.ts';
+import { eventAddress } from './event-address.ts';
+import { eventColumns } from './event-columns.tsx';
 import {
   EVENT_FIELDS,
   eventListInput,
@@ -33,6 +29,7 @@ import {
   faceOf,
   kindsOf,
 } from './event-search.ts';
+import { useShownEvent } from './use-shown-event.ts';
 
 const EventDialog = lazyDialog('event', () =>
   import('./event-dialog.tsx').then((module) => module.EventDialog),

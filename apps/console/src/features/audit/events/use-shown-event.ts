@@ -1,5 +1,5 @@
 import { EVENT_KINDS, type EventView } from '@leasehold/keys-core';
-import { at } from '~/lib/datacenters/here.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { eventBefore, parseEventAddress } from './event-address.ts';
 

@@ -1,12 +1,10 @@
 import { bytesText, percentText } from '@leasehold/keys-core';
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { Under, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
-import { backendLook } from '~/resources/backend-looks.ts';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
 import { routes } from '~/lib/routes.ts';
 import { endOf, failureLabel } from '~/resources/backend-end.ts';
-import { kindOf, type Backend } from './backend-texts.ts';
+import { backendLook } from '~/resources/backend-looks.ts';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { type Backend, kindOf } from './backend-texts.ts';
 
 /** `isOfDrone`: on the page of a drone, where the drone is not repeated. */
 export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {

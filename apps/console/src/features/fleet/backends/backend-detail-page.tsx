@@ -1,37 +1,46 @@
 'use client';
 
-import { bytesText, percentText } from '@leasehold/keys-core';
-import { Stack } from '@mantine/core';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { Link } from '~/ui/link.tsx';
-import { Fragment, useState, useEffect } from 'react';
-import { Facts } from '~/ui/page/facts.tsx';
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { DetailPage } from '~/ui/page/detail-page.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { CopyableId, LongName, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
-import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
-import { LogPanel } from '~/resources/log/lazy-log.tsx';
-import { withoutTabs } from '~/resources/log/log-lines.ts';
-import { backendLook } from '~/resources/backend-looks.ts';
-import { resourceText } from '@leasehold/keys-core';
-import { duration } from '~/lib/format.ts';
-import { routes } from '~/lib/routes.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { terminateProblem, type BackendWithStates, type BackendState } from './backend-texts.ts';
-import classes from './backend-detail-page.module.css';
-import { StateTimeline } from './state-timeline.tsx';
-import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
-import { api, query } from '~/lib/api/api.ts';
+import { bytesText, percentText, resourceText } from '@leasehold/keys-core';
+import { Skeleton, Stack } from '@mantine/core';
+import dynamic from 'next/dynamic';
 import { IconPlayerStop } from '@tabler/icons-react';
-import { usePageActs } from '~/resources/palette/page-acts.ts';
+import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
+import { Fragment, useEffect, useState } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import { at } from '~/lib/datacenters/here.ts';
+import { api, query } from '~/lib/api/api.ts';
+import { duration } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
+import { backendLook } from '~/resources/backend-looks.ts';
+import { withoutTabs } from '~/resources/log/log-lines.ts';
+import { DetailPage } from '~/ui/detail-page.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { Facts, Panel } from '~/ui/page.tsx';
+import { usePageActs } from '~/ui/shell/palette-store.ts';
+import { EmptyState, Notice } from '~/ui/states.tsx';
+import {
+  CopyableId,
+  Link,
+  LongName,
+  LookBadge,
+  Mono,
+  RelativeTime,
+  VisibleText,
+} from '~/ui/text.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
+import { type BackendState, type BackendWithStates, terminateProblem } from './backend-texts.ts';
+import { StateTimeline } from './state-timeline.tsx';
+import classes from './backend-detail-page.module.css';
+
+// A log is loaded with the part of a page that shows it.
+const LogPanel = dynamic(
+  () => import('~/resources/log/log-panel.tsx').then((module) => module.LogPanel),
+  { ssr: false, loading: () => <Skeleton height={240} aria-busy="true" /> },
+);
 
 const TerminateDialog = lazyDialog('isOpen', () =>
   import('./terminate-dialog.tsx').then((module) => module.TerminateDialog),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseSearch } from '~/lib/search/search.ts';
+import { parseSearch } from '~/lib/search.ts';
 import { BACKEND_FIELDS, backendListInput } from './backend-search.ts';
 
 function inputOf(q: string, more: { status?: string; live?: boolean; after?: string } = {}) {

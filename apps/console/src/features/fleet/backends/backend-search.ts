@@ -1,6 +1,6 @@
 import { BACKEND_STATUSES, type BackendStatus } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api/api.ts';
-import type { Search } from '~/lib/search/search.ts';
+import type { Search } from '~/lib/search.ts';
 
 const PAGE_ROWS = 100;
 

@@ -1,12 +1,11 @@
-import { Tip } from '~/ui/tip.tsx';
-import { Mono } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { backendLook } from '~/resources/backend-looks.ts';
 import { absolute, clockMs, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { endOf } from '~/resources/backend-end.ts';
-import { STATUS_TEXTS, type BackendState } from './backend-texts.ts';
-import { stateSteps, type StateStep } from './state-steps.ts';
+import { backendLook } from '~/resources/backend-looks.ts';
+import { Mono, VisibleText } from '~/ui/text.tsx';
+import { Tip } from '~/ui/tip.tsx';
+import { type BackendState, STATUS_TEXTS } from './backend-texts.ts';
+import { type StateStep, stateSteps } from './state-steps.ts';
 import classes from './state-timeline.module.css';
 
 /** Every state that a backend was in, from the first on, with how long it was in it. */

@@ -1,17 +1,17 @@
+import { resourceText } from '@leasehold/keys-core';
 import { List, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { useState } from 'react';
-import { resourceText } from '@leasehold/keys-core';
-import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
-import { Mono } from '~/ui/text/text.tsx';
-import { at } from '~/lib/datacenters/here.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { query } from '~/lib/api/api.ts';
-import { Notice } from '~/ui/states/notice.tsx';
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { query } from '~/lib/api/api.ts';
+import { at } from '~/lib/here.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { ModeChoice } from '~/resources/actions/mode-choice.tsx';
 import type { RevokeMode } from '~/resources/actions/revoke/revoke-consequences.ts';
-import { terminateProblem, type Backend } from './backend-texts.ts';
+import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
+import { Notice } from '~/ui/states.tsx';
+import { Mono } from '~/ui/text.tsx';
+import { type Backend, terminateProblem } from './backend-texts.ts';
 
 const EVERY_MS = 2_000;
 

@@ -1,14 +1,13 @@
-import { notifications } from '@mantine/notifications';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
-import { counted, duration } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { query } from '~/lib/api/api.ts';
-import { Notice } from '~/ui/states/notice.tsx';
-import { useQuery } from '@tanstack/react-query';
-import { actProblem, type Drone, type DroneAct } from './drone-texts.ts';
 import { List } from '@mantine/core';
-import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { notifications } from '@mantine/notifications';
+import { useQuery } from '@tanstack/react-query';
+import { query } from '~/lib/api/api.ts';
+import { counted, duration } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
+import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { ActDialog } from '~/ui/act-dialog.tsx';
+import { Notice } from '~/ui/states.tsx';
+import { actProblem, type Drone, type DroneAct } from './drone-texts.ts';
 
 export interface DroneActRequest {
   readonly act: DroneAct;

@@ -1,13 +1,12 @@
 import { bytesText, percentText } from '@leasehold/keys-core';
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { DRONE_LOOKS } from '~/resources/looks.tsx';
-import { LookBadge, Mono } from '~/ui/text/text.tsx';
 import { routes } from '~/lib/routes.ts';
+import { DRONE_LOOKS } from '~/resources/looks.tsx';
+import { RowMenu } from '~/ui/menus.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, LookBadge, Mono } from '~/ui/text.tsx';
 import { type Drone, type DroneAct, roundTrip } from './drone-texts.ts';
 import { Heartbeat } from './heartbeat.tsx';
 import { LoadBar } from './load-bar.tsx';
-import { RowMenu } from '~/ui/menus/row-menu.tsx';
 import { DRONE_ACTS, useDroneWhyNot } from './use-drone-acts.ts';
 
 /** `begin` opens the dialog of an act. */

@@ -3,22 +3,21 @@
 import { DRONE_SORTS, DRONE_STATUSES, type DroneStatus } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
-import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
-import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
-import { DRONE_LOOKS } from '~/resources/looks.tsx';
+import type { Inputs } from '~/lib/api/api.ts';
+import { useDatacenterFilter } from '~/lib/datacenters.ts';
+import { useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useSort } from '~/lib/search/use-sort.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
+import { useTotal } from '~/resources/list/use-total.ts';
+import { DRONE_LOOKS } from '~/resources/looks.tsx';
+import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { FilterRow, PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
 import type { DroneActRequest } from './drone-act-dialog.tsx';
 import { droneColumns } from './drone-columns.tsx';
 import type { Drone } from './drone-texts.ts';
-import type { Inputs } from '~/lib/api/api.ts';
 
 const DroneActDialog = lazyDialog('request', () =>
   import('./drone-act-dialog.tsx').then((module) => module.DroneActDialog),

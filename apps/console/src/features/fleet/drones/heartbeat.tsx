@@ -1,5 +1,5 @@
-import { Tip } from '~/ui/tip.tsx';
 import { absolute, ago } from '~/lib/format.ts';
+import { Tip } from '~/ui/tip.tsx';
 import type { Drone } from './drone-texts.ts';
 
 /**

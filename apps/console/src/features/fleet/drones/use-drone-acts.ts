@@ -1,12 +1,12 @@
 import {
+  type Icon,
   IconPlayerPause,
   IconPlayerPlay,
   IconPlayerStop,
   IconPlugConnectedX,
   IconTrash,
-  type Icon,
 } from '@tabler/icons-react';
-import { useWhyNot } from '~/lib/session/session.tsx';
+import { useWhyNot } from '~/lib/session.tsx';
 import { actProblem, type Drone, type DroneAct } from './drone-texts.ts';
 
 export const DRONE_ACTS: readonly {

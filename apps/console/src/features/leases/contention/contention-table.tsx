@@ -1,16 +1,14 @@
-import { resourceText, type Face } from '@leasehold/keys-core';
-import { Mono } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { Link } from '~/ui/link.tsx';
+import { type Face, resourceText } from '@leasehold/keys-core';
 import type { ReactNode } from 'react';
-import { LoadingRows } from '~/ui/table/table-rows.tsx';
-import { count } from '~/lib/format.ts';
-import { FACE_WORDS } from '~/resources/grant-view.ts';
-import { routeOf, routes } from '~/lib/routes.ts';
-import tableClasses from '~/ui/table/data-table.module.css';
-import type { Line } from './contention-groups.ts';
-import { fieldText } from '~/lib/search/search-text.ts';
 import { Waited } from '../waited.tsx';
+import { count } from '~/lib/format.ts';
+import { routeOf, routes } from '~/lib/routes.ts';
+import { fieldText } from '~/lib/search.ts';
+import { FACE_WORDS } from '~/resources/grant-view.ts';
+import { LoadingRows } from '~/ui/table/table-rows.tsx';
+import { Link, Mono, VisibleText } from '~/ui/text.tsx';
+import type { Line } from './contention-groups.ts';
+import tableClasses from '~/ui/table/data-table.module.css';
 import classes from './contention-table.module.css';
 
 const COLUMN_COUNT = 3;

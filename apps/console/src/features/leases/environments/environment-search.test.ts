@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseSearch } from '~/lib/search/search.ts';
+import { parseSearch } from '~/lib/search.ts';
 import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/phase-search.ts';
 import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.ts';
 

@@ -4,13 +4,13 @@ import { Code } from '@mantine/core';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
 import { LongOver } from '~/resources/list/nothing-found.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import classes from '../leases.module.css';
+import { useTotal } from '~/resources/list/use-total.ts';
+import { PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
 import { ENVIRONMENT_COLUMNS } from './environment-columns.tsx';
 import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.ts';
+import classes from '../leases.module.css';
 
 /** Every environment: free or held, by whom, for which action, since when. */
 export function EnvironmentsPage() {

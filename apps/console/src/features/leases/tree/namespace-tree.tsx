@@ -1,14 +1,13 @@
-import { VisibleText } from '~/ui/text/visible-text.tsx';
+import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 import { Skeleton, VisuallyHidden } from '@mantine/core';
 import { IconChevronRight } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { Link } from '~/ui/link.tsx';
-import { useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
-import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
+import { type KeyboardEvent, useId, useMemo, useRef, useState } from 'react';
 import { count } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { useSignal, createSignal } from '~/lib/signal.ts';
-import { fieldText } from '~/lib/search/search-text.ts';
+import { fieldText } from '~/lib/search.ts';
+import { createSignal, useSignal } from '~/lib/signal.ts';
+import { Link, VisibleText } from '~/ui/text.tsx';
 import { rowsOf, stepOf, treeOf, type TreeRow } from './tree-rows.ts';
 import classes from './namespace-tree.module.css';
 

@@ -1,18 +1,16 @@
 import { Anchor, Button, Code } from '@mantine/core';
 import { parseAsString, useQueryStates } from 'nuqs';
-import { DatacenterMenu } from '~/resources/list/datacenters.tsx';
-import { FilterRow } from '~/ui/page/page-header.tsx';
-import { SearchBox } from '~/ui/search-box.tsx';
-import { DataAge } from '~/ui/states/data-age.tsx';
-import { EmptyState, ErrorState } from '~/ui/states/states.tsx';
-import { Notice, UnreachableNotice } from '~/ui/states/notice.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
+import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { count, counted } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
-import { matching } from './tree-rows.ts';
+import { DatacenterMenu } from '~/resources/list/datacenters.tsx';
+import { SearchBox } from '~/ui/filters.tsx';
+import { FilterRow } from '~/ui/page.tsx';
+import { DataAge, StaleScope } from '~/ui/stale.tsx';
+import { EmptyState, ErrorState, Notice, UnreachableNotice } from '~/ui/states.tsx';
 import { LoadingTree, NamespaceTree } from './namespace-tree.tsx';
+import { matching } from './tree-rows.ts';
 import classes from '../leases.module.css';
 
 /** The namespaces with what is in each and below it. */

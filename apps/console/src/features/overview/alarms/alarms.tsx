@@ -2,10 +2,10 @@ import type { ClockJumpView, HoldOffView, StatsOverview } from '@leasehold/api/c
 import { HOLD_OFF_CAUSES } from '@leasehold/keys-core';
 import { useState } from 'react';
 import { absolute, duration } from '~/lib/format.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
+import { useWhyNot } from '~/lib/session.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { Notice } from '~/ui/states.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
 
 const EndHoldOffDialog = lazyDialog('holdOff', () =>
   import('./end-hold-off-dialog.tsx').then((module) => module.EndHoldOffDialog),

@@ -1,9 +1,9 @@
 import type { HoldOffView } from '@leasehold/api/contract';
 import { List } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { absolute, duration } from '~/lib/format.ts';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { ActDialog } from '~/ui/act-dialog.tsx';
 
 /** Ends the hold-off that the person has seen, and no other: shows what can go wrong, and asks why. */
 export function EndHoldOffDialog({

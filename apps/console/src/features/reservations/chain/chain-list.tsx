@@ -1,7 +1,6 @@
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { CopyableId, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
 import type { ReservationLink } from '../reservation-item.ts';
 import { RESERVATION_LOOKS, STATE_TEXTS } from '../reservation-looks.ts';
+import { CopyableId, LookBadge, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import classes from './chain.module.css';
 
 /** Every reservation of a key from the first on: where, in which state, who moved it on, when and why. */

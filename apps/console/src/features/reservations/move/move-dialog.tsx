@@ -1,19 +1,19 @@
 import { Select, Stack } from '@mantine/core';
 import { useState } from 'react';
-import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
-import type { Outputs } from '~/lib/api/api.ts';
-import { databaseClock } from '~/lib/live/database-clock.ts';
-import { at } from '~/lib/datacenters/here.ts';
-import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
-import { ConsequenceList } from '~/resources/actions/consequence-list.tsx';
-import { isInForce } from '~/resources/grant-view.ts';
-import { followedMoves } from './followed-moves.ts';
-import { moveConsequences } from './move-consequences.ts';
 import { reservationFailure } from '../reservation-failure.ts';
 import type { ReservationDetail } from '../reservation-item.ts';
+import type { Outputs } from '~/lib/api/api.ts';
+import { useDatacenters } from '~/lib/datacenters.ts';
+import { at } from '~/lib/here.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { ConsequenceList } from '~/resources/actions/consequence-list.tsx';
+import { isInForce } from '~/resources/grant-view.ts';
 import { keyLabel } from '~/resources/reservation-key.ts';
+import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
+import { followedMoves } from './followed-moves.ts';
+import { moveConsequences } from './move-consequences.ts';
 
 type Grant = Outputs['keys']['get'];
 

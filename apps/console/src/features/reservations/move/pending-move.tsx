@@ -1,11 +1,9 @@
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
-import { at } from '~/lib/datacenters/here.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
 import type { ReservationDetail } from '../reservation-item.ts';
+import { at } from '~/lib/here.ts';
+import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { ActFailure, Notice } from '~/ui/states.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
 import { failureText } from './move-progress.ts';
 
 const EVERY_MS = 1_500;

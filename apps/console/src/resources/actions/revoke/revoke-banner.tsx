@@ -1,23 +1,22 @@
+import { resourceText } from '@leasehold/keys-core';
 import { CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { resourceText } from '@leasehold/keys-core';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { Link } from '~/ui/link.tsx';
 import { query } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
+import { at } from '~/lib/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routeOf } from '~/lib/routes.ts';
+import { Stages } from '~/resources/actions/stages.tsx';
+import { GROUP_OF } from '~/resources/grant-view.ts';
+import { Link, VisibleText } from '~/ui/text.tsx';
 import { followedRevokes } from './followed-revokes.ts';
-import { GROUP_OF } from '../../grant-view.ts';
 import {
   elapsedText,
-  revokeProgress,
   type FollowedRevoke,
+  revokeProgress,
   type RevokeProgress,
 } from './revoke-progress.ts';
-import { Stages } from '../stages.tsx';
-import classes from '../banner.module.css';
+import classes from '~/resources/actions/banner.module.css';
 
 const LOOK_EVERY_MS = 1_000;
 

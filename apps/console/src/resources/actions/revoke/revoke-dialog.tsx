@@ -1,19 +1,19 @@
 import { resourceText } from '@leasehold/keys-core';
 import { Checkbox, Stack } from '@mantine/core';
 import { useState } from 'react';
-import { ActDialog, type DialogProps } from '~/ui/dialogs/act-dialog.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
 import type { Inputs, Outputs } from '~/lib/api/api.ts';
-import { databaseClock } from '~/lib/live/database-clock.ts';
 import { fullName } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
+import { at } from '~/lib/here.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { ConsequenceList } from '../consequence-list.tsx';
-import { ModeChoice } from '../mode-choice.tsx';
-import { OvertakenNotice, useOvertaken } from '../overtaken-notice.tsx';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { ConsequenceList } from '~/resources/actions/consequence-list.tsx';
+import { ModeChoice } from '~/resources/actions/mode-choice.tsx';
+import { OvertakenNotice, useOvertaken } from '~/resources/actions/overtaken-notice.tsx';
+import { type GrantFace, type GrantView, GROUP_OF } from '~/resources/grant-view.ts';
+import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
+import { Notice } from '~/ui/states.tsx';
 import { followedRevokes } from './followed-revokes.ts';
-import { GROUP_OF, type GrantFace, type GrantView } from '../../grant-view.ts';
 import { consequencesOf, type RevokeMode, type RevokePlan } from './revoke-consequences.ts';
 
 interface GrantDialogProps extends DialogProps {

@@ -1,14 +1,13 @@
 import { IconHelpCircle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import { Facts } from '~/ui/page/facts.tsx';
-import { CopyableId, LookBadge, Mono, type Look } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { absolute } from '~/lib/format.ts';
-import { FACE_WORDS, type GrantFace } from '../../grant-view.ts';
-import { PHASE_LOOKS } from '../../looks.tsx';
-import { PersonLink } from '../../person-link.tsx';
-import { EVENT_LOOKS } from '../event-looks.ts';
+import { FACE_WORDS, type GrantFace } from '~/resources/grant-view.ts';
+import { PHASE_LOOKS } from '~/resources/looks.tsx';
+import { PersonLink } from '~/resources/person-link.tsx';
+import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
+import { Facts } from '~/ui/page.tsx';
+import { CopyableId, type Look, LookBadge, Mono, VisibleText } from '~/ui/text.tsx';
 import classes from './moment-panel.module.css';
 
 type Answer = Outputs['keys']['at'];

@@ -1,22 +1,17 @@
 import { momentOf } from '@leasehold/keys-core';
 import { Button, Skeleton, TextInput } from '@mantine/core';
-import dynamic from 'next/dynamic';
 import { useId, useState } from 'react';
-import { ErrorState } from '~/ui/states/states.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { dayTime } from '~/lib/format.ts';
-import { at as inDatacenter } from '~/lib/datacenters/here.ts';
+import { at as inDatacenter } from '~/lib/here.ts';
 import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
-import { GROUP_OF, type GrantFace } from '../../grant-view.ts';
+import { type GrantFace, GROUP_OF } from '~/resources/grant-view.ts';
+import { StaleScope } from '~/ui/stale.tsx';
+import { ErrorState } from '~/ui/states.tsx';
+import { MomentAnswer } from './moment-answer.tsx';
 import { useMoment } from './use-moment.ts';
 import classes from './moment-panel.module.css';
-
-// A first visit asks about no moment.
-const MomentAnswer = dynamic(() =>
-  import('./moment-answer.tsx').then((module) => module.MomentAnswer),
-);
 
 const NO_MOMENT = 'Type a time of today, such as 03:12, or a date and a time: 2026-11-25 03:12.';
 

@@ -1,30 +1,26 @@
 'use client';
 
 import { bytesText, percentText } from '@leasehold/keys-core';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { Link } from '~/ui/link.tsx';
 import { Progress } from '@mantine/core';
 import { useState } from 'react';
-import { Facts } from '~/ui/page/facts.tsx';
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { DetailPage } from '~/ui/page/detail-page.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
-import { CopyableId, Mono, LookBadge, RelativeTime } from '~/ui/text/text.tsx';
-import { DRONE_LOOKS } from '~/resources/looks.tsx';
-import { usePageActs } from '~/resources/palette/page-acts.ts';
-import { at } from '~/lib/datacenters/here.ts';
-import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { count, counted } from '~/lib/format.ts';
-import { routes } from '~/lib/routes.ts';
 import type { DroneActRequest } from '../drone-act-dialog.tsx';
-import { DroneTabs } from './drone-tabs.tsx';
-import { droneNotice, isolationFacts, roundTrip, type Drone } from '../drone-texts.ts';
+import { type Drone, droneNotice, isolationFacts, roundTrip } from '../drone-texts.ts';
 import { Heartbeat } from '../heartbeat.tsx';
 import { LoadBar } from '../load-bar.tsx';
 import { DRONE_ACTS, useDroneWhyNot } from '../use-drone-acts.ts';
-import { PlainTable } from '~/ui/page/plain-table.tsx';
+import { count, counted } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
+import { DRONE_LOOKS } from '~/resources/looks.tsx';
+import { DetailPage } from '~/ui/detail-page.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { Facts, Panel, PlainTable } from '~/ui/page.tsx';
+import { usePageActs } from '~/ui/shell/palette-store.ts';
+import { EmptyState, Notice } from '~/ui/states.tsx';
+import { CopyableId, Link, LookBadge, Mono, RelativeTime } from '~/ui/text.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
+import { DroneTabs } from './drone-tabs.tsx';
 import classes from './drone-detail-page.module.css';
 
 const DroneActDialog = lazyDialog('request', () =>

@@ -1,11 +1,10 @@
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { actText } from '~/resources/audit/act-sentence.ts';
+import type { ChartArea } from '../draw-chart.ts';
 import { absolute, counted } from '~/lib/format.ts';
-import { Link } from '~/ui/link.tsx';
+import { actText } from '~/resources/audit/act-sentence.ts';
+import { Link, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
 import type { ActMark } from './chart-marks.ts';
 import classes from '../charts.module.css';
-import type { ChartArea } from '../draw-chart.ts';
 
 /** How many acts of one mark are written out. */
 const TOLD_MAX = 3;
