@@ -1,7 +1,7 @@
 import { parseAsString, useQueryStates } from 'nuqs';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { listedDatacenters } from './here.ts';
+import { listedDatacenters } from './routes.ts';
 import { useSession } from './session.tsx';
 
 /** A datacenter as this controller sees it. */

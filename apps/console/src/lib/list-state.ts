@@ -1,5 +1,6 @@
 import { parseAsString, parseAsStringLiteral, useQueryState, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
+import { at, type ResourceRef } from './routes.ts';
 import { parseSearch, type Search } from './search.ts';
 
 /**
@@ -103,5 +104,16 @@ export function useSort<Sort extends string>(
       setSort: (by: Sort, to: 'asc' | 'desc') =>
         void setAddress({ sort: by, dir: by === sort ? to : first(by), after: null }),
     },
+  };
+}
+
+/** A list about one resource, on its page: its input, and what its table needs of the address. */
+export function useDetailList({ namespace, name, datacenter }: ResourceRef) {
+  const { page, state } = usePage();
+  const input = { namespace, name, ...at(datacenter), ...page };
+  return {
+    input,
+    isFirstPage: state.after === null,
+    table: { state, identity: JSON.stringify(input) },
   };
 }

@@ -3,7 +3,7 @@ import { type Role, roleAllows } from '@leasehold/keys-core';
 import { createContext, type ReactNode, useContext, useState } from 'react';
 import { setCsrfToken } from '~/lib/api/api.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
-import { setHere } from './here.ts';
+import { setHere } from './routes.ts';
 import { createSignal } from './signal.ts';
 
 const SessionContext = createContext<SessionView | null>(null);

@@ -3,9 +3,11 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
+import { fieldText } from '~/lib/search.ts';
 import { PageHeader } from './page.tsx';
 import { DataAge, StaleScope } from './stale.tsx';
 import { ErrorState } from './states.tsx';
+import { Link, VisibleText } from './text.tsx';
 
 /** The page of one thing: its header, and the rest once it was read; or why there is nothing to show. */
 export function DetailPage<Item>({
@@ -129,5 +131,31 @@ export function DetailTabs({
         </Tabs.Panel>
       ))}
     </Tabs>
+  );
+}
+
+/** The way back to a list, and the namespace that something is in, with the list of what is in it. */
+export function WayBack({
+  label,
+  list,
+  namespace,
+}: {
+  readonly label: string;
+  /** The address of the list. */
+  readonly list: (params?: Readonly<Record<string, string>>) => string;
+  readonly namespace: string;
+}) {
+  return (
+    <>
+      <Link href={list()}>{label}</Link>
+      {namespace === '' ? null : (
+        <>
+          {' / '}
+          <Link href={list({ q: fieldText('namespace', namespace) })}>
+            <VisibleText>{namespace}</VisibleText>
+          </Link>
+        </>
+      )}
+    </>
   );
 }

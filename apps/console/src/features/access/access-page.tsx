@@ -1,11 +1,11 @@
 'use client';
 
 import dynamic from 'next/dynamic';
-import { TokensTab } from './tokens/tokens-tab.tsx';
 import { useWhyNot } from '~/lib/session.tsx';
 import { DetailTabs } from '~/ui/detail-page.tsx';
 import { PageHeader } from '~/ui/page.tsx';
 import { NotAllowed } from '~/ui/states.tsx';
+import { TokensTab } from './tokens/tokens-tab.tsx';
 
 // What a first visit does not show is loaded with its tab.
 const PeopleTab = dynamic(() =>

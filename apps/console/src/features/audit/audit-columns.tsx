@@ -1,7 +1,6 @@
 import { UnstyledButton } from '@mantine/core';
-import { actionLabel } from '~/resources/audit/action-labels.ts';
-import { type AuditEntry, auditTarget, modeOf } from '~/resources/audit/audit-target.ts';
-import { PersonLink } from '~/resources/person-link.tsx';
+import { actionLabel, type AuditEntry, auditTarget, modeOf } from '~/resources/audit.ts';
+import { PersonLink } from '~/resources/looks.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link, LongName, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import classes from './audit.module.css';

@@ -3,14 +3,13 @@
 import { resourceText } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
-import { FACE_OPTIONS, faceOf } from './events/event-search.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { count } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routeOf } from '~/lib/routes.ts';
 import { parseSearch } from '~/lib/search.ts';
-import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/list-parts.tsx';
 import { FilterMenu, SearchBox, TimeRangeFilter } from '~/ui/filters.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
@@ -18,6 +17,7 @@ import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Link, LongName, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import { isAnyTime, TIME_RANGE_PARAMS, timeRangeInput, timeRangeOf } from '~/ui/time-range.ts';
+import { FACE_OPTIONS, faceOf } from './events/event-search.ts';
 import classes from './audit.module.css';
 
 type Refusal = Outputs['refusals']['list']['items'][number];

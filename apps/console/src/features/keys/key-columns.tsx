@@ -1,10 +1,8 @@
 import type { Outputs } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { failingLook, keyBackendLook } from '~/resources/backend-looks.ts';
 import { isInForce } from '~/resources/grant-view.ts';
-import { PhaseBadge } from '~/resources/looks.tsx';
-import { Remaining } from '~/resources/remaining.tsx';
+import { failingLook, keyBackendLook, PhaseBadge, Remaining } from '~/resources/looks.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import classes from './keys.module.css';

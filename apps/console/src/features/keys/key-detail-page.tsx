@@ -2,8 +2,7 @@
 
 import { resourceText } from '@leasehold/keys-core';
 import { type ResourceRef, routes } from '~/lib/routes.ts';
-import { GrantDetail } from '~/resources/detail/grant-detail.tsx';
-import { LastRefusal } from '~/resources/detail/last-refusal.tsx';
+import { GrantDetail, LastRefusal } from '~/resources/grant/grant-detail.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { Link, VisibleText } from '~/ui/text.tsx';
 import { BackendLog, BackendPanel } from './backend-panel.tsx';

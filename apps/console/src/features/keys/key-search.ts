@@ -1,5 +1,5 @@
 import type { Inputs } from '~/lib/api/api.ts';
-import { firstOf } from '~/lib/page-params.ts';
+import { firstOf } from '~/lib/routes.ts';
 import { parseSearch } from '~/lib/search.ts';
 import { type AskedState, GRANT_SORTS, grantListInput } from '~/resources/list/grant-search.ts';
 

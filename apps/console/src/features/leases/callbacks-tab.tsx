@@ -6,7 +6,7 @@ import { count, fullName } from '~/lib/format.ts';
 import { usePage } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
-import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/list-parts.tsx';
 import { FilterRow } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { column, type Column } from '~/ui/table/column.ts';

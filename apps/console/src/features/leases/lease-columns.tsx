@@ -1,7 +1,6 @@
 import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { PhaseBadge } from '~/resources/looks.tsx';
-import { Remaining } from '~/resources/remaining.tsx';
+import { PhaseBadge, Remaining } from '~/resources/looks.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import { isTaken, type LeaseItem } from './lease-item.ts';

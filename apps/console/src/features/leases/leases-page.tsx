@@ -3,10 +3,8 @@
 import { Code } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { ExportMenu } from '~/resources/list/export-menu.tsx';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
-import { LongOver } from '~/resources/list/nothing-found.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
+import { ExportMenu, LongOver, useTotal } from '~/resources/list/list-parts.tsx';
 import { DetailTabs } from '~/ui/detail-page.tsx';
 import { PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';

@@ -3,7 +3,7 @@ import { resourceText, sayFailure } from '@leasehold/keys-core';
 import { memo } from 'react';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { failureLook } from '~/resources/backend-looks.ts';
+import { failureLook } from '~/resources/looks.tsx';
 import { Panel, PlainTable } from '~/ui/page.tsx';
 import { Link, LookBadge, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import classes from './overview.module.css';

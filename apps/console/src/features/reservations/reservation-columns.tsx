@@ -1,9 +1,9 @@
 import { keyNameOf } from '@leasehold/keys-core';
-import { ChainPath } from './chain/chain-path.tsx';
 import { routes } from '~/lib/routes.ts';
-import { keyLabel } from '~/resources/reservation-key.ts';
+import { keyLabel } from '~/resources/names.ts';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { ChainPath } from './chain/chain-path.tsx';
 import { KeyText } from './key-text.tsx';
 import type { ReservationItem } from './reservation-item.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';

@@ -8,10 +8,13 @@ import { useListState } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { withField } from '~/lib/search.ts';
 import { useWhyNot } from '~/lib/session.tsx';
-import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
-import { ExportMenu } from '~/resources/list/export-menu.tsx';
-import { NothingFound } from '~/resources/list/nothing-found.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
+import {
+  DatacenterMenu,
+  ExportMenu,
+  NothingFound,
+  useTotal,
+  withDatacenter,
+} from '~/resources/list/list-parts.tsx';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';

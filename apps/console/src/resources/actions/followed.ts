@@ -5,6 +5,7 @@
 import { useEffect } from 'react';
 import { useSession } from '~/lib/session.tsx';
 import { createSignal, useSignal } from '~/lib/signal.ts';
+import type { FollowedRevoke } from './revoke-progress.ts';
 
 const KEPT_MAX = 3;
 
@@ -51,3 +52,8 @@ export function useFollowed<Act>(followed: Followed<Act>): readonly Act[] {
   useEffect(() => followed.read(actor), [followed, actor]);
   return acts;
 }
+
+export const followedRevokes = createFollowed<FollowedRevoke>(
+  'leasehold.revokes',
+  ({ leaseId }) => leaseId,
+);

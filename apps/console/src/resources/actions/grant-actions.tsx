@@ -7,11 +7,11 @@ import { type PageAct, usePageActs } from '~/ui/shell/palette-store.ts';
 import { GuardedButton } from '~/ui/tip.tsx';
 
 const BlockDialog = lazyDialog('isOpen', () =>
-  import('./block-dialog.tsx').then((module) => module.BlockDialog),
+  import('./grant-dialogs.tsx').then((module) => module.BlockDialog),
 );
 
 const RevokeDialog = lazyDialog('isOpen', () =>
-  import('~/resources/actions/revoke/revoke-dialog.tsx').then((module) => module.RevokeDialog),
+  import('./grant-dialogs.tsx').then((module) => module.RevokeDialog),
 );
 
 /** What can be done about a grant; disabled with the reason where it cannot. */

@@ -4,11 +4,8 @@ import { useEffect, useMemo, useState } from 'react';
 import { counted } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
-import { ModeChoice } from '~/resources/actions/mode-choice.tsx';
-import {
-  type RevokeMode,
-  stoppedWithinMs,
-} from '~/resources/actions/revoke/revoke-consequences.ts';
+import { ModeChoice } from '~/resources/actions/act-parts.tsx';
+import { type RevokeMode, stoppedWithinMs } from '~/resources/actions/revoke-consequences.ts';
 import { type GrantFace, type GrantView, isInForce } from '~/resources/grant-view.ts';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { ActDialog } from '~/ui/act-dialog.tsx';

@@ -1,7 +1,7 @@
 /** What bulk actions are called, and what they do, in words. Pure. */
 import type { Outputs } from '~/lib/api/api.ts';
 import { count, counted, duration } from '~/lib/format.ts';
-import type { RevokeMode } from '~/resources/actions/revoke/revoke-consequences.ts';
+import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
 import { FACE_WORDS, type GrantFace } from '~/resources/grant-view.ts';
 
 export type BulkAction = Outputs['bulk']['get']['action'];

@@ -2,8 +2,7 @@ import type { Metadata } from 'next';
 import { keyListInput, keyListStateOf } from '~/features/keys/key-search.ts';
 import { KeysPage } from '~/features/keys/keys-page.tsx';
 import { isSeveralDatacenters, Prefetched } from '~/lib/api/prefetch.tsx';
-import { listedDatacenters } from '~/lib/here.ts';
-import { firstOf } from '~/lib/page-params.ts';
+import { firstOf, listedDatacenters } from '~/lib/routes.ts';
 
 export const metadata: Metadata = { title: 'Keys' };
 

@@ -1,10 +1,10 @@
 import { Anchor, Divider, Modal, Stack, Text } from '@mantine/core';
 import { useEffect, useEffectEvent, useState } from 'react';
-import { ProviderButton } from '../sign-in/provider-button.tsx';
-import { SignInForm } from '../sign-in/sign-in-form.tsx';
 import { readSignInOptions, type SignInOptions } from '~/lib/auth.ts';
 import { routes } from '~/lib/routes.ts';
 import { useSession } from '~/lib/session.tsx';
+import { ProviderButton } from '../sign-in/provider-button.tsx';
+import { SignInForm } from '../sign-in/sign-in-form.tsx';
 
 /** Where the identity provider's window ends: the page there reports the sign-in, and closes. */
 const WINDOW_END = '/sign-in?window=1';

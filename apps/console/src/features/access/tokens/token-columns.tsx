@@ -1,10 +1,10 @@
-import { TOKEN_LOOKS } from '../looks.ts';
 import { ROLE_LABELS } from '~/lib/auth.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routes } from '~/lib/routes.ts';
 import { RowMenu } from '~/ui/menus.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { TOKEN_LOOKS } from '../looks.ts';
 import { revokeProblem, type Token, tokenState } from './token-state.ts';
 
 /** What the menu of a row opens. */

@@ -4,7 +4,7 @@ import { IconPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import { useSearchedPage } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useTotal } from '~/resources/list/use-total.ts';
+import { useTotal } from '~/resources/list/list-parts.tsx';
 import { SearchBox } from '~/ui/filters.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
 import { FilterRow } from '~/ui/page.tsx';

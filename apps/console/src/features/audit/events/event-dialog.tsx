@@ -2,9 +2,8 @@ import { type EventView, resourceText } from '@leasehold/keys-core';
 import { Modal, Stack } from '@mantine/core';
 import { fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
-import { PersonLink } from '~/resources/person-link.tsx';
-import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
-import { EventSentence, EventTime } from '~/resources/timeline/event-parts.tsx';
+import { EVENT_LOOKS, EventSentence, EventTime } from '~/resources/grant/grant-panels.tsx';
+import { PersonLink } from '~/resources/looks.tsx';
 import { Facts, JsonView } from '~/ui/page.tsx';
 import { CopyableId, Link, LongName, Mono } from '~/ui/text.tsx';
 

@@ -7,11 +7,14 @@ import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
 import { counted } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search.ts';
-import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
-import { ExportMenu } from '~/resources/list/export-menu.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
-import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
-import { refusalsOf } from '~/resources/timeline/event-texts.ts';
+import { refusalsOf } from '~/resources/grant/event-texts.ts';
+import { EVENT_LOOKS } from '~/resources/grant/grant-panels.tsx';
+import {
+  DatacenterMenu,
+  ExportMenu,
+  useTotal,
+  withDatacenter,
+} from '~/resources/list/list-parts.tsx';
 import { FilterManyMenu, FilterMenu, SearchBox, TimeRangeFilter } from '~/ui/filters.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';

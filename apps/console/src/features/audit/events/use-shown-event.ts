@@ -1,6 +1,6 @@
 import { EVENT_KINDS, type EventView } from '@leasehold/keys-core';
-import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { at } from '~/lib/routes.ts';
 import { eventBefore, parseEventAddress } from './event-address.ts';
 
 /** A day: an event never changes. */

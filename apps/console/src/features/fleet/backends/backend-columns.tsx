@@ -1,7 +1,7 @@
 import { bytesText, percentText } from '@leasehold/keys-core';
 import { routes } from '~/lib/routes.ts';
 import { endOf, failureLabel } from '~/resources/backend-end.ts';
-import { backendLook } from '~/resources/backend-looks.ts';
+import { backendLook } from '~/resources/looks.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import { type Backend, kindOf } from './backend-texts.ts';

@@ -2,21 +2,20 @@
 
 import { bytesText, percentText, resourceText } from '@leasehold/keys-core';
 import { Skeleton, Stack } from '@mantine/core';
-import dynamic from 'next/dynamic';
 import { IconPlayerStop } from '@tabler/icons-react';
 import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
+import dynamic from 'next/dynamic';
 import { Fragment, useEffect, useState } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { api, query } from '~/lib/api/api.ts';
 import { duration } from '~/lib/format.ts';
-import { at } from '~/lib/here.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { routes } from '~/lib/routes.ts';
+import { at, routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
-import { backendLook } from '~/resources/backend-looks.ts';
 import { withoutTabs } from '~/resources/log/log-lines.ts';
+import { backendLook } from '~/resources/looks.tsx';
 import { DetailPage } from '~/ui/detail-page.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
 import { Facts, Panel } from '~/ui/page.tsx';

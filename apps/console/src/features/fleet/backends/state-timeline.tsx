@@ -1,7 +1,7 @@
 import { absolute, clockMs, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { endOf } from '~/resources/backend-end.ts';
-import { backendLook } from '~/resources/backend-looks.ts';
+import { backendLook } from '~/resources/looks.tsx';
 import { Mono, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
 import { type BackendState, STATUS_TEXTS } from './backend-texts.ts';

@@ -6,7 +6,7 @@ import { type DatacenterFilter, useDatacenterFilter } from '~/lib/datacenters.ts
 import { counted } from '~/lib/format.ts';
 import { type ListState, useListState } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { DatacenterMenu } from '~/resources/list/datacenters.tsx';
+import { DatacenterMenu } from '~/resources/list/list-parts.tsx';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { FilterRow } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';

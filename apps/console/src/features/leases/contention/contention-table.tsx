@@ -1,12 +1,12 @@
 import { type Face, resourceText } from '@leasehold/keys-core';
 import type { ReactNode } from 'react';
-import { Waited } from '../waited.tsx';
 import { count } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import { fieldText } from '~/lib/search.ts';
 import { FACE_WORDS } from '~/resources/grant-view.ts';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
 import { Link, Mono, VisibleText } from '~/ui/text.tsx';
+import { Waited } from '../waited.tsx';
 import type { Line } from './contention-groups.ts';
 import tableClasses from '~/ui/table/data-table.module.css';
 import classes from './contention-table.module.css';

@@ -1,10 +1,9 @@
-import { CommentCell, HolderCell, NameCell, NamespaceCell } from '../lease-columns.tsx';
-import { endedAt, isTaken, type LeaseItem } from '../lease-item.ts';
 import { routes } from '~/lib/routes.ts';
-import { PhaseBadge } from '~/resources/looks.tsx';
-import { Remaining } from '~/resources/remaining.tsx';
+import { PhaseBadge, Remaining } from '~/resources/looks.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { CommentCell, HolderCell, NameCell, NamespaceCell } from '../lease-columns.tsx';
+import { endedAt, isTaken, type LeaseItem } from '../lease-item.ts';
 import classes from '../leases.module.css';
 
 /** The last holder and the last action of a free environment are pale. */

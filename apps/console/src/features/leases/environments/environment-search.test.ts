@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseSearch } from '~/lib/search.ts';
-import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/phase-search.ts';
+import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/grant-search.ts';
 import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.ts';
 
 test('environments can be searched by action, and stay listed longer than leases', () => {

@@ -1,7 +1,6 @@
-import { leaseListInput } from '../lease-search.ts';
 import type { Inputs } from '~/lib/api/api.ts';
-import type { AskedState } from '~/resources/list/grant-search.ts';
-import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/phase-search.ts';
+import { type AskedState, RECENT_ENVIRONMENTS_MS } from '~/resources/list/grant-search.ts';
+import { leaseListInput } from '../lease-search.ts';
 
 /** The fields of the environments' search, beside names. */
 export const ENVIRONMENT_FIELDS = [

@@ -4,7 +4,7 @@ import type { Outputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { count, counted } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { DatacenterMenu } from '~/resources/list/datacenters.tsx';
+import { DatacenterMenu } from '~/resources/list/list-parts.tsx';
 import { SearchBox } from '~/ui/filters.tsx';
 import { FilterRow } from '~/ui/page.tsx';
 import { DataAge, StaleScope } from '~/ui/stale.tsx';

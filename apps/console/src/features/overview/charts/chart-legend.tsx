@@ -1,12 +1,12 @@
 import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { clockTime, duration } from '~/lib/format.ts';
-import { useSignal } from '~/lib/signal.ts';
 import { routes } from '~/lib/routes.ts';
+import { useSignal } from '~/lib/signal.ts';
 import { eventsHref } from '../event-links.ts';
 import { RowsLink } from '../rows-link.tsx';
 import { windowText } from '../windows.ts';
 import { chartCursor } from './chart-cursor.ts';
-import { numberLength, numberText, type ChartSpec } from './chart-series.ts';
+import { type ChartSpec, numberLength, numberText } from './chart-series.ts';
 import classes from './charts.module.css';
 
 /** The step that the cursor is at. */

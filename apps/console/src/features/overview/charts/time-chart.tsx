@@ -1,17 +1,16 @@
-import 'uplot/dist/uPlot.min.css';
-
 import type { StatsPoint } from '@leasehold/api/contract';
 import { memo, useEffect, useMemo, useRef, useState } from 'react';
-import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 import { clockTime, duration } from '~/lib/format.ts';
 import { useSignal } from '~/lib/signal.ts';
-import classes from './charts.module.css';
+import type { AuditEntry } from '~/resources/audit.ts';
 import { chartCursor, movedBy } from './chart-cursor.ts';
+import { type ChartSpec, valueText } from './chart-series.ts';
+import { type ChartArea, drawChart, type DrawnChart } from './draw-chart.ts';
 import { marksOf } from './marks/chart-marks.ts';
-import { valueText, type ChartSpec } from './chart-series.ts';
-import { drawChart, type ChartArea, type DrawnChart } from './draw-chart.ts';
 import { MarkLinks } from './marks/mark-links.tsx';
 import { watchTheme } from './watch-theme.ts';
+import 'uplot/dist/uPlot.min.css';
+import classes from './charts.module.css';
 
 /**
  * One chart. All charts have one cursor, which pointer and arrow keys move. What they show is in the tables

@@ -2,15 +2,14 @@ import { CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type Outputs, query } from '~/lib/api/api.ts';
 import { duration } from '~/lib/format.ts';
-import { at } from '~/lib/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { routes } from '~/lib/routes.ts';
-import { Stages } from '~/resources/actions/stages.tsx';
-import { keyLabel } from '~/resources/reservation-key.ts';
+import { at, routes } from '~/lib/routes.ts';
+import { Stages } from '~/resources/actions/act-parts.tsx';
+import { keyLabel } from '~/resources/names.ts';
 import { Link } from '~/ui/text.tsx';
 import { followedMoves } from './followed-moves.ts';
 import { type FollowedMove, isOver, moveProgress, type MoveProgress } from './move-progress.ts';
-import classes from '~/resources/actions/banner.module.css';
+import classes from '~/resources/actions/actions.module.css';
 
 const LOOK_EVERY_MS = 1_000;
 

@@ -1,10 +1,7 @@
 /** What a move will do, in words, and by when it is over at the latest. Pure. */
 import { duration } from '~/lib/format.ts';
-import { isInForce, type GrantView } from '~/resources/grant-view.ts';
-import {
-  consequencesOf,
-  type Consequences,
-} from '~/resources/actions/revoke/revoke-consequences.ts';
+import { type Consequences, consequencesOf } from '~/resources/actions/revoke-consequences.ts';
+import { type GrantView, isInForce } from '~/resources/grant-view.ts';
 
 /** The consequences of a move that is requested at `nowMs` of the database's clock. */
 export function moveConsequences(

@@ -1,17 +1,17 @@
 import { Select, Stack } from '@mantine/core';
 import { useState } from 'react';
-import { reservationFailure } from '../reservation-failure.ts';
-import type { ReservationDetail } from '../reservation-item.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useDatacenters } from '~/lib/datacenters.ts';
-import { at } from '~/lib/here.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
-import { ConsequenceList } from '~/resources/actions/consequence-list.tsx';
+import { at } from '~/lib/routes.ts';
+import { ConsequenceList } from '~/resources/actions/act-parts.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
-import { keyLabel } from '~/resources/reservation-key.ts';
+import { keyLabel } from '~/resources/names.ts';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
+import { reservationFailure } from '../reservation-failure.ts';
+import type { ReservationDetail } from '../reservation-item.ts';
 import { followedMoves } from './followed-moves.ts';
 import { moveConsequences } from './move-consequences.ts';
 

@@ -1,5 +1,5 @@
 /** How far a move has come, according to its request and the key's chain. Pure. */
-import type { Stage } from '~/resources/actions/revoke/revoke-progress.ts';
+import type { Stage } from '~/resources/actions/revoke-progress.ts';
 
 /** A requested move. A reservation is left only once, so its id identifies the move. */
 export interface FollowedMove {

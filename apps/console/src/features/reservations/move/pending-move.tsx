@@ -1,9 +1,9 @@
-import type { ReservationDetail } from '../reservation-item.ts';
-import { at } from '~/lib/here.ts';
 import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { at } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { ActFailure, Notice } from '~/ui/states.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
+import type { ReservationDetail } from '../reservation-item.ts';
 import { failureText } from './move-progress.ts';
 
 const EVERY_MS = 1_500;

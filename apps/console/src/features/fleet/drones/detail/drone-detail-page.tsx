@@ -3,15 +3,9 @@
 import { bytesText, percentText } from '@leasehold/keys-core';
 import { Progress } from '@mantine/core';
 import { useState } from 'react';
-import type { DroneActRequest } from '../drone-act-dialog.tsx';
-import { type Drone, droneNotice, isolationFacts, roundTrip } from '../drone-texts.ts';
-import { Heartbeat } from '../heartbeat.tsx';
-import { LoadBar } from '../load-bar.tsx';
-import { DRONE_ACTS, useDroneWhyNot } from '../use-drone-acts.ts';
 import { count, counted } from '~/lib/format.ts';
-import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { routes } from '~/lib/routes.ts';
+import { at, routes } from '~/lib/routes.ts';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { DetailPage } from '~/ui/detail-page.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
@@ -20,6 +14,11 @@ import { usePageActs } from '~/ui/shell/palette-store.ts';
 import { EmptyState, Notice } from '~/ui/states.tsx';
 import { CopyableId, Link, LookBadge, Mono, RelativeTime } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
+import type { DroneActRequest } from '../drone-act-dialog.tsx';
+import { type Drone, droneNotice, isolationFacts, roundTrip } from '../drone-texts.ts';
+import { Heartbeat } from '../heartbeat.tsx';
+import { LoadBar } from '../load-bar.tsx';
+import { DRONE_ACTS, useDroneWhyNot } from '../use-drone-acts.ts';
 import { DroneTabs } from './drone-tabs.tsx';
 import classes from './drone-detail-page.module.css';
 

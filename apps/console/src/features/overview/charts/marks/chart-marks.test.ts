@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AuditEntry } from '~/resources/audit/audit-target.ts';
+import type { AuditEntry } from '~/resources/audit.ts';
 import { marksOf } from './chart-marks.ts';
 
 const FROM = Date.parse('2026-11-25T10:00:00.000Z');

@@ -1,6 +1,6 @@
 /** What people did, as marks on the axis of time. Pure. */
-import type { AuditEntry } from '~/resources/audit/audit-target.ts';
 import { routes } from '~/lib/routes.ts';
+import type { AuditEntry } from '~/resources/audit.ts';
 
 /** Acts closer than this have one mark. */
 const TOGETHER_PX = 24;

@@ -1,8 +1,8 @@
-import type { ChartArea } from '../draw-chart.ts';
 import { absolute, counted } from '~/lib/format.ts';
-import { actText } from '~/resources/audit/act-sentence.ts';
+import { actText } from '~/resources/audit.ts';
 import { Link, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
+import type { ChartArea } from '../draw-chart.ts';
 import type { ActMark } from './chart-marks.ts';
 import classes from '../charts.module.css';
 
