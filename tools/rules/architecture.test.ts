@@ -132,7 +132,7 @@ describe('the boundaries', () => {
     ],
     [
       'a folder of a feature imports no other feature',
-      'apps/console/src/features/leases/tree/tree-tab.tsx',
+      'apps/console/src/features/overview/charts/time-chart.tsx',
       "import { KeysPage } from '../../keys/keys-page.tsx';\nvoid KeysPage;",
       IMPORTS,
     ],
@@ -263,8 +263,8 @@ describe('the boundaries', () => {
     ],
     [
       'a part of a feature may import the rest of it, and what resources share',
-      'apps/console/src/features/leases/tree/tree-tab.tsx',
-      "import { LeaseList } from '../lease-list.tsx';\nimport { PHASE_LOOKS } from '~/resources/looks.tsx';\nexport const known = [LeaseList, PHASE_LOOKS];",
+      'apps/console/src/features/overview/charts/time-chart.tsx',
+      "import { RowsLink } from '../tiles.tsx';\nimport { PHASE_LOOKS } from '~/resources/looks.tsx';\nexport const known = [RowsLink, PHASE_LOOKS];",
     ],
     [
       'a route may wire a feature',

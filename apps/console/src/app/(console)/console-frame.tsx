@@ -4,9 +4,8 @@ import type { SessionView } from '@leasehold/api/contract';
 import { useHotkeys } from '@mantine/hooks';
 import dynamic from 'next/dynamic';
 import type { ReactNode } from 'react';
-import { AccountMenu } from '~/features/access/account/account-menu.tsx';
-import { SignedOut } from '~/features/access/session/signed-out.tsx';
-import { followedMoves } from '~/features/reservations/move/followed-moves.ts';
+import { AccountMenu, SignedOut } from '~/features/access/account.tsx';
+import { followedMoves } from '~/features/reservations/followed-moves.ts';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
 import { SessionProvider } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
@@ -53,8 +52,7 @@ function RevokeBanners() {
 }
 
 const MoveBannerList = dynamic(
-  () =>
-    import('~/features/reservations/move/move-banner.tsx').then((module) => module.MoveBannerList),
+  () => import('~/features/reservations/move-banner.tsx').then((module) => module.MoveBannerList),
   { ssr: false },
 );
 

@@ -13,11 +13,11 @@ import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState, NotAllowed } from '~/ui/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { TIME_RANGE_PARAMS, timeRangeOf } from '~/ui/time-range.ts';
-import { auditColumns } from './audit-columns.tsx';
 import { auditListInput } from './audit-search.ts';
+import { auditColumns } from './columns.tsx';
 
 const AuditDialog = lazyDialog('entry', () =>
-  import('./audit-dialog.tsx').then((module) => module.AuditDialog),
+  import('./dialogs.tsx').then((module) => module.AuditDialog),
 );
 
 /** The audit makes no events. */

@@ -17,7 +17,7 @@ import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Link, LongName, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import { isAnyTime, TIME_RANGE_PARAMS, timeRangeInput, timeRangeOf } from '~/ui/time-range.ts';
-import { FACE_OPTIONS, faceOf } from './events/event-search.ts';
+import { FACE_OPTIONS, faceOf } from './event-search.ts';
 import classes from './audit.module.css';
 
 type Refusal = Outputs['refusals']['list']['items'][number];

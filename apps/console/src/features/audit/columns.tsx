@@ -1,0 +1,128 @@
+import { type EventView, resourceText } from '@leasehold/keys-core';
+import { ActionIcon, UnstyledButton } from '@mantine/core';
+import { IconListDetails } from '@tabler/icons-react';
+import { fullName } from '~/lib/format.ts';
+import { routeOf } from '~/lib/routes.ts';
+import { actionLabel, type AuditEntry, auditTarget, modeOf } from '~/resources/audit.ts';
+import { eventText } from '~/resources/grant/event-texts.ts';
+import { EVENT_LOOKS, EventSentence, EventTime } from '~/resources/grant/grant-panels.tsx';
+import { PersonLink } from '~/resources/looks.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, LongName, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { Tip } from '~/ui/tip.tsx';
+import classes from './audit.module.css';
+
+/** `show` opens everything that an entry says. */
+export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEntry>[] {
+  return [
+    column('Action', {}, (entry) => (
+      <>
+        <UnstyledButton
+          className={classes['action'] ?? ''}
+          aria-haspopup="dialog"
+          onClick={() => show(entry)}
+        >
+          <span title={entry.action}>{actionLabel(entry.action)}</span>
+          <Mode entry={entry} />
+        </UnstyledButton>
+        <Under upTo="lg">
+          <RelativeTime at={entry.at} />
+        </Under>
+      </>
+    )),
+    column('Resource', {}, (entry) => (
+      <>
+        <Target entry={entry} />
+        <Under upTo="sm">
+          <PersonLink name={entry.actor} />
+        </Under>
+        {entry.reason === null ? null : (
+          <Under upTo="md">
+            <Reason reason={entry.reason} />
+          </Under>
+        )}
+      </>
+    )),
+    column('Reason', { from: 'md', isFilling: true }, (entry) =>
+      entry.reason === null ? '–' : <Reason reason={entry.reason} />,
+    ),
+    column('By', { from: 'sm' }, (entry) => <PersonLink name={entry.actor} />),
+    column('Address', { from: 'xl' }, (entry) => <Mono>{entry.source ?? '–'}</Mono>),
+    column('Time', { from: 'lg' }, (entry) => <RelativeTime at={entry.at} />),
+  ];
+}
+
+function Reason({ reason }: { readonly reason: string }) {
+  return (
+    <span className={classes['reason']} title={reason}>
+      <VisibleText>{reason}</VisibleText>
+    </span>
+  );
+}
+
+function Mode({ entry }: { readonly entry: AuditEntry }) {
+  const mode = modeOf(entry);
+  return mode === undefined ? null : <span className={classes['mode']}>{mode}</span>;
+}
+
+/** What an act was done to, as a link where there is a page of it. */
+export function Target({ entry }: { readonly entry: AuditEntry }) {
+  const { kind, label, href } = auditTarget(entry);
+  return (
+    <>
+      <span className={classes['kind']}>{kind}</span>{' '}
+      {href === null ? (
+        <Mono>{label}</Mono>
+      ) : (
+        <Link href={href}>
+          <LongName>{label}</LongName>
+        </Link>
+      )}
+    </>
+  );
+}
+
+/** The columns of events. `onShow` opens one event in full. */
+export function eventColumns(onShow: (event: EventView) => void): Column<EventView>[] {
+  return [
+    column('Time (UTC)', { from: 'sm' }, (event) => <EventTime at={event.at} />),
+    column('Event', {}, (event) => (
+      <>
+        <LookBadge look={EVENT_LOOKS[event.kind]} />
+        <Under upTo="sm">
+          <EventTime at={event.at} />
+        </Under>
+      </>
+    )),
+    column('Resource', {}, (event) => (
+      <>
+        <Link href={routeOf(event.face, event)}>
+          <LongName>{resourceText(event)}</LongName>
+        </Link>
+        <Under upTo="md">
+          <Sentence event={event} />
+        </Under>
+      </>
+    )),
+    column('What happened', { from: 'md', isFilling: true }, (event) => <Sentence event={event} />),
+    column('Details', { isHeadHidden: true }, (event) => (
+      <Tip label="Details">
+        <ActionIcon
+          size="sm"
+          aria-label={`Details: ${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
+          onClick={() => onShow(event)}
+        >
+          <IconListDetails size={15} />
+        </ActionIcon>
+      </Tip>
+    )),
+  ];
+}
+
+function Sentence({ event }: { readonly event: EventView }) {
+  return (
+    <span className={classes['words']} title={eventText(event)}>
+      <EventSentence event={event} />
+    </span>
+  );
+}

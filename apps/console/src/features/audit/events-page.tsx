@@ -1,0 +1,182 @@
+'use client';
+
+import { EVENT_KINDS, type EventView } from '@leasehold/keys-core';
+import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
+import { useMemo } from 'react';
+import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
+import { counted } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { at } from '~/lib/routes.ts';
+import { parseSearch } from '~/lib/search.ts';
+import { refusalsOf } from '~/resources/grant/event-texts.ts';
+import { EVENT_LOOKS } from '~/resources/grant/grant-panels.tsx';
+import {
+  DatacenterMenu,
+  ExportMenu,
+  useTotal,
+  withDatacenter,
+} from '~/resources/list/list-parts.tsx';
+import { FilterManyMenu, FilterMenu, SearchBox, TimeRangeFilter } from '~/ui/filters.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { FilterRow, PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import type { ListPage } from '~/ui/table/table-state.ts';
+import { isAnyTime, TIME_RANGE_PARAMS, timeRangeOf } from '~/ui/time-range.ts';
+import { eventColumns } from './columns.tsx';
+import {
+  EVENT_FIELDS,
+  eventAddress,
+  eventBefore,
+  eventListInput,
+  eventProblems,
+  FACE_OPTIONS,
+  faceOf,
+  kindsOf,
+  parseEventAddress,
+} from './event-search.ts';
+
+const EventDialog = lazyDialog('event', () =>
+  import('./dialogs.tsx').then((module) => module.EventDialog),
+);
+
+const EVERY_MS = 5_000;
+const KIND_OPTIONS = EVENT_KINDS.map((value) => ({ value, label: EVENT_LOOKS[value].label }));
+
+/** What happened to anything that can be held, newest first, as it happens. */
+export function EventsPage() {
+  const [address, setAddress] = useQueryStates(
+    {
+      q: parseAsString.withDefault(''),
+      face: parseAsString,
+      kinds: parseAsArrayOf(parseAsString).withDefault([]),
+      after: parseAsString,
+      event: parseAsString,
+      ...TIME_RANGE_PARAMS,
+    },
+    { history: 'push' },
+  );
+  const { here } = useDatacenters();
+  const columns = useMemo(
+    () => eventColumns((event) => void setAddress({ event: eventAddress(event, here) })),
+    [here, setAddress],
+  );
+  const search = useMemo(() => parseSearch(address.q, EVENT_FIELDS), [address.q]);
+  const face = faceOf(address.face);
+  const kinds = kindsOf(address.kinds);
+  const filter = useDatacenterFilter();
+  const input = {
+    ...eventListInput({ ...address, search, face, kinds }),
+    ...filter.input,
+  };
+  const read = useLiveQuery('events', 'list', input, { everyMs: EVERY_MS });
+  const total = useTotal('events', input, read);
+  const range = timeRangeOf(address);
+  const isFiltered = address.q !== '' || face !== null || kinds.length > 0 || !isAnyTime(range);
+  const shown = useShownEvent(address.event, read.data?.items ?? []);
+  return (
+    <>
+      <PageHeader title="Events" actions={<ExportMenu list="events" input={input} />} />
+      <FilterRow>
+        <SearchBox
+          label="Search events"
+          placeholder="Whole name, or namespace: lease:"
+          value={address.q}
+          problems={eventProblems(search)}
+          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+        />
+        <FilterMenu
+          label="Type"
+          value={face ?? undefined}
+          options={FACE_OPTIONS}
+          onChange={(value) => void setAddress({ face: value, after: null })}
+        />
+        <FilterManyMenu
+          label="Event"
+          values={kinds}
+          options={KIND_OPTIONS}
+          onChange={(values) =>
+            void setAddress({ kinds: values.length === 0 ? null : values, after: null })
+          }
+        />
+        <TimeRangeFilter
+          value={range}
+          onChange={(next) => void setAddress({ ...next, after: null })}
+        />
+        <DatacenterMenu filter={filter} />
+      </FilterRow>
+      <RefusalSum page={read.data} />
+      {shown.isGone ? <p className="dimmed">This event is no longer kept.</p> : null}
+      <DataTable
+        label="events"
+        columns={withDatacenter(columns, filter.isSeveral)}
+        read={read}
+        rowId={({ datacenter, id }) => `${datacenter} ${id}`}
+        state={{
+          after: address.after,
+          setAfter: (after) => void setAddress({ after }),
+        }}
+        identity={JSON.stringify(input)}
+        total={total}
+        isOfOthers={filter.isOfOthers}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No events match">
+              No event on the pages that were searched. Try the next page, or remove a filter.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No events yet">
+              Grants, releases, expiries and revocations appear here as they happen.
+            </EmptyState>
+          )
+        }
+      />
+      <EventDialog event={shown.event} onClose={() => void setAddress({ event: null })} />
+    </>
+  );
+}
+
+/** What the rows of refused renewals add up to: one row may stand for many refusals. */
+function RefusalSum({ page }: { readonly page: ListPage<EventView> | undefined }) {
+  const counts = (page?.items ?? []).flatMap((event) => refusalsOf(event) ?? []);
+  if (counts.length === 0) return null;
+  const sum = counts.reduce((total, one) => total + one, 0);
+  const where = page?.nextCursor === null ? '' : ' on this page';
+  return (
+    <p className="small-print" role="status">
+      {`${counted(sum, 'refused renewal')} in ${counted(counts.length, 'row')}${where}`}
+    </p>
+  );
+}
+
+/** A day: an event never changes. */
+const SHOWN_EVERY_MS = 86_400_000;
+
+/** The event that the address names: one of those that are there, or read by itself. */
+function useShownEvent(
+  address: string | null,
+  rows: readonly EventView[],
+): { readonly event: EventView | null; readonly isGone: boolean } {
+  const wanted = parseEventAddress(address);
+  const isWanted = (event: EventView): boolean =>
+    event.id === wanted?.id &&
+    (wanted.datacenter === undefined || event.datacenter === wanted.datacenter);
+  const there = rows.find(isWanted);
+  const read = useLiveQuery(
+    'events',
+    'list',
+    {
+      ...{
+        afterId: wanted === undefined ? '0' : eventBefore(wanted.id),
+        direction: 'asc',
+        limit: 1,
+      },
+      kinds: [...EVENT_KINDS],
+      ...at(wanted?.datacenter),
+    },
+    { everyMs: SHOWN_EVERY_MS, enabled: wanted !== undefined && there === undefined },
+  );
+  const event = there ?? read.data?.items.find(isWanted) ?? null;
+  const isRead = read.isError || (read.data !== undefined && !read.isPlaceholderData);
+  return { event, isGone: wanted !== undefined && event === null && isRead };
+}
