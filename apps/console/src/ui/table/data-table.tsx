@@ -200,13 +200,14 @@ const STEPS: Readonly<Record<string, readonly [rows: number, stops: number]>> = 
 /**
  * One tab stop for each row: its first link, until another part of the row has had the focus. Arrow
  * keys go from part to part, and from row to row. Set on the elements themselves: what cells render
- * need not know the row that it is in.
+ * need not know the row that it is in. Set before each Tab, because cells change between two.
  */
 function useRowStops(body: RefObject<HTMLTableSectionElement | null>): void {
   useEffect(() => {
     const rows = body.current;
     if (rows === null) return undefined;
-    const keep = (): void => {
+    const keep = ({ key }: KeyboardEvent): void => {
+      if (key !== 'Tab') return;
       for (const row of rowsOf(rows)) setStop(row, stopOf(row));
     };
     const focused = ({ target }: FocusEvent): void => {
@@ -223,13 +224,11 @@ function useRowStops(body: RefObject<HTMLTableSectionElement | null>): void {
       next.focus();
       next.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     };
-    keep();
-    const observer = new MutationObserver(keep);
-    observer.observe(rows, { childList: true, subtree: true });
+    document.addEventListener('keydown', keep, { capture: true });
     rows.addEventListener('focusin', focused);
     rows.addEventListener('keydown', pressed);
     return () => {
-      observer.disconnect();
+      document.removeEventListener('keydown', keep, { capture: true });
       rows.removeEventListener('focusin', focused);
       rows.removeEventListener('keydown', pressed);
     };
