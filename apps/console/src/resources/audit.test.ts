@@ -1,15 +1,8 @@
 import { AUDIT_ACTIONS, type AuditAction } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
 import { routes } from '~/lib/routes.ts';
-import {
-  type Act,
-  actionLabel,
-  actionName,
-  actSentence,
-  actText,
-  auditTarget,
-  modeOf,
-} from './audit.ts';
+import { actionLabel, actionName, auditTarget, modeOf } from './audit.ts';
+import { type Act, actSentence, actText } from './act-sentence.ts';
 
 describe('auditTarget', () => {
   test('names a grant by its key, lease or environment, and links to that', () => {

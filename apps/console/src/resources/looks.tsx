@@ -1,24 +1,18 @@
-import { type BackendStatus, type DroneStatus, type Phase, sayFailure } from '@leasehold/keys-core';
-import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
+import { type DroneStatus, type Phase } from '@leasehold/keys-core';
 import {
-  IconAlertTriangle,
   IconCircleCheck,
   IconCircleDashed,
   IconCircleX,
   IconClockPause,
   IconHourglass,
-  IconLoader,
   IconPlayerPause,
   IconPlayerStop,
   IconPlugConnectedX,
 } from '@tabler/icons-react';
 import { duration } from '~/lib/format.ts';
 import { useAtDatabaseNow, useStaleSince } from '~/lib/live/use-database-now.ts';
-import { useWhyNot } from '~/lib/session.tsx';
-import { Link, LongName, type Look, LookBadge } from '~/ui/text.tsx';
-import { failingText, failureLabel } from './backend-end.ts';
+import { type Look, LookBadge } from '~/ui/text.tsx';
 import type { GrantView } from './grant-view.ts';
-import { doneBy, isPerson } from './names.ts';
 import classes from './looks.module.css';
 
 /** One look for each phase, everywhere. */
@@ -40,59 +34,6 @@ export const DRONE_LOOKS: Record<DroneStatus, Look> = {
 
 export function PhaseBadge({ phase }: { readonly phase: Phase }) {
   return <LookBadge look={PHASE_LOOKS[phase]} />;
-}
-
-export const BACKEND_LOOKS: Record<BackendStatus, Look> = {
-  scheduled: { label: 'Scheduled', tone: 'info', icon: IconLoader },
-  loading: { label: 'Loading', tone: 'info', icon: IconLoader },
-  starting: { label: 'Starting', tone: 'info', icon: IconLoader },
-  waiting: { label: 'Waiting', tone: 'info', icon: IconHourglass },
-  ready: { label: 'Ready', tone: 'good', icon: IconCircleCheck },
-  terminating: { label: 'Terminating', tone: 'warn', icon: IconHourglass },
-  hard_terminating: { label: 'Hard terminating', tone: 'bad', icon: IconAlertTriangle },
-  terminated: { label: 'Terminated', tone: 'calm', icon: IconCircleX },
-};
-
-/** The look of one backend: what failed is red, and says how, while it is in the state of all that have ended. */
-export function backendLook(backend: Parameters<typeof failureLabel>[0]): Look {
-  return lookOf(backend.status, failureLabel(backend));
-}
-
-/** The look of a key's backend; undefined for a key that has none. */
-export function keyBackendLook({
-  backendStatus,
-  backendEnd,
-}: Pick<KeyView, 'backendStatus' | 'backendEnd'>): Look | undefined {
-  if (backendStatus === null) return undefined;
-  return lookOf(backendStatus, backendEnd?.hasFailed === true ? sayFailure(backendEnd) : undefined);
-}
-
-function lookOf(status: BackendStatus, failure: string | undefined): Look {
-  return failure === undefined ? BACKEND_LOOKS[status] : failureLook(failure);
-}
-
-/** The look of a failed program. `label`: how it failed, `Crashed (17)`. */
-export function failureLook(label: string): Look {
-  return { label, tone: 'bad', icon: IconAlertTriangle };
-}
-
-/** The look of a key whose last backends have failed. */
-export function failingLook(failing: KeyFailuresView, asOf: string): Look {
-  return { label: failingText(failing, asOf), tone: 'bad', icon: IconAlertTriangle };
-}
-
-/**
- * The name of a person or a token, as the audit and events have it, with a link to everything that they
- * did. Without a link for those who may not read the audit, and for what no person did.
- */
-export function PersonLink({ name }: { readonly name: string }) {
-  const isAllowed = useWhyNot('operator') === undefined;
-  if (!isAllowed || !isPerson(name)) return <LongName>{name}</LongName>;
-  return (
-    <Link href={doneBy(name)} title={`Everything by ${name}`}>
-      <LongName>{name}</LongName>
-    </Link>
-  );
 }
 
 /** The bar is some fifty pixels long. */

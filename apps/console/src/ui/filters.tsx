@@ -1,10 +1,8 @@
 import { Button, CloseButton, TextInput } from '@mantine/core';
 import { IconChevronDown, IconSearch } from '@tabler/icons-react';
-import dynamic from 'next/dynamic';
 import { useEffect, useRef, useState } from 'react';
 import { LazyMenu } from './menus.tsx';
-import { type OpenerProps, useOpener } from './opener.ts';
-import { isAnyTime, type TimeRange, timeRangeText } from './time-range.ts';
+import { type OpenerProps } from './opener.ts';
 import { useShortcut } from './use-shortcut.ts';
 import classes from './filters.module.css';
 
@@ -184,35 +182,5 @@ export function SearchBox({
         }}
       />
     </form>
-  );
-}
-
-const TimeRangePopover = dynamic(
-  () => import('./time-range-popover.tsx').then((module) => module.TimeRangePopover),
-  { ssr: false },
-);
-
-/** The time that a list is about, as a button; times are UTC, as everywhere on the page. */
-export function TimeRangeFilter({
-  value,
-  onChange,
-}: {
-  readonly value: TimeRange;
-  readonly onChange: (value: TimeRange) => void;
-}) {
-  const opener = useOpener('dialog');
-  return (
-    <>
-      <Button
-        {...opener.props}
-        variant={isAnyTime(value) ? 'default' : 'light'}
-        rightSection={<IconChevronDown size={13} />}
-      >
-        {timeRangeText(value)}
-      </Button>
-      {opener.isWanted ? (
-        <TimeRangePopover opener={opener} value={value} onChange={onChange} />
-      ) : null}
-    </>
   );
 }

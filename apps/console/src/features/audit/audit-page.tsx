@@ -7,14 +7,15 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { actionName, type AuditEntry } from '~/resources/audit.ts';
 import { ExportMenu, useTotal } from '~/resources/list/list-parts.tsx';
-import { FilterMenu, SearchBox, TimeRangeFilter } from '~/ui/filters.tsx';
+import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState, NotAllowed } from '~/ui/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { TIME_RANGE_PARAMS, timeRangeOf } from '~/ui/time-range.ts';
+import { auditColumns } from './audit-columns.tsx';
 import { auditListInput } from './audit-search.ts';
-import { auditColumns } from './columns.tsx';
+import { TimeRangeFilter } from './time-range-filter.tsx';
+import { TIME_RANGE_PARAMS, timeRangeOf } from './time-range.ts';
 
 const AuditDialog = lazyDialog('entry', () =>
   import('./dialogs.tsx').then((module) => module.AuditDialog),

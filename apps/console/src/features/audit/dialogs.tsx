@@ -8,11 +8,11 @@ import { routeOf, routes } from '~/lib/routes.ts';
 import { actionLabel, type AuditEntry } from '~/resources/audit.ts';
 import { BulkItems } from '~/resources/bulk/bulk-panel.tsx';
 import { EVENT_LOOKS, EventSentence, EventTime } from '~/resources/grant/grant-panels.tsx';
-import { PersonLink } from '~/resources/looks.tsx';
 import { doneBy } from '~/resources/names.ts';
+import { PersonLink } from '~/resources/person-link.tsx';
 import { Facts, JsonView } from '~/ui/page.tsx';
 import { CopyableId, Link, LongName, Mono, VisibleText } from '~/ui/text.tsx';
-import { Target } from './columns.tsx';
+import { Target } from './audit-columns.tsx';
 
 /** All of one entry, and a link to what else the same person did. */
 export function AuditDialog({

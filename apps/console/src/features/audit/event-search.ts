@@ -2,7 +2,7 @@ import { EVENT_KINDS, type EventKind, type Face, FACES } from '@leasehold/keys-c
 import type { Inputs } from '~/lib/api/api.ts';
 import type { Search } from '~/lib/search.ts';
 import { LEASE_ID } from '~/resources/list/grant-search.ts';
-import { type TimeRange, timeRangeInput } from '~/ui/time-range.ts';
+import { type TimeRange, timeRangeInput } from './time-range.ts';
 
 const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;
 /** The choice of a type, for a menu. */

@@ -1,29 +1,32 @@
 'use client';
 
-import { EVENT_KINDS, type EventView } from '@leasehold/keys-core';
+import { EVENT_KINDS, type EventView, resourceText } from '@leasehold/keys-core';
+import { ActionIcon } from '@mantine/core';
+import { IconListDetails } from '@tabler/icons-react';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
 import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
-import { counted } from '~/lib/format.ts';
+import { counted, fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { at } from '~/lib/routes.ts';
+import { at, routeOf } from '~/lib/routes.ts';
 import { parseSearch } from '~/lib/search.ts';
-import { refusalsOf } from '~/resources/grant/event-texts.ts';
-import { EVENT_LOOKS } from '~/resources/grant/grant-panels.tsx';
+import { eventText, refusalsOf } from '~/resources/grant/event-texts.ts';
+import { EVENT_LOOKS, EventSentence, EventTime } from '~/resources/grant/grant-panels.tsx';
 import {
   DatacenterMenu,
   ExportMenu,
   useTotal,
   withDatacenter,
 } from '~/resources/list/list-parts.tsx';
-import { FilterManyMenu, FilterMenu, SearchBox, TimeRangeFilter } from '~/ui/filters.tsx';
+import { FilterManyMenu, FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import type { ListPage } from '~/ui/table/table-state.ts';
-import { isAnyTime, TIME_RANGE_PARAMS, timeRangeOf } from '~/ui/time-range.ts';
-import { eventColumns } from './columns.tsx';
+import { Link, LongName, LookBadge, Under } from '~/ui/text.tsx';
+import { Tip } from '~/ui/tip.tsx';
 import {
   EVENT_FIELDS,
   eventAddress,
@@ -35,12 +38,16 @@ import {
   kindsOf,
   parseEventAddress,
 } from './event-search.ts';
+import { TimeRangeFilter } from './time-range-filter.tsx';
+import { isAnyTime, TIME_RANGE_PARAMS, timeRangeOf } from './time-range.ts';
+import classes from './audit.module.css';
 
 const EventDialog = lazyDialog('event', () =>
   import('./dialogs.tsx').then((module) => module.EventDialog),
 );
 
 const EVERY_MS = 5_000;
+
 const KIND_OPTIONS = EVENT_KINDS.map((value) => ({ value, label: EVENT_LOOKS[value].label }));
 
 /** What happened to anything that can be held, newest first, as it happens. */
@@ -179,4 +186,49 @@ function useShownEvent(
   const event = there ?? read.data?.items.find(isWanted) ?? null;
   const isRead = read.isError || (read.data !== undefined && !read.isPlaceholderData);
   return { event, isGone: wanted !== undefined && event === null && isRead };
+}
+
+/** The columns of events. `onShow` opens one event in full. */
+function eventColumns(onShow: (event: EventView) => void): Column<EventView>[] {
+  return [
+    column('Time (UTC)', { from: 'sm' }, (event) => <EventTime at={event.at} />),
+    column('Event', {}, (event) => (
+      <>
+        <LookBadge look={EVENT_LOOKS[event.kind]} />
+        <Under upTo="sm">
+          <EventTime at={event.at} />
+        </Under>
+      </>
+    )),
+    column('Resource', {}, (event) => (
+      <>
+        <Link href={routeOf(event.face, event)}>
+          <LongName>{resourceText(event)}</LongName>
+        </Link>
+        <Under upTo="md">
+          <Sentence event={event} />
+        </Under>
+      </>
+    )),
+    column('What happened', { from: 'md', isFilling: true }, (event) => <Sentence event={event} />),
+    column('Details', { isHeadHidden: true }, (event) => (
+      <Tip label="Details">
+        <ActionIcon
+          size="sm"
+          aria-label={`Details: ${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
+          onClick={() => onShow(event)}
+        >
+          <IconListDetails size={15} />
+        </ActionIcon>
+      </Tip>
+    )),
+  ];
+}
+
+function Sentence({ event }: { readonly event: EventView }) {
+  return (
+    <span className={classes['words']} title={eventText(event)}>
+      <EventSentence event={event} />
+    </span>
+  );
 }

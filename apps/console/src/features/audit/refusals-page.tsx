@@ -10,14 +10,15 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routeOf } from '~/lib/routes.ts';
 import { parseSearch } from '~/lib/search.ts';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/list-parts.tsx';
-import { FilterMenu, SearchBox, TimeRangeFilter } from '~/ui/filters.tsx';
+import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Link, LongName, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
-import { isAnyTime, TIME_RANGE_PARAMS, timeRangeInput, timeRangeOf } from '~/ui/time-range.ts';
 import { FACE_OPTIONS, faceOf } from './event-search.ts';
+import { TimeRangeFilter } from './time-range-filter.tsx';
+import { isAnyTime, TIME_RANGE_PARAMS, timeRangeInput, timeRangeOf } from './time-range.ts';
 import classes from './audit.module.css';
 
 type Refusal = Outputs['refusals']['list']['items'][number];

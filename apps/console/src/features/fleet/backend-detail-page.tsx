@@ -16,7 +16,7 @@ import { at, routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
 import { withoutTabs } from '~/resources/log/log-lines.ts';
-import { backendLook } from '~/resources/looks.tsx';
+import { backendLook } from '~/resources/backend-looks.ts';
 import { DetailPage } from '~/ui/detail-page.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
 import { Facts, Panel } from '~/ui/page.tsx';

@@ -9,13 +9,13 @@ import { useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search.ts';
 import { DatacenterMenu, useTotal, withDatacenter } from '~/resources/list/list-parts.tsx';
-import { BACKEND_LOOKS } from '~/resources/looks.tsx';
+import { BACKEND_LOOKS } from '~/resources/backend-looks.ts';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { BACKEND_FIELDS, backendListInput, statusOf } from './backend-texts.ts';
-import { backendColumns } from './fleet-parts.tsx';
+import { backendColumns } from './backend-columns.tsx';
 
 /** States of backends make no events of their own. */
 const EVERY_MS = 3_000;

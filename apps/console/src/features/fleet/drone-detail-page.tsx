@@ -9,7 +9,8 @@ import { count, counted } from '~/lib/format.ts';
 import { usePage, useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, routes } from '~/lib/routes.ts';
-import { DRONE_LOOKS, keyBackendLook, PhaseBadge, Remaining } from '~/resources/looks.tsx';
+import { keyBackendLook } from '~/resources/backend-looks.ts';
+import { DRONE_LOOKS, PhaseBadge, Remaining } from '~/resources/looks.tsx';
 import { DetailPage, DetailTabs } from '~/ui/detail-page.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
 import { Facts, FilterRow, Panel, PlainTable } from '~/ui/page.tsx';
@@ -19,9 +20,10 @@ import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { CopyableId, Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
+import { backendColumns } from './backend-columns.tsx';
+import { DRONE_ACTS, Heartbeat, LoadBar, useDroneWhyNot } from './drone-parts.tsx';
 import { type Drone, droneNotice, isolationFacts, roundTrip } from './drone-texts.ts';
 import type { DroneActRequest } from './fleet-dialogs.tsx';
-import { backendColumns, DRONE_ACTS, Heartbeat, LoadBar, useDroneWhyNot } from './fleet-parts.tsx';
 import classes from './fleet.module.css';
 
 const DroneActDialog = lazyDialog('request', () =>

@@ -1,22 +1,32 @@
 'use client';
 
-import { DRONE_SORTS, DRONE_STATUSES, type DroneStatus } from '@leasehold/keys-core';
+import {
+  bytesText,
+  DRONE_SORTS,
+  DRONE_STATUSES,
+  type DroneStatus,
+  percentText,
+} from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
 import type { Inputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
 import { DatacenterMenu, useTotal, withDatacenter } from '~/resources/list/list-parts.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { RowMenu } from '~/ui/menus.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import type { Drone } from './drone-texts.ts';
+import { Link, LookBadge, Mono } from '~/ui/text.tsx';
+import { DRONE_ACTS, Heartbeat, LoadBar, useDroneWhyNot } from './drone-parts.tsx';
+import { type Drone, type DroneAct, roundTrip } from './drone-texts.ts';
 import type { DroneActRequest } from './fleet-dialogs.tsx';
-import { droneColumns } from './fleet-parts.tsx';
 
 const DroneActDialog = lazyDialog('request', () =>
   import('./fleet-dialogs.tsx').then((module) => module.DroneActDialog),
@@ -129,4 +139,70 @@ function droneListInput(wanted: DronesWanted): NonNullable<Inputs['drones']['lis
     status: statusOf(wanted.status) ?? undefined,
     program: wanted.program ?? undefined,
   };
+}
+
+/** `begin` opens the dialog of an act. */
+function droneColumns(begin: (act: DroneAct, drone: Drone) => void): Column<Drone>[] {
+  return [
+    column('Drone', { sort: 'droneId' }, (drone) => (
+      <Link href={routes.drone(drone.droneId, drone.datacenter)}>{drone.droneId}</Link>
+    )),
+    column('Status', {}, (drone) => <LookBadge look={DRONE_LOOKS[drone.status]} />),
+    column('Backends', { sort: 'backends' }, (drone) => <LoadBar {...drone} />),
+    column('CPU', { from: 'sm', align: 'end', sort: 'cpu' }, ({ machine }) =>
+      machine === null ? '–' : percentText(machine.cpuShare),
+    ),
+    column('Memory', { from: 'sm', align: 'end', sort: 'memory' }, ({ machine }) => (
+      <Used used={machine?.memoryUsedBytes} all={machine?.memoryBytes} />
+    )),
+    column('Disk', { from: 'lg', align: 'end', sort: 'disk' }, ({ machine }) => (
+      <Used used={machine?.diskUsedBytes} all={machine?.diskBytes} />
+    )),
+    column('Heartbeat', { from: 'sm' }, (drone) => <Heartbeat drone={drone} />),
+    column('Round trip', { from: 'md', align: 'end' }, (drone) => (
+      <Mono>{drone.roundTripMs === null ? '–' : roundTrip(drone.roundTripMs)}</Mono>
+    )),
+    column('Datacenter', { from: 'md' }, (drone) => drone.datacenter),
+    column('Version', { from: 'lg' }, (drone) => <Mono>{drone.version}</Mono>),
+    column('Programs', { from: 'lg' }, (drone) =>
+      drone.programs.map(({ name }) => name).join(', '),
+    ),
+    column('Actions', { isHeadHidden: true, align: 'end' }, (drone) => (
+      <DroneMenu drone={drone} begin={begin} />
+    )),
+  ];
+}
+
+/** A share of what there is, with the amounts for a look. */
+function Used({
+  used,
+  all,
+}: {
+  readonly used: number | undefined;
+  readonly all: number | undefined;
+}) {
+  if (used === undefined || all === undefined || all === 0) return <span>–</span>;
+  return <span title={`${bytesText(used)} of ${bytesText(all)}`}>{percentText(used / all)}</span>;
+}
+
+/** What can be done with a drone, in its row. */
+function DroneMenu({
+  drone,
+  begin,
+}: {
+  readonly drone: Drone;
+  readonly begin: (act: DroneAct, drone: Drone) => void;
+}) {
+  const whyNot = useDroneWhyNot();
+  return (
+    <RowMenu
+      of={drone.droneId}
+      acts={DRONE_ACTS.map(({ act, label }) => ({
+        label,
+        whyNot: whyNot(act, drone),
+        isDangerous: act === 'markLost' || act === 'remove',
+        onClick: () => begin(act, drone),
+      }))}
+    />
+  );
 }

@@ -9,7 +9,7 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, type ResourceRef, routes } from '~/lib/routes.ts';
 import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
 import { GrantDetail, LastRefusal } from '~/resources/grant/grant-detail.tsx';
-import { backendLook } from '~/resources/looks.tsx';
+import { backendLook } from '~/resources/backend-looks.ts';
 import { Facts, Panel } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
 import { EmptyState, ErrorState, Notice } from '~/ui/states.tsx';

@@ -19,7 +19,7 @@ import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { type GrantFace, GROUP_OF } from '~/resources/grant-view.ts';
-import { PersonLink } from '~/resources/looks.tsx';
+import { PersonLink } from '~/resources/person-link.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
