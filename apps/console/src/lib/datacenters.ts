@@ -1,4 +1,4 @@
-import { parseAsString, useQueryStates } from 'nuqs';
+import { textParam, useQueryStates } from './address.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { listedDatacenters } from './routes.ts';
@@ -29,15 +29,12 @@ export type DatacenterFilter = ReturnType<typeof useDatacenterFilter>;
 /** All datacenters unless one was chosen. Another choice begins at the first page. */
 export function useDatacenterFilter() {
   const { here, isSeveral } = useDatacenters();
-  const [{ datacenter }, setState] = useQueryStates(
-    { datacenter: parseAsString, after: parseAsString },
-    { history: 'push' },
-  );
+  const [{ datacenter }, setState] = useQueryStates({ datacenter: textParam, after: textParam });
   return {
     isSeveral,
     /** Null: all of them. */
     chosen: datacenter,
-    setChosen: (next: string | null) => void setState({ datacenter: next, after: null }),
+    setChosen: (next: string | null) => setState({ datacenter: next, after: null }),
     /** The additional input of the list's procedure; empty if there is only one datacenter. */
     input: listedDatacenters(datacenter, isSeveral),
     /** Whether rows may be of another datacenter, whose events do not arrive here. */

@@ -1,5 +1,5 @@
-import { parseAsString, parseAsStringLiteral, useQueryState, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
+import { choiceParam, textParam, useQueryState, useQueryStates } from './address.ts';
 import { at, type ResourceRef } from './routes.ts';
 import { parseSearch, type Search } from './search.ts';
 
@@ -29,15 +29,12 @@ export function useListState<Sort extends string>(options: {
   readonly direction?: 'asc' | 'desc';
 }): ListState<Sort> {
   const { fields, sorts, direction = 'asc' } = options;
-  const [state, setState] = useQueryStates(
-    {
-      q: parseAsString.withDefault(''),
-      sort: parseAsStringLiteral<string>(sorts).withDefault(sorts[0]),
-      dir: parseAsStringLiteral(['asc', 'desc'] as const).withDefault(direction),
-      after: parseAsString,
-    },
-    { history: 'push' },
-  );
+  const [state, setState] = useQueryStates({
+    q: textParam.withDefault(''),
+    sort: choiceParam<string>(sorts).withDefault(sorts[0]),
+    dir: choiceParam(['asc', 'desc'] as const).withDefault(direction),
+    after: textParam,
+  });
   const search = useMemo(() => parseSearch(state.q, fields), [state.q, fields]);
   return {
     q: state.q,
@@ -45,9 +42,9 @@ export function useListState<Sort extends string>(options: {
     sort: sorts.find((known) => known === state.sort) ?? sorts[0],
     direction: state.dir,
     after: state.after,
-    setQ: (q) => void setState({ q: q === '' ? null : q, after: null }),
-    setSort: (sort, dir) => void setState({ sort, dir, after: null }),
-    setAfter: (after) => void setState({ after }),
+    setQ: (q) => setState({ q: q === '' ? null : q, after: null }),
+    setSort: (sort, dir) => setState({ sort, dir, after: null }),
+    setAfter: (after) => setState({ after }),
     isFiltered: state.q !== '',
   };
 }
@@ -56,25 +53,25 @@ const PAGE_ROWS = 100;
 
 /** Which page of a list is shown, in the address: the list's input for it, and what its table needs. */
 export function usePage() {
-  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
+  const [after, setAfter] = useQueryState('after', textParam);
   return {
     page: { limit: PAGE_ROWS, cursor: after ?? undefined },
-    state: { after, setAfter: (next: string | null) => void setAfter(next) },
+    state: { after, setAfter: (next: string | null) => setAfter(next) },
   };
 }
 
 /** The same for a list that can be searched; another search begins at its first page. */
 export function useSearchedPage() {
-  const [{ q, after }, setAddress] = useQueryStates(
-    { q: parseAsString.withDefault(''), after: parseAsString },
-    { history: 'push' },
-  );
+  const [{ q, after }, setAddress] = useQueryStates({
+    q: textParam.withDefault(''),
+    after: textParam,
+  });
   const search = q === '' ? undefined : q;
   return {
     page: { limit: PAGE_ROWS, cursor: after ?? undefined, search },
-    state: { after, setAfter: (next: string | null) => void setAddress({ after: next }) },
+    state: { after, setAfter: (next: string | null) => setAddress({ after: next }) },
     q,
-    setQ: (next: string) => void setAddress({ q: next === '' ? null : next, after: null }),
+    setQ: (next: string) => setAddress({ q: next === '' ? null : next, after: null }),
   };
 }
 
@@ -86,14 +83,11 @@ export function useSort<Sort extends string>(
   sorts: readonly [Sort, ...Sort[]],
   own: 'asc' | 'desc',
 ) {
-  const [{ sort: named, dir }, setAddress] = useQueryStates(
-    {
-      sort: parseAsStringLiteral<string>(sorts).withDefault(sorts[0]),
-      dir: parseAsStringLiteral(['asc', 'desc'] as const),
-      after: parseAsString,
-    },
-    { history: 'push' },
-  );
+  const [{ sort: named, dir }, setAddress] = useQueryStates({
+    sort: choiceParam<string>(sorts).withDefault(sorts[0]),
+    dir: choiceParam(['asc', 'desc'] as const),
+    after: textParam,
+  });
   const sort = sorts.find((known) => known === named) ?? sorts[0];
   const first = (by: Sort): 'asc' | 'desc' => (by === sorts[0] ? own : 'desc');
   const direction = dir ?? first(sort);
@@ -102,7 +96,7 @@ export function useSort<Sort extends string>(
     table: {
       ...{ sort, direction },
       setSort: (by: Sort, to: 'asc' | 'desc') =>
-        void setAddress({ sort: by, dir: by === sort ? to : first(by), after: null }),
+        setAddress({ sort: by, dir: by === sort ? to : first(by), after: null }),
     },
   };
 }

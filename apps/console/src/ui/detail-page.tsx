@@ -1,7 +1,7 @@
 import { Skeleton, Stack, Tabs } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
-import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import type { ReactNode } from 'react';
+import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { fieldText } from '~/lib/search.ts';
 import { PageHeader } from './page.tsx';
@@ -108,16 +108,13 @@ export function DetailTabs({
   readonly panelClassName?: string | undefined;
 }) {
   const ofOneTab = ['after', ...others];
-  const [{ tab: shown }, setState] = useQueryStates(
-    {
-      ...Object.fromEntries(ofOneTab.map((name) => [name, parseAsString])),
-      tab: parseAsStringLiteral(tabs.map(({ value }) => value)).withDefault(tabs[0].value),
-    },
-    { history: 'push' },
-  );
+  const [{ tab: shown }, setState] = useQueryStates({
+    ...Object.fromEntries(ofOneTab.map((name) => [name, textParam])),
+    tab: choiceParam(tabs.map(({ value }) => value)).withDefault(tabs[0].value),
+  });
   const none = Object.fromEntries(ofOneTab.map((name) => [name, null]));
   return (
-    <Tabs value={shown} keepMounted={false} onChange={(tab) => void setState({ ...none, tab })}>
+    <Tabs value={shown} keepMounted={false} onChange={(tab) => setState({ ...none, tab })}>
       <Tabs.List mb="sm" aria-label={label}>
         {tabs.map(({ value, label: name }) => (
           <Tabs.Tab key={value} value={value}>

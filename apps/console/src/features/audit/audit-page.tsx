@@ -1,8 +1,8 @@
 'use client';
 
 import { AUDIT_ACTIONS } from '@leasehold/keys-core';
-import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
+import { textParam, useQueryStates } from '~/lib/address.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { actionName, type AuditEntry } from '~/resources/audit.ts';
@@ -48,16 +48,13 @@ export function AuditPage() {
 }
 
 function Audit() {
-  const [address, setAddress] = useQueryStates(
-    {
-      q: parseAsString.withDefault(''),
-      action: parseAsString,
-      show: parseAsString,
-      ...TIME_RANGE_PARAMS,
-      after: parseAsString,
-    },
-    { history: 'push' },
-  );
+  const [address, setAddress] = useQueryStates({
+    q: textParam.withDefault(''),
+    action: textParam,
+    show: textParam,
+    ...TIME_RANGE_PARAMS,
+    after: textParam,
+  });
   const [shown, setShown] = useState<AuditEntry | null>(null);
   const columns = useMemo(() => auditColumns(setShown), []);
   const input = auditListInput(address);
@@ -75,24 +72,24 @@ function Audit() {
           label="Search the audit"
           placeholder="Part of a name, a reason or a person"
           value={address.q}
-          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+          onChange={(q) => setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu
           label="Action"
           value={address.action ?? undefined}
           options={ACTION_OPTIONS}
-          onChange={(action) => void setAddress({ action, after: null })}
+          onChange={(action) => setAddress({ action, after: null })}
         />
         <FilterMenu
           label="Sign-ins"
           value={SHOW_OPTIONS.find(({ value }) => value === address.show)?.value}
           options={SHOW_OPTIONS}
           unset="Hidden"
-          onChange={(show) => void setAddress({ show, after: null })}
+          onChange={(show) => setAddress({ show, after: null })}
         />
         <TimeRangeFilter
           value={timeRangeOf(address)}
-          onChange={(range) => void setAddress({ ...range, after: null })}
+          onChange={(range) => setAddress({ ...range, after: null })}
         />
       </FilterRow>
       <DataTable
@@ -100,7 +97,7 @@ function Audit() {
         columns={columns}
         read={read}
         rowId={(entry) => entry.id}
-        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        state={{ after: address.after, setAfter: (after) => setAddress({ after }) }}
         identity={JSON.stringify(input)}
         total={total}
         empty={

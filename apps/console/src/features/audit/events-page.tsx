@@ -3,8 +3,8 @@
 import { EVENT_KINDS, type EventView, resourceText } from '@leasehold/keys-core';
 import { ActionIcon } from '@mantine/core';
 import { IconListDetails } from '@tabler/icons-react';
-import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
+import { textParam, textsParam, useQueryStates } from '~/lib/address.ts';
 import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
 import { counted, fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -52,20 +52,17 @@ const KIND_OPTIONS = EVENT_KINDS.map((value) => ({ value, label: EVENT_LOOKS[val
 
 /** What happened to anything that can be held, newest first, as it happens. */
 export function EventsPage() {
-  const [address, setAddress] = useQueryStates(
-    {
-      q: parseAsString.withDefault(''),
-      face: parseAsString,
-      kinds: parseAsArrayOf(parseAsString).withDefault([]),
-      after: parseAsString,
-      event: parseAsString,
-      ...TIME_RANGE_PARAMS,
-    },
-    { history: 'push' },
-  );
+  const [address, setAddress] = useQueryStates({
+    q: textParam.withDefault(''),
+    face: textParam,
+    kinds: textsParam.withDefault([]),
+    after: textParam,
+    event: textParam,
+    ...TIME_RANGE_PARAMS,
+  });
   const { here } = useDatacenters();
   const columns = useMemo(
-    () => eventColumns((event) => void setAddress({ event: eventAddress(event, here) })),
+    () => eventColumns((event) => setAddress({ event: eventAddress(event, here) })),
     [here, setAddress],
   );
   const search = useMemo(() => parseSearch(address.q, EVENT_FIELDS), [address.q]);
@@ -90,26 +87,23 @@ export function EventsPage() {
           placeholder="Whole name, or namespace: lease:"
           value={address.q}
           problems={eventProblems(search)}
-          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+          onChange={(q) => setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu
           label="Type"
           value={face ?? undefined}
           options={FACE_OPTIONS}
-          onChange={(value) => void setAddress({ face: value, after: null })}
+          onChange={(value) => setAddress({ face: value, after: null })}
         />
         <FilterManyMenu
           label="Event"
           values={kinds}
           options={KIND_OPTIONS}
           onChange={(values) =>
-            void setAddress({ kinds: values.length === 0 ? null : values, after: null })
+            setAddress({ kinds: values.length === 0 ? null : values, after: null })
           }
         />
-        <TimeRangeFilter
-          value={range}
-          onChange={(next) => void setAddress({ ...next, after: null })}
-        />
+        <TimeRangeFilter value={range} onChange={(next) => setAddress({ ...next, after: null })} />
         <DatacenterMenu filter={filter} />
       </FilterRow>
       <RefusalSum page={read.data} />
@@ -121,7 +115,7 @@ export function EventsPage() {
         rowId={({ datacenter, id }) => `${datacenter} ${id}`}
         state={{
           after: address.after,
-          setAfter: (after) => void setAddress({ after }),
+          setAfter: (after) => setAddress({ after }),
         }}
         identity={JSON.stringify(input)}
         total={total}
@@ -138,7 +132,7 @@ export function EventsPage() {
           )
         }
       />
-      <EventDialog event={shown.event} onClose={() => void setAddress({ event: null })} />
+      <EventDialog event={shown.event} onClose={() => setAddress({ event: null })} />
     </>
   );
 }

@@ -1,8 +1,8 @@
 'use client';
 
 import { resourceText } from '@leasehold/keys-core';
-import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
+import { textParam, useQueryStates } from '~/lib/address.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { count } from '~/lib/format.ts';
@@ -27,15 +27,12 @@ const FIELDS = ['namespace', 'code'] as const;
 
 /** Which connects and acquires were refused, how often and why: those that were refused last first. */
 export function RefusalsPage() {
-  const [address, setAddress] = useQueryStates(
-    {
-      q: parseAsString.withDefault(''),
-      face: parseAsString,
-      after: parseAsString,
-      ...TIME_RANGE_PARAMS,
-    },
-    { history: 'push' },
-  );
+  const [address, setAddress] = useQueryStates({
+    q: textParam.withDefault(''),
+    face: textParam,
+    after: textParam,
+    ...TIME_RANGE_PARAMS,
+  });
   const search = useMemo(() => parseSearch(address.q, FIELDS), [address.q]);
   const { namespace, code } = search.fields;
   const face = faceOf(address.face) ?? undefined;
@@ -59,18 +56,15 @@ export function RefusalsPage() {
           placeholder="Whole name, or namespace: code:"
           value={address.q}
           problems={search.problems}
-          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+          onChange={(q) => setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu
           label="Type"
           value={face}
           options={FACE_OPTIONS}
-          onChange={(value) => void setAddress({ face: value, after: null })}
+          onChange={(value) => setAddress({ face: value, after: null })}
         />
-        <TimeRangeFilter
-          value={range}
-          onChange={(next) => void setAddress({ ...next, after: null })}
-        />
+        <TimeRangeFilter value={range} onChange={(next) => setAddress({ ...next, after: null })} />
         <DatacenterMenu filter={filter} />
       </FilterRow>
       <DataTable
@@ -80,7 +74,7 @@ export function RefusalsPage() {
         rowId={({ datacenter, face: of, namespace, name, code, firstAt }) =>
           JSON.stringify([datacenter, of, namespace, name, code, firstAt])
         }
-        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        state={{ after: address.after, setAfter: (after) => setAddress({ after }) }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
         empty={

@@ -1,4 +1,4 @@
-import { parseAsString } from 'nuqs';
+import { textParam, useQueryStates } from '~/lib/address.ts';
 
 /** The time that a list is about, as its address has it. */
 export interface TimeRange {
@@ -91,7 +91,7 @@ export function fromInput(text: string): string | null {
 
 /** The fields of an address that hold a time range, for `useQueryStates`. */
 export const TIME_RANGE_PARAMS = {
-  range: parseAsString,
-  from: parseAsString,
-  to: parseAsString,
+  range: textParam,
+  from: textParam,
+  to: textParam,
 } as const;

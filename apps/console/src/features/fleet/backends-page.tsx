@@ -2,8 +2,8 @@
 
 import { BACKEND_SORTS, BACKEND_STATUSES } from '@leasehold/keys-core';
 import { SegmentedControl } from '@mantine/core';
-import { parseAsBoolean, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
+import { flagParam, textParam, useQueryStates } from '~/lib/address.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -27,15 +27,12 @@ const STATUS_OPTIONS = BACKEND_STATUSES.map((value) => ({
 
 /** What runs, where, under which key; newest first. */
 export function BackendsPage() {
-  const [address, setAddress] = useQueryStates(
-    {
-      q: parseAsString.withDefault(''),
-      status: parseAsString,
-      live: parseAsBoolean.withDefault(false),
-      after: parseAsString,
-    },
-    { history: 'push' },
-  );
+  const [address, setAddress] = useQueryStates({
+    q: textParam.withDefault(''),
+    status: textParam,
+    live: flagParam.withDefault(false),
+    after: textParam,
+  });
   const search = useMemo(() => parseSearch(address.q, BACKEND_FIELDS), [address.q]);
   const filter = useDatacenterFilter();
   const sorted = useSort(BACKEND_SORTS, 'desc');
@@ -57,13 +54,13 @@ export function BackendsPage() {
           placeholder="Whole name of a key, or drone: program: namespace:"
           value={address.q}
           problems={search.problems}
-          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+          onChange={(q) => setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu
           label="Status"
           value={statusOf(address.status) ?? undefined}
           options={STATUS_OPTIONS}
-          onChange={(status) => void setAddress({ status, after: null })}
+          onChange={(status) => setAddress({ status, after: null })}
         />
         <DatacenterMenu filter={filter} />
         <SegmentedControl
@@ -73,7 +70,7 @@ export function BackendsPage() {
             { value: 'all', label: 'All' },
             { value: 'running', label: 'Running' },
           ]}
-          onChange={(value) => void setAddress({ live: value === 'running' || null, after: null })}
+          onChange={(value) => setAddress({ live: value === 'running' || null, after: null })}
         />
       </FilterRow>
       <DataTable
@@ -84,7 +81,7 @@ export function BackendsPage() {
         state={{
           ...sorted.table,
           after: address.after,
-          setAfter: (after) => void setAddress({ after }),
+          setAfter: (after) => setAddress({ after }),
         }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}

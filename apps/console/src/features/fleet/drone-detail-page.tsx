@@ -3,8 +3,8 @@
 import { BACKEND_SORTS, bytesText, percentText } from '@leasehold/keys-core';
 import type { KeyView } from '@leasehold/keys-core/keys';
 import { Progress, SegmentedControl } from '@mantine/core';
-import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import { useState } from 'react';
+import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
 import { count, counted } from '~/lib/format.ts';
 import { usePage, useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -239,10 +239,10 @@ const RUNNING_COLUMNS = COLUMNS.filter(({ header }) => header !== 'Ended because
 
 function Backends({ droneId, datacenter }: OfDrone) {
   const { page, state } = usePage();
-  const [{ show }, setAddress] = useQueryStates(
-    { show: parseAsStringLiteral(SHOWN).withDefault('running'), after: parseAsString },
-    { history: 'push' },
-  );
+  const [{ show }, setAddress] = useQueryStates({
+    show: choiceParam(SHOWN).withDefault('running'),
+    after: textParam,
+  });
   const live = show === 'running' || undefined;
   const sorted = useSort(BACKEND_SORTS, 'desc');
   const input = { droneId, live, ...at(datacenter), ...page, ...sorted.input };
@@ -257,9 +257,7 @@ function Backends({ droneId, datacenter }: OfDrone) {
             { value: 'running', label: 'Running' },
             { value: 'all', label: 'Also ended' },
           ]}
-          onChange={(value) =>
-            void setAddress({ show: value as (typeof SHOWN)[number], after: null })
-          }
+          onChange={(value) => setAddress({ show: value as (typeof SHOWN)[number], after: null })}
         />
       </FilterRow>
       <DataTable

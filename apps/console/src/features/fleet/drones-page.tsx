@@ -7,8 +7,8 @@ import {
   type DroneStatus,
   percentText,
 } from '@leasehold/keys-core';
-import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
+import { textParam, useQueryStates } from '~/lib/address.ts';
 import type { Inputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { useSort } from '~/lib/list-state.ts';
@@ -39,15 +39,12 @@ const STATUS_OPTIONS = DRONE_STATUSES.map((value) => ({ value, label: DRONE_LOOK
 
 /** The machines that run backends: how full they are, and whether they report. */
 export function DronesPage() {
-  const [address, setAddress] = useQueryStates(
-    {
-      q: parseAsString.withDefault(''),
-      status: parseAsString,
-      program: parseAsString,
-      after: parseAsString,
-    },
-    { history: 'push' },
-  );
+  const [address, setAddress] = useQueryStates({
+    q: textParam.withDefault(''),
+    status: textParam,
+    program: textParam,
+    after: textParam,
+  });
   const [request, setRequest] = useState<DroneActRequest | null>(null);
   const columns = useMemo(() => droneColumns((act, drone) => setRequest({ act, drone })), []);
   const filter = useDatacenterFilter();
@@ -65,19 +62,19 @@ export function DronesPage() {
           label="Search drones"
           placeholder="Part of a drone’s id"
           value={address.q}
-          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+          onChange={(q) => setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu
           label="Status"
           value={statusOf(address.status) ?? undefined}
           options={STATUS_OPTIONS}
-          onChange={(status) => void setAddress({ status, after: null })}
+          onChange={(status) => setAddress({ status, after: null })}
         />
         <FilterMenu
           label="Program"
           value={address.program ?? undefined}
           options={programsOf(items, address.program).map((value) => ({ value, label: value }))}
-          onChange={(program) => void setAddress({ program, after: null })}
+          onChange={(program) => setAddress({ program, after: null })}
         />
         <DatacenterMenu filter={filter} />
       </FilterRow>
@@ -89,7 +86,7 @@ export function DronesPage() {
         state={{
           ...sorted.table,
           after: address.after,
-          setAfter: (after) => void setAddress({ after }),
+          setAfter: (after) => setAddress({ after }),
         }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}

@@ -1,7 +1,7 @@
 import { type Face, FACES, resourceText } from '@leasehold/keys-core';
 import { Button } from '@mantine/core';
-import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import { type ReactNode, useState } from 'react';
+import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
 import { type DatacenterFilter, useDatacenterFilter } from '~/lib/datacenters.ts';
 import { absolute, count, counted, duration } from '~/lib/format.ts';
 import { type ListState, useListState } from '~/lib/list-state.ts';
@@ -38,10 +38,10 @@ const EVERY_MS = 1_500;
 export function ContentionTab() {
   const state = useListState({ fields: ['namespace'], sorts: ['since'] });
   const filter = useDatacenterFilter();
-  const [{ type: face }, setAddress] = useQueryStates(
-    { type: parseAsStringLiteral(FACES), after: parseAsString },
-    { history: 'push' },
-  );
+  const [{ type: face }, setAddress] = useQueryStates({
+    type: choiceParam(FACES),
+    after: textParam,
+  });
   const { fields, name, contains } = state.search;
   const namespace = (fields['namespace'] ?? name ?? contains ?? '').replace(/\.+$/u, '');
   return (
@@ -59,7 +59,7 @@ export function ContentionTab() {
           value={face ?? undefined}
           options={FACE_OPTIONS}
           onChange={(value) =>
-            void setAddress({ type: FACES.find((one) => one === value) ?? null, after: null })
+            setAddress({ type: FACES.find((one) => one === value) ?? null, after: null })
           }
         />
         <DatacenterMenu filter={filter} />

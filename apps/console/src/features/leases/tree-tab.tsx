@@ -2,8 +2,8 @@ import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 import { Anchor, Button, Code, Skeleton, VisuallyHidden } from '@mantine/core';
 import { IconChevronRight } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { parseAsString, useQueryStates } from 'nuqs';
 import { type KeyboardEvent, useId, useMemo, useRef, useState } from 'react';
+import { textParam, useQueryStates } from '~/lib/address.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { count, counted } from '~/lib/format.ts';
@@ -22,13 +22,13 @@ import classes from './leases.module.css';
 
 /** The namespaces with what is in each and below it. */
 export function TreeTab() {
-  const [{ q, within }, setState] = useQueryStates(
-    { q: parseAsString.withDefault(''), within: parseAsString.withDefault('') },
-    { history: 'push' },
-  );
-  const setQ = (next: string): void => void setState({ q: next === '' ? null : next });
+  const [{ q, within }, setState] = useQueryStates({
+    q: textParam.withDefault(''),
+    within: textParam.withDefault(''),
+  });
+  const setQ = (next: string): void => setState({ q: next === '' ? null : next });
   const setWithin = (next: string): void =>
-    void setState({ within: next === '' ? null : next, q: null });
+    setState({ within: next === '' ? null : next, q: null });
   const filter = useDatacenterFilter();
   const read = useLiveQuery('leases', 'tree', { namespace: within || undefined, ...filter.input });
   return (

@@ -8,8 +8,8 @@ import type {
 } from '@leasehold/api/contract';
 import { resourceText, sayFailure } from '@leasehold/keys-core';
 import { Code, SegmentedControl, Skeleton, Text } from '@mantine/core';
-import { parseAsInteger, useQueryState } from 'nuqs';
 import { Fragment, memo } from 'react';
+import { integerParam, useQueryState } from '~/lib/address.ts';
 import { useDatacenters } from '~/lib/datacenters.ts';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -36,7 +36,7 @@ const NO_ACTS: readonly AuditEntry[] = [];
 export function OverviewPage() {
   const [windowMinutes, setWindowMinutes] = useQueryState(
     'window',
-    parseAsInteger.withDefault(DEFAULT_WINDOW_MINUTES).withOptions({ history: 'push' }),
+    integerParam.withDefault(DEFAULT_WINDOW_MINUTES),
   );
   const known = WINDOWS.some(({ minutes }) => minutes === windowMinutes);
   const minutes = known ? windowMinutes : DEFAULT_WINDOW_MINUTES;
@@ -52,7 +52,7 @@ export function OverviewPage() {
           <SegmentedControl
             aria-label="Time shown"
             value={String(minutes)}
-            onChange={(value) => void setWindowMinutes(Number(value))}
+            onChange={(value) => setWindowMinutes(Number(value))}
             data={WINDOWS.map(({ minutes: value, label }) => ({ value: String(value), label }))}
           />
         }

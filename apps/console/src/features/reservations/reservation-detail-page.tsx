@@ -4,8 +4,8 @@ import { keyNameOf } from '@leasehold/keys-core';
 import { Skeleton } from '@mantine/core';
 import { IconRoute } from '@tabler/icons-react';
 import type { UseQueryResult } from '@tanstack/react-query';
-import { parseAsString, useQueryState } from 'nuqs';
 import { useState } from 'react';
+import { textParam, useQueryState } from '~/lib/address.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useDatacenters } from '~/lib/datacenters.ts';
@@ -35,7 +35,7 @@ const EVERY_MS = 1_500;
 
 /** The page of the key in the address. */
 export function ReservationDetailPage() {
-  const [text] = useQueryState('key', parseAsString.withDefault(''));
+  const [text] = useQueryState('key', textParam.withDefault(''));
   const addressed = keyOfAddress(text);
   if ('problem' in addressed) {
     return (

@@ -1,5 +1,5 @@
-import { parseAsString, useQueryState } from 'nuqs';
 import type { MouseEvent } from 'react';
+import { textParam, useQueryState } from '~/lib/address.ts';
 import { duration } from '~/lib/format.ts';
 import { useDetailList } from '~/lib/list-state.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
@@ -129,7 +129,7 @@ function GrantBar({ grant }: { readonly grant: TimelineRow }) {
     const share = isByKeyboard
       ? bar.start + bar.length / 2
       : Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
-    void setMoment(new Date(axis.fromMs + share * (axis.toMs - axis.fromMs)).toISOString());
+    setMoment(new Date(axis.fromMs + share * (axis.toMs - axis.fromMs)).toISOString());
   };
   return (
     <button
@@ -178,5 +178,5 @@ export const MOMENT_PARAM = 'at';
 
 /** The moment that is asked about, in the address, and how to ask about another; null for none. */
 export function useMoment() {
-  return useQueryState(MOMENT_PARAM, parseAsString.withOptions({ history: 'push' }));
+  return useQueryState(MOMENT_PARAM, textParam);
 }

@@ -51,7 +51,7 @@ export function MomentPanel({
         moment={moment}
         today={today}
         refusal={isRefused && moment !== null ? 'This moment has not come yet.' : undefined}
-        onAsk={(next) => void setAsked(next)}
+        onAsk={(next) => setAsked(next)}
       />
       <div className={classes['answer']}>
         {moment === null || isRefused ? null : read.isError ? (

@@ -1,8 +1,8 @@
 import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { SegmentedControl, Skeleton } from '@mantine/core';
 import dynamic from 'next/dynamic';
-import { parseAsStringLiteral, useQueryState } from 'nuqs';
 import { memo, useState } from 'react';
+import { choiceParam, useQueryState } from '~/lib/address.ts';
 import { clockTime, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { useSignal } from '~/lib/signal.ts';
@@ -45,9 +45,7 @@ export const ChartPanels = memo(function ChartPanels({
 }) {
   const [view, setView] = useQueryState(
     'view',
-    parseAsStringLiteral(['charts', 'tables'] as const)
-      .withDefault('charts')
-      .withOptions({ history: 'push' }),
+    choiceParam(['charts', 'tables'] as const).withDefault('charts'),
   );
   const drawn = CHARTS.filter((chart) => greatestOf(chart, points) !== null);
   const empty = CHARTS.filter((chart) => !drawn.includes(chart));
@@ -58,7 +56,7 @@ export const ChartPanels = memo(function ChartPanels({
           className={classes['view'] ?? ''}
           aria-label="Show as"
           value={view}
-          onChange={(value) => void setView(value === 'tables' ? 'tables' : 'charts')}
+          onChange={(value) => setView(value === 'tables' ? 'tables' : 'charts')}
           data={[
             { value: 'charts', label: 'Charts' },
             { value: 'tables', label: 'Tables' },
