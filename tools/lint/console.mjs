@@ -17,7 +17,7 @@ const CONSOLE_IMPORTS = [
 ];
 const NEXT_LINK = {
   name: 'next/link',
-  message: 'Use ui/link.tsx: it does not fetch every page that it leads to.',
+  message: 'Use Link of ui/text.tsx: it does not fetch every page that it leads to.',
 };
 const LOADED_WHEN_WANTED = {
   name: '@mantine/core',
@@ -92,14 +92,14 @@ export const CONSOLE = [
     rules: noImportsOf(CONSOLE_PATHS, [...CONSOLE_IMPORTS, importsOfLayer('app'), ROUTE]),
   },
   {
-    files: ['apps/console/src/ui/link.tsx'],
+    files: ['apps/console/src/ui/text.tsx'],
     rules: noImportsOf(
       [TRPC_ERROR, LOADED_WHEN_WANTED],
       [...CONSOLE_IMPORTS, importsOfLayer('ui')],
     ),
   },
   {
-    files: ['apps/console/src/ui/{menus/loaded-menu,loaded-tip}.tsx'],
+    files: ['apps/console/src/ui/floating.tsx'],
     rules: noImportsOf([TRPC_ERROR, NEXT_LINK], [...CONSOLE_IMPORTS, importsOfLayer('ui')]),
   },
 ];

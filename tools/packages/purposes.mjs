@@ -37,7 +37,6 @@ export const PURPOSES = {
   kysely: 'statements of `better-auth`',
   'lru-cache': 'bounded memory of where keys live',
   next: "the console's pages; what only builds or develops does not ship",
-  nuqs: 'filters, sort order and tabs of a page in its address',
   pg: 'connections to PostgreSQL',
   pino: 'logs: one JSON object per line',
   'prom-client': 'metrics for Prometheus',

@@ -108,7 +108,7 @@ describe('the boundaries', () => {
     ],
     [
       'a part of the console that knows no resource imports no resource',
-      'apps/console/src/ui/states/notice.tsx',
+      'apps/console/src/ui/states.tsx',
       "import { PHASE_LOOKS } from '~/resources/looks.tsx';\nvoid PHASE_LOOKS;",
       IMPORTS,
     ],
@@ -121,7 +121,7 @@ describe('the boundaries', () => {
     [
       "the console's library imports no part of a page",
       'apps/console/src/lib/api/prefetch.tsx',
-      "import { Notice } from '~/ui/states/notice.tsx';\nvoid Notice;",
+      "import { Notice } from '~/ui/states.tsx';\nvoid Notice;",
       IMPORTS,
     ],
     [
@@ -132,7 +132,7 @@ describe('the boundaries', () => {
     ],
     [
       'a folder of a feature imports no other feature',
-      'apps/console/src/features/leases/tree/tree-tab.tsx',
+      'apps/console/src/features/overview/charts/time-chart.tsx',
       "import { KeysPage } from '../../keys/keys-page.tsx';\nvoid KeysPage;",
       IMPORTS,
     ],
@@ -263,8 +263,8 @@ describe('the boundaries', () => {
     ],
     [
       'a part of a feature may import the rest of it, and what resources share',
-      'apps/console/src/features/leases/tree/tree-tab.tsx',
-      "import { LeaseList } from '../lease-list.tsx';\nimport { PHASE_LOOKS } from '~/resources/looks.tsx';\nexport const known = [LeaseList, PHASE_LOOKS];",
+      'apps/console/src/features/overview/charts/time-chart.tsx',
+      "import { RowsLink } from '../tiles.tsx';\nimport { PHASE_LOOKS } from '~/resources/looks.tsx';\nexport const known = [RowsLink, PHASE_LOOKS];",
     ],
     [
       'a route may wire a feature',

@@ -3,11 +3,10 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
 import dynamic from 'next/dynamic';
-import { useState, type ReactNode } from 'react';
-import { AddressAdapter } from '~/lib/address-adapter.tsx';
+import { type ReactNode, useState } from 'react';
 import { api } from '~/lib/api/api.ts';
 import { createQueryClient } from '~/lib/api/query-client.ts';
-import { signedOut } from '~/lib/session/signed-out.ts';
+import { signedOut } from '~/lib/session.tsx';
 import { cssVariablesResolver, theme } from '~/lib/theme.ts';
 
 // Notifications appear only after an act: no page waits for their code.
@@ -26,10 +25,8 @@ export function Providers({ children }: { children: ReactNode }) {
       defaultColorScheme="auto"
     >
       <QueryClientProvider client={queryClient}>
-        <AddressAdapter>
-          {children}
-          <Notifications position="bottom-right" limit={4} />
-        </AddressAdapter>
+        {children}
+        <Notifications position="bottom-right" limit={4} />
       </QueryClientProvider>
     </MantineProvider>
   );

@@ -1,5 +1,4 @@
 /** Every address of the console. A name may hold any character, so it travels as a parameter. */
-import { at } from './datacenters/here.ts';
 
 export interface ResourceRef {
   readonly namespace: string;
@@ -53,4 +52,95 @@ export const routes = {
 export function routeOf(face: string, ref: ResourceRef): string {
   if (face === 'key') return routes.key(ref);
   return face === 'lease' ? routes.lease(ref) : routes.environment(ref);
+}
+
+/** The address of a list as a file, with the filters that are in force. Pure. */
+export type ExportedList = 'keys' | 'leases' | 'environments' | 'reservations' | 'events' | 'audit';
+
+/** The input for one page of a list, which is not a filter. */
+const NO_FILTERS = ['cursor', 'limit'];
+
+/** `/export/keys?format=csv&prefix=room-`. `input` is the input of the list's procedure. */
+export function exportAddress(
+  list: ExportedList,
+  format: 'csv' | 'json',
+  input: Readonly<Record<string, unknown>>,
+): string {
+  const params = new URLSearchParams({ format });
+  for (const [field, value] of Object.entries(input)) {
+    if (value === undefined || value === null || NO_FILTERS.includes(field)) continue;
+    params.set(field, textOf(value));
+  }
+  return `/export/${list}?${params.toString()}`;
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.join(',');
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The parameters of a page's address, as Next gives them. */
+
+type Param = string | readonly string[] | undefined;
+
+/** The value of a parameter: the first, if an address has several. */
+export function firstOf(param: Param): string | undefined {
+  return typeof param === 'string' ? param : param?.[0];
+}
+
+/** The parameters of a detail page's address. */
+export interface ResourceParams {
+  readonly searchParams: Promise<{
+    readonly namespace?: Param;
+    readonly name?: Param;
+    readonly datacenter?: Param;
+  }>;
+}
+
+/** The resource that an address names; one without a namespace is in the root. */
+export function resourceOf(params: Awaited<ResourceParams['searchParams']>): ResourceRef {
+  return {
+    namespace: firstOf(params.namespace) ?? '',
+    name: firstOf(params.name) ?? '',
+    datacenter: firstOf(params.datacenter) ?? '',
+  };
+}
+
+/** The parameters of the address of a drone's or a backend's page. */
+export interface IdParams {
+  readonly searchParams: Promise<{ readonly id?: Param; readonly datacenter?: Param }>;
+}
+
+/** The id in an address, and its datacenter. */
+export function idOf(params: Awaited<IdParams['searchParams']>): {
+  readonly id: string;
+  readonly datacenter: string;
+} {
+  return { id: firstOf(params.id) ?? '', datacenter: firstOf(params.datacenter) ?? '' };
+}
+
+/**
+ * The datacenter of the console's own controller, so that addresses and calls name a datacenter only
+ * where it is another one: with a single datacenter they never name it.
+ */
+let here: string | undefined;
+
+/** Set once the session is known. */
+export function setHere(datacenter: string): void {
+  here = datacenter;
+}
+
+/** The datacenter as a call or an address names it: not at all, if it is this controller's. */
+export function at(datacenter: string | null | undefined): { readonly datacenter?: string } {
+  if (datacenter === undefined || datacenter === null || datacenter === '') return {};
+  return datacenter === here ? {} : { datacenter };
+}
+
+/** The datacenter input of a list, from what the address chooses; the same on the server. Pure. */
+export function listedDatacenters(
+  chosen: string | null,
+  isSeveral: boolean,
+): { readonly datacenter?: string } {
+  if (chosen !== null) return { datacenter: chosen };
+  return isSeveral ? { datacenter: 'all' } : {};
 }

@@ -1,4 +1,4 @@
-import { sayFailure, type BackendStatus } from '@leasehold/keys-core';
+import { type BackendStatus, sayFailure } from '@leasehold/keys-core';
 import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import {
   IconAlertTriangle,
@@ -7,7 +7,7 @@ import {
   IconHourglass,
   IconLoader,
 } from '@tabler/icons-react';
-import type { Look } from '~/ui/text/text.tsx';
+import { type Look } from '~/ui/text.tsx';
 import { failingText, failureLabel } from './backend-end.ts';
 
 export const BACKEND_LOOKS: Record<BackendStatus, Look> = {

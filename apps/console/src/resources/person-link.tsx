@@ -1,7 +1,6 @@
-import { Link } from '~/ui/link.tsx';
-import { LongName } from '~/ui/text/text.tsx';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { doneBy, isPerson } from './actor.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { Link, LongName } from '~/ui/text.tsx';
+import { doneBy, isPerson } from './names.ts';
 
 /**
  * The name of a person or a token, as the audit and events have it, with a link to everything that they

@@ -12,16 +12,12 @@ import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
 import { guardConnections } from '@leasehold/service-kit/connection-guard';
 import { networkOf } from '@leasehold/service-kit/network';
 import { createSources, type Sources } from '@leasehold/service-kit/source-address';
-import type { ConsoleConfig } from './config.ts';
-import { isOfDocuments, type Documents } from './documents.ts';
-import { cutOff, createPassThrough } from './pass-through/pass-through.ts';
-import { createNoteSource } from './pass-through/forwarded-for.ts';
-import { notePath, pathOfPage } from './page-path.ts';
-import { PageQueue } from './page-queue.ts';
-import type { ReadyFiles } from './ready-files.ts';
-import { isRouterStateSound } from './router-state.ts';
-import { setCommonHeaders, setPageHeaders } from './security-headers.ts';
 import { routes } from '../lib/routes.ts';
+import type { ConsoleConfig } from './config.ts';
+import { type Documents, isOfDocuments, setCommonHeaders, setPageHeaders } from './documents.ts';
+import { isRouterStateSound, notePath, PageQueue, pathOfPage } from './page-requests.ts';
+import { createNoteSource, createPassThrough, cutOff } from './pass-through.ts';
+import type { ReadyFiles } from './ready-files.ts';
 
 /** Paths that begin with these go to the controller. */
 const OF_THE_CONTROLLER = ['/trpc', '/api/auth', '/export'];

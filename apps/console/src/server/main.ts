@@ -11,10 +11,10 @@ import {
   createShutdown,
   endProcessAfter,
   FAILED_START_MS_MAX,
-  readHomeSecret,
   type Logger,
+  readHomeSecret,
 } from '@leasehold/service-kit';
-import { processEnvironment, readConfig, setProductionMode, type ConsoleConfig } from './config.ts';
+import { type ConsoleConfig, processEnvironment, readConfig, setProductionMode } from './config.ts';
 import { startConsoleServer } from './console-server.ts';
 import { openDocuments } from './documents.ts';
 import { builtConfigOf, preparePages } from './pages.ts';

@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import path from 'node:path';
 import sirv from 'sirv';
-import { setStaticPageHeaders } from './security-headers.ts';
+import { setStaticPageHeaders } from './documents.ts';
 
 /** Answers a request, if it is for one of these files. @returns whether it was. */
 export type ReadyFiles = (

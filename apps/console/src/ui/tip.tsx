@@ -1,19 +1,20 @@
+import { Button, type ButtonProps } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import {
   cloneElement,
-  useEffect,
-  useId,
-  useRef,
-  useState,
   type FocusEvent,
   type HTMLAttributes,
   type KeyboardEvent,
   type PointerEvent,
   type ReactElement,
   type ReactNode,
+  useEffect,
+  useId,
+  useRef,
+  useState,
 } from 'react';
 
-const LoadedTip = dynamic(() => import('./loaded-tip.tsx').then((module) => module.LoadedTip), {
+const LoadedTip = dynamic(() => import('./floating.tsx').then((module) => module.LoadedTip), {
   ssr: false,
 });
 
@@ -89,4 +90,42 @@ export function Tip({
 function joined(...ids: readonly (string | undefined)[]): string | undefined {
   const all = ids.filter((id) => id !== undefined).join(' ');
   return all === '' ? undefined : all;
+}
+
+interface GuardedButtonProps extends ButtonProps {
+  /** Why the button is disabled, also for screen readers. Undefined: it is enabled. */
+  readonly whyNot: string | undefined;
+  readonly onClick: () => void;
+  readonly children: ReactNode;
+}
+
+/** A button that says why it is disabled. It stays reachable, so that the reason can be read. */
+export function GuardedButton({ whyNot, onClick, children, ...rest }: GuardedButtonProps) {
+  const reasonId = useId();
+  if (whyNot === undefined) {
+    return (
+      <Button {...rest} onClick={onClick}>
+        {children}
+      </Button>
+    );
+  }
+  return (
+    <>
+      <Tip label={whyNot} isDescribed>
+        <Button
+          {...rest}
+          data-disabled
+          aria-disabled
+          aria-describedby={reasonId}
+          onClick={(event) => event.preventDefault()}
+        >
+          {children}
+        </Button>
+      </Tip>
+      {/* Beside the button: what is in it would be a part of its name. */}
+      <span id={reasonId} hidden>
+        {whyNot}
+      </span>
+    </>
+  );
 }

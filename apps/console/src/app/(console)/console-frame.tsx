@@ -1,17 +1,18 @@
 'use client';
 
 import type { SessionView } from '@leasehold/api/contract';
+import { useHotkeys } from '@mantine/hooks';
+import dynamic from 'next/dynamic';
 import type { ReactNode } from 'react';
-import { AccountMenu } from '~/features/access/account/account-menu.tsx';
-import { RevokeBanners } from '~/resources/actions/revoke/revoke-banners.tsx';
-import { MoveBanners } from '~/features/reservations/move/move-banners.tsx';
+import { AccountMenu, SignedOut } from '~/features/access/account.tsx';
+import { followedMoves } from '~/features/reservations/followed-moves.ts';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
-import { SessionProvider } from '~/lib/session/session.tsx';
-import { Palette } from '~/resources/palette/palette.tsx';
-import { Foot } from '~/ui/states/foot.tsx';
-import { Shell } from '~/ui/shell/shell.tsx';
-import { ShortcutsHelp } from '~/ui/shortcuts/shortcuts-help.tsx';
-import { SignedOut } from '~/features/access/session/signed-out.tsx';
+import { SessionProvider } from '~/lib/session.tsx';
+import { useSignal } from '~/lib/signal.ts';
+import { followedRevokes, useFollowed } from '~/resources/actions/followed.ts';
+import { openPalette, paletteRequests } from '~/ui/shell/palette-store.ts';
+import { Shell, ShortcutsHelp } from '~/ui/shell/shell.tsx';
+import { Foot } from '~/ui/states.tsx';
 
 /** What all pages share once a person is signed in. */
 export function ConsoleFrame({
@@ -37,4 +38,38 @@ export function ConsoleFrame({
       </LiveProvider>
     </SessionProvider>
   );
+}
+
+const RevokeBannerList = dynamic(
+  () => import('~/resources/actions/revoke-banner.tsx').then((module) => module.RevokeBannerList),
+  { ssr: false },
+);
+
+/** The revokes of this tab, on every page, each until its end was seen. Loaded only if there are any. */
+function RevokeBanners() {
+  const revokes = useFollowed(followedRevokes);
+  return revokes.length === 0 ? null : <RevokeBannerList revokes={revokes} />;
+}
+
+const MoveBannerList = dynamic(
+  () => import('~/features/reservations/move-banner.tsx').then((module) => module.MoveBannerList),
+  { ssr: false },
+);
+
+/** The moves of this tab, on every page, each until its end was seen. Loaded only if there are any. */
+function MoveBanners() {
+  const moves = useFollowed(followedMoves);
+  return moves.length === 0 ? null : <MoveBannerList moves={moves} />;
+}
+
+const PaletteDialog = dynamic(
+  () => import('~/resources/palette/palette-dialog.tsx').then((module) => module.PaletteDialog),
+  { ssr: false },
+);
+
+/** Ctrl K from anywhere, also while typing. */
+function Palette() {
+  const requests = useSignal(paletteRequests);
+  useHotkeys([['mod+K', openPalette]], []);
+  return requests === 0 ? null : <PaletteDialog requests={requests} />;
 }

@@ -2,13 +2,12 @@ import type { SessionView } from '@leasehold/api/contract';
 import { headers } from 'next/headers';
 import { redirect } from 'next/navigation';
 import type { ReactNode } from 'react';
-import { ConsoleFrame } from './console-frame.tsx';
-import { Document, siteMetadata, siteViewport } from '../document.tsx';
-import { ControllerDown } from '~/ui/states/controller-down.tsx';
-import { Prefetched } from '~/lib/api/prefetch.tsx';
+import { Document, siteMetadata, siteViewport } from '~/app/document.tsx';
 import { ApiError, isSignedOut, toApiError } from '~/lib/api/api-error.ts';
+import { Prefetched, serverApi } from '~/lib/api/prefetch.tsx';
 import { routes } from '~/lib/routes.ts';
-import { serverApi } from '~/lib/api/server-api.ts';
+import { ControllerDown } from '~/ui/fallbacks.tsx';
+import { ConsoleFrame } from './console-frame.tsx';
 
 export const metadata = siteMetadata;
 export const viewport = siteViewport;

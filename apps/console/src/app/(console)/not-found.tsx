@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { PageMissing } from '~/ui/states/page-missing.tsx';
+import { PageMissing } from '~/ui/fallbacks.tsx';
 
 export const metadata: Metadata = { title: { absolute: 'Page not found · Leasehold' } };
 

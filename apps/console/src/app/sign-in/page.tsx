@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { FrontGate } from '~/features/access/sign-in/front-gate.tsx';
+import { FrontGate } from '~/features/access/sign-in-page.tsx';
 
 export const metadata: Metadata = { title: { absolute: 'Sign in · Leasehold' } };
 /** Anybody may ask for it as often as they like: nothing is made for a single visitor. */

@@ -3,12 +3,11 @@
 import { Table } from '@mantine/core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { DetailPage } from '~/ui/page/detail-page.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
-import { NotAllowed } from '~/ui/states/states.tsx';
-import { Mono } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
+import { useWhyNot } from '~/lib/session.tsx';
+import { DetailPage } from '~/ui/detail-page.tsx';
+import { PageHeader } from '~/ui/page.tsx';
+import { NotAllowed } from '~/ui/states.tsx';
+import { Mono, VisibleText } from '~/ui/text.tsx';
 
 type Settings = Outputs['settings']['list'];
 

@@ -1,12 +1,9 @@
 import { UnstyledButton } from '@mantine/core';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
-import { Link } from '~/ui/link.tsx';
-import { Under, LongName, Mono, RelativeTime } from '~/ui/text/text.tsx';
-import { actionLabel } from '~/resources/audit/action-labels.ts';
+import { actionLabel, type AuditEntry, auditTarget, modeOf } from '~/resources/audit.ts';
 import { PersonLink } from '~/resources/person-link.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, LongName, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import classes from './audit.module.css';
-import { auditTarget, modeOf, type AuditEntry } from '~/resources/audit/audit-target.ts';
 
 /** `show` opens everything that an entry says. */
 export function auditColumns(show: (entry: AuditEntry) => void): Column<AuditEntry>[] {

@@ -1,27 +1,25 @@
 'use client';
 
 import { AUDIT_ACTIONS } from '@leasehold/keys-core';
-import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { ExportMenu } from '~/resources/list/export-menu.tsx';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
-import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState, NotAllowed } from '~/ui/states/states.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
+import { textParam, useQueryStates } from '~/lib/address.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
+import { useWhyNot } from '~/lib/session.tsx';
+import { actionName, type AuditEntry } from '~/resources/audit.ts';
+import { ExportMenu, useTotal } from '~/resources/list/list-parts.tsx';
+import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { FilterRow, PageHeader } from '~/ui/page.tsx';
+import { EmptyState, NotAllowed } from '~/ui/states.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
 import { auditColumns } from './audit-columns.tsx';
-import { timeRangeOf } from '~/ui/time-range/time-range.ts';
-import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
-import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
 import { auditListInput } from './audit-search.ts';
-import { actionName } from '~/resources/audit/action-labels.ts';
-import type { AuditEntry } from '~/resources/audit/audit-target.ts';
+import { TimeRangeFilter } from './time-range-filter.tsx';
+import { TIME_RANGE_PARAMS, timeRangeOf } from './time-range.ts';
 
-const AuditDialog = lazyDialog('entry', () => import('./audit-dialog.tsx'));
+const AuditDialog = lazyDialog('entry', () =>
+  import('./dialogs.tsx').then((module) => module.AuditDialog),
+);
 
 /** The audit makes no events. */
 const EVERY_MS = 5_000;
@@ -50,16 +48,13 @@ export function AuditPage() {
 }
 
 function Audit() {
-  const [address, setAddress] = useQueryStates(
-    {
-      q: parseAsString.withDefault(''),
-      action: parseAsString,
-      show: parseAsString,
-      ...TIME_RANGE_PARAMS,
-      after: parseAsString,
-    },
-    { history: 'push' },
-  );
+  const [address, setAddress] = useQueryStates({
+    q: textParam.withDefault(''),
+    action: textParam,
+    show: textParam,
+    ...TIME_RANGE_PARAMS,
+    after: textParam,
+  });
   const [shown, setShown] = useState<AuditEntry | null>(null);
   const columns = useMemo(() => auditColumns(setShown), []);
   const input = auditListInput(address);
@@ -77,24 +72,24 @@ function Audit() {
           label="Search the audit"
           placeholder="Part of a name, a reason or a person"
           value={address.q}
-          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+          onChange={(q) => setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu
           label="Action"
           value={address.action ?? undefined}
           options={ACTION_OPTIONS}
-          onChange={(action) => void setAddress({ action, after: null })}
+          onChange={(action) => setAddress({ action, after: null })}
         />
         <FilterMenu
           label="Sign-ins"
           value={SHOW_OPTIONS.find(({ value }) => value === address.show)?.value}
           options={SHOW_OPTIONS}
           unset="Hidden"
-          onChange={(show) => void setAddress({ show, after: null })}
+          onChange={(show) => setAddress({ show, after: null })}
         />
         <TimeRangeFilter
           value={timeRangeOf(address)}
-          onChange={(range) => void setAddress({ ...range, after: null })}
+          onChange={(range) => setAddress({ ...range, after: null })}
         />
       </FilterRow>
       <DataTable
@@ -102,7 +97,7 @@ function Audit() {
         columns={columns}
         read={read}
         rowId={(entry) => entry.id}
-        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        state={{ after: address.after, setAfter: (after) => setAddress({ after }) }}
         identity={JSON.stringify(input)}
         total={total}
         empty={

@@ -1,5 +1,5 @@
 import type { Inputs } from '~/lib/api/api.ts';
-import { timeRangeInput, type TimeRange } from '~/ui/time-range/time-range.ts';
+import { type TimeRange, timeRangeInput } from './time-range.ts';
 
 const PAGE_ROWS = 100;
 

@@ -1,29 +1,25 @@
 'use client';
 
 import { resourceText } from '@leasehold/keys-core';
-import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
+import { textParam, useQueryStates } from '~/lib/address.ts';
 import type { Outputs } from '~/lib/api/api.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
+import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { count } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routeOf } from '~/lib/routes.ts';
-import { parseSearch } from '~/lib/search/search.ts';
-import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
-import { Link } from '~/ui/link.tsx';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
-import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
+import { parseSearch } from '~/lib/search.ts';
+import { DatacenterMenu, withDatacenter } from '~/resources/list/list-parts.tsx';
+import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
+import { FilterRow, PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
 import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { LongName, Mono, RelativeTime, Under } from '~/ui/text/text.tsx';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { isAnyTime, timeRangeInput, timeRangeOf } from '~/ui/time-range/time-range.ts';
-import { TimeRangeFilter } from '~/ui/time-range/time-range-filter.tsx';
-import { TIME_RANGE_PARAMS } from '~/ui/time-range/time-range-params.ts';
+import { Link, LongName, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { FACE_OPTIONS, faceOf } from './event-search.ts';
+import { TimeRangeFilter } from './time-range-filter.tsx';
+import { isAnyTime, TIME_RANGE_PARAMS, timeRangeInput, timeRangeOf } from './time-range.ts';
 import classes from './audit.module.css';
-import { FACE_OPTIONS, faceOf } from './events/event-search.ts';
 
 type Refusal = Outputs['refusals']['list']['items'][number];
 
@@ -31,15 +27,12 @@ const FIELDS = ['namespace', 'code'] as const;
 
 /** Which connects and acquires were refused, how often and why: those that were refused last first. */
 export function RefusalsPage() {
-  const [address, setAddress] = useQueryStates(
-    {
-      q: parseAsString.withDefault(''),
-      face: parseAsString,
-      after: parseAsString,
-      ...TIME_RANGE_PARAMS,
-    },
-    { history: 'push' },
-  );
+  const [address, setAddress] = useQueryStates({
+    q: textParam.withDefault(''),
+    face: textParam,
+    after: textParam,
+    ...TIME_RANGE_PARAMS,
+  });
   const search = useMemo(() => parseSearch(address.q, FIELDS), [address.q]);
   const { namespace, code } = search.fields;
   const face = faceOf(address.face) ?? undefined;
@@ -63,18 +56,15 @@ export function RefusalsPage() {
           placeholder="Whole name, or namespace: code:"
           value={address.q}
           problems={search.problems}
-          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+          onChange={(q) => setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu
           label="Type"
           value={face}
           options={FACE_OPTIONS}
-          onChange={(value) => void setAddress({ face: value, after: null })}
+          onChange={(value) => setAddress({ face: value, after: null })}
         />
-        <TimeRangeFilter
-          value={range}
-          onChange={(next) => void setAddress({ ...next, after: null })}
-        />
+        <TimeRangeFilter value={range} onChange={(next) => setAddress({ ...next, after: null })} />
         <DatacenterMenu filter={filter} />
       </FilterRow>
       <DataTable
@@ -84,7 +74,7 @@ export function RefusalsPage() {
         rowId={({ datacenter, face: of, namespace, name, code, firstAt }) =>
           JSON.stringify([datacenter, of, namespace, name, code, firstAt])
         }
-        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        state={{ after: address.after, setAfter: (after) => setAddress({ after }) }}
         identity={JSON.stringify(input)}
         isOfOthers={filter.isOfOthers}
         empty={

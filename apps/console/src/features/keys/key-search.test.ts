@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseSearch } from '~/lib/search/search.ts';
+import { parseSearch } from '~/lib/search.ts';
 import { KEY_FIELDS, keyListInput } from './key-search.ts';
 
 test('every field of a search for keys is part of the request', () => {

@@ -1,7 +1,7 @@
 import type { Inputs } from '~/lib/api/api.ts';
-import { firstOf } from '~/lib/page-params.ts';
-import { parseSearch } from '~/lib/search/search.ts';
-import { GRANT_SORTS, grantListInput, type AskedState } from '~/resources/list/grant-search.ts';
+import { firstOf } from '~/lib/routes.ts';
+import { parseSearch } from '~/lib/search.ts';
+import { type AskedState, GRANT_SORTS, grantListInput } from '~/resources/list/grant-search.ts';
 
 /** The fields of the keys' search, beside names. */
 export const KEY_FIELDS = ['holder', 'phase', 'tag', 'drone', 'namespace', 'lease', 'is'] as const;

@@ -1,16 +1,21 @@
 'use client';
 
 import { Code } from '@mantine/core';
+import type { Outputs } from '~/lib/api/api.ts';
+import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { withField } from '~/lib/search/search-text.ts';
-import { ExportMenu } from '~/resources/list/export-menu.tsx';
-import { GrantList, useGrantListState, type GrantListState } from '~/resources/list/grant-list.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
-import { LongOver } from '~/resources/list/nothing-found.tsx';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { KEY_COLUMNS } from './key-columns.tsx';
+import { routes } from '~/lib/routes.ts';
+import { withField } from '~/lib/search.ts';
+import { isInForce } from '~/resources/grant-view.ts';
+import { GrantList, type GrantListState, useGrantListState } from '~/resources/list/grant-list.tsx';
+import { ExportMenu, LongOver, useTotal } from '~/resources/list/list-parts.tsx';
+import { PhaseBadge, Remaining } from '~/resources/looks.tsx';
+import { failingLook, keyBackendLook } from '~/resources/backend-looks.ts';
+import { FilterMenu } from '~/ui/filters.tsx';
+import { PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import { KEY_FIELDS, keyListInput } from './key-search.ts';
 import classes from './keys.module.css';
 
@@ -62,5 +67,88 @@ function DroneFilter({ list: { state, filter } }: { readonly list: GrantListStat
       }))}
       onChange={(drone) => state.setQ(withField(state.q, 'drone', drone))}
     />
+  );
+}
+
+/** A key as it comes over the wire. */
+type KeyItem = Outputs['keys']['list']['items'][number];
+
+/** Their order is that of the rows: by namespace, and in it by name. */
+const KEY_COLUMNS: Column<KeyItem>[] = [
+  column('Namespace', { sort: 'name', from: 'md' }, (key) => (
+    <span title={key.namespace}>
+      <VisibleText>{key.namespace || '–'}</VisibleText>
+    </span>
+  )),
+  column('Key', { sort: 'name' }, (key) => (
+    <span className={classes['key']}>
+      {key.namespace === '' ? null : (
+        <Under upTo="md">
+          <VisibleText>{key.namespace}</VisibleText>
+        </Under>
+      )}
+      <Link href={routes.key(key)} title={fullName(key)}>
+        <VisibleText>{key.name}</VisibleText>
+      </Link>
+      <Under upTo="sm">
+        <HolderCell item={key} />
+      </Under>
+    </span>
+  )),
+  column('Tag', { from: 'lg' }, (key) => (key.tag === '' ? '–' : <Mono>{key.tag}</Mono>)),
+  column('Phase', {}, (key) => <PhaseBadge phase={key.phase} />),
+  column('Holder', { from: 'sm' }, (key) => <HolderCell item={key} />),
+  column('Remaining', { sort: 'expiresAt' }, (key) => <Remaining {...key} />),
+  column('Token', { from: 'lg', align: 'end' }, (key) => <Mono>{key.fencingToken}</Mono>),
+  column('Granted', { sort: 'grantedAt', from: 'lg' }, (key) => (
+    <RelativeTime at={key.grantedAt} asOf={key.asOf} />
+  )),
+  column('Datacenter', { from: 'lg' }, (key) => <Mono>{key.datacenter}</Mono>),
+];
+
+/** The drone that holds a key and its backend's state; for a key that is over, the last holder, and how it failed. */
+function HolderCell({ item }: { readonly item: KeyItem }) {
+  const { droneId, holder, backendStatus, backendEnd, datacenter, failing } = item;
+  const isOver = !isInForce(item) && item.phase !== 'expiring';
+  // Only a move has made this row: nobody has held the key there.
+  if (isOver && droneId === null) return '–';
+  if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
+    return (
+      <span className={classes['holder']} data-holder title={`Last held by ${holder}`}>
+        <span className="dimmed">
+          last <Mono>{holder}</Mono>
+        </span>
+        {failing === null ? (
+          backendEnd?.hasFailed === true && <BackendState item={item} />
+        ) : (
+          <Link href={routes.backend(failing.backendId, datacenter)}>
+            <LookBadge look={failingLook(failing, item.asOf)} isPlain />
+          </Link>
+        )}
+      </span>
+    );
+  }
+  return (
+    <span className={classes['holder']} data-holder>
+      {droneId === null ? (
+        <Mono title={holder}>{holder}</Mono>
+      ) : (
+        <Link href={routes.drone(droneId, datacenter)} className="mono">
+          {droneId}
+        </Link>
+      )}
+      <BackendState item={item} />
+    </span>
+  );
+}
+
+function BackendState({ item }: { readonly item: KeyItem }) {
+  const { backendId, backendEnd, datacenter } = item;
+  const look = keyBackendLook(item);
+  if (backendId === null || look === undefined) return null;
+  return (
+    <Link href={routes.backend(backendId, datacenter)} title={`Backend ${backendId}`}>
+      <LookBadge look={look} isPlain={backendEnd?.hasFailed !== true} />
+    </Link>
   );
 }

@@ -1,8 +1,8 @@
 'use client';
 
 import type { ResourceRef } from '~/lib/routes.ts';
-import { GrantDetail } from '~/resources/detail/grant-detail.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
+import { GrantDetail } from '~/resources/grant/grant-detail.tsx';
+import { EmptyState } from '~/ui/states.tsx';
 
 /** One lease or environment: its deadlines, who has it and why, who waits for it, and who had it before. */
 export function LeaseDetailPage({

@@ -2,29 +2,39 @@
 
 import { Code } from '@mantine/core';
 import dynamic from 'next/dynamic';
-import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
+import { count } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { ExportMenu } from '~/resources/list/export-menu.tsx';
+import { routes } from '~/lib/routes.ts';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
-import { useTotal } from '~/resources/list/use-total.ts';
-import { LongOver } from '~/resources/list/nothing-found.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { LEASE_COLUMNS } from './lease-columns.tsx';
+import { ExportMenu, LongOver, useTotal } from '~/resources/list/list-parts.tsx';
+import { PhaseBadge, Remaining } from '~/resources/looks.tsx';
+import { DetailTabs } from '~/ui/detail-page.tsx';
+import { PageHeader } from '~/ui/page.tsx';
+import { EmptyState } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { Mono, RelativeTime, Under } from '~/ui/text.tsx';
 import { LEASE_FIELDS, leaseListInput } from './lease-search.ts';
 import classes from './leases.module.css';
+import {
+  NameCell,
+  NamespaceCell,
+  HolderCell,
+  CommentCell,
+  type LeaseItem,
+} from './lease-cells.tsx';
 
 // What a first visit does not show is loaded with its tab.
 const ContentionTab = dynamic(() =>
-  import('./contention/contention-tab.tsx').then((module) => module.ContentionTab),
+  import('./contention-tab.tsx').then((module) => module.ContentionTab),
 );
+
 const CallbacksTab = dynamic(() =>
-  import('./callbacks-tab.tsx').then((module) => module.CallbacksTab),
+  import('./lease-tabs.tsx').then((module) => module.CallbacksTab),
 );
-const DeclaredTab = dynamic(() =>
-  import('./declared-tab.tsx').then((module) => module.DeclaredTab),
-);
-const TreeTab = dynamic(() => import('./tree/tree-tab.tsx').then((module) => module.TreeTab));
+
+const DeclaredTab = dynamic(() => import('./lease-tabs.tsx').then((module) => module.DeclaredTab));
+
+const TreeTab = dynamic(() => import('./tree-tab.tsx').then((module) => module.TreeTab));
 
 /** What the address says of one view: another starts without its filters and order. */
 const OF_ONE_VIEW = ['q', 'sort', 'dir', 'within', 'bulk'];
@@ -78,3 +88,28 @@ function LeaseList() {
     </div>
   );
 }
+
+const LEASE_COLUMNS: Column<LeaseItem>[] = [
+  column('Namespace', { sort: 'name', from: 'md' }, (lease) => <NamespaceCell resource={lease} />),
+  column('Lease', { sort: 'name' }, (lease) => (
+    <>
+      <NameCell resource={lease} href={routes.lease(lease)} />
+      <Under upTo="sm">
+        <HolderCell lease={lease} />
+      </Under>
+    </>
+  )),
+  column('Phase', {}, (lease) => <PhaseBadge phase={lease.phase} />),
+  column('Holder', { from: 'sm' }, (lease) => <HolderCell lease={lease} />),
+  column('Comment', { from: 'lg', isFilling: true }, (lease) => <CommentCell lease={lease} />),
+  column('Remaining', { sort: 'expiresAt' }, (lease) => <Remaining {...lease} />),
+  column('Waiting', { from: 'sm', align: 'end' }, (lease) => (
+    <span className={lease.waiters > 0 ? classes['waiting'] : 'dimmed'}>
+      {count(lease.waiters)}
+    </span>
+  )),
+  column('Token', { from: 'xl', align: 'end' }, (lease) => <Mono>{lease.fencingToken}</Mono>),
+  column('Granted', { sort: 'grantedAt', from: 'lg' }, (lease) => (
+    <RelativeTime at={lease.grantedAt} asOf={lease.asOf} />
+  )),
+];

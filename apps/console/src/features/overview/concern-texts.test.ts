@@ -1,6 +1,6 @@
-import type { HealthConcern, StatsOverview } from '@leasehold/api/contract';
+import type { EventLag, HealthConcern, StatsOverview } from '@leasehold/api/contract';
 import { expect, test } from 'vitest';
-import { concernText } from './concern-texts.ts';
+import { concernText, remedyOf } from './concern-texts.ts';
 
 const FACE = { held: 0, expiring: 0, overdue: 0, contended: 0, waiters: 0 };
 const STATS = {
@@ -39,4 +39,26 @@ test.each<[Partial<HealthConcern>, string, string | null]>([
   const concern = { tone: 'bad', since: null, count: 1, droneId: null, face: null, ...change };
 
   expect(concernText(concern as HealthConcern, STATS)).toEqual({ text, href });
+});
+
+function culprit(
+  change: Partial<NonNullable<EventLag['culprit']>>,
+): NonNullable<EventLag['culprit']> {
+  return {
+    ...{ pid: null, applicationName: null, database: null, preparedAs: null },
+    ...{ ageMs: null, state: null, queryAgeMs: null },
+    ...change,
+  };
+}
+
+test.each([
+  ['a session is ended by its process', { pid: 4_711 }, 'select pg_terminate_backend(4711);'],
+  [
+    'a prepared transaction is undone by its name',
+    { preparedAs: "o'neil", database: 'shop' },
+    "rollback prepared 'o''neil';",
+  ],
+  ['one that Leasehold may not see is looked for', {}, 'order by xact_start limit 1;'],
+])('%s', (_promise, change, sql) => {
+  expect(remedyOf(culprit(change)).sql).toContain(sql);
 });

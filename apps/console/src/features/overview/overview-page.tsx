@@ -1,34 +1,32 @@
 'use client';
 
-import { SegmentedControl, Skeleton, Text } from '@mantine/core';
-import { parseAsInteger, useQueryState } from 'nuqs';
-import { memo } from 'react';
-import { resourceText } from '@leasehold/keys-core';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
-import { DataAge } from '~/ui/states/data-age.tsx';
-import { ErrorState } from '~/ui/states/states.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
-import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { Alarms } from './alarms/alarms.tsx';
-import { ChartPanels } from './charts/chart-panels.tsx';
-import { useSteps } from './charts/use-steps.ts';
-import { Activity, useRecentActs } from './activity.tsx';
-import { EventLagPanel } from './event-lag-panel.tsx';
-import { Tiles } from './tiles.tsx';
-import { WINDOWS, DEFAULT_WINDOW_MINUTES } from './windows.ts';
-import type { ContendedResource, StatsOverview } from '@leasehold/api/contract';
-import { Link } from '~/ui/link.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { PlainTable } from '~/ui/page/plain-table.tsx';
-import { Mono } from '~/ui/text/text.tsx';
+import type {
+  ContendedResource,
+  EventLag,
+  FailingKey,
+  StatsOverview,
+} from '@leasehold/api/contract';
+import { resourceText, sayFailure } from '@leasehold/keys-core';
+import { Code, SegmentedControl, Skeleton, Text } from '@mantine/core';
+import { Fragment, memo } from 'react';
+import { integerParam, useQueryState } from '~/lib/address.ts';
+import { useDatacenters } from '~/lib/datacenters.ts';
 import { count, duration, fullName } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
-import type { AuditEntry } from '~/resources/audit/audit-target.ts';
-import { OwnDatacenter, RowsLink } from './rows-link.tsx';
-import { FailingKeys } from './failing-keys.tsx';
-import { Verdict } from './verdict.tsx';
+import { useWhyNot } from '~/lib/session.tsx';
+import { type AuditEntry } from '~/resources/audit.ts';
+import { actSentence } from '~/resources/act-sentence.ts';
+import { failureLook } from '~/resources/backend-looks.ts';
+import { Facts, PageHeader, Panel, PlainTable } from '~/ui/page.tsx';
+import { DataAge, StaleScope } from '~/ui/stale.tsx';
+import { ErrorState } from '~/ui/states.tsx';
+import { Link, LookBadge, Mono, RelativeTime, VisibleText } from '~/ui/text.tsx';
+import { ChartPanels, useSteps } from './charts/chart-panels.tsx';
+import { EVENTS_LATE_MS, remedyOf } from './concern-texts.ts';
+import { DEFAULT_WINDOW_MINUTES, WINDOWS } from './overview-links.ts';
+import { OwnDatacenter, RowsLink, Tiles } from './tiles.tsx';
+import { Alarms, Verdict } from './verdict.tsx';
 import classes from './overview.module.css';
 
 const EVERY_MS = 3_000;
@@ -38,7 +36,7 @@ const NO_ACTS: readonly AuditEntry[] = [];
 export function OverviewPage() {
   const [windowMinutes, setWindowMinutes] = useQueryState(
     'window',
-    parseAsInteger.withDefault(DEFAULT_WINDOW_MINUTES).withOptions({ history: 'push' }),
+    integerParam.withDefault(DEFAULT_WINDOW_MINUTES),
   );
   const known = WINDOWS.some(({ minutes }) => minutes === windowMinutes);
   const minutes = known ? windowMinutes : DEFAULT_WINDOW_MINUTES;
@@ -54,7 +52,7 @@ export function OverviewPage() {
           <SegmentedControl
             aria-label="Time shown"
             value={String(minutes)}
-            onChange={(value) => void setWindowMinutes(Number(value))}
+            onChange={(value) => setWindowMinutes(Number(value))}
             data={WINDOWS.map(({ minutes: value, label }) => ({ value: String(value), label }))}
           />
         }
@@ -173,3 +171,173 @@ const ContendedPanel = memo(function ContendedPanel({
     </Panel>
   );
 });
+
+const SHOWN = 8;
+/** Those that the charts mark. */
+const READ = 40;
+/** The audit makes no events. */
+const ACTIVITY_EVERY_MS = 10_000;
+
+/** What people and tokens did lately, sign-ins left out; nothing for a role that may not read the audit. */
+function useRecentActs() {
+  const whyNot = useWhyNot('operator');
+  const read = useLiveQuery(
+    'audit',
+    'list',
+    { limit: READ, signIns: false },
+    { enabled: whyNot === undefined, everyMs: ACTIVITY_EVERY_MS },
+  );
+  return { whyNot, read };
+}
+
+/** What people did lately, in sentences, and why. */
+function Activity({ whyNot, read }: ReturnType<typeof useRecentActs>) {
+  return (
+    <Panel
+      title="Recent activity"
+      meta={
+        <Link href={routes.audit()} className={classes['more']}>
+          Audit
+        </Link>
+      }
+    >
+      {whyNot !== undefined ? (
+        <Text size="sm" c="dimmed">
+          {whyNot}
+        </Text>
+      ) : read.data === undefined && read.isError ? (
+        <ErrorState read={read} what="the audit" />
+      ) : read.data === undefined ? (
+        <Skeleton height={120} aria-busy="true" />
+      ) : read.data.items.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          No actions yet. Sign-ins are in the audit.
+        </Text>
+      ) : (
+        <StaleScope read={read}>
+          <ol className={classes['acts']} aria-label="Recent activity">
+            {read.data.items.slice(0, SHOWN).map((act) => (
+              <li key={act.id}>
+                <ActLine act={act} />
+              </li>
+            ))}
+          </ol>
+        </StaleScope>
+      )}
+    </Panel>
+  );
+}
+
+function ActLine({ act }: { readonly act: AuditEntry }) {
+  return (
+    <>
+      <span>
+        {actSentence(act).map(({ text, href }, index) => (
+          <Fragment key={index}>
+            {href === null ? (
+              text
+            ) : (
+              <Link href={href}>
+                <VisibleText>{text}</VisibleText>
+              </Link>
+            )}
+          </Fragment>
+        ))}
+      </span>
+      <span className="small-print">
+        {act.reason === null ? null : (
+          <>
+            <VisibleText>{`“${act.reason}”`}</VisibleText> ·{' '}
+          </>
+        )}
+        <RelativeTime at={act.at} />
+      </span>
+    </>
+  );
+}
+
+/** Keys whose programs fail, each with a link to why, and to what the program wrote last; nothing without any. */
+const FailingKeys = memo(function FailingKeys({
+  failing,
+  asOf,
+}: {
+  readonly failing: readonly FailingKey[];
+  readonly asOf: string;
+}) {
+  if (failing.length === 0) return null;
+  return (
+    <Panel title="Failing programs" isFlush>
+      <div className={classes['failing']}>
+        <PlainTable
+          label="Keys whose last backend failed"
+          heads={[
+            { text: 'Why' },
+            { text: 'Key' },
+            { text: 'Failures', align: 'end' },
+            { text: 'Last', align: 'end' },
+          ]}
+        >
+          {failing.map((key) => (
+            <tr key={fullName(key)}>
+              <td>
+                <Link href={routes.backend(key.backendId)} title="Why it ended, and its last lines">
+                  <LookBadge look={failureLook(sayFailure(key))} />
+                </Link>
+              </td>
+              <td className={classes['name']}>
+                <Link href={routes.key(key)} title={fullName(key)}>
+                  <VisibleText>{resourceText(key)}</VisibleText>
+                </Link>
+              </td>
+              <td data-align="end">{failuresText(key)}</td>
+              <td data-align="end">
+                <RelativeTime at={key.failedAt} asOf={asOf} />
+              </td>
+            </tr>
+          ))}
+        </PlainTable>
+      </div>
+    </Panel>
+  );
+});
+
+/** `25 in 5 min`: how often it failed in a row, and over which time. */
+function failuresText({ failures, since, failedAt }: FailingKey): string {
+  if (failures === 1) return '1';
+  return `${count(failures)} in ${duration(Date.parse(failedAt) - Date.parse(since))}`;
+}
+
+/** Which transaction holds the events back, and how to end it; nothing while events are in time. */
+function EventLagPanel({ lag: { lagMs, culprit } }: { readonly lag: EventLag }) {
+  if (lagMs <= EVENTS_LATE_MS) return null;
+  return (
+    <Panel title="Events are held back">
+      <Text size="sm">
+        A transaction that is still open may write an event older than the newest ones. Until it
+        ends, nobody receives those: not this page, not <Code>events tail</Code>, not a service that
+        watches events. Leases and keys do not wait for it.
+      </Text>
+      {culprit === null ? null : (
+        <>
+          <Facts
+            items={{
+              'Events are late by': duration(lagMs),
+              Process: culprit.pid === null ? null : <Mono>{`pid ${String(culprit.pid)}`}</Mono>,
+              'Prepared as': culprit.preparedAs && <bdi className="mono">{culprit.preparedAs}</bdi>,
+              Application: culprit.applicationName && <bdi>{culprit.applicationName}</bdi>,
+              Database: culprit.database && <bdi className="mono">{culprit.database}</bdi>,
+              State: culprit.state,
+              'Open for': culprit.ageMs === null ? null : duration(culprit.ageMs),
+              'Last statement began':
+                culprit.queryAgeMs === null ? null : `${duration(culprit.queryAgeMs)} ago`,
+            }}
+          />
+          <Text size="sm">{remedyOf(culprit).text}</Text>
+          <Code block className={classes['remedy'] ?? ''}>
+            {remedyOf(culprit).sql}
+          </Code>
+        </>
+      )}
+    </Panel>
+  );
+}

@@ -1,16 +1,13 @@
 import type { StatsOverview } from '@leasehold/api/contract';
-import { FACES, type Face } from '@leasehold/keys-core';
-import { memo, type ReactNode } from 'react';
+import { type Face, FACES } from '@leasehold/keys-core';
+import { type ComponentProps, createContext, memo, type ReactNode, useContext } from 'react';
 import { count, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import type { Tone } from '~/ui/text/text.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
-import { EVENTS_LATE_MS } from './event-lag.ts';
-import { eventsHref } from './event-links.ts';
-import { FACE_NAMES, listOf } from './face-links.ts';
-import { RowsLink } from './rows-link.tsx';
+import { Link, type Tone } from '~/ui/text.tsx';
+import { EVENTS_LATE_MS } from './concern-texts.ts';
+import { eventsHref, FACE_NAMES, listOf, windowText } from './overview-links.ts';
 import classes from './overview.module.css';
-import { windowText } from './windows.ts';
 
 /** The numbers that sum up the system. Each one is a link to exactly the rows that it counts. */
 export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverview }) {
@@ -177,4 +174,28 @@ function Tile({
       {below === undefined ? null : <span className="small-print">{below}</span>}
     </div>
   );
+}
+
+/**
+ * The datacenter whose numbers the overview shows; undefined where it is the only one. A list shows the rows of all
+ * datacenters unless its address names one.
+ */
+export const OwnDatacenter = createContext<string | undefined>(undefined);
+
+/** A link from a number to the rows that it counts: those of this datacenter alone. */
+export function RowsLink({
+  href,
+  ...rest
+}: ComponentProps<typeof Link> & { readonly href: string }) {
+  const datacenter = useContext(OwnDatacenter);
+  return (
+    <Link href={datacenter === undefined ? href : withDatacenter(href, datacenter)} {...rest} />
+  );
+}
+
+function withDatacenter(href: string, datacenter: string): string {
+  const [path = '', params] = href.split('?');
+  const named = new URLSearchParams(params);
+  named.set('datacenter', datacenter);
+  return `${path}?${named.toString()}`;
 }

@@ -1,35 +1,33 @@
 'use client';
 
 import { keyNameOf } from '@leasehold/keys-core';
-import { parseAsString, useQueryState } from 'nuqs';
-import { Link } from '~/ui/link.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
-import { DetailPage } from '~/ui/page/detail-page.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
-import { LookBadge } from '~/ui/text/text.tsx';
-import { counted } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
-import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { routes } from '~/lib/routes.ts';
-import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
-import { ChainDrawing } from './chain/chain-drawing.tsx';
-import { ChainList } from './chain/chain-list.tsx';
-import { HolderPanel } from './holder-panel.tsx';
-import { KeyText } from './key-text.tsx';
-import { PendingMove } from './move/pending-move.tsx';
-import type { ReservationDetail } from './reservation-item.ts';
-import { WayBack } from '~/resources/detail/way-back.tsx';
-import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
-import { RESERVATION_LOOKS } from './reservation-looks.ts';
+import { Skeleton } from '@mantine/core';
 import { IconRoute } from '@tabler/icons-react';
+import type { UseQueryResult } from '@tanstack/react-query';
 import { useState } from 'react';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { usePageActs } from '~/resources/palette/page-acts.ts';
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import type { MoveDialogProps } from './move/move-dialog.tsx';
+import { textParam, useQueryState } from '~/lib/address.ts';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import type { Outputs } from '~/lib/api/api.ts';
+import { useDatacenters } from '~/lib/datacenters.ts';
+import { counted } from '~/lib/format.ts';
+import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { at, routes } from '~/lib/routes.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { isInForce } from '~/resources/grant-view.ts';
+import { PhaseBadge, Remaining } from '~/resources/looks.tsx';
+import { keyLabel, keyOfAddress } from '~/resources/names.ts';
+import { DetailPage, WayBack } from '~/ui/detail-page.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { Facts, PageHeader, Panel } from '~/ui/page.tsx';
+import { usePageActs } from '~/ui/shell/palette-store.ts';
+import { StaleScope } from '~/ui/stale.tsx';
+import { ActFailure, EmptyState, Notice } from '~/ui/states.tsx';
+import { Link, LookBadge, Mono, RelativeTime } from '~/ui/text.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
+import { ChainDrawing, ChainList, KeyText, RESERVATION_LOOKS } from './chain.tsx';
+import { failureText } from './move-progress.ts';
+import type { MoveDialogProps } from './reservation-dialogs.tsx';
+import type { ReservationDetail } from './reservation-search.ts';
 import classes from './reservations.module.css';
 
 /** Moves have no event. */
@@ -37,7 +35,7 @@ const EVERY_MS = 1_500;
 
 /** The page of the key in the address. */
 export function ReservationDetailPage() {
-  const [text] = useQueryState('key', parseAsString.withDefault(''));
+  const [text] = useQueryState('key', textParam.withDefault(''));
   const addressed = keyOfAddress(text);
   if ('problem' in addressed) {
     return (
@@ -168,7 +166,9 @@ function NotReserved({ of }: { readonly of: readonly string[] }) {
   );
 }
 
-const MoveDialog = lazyDialog('isOpen', () => import('./move/move-dialog.tsx'));
+const MoveDialog = lazyDialog('isOpen', () =>
+  import('./reservation-dialogs.tsx').then((module) => module.MoveDialog),
+);
 
 /** Moves the key, or says why it cannot be moved now. */
 function MoveButton({ reservation, grant }: Pick<MoveDialogProps, 'reservation' | 'grant'>) {
@@ -205,4 +205,110 @@ function whyNotMovable(
   return state === 'unreachable'
     ? `${datacenter} cannot be reached, and a key can leave only while its home can be reached.`
     : undefined;
+}
+
+type Grant = NonNullable<Outputs['keys']['get']>;
+
+/** Who holds the key in its home, with a link to its page. */
+function HolderPanel({
+  of,
+  unreachable,
+  read,
+}: {
+  readonly of: readonly string[];
+  /** The home of the key, if it cannot be reached now. */
+  readonly unreachable: string | undefined;
+  readonly read: UseQueryResult<Outputs['keys']['get'], ApiError>;
+}) {
+  const grant = read.data;
+  return (
+    <Panel title="Holder" meta={grant ? <PhaseBadge phase={grant.phase} /> : undefined}>
+      {keyNameOf(of) === undefined ? (
+        <p className={classes['text']}>
+          This list names no key of Leasehold: nothing is granted under it. Its owner only uses its
+          home.
+        </p>
+      ) : grant && !isOnlyMoved(grant) ? (
+        <StaleScope read={read}>
+          <HolderFacts grant={grant} />
+        </StaleScope>
+      ) : unreachable === undefined && read.isPending ? (
+        <Skeleton height={110} aria-busy="true" />
+      ) : (
+        <p className={classes['text']}>{holderText(unreachable, read.error)}</p>
+      )}
+    </Panel>
+  );
+}
+
+/** Whether only a move has made the row: its holder is not a drone. */
+function isOnlyMoved(grant: Grant): boolean {
+  return grant.droneId === null && !isInForce(grant);
+}
+
+function holderText(unreachable: string | undefined, error: ApiError | null): string {
+  if (unreachable !== undefined) return `Unknown while ${unreachable} cannot be reached.`;
+  return error === null ? 'Nobody has held it there yet.' : `Unknown: ${error.message}`;
+}
+
+function HolderFacts({ grant }: { readonly grant: Grant }) {
+  const isHeld = isInForce(grant);
+  const { droneId, datacenter, holder } = grant;
+  return (
+    <Facts
+      items={{
+        Key: <Link href={routes.key(grant)}>deadlines, history, actions</Link>,
+        [isHeld ? 'Held by drone' : 'Last held by']:
+          droneId === null ? (
+            <Mono>{holder}</Mono>
+          ) : (
+            <Link href={routes.drone(droneId, datacenter)} className="mono">
+              {droneId}
+            </Link>
+          ),
+        Remaining: isHeld ? <Remaining {...grant} /> : null,
+        Granted: <RelativeTime at={grant.grantedAt} asOf={grant.asOf} />,
+        'Fencing token': <Mono>{grant.fencingToken}</Mono>,
+        Datacenter: <Mono>{datacenter}</Mono>,
+      }}
+    />
+  );
+}
+
+const PENDING_EVERY_MS = 1_500;
+
+/** The requested move, and the way to cancel it; nothing without one. */
+function PendingMove({ reservation }: { readonly reservation: ReservationDetail }) {
+  const { key, reservationId, datacenter, links } = reservation;
+  const ref = { key: [...key], reservationId, ...at(datacenter) };
+  const whyNot = useWhyNot('operator');
+  const cancel = useApiMutation('reservations', 'cancelMove');
+  const { data: move } = useLiveQuery('reservations', 'pendingMove', ref, {
+    everyMs: PENDING_EVERY_MS,
+    enabled: links.at(-1)?.state === 'active',
+  });
+  if (move === undefined || move === null) return null;
+  const { toDatacenter, askedBy, heldBy, failure } = move;
+  if (failure !== null) {
+    return (
+      <Notice tone="info">
+        {askedBy} asked for it to be moved to {toDatacenter}. {failureText(failure)}
+      </Notice>
+    );
+  }
+  return (
+    <Notice tone="info">
+      {askedBy} asked for it to be moved to {toDatacenter}.{' '}
+      {heldBy === null ? 'It moves now.' : `It moves when ${heldBy.holder} no longer holds it.`}{' '}
+      <GuardedButton
+        size="compact-xs"
+        whyNot={whyNot}
+        loading={cancel.isPending}
+        onClick={() => cancel.mutate(ref)}
+      >
+        Cancel the move
+      </GuardedButton>
+      <ActFailure error={cancel.error} />
+    </Notice>
+  );
 }

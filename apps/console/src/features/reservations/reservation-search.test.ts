@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseSearch } from '~/lib/search/search.ts';
+import { parseSearch } from '~/lib/search.ts';
 import {
   RESERVATION_FIELDS,
   reservationListInput,

@@ -1,5 +1,5 @@
-import type { Inputs } from '~/lib/api/api.ts';
-import type { Search } from '~/lib/search/search.ts';
+import type { Inputs, Outputs } from '~/lib/api/api.ts';
+import type { Search } from '~/lib/search.ts';
 
 /** The fields of the reservations' search, beside a part of a name. */
 export const RESERVATION_FIELDS = ['namespace', 'state'] as const;
@@ -27,3 +27,12 @@ export function reservationSearchProblems(search: Search): readonly string[] {
     ? search.problems
     : [...search.problems, `state: is one of ${LISTED_STATES.join(', ')}`];
 }
+
+/** A reservation as its own datacenter returns it, over the wire. */
+export type ReservationItem = Outputs['reservations']['list']['items'][number];
+
+/** A key with its whole chain, over the wire. */
+export type ReservationDetail = NonNullable<Outputs['reservations']['get']>;
+
+/** A link of a chain. */
+export type ReservationLink = ReservationDetail['links'][number];

@@ -1,37 +1,44 @@
 'use client';
 
+import { keyNameOf } from '@leasehold/keys-core';
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
-import { DatacenterMenu, withDatacenter } from '~/resources/list/datacenters.tsx';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { ExportMenu } from '~/resources/list/export-menu.tsx';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { FilterRow, PageHeader } from '~/ui/page/page-header.tsx';
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { SearchBox } from '~/ui/search-box.tsx';
-import { EmptyState } from '~/ui/states/states.tsx';
-import { Foot } from '~/ui/states/foot.tsx';
-import { Notice } from '~/ui/states/notice.tsx';
-import { DataTable } from '~/ui/table/data-table.tsx';
-import { mapItems } from '~/ui/table/map-items.ts';
-import { useTotal } from '~/resources/list/use-total.ts';
-import { NothingFound } from '~/resources/list/nothing-found.tsx';
+import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
 import { absolute } from '~/lib/format.ts';
+import { useListState } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { withField } from '~/lib/search/search-text.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
-import { useListState } from '~/lib/search/use-list-state.ts';
-import { RESERVATION_COLUMNS } from './reservation-columns.tsx';
-import { RESERVATION_LOOKS } from './reservation-looks.ts';
+import { routes } from '~/lib/routes.ts';
+import { withField } from '~/lib/search.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import {
+  DatacenterMenu,
+  ExportMenu,
+  NothingFound,
+  useTotal,
+  withDatacenter,
+} from '~/resources/list/list-parts.tsx';
+import { keyLabel } from '~/resources/names.ts';
+import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { FilterRow, PageHeader } from '~/ui/page.tsx';
+import { EmptyState, Foot, Notice } from '~/ui/states.tsx';
+import { column, type Column } from '~/ui/table/column.ts';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { mapItems } from '~/ui/table/table-state.ts';
+import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
+import { ChainPath, KeyText, RESERVATION_LOOKS } from './chain.tsx';
 import {
   LISTED_STATES,
   RESERVATION_FIELDS,
+  type ReservationItem,
   reservationListInput,
   reservationSearchProblems,
 } from './reservation-search.ts';
 
-const ReserveDialog = lazyDialog('isOpen', () => import('./reserve-dialog.tsx'));
+const ReserveDialog = lazyDialog('isOpen', () =>
+  import('./reservation-dialogs.tsx').then((module) => module.ReserveDialog),
+);
 
 const STATE_OPTIONS = LISTED_STATES.map((value) => ({
   value,
@@ -126,6 +133,56 @@ function ReserveButton() {
         Reserve
       </GuardedButton>
       <ReserveDialog isOpen={isOpen} onClose={() => setOpen(false)} />
+    </>
+  );
+}
+
+/** A reservation with the time of the page that it is on. */
+type ReservationRow = ReservationItem & { readonly asOf: string };
+
+const RESERVATION_COLUMNS: Column<ReservationRow>[] = [
+  column('Namespace', { from: 'md' }, (reservation) => {
+    const namespace = keyNameOf(reservation.key)?.namespace ?? '';
+    return (
+      <span title={namespace}>
+        <VisibleText>{namespace || '–'}</VisibleText>
+      </span>
+    );
+  }),
+  column('Key', {}, (reservation) => <KeyCell reservation={reservation} />),
+  column('State', {}, (reservation) => <LookBadge look={RESERVATION_LOOKS[reservation.state]} />),
+  column('Chain', { from: 'sm' }, (reservation) => (
+    <ChainPath chain={reservation.chain} movedTo={reservation.movedTo} />
+  )),
+  column('Activated', { from: 'md' }, (reservation) => (
+    <RelativeTime at={reservation.activatedAt} asOf={reservation.asOf} />
+  )),
+  column('Left', { from: 'md' }, (reservation) =>
+    reservation.movedAt === null ? (
+      '–'
+    ) : (
+      <RelativeTime at={reservation.movedAt} asOf={reservation.asOf} />
+    ),
+  ),
+  column('By', { from: 'lg' }, (reservation) => {
+    const by = reservation.movedBy ?? reservation.activatedBy;
+    return <Mono title={by}>{by}</Mono>;
+  }),
+];
+
+function KeyCell({ reservation }: { readonly reservation: ReservationRow }) {
+  const { key } = reservation;
+  const namespace = keyNameOf(key)?.namespace ?? '';
+  return (
+    <>
+      <Link href={routes.reservation(key)} title={keyLabel(key)}>
+        <KeyText of={key} />
+      </Link>
+      {namespace === '' ? null : (
+        <Under upTo="md">
+          <VisibleText>{namespace}</VisibleText>
+        </Under>
+      )}
     </>
   );
 }

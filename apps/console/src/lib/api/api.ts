@@ -7,7 +7,6 @@
  * same {@link query}.
  */
 import type { AppRouter } from '@leasehold/api';
-import type { inferRouterInputs } from '@trpc/server';
 import { queryOptions } from '@tanstack/react-query';
 import {
   createTRPCUntypedClient,
@@ -16,8 +15,9 @@ import {
   splitLink,
   type TRPCUntypedClient,
 } from '@trpc/client';
+import type { inferRouterInputs } from '@trpc/server';
 import type { ApiError } from './api-error.ts';
-import { createDeltaFetch } from './delta-fetch.ts';
+import { createDeltaFetch } from './json-delta.ts';
 
 export type Inputs = inferRouterInputs<AppRouter>;
 

@@ -1,7 +1,7 @@
 import { QueryClient, type QueryFunctionContext } from '@tanstack/react-query';
-import type { ApiClient } from './api.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
 import { ApiError, isSignedOut, toApiError } from './api-error.ts';
-import { databaseClock } from '../live/database-clock.ts';
+import type { ApiClient } from './api.ts';
 
 const RETRIES_MAX = 2;
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { setHere } from '../datacenters/here.ts';
+import { setHere } from '~/lib/routes.ts';
 import { isConcerned } from './concerned.ts';
 
 const KEY = { face: 'key', namespace: 'shop.eu', name: 'cart-1' } as const;

@@ -1,6 +1,6 @@
 /** Which answers may have changed, given what events happened to: only those are read again. Pure. */
 import type { EventChanges } from '@leasehold/keys-core';
-import { at } from '../datacenters/here.ts';
+import { at } from '~/lib/routes.ts';
 
 /** A query: its key is `[group, procedure, input]`. */
 interface Asked {

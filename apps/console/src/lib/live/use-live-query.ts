@@ -1,9 +1,25 @@
-import { hashKey, keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query';
-import { query, type Group, type Inputs, type Outputs, type Procedure } from '../api/api.ts';
-import type { ApiError } from '../api/api-error.ts';
-import { useSignal } from '../signal.ts';
+import {
+  hashKey,
+  keepPreviousData,
+  useMutation,
+  type UseMutationResult,
+  useQuery,
+  useQueryClient,
+  type UseQueryResult,
+} from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { type ApiError, isSignedOut, toApiError } from '~/lib/api/api-error.ts';
+import {
+  api,
+  type Group,
+  type Inputs,
+  type Outputs,
+  type Procedure,
+  query,
+} from '~/lib/api/api.ts';
+import { signedOut } from '~/lib/session.tsx';
+import { useSignal } from '~/lib/signal.ts';
 import { pause, stream } from './live-state.ts';
-import { useState } from 'react';
 
 const LISTS: ReadonlySet<string> = new Set(['list', 'contention', 'declared', 'failingCallbacks']);
 
@@ -93,4 +109,31 @@ function asFailed<Data>(
     isSuccess: false,
     isPlaceholderData: false,
   };
+}
+
+/** A mutation. After it everything on the page is read again. */
+export function useApiMutation<G extends Group, P extends Procedure<G>>(
+  group: G,
+  procedure: P,
+): UseMutationResult<Outputs[G][P], ApiError, Inputs[G][P]> {
+  const queryClient = useQueryClient();
+  const mutation = useMutation<Outputs[G][P], ApiError, Inputs[G][P]>({
+    mutationFn: async (input) => {
+      try {
+        return (await api.mutation(`${group}.${procedure}`, input)) as Outputs[G][P];
+      } catch (error) {
+        const failure = toApiError(error);
+        if (isSignedOut(failure)) signedOut.raise();
+        throw failure;
+      }
+    },
+    onSettled: () => queryClient.invalidateQueries(),
+  });
+  // Somebody has signed in again: what was refused before that can be tried again.
+  const isOver = !useSignal(signedOut) && isSignedOut(mutation.error);
+  const { reset } = mutation;
+  useEffect(() => {
+    if (isOver) reset();
+  }, [isOver, reset]);
+  return mutation;
 }

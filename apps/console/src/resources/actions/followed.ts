@@ -2,9 +2,10 @@
  * Acts that a person has requested in this tab and follows to their end. They are kept from page to
  * page, and over a reload.
  */
-import { createSignal, useSignal } from '~/lib/signal.ts';
 import { useEffect } from 'react';
-import { useSession } from '~/lib/session/session.tsx';
+import { useSession } from '~/lib/session.tsx';
+import { createSignal, useSignal } from '~/lib/signal.ts';
+import type { FollowedRevoke } from './revoke-progress.ts';
 
 const KEPT_MAX = 3;
 
@@ -51,3 +52,8 @@ export function useFollowed<Act>(followed: Followed<Act>): readonly Act[] {
   useEffect(() => followed.read(actor), [followed, actor]);
   return acts;
 }
+
+export const followedRevokes = createFollowed<FollowedRevoke>(
+  'leasehold.revokes',
+  ({ leaseId }) => leaseId,
+);

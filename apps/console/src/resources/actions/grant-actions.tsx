@@ -1,14 +1,18 @@
 import { IconHandStop, IconLock, IconLockOpen } from '@tabler/icons-react';
 import { useState } from 'react';
-import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { whyNotActable, type GrantFace, type GrantView } from '../grant-view.ts';
-import { usePageActs, type PageAct } from '../palette/page-acts.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { type GrantFace, type GrantView, whyNotActable } from '~/resources/grant-view.ts';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { type PageAct, usePageActs } from '~/ui/shell/palette-store.ts';
+import { GuardedButton } from '~/ui/tip.tsx';
 
-const BlockDialog = lazyDialog('isOpen', () => import('./block-dialog.tsx'));
+const BlockDialog = lazyDialog('isOpen', () =>
+  import('./grant-dialogs.tsx').then((module) => module.BlockDialog),
+);
 
-const RevokeDialog = lazyDialog('isOpen', () => import('./revoke/revoke-dialog.tsx'));
+const RevokeDialog = lazyDialog('isOpen', () =>
+  import('./grant-dialogs.tsx').then((module) => module.RevokeDialog),
+);
 
 /** What can be done about a grant; disabled with the reason where it cannot. */
 export function GrantActions({

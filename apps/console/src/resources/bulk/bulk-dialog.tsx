@@ -1,23 +1,22 @@
-import { ScrollArea, Stack } from '@mantine/core';
 import { resourceText } from '@leasehold/keys-core';
+import { ScrollArea, Stack } from '@mantine/core';
 import { useEffect, useMemo, useState } from 'react';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
-import { Mono } from '~/ui/text/text.tsx';
-import { PhaseBadge } from '../looks.tsx';
 import { counted } from '~/lib/format.ts';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { ModeChoice } from '~/resources/actions/act-parts.tsx';
+import { type RevokeMode, stoppedWithinMs } from '~/resources/actions/revoke-consequences.ts';
+import { type GrantFace, type GrantView, isInForce } from '~/resources/grant-view.ts';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { ActDialog } from '~/ui/act-dialog.tsx';
+import { Mono, VisibleText } from '~/ui/text.tsx';
 import {
+  type BulkAction,
   bulkSteps,
   bulkTitle,
   selectionText,
   worstCaseText,
-  type BulkAction,
 } from './bulk-texts.ts';
-import { isInForce, type GrantFace, type GrantView } from '../grant-view.ts';
-import { stoppedWithinMs, type RevokeMode } from '../actions/revoke/revoke-consequences.ts';
-import { ModeChoice } from '../actions/mode-choice.tsx';
 import { rememberBulk } from './use-bulk.ts';
 import classes from './bulk.module.css';
 

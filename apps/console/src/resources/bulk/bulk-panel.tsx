@@ -1,20 +1,20 @@
-import { CloseButton, Progress } from '@mantine/core';
 import { resourceText } from '@leasehold/keys-core';
-import { VisibleText } from '~/ui/text/visible-text.tsx';
-import { Link } from '~/ui/link.tsx';
-import { useState } from 'react';
-import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
-import { ErrorState } from '~/ui/states/states.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import type { Outputs } from '~/lib/api/api.ts';
-import { counted } from '~/lib/format.ts';
-import { routeOf, routes, type ResourceRef } from '~/lib/routes.ts';
-import { useWhyNot } from '~/lib/session/session.tsx';
-import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { CloseButton, Progress, Skeleton } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Fragment, useState } from 'react';
+import { type Outputs, query } from '~/lib/api/api.ts';
+import { absolute, counted } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { type ResourceRef, routeOf, routes } from '~/lib/routes.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import type { GrantFace } from '~/resources/grant-view.ts';
+import { PlainTable } from '~/ui/page.tsx';
+import { StaleScope } from '~/ui/stale.tsx';
+import { ActFailure, ErrorState } from '~/ui/states.tsx';
+import { Link, Mono, VisibleText } from '~/ui/text.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
 import { bulkProgressText, bulkTitle, failureText, stoppingText } from './bulk-texts.ts';
-import type { GrantFace } from '../grant-view.ts';
 import { isAllOver, isUnderWay, namesOfBulk, useBulkProgress } from './use-bulk.ts';
 import classes from './bulk.module.css';
 
@@ -162,5 +162,57 @@ function FailedLink({
     <Link href={LISTS[face]({ q: `lease:${leaseId}` })} className="mono">
       {leaseId}
     </Link>
+  );
+}
+
+/** Nobody reads more rows than this. */
+const SHOWN = 200;
+
+type Item = Outputs['bulk']['items']['items'][number];
+
+/** The grants of a bulk action, with what was done to each. */
+export function BulkItems({ bulkId, total }: { readonly bulkId: string; readonly total: number }) {
+  const read = useQuery(query('bulk', 'items', { bulkId, limit: SHOWN }));
+  if (read.data === undefined) {
+    return read.isError ? (
+      <ErrorState read={read} what="its grants" />
+    ) : (
+      <Skeleton height={120} aria-busy="true" />
+    );
+  }
+  const rest = total - read.data.items.length;
+  return (
+    <div className={classes['items']}>
+      <PlainTable label="What was done" heads={[{ text: 'Resource' }, { text: 'Outcome' }]}>
+        {read.data.items.map((item) => (
+          <tr key={item.place}>
+            <td>
+              <Name item={item} />
+            </td>
+            <td>{outcomeOf(item)}</td>
+          </tr>
+        ))}
+      </PlainTable>
+      {rest > 0 ? <p className="small-print">{`and ${counted(rest, 'other')}`}</p> : null}
+    </div>
+  );
+}
+
+function Name({ item: { face, namespace, name, leaseId } }: { readonly item: Item }) {
+  if (face === null || namespace === null || name === null) return <Mono>{leaseId}</Mono>;
+  const ref = { namespace, name };
+  return (
+    <Link href={routeOf(face, ref)}>
+      <VisibleText>{resourceText(ref)}</VisibleText>
+    </Link>
+  );
+}
+
+function outcomeOf({ doneAt, code }: Item) {
+  if (doneAt === null) return 'not done';
+  return (
+    <Fragment>
+      {code === null ? 'done' : failureText(code)}, <Mono>{absolute(doneAt)}</Mono>
+    </Fragment>
   );
 }

@@ -1,8 +1,8 @@
 /** What bulk actions are called, and what they do, in words. Pure. */
 import type { Outputs } from '~/lib/api/api.ts';
 import { count, counted, duration } from '~/lib/format.ts';
-import { FACE_WORDS, type GrantFace } from '../grant-view.ts';
-import type { RevokeMode } from '../actions/revoke/revoke-consequences.ts';
+import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
+import { FACE_WORDS, type GrantFace } from '~/resources/grant-view.ts';
 
 export type BulkAction = Outputs['bulk']['get']['action'];
 

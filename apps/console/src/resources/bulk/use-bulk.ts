@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
-import { parseAsString, useQueryState } from 'nuqs';
-import { query, type Outputs } from '~/lib/api/api.ts';
+import { textParam, useQueryState } from '~/lib/address.ts';
+import { type Outputs, query } from '~/lib/api/api.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 
 const LOOK_EVERY_MS = 700;
@@ -8,11 +8,8 @@ const STORED = 'leasehold.bulk';
 
 /** The bulk action that the page shows, in its address. */
 export function useBulkId(): readonly [string | null, (bulkId: string | null) => void] {
-  const [bulkId, setBulkId] = useQueryState(
-    'bulk',
-    parseAsString.withOptions({ history: 'replace' }),
-  );
-  return [bulkId, (next) => void setBulkId(next)];
+  const [bulkId, setBulkId] = useQueryState('bulk', textParam, 'replace');
+  return [bulkId, (next) => setBulkId(next)];
 }
 
 type BulkProgress = Outputs['bulk']['get'];

@@ -1,31 +1,31 @@
+import { type Count, PHASES } from '@leasehold/keys-core';
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { Column } from '~/ui/table/column.ts';
-import { useMemo, type ReactNode } from 'react';
+import dynamic from 'next/dynamic';
+import { type ReactNode, useMemo } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import { useDatacenterFilter, type DatacenterFilter } from '~/lib/datacenters/use-datacenters.ts';
+import { type DatacenterFilter, useDatacenterFilter } from '~/lib/datacenters.ts';
 import { fullName } from '~/lib/format.ts';
-import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
-import { FilterRow } from '~/ui/page/page-header.tsx';
-import { SearchBox } from '~/ui/search-box.tsx';
+import { type ListState, useListState } from '~/lib/list-state.ts';
+import { withField } from '~/lib/search.ts';
+import type { BulkBarProps } from '~/resources/bulk/bulk-actions.tsx';
+import { useBulkId } from '~/resources/bulk/use-bulk.ts';
+import { FACE_WORDS, type GrantFace, type GrantView } from '~/resources/grant-view.ts';
+import { PHASE_LOOKS } from '~/resources/looks.tsx';
+import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
+import { FilterRow } from '~/ui/page.tsx';
+import { Foot } from '~/ui/states.tsx';
+import type { Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import type { Count } from '@leasehold/keys-core';
-import type { ListPage } from '~/ui/table/table-types.ts';
+import type { ListPage } from '~/ui/table/table-state.ts';
 import { useSelection } from '~/ui/table/use-selection.ts';
-import { BulkBar, BulkPanel, StopAll } from '../bulk/lazy-bulk.tsx';
-import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
-import { DatacenterMenu, withDatacenter } from './datacenters.tsx';
 import {
+  ANY_PHASE,
+  type AskedState,
   GRANT_SORTS,
   grantSearchProblems,
-  type AskedState,
   type GrantSort,
 } from './grant-search.ts';
-import { NothingFound } from './nothing-found.tsx';
-import { PHASES } from '@leasehold/keys-core';
-import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
-import { PHASE_LOOKS } from '../looks.tsx';
-import { ANY_PHASE } from './phase-search.ts';
-import { withField } from '~/lib/search/search-text.ts';
+import { DatacenterMenu, NothingFound, withDatacenter } from './list-parts.tsx';
 
 /** The state of a list of grants, from the address. */
 export interface GrantListState<Input extends object = object> {
@@ -147,5 +147,47 @@ function PhaseFilter({
       options={OPTIONS}
       onChange={(phase) => state.setQ(withField(state.q, 'phase', phase))}
     />
+  );
+}
+
+const LoadedPanel = dynamic(
+  () => import('~/resources/bulk/bulk-panel.tsx').then((module) => module.BulkPanel),
+  {
+    ssr: false,
+  },
+);
+const LoadedBar = dynamic(
+  () => import('~/resources/bulk/bulk-actions.tsx').then((module) => module.BulkBar),
+  {
+    ssr: false,
+  },
+);
+
+/** Loaded where a list shows one namespace. */
+const StopAll = dynamic(
+  () => import('~/resources/bulk/bulk-actions.tsx').then((module) => module.StopAll),
+  {
+    ssr: false,
+  },
+);
+
+/** The bulk action in the page's address; its code is loaded where there is one. */
+function BulkPanel({ face }: { readonly face: GrantFace }) {
+  const [bulkId, setBulkId] = useBulkId();
+  if (bulkId === null) return null;
+  return (
+    <Foot>
+      <LoadedPanel key={bulkId} face={face} bulkId={bulkId} onClose={() => setBulkId(null)} />
+    </Foot>
+  );
+}
+
+/** What can be done to the chosen rows; its code is loaded when the first row is chosen. */
+function BulkBar(props: BulkBarProps) {
+  if (props.selection.count === 0) return null;
+  return (
+    <Foot>
+      <LoadedBar {...props} />
+    </Foot>
   );
 }

@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
-import { parseSearch } from '~/lib/search/search.ts';
-import { grantListInput, grantSearchProblems } from './grant-search.ts';
+import { describe, expect, test } from 'vitest';
+import { parseSearch } from '~/lib/search.ts';
+import { grantListInput, grantSearchProblems, phaseInput, phaseProblems } from './grant-search.ts';
 
 const search = (text: string) => parseSearch(text, ['holder', 'phase', 'lease']);
 const asked = (text: string) =>
@@ -44,4 +44,34 @@ test('the rows that the overview counts can be listed, however long ago they wer
     'is: is one of waited, overdue',
     'own: is no, or left out',
   ]);
+});
+
+const phaseSearch = (text: string) => parseSearch(text, ['holder', 'phase', 'lease']);
+const RECENT_MS = 1_000;
+
+describe('phaseInput', () => {
+  test.each(['', 'room-', 'holder:drone-1'])(
+    'leaves out what ended long ago unless the search asks for it: "%s"',
+    (text) => {
+      expect(phaseInput(phaseSearch(text), RECENT_MS)).toEqual({ endedWithinMs: RECENT_MS });
+    },
+  );
+
+  test.each(['phase:any', '"room-1"', '=room-1', 'lease:0198c0de-0000-7000-8000-000000000001'])(
+    'keeps what ended long ago if the search asks for it: %s',
+    (text) => {
+      expect(phaseInput(phaseSearch(text), RECENT_MS)).toEqual({});
+    },
+  );
+
+  test('asks for the phase that the search names', () => {
+    expect(phaseInput(phaseSearch('phase:free'), RECENT_MS)).toEqual({ phase: 'free' });
+  });
+});
+
+test('an unknown phase is reported, with the allowed ones', () => {
+  expect(phaseProblems(phaseSearch('phase:gone'))).toEqual([
+    'phase: is one of free, held, expiring, expired, any',
+  ]);
+  expect(phaseProblems(phaseSearch('phase:any'))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /** What the palette lists, and in which order. Pure. */
 import type { Icon } from '@tabler/icons-react';
-import type { Look } from '~/ui/text/text.tsx';
+import type { Look } from '~/ui/text.tsx';
 
 /** One line of the palette. */
 export interface Entry {

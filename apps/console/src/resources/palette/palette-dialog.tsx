@@ -1,14 +1,19 @@
-import { Modal, TextInput } from '@mantine/core';
+import { printableText } from '@leasehold/keys-core';
+import { Anchor, Modal, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
-import { endTypeAhead } from '~/ui/shell/type-ahead.ts';
-import { KNOWN_LABEL, type Entry } from './entries.ts';
-import { LIST_ID, optionId, PaletteList } from './palette-list.tsx';
-import { PaletteStatus } from './palette-status.tsx';
-import { useChoice } from './use-choice.ts';
-import { usePaletteSections } from './use-palette-sections.ts';
-import { useFind, type AnsweredText } from './use-find.ts';
+import { counted } from '~/lib/format.ts';
+import { endTypeAhead } from '~/ui/shell/palette-store.ts';
+import { LookBadge, VisibleText } from '~/ui/text.tsx';
+import { type Entry, KNOWN_LABEL, partsOf, type Section } from './entries.ts';
+import {
+  type AnsweredText,
+  failureText,
+  uncoveredText,
+  useFind,
+  usePaletteSections,
+} from './palette-sections.ts';
 import classes from './palette.module.css';
 
 const TYPING_MS = 80;
@@ -136,4 +141,191 @@ function useEnter(isWaiting: boolean, run: () => void) {
     latest.current();
   }, [isPressed, isWaiting]);
   return { press: () => setPressed(true), forget: () => setPressed(false) };
+}
+
+const LIST_ID = 'palette-list';
+const optionId = (entry: Entry): string => `palette-${encodeURIComponent(entry.id)}`;
+
+/** The lines of the palette. The focus stays in its field, which names the chosen line. */
+function PaletteList({
+  sections,
+  text,
+  chosen,
+  onChoose,
+  onRun,
+  onAim,
+}: {
+  readonly sections: readonly Section[];
+  readonly text: string;
+  readonly chosen: Entry | undefined;
+  readonly onChoose: (entry: Entry) => void;
+  readonly onRun: (entry: Entry) => void;
+  /** Whether the pointer is being moved over the lines. */
+  readonly onAim: (isAiming: boolean) => void;
+}) {
+  const list = useRef<HTMLDivElement>(null);
+  const chosenId = chosen === undefined ? undefined : optionId(chosen);
+  useEffect(() => {
+    const option = chosenId === undefined ? null : document.getElementById(chosenId);
+    if (option !== null && list.current?.contains(option) === true) {
+      option.scrollIntoView({ block: 'nearest' });
+    }
+  }, [chosenId]);
+  return (
+    <div
+      ref={list}
+      id={LIST_ID}
+      role="listbox"
+      aria-label="Results"
+      className={classes['list']}
+      onPointerLeave={() => onAim(false)}
+    >
+      {sections.map(({ label, entries }) => (
+        <div key={label} role="group" aria-label={label}>
+          <div className={classes['section']} aria-hidden>
+            {label}
+          </div>
+          {entries.map((entry) => (
+            <PaletteLine
+              key={entry.id}
+              entry={entry}
+              text={text}
+              isChosen={entry === chosen}
+              // A line that comes to lie under a pointer at rest was not pointed at.
+              onPoint={({ movementX, movementY }) => {
+                if (movementX === 0 && movementY === 0) return;
+                onAim(true);
+                onChoose(entry);
+              }}
+              onRun={() => onRun(entry)}
+            />
+          ))}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function PaletteLine({
+  entry,
+  text,
+  isChosen,
+  onPoint,
+  onRun,
+}: {
+  readonly entry: Entry;
+  readonly text: string;
+  readonly isChosen: boolean;
+  readonly onPoint: (event: React.PointerEvent) => void;
+  readonly onRun: () => void;
+}) {
+  const { label, hint, look, kind, whyNot, icon: EntryIcon } = entry;
+  return (
+    <button
+      type="button"
+      id={optionId(entry)}
+      role="option"
+      tabIndex={-1}
+      aria-selected={isChosen}
+      aria-disabled={whyNot === undefined ? undefined : true}
+      className={classes['line']}
+      // The focus stays in the field.
+      onMouseDown={(event) => event.preventDefault()}
+      onPointerMove={onPoint}
+      onClick={onRun}
+    >
+      <EntryIcon size={16} aria-hidden className={classes['icon']} />
+      <span className={classes['label']} title={label}>
+        <Marked label={label} text={text} />
+      </span>
+      <span className={classes['hint']}>{whyNot ?? hint}</span>
+      {look === undefined ? null : <LookBadge look={look} />}
+      {kind === undefined ? null : <span className={classes['kind']}>{kind}</span>}
+    </button>
+  );
+}
+
+function Marked({ label, text }: { readonly label: string; readonly text: string }) {
+  const parts = printableText(label) === label ? partsOf(label, text) : undefined;
+  if (parts === undefined) return <VisibleText>{label}</VisibleText>;
+  const [before, match, after] = parts;
+  return (
+    <bdi>
+      {before}
+      <mark className={classes['match']}>{match}</mark>
+      {after}
+    </bdi>
+  );
+}
+
+/** The last line of the palette: what became of the search. Always there, so that nothing moves. */
+function PaletteStatus({
+  text,
+  find,
+  count,
+  shown,
+}: {
+  readonly text: string;
+  readonly find: ReturnType<typeof useFind>;
+  /** How many lines are listed. */
+  readonly count: number;
+  readonly shown: AnsweredText | null;
+}) {
+  const { error, isSearching, last, retry } = find;
+  return (
+    <div className={classes['status']}>
+      <span role="status">
+        {error === null
+          ? statusText(text, { isSearching, count, shown, last })
+          : failureText(error)}
+        {error?.isRetryable === true ? (
+          <>
+            {' '}
+            <Anchor component="button" type="button" size="xs" onClick={retry}>
+              Try again
+            </Anchor>
+          </>
+        ) : null}
+      </span>
+      <span aria-hidden className={classes['keys']}>
+        ↑↓ choose · Enter opens · Esc closes
+      </span>
+    </div>
+  );
+}
+
+function statusText(
+  text: string,
+  now: {
+    readonly isSearching: boolean;
+    readonly count: number;
+    readonly shown: AnsweredText | null;
+    readonly last: AnsweredText | null;
+  },
+): string {
+  if (text === '') return '';
+  if (now.isSearching || now.last?.text !== text) return 'Searching…';
+  if (now.shown?.text !== text) return 'Move the pointer away to see the results.';
+  const uncovered = uncoveredText(now.shown.answer);
+  const found = now.count === 0 ? 'No results.' : `${counted(now.count, 'result')}.`;
+  return uncovered === undefined ? found : `${found} ${uncovered}`;
+}
+
+/**
+ * Which line is chosen: the first one until the person has moved, and then theirs for as long as it is
+ * listed. So results that arrive never move a choice that somebody has made.
+ */
+function useChoice(entries: readonly Entry[]) {
+  const [movedTo, setMovedTo] = useState<string | null>(null);
+  const moved = entries.findIndex(({ id }) => id === movedTo);
+  const at = Math.max(0, moved);
+  return {
+    chosen: entries[at],
+    isMoved: moved !== -1,
+    choose: (entry: Entry | undefined) => setMovedTo(entry?.id ?? null),
+    /** By one line, around the ends. */
+    move: (by: 1 | -1) =>
+      setMovedTo(entries[(at + by + entries.length) % Math.max(1, entries.length)]?.id ?? null),
+    reset: () => setMovedTo(null),
+  };
 }

@@ -1,11 +1,29 @@
-import { IconBook2 } from '@tabler/icons-react';
+import {
+  type Icon,
+  IconActivity,
+  IconAlertTriangle,
+  IconBook2,
+  IconBox,
+  IconBuildingOff,
+  IconCircleCheck,
+  IconHandOff,
+  IconHistory,
+  IconKey,
+  IconLayoutDashboard,
+  IconLockAccess,
+  IconPlugConnectedX,
+  IconRoute,
+  IconServer,
+  IconSettings,
+  IconStack2,
+  IconUsers,
+} from '@tabler/icons-react';
 import { usePathname, useRouter } from 'next/navigation';
+import { type Datacenter, type GivenUpDatacenter, useDatacenters } from '~/lib/datacenters.ts';
+import { absolute } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
-import { Link } from '../link.tsx';
-import { DatacenterStates } from './datacenter-states.tsx';
-import { useShortcut } from '../shortcuts/use-shortcut.ts';
-import { isWithin, NAV_GROUPS, type NavItem } from './nav-items.ts';
-import { Wordmark } from './wordmark.tsx';
+import { Link, Wordmark } from '~/ui/text.tsx';
+import { useShortcut } from '~/ui/use-shortcut.ts';
 import classes from './shell.module.css';
 
 function NavLink({
@@ -64,4 +82,118 @@ export function Nav({ onNavigate }: { readonly onNavigate?: () => void }) {
       </div>
     </nav>
   );
+}
+
+/** The datacenters and whether each can be reached; if there is only one, its name. */
+function DatacenterStates() {
+  const { here, items, isSeveral, store, givenUp } = useDatacenters();
+  if (!isSeveral) {
+    return (
+      <>
+        datacenter <span className="mono">{here}</span>
+      </>
+    );
+  }
+  return (
+    <>
+      <span id="datacenters">Datacenters</span>
+      <ul className={classes['list']} aria-labelledby="datacenters">
+        {items
+          .filter(({ name }) => givenUp.every(({ datacenter }) => datacenter !== name))
+          .map((datacenter) => (
+            <State key={datacenter.name} datacenter={datacenter} />
+          ))}
+        {givenUp.map((lost) => (
+          <li key={lost.datacenter} className={classes['away']} title={givenUpText(lost)}>
+            <IconBuildingOff size={13} aria-hidden />
+            <span className="mono">{lost.datacenter}</span> given up
+            <span hidden>{givenUpText(lost)}</span>
+          </li>
+        ))}
+        {store?.isReachable === false ? (
+          <li className={classes['away']} title={sinceText(store.since)}>
+            <IconAlertTriangle size={13} aria-hidden />
+            the reservation store cannot be reached
+          </li>
+        ) : null}
+      </ul>
+    </>
+  );
+}
+
+function State({ datacenter }: { readonly datacenter: Datacenter }) {
+  const { name, isLocal, isReachable, since, code, roundTripMs } = datacenter;
+  if (!isReachable) {
+    return (
+      <li className={classes['away']} title={sinceText(since)}>
+        <IconPlugConnectedX size={13} aria-hidden />
+        <span className="mono">{name}</span>{' '}
+        {code === 'peer.refused' ? 'refuses this datacenter’s credentials' : 'unreachable'}
+      </li>
+    );
+  }
+  const trip = roundTripMs === null ? 'reachable' : tripText(roundTripMs);
+  return (
+    <li>
+      <IconCircleCheck size={13} aria-hidden />
+      <span className="mono">{name}</span> {isLocal ? 'this one' : trip}
+    </li>
+  );
+}
+
+function givenUpText({ declaredAt, declaredBy, reason, opened }: GivenUpDatacenter): string {
+  const keys = opened === null ? 'its keys wait' : 'its keys get other homes';
+  return `by ${declaredBy} at ${absolute(declaredAt)}: ${reason}; ${keys}`;
+}
+
+function tripText(roundTripMs: number): string {
+  return roundTripMs < 1 ? '< 1 ms' : `${String(Math.round(roundTripMs))} ms`;
+}
+
+function sinceText(since: string | null): string {
+  return since === null ? 'not reached yet' : `since ${absolute(since)}`;
+}
+
+interface NavItem {
+  readonly label: string;
+  /** After `g` it leads there. */
+  readonly key: string;
+  readonly href: string;
+  readonly icon: Icon;
+}
+
+export const NAV_GROUPS: readonly { readonly label: string; readonly items: readonly NavItem[] }[] =
+  [
+    {
+      label: 'Now',
+      items: [
+        { label: 'Overview', key: 'o', href: routes.overview, icon: IconLayoutDashboard },
+        { label: 'Keys', key: 'k', href: routes.keys(), icon: IconKey },
+        { label: 'Leases', key: 'l', href: routes.leases(), icon: IconStack2 },
+        { label: 'Environments', key: 'e', href: routes.environments(), icon: IconLockAccess },
+        { label: 'Reservations', key: 'r', href: routes.reservations(), icon: IconRoute },
+      ],
+    },
+    {
+      label: 'Fleet',
+      items: [
+        { label: 'Drones', key: 'd', href: routes.drones(), icon: IconServer },
+        { label: 'Backends', key: 'b', href: routes.backends(), icon: IconBox },
+      ],
+    },
+    {
+      label: 'Record',
+      items: [
+        { label: 'Events', key: 'v', href: routes.events(), icon: IconActivity },
+        { label: 'Refusals', key: 'f', href: routes.refusals(), icon: IconHandOff },
+        { label: 'Audit', key: 'a', href: routes.audit(), icon: IconHistory },
+        { label: 'Access', key: 's', href: routes.access(), icon: IconUsers },
+        { label: 'Configuration', key: 'c', href: routes.configuration, icon: IconSettings },
+      ],
+    },
+  ];
+
+/** Whether a page is an item's own, or below it. */
+function isWithin(pathname: string, { href }: NavItem): boolean {
+  return pathname === href || (href !== routes.overview && pathname.startsWith(`${href}/`));
 }

@@ -1,10 +1,9 @@
 import { Button, Group } from '@mantine/core';
 import { IconChevronLeft, IconChevronRight, IconChevronsLeft } from '@tabler/icons-react';
-import { parseAsInteger, useQueryState } from 'nuqs';
-import { DataAge } from '../states/data-age.tsx';
-import { placeText } from './page-place.ts';
-import type { DataTableProps, TableState } from './table-types.ts';
 import { useRef } from 'react';
+import { integerParam, useQueryState } from '~/lib/address.ts';
+import { DataAge } from '~/ui/stale.tsx';
+import { type DataTableProps, placeText, type TableState } from './table-state.ts';
 import classes from './data-table.module.css';
 
 /** How old the page is, and buttons to other pages if there are any. */
@@ -109,7 +108,7 @@ function usePaging(
   state: Pick<TableState, 'after' | 'setAfter'>,
   { identity, rowCount }: { readonly identity: string; readonly rowCount: number },
 ) {
-  const [told, setTold] = useQueryState('before', parseAsInteger.withOptions({ history: 'push' }));
+  const [told, setTold] = useQueryState('before', integerParam);
   const trail = useRef<{ identity: string; pages: Place[] }>({ identity, pages: [] });
   const here: Place = { after: state.after, before: state.after === null ? 0 : told };
   const { pages } = trail.current;
@@ -117,7 +116,7 @@ function usePaging(
   const previous = at > 0 ? pages[at - 1] : undefined;
   const goTo = ({ after, before }: Place): void => {
     // Both at once: one step of the history.
-    void setTold(after === null ? null : before);
+    setTold(after === null ? null : before);
     state.setAfter(after);
   };
   return {

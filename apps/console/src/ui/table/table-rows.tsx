@@ -1,10 +1,17 @@
 import { Skeleton } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { memo, useCallback, useEffect, useRef, useState, type ReactNode } from 'react';
+import {
+  memo,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import type { Column } from './column.ts';
-import { isSameRow } from './rows/same-row.ts';
-import { useIsHydrating } from './use-is-hydrating.ts';
-import type { DataTableProps } from './table-types.ts';
+import { isSameRow } from './held-rows.ts';
+import type { DataTableProps } from './table-state.ts';
 import type { Selection } from './use-selection.ts';
 import classes from './data-table.module.css';
 
@@ -236,5 +243,19 @@ function RowCheckbox({
         onChange(event.currentTarget.checked, (event.nativeEvent as MouseEvent).shiftKey)
       }
     />
+  );
+}
+
+const subscribeToNothing = () => () => undefined;
+
+/**
+ * Whether the browser takes over what the server has rendered. After a reload in the middle of a page
+ * the browser has scrolled already, which the server cannot know: both must begin with the same rows.
+ */
+function useIsHydrating(): boolean {
+  return useSyncExternalStore(
+    subscribeToNothing,
+    () => false,
+    () => true,
   );
 }

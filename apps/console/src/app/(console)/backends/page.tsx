@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { BackendsPage } from '~/features/fleet/backends/backends-page.tsx';
+import { BackendsPage } from '~/features/fleet/backends-page.tsx';
 
 export const metadata: Metadata = { title: 'Backends' };
 

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { DronesPage } from '~/features/fleet/drones/drones-page.tsx';
+import { DronesPage } from '~/features/fleet/drones-page.tsx';
 
 export const metadata: Metadata = { title: 'Drones' };
 

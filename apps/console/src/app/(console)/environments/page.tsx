@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { EnvironmentsPage } from '~/features/leases/environments/environments-page.tsx';
+import { EnvironmentsPage } from '~/features/leases/environments-page.tsx';
 
 export const metadata: Metadata = { title: 'Environments' };
 

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { EventsPage } from '~/features/audit/events/events-page.tsx';
+import { EventsPage } from '~/features/audit/events-page.tsx';
 
 export const metadata: Metadata = { title: 'Events' };
 

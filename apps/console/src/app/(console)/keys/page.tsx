@@ -1,10 +1,8 @@
 import type { Metadata } from 'next';
 import { keyListInput, keyListStateOf } from '~/features/keys/key-search.ts';
 import { KeysPage } from '~/features/keys/keys-page.tsx';
-import { listedDatacenters } from '~/lib/datacenters/here.ts';
-import { Prefetched } from '~/lib/api/prefetch.tsx';
-import { firstOf } from '~/lib/page-params.ts';
-import { isSeveralDatacenters } from '~/lib/datacenters/server-datacenters.ts';
+import { isSeveralDatacenters, Prefetched } from '~/lib/api/prefetch.tsx';
+import { firstOf, listedDatacenters } from '~/lib/routes.ts';
 
 export const metadata: Metadata = { title: 'Keys' };
 

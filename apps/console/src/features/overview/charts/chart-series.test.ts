@@ -1,6 +1,12 @@
 import type { StatsPoint } from '@leasehold/api/contract';
 import { expect, test } from 'vitest';
-import { finishedSteps, isolatedPlaces, isSameSteps, numberLength } from './chart-series.ts';
+import {
+  finishedSteps,
+  isolatedPlaces,
+  isSameSteps,
+  movedBy,
+  numberLength,
+} from './chart-series.ts';
 
 test('a step that is under way, or whose numbers may still arrive, is not drawn', () => {
   const series = ['10:00:00', '10:00:30', '10:01:00'].map(
@@ -37,4 +43,20 @@ test('a legend has room for its longest number, so that it does not move with th
   const all = [numbers(null), numbers(12), numbers(200_000)];
   expect(numberLength({ unit: 'ms', series }, all)).toBe('3 min 20 s'.length);
   expect(numberLength({ unit: 'count', series }, all)).toBe('200,000'.length);
+});
+
+const STEPS = [10, 20, 30];
+
+test('arrow keys move the cursor by a step, from the newest on, and stop at the ends', () => {
+  expect(movedBy('ArrowLeft', null, STEPS)).toBe(30);
+  expect(movedBy('ArrowLeft', 30, STEPS)).toBe(20);
+  expect(movedBy('ArrowLeft', 10, STEPS)).toBe(10);
+  expect(movedBy('ArrowRight', 30, STEPS)).toBe(30);
+  expect([movedBy('Home', 20, STEPS), movedBy('End', 20, STEPS)]).toEqual([10, 30]);
+});
+
+test('Escape takes the cursor away, other keys leave it, and without steps it is nowhere', () => {
+  expect(movedBy('Escape', 20, STEPS)).toBeNull();
+  expect(movedBy('a', 20, STEPS)).toBeUndefined();
+  expect(movedBy('ArrowLeft', null, [])).toBeNull();
 });

@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
-import { BackendDetailPage } from '~/features/fleet/backends/backend-detail-page.tsx';
-import { idOf, type IdParams } from '~/lib/page-params.ts';
+import { BackendDetailPage } from '~/features/fleet/backend-detail-page.tsx';
+import { idOf, type IdParams } from '~/lib/routes.ts';
 
 export async function generateMetadata({ searchParams }: IdParams): Promise<Metadata> {
   return { title: idOf(await searchParams).id };

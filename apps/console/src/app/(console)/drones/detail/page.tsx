@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
-import { DroneDetailPage } from '~/features/fleet/drones/detail/drone-detail-page.tsx';
-import { idOf, type IdParams } from '~/lib/page-params.ts';
+import { DroneDetailPage } from '~/features/fleet/drone-detail-page.tsx';
+import { idOf, type IdParams } from '~/lib/routes.ts';
 
 export async function generateMetadata({ searchParams }: IdParams): Promise<Metadata> {
   return { title: idOf(await searchParams).id };

@@ -1,7 +1,7 @@
 import type { Metadata } from 'next';
 import { KeyDetailPage } from '~/features/keys/key-detail-page.tsx';
 import { Prefetched } from '~/lib/api/prefetch.tsx';
-import { resourceOf, type ResourceParams } from '~/lib/page-params.ts';
+import { resourceOf, type ResourceParams } from '~/lib/routes.ts';
 
 export async function generateMetadata({ searchParams }: ResourceParams): Promise<Metadata> {
   const { name } = resourceOf(await searchParams);

@@ -1,7 +1,7 @@
 import type { Metadata } from 'next';
 import { ReservationDetailPage } from '~/features/reservations/reservation-detail-page.tsx';
-import { firstOf } from '~/lib/page-params.ts';
-import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
+import { firstOf } from '~/lib/routes.ts';
+import { keyLabel, keyOfAddress } from '~/resources/names.ts';
 
 interface Params {
   readonly searchParams: Promise<{ readonly key?: string | string[] }>;

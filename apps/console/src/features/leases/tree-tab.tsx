@@ -1,0 +1,358 @@
+import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
+import { Anchor, Button, Code, Skeleton, VisuallyHidden } from '@mantine/core';
+import { IconChevronRight } from '@tabler/icons-react';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { type KeyboardEvent, useId, useMemo, useRef, useState } from 'react';
+import { textParam, useQueryStates } from '~/lib/address.ts';
+import type { Outputs } from '~/lib/api/api.ts';
+import { useDatacenterFilter } from '~/lib/datacenters.ts';
+import { count, counted } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
+import { fieldText } from '~/lib/search.ts';
+import { createSignal, useSignal } from '~/lib/signal.ts';
+import { DatacenterMenu } from '~/resources/list/list-parts.tsx';
+import { SearchBox } from '~/ui/filters.tsx';
+import { FilterRow } from '~/ui/page.tsx';
+import { DataAge, StaleScope } from '~/ui/stale.tsx';
+import { EmptyState, ErrorState, Notice, UnreachableNotice } from '~/ui/states.tsx';
+import { Link, VisibleText } from '~/ui/text.tsx';
+import { matching, rowsOf, stepOf, treeOf, type TreeRow } from './tree-rows.ts';
+import classes from './leases.module.css';
+
+/** The namespaces with what is in each and below it. */
+export function TreeTab() {
+  const [{ q, within }, setState] = useQueryStates({
+    q: textParam.withDefault(''),
+    within: textParam.withDefault(''),
+  });
+  const setQ = (next: string): void => setState({ q: next === '' ? null : next });
+  const setWithin = (next: string): void =>
+    setState({ within: next === '' ? null : next, q: null });
+  const filter = useDatacenterFilter();
+  const read = useLiveQuery('leases', 'tree', { namespace: within || undefined, ...filter.input });
+  return (
+    <>
+      <FilterRow>
+        <SearchBox
+          label="Find a namespace"
+          placeholder="Part of its name"
+          value={q}
+          onChange={setQ}
+        />
+        <DatacenterMenu filter={filter} />
+        {within === '' ? null : (
+          <Button variant="default" onClick={() => setWithin('')}>
+            Show all namespaces
+          </Button>
+        )}
+      </FilterRow>
+      {read.data === undefined && read.isError ? (
+        <ErrorState read={read} what="the namespaces" />
+      ) : (
+        <StaleScope read={read}>
+          <UnreachableNotice unreachable={read.data?.unreachable} />
+          <Tree tree={read.data} q={q} onWithin={setWithin} />
+          <DataAge read={read} asOf={read.data?.asOf} />
+        </StaleScope>
+      )}
+    </>
+  );
+}
+
+function Tree({
+  tree,
+  q,
+  onWithin,
+}: {
+  readonly tree: Outputs['leases']['tree'] | undefined;
+  readonly q: string;
+  readonly onWithin: (namespace: string) => void;
+}) {
+  if (tree === undefined) return <LoadingTree />;
+  const items = q === '' ? tree.items : matching(tree.items, q);
+  return (
+    <>
+      {tree.isComplete ? null : (
+        <Notice
+          tone="warn"
+          action={
+            q === '' ? undefined : (
+              <Anchor component="button" type="button" size="sm" onClick={() => onWithin(q)}>
+                Read what is in {q}
+              </Anchor>
+            )
+          }
+        >
+          The tree is cut off: these are {count(tree.items.length)} of the uppermost namespaces. To
+          see deeper ones, type the whole name of a namespace above.
+        </Notice>
+      )}
+      {items.length > 0 ? (
+        <NamespaceTree items={items} isAllOpen={q !== ''} />
+      ) : (
+        <div className={classes['nothing']}>
+          {q === '' ? (
+            <EmptyState title="No namespaces">
+              A namespace appears with its first lease: <Code>leases.acquire(…)</Code> of{' '}
+              <Code>@leasehold/client</Code>.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No namespaces match">
+              {counted(tree.items.length, 'namespace')} were looked through.
+            </EmptyState>
+          )}
+        </div>
+      )}
+    </>
+  );
+}
+
+const ROW_PX = 32;
+const SKELETON_ROWS = 8;
+
+const COUNTS = [
+  { of: 'held', label: 'Held' },
+  { of: 'expiring', label: 'Expiring' },
+  { of: 'expired', label: 'Expired' },
+  { of: 'free', label: 'Free' },
+  { of: 'waiters', label: 'Waiting' },
+] as const;
+
+/**
+ * Namespaces as a tree: arrows walk it, Enter or a click shows the leases of one, children included.
+ * However many there are, only the rows in sight are in the document.
+ */
+function NamespaceTree({
+  items,
+  isAllOpen,
+}: {
+  readonly items: readonly LeaseTreeNode[];
+  readonly isAllOpen: boolean;
+}) {
+  const toggled = useSignal(openings);
+  const roots = useMemo(() => treeOf(items), [items]);
+  const rows = useMemo(
+    () => rowsOf(roots, items.length, { toggled, isAllOpen }),
+    [roots, items.length, toggled, isAllOpen],
+  );
+  const [active, setActive] = useState('');
+  const activeAt = Math.max(
+    0,
+    rows.findIndex(({ node }) => node.namespace === active),
+  );
+  const scroller = useRef<HTMLDivElement>(null);
+  const id = useId();
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+    // The active row stays in the document, even if it is scrolled out of sight.
+    rangeExtractor: ({ startIndex, endIndex, overscan, count: rowCount }) => {
+      const first = Math.max(0, startIndex - overscan);
+      const last = Math.min(rowCount - 1, endIndex + overscan);
+      const shown = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
+      return activeAt < first
+        ? [activeAt, ...shown]
+        : activeAt > last
+          ? [...shown, activeAt]
+          : shown;
+    },
+  });
+  const onKeyDown = (event: KeyboardEvent<HTMLDivElement>): void => {
+    if (isChord(event)) return;
+    if (event.key === 'Enter') {
+      scroller.current?.querySelector<HTMLElement>('[data-active] a')?.click();
+      return;
+    }
+    const step = stepOf(rows, activeAt, event.key);
+    if (step === null || ('toggle' in step && isAllOpen)) return;
+    event.preventDefault();
+    if ('toggle' in step) openings.open(step.toggle, step.isOpen);
+    else {
+      setActive(rows[step.to]?.node.namespace ?? '');
+      virtualizer.scrollToIndex(step.to);
+    }
+  };
+  return (
+    <div className={classes['box']}>
+      <div
+        ref={scroller}
+        className={classes['scroll']}
+        role="tree"
+        aria-label="Namespaces"
+        aria-activedescendant={`${id}-${String(activeAt)}`}
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+      >
+        <TreeHead />
+        <div
+          role="presentation"
+          className={classes['whole']}
+          style={{ height: virtualizer.getTotalSize() }}
+        >
+          {virtualizer.getVirtualItems().map(({ index, start }) => {
+            const row = rows[index];
+            return row === undefined ? null : (
+              <Row
+                key={row.node.namespace}
+                row={row}
+                id={`${id}-${String(index)}`}
+                top={start}
+                isActive={index === activeAt}
+                isFixed={isAllOpen}
+                onActive={setActive}
+              />
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** Keys that belong to the browser, or to another program. */
+function isChord(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}
+
+function TreeHead() {
+  return (
+    <div className={classes['head']} aria-hidden>
+      <span>Namespace</span>
+      {COUNTS.map(({ of, label }) => (
+        <span key={of} data-count={of}>
+          {label}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function Row({
+  row,
+  id,
+  top,
+  isActive,
+  isFixed,
+  onActive,
+}: {
+  readonly row: TreeRow;
+  readonly id: string;
+  readonly top: number;
+  readonly isActive: boolean;
+  /** All rows are open and cannot be closed. */
+  readonly isFixed: boolean;
+  readonly onActive: (namespace: string) => void;
+}) {
+  const { node, level } = row;
+  const { namespace } = node;
+  const hasChildren = node.children.length > 0;
+  return (
+    <div
+      id={id}
+      role="treeitem"
+      aria-level={level}
+      aria-posinset={row.place}
+      aria-setsize={row.siblingCount}
+      aria-selected={isActive}
+      {...(hasChildren ? { 'aria-expanded': row.isOpen } : {})}
+      className={classes['row']}
+      data-active={isActive || undefined}
+      style={{ transform: `translateY(${String(top)}px)` }}
+      onPointerDown={() => onActive(namespace)}
+    >
+      <span
+        className={classes['node-name']}
+        style={{ paddingInlineStart: `calc(${String(level - 1)} * var(--indent))` }}
+      >
+        <button
+          type="button"
+          tabIndex={-1}
+          aria-hidden
+          className={classes['toggle']}
+          data-open={row.isOpen || undefined}
+          data-leaf={!hasChildren || undefined}
+          disabled={!hasChildren || isFixed}
+          onClick={() => openings.open(namespace, !row.isOpen)}
+        >
+          <IconChevronRight size={14} aria-hidden />
+        </button>
+        <Link
+          tabIndex={-1}
+          href={routes.leases(namespace === '' ? {} : { q: fieldText('namespace', namespace) })}
+          title={namespace}
+        >
+          <VisibleText>{node.label}</VisibleText>
+        </Link>
+      </span>
+      {COUNTS.map(({ of, label }) => (
+        <span
+          key={of}
+          data-count={of}
+          data-none={node[of] === 0 || undefined}
+          aria-hidden={node[of] === 0}
+        >
+          {count(node[of])}
+          <VisuallyHidden> {label.toLowerCase()}</VisuallyHidden>
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/** The placeholder while the tree is loading. */
+function LoadingTree() {
+  return (
+    <div className={classes['box']} aria-busy>
+      {Array.from({ length: SKELETON_ROWS }, (_row, index) => (
+        <Skeleton key={index} height={14} m={9} width={`${String(60 - (index % 4) * 9)}%`} />
+      ))}
+    </div>
+  );
+}
+
+const STORED = 'leasehold.namespaces';
+/** More than anybody opens by hand; what was toggled first is forgotten first. */
+const TOGGLED_MAX = 2_000;
+
+const toggled = createSignal<ReadonlyMap<string, boolean>>(new Map());
+let isRead = false;
+
+const openings = {
+  /** Like `subscribe` of a signal. */
+  subscribe: (listener: () => void) => toggled.subscribe(listener),
+  get: (): ReadonlyMap<string, boolean> => {
+    if (!isRead && typeof window !== 'undefined') {
+      isRead = true;
+      toggled.set(new Map(stored()));
+    }
+    return toggled.get();
+  },
+  open(namespace: string, isOpen: boolean): void {
+    const next = new Map(openings.get());
+    next.delete(namespace);
+    next.set(namespace, isOpen);
+    const kept = [...next].slice(-TOGGLED_MAX);
+    toggled.set(new Map(kept));
+    try {
+      window.sessionStorage.setItem(STORED, JSON.stringify(kept));
+    } catch {
+      // Storage that is full or forbidden: the tree still opens, for this page.
+    }
+  },
+};
+
+function stored(): [string, boolean][] {
+  try {
+    const value: unknown = JSON.parse(window.sessionStorage.getItem(STORED) ?? '[]');
+    return Array.isArray(value) ? value.filter(isOpening) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isOpening(one: unknown): one is [string, boolean] {
+  return Array.isArray(one) && typeof one[0] === 'string' && typeof one[1] === 'boolean';
+}

@@ -1,0 +1,143 @@
+/** How far a revoke has come, according to its grant and its backend. Pure. */
+import { type BackendStatus, isStopping } from '@leasehold/keys-core';
+import { duration } from '~/lib/format.ts';
+import type { GrantFace, GrantView } from '~/resources/grant-view.ts';
+import type { RevokeMode } from './revoke-consequences.ts';
+
+/** A revoke as it was made and answered. Instants are the database's. */
+export interface FollowedRevoke {
+  readonly face: GrantFace;
+  readonly namespace: string;
+  readonly name: string;
+  /** Its datacenter; by default this controller's. */
+  readonly datacenter?: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly backendId: string | null;
+  readonly mode: RevokeMode;
+  /** `gone`: the grant had ended before, and nothing was done. */
+  readonly outcome: 'revoking' | 'revoked' | 'gone';
+  readonly requestedAt: string;
+  /** When the grant would have run out: its holder has stopped by then, whatever happens. */
+  readonly stopsBy: string | null;
+}
+
+/** What is known of it now; undefined where nothing has been read yet. */
+interface Observed {
+  readonly grant?:
+    | Pick<GrantView, 'leaseId' | 'fencingToken' | 'endReason' | 'releasedAt' | 'phase'>
+    | null
+    | undefined;
+  readonly backend?:
+    | {
+        readonly status: BackendStatus;
+        readonly states: readonly { readonly status: BackendStatus; readonly at: string }[];
+      }
+    | undefined;
+}
+
+export interface Stage {
+  readonly label: string;
+  readonly isDone: boolean;
+  readonly at: string | null;
+}
+
+export interface RevokeProgress {
+  readonly stages: readonly Stage[];
+  readonly isOver: boolean;
+  /** The present stage in words, without a time: screen readers read it out when it changes. */
+  readonly text: string;
+  readonly elapsedMs: number;
+  /** How long it can take at most from now on; null once it is over. */
+  readonly worstCaseMs: number | null;
+}
+
+/** How far the revoke is at `nowMs` of the database's clock. */
+export function revokeProgress(
+  revoke: FollowedRevoke,
+  observed: Observed,
+  nowMs: number,
+): RevokeProgress {
+  const stopsByMs = revoke.stopsBy === null ? nowMs : Date.parse(revoke.stopsBy);
+  const stages =
+    revoke.backendId === null
+      ? leaseStages(revoke, observed, nowMs >= stopsByMs)
+      : backendStages(revoke, observed, nowMs >= stopsByMs);
+  const last = stages.at(-1);
+  const isOver = last?.isDone === true;
+  const endMs = isOver && last.at !== null ? Date.parse(last.at) : nowMs;
+  return {
+    stages,
+    isOver,
+    text: textOf(revoke, stages, observed),
+    elapsedMs: Math.max(0, endMs - Date.parse(revoke.requestedAt)),
+    worstCaseMs: isOver ? null : Math.max(0, stopsByMs - nowMs),
+  };
+}
+
+function backendStages(
+  { requestedAt, stopsBy }: FollowedRevoke,
+  { backend }: Observed,
+  isTimeOver: boolean,
+): Stage[] {
+  const states = backend?.states ?? [];
+  const stopping = states.find(({ status }) => isStopping(status));
+  const terminated = states.find(({ status }) => status === 'terminated');
+  const isAcknowledged = backend !== undefined && isStopping(backend.status);
+  const isStopped = backend?.status === 'terminated' || isTimeOver;
+  return [
+    { label: 'Requested', isDone: true, at: requestedAt },
+    { label: 'Acknowledged', isDone: isAcknowledged || isStopped, at: stopping?.at ?? null },
+    {
+      label: 'Stopped',
+      isDone: isStopped,
+      at: terminated?.at ?? (isTimeOver ? stopsBy : null),
+    },
+  ];
+}
+
+function leaseStages(revoke: FollowedRevoke, observed: Observed, isTimeOver: boolean): Stage[] {
+  const { mode, requestedAt, stopsBy } = revoke;
+  const isForced = mode === 'force';
+  // No service reports when it has stopped after it lost a lease: only its own deadline shows that.
+  const isEnded = isTimeOver || (!isForced && hasEnded(revoke, observed));
+  const endedAt = observed.grant?.releasedAt ?? (isTimeOver ? stopsBy : null);
+  return [
+    { label: 'Requested', isDone: true, at: requestedAt },
+    { label: isForced ? 'Free for others' : 'Renewal blocked', isDone: true, at: requestedAt },
+    { label: isForced ? 'Holder stopped' : 'Ended', isDone: isEnded, at: isEnded ? endedAt : null },
+  ];
+}
+
+function hasEnded({ leaseId }: FollowedRevoke, { grant }: Observed): boolean {
+  if (grant === undefined) return false;
+  if (grant?.leaseId !== leaseId) return true;
+  return grant.endReason !== null || grant.releasedAt !== null || grant.phase === 'expired';
+}
+
+function textOf(revoke: FollowedRevoke, stages: readonly Stage[], { grant }: Observed): string {
+  const done = stages.findLast(({ isDone }) => isDone)?.label;
+  const isGrantedAgain = (grant?.leaseId ?? revoke.leaseId) !== revoke.leaseId;
+  const next = isGrantedAgain
+    ? ` It has been granted again, with token ${grant?.fencingToken ?? ''}.`
+    : '';
+  return `${SAYS[done ?? ''] ?? ''}${next}`.trim();
+}
+
+const SAYS: Record<string, string> = {
+  Requested: 'Requested: its drone is being told.',
+  Acknowledged: 'Acknowledged: its backend is stopping.',
+  Stopped: 'Stopped: its backend is gone.',
+  'Renewal blocked': 'It will not be renewed: its holder has been told to stop.',
+  'Free for others': 'The grant has ended, others may have it. Its holder has been told to stop.',
+  'Holder stopped': 'Its holder has stopped, by its own clock.',
+  Ended: 'Ended: nobody holds that grant any more.',
+};
+
+/** `took 3 s`; or `for 3 s`, and how much longer it can take at most. */
+export function elapsedText({ elapsedMs, worstCaseMs }: RevokeProgress): string {
+  const elapsed = duration(elapsedMs);
+  return worstCaseMs === null
+    ? `took ${elapsed}`
+    : `for ${elapsed} · stops within ${duration(worstCaseMs)} at worst`;
+}

@@ -1,0 +1,246 @@
+import { type Count, LIMITS } from '@leasehold/keys-core';
+import { Button, Group } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { useCallback, useEffect, useRef, useState } from 'react';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import { query } from '~/lib/api/api.ts';
+import { count, counted } from '~/lib/format.ts';
+import { at } from '~/lib/routes.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import {
+  FACE_WORDS,
+  type GrantFace,
+  type GrantView,
+  GROUP_OF,
+  isInForce,
+} from '~/resources/grant-view.ts';
+import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { ActFailure } from '~/ui/states.tsx';
+import type { ListPage } from '~/ui/table/table-state.ts';
+import type { Selection } from '~/ui/table/use-selection.ts';
+import { GuardedButton } from '~/ui/tip.tsx';
+import { useShortcut } from '~/ui/use-shortcut.ts';
+import type { BulkAction } from './bulk-texts.ts';
+import { useBulkId } from './use-bulk.ts';
+import classes from './bulk.module.css';
+
+const BulkDialog = lazyDialog('action', () =>
+  import('./bulk-dialog.tsx').then((module) => module.BulkDialog),
+);
+
+export interface BulkBarProps {
+  readonly face: GrantFace;
+  readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear' | 'setAll'>;
+  /** What the search of the list finds, on all of its pages. */
+  readonly matching: { readonly input: ListedInput; readonly total: Count | undefined };
+}
+
+/** What can be done to the chosen rows; stands at the foot of the page. */
+export function BulkBar({ face, selection, matching }: BulkBarProps) {
+  const [action, setAction] = useState<BulkAction | null>(null);
+  const [, setBulkId] = useBulkId();
+  const roleWhyNot = useWhyNot('operator');
+  const max = LIMITS.bulkItemsMax;
+  const elsewhere = selection.items.filter(({ datacenter }) => at(datacenter).datacenter);
+  const whyNot =
+    roleWhyNot ??
+    (selection.count > max ? `At most ${count(max)} at a time.` : undefined) ??
+    (elsewhere.length > 0
+      ? `Bulk actions work in one datacenter, and ${count(elsewhere.length)} of these are in another one. Use the console there.`
+      : undefined);
+  const actions: readonly (readonly [BulkAction, string])[] =
+    face === 'environment'
+      ? [['revoke', 'Revoke']]
+      : [
+          ['revoke', 'Revoke'],
+          ['blockRenewal', 'Block renewal'],
+          ['allowRenewal', 'Allow renewal'],
+        ];
+  const acts = useRef<HTMLDivElement>(null);
+  useShortcut('a', 'Act on what is selected', () => {
+    acts.current?.querySelector('button')?.focus();
+  });
+  return (
+    <div className={classes['bar']} role="region" aria-label="Selection">
+      <Group gap={4}>
+        <span className={classes['chosen']} role="status">
+          {`${counted(selection.count, ...FACE_WORDS[face])} selected`}
+        </span>
+        <Button variant="subtle" size="compact-xs" onClick={() => selection.clear()}>
+          Clear
+        </Button>
+        <SelectMatching {...{ face, selection, matching }} />
+      </Group>
+      <Group gap="xs" ref={acts}>
+        {actions.map(([name, label]) => (
+          <GuardedButton
+            key={name}
+            {...(name === 'revoke' ? { color: 'red.8' } : { variant: 'default' })}
+            whyNot={whyNot}
+            onClick={() => setAction(name)}
+          >
+            {label}
+          </GuardedButton>
+        ))}
+      </Group>
+      <BulkDialog
+        face={face}
+        action={action}
+        items={selection.items}
+        onClose={() => setAction(null)}
+        onStarted={(bulkId) => {
+          setAction(null);
+          selection.clear();
+          setBulkId(bulkId);
+        }}
+      />
+    </div>
+  );
+}
+
+/** Chooses all that the search finds, where that is more than what is chosen; at most what one action may have. */
+function SelectMatching({ face, selection, matching: { input, total } }: BulkBarProps) {
+  const { read, readCount, error } = useMatching(face, input);
+  if (total === undefined || selection.count >= Math.min(total.count, LIMITS.bulkItemsMax)) {
+    return null;
+  }
+  const isAll = total.isExact && total.count <= LIMITS.bulkItemsMax;
+  return (
+    <>
+      <Button
+        variant="subtle"
+        size="compact-xs"
+        disabled={readCount !== null}
+        onClick={() =>
+          void read(({ items }) =>
+            selection.setAll(
+              items.map((item) => [item.leaseId, item]),
+              true,
+            ),
+          )
+        }
+      >
+        {readCount === null
+          ? isAll
+            ? `Select all ${count(total.count)} that match`
+            : `Select the first ${count(LIMITS.bulkItemsMax)} that match`
+          : `Reading ${count(readCount)} …`}
+      </Button>
+      <ActFailure error={error} />
+    </>
+  );
+}
+
+const NONE: readonly GrantView[] = [];
+
+/** Revokes everything that is held in the namespace that a list shows, after a dialog with its number. */
+export function StopAll({
+  face,
+  input,
+}: {
+  readonly face: GrantFace;
+  readonly input: ListedInput;
+}) {
+  const [, setBulkId] = useBulkId();
+  const [found, setFound] = useState<{
+    readonly items: readonly GrantView[];
+    readonly isCut: boolean;
+  }>();
+  const { read, readCount, error } = useMatching(face, input);
+  const roleWhyNot = useWhyNot('operator');
+  const { datacenter } = input;
+  const isElsewhere = datacenter !== 'all' && at(datacenter).datacenter !== undefined;
+  const whyNot =
+    roleWhyNot ??
+    (isElsewhere ? 'Bulk actions work in one datacenter. Use the console there.' : undefined);
+  return (
+    <>
+      <GuardedButton
+        variant="default"
+        whyNot={whyNot}
+        loading={readCount !== null}
+        onClick={() =>
+          void read(({ items, isCut }) => setFound({ items: items.filter(isInForce), isCut }))
+        }
+      >
+        Stop all
+      </GuardedButton>
+      <ActFailure error={error} />
+      <BulkDialog
+        face={face}
+        action={found === undefined ? null : 'revoke'}
+        items={found?.items ?? NONE}
+        note={
+          found?.isCut === true
+            ? `There are more. These are the first ${count(LIMITS.bulkItemsMax)}: do it again for the rest.`
+            : undefined
+        }
+        onClose={() => setFound(undefined)}
+        onStarted={(bulkId) => {
+          setFound(undefined);
+          setBulkId(bulkId);
+        }}
+      />
+    </>
+  );
+}
+
+/** The input of a list of grants, of any page. */
+type ListedInput = object & { readonly datacenter?: string | undefined };
+
+interface Matching {
+  readonly items: GrantView[];
+  /** Whether more match than one bulk action may have. */
+  readonly isCut: boolean;
+}
+
+/**
+ * Reads everything that the search of a list finds in this datacenter, page by page, up to what one bulk action may have.
+ * `readCount` grows meanwhile; null while nothing is read.
+ */
+function useMatching(face: GrantFace, input: ListedInput) {
+  const client = useQueryClient();
+  const [readCount, setReadCount] = useState<number | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const isGone = useRef(false);
+  useEffect(() => {
+    isGone.current = false;
+    return () => {
+      isGone.current = true;
+    };
+  }, []);
+  const read = useCallback(
+    async (onRead: (matching: Matching) => void): Promise<void> => {
+      setReadCount(0);
+      setError(null);
+      try {
+        const items: GrantView[] = [];
+        let cursor: string | null = null;
+        do {
+          const page: ListPage<GrantView> = await client.query({
+            ...query(GROUP_OF[face], 'list', {
+              ...input,
+              ...{ datacenter: undefined, cursor: cursor ?? undefined, limit: LIMITS.pageSizeMax },
+            }),
+            // Only for the selection: no other part of the page shows it.
+            ...{ staleTime: 0, gcTime: 0 },
+          });
+          if (isGone.current) return;
+          items.push(...page.items);
+          cursor = page.nextCursor;
+          setReadCount(items.length);
+        } while (cursor !== null && items.length < LIMITS.bulkItemsMax);
+        onRead({
+          items: items.slice(0, LIMITS.bulkItemsMax),
+          isCut: cursor !== null || items.length > LIMITS.bulkItemsMax,
+        });
+      } catch (failure) {
+        if (!isGone.current) setError(failure as ApiError);
+      } finally {
+        if (!isGone.current) setReadCount(null);
+      }
+    },
+    [client, face, input],
+  );
+  return { read, readCount, error };
+}

@@ -1,0 +1,69 @@
+'use client';
+
+import { Button, Group } from '@mantine/core';
+import { usePathname, useRouter } from 'next/navigation';
+import { useEffect } from 'react';
+import { openPalette } from '~/ui/shell/palette-store.ts';
+import { PageHeader } from './page.tsx';
+import { EmptyState } from './states.tsx';
+import { Link } from './text.tsx';
+
+/** For an address without a page: what was asked for, and the ways on. */
+export function PageMissing() {
+  const pathname = usePathname();
+  return (
+    <>
+      <PageHeader title="Page not found" />
+      <EmptyState
+        title="Nothing is at this address"
+        action={
+          <Group gap="xs" justify="center">
+            <Button variant="default" onClick={openPalette}>
+              Search
+            </Button>
+            <Button variant="default" component={Link} href="/">
+              Overview
+            </Button>
+          </Group>
+        }
+      >
+        <bdi className="mono" style={{ overflowWrap: 'anywhere' }}>
+          {pathname}
+        </bdi>{' '}
+        is not a page of the console. A link may be old, or cut off.
+      </EmptyState>
+    </>
+  );
+}
+
+const RETRY_MS = 2_000;
+
+/** Shown when no controller answers. It retries by itself. */
+export function ControllerDown() {
+  const refresh = useRefresh(RETRY_MS);
+  return (
+    <main role="alert">
+      <EmptyState
+        title="No controller answers"
+        action={
+          <Button variant="default" onClick={refresh}>
+            Try again now
+          </Button>
+        }
+      >
+        The console runs, but its controller does not answer. Holders keep their grants until the
+        deadlines. This page tries again every two seconds.
+      </EmptyState>
+    </main>
+  );
+}
+
+/** Renders the page again on the server, regularly and when it is called. */
+function useRefresh(everyMs: number): () => void {
+  const router = useRouter();
+  useEffect(() => {
+    const timer = setInterval(() => router.refresh(), everyMs);
+    return () => clearInterval(timer);
+  }, [router, everyMs]);
+  return () => router.refresh();
+}

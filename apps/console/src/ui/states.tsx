@@ -1,0 +1,187 @@
+import { Button, Group, Stack, Text, Title } from '@mantine/core';
+import {
+  IconAlertTriangle,
+  IconCircleCheck,
+  IconInfoCircle,
+  IconRefresh,
+} from '@tabler/icons-react';
+import type { UseQueryResult } from '@tanstack/react-query';
+import { type ReactNode, useEffect, useState } from 'react';
+import { createPortal } from 'react-dom';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import { absolute } from '~/lib/format.ts';
+import { CopyableId, type Tone } from './text.tsx';
+import classes from './states.module.css';
+
+/** Nothing is here, why, and what to do about it. */
+export function EmptyState({
+  title,
+  children,
+  action,
+}: {
+  readonly title: string;
+  readonly children?: ReactNode;
+  readonly action?: ReactNode;
+}) {
+  return (
+    <Stack className={classes['state']}>
+      <svg width="56" height="24" viewBox="0 0 56 24" aria-hidden className={classes['icon']}>
+        <circle cx="10" cy="12" r="8" fill="none" stroke="currentColor" strokeDasharray="3 3" />
+        <path d="M18 12h36M38 12v6M46 12v5M54 12v7" stroke="currentColor" strokeDasharray="3 3" />
+      </svg>
+      <Title order={2} size="h5">
+        {title}
+      </Title>
+      <Text size="sm" c="dimmed" component="div" maw="31rem">
+        {children}
+      </Text>
+      {action}
+    </Stack>
+  );
+}
+
+/** What could not be read, why, what to tell the people who look into it, and the way to try again. */
+export function ErrorState({
+  read,
+  what,
+}: {
+  readonly read: Pick<UseQueryResult<unknown, ApiError>, 'error' | 'refetch'>;
+  /** What could not be read: `the keys`. */
+  readonly what: string;
+}) {
+  const { error } = read;
+  if (error === null) return null;
+  return (
+    <Stack className={classes['state']} role="alert" data-tone="bad">
+      <IconAlertTriangle size={22} aria-hidden className={classes['icon']} />
+      <Title order={2} size="h5">
+        {`Could not read ${what}`}
+      </Title>
+      <Text size="sm">{error.message}</Text>
+      <Text size="xs" c="dimmed" component="div">
+        <span className="mono">{error.code}</span>
+        {error.incidentId === null ? null : (
+          <Group gap={4} justify="center" mt={4}>
+            incident <CopyableId id={error.incidentId} label="incident id" />
+          </Group>
+        )}
+      </Text>
+      <Button
+        variant="default"
+        leftSection={<IconRefresh size={14} />}
+        onClick={() => void read.refetch()}
+      >
+        Try again
+      </Button>
+    </Stack>
+  );
+}
+
+/** In place of a page that the person's role may not see: why not, and what they can do about it. */
+export function NotAllowed({
+  whyNot,
+  children,
+}: {
+  readonly whyNot: string;
+  readonly children: ReactNode;
+}) {
+  return (
+    <EmptyState title={whyNot}>
+      {children} An administrator can change your role on the Access page.
+    </EmptyState>
+  );
+}
+
+const ICONS = {
+  good: IconCircleCheck,
+  warn: IconAlertTriangle,
+  bad: IconAlertTriangle,
+  info: IconInfoCircle,
+  calm: IconInfoCircle,
+} as const;
+
+/** One line that must not be missed. Screen readers announce it when it appears. */
+export function Notice({
+  tone,
+  children,
+  action,
+}: {
+  readonly tone: Tone;
+  readonly children: ReactNode;
+  readonly action?: ReactNode;
+}) {
+  const ToneIcon = ICONS[tone];
+  return (
+    <div className={classes['notice']} data-tone={tone} role={tone === 'bad' ? 'alert' : 'status'}>
+      <ToneIcon size={15} aria-hidden />
+      <span>{children}</span>
+      {action}
+    </div>
+  );
+}
+
+export interface UnreachableDatacenter {
+  readonly datacenter: string;
+  /** Null: it has not been reached since this controller started. */
+  readonly since: string | null;
+  readonly code: string | null;
+}
+
+/** Names the datacenters whose part of a list is missing, above the rest of the list. */
+export function UnreachableNotice({
+  unreachable,
+}: {
+  readonly unreachable: readonly UnreachableDatacenter[] | undefined;
+}) {
+  if (unreachable === undefined || unreachable.length === 0) return null;
+  return (
+    <Foot>
+      <Notice tone="warn">
+        {unreachable.map(unreachableText).join('; ')}. What is there is not shown, and continues to
+        work.
+      </Notice>
+    </Foot>
+  );
+}
+
+/** `dc2 cannot be reached since …`, or that it refuses this datacenter's credentials. */
+function unreachableText({ datacenter, since, code }: UnreachableDatacenter): string {
+  const what =
+    code === 'peer.refused' ? 'refuses this datacenter’s credentials' : 'cannot be reached';
+  return since === null
+    ? `${datacenter} ${what}`
+    : `${datacenter} ${what} since ${absolute(since)}`;
+}
+
+/** Why an act was refused, and the incident to look for. */
+export function ActFailure({ error }: { readonly error: ApiError | null }) {
+  if (error === null) return null;
+  return (
+    <Notice tone="bad">
+      {error.message} <span className="mono">({error.code})</span>
+      {error.incidentId === null ? null : (
+        <>
+          {' '}
+          Incident <CopyableId id={error.incidentId} label="incident id" />
+        </>
+      )}
+    </Notice>
+  );
+}
+
+const PLACE_ID = 'foot';
+
+/** The end of a page, which stays in sight at the foot of the window; see {@link Foot}. */
+export function FootPlace() {
+  return <div id={PLACE_ID} className={classes['foot']} />;
+}
+
+/**
+ * What comes and goes by itself stands at the foot of the window, after what the page shows: nothing moves under
+ * the pointer, nothing stays covered, and several of them stand one above the other.
+ */
+export function Foot({ children }: { readonly children: ReactNode }) {
+  const [place, setPlace] = useState<HTMLElement | null>(null);
+  useEffect(() => setPlace(document.getElementById(PLACE_ID)), []);
+  return place === null ? null : createPortal(children, place);
+}
