@@ -84,7 +84,7 @@ describe('the boundaries', () => {
     ],
     [
       'a slice imports no slice above it',
-      'libs/keys-core/src/grants/transitions/granting.ts',
+      'libs/keys-core/src/grants/granting.ts',
       "import { createConnect } from '../../keys/index.ts';\nvoid createConnect;",
       IMPORTS,
     ],
@@ -225,7 +225,7 @@ describe('the boundaries', () => {
     ],
     [
       'fragments of statements stand in sql folders',
-      'libs/keys-core/src/grants/transitions/granting.ts',
+      'libs/keys-core/src/grants/granting.ts',
       'declare const fragment: (text: TemplateStringsArray) => void;\nfragment`select`;',
       'no-restricted-syntax',
     ],

@@ -24,7 +24,7 @@ export {
   type EnvironmentUse,
   type EnvironmentUseOutcome,
 } from './environments/environment-lease.ts';
-export { fencedTransaction, type FencedOptions } from './grants/fenced/fenced-transaction.ts';
+export { fencedTransaction, type FencedOptions } from './grants/fenced-transaction.ts';
 export { createLeaseStore } from './grants/lease-store.ts';
 export {
   pgDatabase,

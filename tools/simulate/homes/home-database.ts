@@ -26,7 +26,7 @@ export class HomeDatabase {
     this.leases = leases;
   }
 
-  /** Whether a key may be granted here under a reservation: as `grants/sql/at-home.ts`. */
+  /** Whether a key may be granted here under a reservation: as `isAtHome` of `grants/sql/grant.ts`. */
   isAtHome({ name }: Resource, reservationId: string): boolean {
     const reservation = this.reservations.get(reservationId);
     if (this.#world.has('left-home-grants')) return reservation !== undefined;

@@ -1,6 +1,6 @@
 import type { LeaseStore } from '../../../libs/keys-core/src/grants/index.ts';
-import { keyText } from '../../../libs/keys-core/src/grants/idempotency/sql/requests.ts';
-import { wakeWaiters } from '../../../libs/keys-core/src/grants/transitions/releasing.ts';
+import { keyText } from '../../../libs/keys-core/src/grants/sql/requests.ts';
+import { wakeWaiters } from '../../../libs/keys-core/src/grants/releasing.ts';
 import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
 import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
 import { createLeaseService } from '../../../libs/keys-core/src/leases/lease-service.ts';

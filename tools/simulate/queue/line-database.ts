@@ -14,7 +14,7 @@ import type { ClockBelief } from '../../../libs/keys-core/src/postgres/clock/clo
 import type { LeaseDatabase } from '../database/lease-database.ts';
 import type { World } from '../engine/world.ts';
 
-/** As in `line-tickets.ts`. */
+/** As in `grants/sql/line.ts`. */
 const TICKET_MS = 500;
 
 export interface TicketRow extends Resource {

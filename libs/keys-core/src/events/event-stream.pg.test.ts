@@ -20,7 +20,7 @@ import {
 } from '../testing/kernel-fixture.ts';
 import { checkEpoch } from '../postgres/witness/epoch.ts';
 import { TAIL_EVENTS_MAX } from './event-tail.ts';
-import { removeOldLeaseRows } from '../grants/sql/retention/lease-retention.ts';
+import { removeOldLeaseRows } from '../grants/sql/retention.ts';
 
 /** Another test's transaction, in another database of the cluster, may hold the stream back. */
 const SOON = { timeoutMs: 20_000 };

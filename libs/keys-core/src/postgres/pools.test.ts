@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { renew } from '../grants/sql/renewals/renew.ts';
+import { renew } from '../grants/sql/renew.ts';
 import { listLeases } from '../lists/sql/lease-list.ts';
 import type { Store } from './open-store.ts';
 import type { Sql } from './sql.ts';

@@ -12,8 +12,8 @@ import { createLeaseStore, type LeaseStore } from '../grants/lease-store.ts';
 import { openStore, type Store, type StoreOptions } from '../postgres/open-store.ts';
 import type { Pool } from '../postgres/pool.ts';
 import type { GrantGuard } from '../postgres/clock/expiry.ts';
-import type { ReleaseRequest } from '../grants/sql/parts/release-rows.ts';
-import type { RenewRequest } from '../grants/sql/renewals/renewal-rows.ts';
+import type { ReleaseRequest } from '../grants/sql/release.ts';
+import type { RenewRequest } from '../grants/sql/renew.ts';
 import { keepStores } from './kept-stores.ts';
 
 /** The clock of this machine, for tests that wait for real things. */

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { serviceLadder } from '../../kernel/lease/ladder.ts';
 import { openSession } from '../../testing/coordinator-fixture.ts';
 import { granted, openKernel } from '../../testing/kernel-fixture.ts';
-import { fencedTransaction } from '../fenced/fenced-transaction.ts';
+import { fencedTransaction } from '../fenced-transaction.ts';
 
 /** Sends short statements with short pauses between them until the server ends the session. */
 async function keepBusy(send: (sql: string) => Promise<unknown>): Promise<never> {

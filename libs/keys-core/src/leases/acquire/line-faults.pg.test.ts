@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { joinLine, prolongTickets } from '../../grants/line/sql/line-tickets.ts';
+import { joinLine, prolongTickets } from '../../grants/sql/line.ts';
 import { grant } from '../../grants/sql/grant.ts';
 import { aGate } from '../../testing/coordinator-fixture.ts';
 import { age, aGuard, aRequest, granted } from '../../testing/kernel-fixture.ts';

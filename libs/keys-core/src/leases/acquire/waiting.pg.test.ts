@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { SILENT_OBSERVER, type StoreObserver } from '../../postgres/observer.ts';
-import { joinLine } from '../../grants/line/sql/line-tickets.ts';
+import { joinLine } from '../../grants/sql/line.ts';
 import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
 import { age, eventsOf } from '../../testing/kernel-fixture.ts';
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import { createReaper } from '../../keys/reaper.ts';
-import { removeOldLeaseRows } from '../../grants/sql/retention/lease-retention.ts';
+import { removeOldLeaseRows } from '../../grants/sql/retention.ts';
 import { SILENT_OBSERVER } from '../../postgres/observer.ts';
 import { aCoordinator, aGate, makeNotes, note } from '../../testing/coordinator-fixture.ts';
 import {
