@@ -2,17 +2,19 @@
 export { ERROR_CODES, LeaseError, type ErrorCode } from './kernel/errors/index.ts';
 export type { Clock } from './kernel/clock.ts';
 export type { GrantRef, RefusalReason, ReleaseOutcome } from './kernel/lease/outcomes.ts';
-export type { LeaseId, LeaseUseCase, Scope } from './leases/coordinator/use-case.ts';
 export type {
   CoordinatedLease,
   CoordinatorAcquire,
   CoordinatorAcquireOrRenew,
   CoordinatorHeartbeat,
   LeaseCoordinator,
-} from './leases/coordinator/coordinator-types.ts';
+  LeaseId,
+  LeaseUseCase,
+  Scope,
+} from './leases/coordinator-types.ts';
 export type { HeldAnswer, LeaseDeadlines } from './leases/lease-types.ts';
-export { createLeaseCoordinator } from './leases/coordinator/coordinator.ts';
-export type { ReapCallback, StaleReap } from './leases/coordinator/reap-stale.ts';
+export { createLeaseCoordinator } from './leases/coordinator.ts';
+export type { ReapCallback, StaleReap } from './leases/reap-stale.ts';
 export {
   ENVIRONMENT_LEASE_MS,
   tryAcquireEnvironment,

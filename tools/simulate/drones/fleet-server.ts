@@ -111,7 +111,7 @@ export class FleetServer {
     });
   }
 
-  /** As `keys/sql/report.ts`. */
+  /** As `keys/sql/key-backend.ts`. */
   report(said: ReportInput): 'recorded' | 'ignored' | 'kill' {
     this.#newest(said);
     const backend = this.#backends.get(said.backendId);

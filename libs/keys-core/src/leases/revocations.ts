@@ -9,13 +9,13 @@
  */
 import { untilCalled } from '../kernel/until-called.ts';
 import type { Store } from '../postgres/open-store.ts';
+import type { RevocationNotice } from './lease-types.ts';
 import {
-  REVOCATIONS_TOPIC,
   findRevocationBefore,
   readRevocations,
   type Revocation,
+  REVOCATIONS_TOPIC,
 } from './sql/revocations.ts';
-import type { RevocationNotice } from './lease-types.ts';
 
 /** How long a revocation goes unnoticed at most when its hint is lost. */
 const POLL_MS = 500;

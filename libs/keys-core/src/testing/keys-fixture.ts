@@ -1,6 +1,6 @@
 import type { BackendReport, ConnectResult, KeyService, NamedConnect } from '../keys/key-types.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { ChooseDrone } from '../keys/connect/start-backend.ts';
+import type { ChooseDrone } from '../keys/start-backend.ts';
 import { createKeyService } from '../keys/key-service.ts';
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
 import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/lease/ladder.ts';

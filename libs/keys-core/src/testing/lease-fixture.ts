@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import type { Caller } from '../kernel/face-types.ts';
-import { createLeaseService } from '../leases/lease-service.ts';
+import { createLeaseService } from '../leases/acquiring.ts';
 import type {
   AcquireAnswer,
   AcquireInput,
