@@ -372,7 +372,7 @@ const RESERVATIONS = [
   {
     name: 'home-overwritten',
     breaks: 'the first reservation of a key stays',
-    file: `${CORE}/reservations/sql/home-rows.ts`,
+    file: `${CORE}/reservations/sql/reservations.ts`,
     find: 'where exists (select from alone) and not exists (select from known)\n        on conflict (key) do nothing',
     replace:
       'where exists (select from alone)\n        on conflict (key) do update set reservation_id = excluded.reservation_id',
@@ -380,7 +380,7 @@ const RESERVATIONS = [
   {
     name: 'pointer-overwritten',
     breaks: 'where a reservation moved to is written once',
-    file: `${CORE}/reservations/sql/home-rows.ts`,
+    file: `${CORE}/reservations/sql/reservations.ts`,
     find: 'on conflict (from_id) do nothing',
     replace:
       'on conflict (from_id) do update set to_id = excluded.to_id, token_floor = excluded.token_floor',
@@ -388,21 +388,21 @@ const RESERVATIONS = [
   {
     name: 'pointer-ignored',
     breaks: 'a key that has moved is found at its new home',
-    file: `${CORE}/reservations/resolving/resolver.ts`,
+    file: `${CORE}/reservations/resolver.ts`,
     find: 'const toId = this.#steps.get(fromId) ?? (await this.#pointedTo(fromId));',
     replace: 'const toId = this.#steps.get(fromId);',
   },
   {
     name: 'left-home-grants',
     breaks: 'a datacenter grants no key that has left it',
-    file: `${CORE}/reservations/sql/move-away.ts`,
+    file: `${CORE}/reservations/sql/moves.ts`,
     find: 'set home_reservation = ${plan.toId}, released_at',
     replace: 'set home_reservation = ${plan.fromId}, released_at',
   },
   {
     name: 'token-floor-lost',
     breaks: 'the tokens of a key grow across its homes',
-    file: `${CORE}/reservations/sql/activate.ts`,
+    file: `${CORE}/reservations/sql/reservations.ts`,
     find: 'fencing_token = greatest(l.fencing_token, ${tokenFloor}::bigint)',
     replace: 'fencing_token = l.fencing_token',
   },

@@ -25,7 +25,7 @@ export {
   type EnvironmentRequest,
   type EnvironmentUse,
   type EnvironmentUseOutcome,
-} from './environments/environment-lease.ts';
+} from './leases/environment-lease.ts';
 export { fencedTransaction, type FencedOptions } from './grants/fenced-transaction.ts';
 export { createLeaseStore } from './grants/lease-store.ts';
 export {

@@ -27,7 +27,7 @@ export interface ConnectInput {
   readonly waitMs: number;
   readonly waitFor: 'granted' | 'ready';
   readonly idempotencyKey?: string | undefined;
-  /** The reservation that the key lives under, here; see `reservations/resolving/local-home.ts`. */
+  /** The reservation that the key lives under, here; see `reservations/homes.ts`. */
   readonly homeReservation?: string | undefined;
 }
 

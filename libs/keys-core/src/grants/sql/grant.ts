@@ -54,7 +54,7 @@ export interface GrantOptions {
  * was never confirmed it writes only the event.
  *
  * - **At home**: a key is granted under an active reservation, and the row remembers which. A row that
- *   was sealed by a move names another one, and nothing is granted on it. See `reservations/sql/move-away.ts`.
+ *   was sealed by a move names another one, and nothing is granted on it. See `reservations/sql/moves.ts`.
  *
  * `requests` must name each resource once. Most grants are made by {@link grantFree} and do not come here.
  */
