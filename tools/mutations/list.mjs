@@ -217,21 +217,21 @@ const LADDER = [
   {
     name: 'deadlines-from-the-reply',
     breaks: 'an answer that was delayed leaves less time, not more',
-    file: `${CORE}/kernel/lease/ladder.ts`,
+    file: `${CORE}/kernel/ladder.ts`,
     find: 'localTimeMs + Math.min(remainingMs, ladder.ttlMs)',
     replace: 'localTimeMs + ladder.ttlMs',
   },
   {
     name: 'soft-stop-with-the-hard-one',
     breaks: 'a holder is asked to stop before it is killed',
-    file: `${CORE}/kernel/lease/ladder.ts`,
+    file: `${CORE}/kernel/ladder.ts`,
     find: 'softTerminateAtMs: expiresAtMs - (ladder.ttlMs - ladder.softAfterMs)',
     replace: 'softTerminateAtMs: expiresAtMs - (ladder.ttlMs - ladder.hardAfterMs)',
   },
   {
     name: 'expired-an-instant-late',
     breaks: 'at the instant of its expiry a grant is expired',
-    file: `${CORE}/kernel/lease/lease.ts`,
+    file: `${CORE}/kernel/lease.ts`,
     find: 'if (asOf >= row.expiresAt)',
     replace: 'if (asOf > row.expiresAt)',
   },
@@ -324,7 +324,7 @@ const ACCESS = [
   {
     name: 'lower-roles-may-more',
     breaks: 'a role may do what the roles below it may, and nothing else',
-    file: `${CORE}/kernel/access/roles.ts`,
+    file: `${CORE}/kernel/access.ts`,
     find: 'ORDERED_ROLES.indexOf(role) >= ORDERED_ROLES.indexOf(needed)',
     replace: 'ORDERED_ROLES.indexOf(role) + 1 >= ORDERED_ROLES.indexOf(needed)',
   },
@@ -348,7 +348,7 @@ const IDEMPOTENCY = [
   {
     name: 'other-request-of-one-key-answered',
     breaks: 'an idempotency key of another request is refused',
-    file: `${CORE}/kernel/lease/recorded-request.ts`,
+    file: `${CORE}/kernel/recorded-request.ts`,
     find: 'return record.fingerprint === request.fingerprint;',
     replace: 'return true;',
   },

@@ -1,7 +1,7 @@
 /** What `@leasehold/core` is made of: leases for a service that shares the database. */
-export { ERROR_CODES, LeaseError, type ErrorCode } from './kernel/errors/index.ts';
+export { ERROR_CODES, LeaseError, type ErrorCode } from './kernel/errors.ts';
 export type { Clock } from './kernel/clock.ts';
-export type { GrantRef, RefusalReason, ReleaseOutcome } from './kernel/lease/outcomes.ts';
+export type { GrantRef, RefusalReason, ReleaseOutcome } from './kernel/lease.ts';
 export type {
   CoordinatedLease,
   CoordinatorAcquire,

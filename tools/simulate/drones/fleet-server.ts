@@ -2,18 +2,15 @@
  * A controller and its database, as drones know them: sessions, heartbeats, the outbox, reports and
  * renewals, with the rules of `keys/sql` and `fleet/sql` on the oracle of the statements.
  */
-import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
-import {
-  statusRank,
-  type BackendStatus,
-} from '../../../libs/keys-core/src/kernel/fleet/backend-state.ts';
+import { LeaseError } from '../../../libs/keys-core/src/kernel/errors.ts';
+import { statusRank, type BackendStatus } from '../../../libs/keys-core/src/kernel/backends.ts';
 import type {
   DroneMessage,
   SpawnAction,
   TerminateAction,
-} from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
-import { deadlinesFrom, KEY_LADDERS } from '../../../libs/keys-core/src/kernel/lease/ladder.ts';
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+} from '../../../libs/keys-core/src/kernel/drones.ts';
+import { deadlinesFrom, KEY_LADDERS } from '../../../libs/keys-core/src/kernel/ladder.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import type {
   ReportInput,
   RenewInput,

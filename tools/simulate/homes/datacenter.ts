@@ -1,6 +1,6 @@
-import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
-import { reservationKeyOf } from '../../../libs/keys-core/src/kernel/resource/reservation.ts';
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import { LeaseError } from '../../../libs/keys-core/src/kernel/errors.ts';
+import { reservationKeyOf } from '../../../libs/keys-core/src/kernel/reservation.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import { NotAtHome } from '../../../libs/keys-core/src/keys/index.ts';
 import type { ConnectResult, NamedConnect } from '../../../libs/keys-core/src/keys/key-types.ts';
 import { createClockWatch } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';

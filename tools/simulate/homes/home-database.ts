@@ -1,6 +1,6 @@
 /** The reservations of one datacenter, as `reservations/sql` keeps them, beside its leases. */
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
-import type { ReservationPointer } from '../../../libs/keys-core/src/kernel/resource/reservation.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
+import type { ReservationPointer } from '../../../libs/keys-core/src/kernel/reservation.ts';
 import type { LeaseDatabase } from '../database/lease-database.ts';
 import type { World } from '../engine/world.ts';
 

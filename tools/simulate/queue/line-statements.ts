@@ -1,4 +1,4 @@
-import type { Face } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import type { Face } from '../../../libs/keys-core/src/kernel/resource.ts';
 import { keyText } from '../../../libs/keys-core/src/grants/sql/requests.ts';
 import { Statements, type Statement } from '../database/statements.ts';
 import type { World } from '../engine/world.ts';

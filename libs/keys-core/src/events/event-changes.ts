@@ -3,8 +3,8 @@
  * however many events there are.
  */
 import type { EventChanges } from '../kernel/face-types.ts';
-import { type Face, type Resource, resourceKey } from '../kernel/resource/resource.ts';
-import { untilCalled } from '../kernel/until-called.ts';
+import { type Face, type Resource, resourceKey } from '../kernel/resource.ts';
+import { untilCalled } from '../kernel/clock.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause } from '../postgres/statements/timed.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { removeOldLeaseRows } from '../grants/sql/retention.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { EventKind } from '../kernel/events.ts';
-import type { Face } from '../kernel/resource/resource.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { EventKind } from '../kernel/face-types.ts';
+import type { Face } from '../kernel/resource.ts';
 import { checkEpoch } from '../postgres/witness/epoch.ts';
 import {
   insertEvents,

@@ -4,9 +4,9 @@
  * pages of its own, at its own pace. A slow reader holds back only itself: nothing is read for it
  * before it asks for more.
  */
-import { LeaseError } from '../kernel/errors/index.ts';
-import { EVENT_KINDS } from '../kernel/events.ts';
-import { untilCalled } from '../kernel/until-called.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { EVENT_KINDS } from '../kernel/face-types.ts';
+import { untilCalled } from '../kernel/clock.ts';
 import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause } from '../postgres/statements/timed.ts';

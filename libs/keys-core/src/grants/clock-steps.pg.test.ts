@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
+import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import { createReaper } from '../keys/reaper.ts';
 import { aRequest, eventsOf, granted, type Kernel, renewalOf } from '../testing/kernel-fixture.ts';
 import { remove } from '../testing/model/remove.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { serviceLadder } from '../kernel/lease/ladder.ts';
-import type { Grant } from '../kernel/lease/outcomes.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import type { Grant } from '../kernel/lease.ts';
 import { createReaper } from '../keys/reaper.ts';
 import {
   aRequest,

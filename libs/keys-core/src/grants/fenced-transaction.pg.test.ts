@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { expectPrompt, waitUntil } from '@leasehold/testing';
-import { KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
-import type { Grant, GrantRef } from '../kernel/lease/outcomes.ts';
+import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
+import type { Grant, GrantRef } from '../kernel/lease.ts';
 import { callHook } from '../postgres/service/guest-transaction.ts';
 import {
   aGate,

@@ -9,9 +9,8 @@
  * server ends the work when the lease would have expired, or after 10 s, whichever is sooner, also if
  * the holder is paused in it: the resource may be held past its expiry by at most that bound.
  */
-import { LeaseError } from '../kernel/errors/index.ts';
-import { isFencingToken } from '../kernel/lease/fencing-token.ts';
-import type { GrantRef } from '../kernel/lease/outcomes.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { type GrantRef, isFencingToken } from '../kernel/lease.ts';
 import {
   GUEST_MS_MAX,
   type GuestStore,

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
-import { compareFencingTokens } from '../kernel/lease/fencing-token.ts';
-import type { Grant, GrantRequest } from '../kernel/lease/outcomes.ts';
+import { compareFencingTokens, type Grant, type GrantRequest } from '../kernel/lease.ts';
 import { readLeases } from '../postgres/sql.ts';
 import { aBackend } from '../testing/fleet-fixture.ts';
 import {

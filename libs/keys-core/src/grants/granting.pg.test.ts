@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareFencingTokens } from '../kernel/lease/fencing-token.ts';
+import { compareFencingTokens } from '../kernel/lease.ts';
 import { createReaper } from '../keys/reaper.ts';
 import {
   age,

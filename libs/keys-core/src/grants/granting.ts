@@ -1,9 +1,8 @@
 /** What becomes of requests for a grant: granted, refused with the reason, or tried again alone. */
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { LeaseRow } from '../kernel/lease/lease.ts';
-import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
-import { resourceKey } from '../kernel/resource/resource.ts';
+import { resourceKey } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { readLeases, type Sql } from '../postgres/sql.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { refusalIn, refusalOf } from './idempotency.ts';
 
 test('a refusal is recorded once: what a record says is not recorded again', () => {

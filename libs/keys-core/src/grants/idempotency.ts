@@ -1,8 +1,8 @@
 /** Idempotency keys: what tells requests apart, what is recorded of a refusal, and giving up by key. */
 import { hash } from 'node:crypto';
-import { ERROR_CODES, type ErrorCode, LeaseError } from '../kernel/errors/index.ts';
-import { type IdempotentRequest, recordedResource } from '../kernel/lease/recorded-request.ts';
-import { type Face, leaseTopic, type Resource } from '../kernel/resource/resource.ts';
+import { ERROR_CODES, type ErrorCode, LeaseError } from '../kernel/errors.ts';
+import { type IdempotentRequest, recordedResource } from '../kernel/recorded-request.ts';
+import { type Face, leaseTopic, type Resource } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { pause } from '../postgres/statements/timed.ts';
 import { createCoalescer } from './coalesce.ts';

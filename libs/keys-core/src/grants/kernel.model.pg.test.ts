@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { createTestDatabase, repetitions, seed } from '@leasehold/testing';
-import { LeaseModel } from '../kernel/lease/lease-model.ts';
+import { LeaseModel } from '../kernel/lease-model.ts';
 import { type Kernel, openKernel } from '../testing/kernel-fixture.ts';
 import {
   expectInvariants,

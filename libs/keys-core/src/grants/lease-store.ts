@@ -2,15 +2,10 @@
  * The kernel's transitions as one caller uses them: each goes through its coalescer into a batch
  * statement and comes back with its own answer. Faces are built on this and on nothing below it.
  */
-import { LeaseError } from '../kernel/errors/index.ts';
-import type {
-  GrantOutcome,
-  GrantRequest,
-  ReleaseOutcome,
-  RenewOutcome,
-} from '../kernel/lease/outcomes.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { GrantOutcome, GrantRequest, ReleaseOutcome, RenewOutcome } from '../kernel/lease.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
-import { type Face, type Resource, resourceKey } from '../kernel/resource/resource.ts';
+import { type Face, type Resource, resourceKey } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import type { StatementKind } from '../postgres/observer.ts';
 import { createCoalescer } from './coalesce.ts';

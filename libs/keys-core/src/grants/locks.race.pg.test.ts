@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
+import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 import {
   age,

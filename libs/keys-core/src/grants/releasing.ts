@@ -1,6 +1,6 @@
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { ReleaseOutcome } from '../kernel/lease/outcomes.ts';
-import { type Face, othersTurnTopic, turnTopic } from '../kernel/resource/resource.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { ReleaseOutcome } from '../kernel/lease.ts';
+import { type Face, othersTurnTopic, turnTopic } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { timed } from '../postgres/statements/timed.ts';

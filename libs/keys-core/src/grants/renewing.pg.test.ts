@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HEARTBEAT_MS, KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
+import { HEARTBEAT_MS, KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import { createKeyService } from '../keys/key-service.ts';
 import type { KeyService } from '../keys/key-types.ts';
 import { createReaper } from '../keys/reaper.ts';

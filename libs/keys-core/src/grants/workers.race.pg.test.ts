@@ -1,9 +1,9 @@
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { describe, expect, test } from 'vitest';
 import { seed } from '@leasehold/testing';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { Ladder } from '../kernel/lease/ladder.ts';
-import type { Grant } from '../kernel/lease/outcomes.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Ladder } from '../kernel/ladder.ts';
+import type { Grant } from '../kernel/lease.ts';
 import { createReaper } from '../keys/reaper.ts';
 import { onlyRow } from '../postgres/sql.ts';
 import {

@@ -7,10 +7,10 @@ import {
   refusalIn,
   refusalOf,
 } from '../grants/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { sayEnd, sayLived, signalOf } from '../kernel/fleet/backend-end.ts';
-import type { RecordedRequest } from '../kernel/lease/recorded-request.ts';
+import { sayEnd, sayLived, signalOf } from '../kernel/backends.ts';
+import type { RecordedRequest } from '../kernel/recorded-request.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';

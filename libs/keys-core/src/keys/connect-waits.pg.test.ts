@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import { recordHeartbeat } from '../fleet/sql/drone-sessions.ts';
 import { setLost } from '../fleet/sql/drones.ts';
-import type { LeaseError } from '../kernel/errors/index.ts';
+import type { LeaseError } from '../kernel/errors.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age } from '../testing/kernel-fixture.ts';
 import {

@@ -3,7 +3,7 @@ import { waitUntil } from '@leasehold/testing';
 import { recordGoodbye, type SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { setDraining } from '../fleet/sql/drones.ts';
 import { readOutboxes } from '../fleet/sql/outbox.ts';
-import type { LeaseError } from '../kernel/errors/index.ts';
+import type { LeaseError } from '../kernel/errors.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age, eventsOf } from '../testing/kernel-fixture.ts';

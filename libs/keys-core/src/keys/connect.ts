@@ -14,10 +14,10 @@
  * others of one process wait for the first attempt instead of competing with it.
  */
 import { createTickets, type Tickets } from '../grants/index.ts';
-import { assertNever, invariant, LeaseError } from '../kernel/errors/index.ts';
-import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
+import { assertNever, invariant, LeaseError } from '../kernel/errors.ts';
+import type { BackendStatus } from '../kernel/backends.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
-import { keyTopic } from '../kernel/resource/resource.ts';
+import { keyTopic } from '../kernel/resource.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
 import {

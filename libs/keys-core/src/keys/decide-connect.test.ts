@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { BACKEND_STATUSES } from '../kernel/fleet/backend-state.ts';
+import { BACKEND_STATUSES } from '../kernel/backends.ts';
 import { decideConnect, type KeyState } from './decide-connect.ts';
 
 const ASKED = { tag: 'blue', hasSpawn: true };

@@ -1,5 +1,5 @@
-import { type BackendStatus, isStopping } from '../kernel/fleet/backend-state.ts';
-import { phaseOf } from '../kernel/lease/lease.ts';
+import { type BackendStatus, isStopping } from '../kernel/backends.ts';
+import { phaseOf } from '../kernel/lease.ts';
 import type { KeyLease } from './sql/key-state.ts';
 
 /** A key and its backend, as one read found them. */

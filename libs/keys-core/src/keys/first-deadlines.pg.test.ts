@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
 import { openSession, recordHeartbeat, type SessionRef } from '../fleet/sql/drone-sessions.ts';
-import { type Deadlines, KEY_LADDERS } from '../kernel/lease/ladder.ts';
+import { type Deadlines, KEY_LADDERS } from '../kernel/ladder.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import {
   actionsOf,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { listEvents } from '../events/index.ts';
 import { recordHeartbeat, type SessionRef } from '../fleet/sql/drone-sessions.ts';
-import type { EventKind } from '../kernel/events.ts';
+import type { EventKind } from '../kernel/face-types.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import {
   CLIENT,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { setDraining } from '../fleet/sql/drones.ts';
-import { KEY_LADDERS } from '../kernel/lease/ladder.ts';
+import { KEY_LADDERS } from '../kernel/ladder.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age } from '../testing/kernel-fixture.ts';
 import {

@@ -1,10 +1,9 @@
 import { changeRenewable, type LeaseStore, renewHeld } from '../grants/index.ts';
-import { type ErrorCode, LeaseError } from '../kernel/errors/index.ts';
+import { type ErrorCode, LeaseError } from '../kernel/errors.ts';
 import type { Caller, Count, FilterOf } from '../kernel/face-types.ts';
-import { hasFailed } from '../kernel/fleet/backend-end.ts';
-import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
-import { deadlinesFrom } from '../kernel/lease/ladder.ts';
-import { keyTopic, type Named } from '../kernel/resource/resource.ts';
+import { type BackendStatus, hasFailed, type TerminationReason } from '../kernel/backends.ts';
+import { deadlinesFrom } from '../kernel/ladder.ts';
+import { keyTopic, type Named } from '../kernel/resource.ts';
 import {
   countResources,
   grantView,

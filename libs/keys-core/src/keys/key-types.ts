@@ -14,11 +14,11 @@ import type {
   Revoked,
   WaiterView,
 } from '../kernel/face-types.ts';
-import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
-import type { WantedProgram } from '../kernel/fleet/offer.ts';
-import type { Deadlines } from '../kernel/lease/ladder.ts';
-import type { GrantRef, RefusalReason } from '../kernel/lease/outcomes.ts';
-import type { Named } from '../kernel/resource/resource.ts';
+import type { BackendStatus, TerminationReason } from '../kernel/backends.ts';
+import type { WantedProgram } from '../kernel/drones.ts';
+import type { Deadlines } from '../kernel/ladder.ts';
+import type { GrantRef, RefusalReason } from '../kernel/lease.ts';
+import type { Named } from '../kernel/resource.ts';
 
 export interface ConnectInput {
   readonly key?:

@@ -1,8 +1,8 @@
 import { type KeyedRequest, observeHandover, readRequest } from '../grants/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { Ladder } from '../kernel/lease/ladder.ts';
-import { newTimedId } from '../kernel/lease/timed-id.ts';
+import type { Ladder } from '../kernel/ladder.ts';
+import { newTimedId } from '../kernel/clock.ts';
 import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { timed } from '../postgres/statements/timed.ts';

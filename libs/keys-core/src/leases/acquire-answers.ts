@@ -1,11 +1,11 @@
 /** The answers of an acquire, as callers get them. */
 import { refusalIn } from '../grants/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import { deadlinesFrom, type Ladder } from '../kernel/lease/ladder.ts';
-import type { Grant, GrantRequest } from '../kernel/lease/outcomes.ts';
-import type { RecordedRequest } from '../kernel/lease/recorded-request.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { deadlinesFrom, type Ladder } from '../kernel/ladder.ts';
+import type { Grant, GrantRequest } from '../kernel/lease.ts';
+import type { RecordedRequest } from '../kernel/recorded-request.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import type { Named } from '../kernel/resource/resource.ts';
+import type { Named } from '../kernel/resource.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type {
   AcquireAnswer,

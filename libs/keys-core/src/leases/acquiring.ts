@@ -19,12 +19,12 @@ import {
   type RequestAnswer,
 } from '../grants/index.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
-import { invariant, LeaseError } from '../kernel/errors/index.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { serviceLadder } from '../kernel/lease/ladder.ts';
-import type { GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
-import { newTimedId } from '../kernel/lease/timed-id.ts';
-import type { Resource } from '../kernel/resource/resource.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import type { GrantOutcome, GrantRequest } from '../kernel/lease.ts';
+import { newTimedId } from '../kernel/clock.ts';
+import type { Resource } from '../kernel/resource.ts';
 import type { Store } from '../postgres/open-store.ts';
 import {
   assertTtl,

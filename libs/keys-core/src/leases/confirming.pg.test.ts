@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectPrompt } from '@leasehold/testing';
-import { UNCONFIRMED_LADDER } from '../kernel/lease/ladder.ts';
+import { UNCONFIRMED_LADDER } from '../kernel/ladder.ts';
 import { createReaper } from '../keys/reaper.ts';
 import { aCoordinator, aUseCase, acquired as taken } from '../testing/coordinator-fixture.ts';
 import { age } from '../testing/kernel-fixture.ts';

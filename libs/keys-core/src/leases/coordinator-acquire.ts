@@ -18,9 +18,9 @@ import {
   readGrant,
   refusedOutcome,
 } from '../grants/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { Ladder } from '../kernel/lease/ladder.ts';
-import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../kernel/lease/outcomes.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Ladder } from '../kernel/ladder.ts';
+import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../kernel/lease.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import {

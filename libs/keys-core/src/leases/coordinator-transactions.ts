@@ -16,8 +16,8 @@ import {
   renew,
   wakeWaiters,
 } from '../grants/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { Ladder } from '../kernel/lease/ladder.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Ladder } from '../kernel/ladder.ts';
 import type {
   Grant,
   GrantOutcome,
@@ -25,7 +25,7 @@ import type {
   GrantRequest,
   ReleaseOutcome,
   RenewOutcome,
-} from '../kernel/lease/outcomes.ts';
+} from '../kernel/lease.ts';
 import {
   callHook,
   type CoordinatorStore,

@@ -1,4 +1,4 @@
-import type { GrantRef, RefusalReason, ReleaseOutcome } from '../kernel/lease/outcomes.ts';
+import type { GrantRef, RefusalReason, ReleaseOutcome } from '../kernel/lease.ts';
 import type { HeldAnswer, LeaseDeadlines } from './lease-types.ts';
 import type { ReapCallback, StaleReap } from './reap-stale.ts';
 

@@ -1,10 +1,10 @@
 import { isLeaseId, type LeaseStore } from '../grants/index.ts';
-import { errorText } from '../kernel/error-text.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import { serviceLadder } from '../kernel/lease/ladder.ts';
-import type { GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/lease/outcomes.ts';
+import { errorText } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import type { GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/lease.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { assertResource, joinNamespace } from '../kernel/resource/resource.ts';
+import { assertResource, joinNamespace } from '../kernel/resource.ts';
 import { assertText, jsonProblem } from '../kernel/text.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/service/guest-transaction.ts';
 import { assertTtl, heldAnswer, leaseDeadlines } from './acquire-answers.ts';

@@ -2,18 +2,13 @@
  * Environment leases (design 6.3, after keel): only one caller at a time checks that an action may run in
  * an environment and records it. The lease covers the check and the record, not the action.
  */
-import { errorText } from '../kernel/error-text.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import { serviceLadder } from '../kernel/lease/ladder.ts';
-import { newTimedId } from '../kernel/lease/timed-id.ts';
+import { errorText } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import { newTimedId } from '../kernel/clock.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import type {
-  GrantOutcome,
-  GrantRef,
-  GrantRequest,
-  ReleaseOutcome,
-} from '../kernel/lease/outcomes.ts';
-import { assertResource, joinNamespace, type Resource } from '../kernel/resource/resource.ts';
+import type { GrantOutcome, GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/lease.ts';
+import { assertResource, joinNamespace, type Resource } from '../kernel/resource.ts';
 import { assertText } from '../kernel/text.ts';
 import {
   type LeaseStore,

@@ -1,9 +1,9 @@
 /** What people look at and do with leases and environments. */
 import { CALLBACK_KEPT_MS, changeRenewable, revoke } from '../grants/index.ts';
-import { FAIR_USE_MAX } from '../kernel/access/fair-use.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { FAIR_USE_MAX } from '../kernel/fair-use.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { Caller, Count, DatedPage, FilterOf, PageInput } from '../kernel/face-types.ts';
-import { leaseTopic, type Named } from '../kernel/resource/resource.ts';
+import { leaseTopic, type Named } from '../kernel/resource.ts';
 import {
   countByNamespace,
   countResources,

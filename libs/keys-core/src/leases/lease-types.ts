@@ -14,9 +14,9 @@ import type {
   Revoked,
   WaiterView,
 } from '../kernel/face-types.ts';
-import type { Deadlines } from '../kernel/lease/ladder.ts';
-import type { GrantRef, RefusalReason, ReleaseOutcome } from '../kernel/lease/outcomes.ts';
-import type { Face, Named } from '../kernel/resource/resource.ts';
+import type { Deadlines } from '../kernel/ladder.ts';
+import type { GrantRef, RefusalReason, ReleaseOutcome } from '../kernel/lease.ts';
+import type { Face, Named } from '../kernel/resource.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
 
 /** When the holder renews, and from when it must not act any more, in its own clock. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { grant } from '../grants/sql/grant.ts';
 import { joinLine, prolongTickets } from '../grants/sql/line.ts';
-import type { GrantRequest } from '../kernel/lease/outcomes.ts';
+import type { GrantRequest } from '../kernel/lease.ts';
 import { aGate } from '../testing/coordinator-fixture.ts';
 import { age, aGuard, aRequest, granted } from '../testing/kernel-fixture.ts';
 import {

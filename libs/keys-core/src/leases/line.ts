@@ -3,8 +3,8 @@
  * first of them looks whether it is its turn: a caller behind it here is behind it everywhere.
  */
 import type { Ticket } from '../grants/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease.ts';
 import type { CallerLife, HeldAnswer } from './lease-types.ts';
 
 /** How often to look without a hint: for lost hints, and for waiters at other controllers that died. */

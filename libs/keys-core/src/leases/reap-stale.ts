@@ -14,9 +14,9 @@ import {
   readClock,
   recordReapFailure,
 } from '../grants/index.ts';
-import { errorText } from '../kernel/error-text.ts';
-import type { GrantRef } from '../kernel/lease/outcomes.ts';
-import { joinNamespace } from '../kernel/resource/resource.ts';
+import { errorText } from '../kernel/errors.ts';
+import type { GrantRef } from '../kernel/lease.ts';
+import { joinNamespace } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import {
   assertNotInHook,

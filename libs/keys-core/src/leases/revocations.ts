@@ -7,7 +7,7 @@
  * what it has seen. What was revoked within {@link REPLAY_MS} is kept, for a holder whose connection
  * was gone at that moment: its session begins with it. While there is no session, nothing is read.
  */
-import { untilCalled } from '../kernel/until-called.ts';
+import { untilCalled } from '../kernel/clock.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { RevocationNotice } from './lease-types.ts';
 import {

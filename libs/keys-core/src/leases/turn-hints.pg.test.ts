@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { leaseTopic, othersTurnTopic, turnTopic } from '../kernel/resource/resource.ts';
+import { leaseTopic, othersTurnTopic, turnTopic } from '../kernel/resource.ts';
 import { acquired, inLine, type Leases, openLeases, released } from '../testing/lease-fixture.ts';
 
 /** Resolves when hints that the one controller sends arrive at the other. */

@@ -19,15 +19,15 @@ import {
   type TicketRequest,
 } from '../grants/index.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { GrantRequest } from '../kernel/lease/outcomes.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { GrantRequest } from '../kernel/lease.ts';
 import {
   leaseTopic,
   othersTurnTopic,
   type Resource,
   resourceKey,
   turnTopic,
-} from '../kernel/resource/resource.ts';
+} from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 

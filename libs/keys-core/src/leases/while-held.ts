@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { RefusalReason, ReleaseOutcome } from '../kernel/lease/outcomes.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { RefusalReason, ReleaseOutcome } from '../kernel/lease.ts';
 import type { CoordinatorHeartbeat } from './coordinator-types.ts';
 import type { LeaseDeadlines } from './lease-types.ts';
 

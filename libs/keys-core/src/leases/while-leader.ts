@@ -1,8 +1,8 @@
 import type { Logger } from '@leasehold/service-kit';
 import { createLeaseStore } from '../grants/index.ts';
-import { SYSTEM_ACTOR } from '../kernel/access/actor.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import { RESERVED_NAMESPACE } from '../kernel/resource/resource.ts';
+import { SYSTEM_ACTOR } from '../kernel/access.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { RESERVED_NAMESPACE } from '../kernel/resource.ts';
 import { SILENT_OBSERVER } from '../postgres/observer.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause } from '../postgres/statements/timed.ts';

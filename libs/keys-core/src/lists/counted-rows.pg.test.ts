@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RESERVED_NAMESPACE } from '../kernel/resource/resource.ts';
+import { RESERVED_NAMESPACE } from '../kernel/resource.ts';
 import { age, granted, openKernel } from '../testing/kernel-fixture.ts';
 import { listLeases, type ResourceFilter } from './sql/resource-list.ts';
 

@@ -7,7 +7,7 @@ import {
   readHistory,
   readWaiters,
 } from '../events/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type {
   Caller,
   DatedPage,
@@ -19,8 +19,8 @@ import type {
   PageInput,
   WaiterView,
 } from '../kernel/face-types.ts';
-import { type EndReason, type LeaseRow, phaseOf } from '../kernel/lease/lease.ts';
-import { isWithinNamespace, type Resource } from '../kernel/resource/resource.ts';
+import { type EndReason, type LeaseRow, phaseOf } from '../kernel/lease.ts';
+import { isWithinNamespace, type Resource } from '../kernel/resource.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { idFrom, pageOf } from '../postgres/paging/page-cursor.ts';

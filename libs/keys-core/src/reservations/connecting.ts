@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import {
   assertReservationKey,
   type ReservationKey,
   reservationKeyOf,
-} from '../kernel/resource/reservation.ts';
+} from '../kernel/reservation.ts';
 import {
   type ConnectInput,
   type ConnectResult,

@@ -10,8 +10,8 @@
  * contact, and a failover under a running controller makes the second one due again.
  */
 import type { Logger } from '@leasehold/service-kit';
-import { invariant, LeaseError } from '../kernel/errors/index.ts';
-import { datacenterOf, type ReservationPointer } from '../kernel/resource/reservation.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
+import { datacenterOf, type ReservationPointer } from '../kernel/reservation.ts';
 import { assertOwn } from './invalid.ts';
 import { hasForgotten, publishAll, type Publishing } from './publish.ts';
 import {

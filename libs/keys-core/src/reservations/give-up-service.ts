@@ -1,11 +1,7 @@
-import type { Actor } from '../kernel/access/actor.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import type { Actor } from '../kernel/access.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import {
-  datacenterOf,
-  reservationIdOf,
-  type ReservationKey,
-} from '../kernel/resource/reservation.ts';
+import { datacenterOf, reservationIdOf, type ReservationKey } from '../kernel/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { laterToken } from '../postgres/witness/witness-stamp.ts';
 import type { EtcdGivenUp, ReadGivenUp } from './etcd/etcd-given-up.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from '@leasehold/service-kit';
-import type { Actor } from '../kernel/access/actor.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import type { Actor } from '../kernel/access.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { laterToken } from '../postgres/witness/witness-stamp.ts';
 import type { EtcdGivenUp, ReadGivenUp } from './etcd/etcd-given-up.ts';

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import {
   datacenterOf,
   reservationIdOf,
   type ReservationKey,
   reservationKeyText,
-} from '../kernel/resource/reservation.ts';
+} from '../kernel/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { adopt } from './give-up-service.ts';
 import { type GivenUpDatacenters, givenUpError } from './given-up.ts';

@@ -27,7 +27,7 @@ export type {
   ReservationView,
   Resolved,
 } from './reservation-types.ts';
-export type { Offered } from '../kernel/fleet/offer.ts';
+export type { Offered } from '../kernel/drones.ts';
 export {
   createPostgresReservationStore,
   createRememberingStore,

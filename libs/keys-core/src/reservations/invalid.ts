@@ -1,5 +1,5 @@
-import { LeaseError } from '../kernel/errors/index.ts';
-import { datacenterOf } from '../kernel/resource/reservation.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { datacenterOf } from '../kernel/reservation.ts';
 import { storeErrorOf } from '../keys/index.ts';
 
 /** @throws {LeaseError} `config.invalid` when a datacenter's name belongs to another database. */

@@ -11,7 +11,7 @@
  * a move that was cut short is finished by the next connect, or when the same move is requested
  * again. One that the controllers carry out is finished by them.
  */
-import { ERROR_CODES, LeaseError } from '../kernel/errors/index.ts';
+import { ERROR_CODES, LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import {
@@ -20,8 +20,8 @@ import {
   reservationIdOf,
   type ReservationKey,
   type ReservationPointer,
-} from '../kernel/resource/reservation.ts';
-import { keyTopic } from '../kernel/resource/resource.ts';
+} from '../kernel/reservation.ts';
+import { keyTopic } from '../kernel/resource.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type { Homes, HomesDeps, LocalHome } from './homes.ts';

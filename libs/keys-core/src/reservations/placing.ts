@@ -3,10 +3,10 @@
  * The one that was named, or else this one, or else the nearest.
  */
 import type { Clock } from '../kernel/clock.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { Offer, Offered, WantedProgram } from '../kernel/fleet/offer.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Offer, Offered, WantedProgram } from '../kernel/drones.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
-import { type ReservationKey, reservationKeyText } from '../kernel/resource/reservation.ts';
+import { type ReservationKey, reservationKeyText } from '../kernel/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Homes } from './homes.ts';
 import { type Home, type Peer, peerOf, type Peers } from './reservation-types.ts';

@@ -7,7 +7,7 @@ import {
   reservationKeyOf,
   reservationKeyText,
   type ReservationPointer,
-} from '../kernel/resource/reservation.ts';
+} from '../kernel/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { EtcdReservationStore } from './etcd/etcd-store.ts';
 import { invalid } from './invalid.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import {
   connectAt,

@@ -5,9 +5,9 @@
  * done there: here, or by one call to the other datacenter, which never sends it on. A controller
  * that is told that a key has moved keeps the pointer and follows it.
  */
-import { SYSTEM_ACTOR } from '../kernel/access/actor.ts';
-import type { Offered } from '../kernel/fleet/offer.ts';
-import { assertReservationKey } from '../kernel/resource/reservation.ts';
+import { SYSTEM_ACTOR } from '../kernel/access.ts';
+import type { Offered } from '../kernel/drones.ts';
+import { assertReservationKey } from '../kernel/reservation.ts';
 import type { KeyService } from '../keys/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { createConnecting } from './connecting.ts';

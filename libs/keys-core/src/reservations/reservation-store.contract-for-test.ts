@@ -4,7 +4,7 @@ import {
   reservationIdOf,
   type ReservationKey,
   type ReservationPointer,
-} from '../kernel/resource/reservation.ts';
+} from '../kernel/reservation.ts';
 import type { ReservationStore } from './reservation-store.ts';
 
 export function anId(datacenter = 'dc1'): string {

@@ -2,7 +2,7 @@ import {
   type ReservationKey,
   reservationKeyText,
   type ReservationPointer,
-} from '../kernel/resource/reservation.ts';
+} from '../kernel/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { putHome, putPointer, readHome, readPointer, reserveHere } from './sql/reservations.ts';
 

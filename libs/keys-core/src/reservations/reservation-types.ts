@@ -1,7 +1,7 @@
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { Caller, Count, FilterOf, Page } from '../kernel/face-types.ts';
-import type { Offered } from '../kernel/fleet/offer.ts';
-import type { ReservationKey } from '../kernel/resource/reservation.ts';
+import type { Offered } from '../kernel/drones.ts';
+import type { ReservationKey } from '../kernel/reservation.ts';
 import type { ConnectInput, ConnectResult, NamedConnect } from '../keys/index.ts';
 import type { Departure, ReservationStatus } from './sql/reservations.ts';
 

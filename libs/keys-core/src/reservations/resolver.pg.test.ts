@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { LeaseError } from '../kernel/errors/index.ts';
-import { reservationIdOf } from '../kernel/resource/reservation.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { reservationIdOf } from '../kernel/reservation.ts';
 import { MACHINE_IDS, openKernel } from '../testing/kernel-fixture.ts';
 import { createPostgresReservationStore, type ReservationStore } from './reservation-store.ts';
 import { createResolver } from './resolver.ts';

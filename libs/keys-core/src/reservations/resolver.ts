@@ -8,7 +8,7 @@
  * pointer, and {@link Resolver.learn} keeps it.
  */
 import { LRUCache } from 'lru-cache';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import {
@@ -16,7 +16,7 @@ import {
   type ReservationKey,
   reservationKeyText,
   type ReservationPointer,
-} from '../kernel/resource/reservation.ts';
+} from '../kernel/reservation.ts';
 import { boundedTo } from './homes.ts';
 import type { ReservationStore } from './reservation-store.ts';
 import type { Home } from './reservation-types.ts';

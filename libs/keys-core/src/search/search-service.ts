@@ -1,7 +1,6 @@
-import { type Role, roleAllows } from '../kernel/access/roles.ts';
+import { type Role, roleAllows } from '../kernel/access.ts';
 import type { Clock } from '../kernel/clock.ts';
-import type { Caller } from '../kernel/face-types.ts';
-import { compareFound, FOUND_KINDS, type FoundKind } from '../kernel/found-kinds.ts';
+import { type Caller, compareFound, FOUND_KINDS, type FoundKind } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';

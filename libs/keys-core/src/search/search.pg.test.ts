@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Caller } from '../kernel/face-types.ts';
-import type { FoundKind } from '../kernel/found-kinds.ts';
-import { HEARTBEAT_MS } from '../kernel/lease/ladder.ts';
+import type { Caller, FoundKind } from '../kernel/face-types.ts';
+import { HEARTBEAT_MS } from '../kernel/ladder.ts';
 import { listLeases } from '../lists/index.ts';
 import { createEventRollup } from '../stats/index.ts';
 import { aBackend, aDrone } from '../testing/fleet-fixture.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/lease/ladder.ts';
+import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/ladder.ts';
 import { createKeyService } from '../keys/key-service.ts';
 import { SILENT_OBSERVER, type StoreObserver } from '../postgres/observer.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';

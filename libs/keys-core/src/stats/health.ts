@@ -1,7 +1,7 @@
 /** What an operator should look at now. It depends on the present alone, not on the window that is shown. Pure. */
 import type { DroneGroup } from '../fleet/index.ts';
-import type { DroneStatus } from '../kernel/fleet/drone-status.ts';
-import { type Face, FACES } from '../kernel/resource/resource.ts';
+import type { DroneStatus } from '../kernel/drones.ts';
+import { type Face, FACES } from '../kernel/resource.ts';
 import type { CrashLoops } from '../keys/index.ts';
 import type { HealthConcern, StatsOverview } from './stats-types.ts';
 

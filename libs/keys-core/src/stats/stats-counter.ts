@@ -3,8 +3,8 @@
  * memory, the only cost on the hot paths, and added to the database every few seconds and when the
  * controller stops. A controller that is killed loses what it had not added: one flush at most.
  */
-import type { RefusedRenewal } from '../kernel/lease/outcomes.ts';
-import { type Face, FACES } from '../kernel/resource/resource.ts';
+import type { RefusedRenewal } from '../kernel/lease.ts';
+import { type Face, FACES } from '../kernel/resource.ts';
 import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
 import type { StoreObserver } from '../postgres/observer.ts';
 import type { Store } from '../postgres/open-store.ts';

@@ -1,8 +1,8 @@
 import { viewOf } from '../access/index.ts';
 import type { EventStream } from '../events/index.ts';
 import { readDroneGroups } from '../fleet/index.ts';
-import { keepNewest } from '../kernel/keep-newest.ts';
-import type { Face } from '../kernel/resource/resource.ts';
+import { keepNewest } from '../kernel/requests-in-progress.ts';
+import type { Face } from '../kernel/resource.ts';
 import { countCrashLoops } from '../keys/index.ts';
 import { countFailingCallbacks, failingCallbacksSince } from '../leases/index.ts';
 import { readClockJump } from '../postgres/clock/clock-jumps.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { revoke } from '../grants/sql/revoke.ts';
-import type { Face } from '../kernel/resource/resource.ts';
+import type { Face } from '../kernel/resource.ts';
 import { createReaper } from '../keys/reaper.ts';
 import { SILENT_OBSERVER } from '../postgres/observer.ts';
 import { insertEvents, openWriter } from '../testing/event-fixture.ts';

@@ -9,7 +9,7 @@ import type {
   LeaseUseCase,
 } from '../leases/coordinator-types.ts';
 import type { CallbackSql } from '../postgres/open-store.ts';
-import { invariant } from '../kernel/errors/index.ts';
+import { invariant } from '../kernel/errors.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
 /** A coordinator of a process called `holder`. All have the same principal, as in one service. */

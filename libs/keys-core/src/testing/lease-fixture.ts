@@ -9,7 +9,7 @@ import type {
   GrantedLease,
   LeaseService,
 } from '../leases/lease-types.ts';
-import { invariant, LeaseError } from '../kernel/errors/index.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
 import type { StoreOptions } from '../postgres/open-store.ts';
 import { openKernel, type Kernel } from './kernel-fixture.ts';
 

@@ -3,7 +3,7 @@
  * through a bounded number of events, whatever the filter is, so that a filter which leaves little gets
  * no statement cancelled: a page may then hold fewer than were asked for without being the last.
  */
-import { invariant, LeaseError } from '../../kernel/errors/index.ts';
+import { invariant, LeaseError } from '../../kernel/errors.ts';
 import type { Count } from '../../kernel/face-types.ts';
 import { boundedLogCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';

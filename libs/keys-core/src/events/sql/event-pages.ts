@@ -3,8 +3,8 @@
  * are read with `limit 1`: without, the planner expects thousands of rows of a table that it has no
  * statistics of, and a PostgreSQL with JIT compiles the statement for a second before it runs.
  */
-import { ASKED_EVENT_KINDS, type EventKind } from '../../kernel/events.ts';
-import { type Face, isWithinNamespace, type Resource } from '../../kernel/resource/resource.ts';
+import { ASKED_EVENT_KINDS, type EventKind } from '../../kernel/face-types.ts';
+import { type Face, isWithinNamespace, type Resource } from '../../kernel/resource.ts';
 import {
   C,
   type Fragment,

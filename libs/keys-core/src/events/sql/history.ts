@@ -1,6 +1,10 @@
-import { ASKED_EVENT_KINDS, type EventKind } from '../../kernel/events.ts';
-import type { EventView, WaiterView } from '../../kernel/face-types.ts';
-import type { Resource } from '../../kernel/resource/resource.ts';
+import {
+  ASKED_EVENT_KINDS,
+  type EventKind,
+  type EventView,
+  type WaiterView,
+} from '../../kernel/face-types.ts';
+import type { Resource } from '../../kernel/resource.ts';
 import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** An event as a history shows it; `at` is epoch milliseconds. */

@@ -1,6 +1,6 @@
 /** Giving up requests by their idempotency keys, on the leases and environments faces. */
-import { givenUp, isOfFace, type RecordedRequest } from '../../kernel/lease/recorded-request.ts';
-import type { Face, Resource } from '../../kernel/resource/resource.ts';
+import { givenUp, isOfFace, type RecordedRequest } from '../../kernel/recorded-request.ts';
+import type { Face, Resource } from '../../kernel/resource.ts';
 import {
   C,
   fragment,

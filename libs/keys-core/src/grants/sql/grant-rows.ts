@@ -1,7 +1,6 @@
 /** The rows that a statement is asked to grant, and those that it returns. */
-import { type Ladder, UNCONFIRMED_LADDER } from '../../kernel/lease/ladder.ts';
-import type { EndReason } from '../../kernel/lease/lease.ts';
-import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
+import { type Ladder, UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
+import type { EndReason, Grant, GrantRequest } from '../../kernel/lease.ts';
 import { type GrantGuard, isHeldOff, LOG_PLACE } from '../../postgres/clock/expiry.ts';
 import { C, type Fragment, fragment, isFound } from '../../postgres/sql.ts';
 import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';

@@ -1,7 +1,6 @@
-import { LeaseError } from '../../kernel/errors/index.ts';
-import type { LeaseRow } from '../../kernel/lease/lease.ts';
-import type { GrantRequest, QueueHead } from '../../kernel/lease/outcomes.ts';
-import type { Resource } from '../../kernel/resource/resource.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { GrantRequest, LeaseRow, QueueHead } from '../../kernel/lease.ts';
+import type { Resource } from '../../kernel/resource.ts';
 import { type GrantGuard, IS_ENDED_BY_WORD, isTakable } from '../../postgres/clock/expiry.ts';
 import {
   C,

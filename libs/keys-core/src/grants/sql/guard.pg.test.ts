@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { expectPrompt, waitUntil } from '@leasehold/testing';
-import { serviceLadder } from '../../kernel/lease/ladder.ts';
-import type { Grant } from '../../kernel/lease/outcomes.ts';
+import { serviceLadder } from '../../kernel/ladder.ts';
+import type { Grant } from '../../kernel/lease.ts';
 import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
 import { refsNotHeld, revokeByForce } from '../../testing/ended-grants.ts';
 import { aRequest, granted, openKernel, releaseOf } from '../../testing/kernel-fixture.ts';

@@ -1,6 +1,6 @@
 /** What a statement that grants, or acts on expiry, is given: how far the database can be trusted. */
-import { LeaseError } from '../../kernel/errors/index.ts';
-import type { GrantRef } from '../../kernel/lease/outcomes.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { GrantRef } from '../../kernel/lease.ts';
 import { type GrantGuard, isHeldOff } from '../../postgres/clock/expiry.ts';
 import { sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';

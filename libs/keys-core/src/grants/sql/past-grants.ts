@@ -1,7 +1,7 @@
 /** Grants as they were given, whatever has become of them. */
-import { type Ladder, UNCONFIRMED_LADDER } from '../../kernel/lease/ladder.ts';
-import { assertSameRequest, type RecordedRequest } from '../../kernel/lease/recorded-request.ts';
-import type { Face, Resource } from '../../kernel/resource/resource.ts';
+import { type Ladder, UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
+import { assertSameRequest, type RecordedRequest } from '../../kernel/recorded-request.ts';
+import type { Face, Resource } from '../../kernel/resource.ts';
 import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 import { createCoalescer } from '../coalesce.ts';
 import { type KeyedRequest, keyText, type RequestKey } from './requests.ts';

@@ -1,5 +1,5 @@
-import type { GrantRef } from '../../kernel/lease/outcomes.ts';
-import type { Named, Resource } from '../../kernel/resource/resource.ts';
+import type { GrantRef } from '../../kernel/lease.ts';
+import type { Named, Resource } from '../../kernel/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';

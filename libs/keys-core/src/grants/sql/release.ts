@@ -1,5 +1,5 @@
-import type { GrantRef, ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
-import type { Face, Resource } from '../../kernel/resource/resource.ts';
+import type { GrantRef, ReleaseOutcome } from '../../kernel/lease.ts';
+import type { Face, Resource } from '../../kernel/resource.ts';
 import { type Fragment, fragment, isFace, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
 import { expiredReason, IS_CONFIRMED } from './facts.ts';
 

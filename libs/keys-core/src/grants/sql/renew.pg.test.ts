@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { serviceLadder } from '../../kernel/lease/ladder.ts';
+import { serviceLadder } from '../../kernel/ladder.ts';
 import { openSession } from '../../testing/coordinator-fixture.ts';
 import { age, granted, type Kernel, openKernel, renewalOf } from '../../testing/kernel-fixture.ts';
 import { renewInTime } from './renew.ts';

@@ -1,12 +1,7 @@
-import { invariant } from '../../kernel/errors/index.ts';
-import type { Ladder } from '../../kernel/lease/ladder.ts';
-import type {
-  GrantRef,
-  GrantRequest,
-  RefusalReason,
-  RenewOutcome,
-} from '../../kernel/lease/outcomes.ts';
-import type { Face } from '../../kernel/resource/resource.ts';
+import { invariant } from '../../kernel/errors.ts';
+import type { Ladder } from '../../kernel/ladder.ts';
+import type { GrantRef, GrantRequest, RefusalReason, RenewOutcome } from '../../kernel/lease.ts';
+import type { Face } from '../../kernel/resource.ts';
 import { type GrantGuard, isHeldOff, isTakable, LOG_PLACE } from '../../postgres/clock/expiry.ts';
 import { sqlStateOf } from '../../postgres/errors/database-errors.ts';
 import { C, type Fragment, fragment, isFace, type Sql } from '../../postgres/sql.ts';

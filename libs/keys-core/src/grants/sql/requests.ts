@@ -1,10 +1,10 @@
-/** The records of idempotency keys, on every face: see `kernel/lease/recorded-request.ts`. */
+/** The records of idempotency keys, on every face: see `kernel/recorded-request.ts`. */
 import {
   assertSameRequest,
   type IdempotentRequest,
   type RecordedRequest,
   recordedResource,
-} from '../../kernel/lease/recorded-request.ts';
+} from '../../kernel/recorded-request.ts';
 import { C, type Sql } from '../../postgres/sql.ts';
 
 /** The sender and the key, by which a record is found. */

@@ -1,4 +1,4 @@
-import { statusRank } from '../../kernel/fleet/backend-state.ts';
+import { statusRank } from '../../kernel/backends.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { isSurelyOver } from '../../postgres/clock/expiry.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Face, Named, Resource } from '../../kernel/resource/resource.ts';
+import type { Face, Named, Resource } from '../../kernel/resource.ts';
 import type { Sql } from '../../postgres/sql.ts';
 
 /** An operator's request for one grant. */

@@ -1,4 +1,4 @@
-import { UNCONFIRMED_LADDER } from '../../kernel/lease/ladder.ts';
+import { UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
 import { type Fragment, fragment, TOKEN_FLOOR } from '../../postgres/sql.ts';
 import { PREVIOUS_END } from './facts.ts';
 

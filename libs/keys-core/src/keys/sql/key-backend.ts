@@ -6,15 +6,17 @@ import {
   type RevokedGrant,
   type RevokeRequest,
 } from '../../grants/index.ts';
-import { LeaseError } from '../../kernel/errors/index.ts';
-import { hasFailed, sayEnd, sayLived } from '../../kernel/fleet/backend-end.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import {
   type BackendStatus,
+  hasFailed,
+  sayEnd,
+  sayLived,
   statusRank,
   type TerminationReason,
-} from '../../kernel/fleet/backend-state.ts';
-import type { GrantRef, RevokeOutcome } from '../../kernel/lease/outcomes.ts';
-import type { Named, Resource } from '../../kernel/resource/resource.ts';
+} from '../../kernel/backends.ts';
+import type { GrantRef, RevokeOutcome } from '../../kernel/lease.ts';
+import type { Named, Resource } from '../../kernel/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 import type { Store } from '../../postgres/open-store.ts';

@@ -1,7 +1,7 @@
 import { createCoalescer } from '../../grants/index.ts';
-import type { BackendEnd } from '../../kernel/fleet/backend-end.ts';
-import type { LeaseRow } from '../../kernel/lease/lease.ts';
-import type { Named, Resource } from '../../kernel/resource/resource.ts';
+import type { BackendEnd } from '../../kernel/backends.ts';
+import type { LeaseRow } from '../../kernel/lease.ts';
+import type { Named, Resource } from '../../kernel/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 import type { ConnectResult } from '../key-types.ts';

@@ -11,9 +11,9 @@ import {
   isAtHome,
   type KeyedRequest,
 } from '../../grants/index.ts';
-import { deadlinesFrom } from '../../kernel/lease/ladder.ts';
-import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { recordedResource } from '../../kernel/lease/recorded-request.ts';
+import { deadlinesFrom } from '../../kernel/ladder.ts';
+import type { Grant, GrantRequest } from '../../kernel/lease.ts';
+import { recordedResource } from '../../kernel/recorded-request.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 import type { Seen } from '../../postgres/witness/witness-stamp.ts';

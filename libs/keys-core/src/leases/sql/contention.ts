@@ -1,5 +1,5 @@
 import { LIMITS } from '../../kernel/limits.ts';
-import type { Face } from '../../kernel/resource/resource.ts';
+import type { Face } from '../../kernel/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import { fragment, type Sql } from '../../postgres/sql.ts';
 import type { ContentionView, FailingCallback } from '../lease-types.ts';

@@ -14,10 +14,10 @@
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
 import type { Count, FilterOf, GrantListInput } from '../../kernel/face-types.ts';
-import type { TerminationReason } from '../../kernel/fleet/backend-state.ts';
-import type { LeaseRow } from '../../kernel/lease/lease.ts';
+import type { TerminationReason } from '../../kernel/backends.ts';
+import type { LeaseRow } from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import { type Face, RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
+import { type Face, RESERVED_NAMESPACE } from '../../kernel/resource.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import {
   C,

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { findFormerHome, moveHome } from './former-home.ts';
 import { createHistory, readHistory } from './migration-history.ts';
 

@@ -18,14 +18,14 @@ import {
   type ITxnResponse,
 } from 'etcd3';
 import type { Clock } from '../../kernel/clock.ts';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import {
   isReservationId,
   parseReservationKey,
   type ReservationKey,
   reservationKeyText,
   type ReservationPointer,
-} from '../../kernel/resource/reservation.ts';
+} from '../../kernel/reservation.ts';
 
 /** How to reach etcd. Nothing of it is ever part of an error. */
 export interface EtcdOptions {

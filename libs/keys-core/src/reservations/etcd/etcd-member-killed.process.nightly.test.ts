@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { startEtcd, type TestEtcd, waitUntil } from '@leasehold/testing';
-import { LeaseError } from '../../kernel/errors/index.ts';
-import type { ReservationKey } from '../../kernel/resource/reservation.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { ReservationKey } from '../../kernel/reservation.ts';
 import { MACHINE_CLOCK } from '../../testing/kernel-fixture.ts';
 import { aKey, anId } from '../reservation-store.contract-for-test.ts';
 import type { ReservationStore } from '../reservation-store.ts';

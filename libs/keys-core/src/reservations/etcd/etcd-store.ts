@@ -1,6 +1,6 @@
 import type { IKeyValue } from 'etcd3';
-import { invariant } from '../../kernel/errors/index.ts';
-import type { ReservationKey, ReservationPointer } from '../../kernel/resource/reservation.ts';
+import { invariant } from '../../kernel/errors.ts';
+import type { ReservationKey, ReservationPointer } from '../../kernel/reservation.ts';
 import type { ReservationStore } from '../reservation-store.ts';
 import {
   createEtcdCalls,

@@ -9,8 +9,8 @@ import {
   type ReservationKey,
   reservationKeyText,
   type ReservationPointer,
-} from '../../kernel/resource/reservation.ts';
-import type { Named } from '../../kernel/resource/resource.ts';
+} from '../../kernel/reservation.ts';
+import type { Named } from '../../kernel/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { GivenUp } from '../given-up.ts';

@@ -6,16 +6,16 @@ import {
   guardNow,
   readClock,
 } from '../../grants/index.ts';
-import { SYSTEM_ACTOR } from '../../kernel/access/actor.ts';
-import { LeaseError } from '../../kernel/errors/index.ts';
-import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
+import { SYSTEM_ACTOR } from '../../kernel/access.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { Grant, GrantRequest } from '../../kernel/lease.ts';
 import {
   keyNameOf,
   type ReservationKey,
   reservationKeyText,
   type ReservationPointer,
-} from '../../kernel/resource/reservation.ts';
-import type { Named } from '../../kernel/resource/resource.ts';
+} from '../../kernel/reservation.ts';
+import type { Named } from '../../kernel/resource.ts';
 import { recordLostBackends } from '../../keys/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, fragment, onlyRow, readLeases, type Sql } from '../../postgres/sql.ts';

@@ -1,5 +1,5 @@
 import { ensureLeaseRow } from '../../grants/index.ts';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import type { Count, FilterOf, Page } from '../../kernel/face-types.ts';
 import {
   keyNameOf,
@@ -7,7 +7,7 @@ import {
   type ReservationKey,
   reservationKeyText,
   type ReservationPointer,
-} from '../../kernel/resource/reservation.ts';
+} from '../../kernel/reservation.ts';
 import { containsText, foldedOf, withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';

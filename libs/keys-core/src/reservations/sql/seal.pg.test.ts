@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { LeaseError } from '../../kernel/errors/index.ts';
-import { KEY_LADDERS } from '../../kernel/lease/ladder.ts';
-import type { GrantOutcome } from '../../kernel/lease/outcomes.ts';
-import { reservationIdOf } from '../../kernel/resource/reservation.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import { KEY_LADDERS } from '../../kernel/ladder.ts';
+import type { GrantOutcome } from '../../kernel/lease.ts';
+import { reservationIdOf } from '../../kernel/reservation.ts';
 import { onlyRow } from '../../postgres/sql.ts';
 import { checkEpoch } from '../../postgres/witness/epoch.ts';
 import { aRequest, type Kernel, MACHINE_IDS, openKernel } from '../../testing/kernel-fixture.ts';

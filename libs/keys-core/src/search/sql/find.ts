@@ -1,6 +1,6 @@
 import { droneStatus } from '../../fleet/index.ts';
-import { type FoundKind, MATCHES } from '../../kernel/found-kinds.ts';
-import { parseResourceText, resourceText } from '../../kernel/resource/resource-text.ts';
+import { type FoundKind, MATCHES } from '../../kernel/face-types.ts';
+import { parseResourceText, resourceText } from '../../kernel/resource.ts';
 import {
   containsText,
   foldedOf,

@@ -1,7 +1,7 @@
 /** Refused connects and acquires, by hour, resource and code. */
 import type { Page, PageInput } from '../../kernel/face-types.ts';
-import type { GrantRef, RefusalReason } from '../../kernel/lease/outcomes.ts';
-import type { Face, Resource } from '../../kernel/resource/resource.ts';
+import type { GrantRef, RefusalReason } from '../../kernel/lease.ts';
+import type { Face, Resource } from '../../kernel/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import {

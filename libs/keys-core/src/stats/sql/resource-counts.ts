@@ -1,10 +1,6 @@
 /** How many resources are in which state at this moment, and which have the most waiters. */
-import {
-  BACKEND_STATUSES,
-  type BackendStatus,
-  statusRank,
-} from '../../kernel/fleet/backend-state.ts';
-import { type Face, FACES, RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
+import { BACKEND_STATUSES, type BackendStatus, statusRank } from '../../kernel/backends.ts';
+import { type Face, FACES, RESERVED_NAMESPACE } from '../../kernel/resource.ts';
 import {
   type Dated,
   type Fragment,

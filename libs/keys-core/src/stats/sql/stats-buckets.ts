@@ -4,7 +4,7 @@
  * 25 hours, whatever the load.
  */
 import { EPOCH, FinalMark, readEventMark } from '../../events/index.ts';
-import { type Face, RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
+import { type Face, RESERVED_NAMESPACE } from '../../kernel/resource.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import { type Fragment, fragment, joinFragments, type Sql } from '../../postgres/sql.ts';
 import { DURATION_PLACES } from '../histogram.ts';
