@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { invariant, KEY_LADDERS, type GrantRequest } from '@leasehold/keys-core';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
-import { newTimedId } from '../../libs/keys-core/src/kernel/lease/timed-id.ts';
+import { newTimedId } from '../../libs/keys-core/src/kernel/clock.ts';
 import { guardNow } from '../../libs/keys-core/src/grants/sql/guard.ts';
 import { grant } from '../../libs/keys-core/src/grants/sql/grant.ts';
 import type { Figure } from './rig/figures.ts';

@@ -18,7 +18,6 @@ export const SLICES = {
   keys: ['grants', 'lists'],
   fleet: ['access', 'lists', 'keys'],
   leases: ['grants', 'lists'],
-  environments: ['grants', 'leases'],
   reservations: ['grants', 'lists', 'keys'],
   bulk: ['grants', 'keys', 'leases'],
   search: ['lists', 'fleet'],

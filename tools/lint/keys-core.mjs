@@ -57,13 +57,6 @@ export const KEYS_CORE = [
     rules: noImportsOf([], [{ regex: '^(?!\\./)', message: 'The kernel imports nothing.' }]),
   },
   {
-    files: ['libs/keys-core/src/kernel/*/*.ts'],
-    rules: noImportsOf(
-      [],
-      [{ regex: '^(?!\\./|\\.\\./(?!\\.))', message: 'The kernel imports nothing.' }],
-    ),
-  },
-  {
     files: ['libs/keys-core/src/holder/**/*.ts'],
     rules: noImportsOf(
       [],

@@ -180,7 +180,7 @@ export interface CallerConnection extends CallerLife {
 }
 
 /**
- * The limits of a caller and its present use: see `kernel/access/fair-use.ts`. Each method throws
+ * The limits of a caller and its present use: see `kernel/fair-use.ts`. Each method throws
  * `request.rate_limited` if waiting helps, and `quota.exceeded` if it does not.
  */
 export interface CallerUse extends ReservationUse {

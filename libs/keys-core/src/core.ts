@@ -1,18 +1,20 @@
 /** What `@leasehold/core` is made of: leases for a service that shares the database. */
-export { ERROR_CODES, LeaseError, type ErrorCode } from './kernel/errors/index.ts';
+export { ERROR_CODES, LeaseError, type ErrorCode } from './kernel/errors.ts';
 export type { Clock } from './kernel/clock.ts';
-export type { GrantRef, RefusalReason, ReleaseOutcome } from './kernel/lease/outcomes.ts';
-export type { LeaseId, LeaseUseCase, Scope } from './leases/coordinator/use-case.ts';
+export type { GrantRef, RefusalReason, ReleaseOutcome } from './kernel/lease.ts';
 export type {
   CoordinatedLease,
   CoordinatorAcquire,
   CoordinatorAcquireOrRenew,
   CoordinatorHeartbeat,
   LeaseCoordinator,
-} from './leases/coordinator/coordinator-types.ts';
+  LeaseId,
+  LeaseUseCase,
+  Scope,
+} from './leases/coordinator-types.ts';
 export type { HeldAnswer, LeaseDeadlines } from './leases/lease-types.ts';
-export { createLeaseCoordinator } from './leases/coordinator/coordinator.ts';
-export type { ReapCallback, StaleReap } from './leases/coordinator/reap-stale.ts';
+export { createLeaseCoordinator } from './leases/coordinator.ts';
+export type { ReapCallback, StaleReap } from './leases/reap-stale.ts';
 export {
   ENVIRONMENT_LEASE_MS,
   tryAcquireEnvironment,
@@ -23,8 +25,8 @@ export {
   type EnvironmentRequest,
   type EnvironmentUse,
   type EnvironmentUseOutcome,
-} from './environments/environment-lease.ts';
-export { fencedTransaction, type FencedOptions } from './grants/fenced/fenced-transaction.ts';
+} from './leases/environment-lease.ts';
+export { fencedTransaction, type FencedOptions } from './grants/fenced-transaction.ts';
 export { createLeaseStore } from './grants/lease-store.ts';
 export {
   pgDatabase,

@@ -1,33 +1,63 @@
 /** The pure part of Leasehold: it runs anywhere, reads no clock and opens nothing. */
-export type { Clock, IdSource } from './kernel/clock.ts';
-export { newTimedId } from './kernel/lease/timed-id.ts';
+export { type Clock, type IdSource, momentOf, newTimedId } from './kernel/clock.ts';
 export { type BatchFailure, type Coalescer, createCoalescer } from './kernel/coalesce.ts';
-export { BULK_ACTIONS, BULK_STATES, type BulkAction, type BulkState } from './kernel/bulk.ts';
-export type {
-  DroneMessage,
-  LogLine,
-  LogPage,
-  LogQuestion,
-  LogRequest,
-  SessionOpened,
-  SpawnAction,
-  TerminateAction,
-} from './kernel/fleet/drone-messages.ts';
 export {
+  type Acted,
+  ASKED_EVENT_KINDS,
+  BULK_ACTIONS,
+  BULK_STATES,
+  type BulkAction,
+  type BulkState,
+  type Caller,
+  compareFound,
+  type Count,
+  type DatedPage,
+  EVENT_KINDS,
+  type EventChanges,
+  type EventKind,
+  type EventView,
+  FOUND_KINDS,
+  type FoundKind,
+  type HolderAt,
+  type HolderAtGrant,
+  type Match,
+  type Page,
+  type RenewalChange,
+  type Revoked,
+  type WaiterView,
+} from './kernel/face-types.ts';
+export {
+  DRONE_SORTS,
+  DRONE_STATUSES,
+  type DroneMessage,
+  type DroneSort,
+  type DroneStatus,
+  isFullyIsolated,
+  type LogLine,
+  type LogPage,
+  type LogQuestion,
+  type LogRequest,
+  NOTHING_MISSING,
+  type SessionOpened,
+  type SpawnAction,
+  type TerminateAction,
+} from './kernel/drones.ts';
+export {
+  BACKEND_SORTS,
+  BACKEND_STATUSES,
+  type BackendEnd,
+  type BackendSort,
+  type BackendStatus,
   hasFailed,
+  isStopping,
   sayEnd,
   sayFailure,
   sayLived,
   signalOf,
-  type BackendEnd,
-} from './kernel/fleet/backend-end.ts';
-export {
-  DRONE_SORTS,
-  DRONE_STATUSES,
-  type DroneSort,
-  type DroneStatus,
-} from './kernel/fleet/drone-status.ts';
-export { isFullyIsolated, NOTHING_MISSING } from './kernel/fleet/isolation.ts';
+  statusRank,
+  TERMINATION_REASONS,
+  type TerminationReason,
+} from './kernel/backends.ts';
 export {
   COMMAND_ERROR_CODES,
   type CommandErrorCode,
@@ -35,14 +65,32 @@ export {
   type ErrorCode,
   LeaseError,
   invariant,
-} from './kernel/errors/index.ts';
-export { errorText, messageOf } from './kernel/error-text.ts';
-export { ASKED_EVENT_KINDS, EVENT_KINDS, type EventKind } from './kernel/events.ts';
-export { compareFound, FOUND_KINDS, type FoundKind, type Match } from './kernel/found-kinds.ts';
-export { HOLD_OFF_CAUSES, type HoldOffCause } from './kernel/hold-off.ts';
-export { isFencingToken } from './kernel/lease/fencing-token.ts';
-export { isPeriodicCall } from './kernel/periodic-calls.ts';
-export { keyIdOf } from './kernel/resource/key-id.ts';
+} from './kernel/errors.ts';
+export { errorText, messageOf } from './kernel/errors.ts';
+export { HOLD_OFF_CAUSES, type HoldOffCause, isPeriodicCall, LIMITS } from './kernel/limits.ts';
+export {
+  type EndReason,
+  type GrantRef,
+  type GrantRequest,
+  isFencingToken,
+  type Phase,
+  PHASES,
+  type RefusalReason,
+  type ReleaseOutcome,
+} from './kernel/lease.ts';
+export {
+  DATACENTER_NAME,
+  datacenterOf,
+  ID,
+  isDatacenterName,
+  isId,
+  isReservationId,
+  keyIdOf,
+  keyNameOf,
+  type ReservationKey,
+  reservationKeyOf,
+  reservationKeyProblem,
+} from './kernel/reservation.ts';
 export {
   type Ladder,
   type Deadlines,
@@ -54,12 +102,23 @@ export {
   deadlinesFrom,
   serviceLadder,
   UNCONFIRMED_LADDER,
-} from './kernel/lease/ladder.ts';
-export { momentOf } from './kernel/lease/moment.ts';
-export { PHASES, type Phase, type EndReason } from './kernel/lease/lease.ts';
-export { type Actor, actorOfToken, isSystemName } from './kernel/access/actor.ts';
-export { LIMITS } from './kernel/limits.ts';
-export { parseAddressRange } from './kernel/access/address-range.ts';
+} from './kernel/ladder.ts';
+export {
+  type Actor,
+  actorOfToken,
+  AUDIT_ACTIONS,
+  type AuditAction,
+  isSystemName,
+  ORDERED_ROLES,
+  type OrderedRole,
+  parseAddressRange,
+  type Role,
+  roleAllows,
+  ROLES,
+  SIGN_IN_ACTIONS,
+  TOKEN_ROLES,
+  type TokenRole,
+} from './kernel/access.ts';
 export {
   FAIR_USE_CONFIG_DEFAULTS,
   FAIR_USE_DEFAULTS,
@@ -72,60 +131,23 @@ export {
   type FairUseLimit,
   type FairUseLimits,
   type FairUseOverrides,
-} from './kernel/access/fair-use.ts';
+} from './kernel/fair-use.ts';
 export {
-  type GrantRequest,
-  type GrantRef,
-  type RefusalReason,
-  type ReleaseOutcome,
-} from './kernel/lease/outcomes.ts';
-export {
-  FACES,
   type Face,
-  RESERVED_NAMESPACE,
+  FACES,
+  isWithinNamespace,
+  joinNamespace,
+  type Named,
   nameProblem,
   namespaceProblem,
-  joinNamespace,
-  isWithinNamespace,
-  type Named,
+  namespaceText,
+  parseResourceText,
+  printableText,
+  RESERVED_NAMESPACE,
   type Resource,
-} from './kernel/resource/resource.ts';
-export { bytesText, percentText } from './kernel/amounts.ts';
-export { printableText } from './kernel/resource/printable-text.ts';
-export { namespaceText, parseResourceText, resourceText } from './kernel/resource/resource-text.ts';
-export {
-  ORDERED_ROLES,
-  TOKEN_ROLES,
-  ROLES,
-  type OrderedRole,
-  type TokenRole,
-  type Role,
-  roleAllows,
-} from './kernel/access/roles.ts';
-export { AUDIT_ACTIONS, SIGN_IN_ACTIONS, type AuditAction } from './kernel/access/audit-actions.ts';
-export {
-  type ReservationKey,
-  DATACENTER_NAME,
-  ID,
-  isDatacenterName,
-  isId,
-  isReservationId,
-  datacenterOf,
-  reservationKeyOf,
-  keyNameOf,
-  reservationKeyProblem,
-} from './kernel/resource/reservation.ts';
-export { utf8Bytes, textProblem, jsonProblem } from './kernel/text.ts';
-export {
-  BACKEND_STATUSES,
-  type BackendStatus,
-  TERMINATION_REASONS,
-  type TerminationReason,
-  statusRank,
-  isStopping,
-  BACKEND_SORTS,
-  type BackendSort,
-} from './kernel/fleet/backend-state.ts';
+  resourceText,
+} from './kernel/resource.ts';
+export { bytesText, jsonProblem, percentText, textProblem, utf8Bytes } from './kernel/text.ts';
 export {
   datacenterProblems,
   endpointsProblem,
@@ -134,7 +156,7 @@ export {
   listItems,
   peersProblem,
   peerSecretsProblem,
-} from './kernel/resource/datacenter-list.ts';
+} from './kernel/datacenters.ts';
 export { backoffMs } from './holder/backoff.ts';
 export {
   GAP_MS,
@@ -143,17 +165,3 @@ export {
   type Pulse,
   isFirstGrantPlausible,
 } from './holder/lease-keeper.ts';
-export type {
-  Acted,
-  Caller,
-  Count,
-  DatedPage,
-  EventChanges,
-  EventView,
-  HolderAt,
-  HolderAtGrant,
-  Page,
-  RenewalChange,
-  Revoked,
-  WaiterView,
-} from './kernel/face-types.ts';

@@ -2,27 +2,21 @@
  * A database in a simulated world: the oracle of the kernel's statements, which a test keeps equal to
  * PostgreSQL (`kernel.model.pg.test.ts`), on a clock that may be stepped. SQL itself is not simulated.
  */
-import {
-  LeaseModel,
-  type ModelGrant,
-} from '../../../libs/keys-core/src/kernel/lease/lease-model.ts';
-import {
-  UNCONFIRMED_LADDER,
-  type Ladder,
-} from '../../../libs/keys-core/src/kernel/lease/ladder.ts';
-import type { LeaseRow } from '../../../libs/keys-core/src/kernel/lease/lease.ts';
+import { LeaseModel, type ModelGrant } from '../../../libs/keys-core/src/kernel/lease-model.ts';
+import { UNCONFIRMED_LADDER, type Ladder } from '../../../libs/keys-core/src/kernel/ladder.ts';
 import type {
   Grant,
   GrantRef,
   GrantRequest,
+  LeaseRow,
   ReleaseOutcome,
   RenewOutcome,
-} from '../../../libs/keys-core/src/kernel/lease/outcomes.ts';
+} from '../../../libs/keys-core/src/kernel/lease.ts';
 import {
   resourceKey,
   type Face,
   type Resource,
-} from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+} from '../../../libs/keys-core/src/kernel/resource.ts';
 import type { ClockBelief } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
 import type { Machine } from '../engine/process.ts';
 import type { World } from '../engine/world.ts';

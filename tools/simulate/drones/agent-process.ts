@@ -2,6 +2,7 @@
  * An agent, put together from the product's parts as `DroneAgent` does it, without what needs a machine:
  * ports, users, isolation, and the file of the backends that were seen.
  */
+import type { SpawnAction, TerminateAction } from '../../../libs/keys-core/src/kernel/drones.ts';
 import type { CommandConfig, DroneConfig } from '../../../apps/drone/src/config.ts';
 import type { SpawnAction, TerminateAction } from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
 import { createBootClock } from '../../../libs/service-kit/src/clock.ts';

@@ -4,7 +4,7 @@ import {
   type SessionInput,
   type SessionListener,
 } from '../../../apps/drone/src/agent/controller-link.ts';
-import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
+import { LeaseError } from '../../../libs/keys-core/src/kernel/errors.ts';
 import { asError, type Network } from '../engine/network.ts';
 import type { Process } from '../engine/process.ts';
 import type { FleetServer } from './fleet-server.ts';

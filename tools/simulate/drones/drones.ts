@@ -2,7 +2,7 @@
  * Drones and their backends: the product's warden with its deadlines, and the product's agent with its
  * keeper, its renewals, its command of the warden, its session and its reports.
  */
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import { LeaseDatabase } from '../database/lease-database.ts';
 import { CALM, Network, STORM } from '../engine/network.ts';
 import { Machine, Process } from '../engine/process.ts';

@@ -2,23 +2,16 @@
  * A controller and its database, as drones know them: sessions, heartbeats, the outbox, reports and
  * renewals, with the rules of `keys/sql` and `fleet/sql` on the oracle of the statements.
  */
-import type {
-  RenewInput,
-  RenewResult,
-  ReportInput,
-} from '../../../apps/drone/src/agent/controller-link.ts';
-import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
-import {
-  statusRank,
-  type BackendStatus,
-} from '../../../libs/keys-core/src/kernel/fleet/backend-state.ts';
+import type { RenewInput, RenewResult, ReportInput } from '../../../apps/drone/src/agent/controller-link.ts';
+import { LeaseError } from '../../../libs/keys-core/src/kernel/errors.ts';
+import { statusRank, type BackendStatus } from '../../../libs/keys-core/src/kernel/backends.ts';
 import type {
   DroneMessage,
   SpawnAction,
   TerminateAction,
-} from '../../../libs/keys-core/src/kernel/fleet/drone-messages.ts';
-import { deadlinesFrom, KEY_LADDERS } from '../../../libs/keys-core/src/kernel/lease/ladder.ts';
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+} from '../../../libs/keys-core/src/kernel/drones.ts';
+import { deadlinesFrom, KEY_LADDERS } from '../../../libs/keys-core/src/kernel/ladder.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import type { LeaseDatabase } from '../database/lease-database.ts';
 import type { Random } from '../engine/random.ts';
 import type { World } from '../engine/world.ts';
@@ -111,7 +104,7 @@ export class FleetServer {
     });
   }
 
-  /** As `keys/sql/report.ts`. */
+  /** As `keys/sql/key-backend.ts`. */
   report(said: ReportInput): 'recorded' | 'ignored' | 'kill' {
     this.#newest(said);
     const backend = this.#backends.get(said.backendId);

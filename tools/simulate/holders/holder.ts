@@ -1,7 +1,7 @@
 import { LeaseKeeper } from '../../../libs/keys-core/src/holder/lease-keeper.ts';
-import { deadlinesFrom, type Ladder } from '../../../libs/keys-core/src/kernel/lease/ladder.ts';
-import type { RenewOutcome } from '../../../libs/keys-core/src/kernel/lease/outcomes.ts';
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import { deadlinesFrom, type Ladder } from '../../../libs/keys-core/src/kernel/ladder.ts';
+import type { RenewOutcome } from '../../../libs/keys-core/src/kernel/lease.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import type { ClockWatch } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
 import type { HolderRef, LeaseDatabase } from '../database/lease-database.ts';
 import type { Network } from '../engine/network.ts';

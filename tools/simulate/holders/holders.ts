@@ -2,8 +2,8 @@
  * Holders of keys over a bad network: the kernel's oracle on one side, the product's `LeaseKeeper` and its
  * ladder on the other, and the product's watch of the database's clock between them.
  */
-import { KEY_LADDERS, type Ladder } from '../../../libs/keys-core/src/kernel/lease/ladder.ts';
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import { KEY_LADDERS, type Ladder } from '../../../libs/keys-core/src/kernel/ladder.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import {
   createClockWatch,
   type ClockWatch,

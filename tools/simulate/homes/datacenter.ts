@@ -1,14 +1,17 @@
-import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
-import { reservationKeyOf } from '../../../libs/keys-core/src/kernel/resource/reservation.ts';
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import { LeaseError } from '../../../libs/keys-core/src/kernel/errors.ts';
+import { reservationKeyOf } from '../../../libs/keys-core/src/kernel/reservation.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import { NotAtHome } from '../../../libs/keys-core/src/keys/index.ts';
 import type { ConnectResult, NamedConnect } from '../../../libs/keys-core/src/keys/key-types.ts';
 import { createClockWatch } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
-import type { GivenUpDatacenters } from '../../../libs/keys-core/src/reservations/given-up/given-up-types.ts';
-import type { Peer, Peers } from '../../../libs/keys-core/src/reservations/peers.ts';
+import type { GivenUpDatacenters } from '../../../libs/keys-core/src/reservations/given-up.ts';
+import type {
+  Peer,
+  Peers,
+  ReservationService,
+} from '../../../libs/keys-core/src/reservations/reservation-types.ts';
 import { createReservationService } from '../../../libs/keys-core/src/reservations/reservation-service.ts';
-import type { ReservationService } from '../../../libs/keys-core/src/reservations/reservation-types.ts';
-import { createRememberingStore } from '../../../libs/keys-core/src/reservations/store/remembering-store.ts';
+import { createRememberingStore } from '../../../libs/keys-core/src/reservations/reservation-store.ts';
 import { createModelStore, unused } from '../database/model-store.ts';
 import type { Network } from '../engine/network.ts';
 import type { Process } from '../engine/process.ts';

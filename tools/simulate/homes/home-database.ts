@@ -1,6 +1,6 @@
 /** The reservations of one datacenter, as `reservations/sql` keeps them, beside its leases. */
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
-import type { ReservationPointer } from '../../../libs/keys-core/src/kernel/resource/reservation.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
+import type { ReservationPointer } from '../../../libs/keys-core/src/kernel/reservation.ts';
 import type { LeaseDatabase } from '../database/lease-database.ts';
 import type { World } from '../engine/world.ts';
 
@@ -26,7 +26,7 @@ export class HomeDatabase {
     this.leases = leases;
   }
 
-  /** Whether a key may be granted here under a reservation: as `grants/sql/at-home.ts`. */
+  /** Whether a key may be granted here under a reservation: as `isAtHome` of `grants/sql/grant.ts`. */
   isAtHome({ name }: Resource, reservationId: string): boolean {
     const reservation = this.reservations.get(reservationId);
     if (this.#world.has('left-home-grants')) return reservation !== undefined;

@@ -1,5 +1,5 @@
-import { SYSTEM_ACTOR } from '../../../libs/keys-core/src/kernel/access/actor.ts';
-import type { Face, Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import { SYSTEM_ACTOR } from '../../../libs/keys-core/src/kernel/access.ts';
+import type { Face, Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import { Statements, type Statement } from '../database/statements.ts';
 import type { World } from '../engine/world.ts';
 import type { HomeDatabase } from './home-database.ts';

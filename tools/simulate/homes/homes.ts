@@ -5,11 +5,11 @@
 import {
   reservationKeyOf,
   reservationKeyText,
-} from '../../../libs/keys-core/src/kernel/resource/reservation.ts';
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+} from '../../../libs/keys-core/src/kernel/reservation.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import { laterToken } from '../../../libs/keys-core/src/postgres/witness/witness-stamp.ts';
-import { withMargin } from '../../../libs/keys-core/src/reservations/given-up/adopt.ts';
-import type { GivenUp } from '../../../libs/keys-core/src/reservations/given-up/given-up-types.ts';
+import { withMargin } from '../../../libs/keys-core/src/reservations/give-up-service.ts';
+import type { GivenUp } from '../../../libs/keys-core/src/reservations/given-up.ts';
 import { LeaseDatabase } from '../database/lease-database.ts';
 import { Ledger } from '../database/ledger.ts';
 import { CALM, Network, STORM } from '../engine/network.ts';

@@ -1,9 +1,9 @@
-import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
+import { LeaseError } from '../../../libs/keys-core/src/kernel/errors.ts';
 import {
   reservationKeyText,
   type ReservationPointer,
-} from '../../../libs/keys-core/src/kernel/resource/reservation.ts';
-import type { ReservationStore } from '../../../libs/keys-core/src/reservations/store/reservation-store.ts';
+} from '../../../libs/keys-core/src/kernel/reservation.ts';
+import type { ReservationStore } from '../../../libs/keys-core/src/reservations/reservation-store.ts';
 import type { Network } from '../engine/network.ts';
 import type { Process } from '../engine/process.ts';
 import type { World } from '../engine/world.ts';

@@ -10,7 +10,7 @@ import {
   OutcomeUnknownError,
   UnreachableError,
 } from '../../../libs/client/src/transport/errors.ts';
-import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
+import { LeaseError } from '../../../libs/keys-core/src/kernel/errors.ts';
 import type { CallerLife } from '../../../libs/keys-core/src/leases/lease-types.ts';
 import { createBootClock } from '../../../libs/service-kit/src/clock.ts';
 import type { Ledger } from '../database/ledger.ts';

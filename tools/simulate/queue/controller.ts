@@ -1,9 +1,9 @@
-import { keyText } from '../../../libs/keys-core/src/grants/idempotency/sql/requests.ts';
 import type { LeaseStore } from '../../../libs/keys-core/src/grants/index.ts';
-import { wakeWaiters } from '../../../libs/keys-core/src/grants/transitions/releasing.ts';
-import { LeaseError } from '../../../libs/keys-core/src/kernel/errors/index.ts';
-import type { Resource } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
-import { createLeaseService } from '../../../libs/keys-core/src/leases/lease-service.ts';
+import { keyText } from '../../../libs/keys-core/src/grants/sql/requests.ts';
+import { wakeWaiters } from '../../../libs/keys-core/src/grants/releasing.ts';
+import { LeaseError } from '../../../libs/keys-core/src/kernel/errors.ts';
+import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
+import { createLeaseService } from '../../../libs/keys-core/src/leases/acquiring.ts';
 import type { LeaseService } from '../../../libs/keys-core/src/leases/lease-types.ts';
 import { createClockWatch } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
 import type { Store } from '../../../libs/keys-core/src/postgres/open-store.ts';

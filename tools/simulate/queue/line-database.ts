@@ -2,19 +2,13 @@
  * The line of a lease and the records of idempotency keys, as `grants/line/sql` and
  * `grants/idempotency/sql` keep them, and the grant that looks at both.
  */
-import type {
-  GrantOutcome,
-  GrantRequest,
-} from '../../../libs/keys-core/src/kernel/lease/outcomes.ts';
-import {
-  resourceKey,
-  type Resource,
-} from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import type { GrantOutcome, GrantRequest } from '../../../libs/keys-core/src/kernel/lease.ts';
+import { resourceKey, type Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import type { ClockBelief } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
 import type { LeaseDatabase } from '../database/lease-database.ts';
 import type { World } from '../engine/world.ts';
 
-/** As in `line-tickets.ts`. */
+/** As in `grants/sql/line.ts`. */
 const TICKET_MS = 500;
 
 export interface TicketRow extends Resource {

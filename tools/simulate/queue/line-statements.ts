@@ -1,5 +1,5 @@
-import type { Face } from '../../../libs/keys-core/src/kernel/resource/resource.ts';
-import { keyText } from '../../../libs/keys-core/src/grants/idempotency/sql/requests.ts';
+import type { Face } from '../../../libs/keys-core/src/kernel/resource.ts';
+import { keyText } from '../../../libs/keys-core/src/grants/sql/requests.ts';
 import { Statements, type Statement } from '../database/statements.ts';
 import type { World } from '../engine/world.ts';
 import type { LineDatabase } from './line-database.ts';

@@ -2,10 +2,7 @@
  * Callers that wait in line at two controllers: the product's client library, its service of leases with
  * the waiting room and the line, and its watch of the clock, on the oracle of the statements.
  */
-import {
-  resourceKey,
-  type Resource,
-} from '../../../libs/keys-core/src/kernel/resource/resource.ts';
+import { resourceKey, type Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import { LeaseDatabase } from '../database/lease-database.ts';
 import { CALM, Network, STORM } from '../engine/network.ts';
 import { Machine, Process } from '../engine/process.ts';

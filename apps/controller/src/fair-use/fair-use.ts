@@ -1,6 +1,6 @@
 /**
  * Fair use: what each principal may use of this controller, and uses now. The limits are those of its
- * role, or its token's own (`kernel/access/fair-use.ts`). What is counted here is counted by each controller
+ * role, or its token's own (`kernel/fair-use.ts`). What is counted here is counted by each controller
  * for itself; held leases are counted in the database, declarations by the statement that writes them.
  */
 import type { Access, CallerUse, LimitUse } from '@leasehold/api';

@@ -55,11 +55,11 @@ test('a connect passes through at most nine stations from its procedure to the b
     'routers/keys-router.ts',
     'routers/recording.ts',
     'reservations/connecting.ts',
-    'keys/connect/connect.ts',
-    'keys/connect/connect-answers.ts',
-    'keys/connect/connect.ts',
+    'keys/connect.ts',
+    'keys/connect-answers.ts',
+    'keys/connect.ts',
     'kernel/requests-in-progress.ts',
-    'keys/connect/start-backend.ts',
+    'keys/start-backend.ts',
     'keys/sql/spawn.ts',
   ]);
   expect(stations.length).toBeLessThanOrEqual(STATIONS_MAX);

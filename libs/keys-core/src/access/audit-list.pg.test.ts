@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AuditAction } from '../kernel/access/audit-actions.ts';
+import type { AuditAction } from '../kernel/access.ts';
 import { openKernel } from '../testing/kernel-fixture.ts';
 import { countAudit, listAudit, writeAudit } from './sql/audit.ts';
 

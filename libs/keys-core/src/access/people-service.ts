@@ -1,6 +1,5 @@
-import type { Actor } from '../kernel/access/actor.ts';
+import type { Actor, AuditAction } from '../kernel/access.ts';
 import type { Invitation, PeopleService, PersonAct } from './people-types.ts';
-import type { AuditAction } from '../kernel/access/audit-actions.ts';
 import {
   changeRole,
   disablePerson,

@@ -1,6 +1,5 @@
 import type { Count, Page, Searched, SearchedPage } from '../kernel/face-types.ts';
-import type { OrderedRole } from '../kernel/access/roles.ts';
-import type { Actor } from '../kernel/access/actor.ts';
+import type { Actor, OrderedRole } from '../kernel/access.ts';
 
 /** Somebody who may sign in to the console. */
 export interface PersonView {

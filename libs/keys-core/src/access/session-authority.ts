@@ -3,7 +3,7 @@
  * ({@link CACHE_MS}), and whatever ends a session or changes what its person may do makes every
  * answer stale by a hint. Without the hint it takes effect after that moment.
  */
-import { keepNewest } from '../kernel/keep-newest.ts';
+import { keepNewest } from '../kernel/requests-in-progress.ts';
 import type { Store } from '../postgres/open-store.ts';
 import {
   findPersonSession,

@@ -5,7 +5,7 @@
  * after {@link CACHE_MS} at the latest. Wrong secrets are kept apart: however many come, they
  * displace no good one.
  */
-import { keepNewest } from '../kernel/keep-newest.ts';
+import { keepNewest } from '../kernel/requests-in-progress.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { createCoalescer } from '../grants/index.ts';

@@ -1,5 +1,5 @@
 import type { TokenService, UseReport } from './token-types.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { countTokens, insertToken, listTokens, readToken, revokeToken } from './sql/api-tokens.ts';
 import { newTokenSecret } from './token-secret.ts';
 import { TOKENS_TOPIC } from './token-authority.ts';

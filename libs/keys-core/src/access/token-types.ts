@@ -1,7 +1,6 @@
-import type { Actor } from '../kernel/access/actor.ts';
+import type { Actor, Role } from '../kernel/access.ts';
 import type { Count, Page, Searched, SearchedPage } from '../kernel/face-types.ts';
-import type { FairUseLimit, FairUseOverrides } from '../kernel/access/fair-use.ts';
-import type { Role } from '../kernel/access/roles.ts';
+import type { FairUseLimit, FairUseOverrides } from '../kernel/fair-use.ts';
 import type { TokenView } from './sql/api-tokens.ts';
 
 /** The properties of a new token. */

@@ -1,5 +1,5 @@
 import type { KeyService } from '../keys/index.ts';
-import type { Resource } from '../kernel/resource/resource.ts';
+import type { Resource } from '../kernel/resource.ts';
 import type { BulkOrder } from './sql/bulk-requests.ts';
 import type { ItemOutcome, OpenItem } from './sql/bulk-runs.ts';
 

@@ -16,7 +16,7 @@ import {
   type OpenItem,
 } from './sql/bulk-runs.ts';
 import { bulkLeaseName, type BulkOrder } from './sql/bulk-requests.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { WhileLeader } from '../leases/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Logger } from '@leasehold/service-kit';

@@ -1,7 +1,7 @@
 import { readPreview } from './sql/bulk-holders.ts';
 import type { BulkService } from './bulk-types.ts';
 import { assertNoHoldOff } from '../grants/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { abortBulk, startBulk } from './sql/bulk-requests.ts';
 import {
   bulkStopTopic,

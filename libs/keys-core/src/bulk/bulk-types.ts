@@ -1,8 +1,7 @@
-import type { BulkAction, BulkState } from '../kernel/bulk.ts';
-import type { Caller, Page, PageInput } from '../kernel/face-types.ts';
-import type { Face } from '../kernel/resource/resource.ts';
-import type { GrantRef } from '../kernel/lease/outcomes.ts';
-import type { Actor } from '../kernel/access/actor.ts';
+import type { BulkAction, BulkState, Caller, Page, PageInput } from '../kernel/face-types.ts';
+import type { Face } from '../kernel/resource.ts';
+import type { GrantRef } from '../kernel/lease.ts';
+import type { Actor } from '../kernel/access.ts';
 
 /** One act on many grants that were chosen and shown before. */
 export interface BulkRequest {

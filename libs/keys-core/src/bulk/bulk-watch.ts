@@ -2,7 +2,7 @@ import type { Page, PageInput } from '../kernel/face-types.ts';
 import { idFrom, pageOf } from '../postgres/paging/page-cursor.ts';
 import { isoDates } from '../postgres/sql.ts';
 import type { BulkItemView, BulkProgress } from './bulk-types.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { readBulk, readItems, type BulkState } from './sql/bulk-requests.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause } from '../postgres/statements/timed.ts';

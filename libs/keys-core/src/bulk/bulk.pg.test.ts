@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { GrantRef } from '../kernel/lease/outcomes.ts';
+import type { GrantRef } from '../kernel/lease.ts';
 import { fillDatabase, heldLeases } from '../testing/explaining.ts';
 import { granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { abortBulk, readBulk, startBulk, type BulkOrder } from './sql/bulk-requests.ts';

@@ -3,10 +3,10 @@
  * however many events there are.
  */
 import type { EventChanges } from '../kernel/face-types.ts';
-import { resourceKey, type Face, type Resource } from '../kernel/resource/resource.ts';
-import { untilCalled } from '../kernel/until-called.ts';
-import { pause } from '../postgres/statements/timed.ts';
+import { type Face, type Resource, resourceKey } from '../kernel/resource.ts';
+import { untilCalled } from '../kernel/clock.ts';
 import type { Store } from '../postgres/open-store.ts';
+import { pause } from '../postgres/statements/timed.ts';
 
 /** The least time between two messages. */
 export const CHANGES_EVERY_MS = 1_000;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { eventCursor, parseEventPlace } from './event-cursor.ts';
 
 describe('event cursors', () => {

@@ -1,4 +1,4 @@
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 
 /** Where a reader of the event stream goes on. */
 export type EventPlace =

@@ -1,26 +1,26 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { EventKind } from '../kernel/events.ts';
-import type { Face } from '../kernel/resource/resource.ts';
+import { removeOldLeaseRows } from '../grants/sql/retention.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { EventKind } from '../kernel/face-types.ts';
+import type { Face } from '../kernel/resource.ts';
+import { checkEpoch } from '../postgres/witness/epoch.ts';
 import {
   insertEvents,
   numberOf,
   openStream,
   openWriter,
-  readStream,
   type Read,
+  readStream,
 } from '../testing/event-fixture.ts';
 import {
   granted,
+  type Kernel,
   openFreshKernel,
   openKernel,
   releaseOf,
-  type Kernel,
 } from '../testing/kernel-fixture.ts';
-import { checkEpoch } from '../postgres/witness/epoch.ts';
-import { TAIL_EVENTS_MAX } from './event-tail.ts';
-import { removeOldLeaseRows } from '../grants/sql/retention/lease-retention.ts';
+import { TAIL_EVENTS_MAX } from './event-stream.ts';
 
 /** Another test's transaction, in another database of the cluster, may hold the stream back. */
 const SOON = { timeoutMs: 20_000 };

@@ -4,14 +4,24 @@
  * pages of its own, at its own pace. A slow reader holds back only itself: nothing is read for it
  * before it asks for more.
  */
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { EVENT_KINDS } from '../kernel/face-types.ts';
+import { untilCalled } from '../kernel/clock.ts';
 import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
-import { eventCursor, parseEventPlace } from './event-cursor.ts';
-import { matchesFilter, type EventFilter } from './sql/event-filter.ts';
-import { readEventLag, type EventLag } from './sql/event-lag.ts';
-import { readEventBounds, readEventPage, type EventBounds } from './sql/event-pages.ts';
+import type { Store } from '../postgres/open-store.ts';
 import { pause } from '../postgres/statements/timed.ts';
-import { EventTail, type EventTailOptions } from './event-tail.ts';
+import { eventCursor, parseEventPlace } from './event-cursor.ts';
+import { FinalMark } from './event-finality.ts';
+import {
+  type EventBounds,
+  type EventFilter,
+  type EventLag,
+  matchesFilter,
+  readEventBounds,
+  readEventLag,
+  readEventMark,
+  readEventPage,
+} from './sql/event-pages.ts';
 import type { EventRow } from './sql/history.ts';
 
 /** How long a reader that is behind waits after its page could not be read. */
@@ -229,4 +239,239 @@ class Reader {
 /** Whether reading a page failed in a way that may pass. */
 function isPassing(error: unknown): boolean {
   return error instanceof LeaseError ? error.retryable : databaseFailureOf(error) !== 'other';
+}
+
+// The newest part of the event stream, followed once per controller for all its readers. It queries the
+// database only while somebody reads: soon again while there are new events, otherwise every
+// {@link IDLE_MS}. NOTIFY is not used, because it would slow down every transition.
+
+/** How long an event goes unseen at most once it is final, while nothing else happens. */
+const IDLE_MS = 250;
+/** While there are new events, or events are about to become final. The clock's tick makes it longer. */
+const BUSY_MS = 10;
+/** An event that is not final by then waits for an old transaction; the tail then queries less often. */
+const HELD_BACK_MS = 1_000;
+/** After a query that failed. */
+const READ_AGAIN_MS = 1_000;
+/** How many events are kept for readers that are slightly behind; others read pages of their own. */
+export const TAIL_EVENTS_MAX = 4_000;
+/** How many events a reader takes at a time. */
+const EVENTS_PER_TAKE_MAX = 256;
+/** The tail feeds every reader, also one that names kinds which others do not get. */
+const EVERY_EVENT: EventFilter = { kinds: EVENT_KINDS, limits: null };
+
+interface TailEvent {
+  readonly id: bigint;
+  /** Its `id` is the cursor. */
+  readonly event: EventRow;
+}
+
+interface EventTailOptions {
+  readonly store: Pick<Store, 'general' | 'reads' | 'clock'>;
+  readonly onError: (error: unknown) => void;
+}
+
+class EventTail {
+  readonly #options: EventTailOptions;
+  readonly #waiting = new Set<() => void>();
+  readonly #looking = new Set<() => void>();
+  #readerCount = 0;
+  #running: Promise<void> | undefined;
+  #pausing = new AbortController();
+  #isClosed = false;
+  #version = 0;
+  #epoch: number | undefined;
+  #mark = new FinalMark();
+  /** Everything after this one, up to {@link #throughId}, is in {@link #events}. */
+  #fromId = 0n;
+  #throughId = 0n;
+  #events: TailEvent[] = [];
+  /** Until events up to this one are final, memory stays empty: each reader reads earlier ones itself. */
+  #startId: bigint | undefined;
+  #heldBackSinceMs: number | undefined;
+
+  constructor(options: EventTailOptions) {
+    this.#options = options;
+  }
+
+  get readerCount(): number {
+    return this.#readerCount;
+  }
+
+  /** Which database epoch it follows; undefined before the first look. */
+  get epoch(): number | undefined {
+    return this.#epoch;
+  }
+
+  /** Events up to this one are final, and can be read. */
+  get finalId(): bigint {
+    return this.#mark.finalId;
+  }
+
+  /** For how long committed events have waited to become final, in milliseconds; 0 for none. */
+  get heldBackMs(): number {
+    if (this.#heldBackSinceMs === undefined) return 0;
+    return this.#options.store.clock.nowMs() - this.#heldBackSinceMs;
+  }
+
+  /** Grows whenever there is something new; see {@link changedSince}. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Follows the stream until the returned function is called; calling it again does nothing. */
+  join(): () => void {
+    this.#readerCount += 1;
+    if (!this.#isClosed) this.#running ??= this.#run();
+    let isIn = true;
+    return () => {
+      if (!isIn) return;
+      isIn = false;
+      this.#readerCount -= 1;
+      if (this.#readerCount === 0) this.#pausing.abort();
+    };
+  }
+
+  /** The next events after one; undefined where they are no longer, or not yet, in memory. */
+  after(id: bigint): readonly TailEvent[] | undefined {
+    if (this.#startId !== undefined || id < this.#fromId) return undefined;
+    const begin = firstAfter(this.#events, id);
+    return this.#events.slice(begin, begin + EVENTS_PER_TAKE_MAX);
+  }
+
+  /** Waits until there is something newer than a {@link version}, or the signal aborts. */
+  async changedSince(version: number, signal: AbortSignal): Promise<void> {
+    if (version === this.#version) await calledIn(this.#waiting, signal);
+  }
+
+  /**
+   * Waits until the next query has ended, even if it failed, or the signal aborts; for a reader that joined.
+   * @throws {LeaseError} `controller.stopping` when it was closed.
+   */
+  async nextLook(signal: AbortSignal): Promise<void> {
+    if (this.#isClosed) throw new LeaseError('controller.stopping');
+    await calledIn(this.#looking, signal);
+  }
+
+  /** Stops querying; each reader ends with its signal. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#pausing.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Events from a time without readers are not kept in memory.
+    this.#startId = undefined;
+    this.#forget(this.#mark.finalId);
+    let isFirst = true;
+    while (this.#isWanted()) {
+      let pauseMs = READ_AGAIN_MS;
+      try {
+        pauseMs = await this.#look(isFirst);
+        isFirst = false;
+      } catch (error) {
+        this.#options.onError(error);
+      }
+      for (const finish of [...this.#looking]) finish();
+      if (this.#isWanted()) await this.#pause(pauseMs);
+    }
+    this.#running = undefined;
+    this.#heldBackSinceMs = undefined;
+  }
+
+  #isWanted(): boolean {
+    return this.#readerCount > 0 && !this.#isClosed;
+  }
+
+  /** @returns after how many milliseconds to query again. */
+  async #look(isFirst: boolean): Promise<number> {
+    const reading = await readEventMark(this.#options.store.general, this.#mark.notedId);
+    const { epoch, lastId } = reading;
+    if (epoch === null) return IDLE_MS;
+    const isNew = isFirst || epoch !== this.#epoch;
+    if (epoch !== this.#epoch) this.#mark = new FinalMark();
+    this.#epoch = epoch;
+    const finalBefore = this.#mark.finalId;
+    this.#mark.observe(reading);
+    const isMoving = this.#mark.finalId > finalBefore;
+    if (isNew) this.#startId = lastId;
+    this.#skipToStart();
+    if (isNew || isMoving) this.#tell();
+    while (this.#throughId < this.#mark.finalId) if (!(await this.#readOn(epoch))) break;
+    return this.#isHeldBack(lastId) || isMoving ? BUSY_MS : IDLE_MS;
+  }
+
+  /** Each reader reads the events that were there at the start by itself. */
+  #skipToStart(): void {
+    if (this.#startId === undefined) return;
+    this.#forget(this.#mark.finalId);
+    if (this.#mark.finalId >= this.#startId) this.#startId = undefined;
+  }
+
+  /** Whether events wait to become final, but not for long yet. */
+  #isHeldBack(lastId: bigint): boolean {
+    if (lastId <= this.#mark.finalId) this.#heldBackSinceMs = undefined;
+    else this.#heldBackSinceMs ??= this.#options.store.clock.nowMs();
+    return this.#heldBackSinceMs !== undefined && this.heldBackMs < HELD_BACK_MS;
+  }
+
+  /** Takes the next events into memory. @returns false when the database has become another one. */
+  async #readOn(epoch: number): Promise<boolean> {
+    const { finalId } = this.#mark;
+    const range = { afterId: this.#throughId, upToId: finalId };
+    const page = await readEventPage(this.#options.store.general, range, EVERY_EVENT);
+    if (page.epoch !== epoch) return false;
+    if (page.removedThroughId > range.afterId) {
+      // Events were removed before anybody read them: each reader finds that out at its own position.
+      this.#forget(finalId);
+    } else {
+      for (const row of page.events) {
+        const event = { ...row, id: eventCursor(epoch, row.id) };
+        this.#events.push({ id: BigInt(row.id), event });
+      }
+      this.#throughId = page.throughId;
+      const dropped = this.#events.splice(0, Math.max(0, this.#events.length - TAIL_EVENTS_MAX));
+      this.#fromId = dropped.at(-1)?.id ?? this.#fromId;
+    }
+    this.#tell();
+    return true;
+  }
+
+  /** Memory begins after this one. */
+  #forget(id: bigint): void {
+    this.#events = [];
+    this.#fromId = id;
+    this.#throughId = id;
+  }
+
+  #tell(): void {
+    this.#version += 1;
+    for (const finish of [...this.#waiting]) finish();
+  }
+
+  #pause(ms: number): Promise<void> {
+    this.#pausing = new AbortController();
+    return pause(this.#options.store, ms, this.#pausing.signal);
+  }
+}
+
+/** Waits until one of these is called, or the signal aborts. */
+function calledIn(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
+  return untilCalled((finish) => {
+    waiting.add(finish);
+    return () => waiting.delete(finish);
+  }, signal);
+}
+
+/** Where the first event after an id is, in a list that is ordered by id. */
+function firstAfter(events: readonly TailEvent[], id: bigint): number {
+  let low = 0;
+  let high = events.length;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if ((events[middle]?.id ?? 0n) > id) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }

@@ -1,9 +1,8 @@
 /** Who held a resource at a moment, from what is known of it around that moment. Pure. */
-import type { EventKind } from '../kernel/events.ts';
-import type { Face } from '../kernel/resource/resource.ts';
-import type { HolderAt, HolderAtGrant } from '../kernel/face-types.ts';
+import type { EventKind, HolderAt, HolderAtGrant } from '../kernel/face-types.ts';
+import type { Face } from '../kernel/resource.ts';
 import { isoOf } from '../postgres/sql.ts';
-import type { FactAt, FactsAround } from './sql/holder-at.ts';
+import type { FactAt, FactsAround } from './sql/history.ts';
 
 const ENDS: readonly EventKind[] = ['released', 'failed', 'expired', 'removed'];
 

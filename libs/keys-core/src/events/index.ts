@@ -8,15 +8,24 @@ export {
   type EventStream,
   type InTurn,
 } from './event-stream.ts';
-export type { EventCulprit, EventLag } from './sql/event-lag.ts';
-export type { EventFilter } from './sql/event-filter.ts';
+export {
+  EPOCH,
+  type EventCulprit,
+  type EventFilter,
+  type EventLag,
+  readEventMark,
+} from './sql/event-pages.ts';
 export {
   countEvents,
   type EventCountInput,
   type EventListInput,
   listEvents,
 } from './sql/event-list.ts';
-export { EPOCH, readEventMark } from './sql/event-pages.ts';
 export { holderAt } from './holder-at.ts';
-export { readFactsAround } from './sql/holder-at.ts';
-export { type EventRow, type HistoryRow, readHistory, readWaiters } from './sql/history.ts';
+export {
+  type EventRow,
+  type HistoryRow,
+  readFactsAround,
+  readHistory,
+  readWaiters,
+} from './sql/history.ts';

@@ -1,5 +1,5 @@
-import type { DroneMessage } from '../kernel/fleet/drone-messages.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import type { DroneMessage } from '../kernel/drones.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { openSession, type SessionRequest } from './sql/drone-sessions.ts';
 import type { Outbox } from './sql/outbox.ts';

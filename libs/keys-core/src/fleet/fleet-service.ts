@@ -1,8 +1,7 @@
-import { SYSTEM_ACTOR, type Actor } from '../kernel/access/actor.ts';
+import { type Actor, type AuditAction, SYSTEM_ACTOR } from '../kernel/access.ts';
 import type { DroneAct, FleetService } from './fleet-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { AuditAction } from '../kernel/access/audit-actions.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { terminateAllOf, type KeyService } from '../keys/index.ts';
 import { acknowledgeAction } from './sql/outbox.ts';

@@ -1,5 +1,5 @@
-import type { Actor } from '../kernel/access/actor.ts';
-import type { DroneMessage, LogPage, LogRequest } from '../kernel/fleet/drone-messages.ts';
+import type { Actor } from '../kernel/access.ts';
+import type { DroneMessage, LogPage, LogRequest } from '../kernel/drones.ts';
 import type { QuestionAnswer } from './sql/drone-questions.ts';
 import type { Count, FilterOf, Page } from '../kernel/face-types.ts';
 import type { BackendListInput, NamespaceLimits } from './sql/backends.ts';

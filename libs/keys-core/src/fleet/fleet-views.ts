@@ -1,6 +1,5 @@
-import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
-import type { DroneStatus } from '../kernel/fleet/drone-status.ts';
-import type { DroneIsolation } from '../kernel/fleet/isolation.ts';
+import type { BackendStatus, TerminationReason } from '../kernel/backends.ts';
+import type { DroneIsolation, DroneStatus } from '../kernel/drones.ts';
 
 /** A program as a drone offers it: what a request may pass to it, and never its command line. */
 export interface OfferedProgram {

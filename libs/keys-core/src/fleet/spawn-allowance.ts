@@ -1,4 +1,4 @@
-import type { Offered, WantedProgram } from '../kernel/fleet/offer.ts';
+import type { Offered, WantedProgram } from '../kernel/drones.ts';
 import type { OfferedProgram } from './fleet-views.ts';
 
 /** Names that Leasehold and the loader own: no program may allow a request to set them. */

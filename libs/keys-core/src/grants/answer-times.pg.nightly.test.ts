@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { quickestMs } from '@leasehold/testing';
-import { aRequest, granted, openKernel, renewalOf } from '../testing/kernel-fixture.ts';
 import { openSession } from '../testing/coordinator-fixture.ts';
+import { aRequest, granted, openKernel, renewalOf } from '../testing/kernel-fixture.ts';
 
 describe('locks', () => {
   test('C51 beside an open fenced transaction a refused acquire, a renewal and other grants answer in 50 ms', async () => {

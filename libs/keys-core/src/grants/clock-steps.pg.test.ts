@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
-import { aRequest, eventsOf, granted, renewalOf, type Kernel } from '../testing/kernel-fixture.ts';
-import { passingTime, passWatched, type PassingTime } from '../testing/passing-time.ts';
-import { createFreeRowRemover } from './free-rows.ts';
+import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import { createReaper } from '../keys/reaper.ts';
-import { acquireOrRenew } from './sql/acquire-or-renew.ts';
-import { endStale } from './sql/reap-stale.ts';
+import { aRequest, eventsOf, granted, type Kernel, renewalOf } from '../testing/kernel-fixture.ts';
 import { remove } from '../testing/model/remove.ts';
-import { revoke } from './sql/revoke.ts';
+import { type PassingTime, passingTime, passWatched } from '../testing/passing-time.ts';
+import { createFreeRowRemover } from './free-rows.ts';
 import { guardNow } from './sql/guard.ts';
+import { endStale } from './sql/reap.ts';
+import { acquireOrRenew } from './sql/renew.ts';
+import { revoke } from './sql/revoke.ts';
 
 const TTL_MS = 60_000;
 const HOUR_MS = 3_600_000;

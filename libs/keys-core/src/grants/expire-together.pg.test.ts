@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
+import { createReaper } from '../keys/reaper.ts';
+import { onlyRow } from '../postgres/sql.ts';
 import {
   age,
   eventsOf,
   granted,
+  type Kernel,
   MACHINE_IDS,
   openKernel,
-  type Kernel,
 } from '../testing/kernel-fixture.ts';
-import { onlyRow } from '../postgres/sql.ts';
-import { createReaper } from '../keys/reaper.ts';
 
 const LEASES = 10_000;
 

@@ -1,20 +1,19 @@
 import { expect, test } from 'vitest';
-import { serviceLadder } from '../kernel/lease/ladder.ts';
-import type { Grant } from '../kernel/lease/outcomes.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import type { Grant } from '../kernel/lease.ts';
 import { createReaper } from '../keys/reaper.ts';
 import {
   aRequest,
   granted,
+  type Kernel,
   releaseOf,
   renewalOf,
   TRUSTING_WATCH,
-  type Kernel,
 } from '../testing/kernel-fixture.ts';
-import { passingTime, type PassingTime } from '../testing/passing-time.ts';
-import { acquireOrRenew } from './sql/acquire-or-renew.ts';
-import { lockHeld } from './sql/assert-held.ts';
-import { guardNow } from './sql/guard.ts';
-import { endStale } from './sql/reap-stale.ts';
+import { type PassingTime, passingTime } from '../testing/passing-time.ts';
+import { guardNow, lockHeld } from './sql/guard.ts';
+import { endStale } from './sql/reap.ts';
+import { acquireOrRenew } from './sql/renew.ts';
 
 const TTL_MS = 5_000;
 

@@ -1,23 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
-import { compareFencingTokens } from '../kernel/lease/fencing-token.ts';
-import type { Grant, GrantRequest } from '../kernel/lease/outcomes.ts';
+import { compareFencingTokens, type Grant, type GrantRequest } from '../kernel/lease.ts';
+import { readLeases } from '../postgres/sql.ts';
 import { aBackend } from '../testing/fleet-fixture.ts';
 import {
   age,
   aGuard,
   aRequest,
   granted,
+  type Kernel,
   openKernel,
   releaseOf,
-  type Kernel,
 } from '../testing/kernel-fixture.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
 import { createFreeRowRemover } from './free-rows.ts';
-import { joinLine } from './line/sql/line-tickets.ts';
-import { readLeases } from '../postgres/sql.ts';
 import { grant as grantStatement } from './sql/grant.ts';
+import { joinLine } from './sql/line.ts';
 
 const DAY_MS = 24 * 3_600_000;
 

@@ -1,7 +1,7 @@
 import type { Store } from '../postgres/open-store.ts';
 import { rangesFrom } from '../postgres/paging/page-walk.ts';
 import { readLeasePages } from './sql/reap.ts';
-import { deleteFreeRows } from './sql/retention/delete-free.ts';
+import { deleteFreeRows } from './sql/retention.ts';
 
 /** As many as the reaper reads: under 100 ms of database time where nothing is to be deleted. */
 const PAGES_PER_PASS_MAX = 4_096;

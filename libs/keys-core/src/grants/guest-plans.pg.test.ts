@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { openSession } from '../testing/coordinator-fixture.ts';
 import { explaining } from '../testing/explaining.ts';
 import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
-import { acquireOrRenew } from './sql/acquire-or-renew.ts';
-import { isNotEnded, lockHeld } from './sql/assert-held.ts';
-import { claimReapRow, deleteReapRow, endStale, recordReapFailure } from './sql/reap-stale.ts';
+import { isNotEnded, lockHeld } from './sql/guard.ts';
+import { claimReapRow, deleteReapRow, endStale, recordReapFailure } from './sql/reap.ts';
+import { acquireOrRenew } from './sql/renew.ts';
 
 const ROWS = 50_000;
 

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { createTestDatabase, repetitions, seed } from '@leasehold/testing';
+import { LeaseModel } from '../kernel/lease-model.ts';
+import { type Kernel, openKernel } from '../testing/kernel-fixture.ts';
 import {
   expectInvariants,
   expectPhasesAgree,
   type RealKernel,
 } from '../testing/model/lease-agreement.ts';
 import { LEASE_COMMANDS } from '../testing/model/lease-commands.ts';
-import { LeaseModel } from '../kernel/lease/lease-model.ts';
-import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { freezeClock } from '../testing/shifted-clock.ts';
 
 const RUNS = repetitions({ short: 200, long: 2_000 });

@@ -2,29 +2,19 @@
  * The kernel's transitions as one caller uses them: each goes through its coalescer into a batch
  * statement and comes back with its own answer. Faces are built on this and on nothing below it.
  */
-import type { StatementKind } from '../postgres/observer.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type {
-  GrantOutcome,
-  GrantRequest,
-  ReleaseOutcome,
-  RenewOutcome,
-} from '../kernel/lease/outcomes.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { GrantOutcome, GrantRequest, ReleaseOutcome, RenewOutcome } from '../kernel/lease.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
-import { resourceKey, type Face, type Resource } from '../kernel/resource/resource.ts';
-import { createCoalescer } from './transitions/coalesce.ts';
-import { createRefusalReader, createSlowLane, grantBatch } from './transitions/granting.ts';
+import { type Face, type Resource, resourceKey } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
-import { releaseBatch } from './transitions/releasing.ts';
-import {
-  observeRenewals,
-  renewBatch,
-  type RenewalLane,
-  type RenewAnswer,
-} from './transitions/renewing.ts';
-import { keyText } from './idempotency/sql/requests.ts';
-import type { ReleaseRequest } from './sql/parts/release-rows.ts';
-import type { RenewRequest } from './sql/renewals/renewal-rows.ts';
+import type { StatementKind } from '../postgres/observer.ts';
+import { createCoalescer } from './coalesce.ts';
+import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
+import { releaseBatch } from './releasing.ts';
+import { observeRenewals, type RenewalLane, type RenewAnswer, renewBatch } from './renewing.ts';
+import type { ReleaseRequest } from './sql/release.ts';
+import type { RenewRequest } from './sql/renew.ts';
+import { keyText } from './sql/requests.ts';
 
 const GRANTS_PER_STATEMENT_MAX = 200;
 const RENEWALS_PER_STATEMENT_MAX = 1_000;

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
+import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
+import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 import {
   age,
   aRequest,
@@ -10,7 +11,6 @@ import {
   releaseOf,
   renewalOf,
 } from '../testing/kernel-fixture.ts';
-import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 
 describe('locks', () => {
   test('C51 beside an open fenced transaction a refused acquire, a renewal and other grants are answered while it is open', async () => {

@@ -1,12 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
 import { fillDatabase, heldLeases } from '../testing/explaining.ts';
-import { deleteFreeRows } from './sql/retention/delete-free.ts';
-import { readEndedGrants } from './sql/parts/ended-grants.ts';
-import { grant } from './sql/grant.ts';
-import { readRefusals } from './sql/parts/refusals.ts';
+import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
+import { grant, readRefusals } from './sql/grant.ts';
+import { readEndedGrants } from './sql/past-grants.ts';
 import { release } from './sql/release.ts';
-import { renew } from './sql/renewals/renew.ts';
+import { renew } from './sql/renew.ts';
+import { deleteFreeRows } from './sql/retention.ts';
 
 const ROWS = 50_000;
 

@@ -1,6 +1,6 @@
-import { copyTemplate, startTestCluster } from '@leasehold/testing/stack';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { copyTemplate, startTestCluster } from '@leasehold/testing/stack';
 import { granted, openKernel, renewalOf } from '../testing/kernel-fixture.ts';
 
 const GRANTS = 200;

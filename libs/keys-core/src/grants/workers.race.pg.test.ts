@@ -1,18 +1,18 @@
-import { seed } from '@leasehold/testing';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { describe, expect, test } from 'vitest';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { Ladder } from '../kernel/lease/ladder.ts';
-import type { Grant } from '../kernel/lease/outcomes.ts';
+import { seed } from '@leasehold/testing';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Ladder } from '../kernel/ladder.ts';
+import type { Grant } from '../kernel/lease.ts';
+import { createReaper } from '../keys/reaper.ts';
+import { onlyRow } from '../postgres/sql.ts';
 import {
   aRequest,
+  type Kernel,
   openKernel,
   releaseOf,
   renewalOf,
-  type Kernel,
 } from '../testing/kernel-fixture.ts';
-import { createReaper } from '../keys/reaper.ts';
-import { onlyRow } from '../postgres/sql.ts';
 import { revoke } from './sql/revoke.ts';
 
 /** Short enough that grants are taken over many times within the test, in real time. */

@@ -1,7 +1,7 @@
 import { seed } from '@leasehold/testing/chance';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { KEY_LADDERS, deadlinesFrom } from '../kernel/lease/ladder.ts';
+import { KEY_LADDERS, deadlinesFrom } from '../kernel/ladder.ts';
 import { GAP_MS, type KeeperEffect, LeaseKeeper, type Pulse } from './lease-keeper.ts';
 
 const ladder = KEY_LADDERS.fast;

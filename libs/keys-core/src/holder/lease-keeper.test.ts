@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KEY_LADDERS, type Deadlines } from '../kernel/lease/ladder.ts';
+import { KEY_LADDERS, type Deadlines } from '../kernel/ladder.ts';
 import { GAP_MS, isFirstGrantPlausible, LeaseKeeper, type KeeperEffect } from './lease-keeper.ts';
 
 const ladder = KEY_LADDERS.standard;

@@ -36,8 +36,8 @@
  * A refusal stops the holder at once. If the grant is already over, hard follows soft immediately;
  * otherwise the holder has the time from soft to hard to say goodbye in, and no more.
  */
-import type { Deadlines, Ladder } from '../kernel/lease/ladder.ts';
-import type { RefusalReason } from '../kernel/lease/outcomes.ts';
+import type { Deadlines, Ladder } from '../kernel/ladder.ts';
+import type { RefusalReason } from '../kernel/lease.ts';
 import { backoffMs } from './backoff.ts';
 
 /** Why the key itself made a holder stop. */

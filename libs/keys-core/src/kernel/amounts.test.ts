@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bytesText, percentText } from './amounts.ts';
+import { bytesText, percentText } from './text.ts';
 
 test.each([
   [0, '0 B'],

@@ -20,7 +20,7 @@
  * - Bounds: `batchSizeMax` items in a statement, `inFlightMax` statements at once, `queueMax` calls
  *   waiting; beyond that a call is refused at once instead of being late.
  */
-import { LeaseError } from './errors/index.ts';
+import { LeaseError } from './errors.ts';
 
 /**
  * What to do about a batch that failed.

@@ -1,9 +1,32 @@
 /** What all faces have in common: the caller, and how lists, events and waiters are shown. */
-import type { RevokeOutcome } from './lease/outcomes.ts';
-import type { EventKind } from './events.ts';
-import type { EndReason, Phase } from './lease/lease.ts';
-import type { Ladder } from './lease/ladder.ts';
-import type { Face, Named, Resource } from './resource/resource.ts';
+import type { Ladder } from './ladder.ts';
+import type { EndReason, Phase, RevokeOutcome } from './lease.ts';
+import type { Face, Named, Resource } from './resource.ts';
+
+/**
+ * What can happen to a grant. Renewals are not events: they would drown everything else. A refused one is,
+ * once for each grant, reason and minute.
+ */
+export const EVENT_KINDS = [
+  'granted',
+  'taken_over',
+  'released',
+  'failed',
+  'expired',
+  'removed',
+  'renewal_blocked',
+  'renewal_allowed',
+  'revoked',
+  'renewal_refused',
+  'crash_loop',
+] as const;
+export type EventKind = (typeof EVENT_KINDS)[number];
+
+/**
+ * Kinds that a reader gets only by naming them: those that a client of the first version does not know, and
+ * that are not part of a resource's history.
+ */
+export const ASKED_EVENT_KINDS: readonly EventKind[] = ['renewal_refused', 'crash_loop'];
 
 /** The caller: what access control established, and what a service may rely on. */
 export interface Caller {
@@ -200,3 +223,43 @@ export interface WaiterView {
   readonly since: string;
   readonly waitedMs: number;
 }
+
+/** What a search finds. */
+export const FOUND_KINDS = [
+  'key',
+  'lease',
+  'environment',
+  'drone',
+  'backend',
+  'person',
+  'token',
+] as const;
+export type FoundKind = (typeof FOUND_KINDS)[number];
+
+/** How a text was found, best first. `prefix`: of the name. `word`: at the beginning of a word. */
+export const MATCHES = ['exact', 'prefix', 'word', 'substring'] as const;
+export type Match = (typeof MATCHES)[number];
+
+/** The order of what was found: the best match first, then what is in use, then what is shorter. */
+export function compareFound(a: RankedText, b: RankedText): number {
+  return (
+    MATCHES.indexOf(a.match) - MATCHES.indexOf(b.match) ||
+    Number(b.isLive) - Number(a.isLive) ||
+    a.text.length - b.text.length ||
+    (a.text < b.text ? -1 : Number(a.text > b.text))
+  );
+}
+
+interface RankedText {
+  readonly match: Match;
+  readonly isLive: boolean;
+  readonly text: string;
+}
+
+/** What may be done to many grants at once. */
+export const BULK_ACTIONS = ['revoke', 'blockRenewal', 'allowRenewal'] as const;
+export type BulkAction = (typeof BULK_ACTIONS)[number];
+
+/** `interrupted`: its controller died and no other has taken it over yet. */
+export const BULK_STATES = ['running', 'interrupted', 'aborted', 'done'] as const;
+export type BulkState = (typeof BULK_STATES)[number];

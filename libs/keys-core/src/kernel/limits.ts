@@ -43,3 +43,37 @@ export const LIMITS = {
   /** How often a key can move and still be found by its first reservation. */
   reservationChainMax: 64,
 } as const;
+
+/**
+ * Calls that repeat for as long as something is held or alive. They are a part of a trace that asks for them,
+ * and begin none: each second's renewals would hide all that happens once.
+ */
+const PERIODIC = new Set([
+  'keys.renew',
+  'leases.heartbeat',
+  'leases.declare',
+  'environments.heartbeat',
+  'drones.heartbeat',
+  'drones.ack',
+  'peer.ping',
+]);
+
+export function isPeriodicCall(path: string): boolean {
+  return PERIODIC.has(path);
+}
+
+/** What showed that a database was restored, or failed over with loss, in words that follow "because". */
+export const HOLD_OFF_CAUSES = {
+  /** The system identifier: a dump was restored into another cluster. */
+  system_identifier: 'it is another cluster',
+  /** The timeline: a standby was promoted, or a backup was recovered to a moment. */
+  timeline: 'its timeline has changed',
+  /** A process that went on running, or was started again, had seen more in it. */
+  controller: 'a controller had seen a later state',
+  /** A drone or a client brought back what it had been told. */
+  holder: 'a drone or a client had seen a later state',
+  /** Another database is where the process had one. */
+  replaced: 'another database has taken its place',
+} as const;
+
+export type HoldOffCause = keyof typeof HOLD_OFF_CAUSES;

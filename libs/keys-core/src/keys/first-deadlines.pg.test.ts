@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
-import { KEY_LADDERS, type Deadlines } from '../kernel/lease/ladder.ts';
 import { openSession, recordHeartbeat, type SessionRef } from '../fleet/sql/drone-sessions.ts';
+import { type Deadlines, KEY_LADDERS } from '../kernel/ladder.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import {
-  NO_ROWS,
   actionsOf,
   connect,
+  type Keys,
+  NO_ROWS,
   openKeys,
   rowCounts,
-  type Keys,
 } from '../testing/keys-fixture.ts';
 import { freezeClock } from '../testing/shifted-clock.ts';
 

@@ -14,6 +14,5 @@ export {
 } from './key-types.ts';
 export { createReaper } from './reaper.ts';
 export { countCrashLoops, type CrashLoops } from './sql/key-failures.ts';
-export { terminateAllOf } from './sql/operate-key.ts';
-export { recordLostBackends } from './sql/lost-backends.ts';
-export { NotAtHome, RANDOM_ID_LENGTH } from './connect/start-backend.ts';
+export { recordLostBackends, terminateAllOf } from './sql/key-backend.ts';
+export { NotAtHome, RANDOM_ID_LENGTH } from './start-backend.ts';

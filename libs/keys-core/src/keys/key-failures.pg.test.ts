@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest';
+import { listEvents } from '../events/index.ts';
+import { recordHeartbeat, type SessionRef } from '../fleet/sql/drone-sessions.ts';
+import type { EventKind } from '../kernel/face-types.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import {
   CLIENT,
   connect,
   keyNamed,
-  OPERATOR,
-  openKeys,
-  reportOf,
   type Keys,
+  openKeys,
+  OPERATOR,
+  reportOf,
 } from '../testing/keys-fixture.ts';
-import { listEvents } from '../events/index.ts';
-import type { EventKind } from '../kernel/events.ts';
 import { passingTime } from '../testing/passing-time.ts';
-import { recordHeartbeat, type SessionRef } from '../fleet/sql/drone-sessions.ts';
 import type { BackendReport } from './key-types.ts';
 import { countCrashLoops } from './sql/key-failures.ts';
 

@@ -1,18 +1,30 @@
-import type { KeyService } from './key-types.ts';
-import { keyTopic } from '../kernel/resource/resource.ts';
-import type { ConnectDeps } from './connect/start-backend.ts';
-import { LeaseError, type ErrorCode } from '../kernel/errors/index.ts';
-import { deadlinesFrom } from '../kernel/lease/ladder.ts';
+import { changeRenewable, type LeaseStore, renewHeld } from '../grants/index.ts';
+import { type ErrorCode, LeaseError } from '../kernel/errors.ts';
+import type { Caller, Count, FilterOf } from '../kernel/face-types.ts';
+import { type BackendStatus, hasFailed, type TerminationReason } from '../kernel/backends.ts';
+import { deadlinesFrom } from '../kernel/ladder.ts';
+import { keyTopic, type Named } from '../kernel/resource.ts';
+import {
+  countResources,
+  grantView,
+  historyPage,
+  holderAtMoment,
+  type KeyRow,
+  listKeys,
+  mayRead,
+  ONE,
+  resourcePage,
+  waiterPage,
+} from '../lists/index.ts';
 import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
-import { type LeaseStore, renewHeld, changeRenewable } from '../grants/index.ts';
-import { timed } from '../postgres/statements/timed.ts';
-import { revokeKey, terminateBackend, type StoppingBackend } from './sql/operate-key.ts';
-import { readKeyFailures, resetKeyFailures } from './sql/key-failures.ts';
-import { report } from './sql/report.ts';
+import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
-import { createConnect } from './connect/connect.ts';
-import { historyPage, holderAtMoment, mayRead, waiterPage } from '../lists/index.ts';
-import { countKeys, failuresView, getKey, listKeyPage } from './key-reads.ts';
+import { timed } from '../postgres/statements/timed.ts';
+import { createConnect } from './connect.ts';
+import type { KeyBackendEnd, KeyListInput, KeyPage, KeyService, KeyView } from './key-types.ts';
+import { report, revokeKey, type StoppingBackend, terminateBackend } from './sql/key-backend.ts';
+import { readKeyFailures, resetKeyFailures } from './sql/key-failures.ts';
+import type { ConnectDeps } from './start-backend.ts';
 
 export interface KeyServiceDeps extends ConnectDeps {
   readonly leases: LeaseStore;
@@ -100,4 +112,65 @@ export function storeErrorOf(error: unknown): unknown {
   };
   const code = error instanceof LeaseError ? undefined : codes[databaseFailureOf(error)];
   return code === undefined ? error : new LeaseError(code, undefined, { cause: error });
+}
+
+/** One key, or null when none exists, it has moved to another datacenter, or the caller may not see it. */
+async function getKey(store: Store, key: Named, caller: Caller): Promise<KeyView | null> {
+  const { namespace, name } = key;
+  const filter = {
+    ...{ namespace, name, includeChildren: false, namespaces: caller.namespaces },
+    livesIn: store.datacenter,
+  };
+  const [row] = await listKeys(store.reads, filter, ONE);
+  return row === undefined ? null : viewOf(store, row);
+}
+
+/** A page of keys. @throws {LeaseError} `request.invalid` for a cursor of another order. */
+function listKeyPage(store: Store, input: KeyListInput, caller: Caller): Promise<KeyPage> {
+  const filter = filterOf(store, input, caller);
+  return resourcePage(
+    store,
+    input,
+    (order) => listKeys(store.reads, filter, order),
+    (row) => viewOf(store, row),
+  );
+}
+
+/** How many keys all pages have together. */
+function countKeys(store: Store, input: FilterOf<KeyListInput>, caller: Caller): Promise<Count> {
+  return countResources(store.reads, 'key', filterOf(store, input, caller));
+}
+
+function filterOf(store: Store, input: FilterOf<KeyListInput>, caller: Caller) {
+  return {
+    ...input,
+    includeChildren: input.includeChildren ?? false,
+    namespaces: caller.namespaces,
+    livesIn: store.datacenter,
+  };
+}
+
+function viewOf(store: Store, row: KeyRow): KeyView {
+  return {
+    ...grantView(store, row),
+    tag: row.tag,
+    droneId: row.droneId,
+    backendId: row.backendId,
+    backendStatus: row.backendStatus as BackendStatus | null,
+    backendEnd: endOf(row),
+    reservationId: row.reservationId,
+    failing: row.failing === null ? null : failuresView(row.failing),
+  };
+}
+
+/** The failures of a key with instants as ISO-8601. */
+function failuresView<Row extends Record<'since' | 'failedAt' | 'startAt', number>>(row: Row) {
+  const { since, failedAt, startAt } = row;
+  return { ...row, since: isoOf(since), failedAt: isoOf(failedAt), startAt: isoOf(startAt) };
+}
+
+function endOf({ backendStatus, backendReason, exitCode, wasReady }: KeyRow): KeyBackendEnd | null {
+  if (backendStatus !== 'terminated') return null;
+  const reason = backendReason as TerminationReason | null;
+  return { reason, exitCode, hasFailed: hasFailed({ reason, exitCode }, wasReady === true) };
 }

@@ -1,24 +1,24 @@
-import type { Named } from '../kernel/resource/resource.ts';
-import type { Deadlines } from '../kernel/lease/ladder.ts';
-import type { GrantRef, RefusalReason } from '../kernel/lease/outcomes.ts';
-import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
-import type { WantedProgram } from '../kernel/fleet/offer.ts';
 import type {
   Caller,
   Count,
   DatedPage,
   EventView,
   FilterOf,
-  HolderAt,
   GrantListInput,
+  GrantView,
+  HolderAt,
   Page,
-  WaiterView,
+  PageInput,
   RenewalAct,
   RenewalChange,
   Revoked,
-  PageInput,
-  GrantView,
+  WaiterView,
 } from '../kernel/face-types.ts';
+import type { BackendStatus, TerminationReason } from '../kernel/backends.ts';
+import type { WantedProgram } from '../kernel/drones.ts';
+import type { Deadlines } from '../kernel/ladder.ts';
+import type { GrantRef, RefusalReason } from '../kernel/lease.ts';
+import type { Named } from '../kernel/resource.ts';
 
 export interface ConnectInput {
   readonly key?:
@@ -27,7 +27,7 @@ export interface ConnectInput {
   readonly waitMs: number;
   readonly waitFor: 'granted' | 'ready';
   readonly idempotencyKey?: string | undefined;
-  /** The reservation that the key lives under, here; see `reservations/resolving/local-home.ts`. */
+  /** The reservation that the key lives under, here; see `reservations/homes.ts`. */
   readonly homeReservation?: string | undefined;
 }
 

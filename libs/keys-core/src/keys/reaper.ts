@@ -1,7 +1,7 @@
 import { readClock, readLeasePages, reap } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { rangesFrom } from '../postgres/paging/page-walk.ts';
-import { recordLostBackends, recordOverdueBackends } from './sql/lost-backends.ts';
+import { recordLostBackends, recordOverdueBackends } from './sql/key-backend.ts';
 
 /**
  * How many pages of the lease table one pass reads at most. The benchmark measured 3 to 20 µs for a

@@ -2,20 +2,20 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { getBackend } from '../fleet/sql/backends.ts';
 import { openSession } from '../fleet/sql/drone-sessions.ts';
-import { createReaper } from './reaper.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age, eventsOf } from '../testing/kernel-fixture.ts';
 import {
-  CLIENT,
-  OPERATOR,
   actionsOf,
   ageHeartbeat,
+  CLIENT,
   connect,
   keyNamed,
   openKeys,
+  OPERATOR,
   reportOf,
   statesOf,
 } from '../testing/keys-fixture.ts';
+import { createReaper } from './reaper.ts';
 
 describe('report', () => {
   test('of the image of a container is kept with its backend, and later reports do not remove it', async () => {

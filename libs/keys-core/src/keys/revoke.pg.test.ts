@@ -3,15 +3,15 @@ import { acknowledgeAction, readOutboxes } from '../fleet/sql/outbox.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age } from '../testing/kernel-fixture.ts';
 import {
-  CLIENT,
-  OPERATOR,
   actionsOf,
+  CLIENT,
   connect,
   keyNamed,
+  type Keys,
   openKeys,
+  OPERATOR,
   reportOf,
   statesOf,
-  type Keys,
 } from '../testing/keys-fixture.ts';
 
 const FORCE = { mode: 'force', reason: 'it hangs', abandon: false } as const;

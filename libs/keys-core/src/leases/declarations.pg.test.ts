@@ -1,5 +1,5 @@
-import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
 import { age } from '../testing/kernel-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, lineOf, released, SERVICE } from '../testing/lease-fixture.ts';

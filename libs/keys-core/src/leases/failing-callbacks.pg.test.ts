@@ -5,7 +5,7 @@ import { age, granted } from '../testing/kernel-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
-import { countFailingCallbacks, readFailingCallbacks } from './sql/failing-callbacks.ts';
+import { countFailingCallbacks, readFailingCallbacks } from './sql/contention.ts';
 
 const LIMITED = { ...OPERATOR, namespaces: ['a'] };
 

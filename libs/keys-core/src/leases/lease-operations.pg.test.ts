@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { countByNamespace } from '../lists/sql/lease-tree.ts';
 import { createReaper } from '../keys/reaper.ts';
+import { countByNamespace } from '../lists/sql/resource-list.ts';
 import { age, eventsOf } from '../testing/kernel-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, lineOf, released, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
-import type { LeaseListInput } from './lease-views.ts';
+import type { LeaseListInput } from './lease-types.ts';
 
 const LIMITED = { ...OPERATOR, namespaces: ['a'] };
 

@@ -1,22 +1,61 @@
 /** What people look at and do with leases and environments. */
-import { leaseTopic } from '../kernel/resource/resource.ts';
-import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
-import { isoOf } from '../postgres/sql.ts';
-import { revoke, changeRenewable } from '../grants/index.ts';
-import { timed } from '../postgres/statements/timed.ts';
-import { historyPage, holderAtMoment, waiterPage } from '../lists/index.ts';
-import { declarationPage, declareLeases } from './declarations.ts';
+import { CALLBACK_KEPT_MS, changeRenewable, revoke } from '../grants/index.ts';
+import { FAIR_USE_MAX } from '../kernel/fair-use.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Caller, Count, DatedPage, FilterOf, PageInput } from '../kernel/face-types.ts';
+import { leaseTopic, type Named } from '../kernel/resource.ts';
 import {
-  contentionPage,
-  countLeases,
-  failingCallbackPage,
-  getLease,
-  leaseTree,
-  listLeasePage,
-  type LeaseReader,
-} from './lease-reads.ts';
-import type { LeaseOperations } from './lease-views.ts';
+  countByNamespace,
+  countResources,
+  grantView,
+  historyPage,
+  holderAtMoment,
+  type ListedLease,
+  listLeases,
+  type NamespaceCounts,
+  ONE,
+  resourcePage,
+  waiterPage,
+} from '../lists/index.ts';
+import { readNow } from '../postgres/database-settings.ts';
+import type { Store } from '../postgres/open-store.ts';
+import {
+  decodeCursor,
+  idFrom,
+  isUuid,
+  pageOf,
+  placeAfter,
+} from '../postgres/paging/page-cursor.ts';
+import { isoOf } from '../postgres/sql.ts';
+import { timed } from '../postgres/statements/timed.ts';
+import { assertTtl } from './acquire-answers.ts';
+import type {
+  ContentionInput,
+  ContentionView,
+  Declarations,
+  FailingCallback,
+  InNamespace,
+  LeaseDeclaration,
+  LeaseListInput,
+  LeaseOperations,
+  LeasePage,
+  LeaseTree,
+  LeaseView,
+  TreeInput,
+} from './lease-types.ts';
 import type { RevocationWatch } from './revocations.ts';
+import {
+  type FailingCallbackRow,
+  readContention,
+  readFailingCallbacks,
+  type WaiterRow,
+} from './sql/contention.ts';
+import {
+  type DeclarationRequest,
+  readDeclarations,
+  writeDeclarations,
+} from './sql/declarations.ts';
+import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 
 export interface LeaseOperationsDeps extends LeaseReader {
   /** One per controller, for all faces. */
@@ -63,5 +102,212 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     },
 
     revocations: (caller, signal) => revocations.follow(caller.principal, signal),
+  };
+}
+
+/**
+ * Records which leases a service uses, for people to see. A namespace that is named twice counts
+ * once, with its last entry.
+ * @throws {LeaseError} `lease.ttl_out_of_range`; `quota.exceeded` when the caller would have declared
+ * more than `ownMax`: nothing is recorded then.
+ */
+async function declareLeases(
+  store: Store,
+  { declarations, ownMax = FAIR_USE_MAX.declarations }: Declarations,
+  caller: Caller,
+): Promise<{ declared: number }> {
+  const byNamespace = new Map<string, DeclarationRequest>();
+  for (const { namespace, ttlMs, description } of declarations) {
+    assertTtl(ttlMs);
+    byNamespace.set(namespace, { namespace, ttlMs, description: description ?? null });
+  }
+  if (byNamespace.size > 0) {
+    const by = { ...caller, ownMax };
+    const written = await writeDeclarations(store.general, by, [...byNamespace.values()]);
+    if (written === 0) {
+      const details = { limit: 'declarations', max: ownMax };
+      throw new LeaseError(
+        'quota.exceeded',
+        `The quota declarations of this token is ${String(ownMax)}.`,
+        { details },
+      );
+    }
+  }
+  return { declared: byNamespace.size };
+}
+
+/** A page of declarations. @throws {LeaseError} `request.invalid` for a foreign cursor. */
+async function declarationPage(
+  store: Store,
+  input: PageInput,
+  caller: Caller,
+): Promise<DatedPage<LeaseDeclaration>> {
+  const [after = null] = input.cursor === undefined ? [] : decodeCursor(input.cursor, 1);
+  const rows = await readDeclarations(store.reads, {
+    namespaces: caller.namespaces,
+    after,
+    limit: input.limit + 1,
+  });
+  const { items, nextCursor } = pageOf(rows, input.limit, ({ namespace }) => [namespace]);
+  return {
+    items: items.map((row) => ({ ...row, declaredAt: isoOf(row.declaredAt) })),
+    nextCursor,
+    asOf: await readNow(store.reads),
+  };
+}
+
+/** The face whose resources are read, and where. */
+interface LeaseReader {
+  readonly store: Store;
+  readonly face: 'lease' | 'environment';
+}
+
+/** One lease, or null when none exists or the caller may not see it. */
+async function getLease(
+  reader: LeaseReader,
+  lease: Named,
+  caller: Caller,
+): Promise<LeaseView | null> {
+  const { namespace, name } = lease;
+  const filter = { namespace, name, includeChildren: false, namespaces: caller.namespaces };
+  const [row] = await listLeases(reader.store.reads, reader.face, filter, ONE);
+  return row === undefined ? null : viewOf(reader, row);
+}
+
+/** A page of leases. @throws {LeaseError} `request.invalid` for a cursor of another order. */
+function listLeasePage(
+  reader: LeaseReader,
+  input: LeaseListInput,
+  caller: Caller,
+): Promise<LeasePage> {
+  const filter = filterOf(input, caller);
+  return resourcePage(
+    reader.store,
+    input,
+    (order) => listLeases(reader.store.reads, reader.face, filter, order),
+    (row) => viewOf(reader, row),
+  );
+}
+
+/** How many leases all pages have together. */
+function countLeases(
+  { store, face }: LeaseReader,
+  input: FilterOf<LeaseListInput>,
+  caller: Caller,
+): Promise<Count> {
+  return countResources(store.reads, face, filterOf(input, caller));
+}
+
+function filterOf(input: FilterOf<LeaseListInput>, caller: Caller) {
+  return {
+    ...input,
+    tag: input.action,
+    includeChildren: input.includeChildren ?? true,
+    namespaces: caller.namespaces,
+  };
+}
+
+function viewOf({ store, face }: LeaseReader, row: ListedLease): LeaseView {
+  return {
+    ...grantView(store, row),
+    action: face === 'environment' ? row.tag : null,
+    comment: row.comment,
+    metadata: row.metadata,
+    ttlMs: row.ttlMs,
+  };
+}
+
+/** A tree with more namespaces than this is cut, and reports that: ask for a part of it. */
+const TREE_NODES_MAX = 5_000;
+
+/** Counts by namespace, from the one that is named downwards. */
+async function leaseTree(
+  { store, face }: LeaseReader,
+  input: TreeInput,
+  caller: Caller,
+): Promise<LeaseTree> {
+  const nodes = await countByNamespace(store.reads, face, {
+    namespace: input.namespace ?? '',
+    namespaces: caller.namespaces,
+    withoutOwn: input.withoutOwn === true,
+    limit: TREE_NODES_MAX + 1,
+  });
+  return {
+    items: nodes.slice(0, TREE_NODES_MAX).sort(byName),
+    isComplete: nodes.length <= TREE_NODES_MAX,
+    asOf: await readNow(store.reads),
+  };
+}
+
+function byName(a: NamespaceCounts, b: NamespaceCounts): number {
+  return a.namespace < b.namespace ? -1 : 1;
+}
+
+/** A page of who waits for whom. @throws {LeaseError} `request.invalid` for a foreign cursor. */
+async function contentionPage(
+  { store, face }: LeaseReader,
+  input: ContentionInput,
+  caller: Caller,
+): Promise<DatedPage<ContentionView>> {
+  const rows = await readContention(store.reads, input.faces ?? [face], {
+    namespace: input.namespace ?? '',
+    namespaces: caller.namespaces,
+    afterId: idFrom(input.cursor),
+    limit: input.limit + 1,
+  });
+  const { items, nextCursor } = pageOf(rows, input.limit, ({ id }) => [id]);
+  return {
+    items: items.map((row) => contentionView(store, row)),
+    nextCursor,
+    asOf: await readNow(store.reads),
+  };
+}
+
+function contentionView({ datacenter }: Store, row: WaiterRow): ContentionView {
+  return {
+    face: row.face,
+    namespace: row.namespace,
+    name: row.name,
+    waiter: row.waiter,
+    since: isoOf(row.createdAt),
+    waitedMs: Math.round(row.waitedMs),
+    place: row.place,
+    holder: row.holder,
+    heldSince: row.heldSince === null ? null : isoOf(row.heldSince),
+    remainingMs: Math.max(0, Math.round(row.remainingMs)),
+    datacenter,
+  };
+}
+
+/** A page of callbacks that fail. @throws {LeaseError} `request.invalid` for a foreign cursor. */
+async function failingCallbackPage(
+  { store }: LeaseReader,
+  input: InNamespace & PageInput,
+  caller: Caller,
+): Promise<DatedPage<FailingCallback>> {
+  const rows = await readFailingCallbacks(store.reads, {
+    namespace: input.namespace ?? '',
+    namespaces: caller.namespaces,
+    after: input.cursor === undefined ? null : placeAfter(input.cursor, isUuid),
+    limit: input.limit + 1,
+  });
+  const { items, nextCursor } = pageOf(rows, input.limit, ({ expiredAt, leaseId }) => [
+    isoOf(expiredAt),
+    leaseId,
+  ]);
+  return {
+    items: items.map((row) => failingCallbackView(row, store.datacenter)),
+    nextCursor,
+    asOf: await readNow(store.reads),
+  };
+}
+
+function failingCallbackView(row: FailingCallbackRow, datacenter: string): FailingCallback {
+  return {
+    ...row,
+    expiredAt: isoOf(row.expiredAt),
+    nextTryAt: isoOf(row.nextTryAt),
+    droppedAt: isoOf(row.expiredAt + CALLBACK_KEPT_MS),
+    datacenter,
   };
 }

@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import type { GrantedLease, RevocationNotice } from './lease-types.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import { granted } from '../testing/kernel-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquired, released, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
+import type { GrantedLease, RevocationNotice } from './lease-types.ts';
 
 const OTHER = { ...SERVICE, principal: 'token-x', actor: 'other' };
 

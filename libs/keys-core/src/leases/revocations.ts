@@ -7,15 +7,15 @@
  * what it has seen. What was revoked within {@link REPLAY_MS} is kept, for a holder whose connection
  * was gone at that moment: its session begins with it. While there is no session, nothing is read.
  */
-import { untilCalled } from '../kernel/until-called.ts';
+import { untilCalled } from '../kernel/clock.ts';
 import type { Store } from '../postgres/open-store.ts';
+import type { RevocationNotice } from './lease-types.ts';
 import {
-  REVOCATIONS_TOPIC,
   findRevocationBefore,
   readRevocations,
   type Revocation,
+  REVOCATIONS_TOPIC,
 } from './sql/revocations.ts';
-import type { RevocationNotice } from './lease-types.ts';
 
 /** How long a revocation goes unnoticed at most when its hint is lost. */
 const POLL_MS = 500;

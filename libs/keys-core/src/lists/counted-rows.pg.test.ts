@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { RESERVED_NAMESPACE } from '../kernel/resource/resource.ts';
+import { RESERVED_NAMESPACE } from '../kernel/resource.ts';
 import { age, granted, openKernel } from '../testing/kernel-fixture.ts';
-import { listLeases } from './sql/lease-list.ts';
-import type { ResourceFilter } from './sql/resource-list.ts';
+import { listLeases, type ResourceFilter } from './sql/resource-list.ts';
 
 test('what somebody waits for, what is overdue, and what is not of Leasehold itself can be listed', async () => {
   const kernel = await openKernel();

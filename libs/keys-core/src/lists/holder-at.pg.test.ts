@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { createTestDatabase } from '@leasehold/testing';
+import { readFactsAround } from '../events/index.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import type { Caller, HolderAt } from '../kernel/face-types.ts';
-import type { Grant } from '../kernel/lease/outcomes.ts';
-import type { Face } from '../kernel/resource/resource.ts';
-import { readFactsAround } from '../events/index.ts';
+import type { Grant } from '../kernel/lease.ts';
+import type { Face } from '../kernel/resource.ts';
 import { fillDatabase } from '../testing/explaining.ts';
-import { createTestDatabase } from '@leasehold/testing';
-import { age, granted, openKernel, releaseOf, type Kernel } from '../testing/kernel-fixture.ts';
+import { age, granted, type Kernel, openKernel, releaseOf } from '../testing/kernel-fixture.ts';
 import { holderAtMoment } from './resource-reads.ts';
 
 const VIEWER: Caller = { principal: 'v', actor: 'v', role: 'viewer', namespaces: null };

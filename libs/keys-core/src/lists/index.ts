@@ -8,11 +8,16 @@ export {
   resourcePage,
   waiterPage,
 } from './resource-reads.ts';
-export { type KeyRow, listKeys } from './sql/key-list.ts';
-export { type ListedLease, listLeases } from './sql/lease-list.ts';
-export { countResources } from './sql/resource-count.ts';
+export {
+  countByNamespace,
+  countResources,
+  type KeyRow,
+  type ListedLease,
+  listKeys,
+  listLeases,
+  type NamespaceCounts,
+} from './sql/resource-list.ts';
 export { PHASE_CONDITIONS, withinLimits, withinNamespace } from './sql/lease-order.ts';
-export { type NamespaceCounts, countByNamespace } from './sql/lease-tree.ts';
 export {
   ARE_NAMES_FILLED,
   containsText,

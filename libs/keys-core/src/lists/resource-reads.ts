@@ -1,31 +1,31 @@
 /** What people read about a resource of any face: its waiters, and what happened to it. */
-import { readNow } from '../postgres/database-settings.ts';
-import { type LeaseOrder, placeFrom, cursorAfter } from './sql/lease-order.ts';
-import { phaseOf, type EndReason, type LeaseRow } from '../kernel/lease/lease.ts';
-import { isWithinNamespace, type Resource } from '../kernel/resource/resource.ts';
 import {
-  type HistoryRow,
   eventCursor,
+  type HistoryRow,
   holderAt,
   readFactsAround,
   readHistory,
   readWaiters,
 } from '../events/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
-import type { Store } from '../postgres/open-store.ts';
-import { idFrom, pageOf } from '../postgres/paging/page-cursor.ts';
-import { isoOf } from '../postgres/sql.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type {
   Caller,
+  DatedPage,
   EventView,
+  GrantListInput,
   GrantView,
   HolderAt,
   Page,
-  WaiterView,
-  GrantListInput,
-  DatedPage,
   PageInput,
+  WaiterView,
 } from '../kernel/face-types.ts';
+import { type EndReason, type LeaseRow, phaseOf } from '../kernel/lease.ts';
+import { isWithinNamespace, type Resource } from '../kernel/resource.ts';
+import { readNow } from '../postgres/database-settings.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { idFrom, pageOf } from '../postgres/paging/page-cursor.ts';
+import { isoOf } from '../postgres/sql.ts';
+import { cursorAfter, type LeaseOrder, placeFrom } from './sql/lease-order.ts';
 
 /** The order in which one resource is read. */
 export const ONE: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };

@@ -1,6 +1,6 @@
-import type { TerminationReason } from '../kernel/fleet/backend-state.ts';
-import type { RefusedRenewal } from '../kernel/lease/outcomes.ts';
-import type { Face } from '../kernel/resource/resource.ts';
+import type { TerminationReason } from '../kernel/backends.ts';
+import type { RefusedRenewal } from '../kernel/lease.ts';
+import type { Face } from '../kernel/resource.ts';
 
 /** The kinds of statement that are counted and timed. */
 export type StatementKind =

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { renew } from '../grants/sql/renewals/renew.ts';
-import { listLeases } from '../lists/sql/lease-list.ts';
+import { renew } from '../grants/sql/renew.ts';
+import { listLeases } from '../lists/sql/resource-list.ts';
 import type { Store } from './open-store.ts';
 import type { Sql } from './sql.ts';
 

@@ -1,8 +1,8 @@
 /** Statements with parameters, what they are sent with, and what they have in common. */
 import fragment, { empty, join, type Sql as Fragment } from 'sql-template-tag';
-import { invariant } from '../kernel/errors/index.ts';
-import type { LeaseRow } from '../kernel/lease/lease.ts';
-import type { Face } from '../kernel/resource/resource.ts';
+import { invariant } from '../kernel/errors.ts';
+import type { LeaseRow } from '../kernel/lease.ts';
+import type { Face } from '../kernel/resource.ts';
 
 /** A part of a statement, with its parameters. Values are parameters, and never text. */
 export { fragment, type Fragment };

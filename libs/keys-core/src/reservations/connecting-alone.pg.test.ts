@@ -1,13 +1,13 @@
 import pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
+import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { checkEpoch } from '../postgres/witness/epoch.ts';
 import { connectAt } from '../testing/datacenters-fixture.ts';
-import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
-import { CLIENT, keyNamed, openKeys, reportOf, type Keys } from '../testing/keys-fixture.ts';
+import { CLIENT, keyNamed, type Keys, openKeys, reportOf } from '../testing/keys-fixture.ts';
 import { createReservationService } from './reservation-service.ts';
+import { createPostgresReservationStore } from './reservation-store.ts';
 import type { ReservationService } from './reservation-types.ts';
-import { createPostgresReservationStore } from './store/postgres-store.ts';
 
 interface Alone extends Keys {
   readonly service: ReservationService;

@@ -1,14 +1,12 @@
-import { conflict } from './invalid.ts';
 import { createHash } from 'node:crypto';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Caller } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import {
   assertReservationKey,
   type ReservationKey,
   reservationKeyOf,
-} from '../kernel/resource/reservation.ts';
-import type { Store } from '../postgres/open-store.ts';
-import type { Caller } from '../kernel/face-types.ts';
+} from '../kernel/reservation.ts';
 import {
   type ConnectInput,
   type ConnectResult,
@@ -17,10 +15,11 @@ import {
   NotAtHome,
   RANDOM_ID_LENGTH,
 } from '../keys/index.ts';
-import type { Homes, HomesDeps } from './resolving/homes.ts';
-import { peerOf } from './peers.ts';
-import type { Placing } from './placing/placing.ts';
-import type { FreshKey, Home, ReservationService } from './reservation-types.ts';
+import type { Store } from '../postgres/open-store.ts';
+import type { Homes, HomesDeps } from './homes.ts';
+import { conflict } from './invalid.ts';
+import type { Placing } from './placing.ts';
+import { type FreshKey, type Home, peerOf, type ReservationService } from './reservation-types.ts';
 
 interface ConnectingDeps extends Pick<HomesDeps, 'resolver' | 'local' | 'peers'> {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;

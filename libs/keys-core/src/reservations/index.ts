@@ -1,26 +1,24 @@
 /** What apps and other slices may use. */
 export type { EtcdOptions } from './etcd/etcd-calls.ts';
 export { createEtcdReservationStore, type EtcdReservationStore } from './etcd/etcd-store.ts';
-export { createGiveUpService, createNoGiveUpService } from './given-up/give-up-service.ts';
+export { createGiveUpService, createNoGiveUpService } from './give-up-service.ts';
 export {
-  NONE_GIVEN_UP,
+  createKnownGivenUp,
+  createOwnStanding,
   type GivenUp,
   type GivenUpDatacenters,
   type GivenUpView,
   type GiveUpService,
-} from './given-up/given-up-types.ts';
-export { createKnownGivenUp, type KnownGivenUp } from './given-up/known-given-up.ts';
-export { createOwnStanding, type OwnStanding } from './given-up/own-standing.ts';
-export type { Peer, Peers } from './peers.ts';
-export type { Offered } from '../kernel/fleet/offer.ts';
-export { createPostgresReservationStore } from './store/postgres-store.ts';
-export { createRememberingStore } from './store/remembering-store.ts';
-export { createReservationService } from './reservation-service.ts';
-export type { ReservationStore } from './store/reservation-store.ts';
+  type KnownGivenUp,
+  NONE_GIVEN_UP,
+  type OwnStanding,
+} from './given-up.ts';
 export type {
   Home,
   MoveInput,
+  Peer,
   PeerConnectOutcome,
+  Peers,
   PendingMove,
   ReservationDetail,
   ReservationListInput,
@@ -29,8 +27,15 @@ export type {
   ReservationView,
   Resolved,
 } from './reservation-types.ts';
-export type { ReservationStatus } from './sql/activate.ts';
-export { createResolver, type Resolver } from './resolving/resolver.ts';
+export type { Offered } from '../kernel/drones.ts';
+export {
+  createPostgresReservationStore,
+  createRememberingStore,
+  type ReservationStore,
+} from './reservation-store.ts';
+export { createReservationService } from './reservation-service.ts';
+export type { ReservationStatus } from './sql/reservations.ts';
+export { createResolver, type Resolver } from './resolver.ts';
 export {
   type Membership,
   noteMembership,

@@ -1,6 +1,6 @@
-import { datacenterOf } from '../kernel/resource/reservation.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { datacenterOf } from '../kernel/reservation.ts';
 import { storeErrorOf } from '../keys/index.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
 
 /** @throws {LeaseError} `config.invalid` when a datacenter's name belongs to another database. */
 export function assertOwn(datacenter: string, holderId: string, clusterId: string): void {

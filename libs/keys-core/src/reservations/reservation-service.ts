@@ -5,23 +5,20 @@
  * done there: here, or by one call to the other datacenter, which never sends it on. A controller
  * that is told that a key has moved keeps the pointer and follows it.
  */
-import { SYSTEM_ACTOR } from '../kernel/access/actor.ts';
-import { assertReservationKey } from '../kernel/resource/reservation.ts';
-import type { Store } from '../postgres/open-store.ts';
+import { SYSTEM_ACTOR } from '../kernel/access.ts';
+import type { Offered } from '../kernel/drones.ts';
+import { assertReservationKey } from '../kernel/reservation.ts';
 import type { KeyService } from '../keys/index.ts';
+import type { Store } from '../postgres/open-store.ts';
 import { createConnecting } from './connecting.ts';
-import { NONE_GIVEN_UP, type GivenUpDatacenters } from './given-up/given-up-types.ts';
-import { createHomes } from './resolving/homes.ts';
-import { createLocalHome } from './resolving/local-home.ts';
-import { createMover } from './moving/mover.ts';
-import { createPendingMoves } from './moving/pending-moves.ts';
-import type { Peers } from './peers.ts';
-import type { Offered } from '../kernel/fleet/offer.ts';
-import { createPlacing } from './placing/placing.ts';
-import { countReservations, listReservations } from './sql/reservation-list.ts';
-import type { ReservationStore } from './store/reservation-store.ts';
-import type { ReservationService } from './reservation-types.ts';
-import { createResolver, type ResolverOptions } from './resolving/resolver.ts';
+import { type GivenUpDatacenters, NONE_GIVEN_UP } from './given-up.ts';
+import { createHomes, createLocalHome } from './homes.ts';
+import { createMover, createPendingMoves } from './moving.ts';
+import { createPlacing } from './placing.ts';
+import type { ReservationStore } from './reservation-store.ts';
+import type { Peers, ReservationService } from './reservation-types.ts';
+import { createResolver, type ResolverOptions } from './resolver.ts';
+import { countReservations, listReservations } from './sql/reservations.ts';
 
 export interface ReservationDeps {
   readonly store: Store;

@@ -1,4 +1,3 @@
 /** What apps and other slices may use. */
-export { createNameFiller } from './name-filler.ts';
-export { createSearchService } from './search-service.ts';
+export { createNameFiller, createSearchService } from './search-service.ts';
 export type { FindInput, Found, FoundView, SearchService } from './search-types.ts';

@@ -1,15 +1,14 @@
+import { type Role, roleAllows } from '../kernel/access.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { type Caller, compareFound, FOUND_KINDS, type FoundKind } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { roleAllows, type Role } from '../kernel/access/roles.ts';
-import type { Caller } from '../kernel/face-types.ts';
-import { compareFound, FOUND_KINDS, type FoundKind } from '../kernel/found-kinds.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
-import type { FindInput, FoundView, SearchService } from './search-types.ts';
-import { areNamesFilled } from './sql/fill-names.ts';
+import type { Sql } from '../postgres/sql.ts';
 import { idsInText } from './ids-in-text.ts';
-import { findIds } from './sql/find-ids.ts';
-import { findNames } from './sql/find-names.ts';
-import { findDrones, findPeople, findTokens } from './sql/find-others.ts';
+import type { FindInput, FoundView, SearchService } from './search-types.ts';
+import { addGrantedNames, areNamesFilled, type Walk, walkOn, WALKS } from './sql/fill-names.ts';
+import { findDrones, findIds, findNames, findPeople, findTokens } from './sql/find.ts';
 
 const NAME_KINDS = ['key', 'lease', 'environment', 'backend'] as const;
 
@@ -94,4 +93,47 @@ function isFirstOfItsKind(item: FoundView, at: number, all: readonly FoundView[]
     one.name === item.name &&
     one.text === item.text;
   return all.findIndex(isSame) === at;
+}
+
+/** Then the walks have their turn. */
+const STATEMENTS_PER_PASS_MAX = 10;
+/** A database with a million names that was in use before is filled in six minutes, with a part of a core. */
+const FIRST_WALK_STATEMENTS_MAX = 3;
+/** A walk that has ended once, and finds nothing to do, looks at 1,000 rows in this time. */
+const WALK_EVERY_MS = 10_000;
+
+/** Fills the table of names that searches read, see `sql/fill-names.ts`. */
+export function createNameFiller(store: {
+  readonly general: Sql<'general'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+}) {
+  /** When a walk is next looked after; a walk that has not ended yet goes on in each pass. */
+  const walkAtMs = new Map<Walk, number>();
+  const addGranted = async (signal?: AbortSignal, onMore?: () => void): Promise<void> => {
+    for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
+      if (signal?.aborted === true) return;
+      if ((await addGrantedNames(store.general)) !== true) return;
+    }
+    onMore?.();
+  };
+  const goOn = async (walk: Walk): Promise<void> => {
+    const nowMs = store.clock.nowMs();
+    if (nowMs < (walkAtMs.get(walk) ?? 0)) return;
+    for (let statements = 0; statements < FIRST_WALK_STATEMENTS_MAX; statements += 1) {
+      const walked = await walkOn(store.general, walk);
+      if (walked?.hasEnded === false || (walked?.actedCount ?? 0) > 0) continue;
+      walkAtMs.set(walk, nowMs + WALK_EVERY_MS);
+      return;
+    }
+  };
+  return {
+    /** Adds names of new grants, and goes on with each walk. Calls `onMore` if there are more new grants. */
+    async runOnce(signal?: AbortSignal, onMore?: () => void): Promise<void> {
+      await addGranted(signal, onMore);
+      for (const walk of WALKS) {
+        if (signal?.aborted === true) return;
+        await goOn(walk);
+      }
+    },
+  };
 }

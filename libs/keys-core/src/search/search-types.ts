@@ -1,5 +1,4 @@
-import type { FoundKind, Match } from '../kernel/found-kinds.ts';
-import type { Caller } from '../kernel/face-types.ts';
+import type { Caller, FoundKind, Match } from '../kernel/face-types.ts';
 
 /** What found it, where that is not its name. */
 export type FoundBy = 'lease_id' | 'ticket' | 'token' | 'holder' | 'backend_id' | 'address';

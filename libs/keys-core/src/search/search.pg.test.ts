@@ -1,14 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { aBackend, aDrone } from '../testing/fleet-fixture.ts';
-import { CLIENT, OPERATOR } from '../testing/keys-fixture.ts';
-import { granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
-import { createEventRollup } from '../stats/index.ts';
-import { HEARTBEAT_MS } from '../kernel/lease/ladder.ts';
-import type { FoundKind } from '../kernel/found-kinds.ts';
-import type { Caller } from '../kernel/face-types.ts';
+import type { Caller, FoundKind } from '../kernel/face-types.ts';
+import { HEARTBEAT_MS } from '../kernel/ladder.ts';
 import { listLeases } from '../lists/index.ts';
-import { createNameFiller } from './name-filler.ts';
-import { createSearchService } from './search-service.ts';
+import { createEventRollup } from '../stats/index.ts';
+import { aBackend, aDrone } from '../testing/fleet-fixture.ts';
+import { granted, type Kernel, openKernel } from '../testing/kernel-fixture.ts';
+import { CLIENT, OPERATOR } from '../testing/keys-fixture.ts';
+import { createNameFiller, createSearchService } from './search-service.ts';
 import type { SearchService } from './search-types.ts';
 
 const ADMIN: Caller = { ...OPERATOR, role: 'admin' };

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
-import { fillDatabase, heldLeases, type FilledDatabase } from '../testing/explaining.ts';
 import { listLeases } from '../lists/index.ts';
+import { fillDatabase, type FilledDatabase, heldLeases } from '../testing/explaining.ts';
 import { addGrantedNames, walkOn } from './sql/fill-names.ts';
-import { findNames, type NamesAsked } from './sql/find-names.ts';
+import { findNames, type NamesAsked } from './sql/find.ts';
 
 const COUNT = 50_000;
 

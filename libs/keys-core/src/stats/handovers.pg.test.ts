@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
+import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/ladder.ts';
 import { createKeyService } from '../keys/key-service.ts';
-import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/lease/ladder.ts';
+import { SILENT_OBSERVER, type StoreObserver } from '../postgres/observer.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { openKernel } from '../testing/kernel-fixture.ts';
 import { CLIENT, connectInput, reportOf } from '../testing/keys-fixture.ts';
 import { acquire, acquired, lineOf, openLeases, released } from '../testing/lease-fixture.ts';
-import { SILENT_OBSERVER, type StoreObserver } from '../postgres/observer.ts';
 
 /** An observer, and what it was told of handovers and joins. */
 function listening(): { observer: StoreObserver; handovers: number[]; joins: string[] } {

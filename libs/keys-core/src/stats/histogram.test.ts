@@ -1,6 +1,6 @@
-import { seed } from '@leasehold/testing/chance';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { seed } from '@leasehold/testing/chance';
 import { DURATION_PLACES, mergedCounts, percentileMs, placeOfDuration } from './histogram.ts';
 
 function histogramOf(durationsMs: readonly number[]): number[] {

@@ -1,15 +1,19 @@
 /** What apps and other slices may use. */
-export { createEventRollup } from './sql/event-rollup.ts';
+export {
+  createEventRollup,
+  readSeries,
+  removeOldBuckets,
+  type StatsStep,
+} from './sql/stats-buckets.ts';
 export { countHeldLeases } from './sql/resource-counts.ts';
-export { readSeries, removeOldBuckets, type StatsStep } from './sql/stats-buckets.ts';
-export { removeOldRefusals } from './sql/refused-renewals.ts';
-export { type Refusal, Refusals } from './refusals.ts';
 export {
   listRefusals,
-  removeRefusals,
   type RefusalListInput,
   type RefusalView,
+  removeOldRefusals,
+  removeRefusals,
 } from './sql/refusals.ts';
+export { type Refusal, Refusals } from './refusals.ts';
 export { sharedRead } from './shared-read.ts';
 export { type StatsCounter, createStatsCounter } from './stats-counter.ts';
 export { createStatsService } from './stats-service.ts';

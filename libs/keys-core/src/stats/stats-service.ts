@@ -1,28 +1,29 @@
-import { keepNewest } from '../kernel/keep-newest.ts';
-import { concernsOf, RENEWALS_JUDGED_MS, type Present } from './health/health.ts';
-import type { FaceCounts, StatsOverview, StatsService } from './stats-types.ts';
-import type { Face } from '../kernel/resource/resource.ts';
+import { viewOf } from '../access/index.ts';
 import type { EventStream } from '../events/index.ts';
 import { readDroneGroups } from '../fleet/index.ts';
+import { keepNewest } from '../kernel/requests-in-progress.ts';
+import type { Face } from '../kernel/resource.ts';
 import { countCrashLoops } from '../keys/index.ts';
 import { countFailingCallbacks, failingCallbacksSince } from '../leases/index.ts';
+import { readClockJump } from '../postgres/clock/clock-jumps.ts';
+import { readNow } from '../postgres/database-settings.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { readHoldOff } from '../postgres/witness/epoch.ts';
+import { concernsOf, type Present, RENEWALS_JUDGED_MS } from './health.ts';
+import { sharedRead } from './shared-read.ts';
 import {
   countLiveBackends,
   countResources,
   readFailingKeys,
+  readHealth,
   readMostWaitedFor,
+  readRecentRenewals,
+  recordHealth,
   type ResourceCounts,
 } from './sql/resource-counts.ts';
-import { readHealth, recordHealth } from './sql/health.ts';
-import { readRecentRenewals } from './sql/recent-renewals.ts';
 import { readSeries } from './sql/stats-buckets.ts';
-import { readClockJump } from '../postgres/clock/clock-jumps.ts';
-import { readHoldOff } from '../postgres/witness/epoch.ts';
-import { readNow } from '../postgres/database-settings.ts';
-import type { Store } from '../postgres/open-store.ts';
-import { viewOf } from '../access/index.ts';
-import { sharedRead } from './shared-read.ts';
 import { numbersOf, seriesOf, splitSteps, stepsOf } from './stats-steps.ts';
+import type { FaceCounts, StatsOverview, StatsService } from './stats-types.ts';
 
 const CONTENDED_MAX = 10;
 const FAILING_MAX = 10;

@@ -1,6 +1,6 @@
-import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
 import type { EventLag } from '../events/index.ts';
-import type { Face } from '../kernel/resource/resource.ts';
+import type { BackendStatus, TerminationReason } from '../kernel/backends.ts';
+import type { Face } from '../kernel/resource.ts';
 import type { ClockJumpView } from '../postgres/clock/clock-jumps.ts';
 import type { HoldOffView } from '../postgres/witness/witness-types.ts';
 

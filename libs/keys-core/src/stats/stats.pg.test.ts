@@ -1,22 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
+import { revoke } from '../grants/sql/revoke.ts';
+import type { Face } from '../kernel/resource.ts';
+import { createReaper } from '../keys/reaper.ts';
+import { SILENT_OBSERVER } from '../postgres/observer.ts';
 import { insertEvents, openWriter } from '../testing/event-fixture.ts';
 import {
   age,
   granted,
+  type Kernel,
   openFreshKernel,
   openKernel,
   releaseOf,
-  type Kernel,
 } from '../testing/kernel-fixture.ts';
-import type { Face } from '../kernel/resource/resource.ts';
-import { createReaper } from '../keys/reaper.ts';
-import { SILENT_OBSERVER } from '../postgres/observer.ts';
-import { revoke } from '../grants/sql/revoke.ts';
-import { createEventRollup, type EventRollup } from './sql/event-rollup.ts';
 import { DURATION_PLACES } from './histogram.ts';
 import {
   addToBuckets,
+  createEventRollup,
+  type EventRollup,
   readSeries,
   removeOldBuckets,
   type StatsCounts,

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
-import { fillDatabase, heldLeases, type FilledDatabase } from '../testing/explaining.ts';
+import { fillDatabase, type FilledDatabase, heldLeases } from '../testing/explaining.ts';
 import { countResources, readMostWaitedFor } from './sql/resource-counts.ts';
 import { readSeries } from './sql/stats-buckets.ts';
 

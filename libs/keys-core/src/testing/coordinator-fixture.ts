@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { createLeaseCoordinator } from '../leases/coordinator/coordinator.ts';
+import { createLeaseCoordinator } from '../leases/coordinator.ts';
 import type {
   CoordinatedLease,
   LeaseCoordinator,
-} from '../leases/coordinator/coordinator-types.ts';
-import type { LeaseUseCase } from '../leases/coordinator/use-case.ts';
+  LeaseUseCase,
+} from '../leases/coordinator-types.ts';
 import type { CallbackSql } from '../postgres/open-store.ts';
-import { invariant } from '../kernel/errors/index.ts';
+import { invariant } from '../kernel/errors.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
 /** A coordinator of a process called `holder`. All have the same principal, as in one service. */

@@ -1,9 +1,10 @@
-import { createPostgresReservationStore } from '../reservations/store/postgres-store.ts';
-import type { Peer, Peers } from '../reservations/peers.ts';
+import {
+  createPostgresReservationStore,
+  type ReservationStore,
+} from '../reservations/reservation-store.ts';
+import type { Peer, Peers, ReservationService } from '../reservations/reservation-types.ts';
 import { createReservationService } from '../reservations/reservation-service.ts';
-import type { ReservationStore } from '../reservations/store/reservation-store.ts';
-import type { ReservationService } from '../reservations/reservation-types.ts';
-import { LeaseError } from '../kernel/errors/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';
 import { aDrone } from './fleet-fixture.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { revoke } from '../grants/sql/revoke.ts';
-import type { Grant, GrantRef } from '../kernel/lease/outcomes.ts';
+import type { Grant, GrantRef } from '../kernel/lease.ts';
 import { age, granted, releaseOf, type Kernel } from './kernel-fixture.ts';
 
 /** Revokes a grant by force, as an operator does without waiting for its holder. */

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
 import { createEventStream, type EventStream } from '../events/event-stream.ts';
-import type { EventFilter } from '../events/sql/event-filter.ts';
+import type { EventFilter } from '../events/sql/event-pages.ts';
 import type { EventRow } from '../events/sql/history.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Kernel } from './kernel-fixture.ts';

@@ -5,9 +5,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
-import { invariant, LeaseError } from '../kernel/errors/index.ts';
-import { serviceLadder } from '../kernel/lease/ladder.ts';
-import { fencedTransaction } from '../grants/fenced/fenced-transaction.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import { fencedTransaction } from '../grants/fenced-transaction.ts';
 import { createLeaseStore } from '../grants/lease-store.ts';
 import { openStore } from '../postgres/open-store.ts';
 

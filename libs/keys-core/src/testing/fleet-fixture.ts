@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { statusRank, type BackendStatus } from '../kernel/fleet/backend-state.ts';
+import { statusRank, type BackendStatus } from '../kernel/backends.ts';
 import {
   openSession,
   recordHeartbeat,

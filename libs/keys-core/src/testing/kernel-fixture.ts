@@ -3,17 +3,17 @@ import os from 'node:os';
 import { onTestFinished } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
 import type { Clock, IdSource } from '../kernel/clock.ts';
-import { serviceLadder } from '../kernel/lease/ladder.ts';
-import type { Grant, GrantRef, GrantRequest } from '../kernel/lease/outcomes.ts';
-import { invariant } from '../kernel/errors/index.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import type { Grant, GrantRef, GrantRequest } from '../kernel/lease.ts';
+import { invariant } from '../kernel/errors.ts';
 import type { ClockWatch } from '../postgres/clock/clock-watch.ts';
 import { guardNow } from '../grants/sql/guard.ts';
 import { createLeaseStore, type LeaseStore } from '../grants/lease-store.ts';
 import { openStore, type Store, type StoreOptions } from '../postgres/open-store.ts';
 import type { Pool } from '../postgres/pool.ts';
 import type { GrantGuard } from '../postgres/clock/expiry.ts';
-import type { ReleaseRequest } from '../grants/sql/parts/release-rows.ts';
-import type { RenewRequest } from '../grants/sql/renewals/renewal-rows.ts';
+import type { ReleaseRequest } from '../grants/sql/release.ts';
+import type { RenewRequest } from '../grants/sql/renew.ts';
 import { keepStores } from './kept-stores.ts';
 
 /** The clock of this machine, for tests that wait for real things. */

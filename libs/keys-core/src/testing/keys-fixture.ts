@@ -1,11 +1,11 @@
 import type { BackendReport, ConnectResult, KeyService, NamedConnect } from '../keys/key-types.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { ChooseDrone } from '../keys/connect/start-backend.ts';
+import type { ChooseDrone } from '../keys/start-backend.ts';
 import { createKeyService } from '../keys/key-service.ts';
-import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
-import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/lease/ladder.ts';
+import type { BackendStatus } from '../kernel/backends.ts';
+import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/ladder.ts';
 import { chooseDrone } from '../fleet/sql/choose-drone.ts';
-import type { Offered } from '../kernel/fleet/offer.ts';
+import type { Offered } from '../kernel/drones.ts';
 import { readOfferedPrograms } from '../fleet/sql/offered-programs.ts';
 import { offerOf } from '../fleet/spawn-allowance.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';

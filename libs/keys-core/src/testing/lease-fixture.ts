@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import type { Caller } from '../kernel/face-types.ts';
-import { createLeaseService } from '../leases/lease-service.ts';
+import { createLeaseService } from '../leases/acquiring.ts';
 import type {
   AcquireAnswer,
   AcquireInput,
@@ -9,7 +9,7 @@ import type {
   GrantedLease,
   LeaseService,
 } from '../leases/lease-types.ts';
-import { invariant, LeaseError } from '../kernel/errors/index.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
 import type { StoreOptions } from '../postgres/open-store.ts';
 import { openKernel, type Kernel } from './kernel-fixture.ts';
 

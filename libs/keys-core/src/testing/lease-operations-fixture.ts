@@ -1,5 +1,5 @@
 import { createLeaseOperations } from '../leases/lease-operations.ts';
-import type { LeaseOperations } from '../leases/lease-views.ts';
+import type { LeaseOperations } from '../leases/lease-types.ts';
 import { createRevocationWatch, type RevocationWatch } from '../leases/revocations.ts';
 import type { StoreOptions } from '../postgres/open-store.ts';
 import { openLeases, type Leases } from './lease-fixture.ts';

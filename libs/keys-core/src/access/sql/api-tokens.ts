@@ -1,7 +1,7 @@
-import { LeaseError } from '../../kernel/errors/index.ts';
-import type { FairUseOverrides } from '../../kernel/access/fair-use.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { FairUseOverrides } from '../../kernel/fair-use.ts';
 import type { Count, Page, Searched, SearchedPage } from '../../kernel/face-types.ts';
-import type { Role } from '../../kernel/access/roles.ts';
+import type { Role } from '../../kernel/access.ts';
 import { isUuid, pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import {
@@ -20,7 +20,7 @@ export interface TokenBindings {
   readonly programs: readonly string[] | null;
   /** How many backends a drone may say it runs at once. */
   readonly capacity: number | null;
-  /** Where a drone's backends may be, see `address-range.ts`. */
+  /** Where a drone's backends may be, see `parseAddressRange`. */
   readonly addresses: readonly string[] | null;
   /** Limits of fair use in place of those of the role. */
   readonly limits: FairUseOverrides | null;

@@ -1,4 +1,4 @@
-import { type AuditAction, SIGN_IN_ACTIONS } from '../../kernel/access/audit-actions.ts';
+import { type AuditAction, SIGN_IN_ACTIONS } from '../../kernel/access.ts';
 import type { Count } from '../../kernel/face-types.ts';
 import { boundedLogCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';

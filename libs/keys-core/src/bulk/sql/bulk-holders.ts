@@ -1,5 +1,5 @@
 /** The holders of a bulk action's items: those that hold now, and those that have not stopped yet. */
-import type { GrantRef } from '../../kernel/lease/outcomes.ts';
+import type { GrantRef } from '../../kernel/lease.ts';
 import { isoOf, type Sql } from '../../postgres/sql.ts';
 import type { BulkPreview, BulkProgress } from '../bulk-types.ts';
 

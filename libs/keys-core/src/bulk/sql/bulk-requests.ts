@@ -1,8 +1,8 @@
 /** Requests for bulk actions: recorded with their items, read with their progress, aborted. */
-import type { BulkAction } from '../../kernel/bulk.ts';
+import type { BulkAction } from '../../kernel/face-types.ts';
 import type { BulkItemView, BulkProgress } from '../bulk-types.ts';
-import type { GrantRef } from '../../kernel/lease/outcomes.ts';
-import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
+import type { GrantRef } from '../../kernel/lease.ts';
+import { RESERVED_NAMESPACE } from '../../kernel/resource.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import { NONE_STOPPING, readStopping } from './bulk-holders.ts';
 import { type Dated, fragment, isoOf, type Sql, type SqlPool } from '../../postgres/sql.ts';

@@ -11,8 +11,8 @@
  * record, which the next one finds by its event: of this grant, by this actor, for this reason, since
  * the bulk action was started. Only then is it recorded as done.
  */
-import type { Resource } from '../../kernel/resource/resource.ts';
-import type { BulkAction } from '../../kernel/bulk.ts';
+import type { Resource } from '../../kernel/resource.ts';
+import type { BulkAction } from '../../kernel/face-types.ts';
 import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkOrder } from './bulk-requests.ts';
 import type { Sql } from '../../postgres/sql.ts';
 

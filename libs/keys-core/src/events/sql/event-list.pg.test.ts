@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { granted, openKernel, releaseOf, type Kernel } from '../../testing/kernel-fixture.ts';
+import { granted, type Kernel, openKernel, releaseOf } from '../../testing/kernel-fixture.ts';
 import {
   countEvents,
-  listEvents,
   type EventCountInput,
   type EventListInput,
+  listEvents,
 } from './event-list.ts';
 
 async function all(

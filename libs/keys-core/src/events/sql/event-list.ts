@@ -3,12 +3,8 @@
  * through a bounded number of events, whatever the filter is, so that a filter which leaves little gets
  * no statement cancelled: a page may then hold fewer than were asked for without being the last.
  */
+import { invariant, LeaseError } from '../../kernel/errors.ts';
 import type { Count } from '../../kernel/face-types.ts';
-import { LeaseError, invariant } from '../../kernel/errors/index.ts';
-import { eventCursor, parseEventPlace } from '../event-cursor.ts';
-import { eventCondition, type EventFilter } from './event-filter.ts';
-import { readEventBounds } from './event-pages.ts';
-import type { EventRow } from './history.ts';
 import { boundedLogCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
 import {
@@ -18,6 +14,9 @@ import {
   joinFragments,
   type Sql,
 } from '../../postgres/sql.ts';
+import { eventCursor, parseEventPlace } from '../event-cursor.ts';
+import { eventCondition, type EventFilter, readEventBounds } from './event-pages.ts';
+import type { EventRow } from './history.ts';
 
 /** Which events are wanted. */
 export interface EventCountInput extends Omit<EventFilter, 'limits'> {

@@ -1,7 +1,11 @@
-import { ASKED_EVENT_KINDS } from '../../kernel/events.ts';
-import type { EventView, WaiterView } from '../../kernel/face-types.ts';
-import type { Resource } from '../../kernel/resource/resource.ts';
-import { C, type Sql } from '../../postgres/sql.ts';
+import {
+  ASKED_EVENT_KINDS,
+  type EventKind,
+  type EventView,
+  type WaiterView,
+} from '../../kernel/face-types.ts';
+import type { Resource } from '../../kernel/resource.ts';
+import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** An event as a history shows it; `at` is epoch milliseconds. */
 export interface EventRow extends Resource, Omit<EventView, 'at' | 'datacenter' | 'face'> {
@@ -56,4 +60,167 @@ export async function readWaiters(
       and (${page.afterId}::bigint is null or w.id > ${page.afterId}::bigint)
     order by w.id
     limit ${page.limit}`;
+}
+
+/** An event of one resource; `at` is epoch milliseconds. */
+export interface FactAt {
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly kind: EventKind;
+  readonly at: number;
+  readonly actor: string;
+  readonly reason: string | null;
+  readonly detail: unknown;
+}
+
+/** The row of a resource's newest grant, as it is now. */
+interface NewestGrant {
+  readonly leaseId: string;
+  /** The grant's own: a revocation by force has raised that of the row by one. */
+  readonly fencingToken: string;
+  readonly holder: string;
+  /** What an environment is used for. */
+  readonly action: string | null;
+  readonly comment: string | null;
+  readonly grantedAt: number;
+  readonly expiresAt: number;
+  /** Whether the row says by itself that the grant is over: it was ended, or has expired. */
+  readonly isOver: boolean;
+}
+
+/** What is known of a resource around a moment. */
+export interface FactsAround {
+  readonly now: number;
+  readonly at: number;
+  /** The newest grant, if it began before the moment. */
+  readonly newest: NewestGrant | null;
+  /** The last event before the moment that began a grant. */
+  readonly begun: FactAt | null;
+  /** The event that ended that grant, also after the moment. */
+  readonly ended: FactAt | null;
+  /** The last event before the moment that blocked or allowed the renewal of that grant. */
+  readonly blocked: FactAt | null;
+  /** The first event after the moment that shows who held the resource before it. */
+  readonly next: FactAt | null;
+  /** The oldest event that is kept, of any resource. */
+  readonly oldestAt: number | null;
+}
+
+/** Of the events after the moment, the number among which the one with the smallest id is looked for. */
+const DISORDER_MAX = 1_000;
+
+/** The row `n` of the newest grant. */
+const NEWEST = fragment`jsonb_build_object(
+      'leaseId', n.lease_id, 'holder', n.holder, 'comment', n.comment,
+      'action', case when n.face = 'environment' then n.tag end,
+      'fencingToken', (n.fencing_token - case when n.end_reason = 'revoked' then 1 else 0 end)::text,
+      'grantedAt', extract(epoch from n.granted_at)::float8 * 1000,
+      'expiresAt', extract(epoch from n.expires_at)::float8 * 1000,
+      'isOver', not lease_unexpired(n.released_at, n.end_reason, n.expires_at)
+    )`;
+
+/** Whether the event `e` ended its grant. */
+const IS_END = fragment`(
+      e.kind in ('released', 'failed', 'expired', 'removed')
+      or (e.kind = 'revoked' and e.detail ->> 'mode' = 'force')
+    )`;
+
+/** Whether the event `e` blocked or allowed the renewal of its grant. */
+const IS_OF_RENEWAL = fragment`(
+      e.kind in ('renewal_blocked', 'renewal_allowed')
+      or (e.kind = 'revoked' and e.detail ->> 'mode' = 'graceful')
+    )`;
+
+/**
+ * Whether the event `e` began the grant in question. It may be later than the moment, although its grant is not: a
+ * grant and its event have times of their own, which round to different milliseconds.
+ */
+const IS_BEGINNING_OF_LAST = fragment`(
+      e.kind in ('granted', 'taken_over')
+      and e.lease_id is not distinct from (select l.lease_id from last l)
+    )`;
+
+/** The event `e`. */
+const FACT = fragment`jsonb_build_object(
+      'leaseId', e.lease_id, 'fencingToken', e.fencing_token::text, 'kind', e.kind,
+      'at', extract(epoch from e.at)::float8 * 1000, 'actor', e.actor, 'reason', e.reason, 'detail', e.detail
+    )`;
+
+/**
+ * What happened to a resource around a moment. Reads a handful of rows however many events the resource or
+ * the log has: the moment is found in the log by its time, and the resource's events before it by their ids.
+ * The ids are the order in which things happened; where the database's clock was set back, a moment that it
+ * shows twice is the first of the two.
+ *
+ * Indexes: `lease_event_at_idx`, `lease_event_resource_idx`, `lease_event_lease_id_idx`, `lease_pkey`.
+ */
+export async function readFactsAround(
+  sql: Sql<'reads'>,
+  resource: Resource,
+  atIso: string,
+): Promise<FactsAround> {
+  const isOf = fragment`e.face = ${resource.face} ${C} and e.namespace = ${resource.namespace} ${C}
+        and e.name = ${resource.name} ${C}`;
+  const rows = await sql.$queryRaw<FactsAround[]>`
+    with asked as materialized (
+      select ${atIso}::timestamptz as at
+    ),
+    after as materialized (
+      select coalesce(min(x.id), 9223372036854775807) as id
+      from (
+        select e.id
+        from lease_event e
+        where e.at > (select a.at from asked a)
+        order by e.at
+        limit ${DISORDER_MAX}
+      ) x
+    ),
+    newest as (
+      select l.*
+      from lease l
+      where l.face = ${resource.face} ${C} and l.namespace = ${resource.namespace} ${C}
+        and l.name = ${resource.name} ${C} and l.granted_at <= (select a.at from asked a)
+    ),
+    begun as materialized (
+      select e.*
+      from lease_event e
+      where ${isOf} and e.id < (select f.id from after f) and e.at <= (select a.at from asked a)
+        and e.kind in ('granted', 'taken_over')
+      order by e.id desc
+      limit 1
+    ),
+    last as materialized (
+      select coalesce((select n.lease_id from newest n), (select b.lease_id from begun b)) as lease_id
+    )
+    select extract(epoch from clock_timestamp())::float8 * 1000 as now,
+      extract(epoch from a.at)::float8 * 1000 as at,
+      (select ${NEWEST} from newest n) as newest,
+      (select ${FACT} from begun e) as begun,
+      (
+        select ${FACT}
+        from lease_event e
+        where e.lease_id = (select l.lease_id from last l) and ${IS_END}
+        order by e.id
+        limit 1
+      ) as ended,
+      (
+        select ${FACT}
+        from lease_event e
+        where e.lease_id = (select l.lease_id from last l) and e.at <= a.at and ${IS_OF_RENEWAL}
+        order by e.id desc
+        limit 1
+      ) as blocked,
+      (
+        select ${FACT}
+        from lease_event e
+        where ${isOf} and e.id >= (select f.id from after f) and e.at > a.at
+          and e.kind <> all (${[...ASKED_EVENT_KINDS]}::text[]) and not ${IS_BEGINNING_OF_LAST}
+        order by e.id
+        limit 1
+      ) as next,
+      (
+        select extract(epoch from e.at)::float8 * 1000 from lease_event e order by e.at limit 1
+      ) as "oldestAt"
+    from asked a`;
+  return onlyRow(rows);
 }

@@ -1,9 +1,5 @@
-import { LeaseError } from '../../kernel/errors/index.ts';
-import {
-  statusRank,
-  type BackendStatus,
-  type BackendSort,
-} from '../../kernel/fleet/backend-state.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import { statusRank, type BackendStatus, type BackendSort } from '../../kernel/backends.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import { withinLimits } from '../../lists/index.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';

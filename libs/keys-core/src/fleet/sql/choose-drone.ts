@@ -4,8 +4,8 @@
  * backends. Two random choices are nearly as even as the best of all, and controllers that choose
  * at the same moment do not all choose the same drone.
  */
-import { statusRank } from '../../kernel/fleet/backend-state.ts';
-import type { WantedProgram } from '../../kernel/fleet/offer.ts';
+import { statusRank } from '../../kernel/backends.ts';
+import type { WantedProgram } from '../../kernel/drones.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 import { HAS_LEFT, heartbeatAgeMsMax } from './drones.ts';

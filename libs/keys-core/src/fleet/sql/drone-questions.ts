@@ -3,8 +3,8 @@
  * carries it: a row that is there until it is answered or given up. Nothing depends on one: the caller waits a few
  * seconds, and asks again if it still wants to know.
  */
-import { LeaseError } from '../../kernel/errors/index.ts';
-import type { LogPage, LogRequest } from '../../kernel/fleet/drone-messages.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { LogPage, LogRequest } from '../../kernel/drones.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { onlyRow } from '../../postgres/sql.ts';
 import type { SessionRef } from './drone-sessions.ts';

@@ -4,9 +4,9 @@
  * controller, a second agent with the same id, or a message that was delayed past a restart can
  * change nothing.
  */
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
-import type { DroneIsolation } from '../../kernel/fleet/isolation.ts';
+import type { DroneIsolation } from '../../kernel/drones.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 
 export interface SessionRequest {

@@ -1,7 +1,7 @@
-import { LeaseError } from '../../kernel/errors/index.ts';
-import { statusRank } from '../../kernel/fleet/backend-state.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import { statusRank } from '../../kernel/backends.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
-import type { DroneSort, DroneStatus } from '../../kernel/fleet/drone-status.ts';
+import type { DroneSort, DroneStatus } from '../../kernel/drones.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { aBackend, aDrone } from '../../testing/fleet-fixture.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
-import type { BackendSort } from '../../kernel/fleet/backend-state.ts';
-import type { DroneSort } from '../../kernel/fleet/drone-status.ts';
+import type { BackendSort } from '../../kernel/backends.ts';
+import type { DroneSort } from '../../kernel/drones.ts';
 import { getBackend, listBackends } from './backends.ts';
 import { recordHeartbeat, type SessionRef } from './drone-sessions.ts';
 import { getDrone, listDrones } from './drones.ts';

@@ -3,10 +3,10 @@
  * for each backend alone: an earlier action that is not acknowledged yet holds back the later ones
  * of its backend, so that no terminate overtakes its spawn, and holds back no others.
  */
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { SessionRef } from './drone-sessions.ts';
-import type { LogQuestion } from '../../kernel/fleet/drone-messages.ts';
+import type { LogQuestion } from '../../kernel/drones.ts';
 import type { OutboxAction } from '../fleet-views.ts';
 
 /** What one read takes for one drone; the rest follows when these are acknowledged. */

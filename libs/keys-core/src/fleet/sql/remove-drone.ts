@@ -1,4 +1,4 @@
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { RemovedDrone } from '../fleet-views.ts';
 import { droneFacts } from './drones.ts';

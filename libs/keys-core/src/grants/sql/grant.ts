@@ -1,11 +1,28 @@
-import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { fragment, isFound, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
-import { isTakable, type GrantGuard } from '../../postgres/clock/expiry.ts';
-import { IS_ACTIVE_HOME, NOT_READ_BACK } from './at-home.ts';
-import { GRANT_FACTS } from './parts/grant-facts.ts';
-import { type Granted, grantedColumns, type GrantedRow, grantsOf } from './parts/granted-rows.ts';
-import { upsertGrants } from './parts/upsert-grants.ts';
-import { IS_USED, wantedRows } from './parts/wanted-rows.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { GrantRequest, LeaseRow, QueueHead } from '../../kernel/lease.ts';
+import type { Resource } from '../../kernel/resource.ts';
+import { type GrantGuard, IS_ENDED_BY_WORD, isTakable } from '../../postgres/clock/expiry.ts';
+import {
+  C,
+  type Fragment,
+  fragment,
+  isFound,
+  LEASE_COLUMNS,
+  NO_FRAGMENT,
+  type Sql,
+  TOKEN_FLOOR,
+} from '../../postgres/sql.ts';
+import { GRANT_EVENTS, GRANT_FACTS, grantDetail } from './facts.ts';
+import {
+  type Granted,
+  grantedColumns,
+  type GrantedRow,
+  grantsOf,
+  IS_AWAITED,
+  IS_USED,
+  wantedRows,
+} from './grant-rows.ts';
+import { freeCandidates, upsertGrants } from './upsert-grants.ts';
 
 export interface GrantOptions {
   readonly guard: GrantGuard;
@@ -36,9 +53,9 @@ export interface GrantOptions {
  * was never confirmed it writes only the event.
  *
  * - **At home**: a key is granted under an active reservation, and the row remembers which. A row that
- *   was sealed by a move names another one, and nothing is granted on it. See `reservations/sql/move-away.ts`.
+ *   was sealed by a move names another one, and nothing is granted on it. See `reservations/sql/moves.ts`.
  *
- * `requests` must name each resource once. Most grants are made by `grant-free.ts` and do not come here.
+ * `requests` must name each resource once. Most grants are made by {@link grantFree} and do not come here.
  */
 export async function grant(
   sql: Sql<'guests' | 'slowLane' | 'transitions'>,
@@ -122,4 +139,287 @@ export async function grant(
     from granted g
     left join takable t on t.lease_id = g.previous_lease_id`;
   return grantsOf(rows, requests);
+}
+
+/** Whether {@link grantFree} can grant a request: it does not wait in line, and names no reservation. */
+export function isPlain({ isQueued, homeReservation }: GrantRequest): boolean {
+  return isQueued !== true && homeReservation === undefined;
+}
+
+/**
+ * Grants each resource that nobody ever held, or whose last grant somebody has ended, and for which
+ * nobody waits: what most requests meet. Whatever it does not grant may still be granted by the full
+ * statement, {@link grant}, which costs twice as much: one that ended by time alone,
+ * a place in line, a key at home here.
+ *
+ * The two share their parts, and so what they promise:
+ *
+ * - **Locks**: only rows that it takes, in the order (face, namespace, name). It passes over locked ones.
+ * - **Atomic because** {@link upsertGrants} judges after the row lock.
+ * - **Between the two statements** anything may happen: the second one judges by itself.
+ * - **Index**: the primary keys of `lease` and `lease_request`, `lease_waiter_resource_idx`.
+ *
+ * `requests` must be plain, and name each resource once.
+ */
+export async function grantFree(
+  sql: Sql<'transitions'>,
+  requests: readonly GrantRequest[],
+  mark: GrantGuard['mark'],
+): Promise<Granted> {
+  const rows = await sql.$queryRaw<GrantedRow[]>`
+    with wanted as materialized (
+      select w.* from (${wantedRows(requests, mark)}) w order by w.face, w.namespace, w.name
+    ),
+    ${freeCandidates(
+      IS_ENDED_BY_WORD,
+      fragment`(w.face <> 'lease' or not ${IS_AWAITED})
+        and (w.idempotency_key is null or not ${IS_USED})`,
+    )},
+    ${upsertGrants(IS_ENDED_BY_WORD)},
+    -- With what only the request has. An inner join of rows that PostgreSQL expects to be ten would compare
+    -- a hundred with a hundred; a full one can only be carried out by hashing or sorting. A condition
+    -- that null could not fulfil would make it an inner one.
+    made as materialized (
+      select g.*, c.actor, c.idempotency_key, c.fingerprint, c.ended_at
+      from granted g
+      full join candidate c on c.lease_id = g.lease_id
+      where coalesce(g.lease_id is not null, false)
+    ),
+    fact as (
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
+      select m.face, m.namespace, m.name, m.lease_id, m.fencing_token, 'granted', m.actor,
+        ${grantDetail(fragment`m`)}
+      from made m
+    ),
+    request as (
+      insert into lease_request (principal, idempotency_key, lease_id, resource, fingerprint)
+      select m.principal, m.idempotency_key, m.lease_id,
+        concat_ws(chr(31), m.face, m.namespace, m.name), m.fingerprint
+      from made m
+      where m.idempotency_key is not null
+      order by m.principal ${C}, m.idempotency_key ${C}
+    )
+    select ${grantedColumns(fragment`g.ended_at`)} from made g`;
+  return grantsOf(rows, requests);
+}
+
+const IS_RELEASED = fragment`(l.end_reason = 'released' and l.stops_by is null)`;
+
+/**
+ * Grants a key that nobody ever held, or whose last holder released it, as the rows `granted`, with its
+ * event. `ended_at` of `candidate` is when it was released. No row: {@link grant} says more.
+ *
+ * - **Locks**: the key's row, and only if it takes it. It passes over a locked one.
+ * - **Atomic because** {@link upsertGrants} judges after the row lock.
+ * - **Index**: the primary keys.
+ *
+ * @param after the name of a query that the grant comes after: without a row there, nothing is granted.
+ */
+export function grantReleasedKey(
+  request: GrantRequest,
+  mark: GrantGuard['mark'],
+  after: Fragment,
+): Fragment {
+  return fragment`
+    wanted as materialized (
+      select w.* from (${wantedRows([request], mark)}) w cross join ${after}
+    ),
+    ${freeCandidates(
+      IS_RELEASED,
+      fragment`(w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))`,
+    )},
+    ${upsertGrants(IS_RELEASED)},
+    ${GRANT_EVENTS}`;
+}
+
+/**
+ * Makes sure that a resource has a row, of a grant that is over.
+ *
+ * For use before a grant in a transaction that stays open because callers' code runs in it: other
+ * callers skip an existing row that is locked there, but cannot skip one that is just being inserted,
+ * so that whole batches of theirs would wait for it. Zero rows: it had one. **Index**: the primary key.
+ */
+export async function ensureLeaseRow(
+  sql: Sql<'general' | 'transitions'>,
+  resource: Resource,
+): Promise<void> {
+  await sql.$queryRaw`
+    insert into lease (
+      face, namespace, name, lease_id, fencing_token, holder, principal,
+      ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms,
+      granted_at, renewed_at, expires_at, released_at, end_reason
+    )
+    select
+      r.face, r.namespace, r.name, gen_random_uuid(), lease_next_token(${TOKEN_FLOOR}), '', '', 4, 1, 2, 3,
+      r.at, r.at, r.at, r.at, 'removed'
+    from (
+      select ${resource.face}::text ${C} as face, ${resource.namespace}::text ${C} as namespace,
+        ${resource.name}::text ${C} as name, clock_timestamp() as at
+    ) r
+    where not exists (
+      select from lease l where l.face = r.face and l.namespace = r.namespace and l.name = r.name
+    )
+    on conflict do nothing
+    returning 1 as placed`;
+}
+
+/**
+ * Yields a row while this database, after a restore or a failover, has not yet learned from the
+ * reservation store which keys had left it: it may wrongly take itself for the home of one.
+ */
+const NOT_READ_BACK = fragment`
+  select from reservation_membership m
+  cross join database_epoch e
+  where m.store_id is not null and m.synced_epoch is distinct from e.epoch`;
+
+/**
+ * Whether the reservation that a request `w` names is the active home of its key here. A reservation
+ * that is absent was not activated yet; the lease row shows whether the key has left since.
+ */
+const IS_ACTIVE_HOME = fragment`
+  coalesce((
+    select r.state = 'active' and r.namespace = w.namespace and r.name = w.name
+    from reservation r
+    where r.reservation_id = w.home_reservation
+    limit 1
+  ), false)`;
+
+/**
+ * @throws {LeaseError} `reservation.store_unreachable` while a restored database has not yet learned which
+ * keys had left it: the reservation store has not answered.
+ */
+export async function assertReadBack(sql: Sql<'transitions'>): Promise<void> {
+  const [row] = await sql.$queryRaw<{ one: number }[]>`
+    select 1 as one where exists (${NOT_READ_BACK})`;
+  if (row !== undefined) {
+    throw new LeaseError(
+      'reservation.store_unreachable',
+      'The database was restored or failed over, and it is not yet known from the reservation store which keys had left it.',
+    );
+  }
+}
+
+/**
+ * Whether a key may be granted under the reservation that the request names: it is the key's active home
+ * here, and the key's row, if there is one, names no other. Index: the primary keys.
+ */
+export async function isAtHome(
+  sql: Sql<'transitions'>,
+  { namespace, name, homeReservation }: GrantRequest,
+): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ one: number }[]>`
+    select 1 as one
+    from (
+      select ${namespace} ${C} as namespace, ${name} ${C} as name, ${homeReservation} ${C} as home_reservation
+    ) w
+    where ${IS_ACTIVE_HOME} and not exists (
+      select from lease l
+      where l.face = 'key' and l.namespace = w.namespace and l.name = w.name
+        and l.home_reservation <> w.home_reservation
+    )`;
+  return rows.length > 0;
+}
+
+/** How many waiters a refusal counts at most. */
+const COUNTED_WAITERS_MAX = 1_000;
+
+/** Everything that can be a reason why a request was not granted, from one snapshot. */
+export interface Refusal {
+  /** The resource's row, or undefined when nobody ever held it. */
+  readonly row: LeaseRow | undefined;
+  /** The first live waiter that is before the request in line. */
+  readonly head: QueueHead | undefined;
+  readonly waiterCount: number;
+  /** Whether its idempotency key was used before. */
+  readonly isRecorded: boolean;
+}
+
+type RefusalRow = Partial<LeaseRow> & {
+  place: number;
+  waiterCount: number;
+  headWaiter: string | null;
+  headCreatedAt: number | null;
+  headLapsesInMs: number | null;
+  isRecorded: boolean;
+};
+
+/**
+ * Reads why each request was refused, in the order asked. A plain read: it locks nothing.
+ *
+ * A request that waits in line is recorded only when its ticket is gone: it was cancelled, or a
+ * replay of it was granted. Each read of a table is limited to a row, so that PostgreSQL probes an index
+ * for each request, and cannot join it as a whole. **Index**: the primary keys, `lease_waiter_resource_idx`,
+ * `lease_waiter_ticket_id_key`.
+ */
+export async function readRefusals(
+  sql: Sql<'general' | 'guests' | 'transitions'>,
+  requests: readonly GrantRequest[],
+): Promise<Refusal[]> {
+  const rows = await sql.$queryRaw<RefusalRow[]>`
+    select w.place::int as place, ${LEASE_COLUMNS},
+      coalesce(c.count, 0) as "waiterCount",
+      h.waiter as "headWaiter", date_part('epoch', h.created_at) * 1000 as "headCreatedAt",
+      date_part('epoch', h.valid_until - clock_timestamp()) * 1000 as "headLapsesInMs",
+      q.principal is not null as "isRecorded"
+    from unnest(
+      ${requests.map((request) => request.face)}::text[],
+      ${requests.map((request) => request.namespace)}::text[],
+      ${requests.map((request) => request.name)}::text[],
+      ${requests.map((request) => request.leaseId)}::uuid[],
+      ${requests.map((request) => request.principal)}::text[],
+      ${requests.map((request) => request.idempotencyKey ?? null)}::text[],
+      ${requests.map((request) => request.isQueued === true)}::boolean[]
+    ) with ordinality as w (face, namespace, name, lease_id, principal, idempotency_key, is_queued, place)
+    left join lateral (
+      select l.* from lease l
+      where l.face = w.face ${C} and l.namespace = w.namespace ${C} and l.name = w.name ${C}
+      limit 1
+    ) l on true
+    left join lateral (
+      select t.id from lease_waiter t where w.is_queued and t.ticket_id = w.lease_id limit 1
+    ) own on true
+    left join lateral (
+      select o.waiter, o.created_at, o.valid_until from lease_waiter o
+      where w.face = 'lease' and o.face = w.face ${C} and o.namespace = w.namespace ${C}
+        and o.name = w.name ${C} and o.valid_until > clock_timestamp()
+        and o.ticket_id <> w.lease_id and (own.id is null or o.id < own.id)
+      order by o.id
+      limit 1
+    ) h on true
+    left join lateral (
+      select count(*)::int as count from (
+        select from lease_waiter o
+        where w.face = 'lease' and not w.is_queued and o.face = w.face ${C}
+          and o.namespace = w.namespace ${C} and o.name = w.name ${C}
+          and o.valid_until > clock_timestamp()
+        limit ${COUNTED_WAITERS_MAX}
+      ) o
+    ) c on true
+    left join lateral (
+      select q.principal from lease_request q
+      where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key ${C}
+        and (q.lease_id is distinct from w.lease_id or (w.is_queued and own.id is null))
+      limit 1
+    ) q on true`;
+  const refusals = requests.map((): Refusal => ({
+    row: undefined,
+    head: undefined,
+    waiterCount: 0,
+    isRecorded: false,
+  }));
+  for (const { place, ...row } of rows) refusals[place - 1] = refusalOf(row);
+  return refusals;
+}
+
+function refusalOf(row: Omit<RefusalRow, 'place'>): Refusal {
+  const { waiterCount, headWaiter, headCreatedAt, headLapsesInMs, isRecorded, ...lease } = row;
+  return {
+    row: typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined,
+    head:
+      headWaiter === null || headCreatedAt === null
+        ? undefined
+        : { waiter: headWaiter, createdAt: headCreatedAt, lapsesInMs: headLapsesInMs ?? 0 },
+    waiterCount,
+    isRecorded,
+  };
 }

@@ -1,10 +1,10 @@
 /** From version 17 on, PostgreSQL can bound a transaction as a whole. */
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { serviceLadder } from '../../kernel/lease/ladder.ts';
+import { serviceLadder } from '../../kernel/ladder.ts';
 import { openSession } from '../../testing/coordinator-fixture.ts';
 import { granted, openKernel } from '../../testing/kernel-fixture.ts';
-import { fencedTransaction } from '../fenced/fenced-transaction.ts';
+import { fencedTransaction } from '../fenced-transaction.ts';
 
 /** Sends short statements with short pauses between them until the server ends the session. */
 async function keepBusy(send: (sql: string) => Promise<unknown>): Promise<never> {

@@ -3,10 +3,9 @@
  * second, each further one twice as long, up to a minute. A backend that was ready for a minute, or that ends without a
  * failure, starts the count again. The idea is Kubernetes' back-off of crash loops.
  */
-import type { Named } from '../../kernel/resource/resource.ts';
-import type { BackendEnd } from '../../kernel/fleet/backend-end.ts';
-import type { TerminationReason } from '../../kernel/fleet/backend-state.ts';
-import { fragment, onlyRow, type Fragment, type Sql } from '../../postgres/sql.ts';
+import type { BackendEnd, TerminationReason } from '../../kernel/backends.ts';
+import type { Named } from '../../kernel/resource.ts';
+import { type Fragment, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** So many failures in a row delay nothing. */
 const FREE_FAILURES = 2;

@@ -1,8 +1,10 @@
-import type { Resource, Named } from '../../kernel/resource/resource.ts';
-import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import { createCoalescer } from '../../grants/index.ts';
+import type { BackendEnd } from '../../kernel/backends.ts';
+import type { LeaseRow } from '../../kernel/lease.ts';
+import type { Named, Resource } from '../../kernel/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
+import type { ConnectResult } from '../key-types.ts';
 
 /** What connect needs of a lease row: half of its columns, because this is the busiest query. */
 export type KeyLease = Omit<
@@ -112,4 +114,50 @@ async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], he
   const found = new Array<KeyStateRead | undefined>(keys.length).fill(undefined);
   for (const row of rows) found[row.place - 1] = row;
   return found;
+}
+
+/** What a caller of `connect` learns about a backend. */
+type BackendAnswerRow = Omit<ConnectResult, 'key' | 'spawned'> & ConnectResult['key'];
+
+/** Reads one backend. Index: its primary key. */
+export async function readBackendAnswer(
+  sql: Sql<'general'>,
+  backendId: string,
+): Promise<BackendAnswerRow | undefined> {
+  const rows = await sql.$queryRaw<BackendAnswerRow[]>`
+    select id as "backendId", drone_id as "droneId", datacenter, name, namespace, tag,
+      lease_id as "leaseId", fencing_token::text as "fencingToken", status, address
+    from backend
+    where id = ${backendId}`;
+  return rows[0];
+}
+
+/** How a backend ended, and what it wrote last. */
+interface BackendEndRow extends BackendEnd {
+  readonly output: string | null;
+  /** From the start of its program; null if that was never started. */
+  readonly livedMs: number | null;
+}
+
+/** Reads how a backend ended. Index: its primary key, and that of its states. */
+export async function readBackendEnd(
+  sql: Sql<'general'>,
+  backendId: string,
+): Promise<BackendEndRow | undefined> {
+  const rows = await sql.$queryRaw<BackendEndRow[]>`
+    select b.reason, b.exit_code as "exitCode", b.output, ended.detail,
+      round(extract(epoch from b.status_at - started.at) * 1000)::float8 as "livedMs"
+    from backend b
+    left join lateral (
+      select s.detail from backend_state s
+      where s.backend_id = b.id and s.status = 'terminated'
+      order by s.id limit 1
+    ) as ended on true
+    left join lateral (
+      select s.at from backend_state s
+      where s.backend_id = b.id and s.status = 'waiting'
+      order by s.id limit 1
+    ) as started on true
+    where b.id = ${backendId}`;
+  return rows[0];
 }

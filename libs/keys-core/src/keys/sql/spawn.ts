@@ -1,11 +1,23 @@
-import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { assertNoHoldOff, assertReadBack, grant, guardNow, isAtHome } from '../../grants/index.ts';
+import { traceField } from '@leasehold/service-kit/tracing';
+import {
+  assertNoHoldOff,
+  assertReadBack,
+  grant,
+  grantedColumns,
+  type GrantedRow,
+  grantReleasedKey,
+  grantsOf,
+  guardNow,
+  isAtHome,
+  type KeyedRequest,
+} from '../../grants/index.ts';
+import { deadlinesFrom } from '../../kernel/ladder.ts';
+import type { Grant, GrantRequest } from '../../kernel/lease.ts';
+import { recordedResource } from '../../kernel/recorded-request.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import type { Sql } from '../../postgres/sql.ts';
+import { type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 import type { Seen } from '../../postgres/witness/witness-stamp.ts';
-import { recordLostBackends } from './lost-backends.ts';
-import { spawnPlain } from './spawn-plain.ts';
-import { spawnRows, type SpawnPlan } from './spawn-rows.ts';
+import { recordLostBackends } from './key-backend.ts';
 
 export type SpawnOutcome =
   | {
@@ -111,4 +123,122 @@ async function insertBackend(
     ),
     ${spawnRows(plan)}
     select from granted_here`;
+}
+
+/**
+ * Starts a backend for a key that nobody ever held, or whose last holder released it: by one statement
+ * what `spawn` of `spawn.ts` does in a transaction of five round trips.
+ *
+ * - **Locks** the drone's row `for key share`, then the key's: see {@link grantReleasedKey}.
+ * - **Atomic because** it is one statement, and each part writes only for the key that was granted.
+ *
+ * The store's witness must be ready. @returns undefined when nothing was granted: the transaction
+ * then finds out why, or grants after all.
+ */
+async function spawnPlain(store: Store, plan: SpawnPlan): Promise<Grant | undefined> {
+  const { request } = plan;
+  const sentAtMs = store.clock.nowMs();
+  const rows = await store.transitions.$queryRaw<GrantedRow[]>`
+    with target as materialized (
+      select d.clock_id, d.local_time_ms, d.heartbeat_at
+      from drone d
+      where d.id = ${plan.droneId} and not d.draining and d.lost_at is null
+        and d.stopped_session is distinct from d.session
+        and d.local_time_ms is not null and d.heartbeat_at is not null
+      for key share
+    ),
+    ${grantReleasedKey(request, store.witness.mark, fragment`target`)},
+    granted_here as materialized (
+      -- Stored instants are rounded to the millisecond: never later than now.
+      select g.*, d.clock_id, d.local_time_ms + extract(epoch from
+          least(g.expires_at - g.ttl_ms * interval '1 millisecond', clock_timestamp()) - d.heartbeat_at
+        )::float8 * 1000 as local_ms
+      from granted g
+      cross join target d
+    ),
+    ${spawnRows(plan)}
+    select ${grantedColumns(fragment`(select c.ended_at from candidate c)`)} from granted g`;
+  const { grants, seen } = grantsOf(rows, [request]);
+  const own = grants.get(request.leaseId);
+  if (own === undefined) return undefined;
+  store.clockWatch.observe(own.asOf, sentAtMs, store.clock.nowMs());
+  store.witness.saw(seen);
+  return own;
+}
+
+/** What a connect that starts a backend writes besides the grant. */
+export interface SpawnPlan {
+  readonly request: GrantRequest;
+  readonly datacenter: string;
+  readonly droneId: string;
+  readonly backendId: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly lifetimeLimitSeconds: number | null;
+  /** Written with the grant, so that a replay of the same request finds this one's answer. */
+  readonly idempotent: KeyedRequest | null;
+  /** Whether the key seemed never to have been held, or released by its last holder. */
+  readonly isPlain: boolean;
+}
+
+/**
+ * The part of a statement that writes a backend, its first state, the request's record and the spawn
+ * action, for the one row of its `granted_here`: `namespace`, `name`, `tag`, `lease_id`, `fencing_token`,
+ * the drone's `clock_id`, and `local_ms`, when the key was granted by that clock.
+ *
+ * The action's deadlines are in the drone's clock as of its newest heartbeat, which was received after
+ * it was sent: they are early and never late. No process is started on them alone.
+ */
+function spawnRows(plan: SpawnPlan): Fragment {
+  const { request, idempotent, backendId, droneId, program, args, env } = plan;
+  const offsets = deadlinesFrom(request.ladder, 0, request.ladder.ttlMs);
+  const action = {
+    kind: 'spawn',
+    ...{ backendId, program, args, env },
+    key: { name: request.name, namespace: request.namespace, tag: request.tag },
+    leaseId: request.leaseId,
+    ladder: request.ladder,
+    lifetimeLimitSeconds: plan.lifetimeLimitSeconds,
+    ...traceField(),
+  };
+  return fragment`
+    made as (
+      insert into backend (
+        id, drone_id, datacenter, clock_id, program, args, env, lifetime_limit_seconds,
+        namespace, name, tag, lease_id, fencing_token, status, status_rank
+      )
+      select
+        ${backendId}, ${droneId}, ${plan.datacenter}, g.clock_id, ${program},
+        ${JSON.stringify(args)}::jsonb, ${JSON.stringify(env)}::jsonb,
+        ${plan.lifetimeLimitSeconds}::int, g.namespace, g.name, g.tag, g.lease_id, g.fencing_token,
+        'scheduled', 0
+      from granted_here g
+    ),
+    state as (
+      insert into backend_state (backend_id, status) select ${backendId}, 'scheduled' from granted_here
+    ),
+    request as (
+      insert into lease_request (principal, idempotency_key, lease_id, answer, resource, fingerprint)
+      select ${idempotent?.principal ?? null}, ${idempotent?.idempotencyKey ?? null}, g.lease_id,
+        ${JSON.stringify({ backendId, spawned: true })}::jsonb,
+        ${idempotent === null ? null : recordedResource(idempotent)},
+        ${idempotent?.fingerprint ?? null}
+      from granted_here g
+      where ${idempotent !== null}
+    ),
+    action as (
+      insert into backend_action (backend_id, drone_id, kind, payload)
+      select ${backendId}, ${droneId}, 'spawn',
+        ${JSON.stringify(action)}::jsonb || jsonb_build_object(
+          'clockId', g.clock_id,
+          'fencingToken', g.fencing_token::text,
+          'deadlines', jsonb_build_object(
+            'renewAtMs', g.local_ms + ${offsets.renewAtMs}::float8,
+            'softTerminateAtMs', g.local_ms + ${offsets.softTerminateAtMs}::float8,
+            'hardTerminateAtMs', g.local_ms + ${offsets.hardTerminateAtMs}::float8
+          )
+        )
+      from granted_here g
+    )`;
 }

@@ -1,7 +1,7 @@
-import type { LeaseDeclaration } from '../lease-views.ts';
 import { withinLimits } from '../../lists/index.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import { C, fragment, type Sql } from '../../postgres/sql.ts';
+import type { LeaseDeclaration } from '../lease-types.ts';
 
 /** A lease that a service declares. */
 export type DeclarationRequest = Pick<LeaseDeclaration, 'namespace' | 'ttlMs' | 'description'>;

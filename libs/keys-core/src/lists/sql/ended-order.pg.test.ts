@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openKernel } from '../../testing/kernel-fixture.ts';
-import { listKeys } from './key-list.ts';
+import { listKeys } from './resource-list.ts';
 
 test('in the order of their ends, what was released is at the time when it was released', async () => {
   const { store } = await openKernel();

@@ -1,6 +1,6 @@
 /** How lists of resources are filtered and paged, whatever their face. The table's alias is `l`. */
-import type { Named } from '../../kernel/resource/resource.ts';
-import type { Phase, LeaseRow } from '../../kernel/lease/lease.ts';
+import type { LeaseRow, Phase } from '../../kernel/lease.ts';
+import type { Named } from '../../kernel/resource.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
 import { C, type Fragment, fragment, joinFragments } from '../../postgres/sql.ts';
 

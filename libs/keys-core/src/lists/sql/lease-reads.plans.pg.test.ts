@@ -1,12 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
-import { fillDatabase, heldLeases, type FilledDatabase } from '../../testing/explaining.ts';
 import { readContention } from '../../leases/sql/contention.ts';
-import { listKeys } from './key-list.ts';
-import { listLeases } from './lease-list.ts';
-import type { LeaseOrder } from './lease-order.ts';
 import { findRevocationBefore, readRevocations } from '../../leases/sql/revocations.ts';
-import type { ResourceFilter } from './resource-list.ts';
+import { fillDatabase, type FilledDatabase, heldLeases } from '../../testing/explaining.ts';
+import type { LeaseOrder } from './lease-order.ts';
+import { listKeys, listLeases, type ResourceFilter } from './resource-list.ts';
 
 const FIRST: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 101 };
 

@@ -1,11 +1,9 @@
-import { seed } from '@leasehold/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
-import { listKeys } from './key-list.ts';
-import { cursorAfter, placeFrom, type LeaseOrder } from './lease-order.ts';
-import { countResources } from './resource-count.ts';
-import type { ResourceFilter } from './resource-list.ts';
+import { seed } from '@leasehold/testing';
+import { type Kernel, openKernel } from '../../testing/kernel-fixture.ts';
+import { cursorAfter, type LeaseOrder, placeFrom } from './lease-order.ts';
+import { countResources, listKeys, type ResourceFilter } from './resource-list.ts';
 
 /** What may happen between two pages, and to which key. */
 interface Act {

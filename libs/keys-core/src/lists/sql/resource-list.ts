@@ -13,29 +13,33 @@
  *
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
-import type { FilterOf, GrantListInput } from '../../kernel/face-types.ts';
-import type { LeaseRow } from '../../kernel/lease/lease.ts';
-import { RESERVED_NAMESPACE, type Face } from '../../kernel/resource/resource.ts';
-import {
-  IS_CONDITIONS,
-  PHASE_CONDITIONS,
-  endedWithin,
-  orderOf,
-  placeOf,
-  scanOrderOf,
-  withinLimits,
-  withinNamespace,
-  type LeaseOrder,
-} from './lease-order.ts';
-import { containsText, isRareName, namesWith } from './names.ts';
+import type { Count, FilterOf, GrantListInput } from '../../kernel/face-types.ts';
+import type { TerminationReason } from '../../kernel/backends.ts';
+import type { LeaseRow } from '../../kernel/lease.ts';
+import { LIMITS } from '../../kernel/limits.ts';
+import { type Face, RESERVED_NAMESPACE } from '../../kernel/resource.ts';
+import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import {
   C,
   type Fragment,
   fragment,
   joinFragments,
   LEASE_COLUMNS,
+  NO_FRAGMENT,
   type Sql,
 } from '../../postgres/sql.ts';
+import {
+  endedWithin,
+  IS_CONDITIONS,
+  type LeaseOrder,
+  orderOf,
+  PHASE_CONDITIONS,
+  placeOf,
+  scanOrderOf,
+  withinLimits,
+  withinNamespace,
+} from './lease-order.ts';
+import { containsText, isRareName, namesWith } from './names.ts';
 
 /** Which resources are asked for. */
 export interface ResourceFilter extends Omit<FilterOf<GrantListInput>, 'includeChildren'> {
@@ -51,7 +55,7 @@ export interface ResourceFilter extends Omit<FilterOf<GrantListInput>, 'includeC
 }
 
 /** What a face shows besides the row and its waiters; the row's alias is `l`. */
-export interface ResourceColumns {
+interface ResourceColumns {
   readonly columns: Fragment;
   readonly joins: Fragment;
   /** Ends a page before its number of rows is reached. Rows then have `isOnPage`: false after its end. */
@@ -61,14 +65,14 @@ export interface ResourceColumns {
 /** How many rows are read before all are scanned: this takes some milliseconds. */
 const NEAR_ROWS_MAX = 2_000;
 /** How many are read for a part of a name that many names have: this takes some 100 ms. */
-export const FAR_ROWS_MAX = 50_000;
+const FAR_ROWS_MAX = 50_000;
 
 /**
  * Reads a page. Pages by the values of the last row, not by a count, so that it stays stable while
  * resources come and go. Locks nothing. Index: `lease_pkey`, `lease_lease_id_key` for one grant and
  * `backend_drone_id_status_rank_idx` for a drone; no row means that nothing is left.
  */
-export async function listResources<Row extends LeaseRow & { readonly isOnPage?: boolean }>(
+async function listResources<Row extends LeaseRow & { readonly isOnPage?: boolean }>(
   sql: Sql<'reads'>,
   face: Face,
   { filter, order }: { readonly filter: ResourceFilter; readonly order: LeaseOrder },
@@ -137,7 +141,7 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
 }
 
 /** What the primary key may find by itself. */
-export function rangeOf(filter: ResourceFilter): Fragment {
+function rangeOf(filter: ResourceFilter): Fragment {
   const { namespace, includeChildren, name, prefix, livesIn } = filter;
   const conditions = [withinLimits(filter.namespaces)];
   if (filter.withoutOwn === true) {
@@ -159,7 +163,7 @@ export function rangeOf(filter: ResourceFilter): Fragment {
 }
 
 /** The conditions that only the rows themselves answer. */
-export function othersOf(filter: ResourceFilter): Fragment {
+function othersOf(filter: ResourceFilter): Fragment {
   const { name, prefix, contains, phase, endedWithinMs, holder, tag, droneId, leaseId } = filter;
   const conditions = [nameConditionOf(name, prefix)];
   if (filter.is !== undefined) conditions.push(IS_CONDITIONS[filter.is]);
@@ -183,7 +187,7 @@ export function othersOf(filter: ResourceFilter): Fragment {
  * The resources whose names contain what is asked for, if few names do: the index of names finds them, and the
  * primary key each row. Undefined where many do, or the row is found by something else.
  */
-export async function rareNames(
+async function rareNames(
   sql: Sql<'reads'>,
   face: Face,
   { contains, leaseId, droneId }: ResourceFilter,
@@ -233,4 +237,191 @@ async function pageOfRows<Row>(
     from (${shown.narrow?.(cut) ?? cut}) l
     ${shown.joins}
     order by ${orderOf(order)}`;
+}
+
+/** A key as a list shows it. */
+export interface KeyRow extends LeaseRow {
+  readonly backendId: string | null;
+  readonly backendStatus: string | null;
+  readonly backendReason: string | null;
+  readonly exitCode: number | null;
+  readonly wasReady: boolean | null;
+  readonly droneId: string | null;
+  readonly reservationId: string | null;
+  readonly waiters: number;
+  /** Backends that have failed one after another. Instants are milliseconds of the database's clock. */
+  readonly failing: {
+    readonly failures: number;
+    readonly since: number;
+    readonly failedAt: number;
+    readonly startAt: number;
+    readonly backendId: string;
+    readonly reason: TerminationReason | null;
+    readonly exitCode: number | null;
+  } | null;
+}
+
+/**
+ * Its backend, found by `backend_lease_id_key`, and the failures of its last ones by `key_failure_pkey`: none are shown of
+ * a key whose backend has been ready for a minute.
+ */
+const SHOWN = {
+  columns: fragment`b.id as "backendId", b.status as "backendStatus", b.drone_id as "droneId",
+    b.reason as "backendReason", b.exit_code as "exitCode", b.address is not null as "wasReady",
+    l.home_reservation as "reservationId",
+    case when f.name is not null then jsonb_build_object(
+      'failures', f.failures, 'since', extract(epoch from f.since)::float8 * 1000,
+      'failedAt', extract(epoch from f.failed_at)::float8 * 1000, 'startAt', extract(epoch from f.start_at)::float8 * 1000,
+      'backendId', f.backend_id, 'reason', e.reason, 'exitCode', e.exit_code
+    ) end as failing`,
+  joins: fragment`left join backend b on b.lease_id = l.lease_id
+    left join key_failure f on f.namespace = l.namespace and f.name = l.name
+      and (b.status = 'ready' and b.status_at < clock_timestamp() - interval '1 minute') is not true
+    left join backend e on e.id = f.backend_id`,
+};
+
+/** Reads a page of keys, as {@link listResources} does. */
+export async function listKeys(
+  sql: Sql<'reads'>,
+  filter: ResourceFilter,
+  order: LeaseOrder,
+): Promise<KeyRow[]> {
+  return listResources<KeyRow>(sql, 'key', { filter, order }, SHOWN);
+}
+
+/** A lease or an environment as a list shows it. */
+export interface ListedLease extends LeaseRow {
+  readonly metadata: unknown;
+  readonly waiters: number;
+  /** False for the row after a page that its bytes ended: it lacks metadata, and begins the next page. */
+  readonly isOnPage: boolean;
+}
+
+/** A page ends with the row whose metadata makes it reach this many bytes. */
+const METADATA_BYTES_MAX = 512 * 1_024;
+
+/**
+ * Ends a page where its metadata reaches {@link METADATA_BYTES_MAX}: one row after it is read, so that
+ * the page is known not to be the last. Sizes are estimated without reading the values: a compressed
+ * value counts as the largest that is allowed. Decompressing 500 values of 16 KB costs more than the
+ * rest of the page.
+ */
+function shownIn(order: LeaseOrder): ResourceColumns {
+  const bytes = fragment`
+    case when pg_column_compression(l.metadata) is null then coalesce(pg_column_size(l.metadata), 0)
+    else ${LIMITS.metadataBytesMax}::int end`;
+  const bytesUpTo = (end: Fragment): Fragment => fragment`
+    coalesce(sum(${bytes}) over (order by ${orderOf(order)} rows between unbounded preceding and ${end}), 0)`;
+  const isOnPage = fragment`l.bytes_before < ${METADATA_BYTES_MAX}::int`;
+  return {
+    columns: fragment`case when ${isOnPage} then l.metadata end as metadata, ${isOnPage} as "isOnPage"`,
+    joins: NO_FRAGMENT,
+    narrow: (cut) => fragment`
+      select l.*
+      from (
+        select l.*, ${bytesUpTo(fragment`1 preceding`)} as bytes_before,
+          ${bytesUpTo(fragment`2 preceding`)} as bytes_before_previous
+        from (${cut}) l
+      ) l
+      where l.bytes_before_previous < ${METADATA_BYTES_MAX}::int`,
+  };
+}
+
+/** Reads a page of leases or environments, as {@link listResources} does. */
+export async function listLeases(
+  sql: Sql<'reads'>,
+  face: Face,
+  filter: ResourceFilter,
+  order: LeaseOrder,
+): Promise<ListedLease[]> {
+  return listResources<ListedLease>(sql, face, { filter, order }, shownIn(order));
+}
+
+/**
+ * How many resources all pages of a list have together, up to a bound. Index: as for a page. Names that many
+ * resources have a part of are compared one by one, so only the first ones are; where there are more, the
+ * count reports it.
+ */
+export async function countResources(
+  sql: Sql<'reads'>,
+  face: Face,
+  filter: ResourceFilter,
+): Promise<Count> {
+  const range = fragment`l.face = ${face} ${C} and ${rangeOf(filter)}`;
+  const wanted = othersOf(filter);
+  const rare = await rareNames(sql, face, filter);
+  const isFew = filter.leaseId !== undefined || filter.droneId !== undefined;
+  if (rare !== undefined || filter.contains === undefined || isFew) {
+    return boundedCount(sql, fragment`${rare ?? fragment`lease l`} where ${range} and ${wanted}`);
+  }
+  const [row] = await sql.$queryRaw<{ count: number; isWhole: boolean }[]>`
+    select count(*) filter (where ${wanted})::int as count, count(*) <= ${FAR_ROWS_MAX} as "isWhole"
+    from (select l.* from lease l where ${range} limit ${FAR_ROWS_MAX + 1}) l`;
+  return { count: row?.count ?? 0, isExact: row?.isWhole === true };
+}
+
+/** A namespace with how many of its resources, children's included, are in each phase. */
+export interface NamespaceCounts {
+  readonly namespace: string;
+  readonly held: number;
+  readonly expiring: number;
+  readonly expired: number;
+  readonly free: number;
+  readonly waiters: number;
+}
+
+/**
+ * Counts the resources in and below each namespace, from `namespace` downwards, nearest first: the limit
+ * cuts off deep ones, never a whole branch. Counts and shows only what is within the caller's limits.
+ *
+ * Reads each resource of the face once and adds up by namespace before it looks at ancestors.
+ * Index: the primary key, for `namespace`; the root reads the face's whole part of the table.
+ */
+export async function countByNamespace(
+  sql: Sql<'reads'>,
+  face: Face,
+  which: {
+    readonly namespace: string;
+    readonly namespaces: readonly string[] | null;
+    readonly withoutOwn?: boolean;
+    readonly limit: number;
+  },
+): Promise<NamespaceCounts[]> {
+  const { namespace, namespaces, withoutOwn, limit } = which;
+  const asked = (column: Fragment): Fragment =>
+    withoutOwn === true ? fragment`${column} <> ${RESERVED_NAMESPACE} ${C}` : fragment`true`;
+  const waiterColumn = fragment`w.namespace`;
+  const depth = namespace === '' ? 0 : namespace.split('.').length;
+  return sql.$queryRaw<NamespaceCounts[]>`
+    with own as materialized (
+      select l.namespace,
+        count(*) filter (where ${PHASE_CONDITIONS.held}) as held,
+        count(*) filter (where ${PHASE_CONDITIONS.expiring}) as expiring,
+        count(*) filter (where ${PHASE_CONDITIONS.expired}) as expired,
+        count(*) filter (where ${PHASE_CONDITIONS.free}) as free,
+        0 as waiters
+      from lease l
+      where l.face = ${face} ${C} and ${withinNamespace(namespace)} and ${withinLimits(namespaces)}
+        and ${asked(fragment`l.namespace`)}
+      group by l.namespace
+      union all
+      select w.namespace, 0, 0, 0, 0, count(*)
+      from lease_waiter w
+      where w.face = ${face} ${C} and w.valid_until > clock_timestamp()
+        and ${withinNamespace(namespace, waiterColumn)} and ${withinLimits(namespaces, waiterColumn)}
+        and ${asked(waiterColumn)}
+      group by w.namespace
+    )
+    select n.ancestor as namespace,
+      sum(o.held)::int as held, sum(o.expiring)::int as expiring, sum(o.expired)::int as expired,
+      sum(o.free)::int as free, sum(o.waiters)::int as waiters
+    from own o
+    cross join lateral (
+      select array_to_string((string_to_array(o.namespace, '.'))[1:i], '.') ${C} as ancestor
+      from generate_series(${depth}::int, cardinality(string_to_array(o.namespace, '.'))) as i
+    ) n
+    where ${withinLimits(namespaces, fragment`n.ancestor`)}
+    group by n.ancestor
+    order by cardinality(string_to_array(n.ancestor, '.')), n.ancestor
+    limit ${limit}`;
 }

@@ -12,7 +12,7 @@
  * the clock was watched since the grant was last renewed, or for as long as the grant's own TTL, or
  * by another process up to its expiry. See ADR 19.
  */
-import type { LeaseRow } from '../../kernel/lease/lease.ts';
+import type { LeaseRow } from '../../kernel/lease.ts';
 
 /** A larger difference between two readings is a jump. Milliseconds. */
 const JUMP_MS = 250;

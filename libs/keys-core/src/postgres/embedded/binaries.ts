@@ -1,6 +1,6 @@
 import { access, readFile, readlink, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 
 /** The programs of one PostgreSQL, and the folder that holds them with their libraries. */
 export type PostgresBinaries = Readonly<ReturnType<typeof binariesIn>>;

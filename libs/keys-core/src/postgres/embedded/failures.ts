@@ -1,4 +1,4 @@
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { isDiskFull } from '../errors/obstacles.ts';
 
 const MOVE =

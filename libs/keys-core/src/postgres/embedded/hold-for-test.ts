@@ -1,4 +1,4 @@
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.ts';
 
 /** Starts a server on the folder of the first argument, prints its process id, and keeps running. */

@@ -1,7 +1,7 @@
 import { link, readFile, readlink, realpath, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 
 /** A process, distinguishable from a later one with the same number. */
 interface ProcessMark {

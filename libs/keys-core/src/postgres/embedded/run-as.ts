@@ -4,7 +4,7 @@ import { access, chown, cp, mkdir, readFile, rename, rm, stat } from 'node:fs/pr
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { binariesIn, type PostgresBinaries } from './binaries.ts';
 
 const run = promisify(execFile);

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { startFailure } from './failures.ts';
 import type { RunPlan } from './run-as.ts';
 

@@ -3,7 +3,7 @@
  * SQLSTATE of a failed statement is at `meta.driverAdapterError.cause.originalCode`, whatever the
  * Prisma code; pg has it in `code`, beside a `severity`.
  */
-import { messageOf } from '../../kernel/error-text.ts';
+import { messageOf } from '../../kernel/errors.ts';
 
 interface DriverCause {
   readonly originalCode?: string;

@@ -1,5 +1,5 @@
 /** What keeps a database from working, found in an error or in what caused it. */
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 
 /** SQLSTATE of a database whose disk is full. */

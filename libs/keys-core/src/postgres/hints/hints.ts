@@ -6,8 +6,7 @@
  * controller collects topics and sends them together, one statement at a time. The listener
  * is in `hint-listener.ts`.
  */
-import { untilCalled } from '../../kernel/until-called.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import { type Clock, untilCalled } from '../../kernel/clock.ts';
 import type { Sql } from '../sql.ts';
 
 /** PostgreSQL accepts less than 8,000 bytes in one notification. */

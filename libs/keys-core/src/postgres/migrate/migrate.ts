@@ -8,7 +8,7 @@
  * not to the session: a pooler may be between us and the database.
  */
 import type pg from 'pg';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { readMigrations, type Migration } from './migration-files.ts';
 import { inTurn, withClient } from './migration-connection.ts';
 import { isLockTimeout, migrationFailure } from './migration-failure.ts';

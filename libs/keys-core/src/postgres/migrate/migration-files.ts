@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 
 /** One migration of this version. */
 export interface Migration {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 import { createHistory, readHistory } from './migration-history.ts';
 
 /** Makes the schema, unless it is there and empty, and its history. */

@@ -1,4 +1,4 @@
-import { LeaseError } from '../../kernel/errors/index.ts';
+import { LeaseError } from '../../kernel/errors.ts';
 
 /** An opaque cursor for a place in a list that is ordered by these values. */
 export function encodeCursor(place: readonly string[]): string {

@@ -1,5 +1,5 @@
 import { activeTracer, isWithinSpan, SpanKind, traced } from '@leasehold/service-kit/tracing';
-import { untilCalled } from '../../kernel/until-called.ts';
+import { untilCalled } from '../../kernel/clock.ts';
 import type { StatementKind } from '../observer.ts';
 import type { KernelStore } from '../kernel-store.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { startUrlProxy, waitUntil } from '@leasehold/testing';
 import { aRequest, granted, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { passingTime } from '../../testing/passing-time.ts';
-import { serviceLadder } from '../../kernel/lease/ladder.ts';
+import { serviceLadder } from '../../kernel/ladder.ts';
 import { beginEpoch, checkEpoch } from './epoch.ts';
 import type { StoreOptions } from '../open-store.ts';
 import type { StoreMemory } from './store-memory.ts';

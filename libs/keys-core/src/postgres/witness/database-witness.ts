@@ -10,7 +10,7 @@
  * process remembers is also sent, signed, to drones and clients, which send it back: they are the
  * witnesses when a controller has lost its memory. See ADR 18.
  */
-import type { HoldOffCause } from '../../kernel/hold-off.ts';
+import type { HoldOffCause } from '../../kernel/limits.ts';
 import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
 import { isBehindMark } from './beat.ts';
 import { OwnWitness, type OwnWitnessOptions } from './own-witness.ts';

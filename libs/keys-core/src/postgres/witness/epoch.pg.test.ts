@@ -11,7 +11,7 @@ import {
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { NO_ROWS, connect, openKeys, rowCounts } from '../../testing/keys-fixture.ts';
 import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
-import { serviceLadder } from '../../kernel/lease/ladder.ts';
+import { serviceLadder } from '../../kernel/ladder.ts';
 import { checkEpoch } from './epoch.ts';
 
 const LONGEST_TTL_MS = 60_000;

@@ -1,4 +1,4 @@
-import type { HoldOffCause } from '../../kernel/hold-off.ts';
+import type { HoldOffCause } from '../../kernel/limits.ts';
 import { onlyRow, type Sql } from '../sql.ts';
 
 /** The current epoch of the database. */

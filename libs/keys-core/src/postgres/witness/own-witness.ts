@@ -1,8 +1,8 @@
 /** This process's own row in the database: advanced about once a second, and remembered. */
 import type { Clock, IdSource } from '../../kernel/clock.ts';
-import { invariant } from '../../kernel/errors/index.ts';
-import type { HoldOffCause } from '../../kernel/hold-off.ts';
-import { compareFencingTokens } from '../../kernel/lease/fencing-token.ts';
+import { invariant } from '../../kernel/errors.ts';
+import type { HoldOffCause } from '../../kernel/limits.ts';
+import { compareFencingTokens } from '../../kernel/lease.ts';
 import type { ClockWatch } from '../clock/clock-watch.ts';
 import { beginEpoch, checkEpoch, raiseTokenFloor, type EpochCheck } from './epoch.ts';
 import type { LongestTtl } from '../clock/longest-ttl.ts';

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { LeaseError } from '../../kernel/errors/index.ts';
-import { serviceLadder } from '../../kernel/lease/ladder.ts';
-import type { Grant } from '../../kernel/lease/outcomes.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import { serviceLadder } from '../../kernel/ladder.ts';
+import type { Grant } from '../../kernel/lease.ts';
 import {
   aRequest,
   openKernel,

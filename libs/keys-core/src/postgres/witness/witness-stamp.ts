@@ -4,7 +4,7 @@
  * this far. Nobody else can make a stamp, and one that was made with another secret is ignored.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { compareFencingTokens } from '../../kernel/lease/fencing-token.ts';
+import { compareFencingTokens } from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 
 /** How far a process has seen the database. */

@@ -1,5 +1,5 @@
 import type { HoldOff } from './epoch.ts';
-import type { Actor } from '../../kernel/access/actor.ts';
+import type { Actor } from '../../kernel/access.ts';
 
 /** How far the database has come, as it is sent to holders, which send it back. */
 export interface WitnessService {

@@ -7,11 +7,25 @@
  * a member that did not answer goes to the next one.
  */
 import { noop } from 'cockatiel';
-import { Etcd3, type IRangeRequest, type IRangeResponse, type IResponseHeader } from 'etcd3';
-import type { ITxnRequest, ITxnResponse } from 'etcd3';
+import {
+  Etcd3,
+  type ICompare,
+  type IRangeRequest,
+  type IRangeResponse,
+  type IRequestOp,
+  type IResponseHeader,
+  type ITxnRequest,
+  type ITxnResponse,
+} from 'etcd3';
 import type { Clock } from '../../kernel/clock.ts';
-import { LeaseError } from '../../kernel/errors/index.ts';
-import { createEtcdHistory } from './etcd-history.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import {
+  isReservationId,
+  parseReservationKey,
+  type ReservationKey,
+  reservationKeyText,
+  type ReservationPointer,
+} from '../../kernel/reservation.ts';
 
 /** How to reach etcd. Nothing of it is ever part of an error. */
 export interface EtcdOptions {
@@ -217,4 +231,176 @@ function createOrder(clients: readonly Etcd3[], clock: Clock) {
 function assertCluster(header: IResponseHeader, expected: string | undefined): void {
   if (expected === undefined || header.cluster_id === expected) return;
   throw new Error(`etcd is another cluster than before: ${header.cluster_id}, not ${expected}`);
+}
+
+// What this process has seen of etcd, so that it notices when etcd was put back to an earlier state, which may
+// keep the cluster's id.
+// - An etcd that is at a revision which it had passed was put back. That is noticed by its answer, which is
+//   too late for a write: others may have read it by then.
+// - So every write requires that a row is there which this process wrote earlier. Where it is missing, the write
+//   is not carried out. Each process writes a row of its own all the time, see `beat` in `etcd-store.ts`.
+// Once that was noticed nothing is believed any more: reservations may be lost, and the next start
+// publishes those of this datacenter again.
+
+/** A row that stays and that this process has written, and the revision of that write. */
+interface Proof {
+  readonly key: Buffer;
+  readonly revision: bigint;
+}
+
+/** A write, and how its answer is judged. */
+interface ProvenWrite {
+  readonly request: ITxnRequest;
+  /** @throws when etcd was put back. */
+  assertProven(answer: ITxnResponse): void;
+}
+
+interface EtcdHistory {
+  /** The newest revision that was seen. */
+  revision(): bigint;
+  /** @throws when an answer shows that etcd was put back, or one before has. */
+  assertContinued(header: IResponseHeader, known: bigint, hasWritten: boolean): void;
+  /** The same write, which is carried out only in an etcd that has what this process wrote. */
+  proven(request: ITxnRequest): ProvenWrite;
+}
+
+function createEtcdHistory(): EtcdHistory {
+  let newest = 0n;
+  let isBroken = false;
+  let proof: Proof | undefined;
+
+  function assertSound(): void {
+    if (isBroken) throw new Error('etcd was restored from a backup: start this controller again');
+  }
+
+  /** Notes what an answer shows of the row that was written last. */
+  function judge(
+    request: ITxnRequest,
+    { header, succeeded, responses }: ITxnResponse,
+    of?: Proof,
+  ): void {
+    if (succeeded) {
+      const key = keyWrittenBy(request);
+      const revision = BigInt(header.revision);
+      if (key !== undefined && revision > (proof?.revision ?? 0n)) proof = { key, revision };
+    } else if (of !== undefined) {
+      const row = responses.at(-1)?.response_range.kvs[0];
+      isBroken ||= row === undefined || BigInt(row.mod_revision) < of.revision;
+    }
+    assertSound();
+  }
+
+  return {
+    revision: () => newest,
+    assertContinued(header, known, hasWritten) {
+      const revision = BigInt(header.revision);
+      // An answer is not older than what was known when the call was sent; a write has a newer revision.
+      isBroken ||= hasWritten ? revision <= known : revision < known;
+      assertSound();
+      if (revision > newest) newest = revision;
+    },
+    proven(request) {
+      const of = proof;
+      return {
+        request: of === undefined ? request : requiring(of, request),
+        assertProven: (answer) => {
+          judge(request, answer, of);
+        },
+      };
+    },
+  };
+}
+
+function requiring({ key, revision }: Proof, request: ITxnRequest): ITxnRequest {
+  const isThere: ICompare = {
+    ...{ key, target: 'Mod', result: 'Greater' },
+    mod_revision: String(revision - 1n),
+  };
+  const look: IRequestOp = { request_range: { key } };
+  return {
+    ...request,
+    compare: [...(request.compare ?? []), isThere],
+    failure: [...(request.failure ?? []), look],
+  };
+}
+
+function keyWrittenBy({ success }: ITxnRequest): Buffer | undefined {
+  const key = success?.[0]?.request_put?.key;
+  return key !== undefined && isLastingKey(key.toString()) ? key : undefined;
+}
+
+// What is written in etcd, and under which keys. Nothing that is read is trusted before it is checked.
+
+export const ROOT = '/leasehold/v1';
+const RESERVATIONS = `${ROOT}/reservation/`;
+const POINTERS = `${ROOT}/pointer/`;
+const DATACENTERS = `${ROOT}/datacenter/`;
+const WITNESSES = `${ROOT}/witness/`;
+
+export const TOKEN = /^\d{1,19}$/u;
+const CLUSTER_ID = /^[0-9a-f-]{36}$/u;
+
+/** A kind of thing in etcd: where it is, and how it is written. */
+export interface EtcdRows<Name, Value> {
+  readonly prefix: string;
+  keyOf(name: Name): string;
+  nameOf(key: string): Name;
+  write(value: Value): string;
+  /** @throws {LeaseError} `internal.error` for what Leasehold did not write. */
+  read(text: string, name: Name): Value;
+}
+
+/** The first reservation of each key. */
+export const RESERVATION_ROWS: EtcdRows<ReservationKey, string> = {
+  prefix: RESERVATIONS,
+  keyOf: (key) => RESERVATIONS + reservationKeyText(key),
+  nameOf: (key) => parseReservationKey(key.slice(RESERVATIONS.length)),
+  write: (reservationId) => reservationId,
+  read: (text) => (isReservationId(text) ? text : foreign('reservation')),
+};
+
+/** Where each reservation that was left has gone to. */
+export const POINTER_ROWS: EtcdRows<string, ReservationPointer> = {
+  prefix: POINTERS,
+  keyOf: (fromId) => POINTERS + fromId,
+  nameOf: (key) => key.slice(POINTERS.length),
+  write: ({ toId, tokenFloor }) => JSON.stringify({ toId, tokenFloor }),
+  read(text, fromId) {
+    const { toId, tokenFloor } = objectOf(text);
+    if (typeof toId !== 'string' || !isReservationId(toId)) return foreign('pointer');
+    if (typeof tokenFloor !== 'string' || !TOKEN.test(tokenFloor)) return foreign('pointer');
+    return { fromId, toId, tokenFloor };
+  },
+};
+
+/** Which database has which name of a datacenter. */
+export const DATACENTER_ROWS: EtcdRows<string, string> = {
+  prefix: DATACENTERS,
+  keyOf: (name) => DATACENTERS + name,
+  nameOf: (key) => key.slice(DATACENTERS.length),
+  write: (clusterId) => clusterId,
+  read: (text) => (CLUSTER_ID.test(text) ? text : foreign('name of a datacenter')),
+};
+
+/** The row of a process, by which it notices that etcd was put back to an earlier state. */
+export function witnessKeyOf(name: string): string {
+  return WITNESSES + name;
+}
+
+/** Whether a row stays, once it was written: nobody deletes it, and what replaces it is newer. */
+function isLastingKey(key: string): boolean {
+  return [RESERVATIONS, POINTERS, WITNESSES].some((prefix) => key.startsWith(prefix));
+}
+
+export function objectOf(text: string): Record<string, unknown> {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+export function foreign(what: string): never {
+  throw new LeaseError('internal.error', `etcd holds a ${what} that is not one of Leasehold's.`);
 }

@@ -1,12 +1,12 @@
 import { randomInt } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
-import { LeaseError } from '../../kernel/errors/index.ts';
-import type { ReservationKey } from '../../kernel/resource/reservation.ts';
+import { startEtcd, type TestEtcd, waitUntil } from '@leasehold/testing';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { ReservationKey } from '../../kernel/reservation.ts';
 import { MACHINE_CLOCK } from '../../testing/kernel-fixture.ts';
+import { aKey, anId } from '../reservation-store.contract-for-test.ts';
+import type { ReservationStore } from '../reservation-store.ts';
 import { createEtcdReservationStore } from './etcd-store.ts';
-import { aKey, anId } from '../store/reservation-store.contract-for-test.ts';
-import type { ReservationStore } from '../store/reservation-store.ts';
 
 const MEMBERS_COUNT = 3;
 const KEYS_COUNT = 500;

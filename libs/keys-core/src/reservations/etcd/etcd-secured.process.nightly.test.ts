@@ -3,14 +3,14 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { Etcd3 } from 'etcd3';
-import { startEtcd, type EtcdTls, type TestEtcd } from '@leasehold/testing';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { type EtcdTls, startEtcd, type TestEtcd } from '@leasehold/testing';
 import { MACHINE_CLOCK } from '../../testing/kernel-fixture.ts';
-import { createEtcdReservationStore } from './etcd-store.ts';
-import { aKey, anId } from '../store/reservation-store.contract-for-test.ts';
-import type { ReservationStore } from '../store/reservation-store.ts';
+import { aKey, anId } from '../reservation-store.contract-for-test.ts';
+import type { ReservationStore } from '../reservation-store.ts';
 import type { EtcdOptions } from './etcd-calls.ts';
+import { createEtcdReservationStore } from './etcd-store.ts';
 
 const PASSWORD = 'a-password-of-etcd';
 

@@ -1,15 +1,15 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Etcd3 } from 'etcd3';
-import { startEtcd, startFaultProxy, waitUntil, type TestEtcd } from '@leasehold/testing';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startEtcd, startFaultProxy, type TestEtcd, waitUntil } from '@leasehold/testing';
 import { MACHINE_CLOCK, openKernel } from '../../testing/kernel-fixture.ts';
-import { createEtcdReservationStore, type EtcdReservationStore } from './etcd-store.ts';
-import { createRememberingStore } from '../store/remembering-store.ts';
 import {
   aKey,
   anId,
   aPointer,
   describeReservationStore,
-} from '../store/reservation-store.contract-for-test.ts';
+} from '../reservation-store.contract-for-test.ts';
+import { createRememberingStore } from '../reservation-store.ts';
+import { createEtcdReservationStore, type EtcdReservationStore } from './etcd-store.ts';
 
 let etcd: TestEtcd;
 

@@ -1,16 +1,18 @@
 import type { IKeyValue } from 'etcd3';
-import { invariant } from '../../kernel/errors/index.ts';
-import type { ReservationKey, ReservationPointer } from '../../kernel/resource/reservation.ts';
-import { createEtcdCalls, type EtcdCalls, type EtcdCallsOptions } from './etcd-calls.ts';
-import { createEtcdGivenUp, type EtcdGivenUp } from './etcd-given-up.ts';
+import { invariant } from '../../kernel/errors.ts';
+import type { ReservationKey, ReservationPointer } from '../../kernel/reservation.ts';
+import type { ReservationStore } from '../reservation-store.ts';
 import {
+  createEtcdCalls,
   DATACENTER_ROWS,
+  type EtcdCalls,
+  type EtcdCallsOptions,
+  type EtcdRows,
   POINTER_ROWS,
   RESERVATION_ROWS,
   witnessKeyOf,
-  type EtcdRows,
-} from './etcd-rows.ts';
-import type { ReservationStore } from '../store/reservation-store.ts';
+} from './etcd-calls.ts';
+import { createEtcdGivenUp, type EtcdGivenUp } from './etcd-given-up.ts';
 
 /** The reservation store of several datacenters, and what a start needs of it besides. */
 export interface EtcdReservationStore extends ReservationStore {

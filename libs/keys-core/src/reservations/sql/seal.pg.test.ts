@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { LeaseError } from '../../kernel/errors/index.ts';
-import { KEY_LADDERS } from '../../kernel/lease/ladder.ts';
-import type { GrantOutcome } from '../../kernel/lease/outcomes.ts';
-import { reservationIdOf } from '../../kernel/resource/reservation.ts';
-import { MACHINE_IDS, aRequest, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import { KEY_LADDERS } from '../../kernel/ladder.ts';
+import type { GrantOutcome } from '../../kernel/lease.ts';
+import { reservationIdOf } from '../../kernel/reservation.ts';
 import { onlyRow } from '../../postgres/sql.ts';
 import { checkEpoch } from '../../postgres/witness/epoch.ts';
-import { activate, readReservationStatus } from './activate.ts';
-import { moveAway, type MoveOutcome } from './move-away.ts';
+import { aRequest, type Kernel, MACHINE_IDS, openKernel } from '../../testing/kernel-fixture.ts';
+import { moveAway, type MoveOutcome } from './moves.ts';
+import { activate, readReservationStatus } from './reservations.ts';
 
 const KEY = ['', 'demo'];
 

@@ -1,12 +1,22 @@
 /** How many resources are in which state at this moment, and which have the most waiters. */
-import type { ContendedResource, FaceCounts, FailingKey } from '../stats-types.ts';
+import { BACKEND_STATUSES, type BackendStatus, statusRank } from '../../kernel/backends.ts';
+import { type Face, FACES, RESERVED_NAMESPACE } from '../../kernel/resource.ts';
 import {
-  BACKEND_STATUSES,
-  statusRank,
-  type BackendStatus,
-} from '../../kernel/fleet/backend-state.ts';
-import { FACES, RESERVED_NAMESPACE, type Face } from '../../kernel/resource/resource.ts';
-import { type Dated, isoDates, type Sql } from '../../postgres/sql.ts';
+  type Dated,
+  type Fragment,
+  fragment,
+  isoDates,
+  onlyRow,
+  type Sql,
+} from '../../postgres/sql.ts';
+import {
+  type RecentRenewals,
+  REFUSED_SHARE_MIN,
+  RENEWALS_JUDGED_MS,
+  RENEWALS_LATELY_MS,
+} from '../health.ts';
+import type { ContendedResource, FaceCounts, FailingKey } from '../stats-types.ts';
+import { bucketOf, STATS_BUCKET_MS } from './stats-buckets.ts';
 
 /** The states of a face's resources. */
 export interface ResourceCounts extends FaceCounts {
@@ -175,4 +185,105 @@ export async function countLiveBackends(
     if (status !== undefined) counts[status] = count;
   }
   return counts;
+}
+
+// How many renewals were refused a moment ago, beside all of them, and since when it is so.
+
+/** The first refusals of a longer run are not looked for. */
+const LOOK_BACK_HOURS = 24;
+
+const PLACES = RENEWALS_JUDGED_MS / STATS_BUCKET_MS;
+
+function within(ms: number, column: Fragment): Fragment {
+  return fragment`coalesce(sum(b.${column}) filter (
+    where b.bucket_at > c.now - ${ms + STATS_BUCKET_MS}::int * interval '1 millisecond'
+  ), 0)::float8`;
+}
+
+/**
+ * The renewals of the last minutes. `since` is null unless too many were refused: then it is the first refusal of
+ * the time in which, over {@link RENEWALS_JUDGED_MS} each, too many were. It is looked for only then. Locks
+ * nothing. Index: the primary key, a range.
+ */
+export async function readRecentRenewals(sql: Sql<'guests'>): Promise<RecentRenewals> {
+  const rows = await sql.$queryRaw<RecentRenewals[]>`
+    with clock as materialized (select clock_timestamp() as now),
+    recent as materialized (
+      select
+        ${within(RENEWALS_JUDGED_MS, fragment`renewals`)} as renewals,
+        ${within(RENEWALS_JUDGED_MS, fragment`refused_renewals`)} as refused,
+        ${within(RENEWALS_LATELY_MS, fragment`renewals`)} as "renewalsLately",
+        ${within(RENEWALS_LATELY_MS, fragment`refused_renewals`)} as "refusedLately"
+      from clock c
+      left join stats_bucket b
+        on b.bucket_at > c.now - ${RENEWALS_JUDGED_MS + STATS_BUCKET_MS}::int * interval '1 millisecond'
+        and b.bucket_at <= c.now
+    )
+    select r.*, case
+      when r.refused > 0 and r.refused >= ${REFUSED_SHARE_MIN}::float8 * (r.refused + r.renewals) then (
+        with step as (
+          select g.at, coalesce(sum(b.refused_renewals), 0) as refused, coalesce(sum(b.renewals), 0) as renewals
+          from clock c
+          cross join generate_series(
+            ${bucketOf(fragment`c.now`)} - ${LOOK_BACK_HOURS}::int * interval '1 hour',
+            ${bucketOf(fragment`c.now`)},
+            ${STATS_BUCKET_MS}::int * interval '1 millisecond'
+          ) as g (at)
+          left join stats_bucket b on b.bucket_at = g.at
+          group by g.at
+        ),
+        judged as (
+          select s.at, s.refused as here, sum(s.refused) over w as refused, sum(s.renewals) over w as renewals
+          from step s
+          window w as (order by s.at rows between ${PLACES - 1}::int preceding and current row)
+        ),
+        run as (
+          select max(j.at) as calm_at from judged j
+          where j.refused = 0 or j.refused < ${REFUSED_SHARE_MIN}::float8 * (j.refused + j.renewals)
+        )
+        select extract(epoch from min(j.at))::float8 * 1000
+        from judged j, run
+        where j.here > 0 and (run.calm_at is null or j.at > run.calm_at)
+      ) end as since
+    from recent r`;
+  return onlyRow(rows);
+}
+
+// Since when the system is healthy, or not. One row, which the controllers that judge keep.
+
+/** After a longer time without a judgement it is not known what was meanwhile. */
+const UNJUDGED_S_MAX = 60;
+
+/**
+ * Records a judgement. What it says is so since now, unless the last judgement was the same and is not too
+ * long ago.
+ *
+ * **Locks** the only row. **Atomic because** `set` judges the row as it is after the lock, so two controllers that
+ * judge at once do not begin the time again. **Index**: the primary key.
+ */
+export async function recordHealth(sql: Sql<'general'>, isHealthy: boolean): Promise<void> {
+  await sql.$queryRaw<{ since: Date }[]>`
+    insert into health as h (is_healthy, since, judged_at)
+    select ${isHealthy}::boolean, c.now, c.now from (select clock_timestamp() as now) c
+    on conflict (only_row) do update set
+      is_healthy = excluded.is_healthy,
+      since = case
+        when h.is_healthy = excluded.is_healthy
+          and h.judged_at > excluded.judged_at - ${UNJUDGED_S_MAX}::int * interval '1 second'
+          then h.since
+        else excluded.since
+      end,
+      judged_at = excluded.judged_at
+    returning h.since`;
+}
+
+/** The last judgement and since when it is so, as epoch milliseconds; null when it is too long ago. */
+export async function readHealth(
+  sql: Sql<'guests'>,
+): Promise<{ readonly isHealthy: boolean; readonly since: number } | null> {
+  const rows = await sql.$queryRaw<{ isHealthy: boolean; since: number }[]>`
+    select h.is_healthy as "isHealthy", extract(epoch from h.since)::float8 * 1000 as since
+    from health h
+    where h.judged_at > clock_timestamp() - ${UNJUDGED_S_MAX}::int * interval '1 second'`;
+  return rows[0] ?? null;
 }

@@ -1,11 +1,10 @@
 import { expect } from 'vitest';
-import { phaseOf, PHASES, type LeaseRow } from '../../kernel/lease/lease.ts';
-import { resourceKey } from '../../kernel/resource/resource.ts';
-import { listKeys } from '../../lists/sql/key-list.ts';
-import type { ResourceFilter } from '../../lists/sql/resource-list.ts';
+import { phaseOf, PHASES, type LeaseRow } from '../../kernel/lease.ts';
+import { resourceKey } from '../../kernel/resource.ts';
+import { listKeys, type ResourceFilter } from '../../lists/sql/resource-list.ts';
 import { readLeases } from '../../postgres/sql.ts';
 import type { Kernel } from '../kernel-fixture.ts';
-import type { LeaseModel, ModelGrant } from '../../kernel/lease/lease-model.ts';
+import type { LeaseModel, ModelGrant } from '../../kernel/lease-model.ts';
 
 /** The kernel under test, and the clock of its database. */
 export interface RealKernel {

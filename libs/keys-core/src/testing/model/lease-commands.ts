@@ -5,21 +5,15 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import {
-  KEY_LADDERS,
-  deadlinesFrom,
-  serviceLadder,
-  type Ladder,
-} from '../../kernel/lease/ladder.ts';
-import { FACES, type Resource } from '../../kernel/resource/resource.ts';
-import { deleteFreeRows } from '../../grants/sql/retention/delete-free.ts';
+import { KEY_LADDERS, deadlinesFrom, serviceLadder, type Ladder } from '../../kernel/ladder.ts';
+import { FACES, type Resource } from '../../kernel/resource.ts';
+import { deleteFreeRows } from '../../grants/sql/retention.ts';
 import { readLeasePages, reap } from '../../grants/sql/reap.ts';
 import { remove } from './remove.ts';
-import { revoke } from '../../grants/sql/revoke.ts';
-import { setRenewable } from '../../grants/sql/set-renewable.ts';
+import { revoke, setRenewable } from '../../grants/sql/revoke.ts';
 import { expectAgreement, type RealKernel } from './lease-agreement.ts';
 import { aRequest, TRUSTING_WATCH } from '../kernel-fixture.ts';
-import type { LeaseModel, ModelGrant, ModelRef } from '../../kernel/lease/lease-model.ts';
+import type { LeaseModel, ModelGrant, ModelRef } from '../../kernel/lease-model.ts';
 
 export type LeaseCommand = fc.AsyncCommand<LeaseModel, RealKernel>;
 

@@ -1,7 +1,7 @@
-import type { Face } from '../../kernel/resource/resource.ts';
+import type { Face } from '../../kernel/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { fragment, type Sql } from '../../postgres/sql.ts';
-import { expiredReason, IS_CONFIRMED } from '../../grants/sql/parts/expired.ts';
+import { expiredReason, IS_CONFIRMED } from '../../grants/sql/facts.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
 /**

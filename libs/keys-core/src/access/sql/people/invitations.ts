@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { LeaseError } from '../../../kernel/errors/index.ts';
-import type { OrderedRole } from '../../../kernel/access/roles.ts';
+import { LeaseError } from '../../../kernel/errors.ts';
+import type { OrderedRole } from '../../../kernel/access.ts';
 import type { Sql } from '../../../postgres/sql.ts';
 import { readForRefusal } from './people-changes.ts';
 

@@ -7,8 +7,8 @@
  * only one left and is refused.
  */
 import { randomUUID } from 'node:crypto';
-import { LeaseError } from '../../../kernel/errors/index.ts';
-import type { OrderedRole } from '../../../kernel/access/roles.ts';
+import { LeaseError } from '../../../kernel/errors.ts';
+import type { OrderedRole } from '../../../kernel/access.ts';
 import { fragment, type Sql } from '../../../postgres/sql.ts';
 
 const ADMINS = fragment`

@@ -1,6 +1,6 @@
 import type { Count, Page, Searched, SearchedPage } from '../../../kernel/face-types.ts';
 import type { PersonView } from '../../people-types.ts';
-import { LeaseError } from '../../../kernel/errors/index.ts';
+import { LeaseError } from '../../../kernel/errors.ts';
 import { isUuid, pageOf, placeAfter } from '../../../postgres/paging/page-cursor.ts';
 import { boundedCount } from '../../../postgres/paging/bounded-count.ts';
 import {

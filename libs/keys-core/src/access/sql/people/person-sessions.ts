@@ -1,4 +1,4 @@
-import type { OrderedRole } from '../../../kernel/access/roles.ts';
+import type { OrderedRole } from '../../../kernel/access.ts';
 import { type Dated, isoDates, type Sql } from '../../../postgres/sql.ts';
 import { SIGN_IN_METHODS, type SignInMethod } from '../sign-in/sign-in-methods.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Role } from '../../../kernel/access/roles.ts';
+import type { Role } from '../../../kernel/access.ts';
 import type { Store } from '../../../postgres/open-store.ts';
 import type { Sql } from '../../../postgres/sql.ts';
 import {

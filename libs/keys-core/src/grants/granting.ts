@@ -1,0 +1,374 @@
+/** What becomes of requests for a grant: granted, refused with the reason, or tried again alone. */
+import { LeaseError } from '../kernel/errors.ts';
+import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
+import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
+import { resourceKey } from '../kernel/resource.ts';
+import { databaseFailureOf, sqlStateOf } from '../postgres/errors/database-errors.ts';
+import type { KernelStore } from '../postgres/kernel-store.ts';
+import { readLeases, type Sql } from '../postgres/sql.ts';
+import { pause, timed } from '../postgres/statements/timed.ts';
+import { createCoalescer } from './coalesce.ts';
+import { firstLadder, type Granted } from './sql/grant-rows.ts';
+import { grant, grantFree, isPlain, readRefusals, type Refusal } from './sql/grant.ts';
+import {
+  assertNoHoldOff,
+  assertTableIsOpen,
+  guardNow,
+  limitLockWait,
+  LOCK_NOT_AVAILABLE,
+  readClock,
+} from './sql/guard.ts';
+
+/** How often a grant is tried when its row was locked, or was free by the time it was read. */
+const GRANT_TRIES_MAX = 3;
+const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
+const READS_PER_STATEMENT_MAX = 200;
+const READ_QUEUE_MAX = 50_000;
+
+type GrantAnswer = GrantOutcome | Promise<GrantOutcome>;
+
+/** What became of the requests of a statement, by lease id; a request that nothing refuses is not in it. */
+type Decided = Map<string, () => GrantAnswer>;
+
+/**
+ * Grants a batch. The short statement grants what is simply free, and one more read finds why the
+ * others were refused; what nothing refuses goes to the full statement, and from there is asked for alone.
+ */
+export async function grantBatch(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  askAlone: AskAlone,
+): Promise<GrantAnswer[]> {
+  await prepareGrants(store, requests);
+  const decided = await decide(store, requests.filter(isPlain), askAlone, (plain) =>
+    grantFree(store.transitions, plain, store.witness.mark),
+  );
+  const open = requests.filter(({ leaseId }) => !decided.has(leaseId));
+  const others = await decide(store, open, askAlone, (rest) =>
+    grant(store.transitions, rest, { guard: guardNow(store), onLocked: 'skip' }),
+  ).catch((error: unknown): Decided => {
+    // Only a batch of which nothing is decided may be sent again: the others have been granted.
+    if (decided.size === 0) throw error;
+    return new Map();
+  });
+  return requests.map((request) => {
+    const answer = decided.get(request.leaseId) ?? others.get(request.leaseId);
+    return answer === undefined ? askAlone(request) : answer();
+  });
+}
+
+/** Sends a statement that grants, and finds what became of each of its requests. */
+async function decide(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  askAlone: AskAlone,
+  statement: (requests: readonly GrantRequest[]) => Promise<Granted>,
+): Promise<Decided> {
+  const decided: Decided = new Map();
+  if (requests.length === 0) return decided;
+  const sentAtMs = store.clock.nowMs();
+  let granted: Granted;
+  try {
+    granted = await timed(store, 'grant', () => statement(requests));
+  } catch (error) {
+    const only = await aloneLockedOut(store, requests, error);
+    if (only !== undefined) return decided.set(only.leaseId, () => askAlone(only));
+    if (databaseFailureOf(error) !== 'lost') throw error;
+    return findLostGrants(store, requests, error);
+  }
+  const { grants, seen } = granted;
+  store.witness.saw(seen);
+  watchClock(store, grants.values(), sentAtMs);
+  const refused: GrantRequest[] = [];
+  for (const request of requests) {
+    const own = grants.get(request.leaseId);
+    if (own === undefined) refused.push(request);
+    else decided.set(request.leaseId, () => grantedOutcome(store, request, own));
+  }
+  const refusals = await readRefusalsOf(store, refused);
+  for (const request of refused) {
+    const refusal = refusals.get(request.leaseId);
+    if (refusal instanceof Error) {
+      decided.set(request.leaseId, () => Promise.reject(refusal));
+      continue;
+    }
+    const outcome = refusedOutcome(store, refusal);
+    if (outcome === undefined) continue;
+    decided.set(request.leaseId, () => countRefusal(store, request, outcome));
+  }
+  return decided;
+}
+
+/**
+ * The only request of a statement that has waited too long for a lock: an open transaction is inserting
+ * its row, and the slow lane can wait for that.
+ * @throws {LeaseError} `store.unavailable` when it is the table that is locked.
+ */
+async function aloneLockedOut(
+  store: KernelStore,
+  [first, ...others]: readonly GrantRequest[],
+  error: unknown,
+): Promise<GrantRequest | undefined> {
+  if (sqlStateOf(error) !== LOCK_NOT_AVAILABLE) return undefined;
+  await assertTableIsOpen(store, error);
+  return others.length === 0 ? first : undefined;
+}
+
+/** Why each was refused. An error here fails these alone: their neighbours have been granted. */
+async function readRefusalsOf(
+  store: KernelStore,
+  refused: readonly GrantRequest[],
+): Promise<Map<string, Refusal | Error | undefined>> {
+  if (refused.length === 0) return new Map();
+  try {
+    await assertNoHoldOff(store, store.transitions);
+    const found = await lookAtRefusals(store, store.transitions, refused);
+    return new Map(refused.map((request, index) => [request.leaseId, found[index]]));
+  } catch (error) {
+    const failure = error instanceof Error ? error : new Error(String(error));
+    return new Map(refused.map((request) => [request.leaseId, failure]));
+  }
+}
+
+/** Asks for one grant, in a transaction that waits a little for its row. */
+export type AskAlone = (request: GrantRequest) => Promise<GrantOutcome>;
+
+/**
+ * The slow lane: a resource that seemed free and was not granted is asked for alone, on connections
+ * of its own. Of many callers one asks, and the others share its result: the lane has few connections.
+ */
+export function createSlowLane(store: KernelStore): AskAlone {
+  const asked = new RequestsInProgress<GrantOutcome>();
+  return async (request) => {
+    const key = resourceKey(request);
+    if (asked.has(key)) {
+      const met = await asked.newest(key);
+      if (met?.outcome === 'held') return countRefusal(store, request, met);
+      const [refusal] = await lookAtRefusals(store, store.transitions, [request]);
+      const refused = refusedOutcome(store, refusal);
+      if (refused !== undefined) return countRefusal(store, request, refused);
+    }
+    return asked.run(key, () => grantAlone(store, request));
+  };
+}
+
+/**
+ * Why a request would be refused now, or undefined when it may be granted. Many reads share a
+ * statement, and block nobody.
+ */
+export function createRefusalReader(
+  store: KernelStore,
+): (request: GrantRequest, signal?: AbortSignal) => Promise<GrantOutcome | undefined> {
+  const reads = createCoalescer<GrantRequest, Refusal>({
+    run: (requests) => lookAtRefusals(store, store.transitions, requests),
+    keysOf: () => [],
+    batchSizeMax: READS_PER_STATEMENT_MAX,
+    inFlightMax: 1,
+    queueMax: READ_QUEUE_MAX,
+    isGathering: true,
+  });
+  return async (request, signal) => {
+    const outcome = refusedOutcome(store, await reads.submit(request, signal));
+    return outcome === undefined ? undefined : countRefusal(store, request, outcome);
+  };
+}
+
+/**
+ * One try in a transaction of the caller's, which has called {@link prepareGrants} and waits for a
+ * locked row as long as the transaction lets it. @returns undefined when the row was locked or has changed meanwhile: try again.
+ * @throws {LeaseError} `grant.hold_off`.
+ */
+export async function grantWithin(
+  store: KernelStore,
+  tx: Sql<'guests'>,
+  request: GrantRequest,
+): Promise<GrantOutcome | undefined> {
+  await readClock(store, tx);
+  const sentAtMs = store.clock.nowMs();
+  const { grants } = await grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
+  const own = grants.get(request.leaseId);
+  if (own !== undefined) {
+    watchClock(store, [own], sentAtMs);
+    return grantedOutcome(store, request, own);
+  }
+  await assertNoHoldOff(store, tx);
+  const [refusal] = await lookAtRefusals(store, tx, [request]);
+  const outcome = refusedOutcome(store, refusal);
+  return outcome === undefined ? undefined : countRefusal(store, request, outcome);
+}
+
+/** Before anything is granted: waits for the witness, and notes a TTL that is longer than any before. */
+export async function prepareGrants(
+  store: KernelStore,
+  requests: readonly { readonly ladder: { readonly ttlMs: number } }[],
+): Promise<void> {
+  await store.witness.ready();
+  const longestMs = Math.max(...requests.map((request) => request.ladder.ttlMs));
+  if (longestMs > store.longestTtl.ms) await store.longestTtl.note(longestMs);
+}
+
+async function grantAlone(store: KernelStore, request: GrantRequest): Promise<GrantOutcome> {
+  let by: LeaseRow | undefined;
+  for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
+    const outcome = await grantWaiting(store, request);
+    if (outcome !== undefined) return outcome;
+    const [refusal] = await lookAtRefusals(store, store.transitions, [request]);
+    const refused = refusedOutcome(store, refusal);
+    if (refused !== undefined) return countRefusal(store, request, refused);
+    by = refusal?.row;
+  }
+  // Its last holder let it expire and still keeps the row locked, by a fenced transaction.
+  if (by !== undefined && isOverstayed(by)) {
+    return countRefusal(store, request, { outcome: 'held', by, waiterCount: 0, doubtMs: 0 });
+  }
+  throw new LeaseError('grant.contended');
+}
+
+async function grantWaiting(store: KernelStore, request: GrantRequest) {
+  try {
+    const { grants, seen } = await store.slowLane.$transaction(async (tx) => {
+      await limitLockWait(tx, SLOW_LANE_LOCK_TIMEOUT_MS);
+      await readClock(store, tx);
+      return grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
+    });
+    store.witness.saw(seen);
+    const own = grants.get(request.leaseId);
+    return own === undefined ? undefined : grantedOutcome(store, request, own);
+  } catch (error) {
+    if (databaseFailureOf(error) === 'contention') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The connection broke while the statement ran. It may still be waiting for a lock and grant later,
+ * so this waits until the server has surely cancelled it, and then reads what became of each grant.
+ */
+async function findLostGrants(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  cause: unknown,
+): Promise<Decided> {
+  await pause(store, store.statementTimeoutMs + 500);
+  const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
+  const rows = await readLeases(store.general, requests).catch(() => {
+    throw unknown();
+  });
+  return new Map(
+    requests.map((request, index) => {
+      const row = rows[index];
+      const answer = (): GrantAnswer =>
+        row?.leaseId === request.leaseId
+          ? grantedOutcome(store, request, {
+              ...row,
+              ladder: firstLadder(request),
+              remainingMs: row.expiresAt - row.asOf,
+              freeMs: null,
+              previous: null,
+            })
+          : Promise.reject(unknown());
+      return [request.leaseId, answer];
+    }),
+  );
+}
+
+/** Reads why requests were refused, and observes the database's clock. */
+export async function lookAtRefusals(
+  store: KernelStore,
+  sql: Sql<'general' | 'guests' | 'transitions'>,
+  requests: readonly GrantRequest[],
+): Promise<Refusal[]> {
+  const sentAtMs = store.clock.nowMs();
+  const found = await readRefusals(sql, requests);
+  watchClock(
+    store,
+    found.map((refusal) => refusal.row),
+    sentAtMs,
+  );
+  return found;
+}
+
+/**
+ * Why a request was refused, or undefined when only a lock, a change or the delay of its statement
+ * stood in its way.
+ */
+export function refusedOutcome(
+  { clockWatch }: Pick<KernelStore, 'clockWatch'>,
+  refusal: Refusal | undefined,
+): GrantOutcome | undefined {
+  if (refusal === undefined) return undefined;
+  const { row, head, waiterCount, isRecorded } = refusal;
+  if (isRecorded) return { outcome: 'recorded' };
+  if (row !== undefined) {
+    const doubtMs = clockWatch.doubtMs(row);
+    if (doubtMs > 0 || !isTakable(row)) return { outcome: 'held', by: row, waiterCount, doubtMs };
+  }
+  if (head !== undefined) return { outcome: 'queued', head, waiterCount };
+  return undefined;
+}
+
+/** Whether a locked row may be locked by its last holder, which still works after its grant expired. */
+export function isOverstayed(row: LeaseRow): boolean {
+  return row.endReason === null || row.endReason === 'expired';
+}
+
+/** Whether a row, as it was read, could be granted: then the grant met a lock or a change. */
+function isTakable(row: LeaseRow): boolean {
+  const isOver = row.endReason !== null || row.asOf >= row.expiresAt;
+  return isOver && (row.stopsBy === null || row.asOf >= row.stopsBy);
+}
+
+function grantedOutcome(store: KernelStore, request: GrantRequest, own: Grant): GrantOutcome {
+  const status = own.previous?.end === 'expired' ? 'expired' : 'free';
+  store.observer.grant(own.face, 'granted', status, actionOf(request));
+  return { outcome: 'granted', grant: own };
+}
+
+/**
+ * Counts a handover: a grant to a caller that was already waiting when the previous grant ended. A
+ * caller that joined the line later found the resource free.
+ */
+export function observeHandover(
+  store: Pick<KernelStore, 'observer'>,
+  { face, freeMs }: Grant,
+  waitedMs: number,
+): void {
+  if (freeMs === null || freeMs > waitedMs) return;
+  store.observer.handedOver(face, Math.max(0, freeMs));
+}
+
+/** Counts a refusal. Another try from a place in line is no new refusal. */
+function countRefusal(
+  store: KernelStore,
+  request: GrantRequest,
+  outcome: GrantOutcome,
+): GrantOutcome {
+  if (request.isQueued === true) return outcome;
+  if (outcome.outcome === 'queued') {
+    store.observer.grant(request.face, 'denied', 'free', actionOf(request));
+  }
+  if (outcome.outcome === 'held') {
+    const { by } = outcome;
+    const status = by.asOf < by.expiresAt ? 'active' : 'expired';
+    store.observer.grant(by.face, 'denied', status, actionOf(request));
+  }
+  return outcome;
+}
+
+/** The action that an environment is requested for. */
+function actionOf(request: GrantRequest): string | undefined {
+  return request.face === 'environment' ? request.tag : undefined;
+}
+
+/** Every answer shows the database's clock, refusals too. */
+function watchClock(
+  store: KernelStore,
+  rows: Iterable<{ readonly asOf: number } | undefined>,
+  sentAtMs: number,
+): void {
+  for (const row of rows) {
+    if (row === undefined) continue;
+    store.clockWatch.observe(row.asOf, sentAtMs, store.clock.nowMs());
+    return;
+  }
+}

@@ -1,0 +1,137 @@
+/** Idempotency keys: what tells requests apart, what is recorded of a refusal, and giving up by key. */
+import { hash } from 'node:crypto';
+import { ERROR_CODES, type ErrorCode, LeaseError } from '../kernel/errors.ts';
+import { type IdempotentRequest, recordedResource } from '../kernel/recorded-request.ts';
+import { type Face, leaseTopic, type Resource } from '../kernel/resource.ts';
+import type { KernelStore } from '../postgres/kernel-store.ts';
+import { pause } from '../postgres/statements/timed.ts';
+import { createCoalescer } from './coalesce.ts';
+import { wakeWaiters } from './releasing.ts';
+import {
+  type CancelOutcome,
+  cancelRequests,
+  type Ended,
+  type GivingUp,
+} from './sql/cancel-requests.ts';
+import { keyText } from './sql/requests.ts';
+
+/** 132 bits of SHA-256: two requests never share a fingerprint by accident. */
+const FINGERPRINT_LENGTH = 22;
+
+/**
+ * A request as the record of its idempotency key tells it from others. `asked` is everything that is
+ * asked for besides the resource, absent parts as null, without what a retry may change, such as how
+ * long it waits. Its contents must never change: a retry may reach a controller of another version.
+ */
+export function idempotentRequest(
+  { face, namespace, name }: Resource,
+  asked: Readonly<Record<string, unknown>>,
+): IdempotentRequest {
+  const resource = { face, namespace, name };
+  const digest = hash('sha256', canonicalJson([recordedResource(resource), asked]), 'base64url');
+  return { ...resource, fingerprint: digest.slice(0, FINGERPRINT_LENGTH) };
+}
+
+/** The same text for equal values, whatever the order of their fields. */
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_name, part: unknown) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}
+
+/** A refusal as the record of an idempotency key has it, on every face. */
+export interface RecordedRefusal {
+  readonly error: {
+    readonly code: string;
+    readonly message: string;
+    readonly details: Record<string, unknown>;
+  };
+}
+
+/**
+ * Not answers to a request: its key is another request's, its caller has gone and may come back, or
+ * something broke.
+ */
+const NO_ANSWERS: readonly ErrorCode[] = [
+  'request.idempotency_reused',
+  'lease.wait_cancelled',
+  'internal.error',
+];
+
+/** Errors that were made of a record: what they say is recorded. */
+const FROM_RECORDS = new WeakSet<LeaseError>();
+
+/**
+ * What is to be recorded of an error that ends a request; undefined when nothing is, because the caller is meant to
+ * send the same request again, or because it comes from the request's record.
+ */
+export function refusalOf(error: unknown): RecordedRefusal | undefined {
+  if (!(error instanceof LeaseError) || error.retryable || NO_ANSWERS.includes(error.code)) {
+    return undefined;
+  }
+  if (FROM_RECORDS.has(error)) return undefined;
+  const { code, message, details } = error;
+  return { error: { code, message, details: { ...details } } };
+}
+
+/** The error of a refusal that was recorded, if that is what an answer is. */
+export function refusalIn(answer: unknown): LeaseError | undefined {
+  if (typeof answer !== 'object' || answer === null || !('error' in answer)) return undefined;
+  const { code, message, details } = (answer as RecordedRefusal).error;
+  const known = code in ERROR_CODES ? (code as ErrorCode) : 'internal.error';
+  const error = new LeaseError(known, message, { details });
+  FROM_RECORDS.add(error);
+  return error;
+}
+
+const REQUESTS_PER_TRANSACTION_MAX = 500;
+const TRANSACTIONS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+/**
+ * How often a request that another transaction has locked is tried together with others, and how long after
+ * each other: tickets that are prolonged are locked for the time of one statement.
+ */
+const TRIES_TOGETHER = 5;
+const RETRY_MS = 20;
+
+export type CancelRequest = (request: GivingUp) => Promise<CancelOutcome>;
+
+/**
+ * Gives up requests of a face by their idempotency keys, many in one transaction: see {@link cancelRequests}.
+ * One that stays locked is given up alone, where it delays no other.
+ * @throws {LeaseError} `request.idempotency_reused` when the key was used on another face;
+ * `grant.contended` when it stays locked.
+ */
+export function createCancelRequest(store: KernelStore, face: Face): CancelRequest {
+  const cancels = createCoalescer<GivingUp, Ended>({
+    run: (requests) => cancelRequests(store.general, face, requests, 'skip'),
+    keysOf: (request) => [keyText(request)],
+    batchSizeMax: REQUESTS_PER_TRANSACTION_MAX,
+    inFlightMax: TRANSACTIONS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  });
+  return async (request) => {
+    for (let triesCount = 0; triesCount < TRIES_TOGETHER; triesCount += 1) {
+      if (triesCount > 0) await pause(store, RETRY_MS);
+      const { outcome, ...end } = await cancels.submit(request);
+      if (outcome !== 'locked') return answerOf(store, face, { outcome, ...end });
+    }
+    const [end] = await cancelRequests(store.general, face, [request], 'wait');
+    return answerOf(store, face, end ?? { outcome: 'locked' });
+  };
+}
+
+function answerOf(store: KernelStore, face: Face, { outcome, released, line }: Ended) {
+  if (outcome === 'reused') throw new LeaseError('request.idempotency_reused');
+  if (outcome === 'locked') throw new LeaseError('grant.contended');
+  if (released !== undefined) {
+    store.observer.release(face, 'released');
+    wakeWaiters(store, released);
+  }
+  // The next caller in line may be first now.
+  if (line !== undefined) store.hints.notify(leaseTopic(line));
+  return outcome;
+}

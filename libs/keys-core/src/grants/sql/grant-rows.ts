@@ -1,0 +1,125 @@
+/** The rows that a statement is asked to grant, and those that it returns. */
+import { type Ladder, UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
+import type { EndReason, Grant, GrantRequest } from '../../kernel/lease.ts';
+import { type GrantGuard, isHeldOff, LOG_PLACE } from '../../postgres/clock/expiry.ts';
+import { C, type Fragment, fragment, isFound } from '../../postgres/sql.ts';
+import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
+
+/** The requests as rows; none while a restored database grants nothing, from its first moment on. */
+export function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['mark']): Fragment {
+  return fragment`
+      select
+        w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
+        w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
+        w.ttl_ms, w.first_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
+        w.idempotency_key ${C} as idempotency_key, w.fingerprint, w.is_queued,
+        w.home_reservation ${C} as home_reservation
+      from unnest(
+        ${requests.map((r) => r.leaseId)}::uuid[],
+        ${requests.map((r) => r.face)}::text[],
+        ${requests.map((r) => r.namespace)}::text[],
+        ${requests.map((r) => r.name)}::text[],
+        ${requests.map((r) => r.holder)}::text[],
+        ${requests.map((r) => r.principal)}::text[],
+        ${requests.map((r) => r.tag)}::text[],
+        ${requests.map((r) => r.comment)}::text[],
+        ${requests.map((r) => (r.metadata == null ? null : JSON.stringify(r.metadata)))}::text[],
+        ${requests.map((r) => r.ladder.ttlMs)}::int[],
+        ${requests.map((r) => firstLadder(r).ttlMs)}::int[],
+        ${requests.map((r) => r.ladder.renewAfterMs)}::int[],
+        ${requests.map((r) => r.ladder.softAfterMs)}::int[],
+        ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
+        ${requests.map((r) => r.actor)}::text[],
+        ${requests.map((r) => r.idempotencyKey ?? null)}::text[],
+        ${requests.map((r) => r.fingerprint ?? null)}::text[],
+        ${requests.map((r) => r.isQueued === true)}::boolean[],
+        ${requests.map((r) => r.homeReservation ?? null)}::text[]
+      ) as w (
+        lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
+        ttl_ms, first_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key,
+        fingerprint, is_queued, home_reservation
+      )
+      where not ${isHeldOff(mark)}
+  `;
+}
+
+/** Whether anybody waits in line for the resource of a request `w`. */
+export const IS_AWAITED = isFound(fragment`
+  select true from lease_waiter o
+  where o.face = w.face and o.namespace = w.namespace and o.name = w.name
+    and o.valid_until > clock_timestamp()`);
+
+/** Whether the idempotency key of a request `w` has been used: then it is answered from its record. */
+export const IS_USED = isFound(fragment`
+  select true from lease_request q
+  where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key`);
+
+/** The ladder of a new grant, until it is renewed. */
+export function firstLadder({ confirms, ladder }: GrantRequest): Ladder {
+  return confirms === true ? UNCONFIRMED_LADDER : ladder;
+}
+
+export interface GrantedRow
+  extends
+    Pick<Grant, 'leaseId' | 'fencingToken' | 'grantedAt' | 'expiresAt' | 'asOf' | 'freeMs'>,
+    LogPlace {
+  previousLeaseId: string | null;
+  previousFencingToken: string | null;
+  previousEnd: EndReason | 'lapsed' | 'unconfirmed' | null;
+}
+
+export interface Granted {
+  /** What was granted, by lease id. */
+  readonly grants: ReadonlyMap<string, Grant>;
+  /** What a witness has seen once this is committed: how far the log had come, the largest token. */
+  readonly seen: Seen;
+}
+
+/** The columns of a {@link GrantedRow}, from the statement's `granted` as `g`. */
+export function grantedColumns(previousEndedAt: Fragment): Fragment {
+  return fragment`
+      g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",
+      extract(epoch from g.granted_at)::float8 * 1000 as "grantedAt",
+      extract(epoch from g.expires_at)::float8 * 1000 as "expiresAt",
+      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
+      g.previous_lease_id as "previousLeaseId",
+      g.previous_fencing_token::text as "previousFencingToken",
+      g.previous_end as "previousEnd",
+      extract(epoch from g.granted_at - ${previousEndedAt})::float8 * 1000 as "freeMs",
+      ${LOG_PLACE}`;
+}
+
+/** The grants that these requests led to. */
+export function grantsOf(rows: readonly GrantedRow[], requests: readonly GrantRequest[]): Granted {
+  const requestOf = new Map(requests.map((request) => [request.leaseId, request]));
+  const grants = new Map<string, Grant>();
+  const seen: { place?: LogPlace; fencingToken?: string } = {};
+  for (const row of rows) {
+    const request = requestOf.get(row.leaseId);
+    if (request !== undefined) grants.set(row.leaseId, grantOf(row, request));
+    seen.place = { run: row.run, position: row.position };
+    seen.fencingToken = laterToken(seen.fencingToken ?? '0', row.fencingToken);
+  }
+  return { grants, seen };
+}
+
+function grantOf(row: GrantedRow, request: GrantRequest): Grant {
+  const { leaseId, fencingToken, grantedAt, expiresAt, asOf, freeMs } = row;
+  const { previousLeaseId, previousFencingToken, previousEnd } = row;
+  const isFirst = previousLeaseId === null || previousFencingToken === null || previousEnd === null;
+  return {
+    face: request.face,
+    namespace: request.namespace,
+    name: request.name,
+    ...{ leaseId, fencingToken, grantedAt, expiresAt, asOf, freeMs },
+    ladder: firstLadder(request),
+    remainingMs: expiresAt - asOf,
+    previous: isFirst
+      ? null
+      : {
+          leaseId: previousLeaseId,
+          fencingToken: previousFencingToken,
+          end: previousEnd === 'lapsed' || previousEnd === 'unconfirmed' ? 'expired' : previousEnd,
+        },
+  };
+}

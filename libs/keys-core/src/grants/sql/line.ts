@@ -1,0 +1,298 @@
+/**
+ * Tickets of callers that wait in line for a lease. The ticket numbers give the order; a
+ * ticket that is not prolonged lapses and is passed over. A ticket's id is the lease id of the grant
+ * that it will become, so that a replay of its request finds either.
+ */
+import type { Resource } from '../../kernel/resource.ts';
+import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
+import { createCoalescer } from '../coalesce.ts';
+
+/** How long a ticket counts without being prolonged. */
+const LINE_TICKET_MS = 500;
+
+export interface TicketRequest extends Resource {
+  readonly ticketId: string;
+  readonly waiter: string;
+  readonly principal: string;
+  readonly idempotencyKey: string;
+  readonly fingerprint?: string | undefined;
+}
+
+/** A place in line. */
+export interface Ticket {
+  readonly ticketId: string;
+  /** Its number: a smaller one came before. */
+  readonly number: number;
+  /** When the line was joined, or joined again, as epoch milliseconds of the database. */
+  readonly asOf: number;
+}
+
+/**
+ * Takes a place in line for each request, or joins the one that its idempotency key has.
+ *
+ * A statement of its own, committed before anybody checks whose turn it is. The request's record is
+ * written with the ticket, so that a replay finds it. **Index**: `lease_request_pkey`,
+ * `lease_waiter_ticket_id_key`. A request without a ticket in the answer has a key that was used, for a
+ * grant, a refusal or another ticket.
+ */
+export async function joinLine(
+  sql: Sql<'transitions'>,
+  requests: readonly TicketRequest[],
+): Promise<Map<string, Ticket>> {
+  const rows = await sql.$queryRaw<Ticket[]>`
+    with asked as materialized (
+      select a.face ${C} as face, a.namespace ${C} as namespace, a.name ${C} as name, a.ticket_id,
+        a.waiter, a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key,
+        a.fingerprint, a.place
+      from unnest(
+        ${requests.map((request) => request.face)}::text[],
+        ${requests.map((request) => request.namespace)}::text[],
+        ${requests.map((request) => request.name)}::text[],
+        ${requests.map((request) => request.ticketId)}::uuid[],
+        ${requests.map((request) => request.waiter)}::text[],
+        ${requests.map((request) => request.principal)}::text[],
+        ${requests.map((request) => request.idempotencyKey)}::text[],
+        ${requests.map((request) => request.fingerprint ?? null)}::text[]
+      ) with ordinality as a (
+        face, namespace, name, ticket_id, waiter, principal, idempotency_key, fingerprint, place
+      )
+    ),
+    request as (
+      insert into lease_request as q (principal, idempotency_key, lease_id, resource, fingerprint)
+      select a.principal, a.idempotency_key, a.ticket_id,
+        concat_ws(chr(31), a.face, a.namespace, a.name), a.fingerprint
+      from asked a
+      order by a.principal, a.idempotency_key
+      on conflict (principal, idempotency_key) do update set lease_id = excluded.lease_id
+        where q.lease_id = excluded.lease_id and q.answer is null and q.resource = excluded.resource
+      returning q.lease_id
+    )
+    insert into lease_waiter as w (face, namespace, name, ticket_id, waiter, principal, valid_until)
+    select a.face, a.namespace, a.name, a.ticket_id, a.waiter, a.principal,
+      clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
+    from asked a
+    join request q on q.lease_id = a.ticket_id
+    where not ${isFound(fragment`
+      select true from lease_event e
+      where e.lease_id = a.ticket_id and e.kind in ('granted', 'taken_over')`)}
+    order by a.place
+    on conflict (ticket_id) do update
+      set valid_until = clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
+    returning w.ticket_id as "ticketId", w.id::float8 as number,
+      date_part('epoch', clock_timestamp()) * 1000 as "asOf"`;
+  return new Map(rows.map((row) => [row.ticketId, row]));
+}
+
+/**
+ * Lets tickets count for another {@link LINE_TICKET_MS}. Skips those that are locked: they are being
+ * granted or given up. HOT: no index has a column that changes.
+ * @returns the ids of those that no longer exist.
+ */
+export async function prolongTickets(
+  sql: Sql<'renewals'>,
+  ticketIds: readonly string[],
+): Promise<string[]> {
+  const rows = await sql.$queryRaw<{ ticketId: string }[]>`
+    with asked as materialized (select a.ticket_id from unnest(${ticketIds}::uuid[]) as a (ticket_id)),
+    locked as materialized (
+      select k.* from asked a
+      cross join lateral (
+        select w.ctid as row_at, w.ticket_id from lease_waiter w
+        where w.ticket_id = a.ticket_id
+        for no key update of w skip locked
+      ) k
+    ),
+    prolonged as (
+      update lease_waiter w
+      set valid_until = clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
+      from locked k
+      where w.ctid = k.row_at
+    )
+    select a.ticket_id as "ticketId"
+    from asked a
+    where not ${isFound(fragment`select true from lease_waiter w where w.ticket_id = a.ticket_id`)}`;
+  return rows.map((row) => row.ticketId);
+}
+
+/** A ticket whose caller leaves the line, with the answer that every replay of the request gets from now on. */
+export interface Leaving extends Pick<TicketRequest, 'ticketId' | 'principal' | 'idempotencyKey'> {
+  readonly answer: object;
+}
+
+/**
+ * Leaves the line with an answer, for many. Locks the requests in the order of their keys, then the tickets, as
+ * giving up a request does, and skips what is locked. **Index**: `lease_request_pkey`,
+ * `lease_waiter_ticket_id_key`.
+ * @returns for each in order: whether it has left; undefined if it is locked, and still there. It has not
+ * left if its ticket was granted, given up, or had lapsed long ago.
+ */
+export async function leaveLine(
+  sql: Sql<'transitions'>,
+  leavings: readonly Leaving[],
+): Promise<(boolean | undefined)[]> {
+  const rows = await sql.$queryRaw<{ ticketId: string; hasLeft: boolean }[]>`
+    with asked as materialized (
+      select a.ticket_id, a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key,
+        a.answer
+      from unnest(
+        ${leavings.map(({ ticketId }) => ticketId)}::uuid[],
+        ${leavings.map(({ principal }) => principal)}::text[],
+        ${leavings.map(({ idempotencyKey }) => idempotencyKey)}::text[],
+        ${leavings.map(({ answer }) => JSON.stringify(answer))}::text[]
+      ) as a (ticket_id, principal, idempotency_key, answer)
+    ),
+    request as materialized (
+      select k.* from (select a.* from asked a order by a.principal, a.idempotency_key) a
+      cross join lateral (
+        select q.principal, q.idempotency_key, a.ticket_id, a.answer from lease_request q
+        where q.principal = a.principal and q.idempotency_key = a.idempotency_key
+        for update of q skip locked
+      ) k
+    ),
+    ticket as materialized (
+      select k.* from request q
+      cross join lateral (
+        select w.ticket_id from lease_waiter w
+        where w.ticket_id = q.ticket_id
+        for update of w skip locked
+      ) k
+    ),
+    gone as (
+      delete from lease_waiter w
+      where w.ticket_id = any(array(select t.ticket_id from ticket t))
+      returning w.ticket_id
+    ),
+    -- The rows are there, and locked: a conflict finds each by its key, whatever has changed it meanwhile.
+    answered as (
+      insert into lease_request as q (principal, idempotency_key, answer)
+      select r.principal, r.idempotency_key, r.answer::jsonb
+      from request r
+      join gone g on g.ticket_id = r.ticket_id
+      on conflict (principal, idempotency_key) do update set answer = excluded.answer
+        where q.answer is null
+    )
+    select a.ticket_id as "ticketId", g.ticket_id is not null as "hasLeft"
+    from asked a
+    left join gone g on g.ticket_id = a.ticket_id
+    where g.ticket_id is not null or ${isFound(fragment`
+      select true from lease_waiter w where w.ticket_id = a.ticket_id`)}`;
+  const there = new Map(rows.map((row) => [row.ticketId, row.hasLeft]));
+  return leavings.map(({ ticketId }) => {
+    const hasLeft = there.get(ticketId);
+    return hasLeft === false ? undefined : hasLeft === true;
+  });
+}
+
+/**
+ * Drops the ticket of a request that has been granted: a replay that joined the line while the grant
+ * was under way has made it again. After {@link joinLine}, which has waited for that grant.
+ * @returns whether there was one.
+ */
+export async function dropGrantedTicket(
+  sql: Sql<'transitions'>,
+  ticketId: string,
+): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ ticketId: string }[]>`
+    delete from lease_waiter w
+    where w.ticket_id = ${ticketId}::uuid and exists (
+      select from lease_event e where e.lease_id = w.ticket_id and e.kind in ('granted', 'taken_over')
+    )
+    returning w.ticket_id as "ticketId"`;
+  return rows.length > 0;
+}
+
+/** How long a ticket counts without being prolonged; its waiter prolongs it at every try. */
+const TICKET_MS = 2_000;
+const TICKETS_PER_STATEMENT_MAX = 500;
+const STATEMENTS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+
+/** A place in the line for a resource. */
+interface HeldTicket extends Resource {
+  readonly ticketId: string;
+  readonly waiter: string;
+  readonly principal: string;
+}
+
+export interface Tickets {
+  /** Takes a place, or keeps it. */
+  hold(ticket: HeldTicket): Promise<void>;
+  /** Leaves the line. Leaving twice is safe. */
+  drop(ticketId: string): Promise<void>;
+}
+
+/**
+ * Holds and drops the tickets of many connects that wait for a key, by few statements. These tickets are
+ * counted and shown, and grant nobody a turn.
+ */
+export function createTickets(sql: Sql<'general'>): Tickets {
+  const common = {
+    batchSizeMax: TICKETS_PER_STATEMENT_MAX,
+    inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  };
+  const holds = createCoalescer<HeldTicket, true>({
+    ...common,
+    run: async (tickets) => {
+      await holdTickets(sql, tickets);
+      return tickets.map(() => true);
+    },
+    keysOf: ({ ticketId }) => [ticketId],
+  });
+  const drops = createCoalescer<string, true>({
+    ...common,
+    run: async (ticketIds) => {
+      await dropTickets(sql, ticketIds);
+      return ticketIds.map(() => true);
+    },
+    keysOf: (ticketId) => [ticketId],
+  });
+  return {
+    async hold(ticket) {
+      await holds.submit(ticket);
+    },
+    async drop(ticketId) {
+      await drops.submit(ticketId);
+    },
+  };
+}
+
+async function holdTickets(sql: Sql<'general'>, tickets: readonly HeldTicket[]): Promise<void> {
+  await sql.$queryRaw`
+    insert into lease_waiter as w (face, namespace, name, ticket_id, waiter, principal, valid_until)
+    select a.face, a.namespace, a.name, a.ticket_id, a.waiter, a.principal,
+      clock_timestamp() + ${TICKET_MS} * interval '1 millisecond'
+    from unnest(
+      ${tickets.map((ticket) => ticket.face)}::text[],
+      ${tickets.map((ticket) => ticket.namespace)}::text[],
+      ${tickets.map((ticket) => ticket.name)}::text[],
+      ${tickets.map((ticket) => ticket.ticketId)}::uuid[],
+      ${tickets.map((ticket) => ticket.waiter)}::text[],
+      ${tickets.map((ticket) => ticket.principal)}::text[]
+    ) with ordinality as a (face, namespace, name, ticket_id, waiter, principal, place)
+    order by a.place
+    on conflict (ticket_id) do update
+    set valid_until = clock_timestamp() + ${TICKET_MS} * interval '1 millisecond'
+    returning w.ticket_id::text`;
+}
+
+async function dropTickets(sql: Sql<'general'>, ticketIds: readonly string[]): Promise<void> {
+  await sql.$queryRaw`
+    delete from lease_waiter where ticket_id = any(${ticketIds}::uuid[]) returning waiter`;
+}
+
+/** Drops tickets that lapsed a while ago: their waiters died. @returns how many. */
+export async function dropLapsedTickets(sql: Sql<'general'>, limit: number): Promise<number> {
+  const rows = await sql.$queryRaw<{ waiter: string }[]>`
+    delete from lease_waiter w
+    using (
+      select id from lease_waiter
+      where valid_until < clock_timestamp() - interval '10 seconds'
+      limit ${limit}
+      for update skip locked
+    ) old
+    where w.id = old.id
+    returning w.waiter`;
+  return rows.length;
+}

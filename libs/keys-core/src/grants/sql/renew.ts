@@ -1,0 +1,386 @@
+import { invariant } from '../../kernel/errors.ts';
+import type { Ladder } from '../../kernel/ladder.ts';
+import type { GrantRef, GrantRequest, RefusalReason, RenewOutcome } from '../../kernel/lease.ts';
+import type { Face } from '../../kernel/resource.ts';
+import { type GrantGuard, isHeldOff, isTakable, LOG_PLACE } from '../../postgres/clock/expiry.ts';
+import { sqlStateOf } from '../../postgres/errors/database-errors.ts';
+import { C, type Fragment, fragment, isFace, type Sql } from '../../postgres/sql.ts';
+import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
+import { EXPIRED_FACTS, GRANT_EVENTS, IS_CONFIRMED } from './facts.ts';
+import { upsertGrants } from './upsert-grants.ts';
+
+/** A renewal that one holder asks for. `principal` is the authenticated caller, never a claimed one. */
+export interface RenewRequest extends GrantRef {
+  readonly principal: string;
+}
+
+/** How long a grant must still last to be renewed here, and so how long this statement may take. */
+const SPARE_MS = 250;
+/** A row that is locked for longer is left to the full statement, which passes over it. */
+const LOCK_WAIT_MS = 20;
+
+/** It took too long, met a locked row, or another batch with the same rows. */
+const GAVE_UP = new Set(['22012', '55P03', '40P01']);
+
+/**
+ * Extends each grant that is in force for a good while yet, renewable and asked for by its holder with
+ * its token: what nearly all renewals meet. Whatever is without an answer here is for the full
+ * statement, {@link renew}, which also refuses, and judges by itself.
+ *
+ * - **Does not lock first**, and so writes each row once and not twice. It judges before it has
+ *   the row, and the row may be locked at that moment. What makes that safe: a grant that
+ *   was judged had {@link SPARE_MS} left, and a statement that has taken as long fails as a whole, whatever
+ *   held it up. So no grant had expired by the time its row was taken, and none is revived.
+ * - **Waits for a locked row, but hardly**: after {@link LOCK_WAIT_MS} it fails as a whole. So it needs no
+ *   order of locking: of two that wait for each other, both give up.
+ * - **A row that was changed** while it waited is judged again, by PostgreSQL, or not found at all.
+ * - **Index**: `lease_lease_id_key`. Changes no indexed column, so that it stays HOT.
+ *
+ * @returns undefined when it failed for one of these reasons, and did nothing.
+ */
+export async function renewInTime(
+  sql: Sql<'renewals'>,
+  face: Face,
+  requests: readonly RenewRequest[],
+): Promise<Renewed | undefined> {
+  try {
+    return await renewUnlocked(sql, face, requests);
+  } catch (error) {
+    const state = sqlStateOf(error);
+    if (state === undefined || !GAVE_UP.has(state)) throw error;
+    return undefined;
+  }
+}
+
+async function renewUnlocked(
+  sql: Sql<'renewals'>,
+  face: Face,
+  requests: readonly RenewRequest[],
+): Promise<Renewed> {
+  const groups = await sql.$queryRaw<JudgedGroup[]>`
+    with begun as materialized (
+      select clock_timestamp() as at, set_config('lock_timeout', ${String(LOCK_WAIT_MS)}, true)
+    ),
+    renewed as (
+      update lease l
+      set renewed_at = clock_timestamp(),
+          expires_at = clock_timestamp() + l.ttl_ms * interval '1 millisecond'
+      -- One pass through the index in its order, and no join: both cost more than the update.
+      where l.lease_id = any(${leaseIdsOf(requests)}::uuid[]) and l.face ${isFace(face)}
+        and l.renewable and l.released_at is null and l.end_reason is null
+        and (select b.at from begun b) < l.expires_at - ${SPARE_MS}::int * interval '1 millisecond'
+        and ((l.lease_id, l.fencing_token, l.principal)
+          in (${askedRenewals(requests)})) is true
+      returning
+        l.lease_id, l.expires_at, l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms
+    )
+    select ${RENEWED_COLUMNS},
+      -- Of every row, after it was taken; too late is a division by zero.
+      1 / (max(clock_timestamp()) < (select b.at from begun b) + ${SPARE_MS}::int * interval '1 millisecond')::int
+        as "isInTime"
+    from renewed r
+    group by ${LADDER}`;
+  return renewedOf(groups);
+}
+
+/**
+ * Extends each grant that is in force, renewable and asked for by its holder with its token, by the
+ * ladder that is stored with it.
+ *
+ * - **Locks first, judges then**: a renewal that passed its condition and then waited for the row
+ *   was seen to revive an expired grant. The inner query takes each row, by one probe of the index,
+ *   and is never merged into the outer one, because it locks; the outer one reads the clock after it.
+ * - **Skips locked rows**: one locked row must not stop the other 9,999. A skipped renewal has no
+ *   answer here and is tried again. A statement that waits for no row cannot be part of a deadlock, so
+ *   it needs no order of locking.
+ * - **Says "expired" permanently**: a grant that it refuses as expired is ended in the same statement,
+ *   so that no step of the clock can make the next renewal succeed.
+ * - **Finds a locked row by its place** (`ctid`), which is a quarter of the price of the index. A row
+ *   that another transaction has changed since the statement's snapshot is not found that way, and
+ *   has no answer: as if it had been skipped.
+ * - **Index**: `lease_lease_id_key`. Changes no indexed column, so that it stays HOT.
+ * - **Answers in groups**: a thousand grants of one ladder are one row, because each row of an answer
+ *   costs time in the driver. The remaining time of a group is its shortest, so that it is early by the
+ *   statement's own time at most, and never late.
+ * - **A request without an answer** was skipped, or no row has its lease id and principal any more.
+ *
+ * Most renewals are carried out by {@link renewInTime} and do not come here.
+ */
+export async function renew(
+  sql: Sql<'guests' | 'renewals'>,
+  face: Face,
+  requests: readonly RenewRequest[],
+): Promise<Renewed> {
+  const groups = await sql.$queryRaw<JudgedGroup[]>`
+    with asked as materialized (${askedRenewals(requests)}),
+    judged as materialized (
+      select
+        k.row_at, k.lease_id, k.end_reason,
+        k.ttl_ms, k.renew_after_ms, k.soft_after_ms, k.hard_after_ms,
+        case
+          when k.end_reason = 'removed' then 'expired'
+          when k.end_reason is not null then k.end_reason
+          when k.fencing_token <> a.fencing_token then 'superseded'
+          when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'
+          when not k.renewable then 'renewal_blocked'
+        end as refusal
+      from asked a
+      cross join lateral (
+        select
+          l.ctid as row_at, l.lease_id, l.fencing_token, l.released_at, l.end_reason, l.expires_at,
+          l.renewable, l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms
+        from lease l
+        where l.lease_id = a.lease_id and l.principal = a.principal and l.face ${isFace(face)}
+        for no key update of l skip locked
+      ) k
+    ),
+    renewed as (
+      update lease l
+      set renewed_at = clock_timestamp(),
+          expires_at = clock_timestamp() + l.ttl_ms * interval '1 millisecond'
+      from judged j
+      where l.ctid = j.row_at and j.refusal is null
+      returning
+        l.lease_id, l.expires_at, j.ttl_ms, j.renew_after_ms, j.soft_after_ms, j.hard_after_ms
+    ),
+    expired as (
+      update lease l
+      set end_reason = 'expired'
+      from judged j
+      where l.lease_id = any(array(select k.lease_id from judged k where k.refusal = 'expired'))
+        and l.lease_id = j.lease_id and j.refusal = 'expired' and j.end_reason is null
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, ${IS_CONFIRMED}
+    ),
+    ${EXPIRED_FACTS}
+    select ${RENEWED_COLUMNS}
+    from renewed r
+    group by ${LADDER}
+    union all
+    select string_agg(j.lease_id::text, ','), j.refusal, 0, 0, 0, 0, 0, '0', '0/0'
+    from judged j
+    where j.refusal is not null
+    group by j.refusal`;
+  return renewedOf(groups);
+}
+
+/** All renewals of a statement that share one answer: each row of an answer costs time in the driver. */
+interface JudgedGroup extends Ladder, LogPlace {
+  /** Separated by commas. */
+  leaseIds: string;
+  refusal: RefusalReason | null;
+  remainingMs: number;
+}
+
+interface Renewed {
+  /** By lease id. */
+  readonly outcomes: Map<string, RenewOutcome>;
+  /** How far the log had come; undefined when nothing was renewed. */
+  readonly place: LogPlace | undefined;
+}
+
+/** The requests as rows: `lease_id`, `fencing_token` and `principal`. */
+function askedRenewals(requests: readonly RenewRequest[]): Fragment {
+  const principals = new Map<string, number>();
+  for (const { principal } of requests) {
+    if (!principals.has(principal)) principals.set(principal, principals.size + 1);
+  }
+  return fragment`
+      select
+        a.lease_id, a.fencing_token,
+        (${[...principals.keys()]}::text[])[a.principal_place] collate "C" as principal
+      from unnest(
+        ${leaseIdsOf(requests)}::uuid[],
+        ${arrayText(requests.map((r) => r.fencingToken))}::bigint[],
+        ${arrayText(requests.map((r) => principals.get(r.principal)))}::int[]
+      ) as a (lease_id, fencing_token, principal_place)`;
+}
+
+/** For a parameter that is an array of ids. */
+function leaseIdsOf(requests: readonly RenewRequest[]): string {
+  return arrayText(requests.map((r) => r.leaseId));
+}
+
+/** The columns of a {@link JudgedGroup}, from the statement's `renewed` as `r`, grouped by {@link LADDER}. */
+const RENEWED_COLUMNS = fragment`
+      string_agg(r.lease_id::text, ',') as "leaseIds", null as refusal,
+      date_part('epoch', min(r.expires_at) - clock_timestamp()) * 1000 as "remainingMs",
+      r.ttl_ms as "ttlMs", r.renew_after_ms as "renewAfterMs",
+      r.soft_after_ms as "softAfterMs", r.hard_after_ms as "hardAfterMs", ${LOG_PLACE}`;
+
+const LADDER = fragment`r.ttl_ms, r.renew_after_ms, r.soft_after_ms, r.hard_after_ms`;
+
+/** The answer to each request that the statement has judged. */
+function renewedOf(groups: readonly JudgedGroup[]): Renewed {
+  const outcomes = new Map<string, RenewOutcome>();
+  let place: LogPlace | undefined;
+  for (const group of groups) {
+    const { leaseIds, refusal, remainingMs, run, position } = group;
+    const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = group;
+    const ladder = { renewAfterMs, softAfterMs, hardAfterMs, ttlMs };
+    if (refusal === null) place = { run, position };
+    for (const leaseId of leaseIds.split(',')) {
+      outcomes.set(
+        leaseId,
+        refusal === null
+          ? { leaseId, outcome: 'renewed', remainingMs, ladder }
+          : { leaseId, outcome: 'refused', reason: refusal },
+      );
+    }
+  }
+  return { outcomes, place };
+}
+
+/**
+ * Numbers and ids as one text in PostgreSQL's form of an array. The client library turns a list into
+ * the same text, at several times the cost of the statement's other work on this side.
+ */
+function arrayText(values: readonly (string | number | undefined)[]): string {
+  invariant(
+    values.every((value) => typeof value !== 'string' || !value.includes(',')),
+    'an id holds no comma',
+  );
+  return `{${values.join(',')}}`;
+}
+
+/** What the holder has now. Instants are epoch milliseconds of the database. */
+export interface AcquiredOrRenewed extends LogPlace, Ladder {
+  readonly outcome: 'granted' | 'renewed';
+  /** The requested id, unless a grant had it before. */
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly expiresAt: number;
+  readonly asOf: number;
+  /** When a renewed grant would have expired; null for a new one. */
+  readonly expiredAt: number | null;
+  /** How the grant before a new one ended; null when none existed, and for a renewed one. */
+  readonly previousEnd: string | null;
+}
+
+/**
+ * Renews the grant in force that this holder of this principal has, its token unchanged; otherwise
+ * grants the resource if it is free or expired and nobody waits in line for it.
+ *
+ * It trusts the holder's name, so it is not on the wire: two processes of one name have one lease.
+ *
+ * - **Locks first, judges then**: `mine` is locked `for no key update`, as every renewal is, so that it
+ *   passes beside a fenced transaction of its own. Only when nothing was renewed is a row locked to
+ *   be taken over, as in {@link grant}, by the same judgement and with the same kind of token.
+ * - **Skips locked rows**: the leader asks again soon, and must not wait for a row meanwhile.
+ * - **Atomic because** it is one statement, and because {@link upsertGrants} judges after the row lock.
+ * - **A new grant has a new id**: the one that is asked for, unless a grant had it before. Callers that
+ *   repeat the request need not make a new id each time.
+ * - **Index**: the primary key; `lease_event_lease_id_idx` for the id.
+ * - **Undefined**: another holder has it, renewal of the caller's grant is blocked, somebody waits in
+ *   line, or the row was locked or changed meanwhile. The caller reads which it was.
+ */
+export async function acquireOrRenew(
+  sql: Sql<'general' | 'guests'>,
+  r: GrantRequest,
+  { belief, mark }: GrantGuard,
+): Promise<AcquiredOrRenewed | undefined> {
+  invariant(r.idempotencyKey === undefined, 'acquireOrRenew is repeated, not replayed');
+  const metadata = r.metadata == null ? null : JSON.stringify(r.metadata);
+  const rows = await sql.$queryRaw<AcquiredOrRenewed[]>`
+    with wanted as materialized (
+      select
+        case
+          when exists (select from lease_event e where e.lease_id = ${r.leaseId}::uuid)
+            then gen_random_uuid()
+          else ${r.leaseId}::uuid
+        end as lease_id,
+        ${r.face} ${C} as face, ${r.namespace} ${C} as namespace,
+        ${r.name} ${C} as name, ${r.holder} as holder, ${r.principal} ${C} as principal,
+        ${r.tag} as tag, ${r.comment}::text as comment, ${metadata}::jsonb as metadata,
+        ${r.ladder.ttlMs}::int as ttl_ms, ${r.ladder.ttlMs}::int as first_ms,
+        ${r.ladder.renewAfterMs}::int as renew_after_ms,
+        ${r.ladder.softAfterMs}::int as soft_after_ms, ${r.ladder.hardAfterMs}::int as hard_after_ms,
+        ${r.actor} as actor, null::text as home_reservation
+    ),
+    mine as materialized (
+      select
+        l.lease_id, l.renewable, l.released_at, l.end_reason, l.expires_at
+      from wanted w
+      join lease l on l.face = w.face and l.namespace = w.namespace and l.name = w.name
+      where l.holder = w.holder and l.principal = w.principal and l.end_reason is null
+      for no key update of l skip locked
+    ),
+    renewed as (
+      update lease l
+      set renewed_at = clock_timestamp(),
+          expires_at = clock_timestamp() + l.ttl_ms * interval '1 millisecond'
+      from mine m
+      where l.lease_id = m.lease_id and m.renewable
+        and lease_unexpired(m.released_at, m.end_reason, m.expires_at)
+      returning l.*, m.expires_at as expired_at
+    ),
+    takable as materialized (
+      select l.face
+      from wanted w
+      join lease l on l.face = w.face and l.namespace = w.namespace and l.name = w.name
+      where not exists (select from renewed)
+        and ${isTakable(belief)}
+      for update of l skip locked
+    ),
+    candidate as (
+      select w.*
+      from wanted w
+      where not exists (select from renewed)
+        and (exists (select from takable) or not exists (
+          select from lease l
+          where l.face = w.face and l.namespace = w.namespace and l.name = w.name
+        ))
+        and not exists (
+          select from lease_waiter o
+          where o.face = w.face and o.namespace = w.namespace and o.name = w.name
+            and o.valid_until > clock_timestamp()
+        )
+        and not ${isHeldOff(mark)}
+    ),
+    ${upsertGrants(isTakable(belief))},
+    ${GRANT_EVENTS}
+    select
+      a.outcome, a.lease_id as "leaseId", a.fencing_token::text as "fencingToken",
+      extract(epoch from a.expires_at)::float8 * 1000 as "expiresAt",
+      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
+      a.ttl_ms as "ttlMs", a.renew_after_ms as "renewAfterMs",
+      a.soft_after_ms as "softAfterMs", a.hard_after_ms as "hardAfterMs",
+      extract(epoch from a.expired_at)::float8 * 1000 as "expiredAt",
+      a.previous_end as "previousEnd", ${LOG_PLACE}
+    from (
+      select 'renewed' as outcome, n.lease_id, n.fencing_token, n.expires_at, n.ttl_ms,
+        n.renew_after_ms, n.soft_after_ms, n.hard_after_ms, n.expired_at, null::text as previous_end
+      from renewed n
+      union all
+      select 'granted', g.lease_id, g.fencing_token, g.expires_at, g.ttl_ms,
+        g.renew_after_ms, g.soft_after_ms, g.hard_after_ms, null, g.previous_end
+      from granted g
+    ) a`;
+  return rows[0];
+}
+
+/** A controller whose witness has not moved for this long counts as stopped. */
+const ALIVE_SECONDS = 10;
+
+/** Notes which ladder a controller gives to keys, in the row of its witness. */
+export async function noteKeyLadder(
+  sql: Sql<'general'>,
+  witnessId: string,
+  ladder: Ladder,
+): Promise<void> {
+  const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = ladder;
+  await sql.$queryRaw`
+    update database_witness
+    set key_ladder_ms = array[${renewAfterMs}::int, ${softAfterMs}::int, ${hardAfterMs}::int, ${ttlMs}::int]
+    where id = ${witnessId}::uuid`;
+}
+
+/** The different ladders that running controllers give to keys; the shortest TTL first. */
+export async function readKeyLadders(sql: Sql<'general'>): Promise<Ladder[]> {
+  return sql.$queryRaw<Ladder[]>`
+    select distinct key_ladder_ms[1] as "renewAfterMs", key_ladder_ms[2] as "softAfterMs",
+      key_ladder_ms[3] as "hardAfterMs", key_ladder_ms[4] as "ttlMs"
+    from database_witness
+    where key_ladder_ms is not null
+      and at > clock_timestamp() - ${ALIVE_SECONDS}::int * interval '1 second'
+    order by "ttlMs", "hardAfterMs"`;
+}

@@ -1,0 +1,127 @@
+import { statusRank } from '../../kernel/backends.ts';
+import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
+import { isSurelyOver } from '../../postgres/clock/expiry.ts';
+import {
+  removeAll,
+  removeOld,
+  type RetentionPass,
+  ROWS_PER_STATEMENT_MAX,
+} from '../../postgres/retention-pass.ts';
+import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
+import { dropLapsedTickets } from './line.ts';
+import { dropOldRequests } from './requests.ts';
+
+/** How long after its end a row is kept, in hours: replays and late answers find it until then. */
+const KEPT_HOURS = 24;
+/** How far the token of a deleted row must be behind the clock, in milliseconds. */
+const TOKEN_MARGIN_MS = 3_600_000;
+
+/**
+ * Deletes rows of resources that have long been free, in a range of the table's pages, at most
+ * `limit` of them. The next grant of such a resource inserts a new row, with a larger token.
+ *
+ * - **Kept**: rows that ended less than {@link KEPT_HOURS} ago, or whose expiry is not believed yet: a
+ *   clock that was stepped forward makes them look old; rows whose token is not behind the
+ *   clock by {@link TOKEN_MARGIN_MS}; sealed rows of keys that moved to another datacenter; rows that
+ *   a callback, a waiter or a backend that has not terminated still refers to.
+ * - **Tokens grow**: the largest deleted token is kept in `lease_token_floor`, by the same statement.
+ *   A grant inserts a row only when its snapshot shows none; that snapshot then includes this commit,
+ *   and so the floor. A grant that still saw the row inserts nothing and is tried again.
+ * - **Locks first, judges then**, skipping locked rows: somebody is granting them. The row of the
+ *   floor is locked last, and no statement waits for a lease row while it holds it.
+ * - **Index**: none on `lease`, whose pages are read in order, as the reaper does. For each row that
+ *   would go: `lease_reap_pkey`, `lease_waiter_resource_idx`, `backend_lease_id_key`.
+ *
+ * @returns how many rows it deleted.
+ */
+export async function deleteFreeRows(
+  sql: Sql<'general'>,
+  range: {
+    readonly fromPage: number;
+    readonly toPage: number;
+    readonly limit: number;
+    readonly datacenter: string;
+    readonly belief: ClockBelief;
+  },
+): Promise<number> {
+  const rows = await sql.$queryRaw<{ deleted: number }[]>`
+    with free as materialized (
+      select l.lease_id
+      from lease l
+      where l.ctid >= ${`(${String(range.fromPage)},0)`}::tid
+        and l.ctid < ${`(${String(range.toPage)},0)`}::tid
+        and l.end_reason is not null
+        and greatest(l.expires_at, l.released_at, l.stops_by)
+          < (select clock_timestamp()) - ${KEPT_HOURS}::int * interval '1 hour'
+        and l.fencing_token
+          < (select floor(extract(epoch from clock_timestamp()) * 1000)::bigint - ${TOKEN_MARGIN_MS}::bigint)
+        and ${isSurelyOver(range.belief)}
+        and (l.home_reservation is null
+          or starts_with(l.home_reservation, ${`${range.datacenter}.`} ${C}))
+        and not exists (select from lease_reap r where r.lease_id = l.lease_id)
+        and not exists (
+          select from lease_waiter w
+          where w.face = l.face and w.namespace = l.namespace and w.name = l.name
+        )
+        and not exists (
+          select from backend b
+          where b.lease_id = l.lease_id and b.status_rank < ${statusRank('terminated')}
+        )
+      limit ${range.limit}
+      for update of l skip locked
+    ),
+    gone as (
+      delete from lease l
+      using free f
+      where l.lease_id = f.lease_id
+      returning l.fencing_token, l.face, l.namespace, l.name
+    ),
+    -- A walk alone would remove names more slowly than grants add them. The next grant of this resource waits
+    -- for this commit, and its event adds the name again.
+    forgotten as (
+      delete from search_name n
+      using gone g
+      where n.kind = g.face and n.namespace = g.namespace and n.name = g.name
+    ),
+    raised as (
+      update lease_token_floor t
+      set floor = greatest(t.floor, g.token)
+      from (select max(fencing_token) as token from gone) g
+      where g.token > t.floor
+    )
+    select count(*)::int as deleted from gone`;
+  return onlyRow(rows).deleted;
+}
+
+/** How long the callback of an expired lease waits to be called. */
+export const CALLBACK_KEPT_MS = 24 * 60 * 60 * 1_000;
+
+/**
+ * Removes lease data that nobody needs any more: records of idempotency keys and callbacks that nobody
+ * claimed after a day, tickets of waiters that died, and events after the retention time. Rows of free
+ * resources have a job of their own, see `free-rows.ts`.
+ */
+export async function removeOldLeaseRows(
+  sql: Sql<'general'>,
+  retentionDays: number,
+  pass: RetentionPass,
+): Promise<void> {
+  await removeAll(pass, 'answers', () => dropOldRequests(sql, ROWS_PER_STATEMENT_MAX));
+  // Index: `lease_event_at_idx`.
+  await removeOld(sql, pass, 'events', {
+    old: fragment`
+      select v.id from lease_event v
+      where v.at < clock_timestamp() - ${retentionDays}::int * interval '1 day'
+      order by v.at`,
+    deletes: fragment`gone as (delete from lease_event v using old where v.id = old.id returning v.id)`,
+  });
+  // Those that nobody has claimed in time: no use case reaps their namespace, or each call has failed.
+  await removeOld(sql, pass, 'callbacks', {
+    old: fragment`
+      select p.lease_id from lease_reap p
+      where p.expired_at < clock_timestamp() - ${CALLBACK_KEPT_MS}::float8 * interval '1 millisecond'`,
+    deletes: fragment`
+      gone as (delete from lease_reap p using old o where p.lease_id = o.lease_id returning p.lease_id)`,
+  });
+  await removeAll(pass, 'tickets', () => dropLapsedTickets(sql, ROWS_PER_STATEMENT_MAX));
+}

@@ -1,0 +1,197 @@
+import {
+  idempotentRequest,
+  type KeyedRequest,
+  readRequest,
+  recordAnswers,
+  type RecordedRefusal,
+  refusalIn,
+  refusalOf,
+} from '../grants/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import { sayEnd, sayLived, signalOf } from '../kernel/backends.ts';
+import type { RecordedRequest } from '../kernel/recorded-request.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { isoOf } from '../postgres/sql.ts';
+import type { ConnectResult, NamedConnect } from './key-types.ts';
+import { readKeyFailures } from './sql/key-failures.ts';
+import { readBackendAnswer, readBackendEnd } from './sql/key-state.ts';
+import { AnsweredMeanwhile } from './start-backend.ts';
+
+/** What is recorded of a connect: its result or its error. */
+type RecordedConnect = { readonly backendId: string; readonly spawned: boolean } | RecordedRefusal;
+
+/**
+ * One idempotency key, one attempt, one answer, refusals included: a late duplicate of a request
+ * that was refused must not start a backend that nobody waits for. Retryable refusals are not
+ * recorded, because the caller is meant to ask again.
+ * @throws {LeaseError} `request.idempotency_reused`.
+ */
+export async function connectOnceFor(
+  store: Store,
+  request: KeyedRequest | undefined,
+  attempt: () => Promise<ConnectResult>,
+): Promise<ConnectResult> {
+  if (request === undefined) return attempt();
+  const before = await answeredBefore(store, request);
+  if (before !== undefined) return before;
+  try {
+    const result = await attempt();
+    const { backendId, spawned } = result;
+    if (spawned) return result;
+    return (await answeredFirst(store, request, { backendId, spawned })) ?? result;
+  } catch (error) {
+    if (error instanceof AnsweredMeanwhile) {
+      const first = await answeredBefore(store, request);
+      if (first !== undefined) return first;
+    }
+    return refuseOnce(store, request, error);
+  }
+}
+
+/**
+ * Records why a connect is refused, and throws it. @returns the answer that the request got here before, if any.
+ * A caller that may not have it is only refused.
+ */
+export async function refuseOnce(
+  store: Store,
+  request: KeyedRequest | undefined,
+  error: unknown,
+): Promise<ConnectResult> {
+  const refusal = refusalOf(error);
+  if (request === undefined || refusal === undefined) throw error;
+  const first = await answeredFirst(store, request, refusal);
+  if (first === undefined || refusal.error.code === 'auth.forbidden') throw error;
+  return first;
+}
+
+/** A connect in the form that is recorded with its idempotency key; undefined without a key. */
+export function keyedConnect(
+  { key, spawn, idempotencyKey }: NamedConnect,
+  { principal }: Caller,
+): KeyedRequest | undefined {
+  if (idempotencyKey === undefined) return undefined;
+  const resource = { face: 'key', namespace: key.namespace, name: key.name } as const;
+  const { program, args, env, lifetimeLimitSeconds = null, datacenter = null } = spawn ?? {};
+  const asked = {
+    tag: key.tag,
+    spawn: spawn === undefined ? null : { program, args, env, lifetimeLimitSeconds, datacenter },
+  };
+  return { principal, idempotencyKey, ...idempotentRequest(resource, asked) };
+}
+
+/**
+ * The answer that this request got here before, or undefined.
+ * @throws {LeaseError} the refusal that it got; `request.idempotency_reused`.
+ */
+export async function answeredBefore(
+  store: Store,
+  request: KeyedRequest,
+): Promise<ConnectResult | undefined> {
+  const record = await readRequest(store.general, request);
+  return record === undefined ? undefined : replay(store, record);
+}
+
+/** Records an answer; of two equal requests at once the first answer counts for both, and is returned. */
+async function answeredFirst(store: Store, request: KeyedRequest, answer: RecordedConnect) {
+  const [isFirst] = await recordAnswers(store.general, [{ request, answer }]);
+  return isFirst === true ? undefined : answeredBefore(store, request);
+}
+
+async function replay(store: Store, record: RecordedRequest): Promise<ConnectResult> {
+  const refusal = refusalIn(record.answer);
+  if (refusal !== undefined) throw refusal;
+  const { backendId, spawned } = record.answer as Exclude<RecordedConnect, RecordedRefusal>;
+  return resultOf(store, backendId, spawned);
+}
+
+async function resultOf(store: Store, backendId: string, spawned: boolean): Promise<ConnectResult> {
+  const row = await readBackendAnswer(store.general, backendId);
+  if (row === undefined) throw new LeaseError('backend.not_found');
+  const { name, namespace, tag, ...rest } = row;
+  return { ...rest, key: { name, namespace, tag }, spawned };
+}
+
+/** How often a connect that waits for readiness reads the backend when no hint comes. */
+const LOOK_INTERVAL_MS = 1_000;
+
+/**
+ * Waits until the backend is ready, for {@link LIMITS.waitMsMax} at most.
+ * @throws {LeaseError} `backend.failed` when it has ended instead, `backend.not_ready`.
+ */
+export async function waitUntilReady(
+  store: Store,
+  result: ConnectResult,
+  signal: AbortSignal,
+): Promise<ConnectResult> {
+  const untilMs = store.clock.nowMs() + LIMITS.waitMsMax;
+  let latest = result;
+  while (isUndecided(latest) && store.clock.nowMs() < untilMs) {
+    signal.throwIfAborted();
+    const hint = store.hints.next(
+      `backend:${result.backendId}`,
+      Math.min(untilMs, store.clock.nowMs() + LOOK_INTERVAL_MS),
+      signal,
+    );
+    latest = await resultOf(store, result.backendId, result.spawned);
+    if (isUndecided(latest)) await hint;
+  }
+  if (latest.status === 'ready') return latest;
+  const { backendId, droneId, address } = latest;
+  if (latest.status !== 'terminated') {
+    throw new LeaseError('backend.not_ready', undefined, {
+      details: { backendId, droneId, status: latest.status },
+    });
+  }
+  throw await failureOf(store, { backendId, droneId, address });
+}
+
+/** One that is stopping is followed to its end: only then its exit code and last lines are known. */
+function isUndecided({ status }: ConnectResult): boolean {
+  return status !== 'ready' && status !== 'terminated';
+}
+
+/** The error of a connect that may not start a backend yet, because the last ones have failed. */
+export async function crashLoopOf(
+  store: Store,
+  key: NamedConnect['key'],
+  remainingMs: number,
+): Promise<LeaseError> {
+  const found = await readKeyFailures(store.general, key);
+  if (found === undefined) return new LeaseError('backend.crash_loop');
+  const { failures, since, backendId } = found;
+  const end = await readBackendEnd(store.general, backendId);
+  const how = end === undefined ? '' : `; of the last one, ${sayEnd(end)}`;
+  return new LeaseError(
+    'backend.crash_loop',
+    `The last ${String(failures)} backends of this key have failed, since ${isoOf(since)}${how}. The next start may be in ${String(Math.ceil(remainingMs / 1_000))} s.`,
+    {
+      details: {
+        ...{ remainingMs: Math.ceil(remainingMs), failures, since: isoOf(since), backendId },
+        ...{ reason: end?.reason ?? null, exitCode: end?.exitCode ?? null },
+        output: end?.output ?? null,
+      },
+    },
+  );
+}
+
+async function failureOf(
+  store: Store,
+  { backendId, droneId, address }: Pick<ConnectResult, 'backendId' | 'droneId' | 'address'>,
+): Promise<LeaseError> {
+  const end = await readBackendEnd(store.general, backendId);
+  if (end === undefined) return new LeaseError('backend.not_found');
+  const { reason, exitCode, livedMs, output, detail } = end;
+  const when = address === null ? ' before it was ready' : '';
+  return new LeaseError(
+    'backend.failed',
+    `The backend ended${when}: ${sayEnd(end)}${sayLived(livedMs)}.`,
+    {
+      details: {
+        ...{ backendId, droneId, reason, exitCode, signal: signalOf(exitCode) ?? null, livedMs },
+        ...{ detail, output },
+      },
+    },
+  );
+}

@@ -1,0 +1,277 @@
+/**
+ * `connect`: the one running backend of a key, or a new one.
+ *
+ * Read, decide, act, and start over whenever acting changed nothing:
+ *
+ * 1. Read the key, its backend and its drone's liveness in one statement.
+ * 2. {@link decideConnect} says: return it, refuse, wait, or spawn.
+ * 3. *Wait*: hold a ticket, wait for a hint that the key was freed, or half a second, or the key's
+ *    own end, and read again until `waitMs` is over.
+ * 4. *Spawn*: choose a drone, then one transaction grants, records the backend and queues the
+ *    action. If another caller was granted the key meanwhile, start over: its backend is the answer.
+ *
+ * N concurrent connects for one key end in one spawn because only the grant statement decides; the
+ * others of one process wait for the first attempt instead of competing with it.
+ */
+import { createTickets, type Tickets } from '../grants/index.ts';
+import { assertNever, invariant, LeaseError } from '../kernel/errors.ts';
+import type { BackendStatus } from '../kernel/backends.ts';
+import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
+import { keyTopic } from '../kernel/resource.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { isoOf } from '../postgres/sql.ts';
+import {
+  answeredBefore,
+  connectOnceFor,
+  crashLoopOf,
+  keyedConnect,
+  refuseOnce,
+  waitUntilReady,
+} from './connect-answers.ts';
+import { type ConnectDecision, decideConnect, type KeyState } from './decide-connect.ts';
+import type { ConnectResult, KeyService, NamedConnect } from './key-types.ts';
+import { createKeyStateReader, type KeyStateRow } from './sql/key-state.ts';
+import { type ConnectDeps, NotAtHome, startBackend, type Wanted } from './start-backend.ts';
+
+/** How often a waiting connect reads the key when no hint comes. */
+const LOOK_INTERVAL_MS = 500;
+/**
+ * How soon a connect whose spawn was granted nothing looks again: soon at first, because the winner
+ * of the race is about to commit; then later each time, up to {@link LOOK_INTERVAL_MS}.
+ */
+const LOOK_AGAIN_FIRST_MS = 10;
+/**
+ * How often a connect tries to spawn for a key that seems free, even if it may not wait: with the
+ * pauses over a second, in which the winner of a race commits. Counted in tries, because on a slow
+ * machine the winner is as slow as the loser.
+ */
+const LOST_SPAWNS_MIN = 8;
+
+/** What all connects of a controller share. */
+interface Shared extends ConnectDeps {
+  readonly readState: (key: NamedConnect['key']) => Promise<KeyState | undefined>;
+  readonly tickets: Tickets;
+  /** Spawn attempts under way in this process, by topic. */
+  readonly spawning: RequestsInProgress<ConnectResult | undefined>;
+}
+
+export function createConnect(
+  deps: ConnectDeps,
+): Pick<KeyService, 'connect' | 'connectAgain' | 'refuse'> {
+  const { store } = deps;
+  const readRow = createKeyStateReader(deps.store, deps.heartbeatMs);
+  const shared: Shared = {
+    ...deps,
+    readState: async (key) => stateOf(await readRow(key)),
+    tickets: createTickets(store.general),
+    spawning: new RequestsInProgress(),
+  };
+  return {
+    async connect(input, caller, signal) {
+      const idempotent = keyedConnect(input, caller);
+      const result = await connectOnceFor(store, idempotent, () =>
+        new OneConnect(shared, { input, caller, signal, idempotent }).run(),
+      );
+      return input.waitFor === 'ready' ? waitUntilReady(store, result, signal) : result;
+    },
+
+    async connectAgain(input, caller, signal) {
+      const idempotent = keyedConnect(input, caller);
+      const result = idempotent && (await answeredBefore(store, idempotent));
+      if (result === undefined || input.waitFor !== 'ready') return result;
+      return waitUntilReady(store, result, signal);
+    },
+
+    refuse: (input, caller, error) => refuseOnce(store, keyedConnect(input, caller), error),
+  };
+}
+
+/** One connect, from its first look to its answer. See the top of this file. */
+class OneConnect {
+  readonly #shared: Shared;
+  readonly #store: Store;
+  readonly #wanted: Wanted;
+  readonly #topic: string;
+  readonly #startedAtMs: number;
+  #ticketId: string | undefined;
+  #lostSpawnsCount = 0;
+
+  constructor(shared: Shared, wanted: Wanted) {
+    this.#shared = shared;
+    this.#store = shared.store;
+    this.#wanted = wanted;
+    this.#topic = keyTopic(wanted.input.key);
+    this.#startedAtMs = shared.store.clock.nowMs();
+  }
+
+  async run(): Promise<ConnectResult> {
+    let isAnswered = false;
+    try {
+      let answer: ConnectResult | undefined;
+      while (answer === undefined) answer = await this.#look();
+      isAnswered = true;
+      return answer;
+    } finally {
+      await this.#leaveTheLine(isAnswered);
+    }
+  }
+
+  /** Looks once and does what is to be done; undefined when it must look again. */
+  async #look(): Promise<ConnectResult | undefined> {
+    const { input, signal } = this.#wanted;
+    const { key } = input;
+    signal.throwIfAborted();
+    await this.#shared.spawning.newest(this.#topic);
+    const state = await this.#shared.readState(key);
+    assertAtHome(state, input.homeReservation);
+    const decision = decideConnect(state, { tag: key.tag, hasSpawn: input.spawn !== undefined });
+    switch (decision.do) {
+      case 'return':
+        this.#store.observer.grant('key', 'denied', 'active');
+        this.#store.observer.joined('key');
+        return resultOf(this.#store, key, state);
+      case 'refuse':
+        this.#store.observer.grant(
+          'key',
+          'denied',
+          decision.code === 'key.unheld' ? 'free' : 'active',
+        );
+        throw refusalOf(decision.code, state);
+      case 'wait':
+        await this.#wait(decision, state);
+        return undefined;
+      case 'spawn':
+        return this.#spawn(state);
+      default:
+        return assertNever(decision);
+    }
+  }
+
+  /** @throws {LeaseError} the decision's code when the wait is over. */
+  async #wait(decision: Extract<ConnectDecision, { do: 'wait' }>, state: KeyState | undefined) {
+    const { input, caller, signal } = this.#wanted;
+    const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
+    if (leftMs <= 0) {
+      this.#store.observer.grant('key', 'denied', 'active');
+      throw decision.code === 'backend.crash_loop'
+        ? await crashLoopOf(this.#store, input.key, decision.remainingMs)
+        : waitOver(decision, state);
+    }
+    this.#ticketId ??= this.#store.ids.uuid();
+    const { name, namespace } = input.key;
+    const ticket = { ticketId: this.#ticketId, waiter: caller.actor, principal: caller.principal };
+    await this.#shared.tickets.hold({ face: 'key', namespace, name, ...ticket });
+    const waitMs = Math.min(leftMs, LOOK_INTERVAL_MS, Math.max(1, decision.remainingMs));
+    await this.#store.hints.next(this.#topic, this.#store.clock.nowMs() + waitMs, signal);
+  }
+
+  async #leaveTheLine(isAnswered: boolean): Promise<void> {
+    if (this.#ticketId === undefined) return;
+    const waitedMs = this.#store.clock.nowMs() - this.#startedAtMs;
+    this.#store.observer.waited('key', waitedMs, isAnswered ? 'granted' : 'gave_up');
+    // A ticket that could not be dropped lapses.
+    await this.#shared.tickets.drop(this.#ticketId).catch(() => undefined);
+  }
+
+  async #spawn(state: KeyState | undefined): Promise<ConnectResult | undefined> {
+    const { spawning } = this.#shared;
+    // Others in this process have read the same: only one tries, the rest look again.
+    if (spawning.has(this.#topic)) return undefined;
+    const isPlain = state === undefined || state.lease.endReason === 'released';
+    const waitingSinceMs = this.#ticketId === undefined ? undefined : this.#startedAtMs;
+    const made = await spawning.run(this.#topic, () =>
+      startBackend(this.#shared, { ...this.#wanted, waitingSinceMs, isPlain }),
+    );
+    if (made === undefined) await this.#pauseAfterLostSpawn();
+    return made;
+  }
+
+  /**
+   * A spawn that was granted nothing met a faster one, whose backend is the answer as soon as it has
+   * committed.
+   * @throws {LeaseError} `grant.contended` when the wait is over.
+   */
+  async #pauseAfterLostSpawn(): Promise<void> {
+    const { input, signal } = this.#wanted;
+    this.#lostSpawnsCount += 1;
+    const nowMs = this.#store.clock.nowMs();
+    const isWaitOver = nowMs >= this.#startedAtMs + input.waitMs;
+    if (isWaitOver && this.#lostSpawnsCount >= LOST_SPAWNS_MIN) {
+      throw new LeaseError('grant.contended');
+    }
+    const pauseMs = Math.min(
+      LOOK_INTERVAL_MS,
+      LOOK_AGAIN_FIRST_MS * 2 ** (this.#lostSpawnsCount - 1),
+    );
+    await this.#store.hints.next(this.#topic, nowMs + pauseMs, signal);
+  }
+}
+
+/** @throws {NotAtHome} when the key's row belongs to another reservation: the key has moved, or will. */
+function assertAtHome(state: KeyState | undefined, homeReservation: string | undefined): void {
+  const home = state?.homeReservation ?? null;
+  if (home !== null && home !== homeReservation) throw new NotAtHome();
+}
+
+function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
+  if (row === undefined) return undefined;
+  const { backendId, backendStatus, address, droneId, isDroneReachable, isStopAsked } = row;
+  return {
+    lease: row,
+    doubtMs: row.doubtMs,
+    isDroneReachable,
+    isStopAsked,
+    homeReservation: row.homeReservation,
+    delayMs: row.delayMs,
+    backend:
+      backendId === null || backendStatus === null || droneId === null
+        ? null
+        : { id: backendId, status: backendStatus as BackendStatus, address, droneId },
+  };
+}
+
+/** The backend that runs; {@link decideConnect} has seen that there is one. */
+function resultOf(
+  store: Store,
+  { name, namespace }: NamedConnect['key'],
+  state: KeyState | undefined,
+): ConnectResult {
+  invariant(state?.backend != null, 'a key is returned with its backend');
+  const { lease, backend } = state;
+  return {
+    key: { name, namespace, tag: lease.tag },
+    backendId: backend.id,
+    leaseId: lease.leaseId,
+    fencingToken: lease.fencingToken,
+    spawned: false,
+    status: backend.status,
+    address: backend.address,
+    droneId: backend.droneId,
+    datacenter: store.datacenter,
+  };
+}
+
+function waitOver(
+  { code, remainingMs }: Extract<ConnectDecision, { do: 'wait' }>,
+  state: KeyState | undefined,
+): LeaseError {
+  const details = { remainingMs: Math.ceil(remainingMs), holder: state?.lease.holder };
+  if (code !== 'grant.hold_off') return new LeaseError(code, undefined, { details });
+  return new LeaseError(
+    code,
+    'The key has expired by a database clock that was not watched or has jumped: its last holder may still act.',
+    { details: { ...details, reason: 'clock' } },
+  );
+}
+
+function refusalOf(code: 'key.tag_mismatch' | 'key.unheld', state: KeyState | undefined) {
+  const details =
+    code === 'key.tag_mismatch' && state !== undefined
+      ? {
+          holder: state.lease.holder,
+          since: isoOf(state.lease.grantedAt),
+          remainingMs: Math.max(0, Math.ceil(state.lease.expiresAt - state.lease.asOf)),
+        }
+      : {};
+  return new LeaseError(code, undefined, { details });
+}

@@ -1,0 +1,122 @@
+/** The answers of an acquire, as callers get them. */
+import { refusalIn } from '../grants/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { deadlinesFrom, type Ladder } from '../kernel/ladder.ts';
+import type { Grant, GrantRequest } from '../kernel/lease.ts';
+import type { RecordedRequest } from '../kernel/recorded-request.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import type { Named } from '../kernel/resource.ts';
+import { isoOf } from '../postgres/sql.ts';
+import type {
+  AcquireAnswer,
+  AcquireInput,
+  CallerLife,
+  HeldAnswer,
+  LeaseDeadlines,
+} from './lease-types.ts';
+import type { Refused } from './line.ts';
+
+/** See {@link deadlinesFrom}; a service has one stop, not two. */
+export function leaseDeadlines(
+  ladder: Ladder,
+  localTimeMs: number,
+  remainingMs: number,
+): LeaseDeadlines {
+  const { renewAtMs, hardTerminateAtMs } = deadlinesFrom(ladder, localTimeMs, remainingMs);
+  return { renewAtMs, loseAtMs: hardTerminateAtMs };
+}
+
+/** @throws {LeaseError} `lease.ttl_out_of_range`. */
+export function assertTtl(ttlMs: number | undefined): asserts ttlMs is number {
+  const isInRange =
+    Number.isInteger(ttlMs) &&
+    ttlMs !== undefined &&
+    ttlMs >= LIMITS.ttlMsMin &&
+    ttlMs <= LIMITS.ttlMsMax;
+  if (!isInRange) throw new LeaseError('lease.ttl_out_of_range', undefined, { details: { ttlMs } });
+}
+
+/**
+ * The least time that passed between the caller's message and its grant: since it joined the line by
+ * the database's clock, and at most the time by this controller's clock, in case the other was stepped.
+ * 0 for a grant that is over: when it ended is not known, so its deadline is before its request.
+ */
+export function sinceSentMs(
+  { startedAtMs, nowMs }: Pick<Call, 'startedAtMs' | 'nowMs'>,
+  grant: Pick<Grant, 'remainingMs'> & { readonly asOf: number },
+  joinedAsOf: number | undefined,
+): number {
+  if (joinedAsOf === undefined || grant.remainingMs <= 0) return 0;
+  return Math.max(0, Math.min(grant.asOf - joinedAsOf, nowMs() - startedAtMs));
+}
+
+/** An acquire under way. */
+export interface Call {
+  readonly input: AcquireInput & { readonly localTimeMs: number };
+  readonly request: GrantRequest;
+  readonly life: CallerLife;
+  readonly startedAtMs: number;
+  readonly nowMs: () => number;
+}
+
+export function grantedAnswer(
+  { input, startedAtMs, nowMs }: Pick<Call, 'input' | 'startedAtMs' | 'nowMs'>,
+  grant: Named & Pick<Grant, 'leaseId' | 'fencingToken' | 'ladder' | 'remainingMs'>,
+  /** The least time that passed between the caller's message and the grant. */
+  sinceMs: number,
+): AcquireAnswer {
+  return {
+    outcome: 'granted',
+    lease: {
+      leaseId: grant.leaseId,
+      fencingToken: grant.fencingToken,
+      namespace: grant.namespace === '' ? [] : grant.namespace.split('.'),
+      key: grant.name,
+      deadlines: leaseDeadlines(grant.ladder, input.localTimeMs + sinceMs, grant.remainingMs),
+    },
+    waitedMs: Math.round(nowMs() - startedAtMs),
+  };
+}
+
+/** A refusal as callers get it. */
+export function heldAnswer(
+  face: 'lease' | 'environment',
+  refused: Refused | undefined,
+  waitedMs: number,
+): HeldAnswer {
+  const common = { outcome: 'held', waitedMs: Math.round(waitedMs) } as const;
+  if (refused === undefined || refused.outcome === 'queued') {
+    return {
+      ...common,
+      by: refused?.head.waiter ?? 'unknown',
+      since: isoOf(refused?.head.createdAt ?? 0),
+      remainingMs: 0,
+      comment: null,
+      action: null,
+      waiters: refused?.waiterCount ?? 0,
+    };
+  }
+  const { by, doubtMs } = refused;
+  return {
+    ...common,
+    by: by.holder,
+    since: isoOf(by.grantedAt),
+    remainingMs: Math.max(0, Math.round(by.expiresAt - by.asOf), Math.ceil(doubtMs)),
+    comment: by.comment,
+    action: face === 'environment' ? by.tag : null,
+    waiters: refused.waiterCount,
+    ...(doubtMs > 0 ? { isExpiryUnconfirmed: true } : {}),
+  };
+}
+
+/**
+ * The refusal that a request got before.
+ * @throws {LeaseError} what it was refused with; `lease.wait_cancelled` when it was given up.
+ */
+export function refusalAgain(record: RecordedRequest): HeldAnswer {
+  const refusal = refusalIn(record.answer);
+  if (refusal !== undefined) throw refusal;
+  const recorded = record.answer as Partial<HeldAnswer> | null;
+  if (recorded?.outcome !== 'held') throw new LeaseError('lease.wait_cancelled');
+  return recorded as HeldAnswer;
+}

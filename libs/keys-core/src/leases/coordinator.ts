@@ -1,0 +1,294 @@
+import { isLeaseId, type LeaseStore } from '../grants/index.ts';
+import { errorText } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import type { GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/lease.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import { assertResource, joinNamespace } from '../kernel/resource.ts';
+import { assertText, jsonProblem } from '../kernel/text.ts';
+import { assertNotInHook, type CoordinatorStore } from '../postgres/service/guest-transaction.ts';
+import { assertTtl, heldAnswer, leaseDeadlines } from './acquire-answers.ts';
+import {
+  acquireOnce,
+  acquireOrRenewOnce,
+  assertWait,
+  type CoordinatedGrant,
+  refOf,
+  usedKey,
+} from './coordinator-acquire.ts';
+import { type Asked, releaseWithHook, renewWithHook } from './coordinator-transactions.ts';
+import type {
+  AnyUseCase,
+  CoordinatedLease,
+  CoordinatorAcquire,
+  CoordinatorAcquireOrRenew,
+  CoordinatorHeartbeat,
+  LeaseCoordinator,
+  LeaseUseCase,
+} from './coordinator-types.ts';
+import type { LeaseDeadlines } from './lease-types.ts';
+import { createStaleReaper } from './reap-stale.ts';
+import { createWaitingRoom, type WaitingRoom } from './waiting.ts';
+import { lossOf, workWhileHeld } from './while-held.ts';
+
+export interface LeaseCoordinatorDeps<Tx> {
+  readonly store: CoordinatorStore<Tx>;
+  readonly leases: LeaseStore;
+  /** The holder that others see for its leases; no other process may have the same one. */
+  readonly holder: string;
+  /** Who owns it: only this principal renews and releases it. */
+  readonly principal: string;
+  /** The actor in the history; the holder by default. */
+  readonly actor?: string | undefined;
+}
+
+/** @see LeaseCoordinator */
+export function createLeaseCoordinator<Tx>(deps: LeaseCoordinatorDeps<Tx>): LeaseCoordinator<Tx> {
+  assertText('holder', deps.holder, { bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
+  const coordinator = new Coordinator(deps);
+  return {
+    acquire: (lease, waitMs, options) => coordinator.acquire(lease, waitMs, options?.signal),
+    heartbeat: (lease) => coordinator.heartbeat(lease),
+    whileHeld: (lease, work) => coordinator.whileHeld(lease, work),
+    releaseOk: (lease, success) => coordinator.releaseOk(lease, success),
+    releaseFail: (lease, failure) => coordinator.releaseFail(lease, failure),
+    acquireOrRenew: (lease) => coordinator.acquireOrRenew(lease),
+    reapStaleLeases: createStaleReaper(deps.store),
+  };
+}
+
+interface Ending<Tx> {
+  readonly result: 'ok' | 'failed';
+  readonly detail: string | null;
+  readonly hook: ((tx: Tx, grant: GrantRef) => unknown) | undefined;
+}
+
+class Coordinator<Tx> {
+  readonly #deps: LeaseCoordinatorDeps<Tx>;
+  readonly #room: WaitingRoom;
+  readonly #held = new WeakMap<object, GrantRef>();
+  /** The deadlines of leases that were not released. */
+  readonly #deadlines = new WeakMap<object, LeaseDeadlines>();
+
+  constructor(deps: LeaseCoordinatorDeps<Tx>) {
+    this.#deps = deps;
+    this.#room = createWaitingRoom(deps.store);
+  }
+
+  async acquire(
+    lease: AnyUseCase<Tx>,
+    waitMs: number,
+    signal = new AbortController().signal,
+  ): Promise<CoordinatorAcquire> {
+    assertNotInHook();
+    assertWait(waitMs);
+    const request = this.#requestOf(lease);
+    if (this.#held.get(lease)?.leaseId === request.leaseId) throw usedKey();
+    const { store, leases } = this.#deps;
+    const giveBack = (ref: GrantRef): Promise<unknown> => {
+      this.#held.set(lease, ref);
+      return this.releaseFail(lease, 'the wait was given up');
+    };
+    const acquired = await acquireOnce(
+      { store, leases, room: this.#room, giveBack },
+      { lease, request, signal },
+      waitMs,
+    );
+    if (acquired.outcome === 'held') return acquired;
+    const { grant, localTimeMs, waitedMs } = acquired;
+    return { outcome: 'granted', waitedMs, ...this.#settle(lease, grant, localTimeMs) };
+  }
+
+  async heartbeat(lease: AnyUseCase<Tx>): Promise<CoordinatorHeartbeat> {
+    assertNotInHook();
+    const { store, leases, principal } = this.#deps;
+    const ref = this.#refOf(lease);
+    const request = { ...ref, principal };
+    const plain = async (): Promise<Asked<Awaited<ReturnType<typeof leases.renew>>>> => {
+      const localTimeMs = store.clock.nowMs();
+      return { outcome: await leases.renew('lease', request), localTimeMs };
+    };
+    const { willHeartbeat } = lease;
+    const { outcome, localTimeMs } =
+      willHeartbeat === undefined
+        ? await plain()
+        : await orPlain(
+            renewWithHook(store, request, (tx, at, grant) => lease.willHeartbeat?.(tx, at, grant)),
+            ref,
+            plain,
+          );
+    if (outcome.outcome === 'refused') return outcome;
+    const made = this.#settle(lease, { ...outcome, ...ref }, localTimeMs);
+    return { outcome: 'renewed', ...made };
+  }
+
+  async whileHeld<Success>(
+    lease: LeaseUseCase<Success, Tx>,
+    work: (signal: AbortSignal) => Promise<Success>,
+  ): Promise<Success> {
+    assertNotInHook();
+    const { clock } = this.#deps.store;
+    const deadlines = this.#deadlines.get(lease);
+    if (deadlines === undefined) throw new LeaseError('lease.not_held');
+    const heartbeat = (): Promise<CoordinatorHeartbeat> => this.heartbeat(lease);
+    const ended = await workWhileHeld({ clock, deadlines, heartbeat }, work);
+    switch (ended.outcome) {
+      case 'done': {
+        const released = await this.releaseOk(lease, ended.result);
+        if (released !== 'released') throw lossOf(released);
+        return ended.result;
+      }
+      case 'failed':
+        // The caller gets the error of the work; if the release fails, the lease runs out.
+        await this.releaseFail(lease, ended.failure).catch(() => undefined);
+        throw ended.failure;
+      case 'lost':
+        throw ended.error;
+    }
+  }
+
+  releaseOk<Success>(lease: LeaseUseCase<Success, Tx>, success: Success): Promise<ReleaseOutcome> {
+    return this.#release(lease, {
+      result: 'ok',
+      detail: null,
+      hook: lease.willReleaseOk && ((tx, grant) => lease.willReleaseOk?.(tx, success, grant)),
+    });
+  }
+
+  releaseFail(lease: AnyUseCase<Tx>, failure: unknown): Promise<ReleaseOutcome> {
+    return this.#release(lease, {
+      result: 'failed',
+      detail: errorText(failure),
+      hook: lease.willReleaseFail && ((tx, grant) => lease.willReleaseFail?.(tx, failure, grant)),
+    });
+  }
+
+  async #release(lease: object, { result, detail, hook }: Ending<Tx>): Promise<ReleaseOutcome> {
+    assertNotInHook();
+    const { store, leases, principal } = this.#deps;
+    const ref = this.#refOf(lease);
+    const request = { ...ref, principal, actor: this.#actor(), result, detail };
+    const plain = (): Promise<ReleaseOutcome> => leases.release('lease', request);
+    const outcome =
+      hook === undefined
+        ? await plain()
+        : await orPlain(
+            releaseWithHook(store, request, (tx) => hook(tx, ref)),
+            ref,
+            plain,
+          );
+    this.#deadlines.delete(lease);
+    return outcome;
+  }
+
+  async acquireOrRenew(lease: AnyUseCase<Tx>): Promise<CoordinatorAcquireOrRenew> {
+    assertNotInHook();
+    const { willInsert, willHeartbeat } = lease;
+    const found = await acquireOrRenewOnce(this.#deps.store, this.#requestOf(lease), {
+      willInsert: willInsert && ((tx, at, grant) => lease.willInsert?.(tx, at, grant)),
+      willHeartbeat: willHeartbeat && ((tx, at, grant) => lease.willHeartbeat?.(tx, at, grant)),
+    });
+    if (!('localTimeMs' in found)) return heldAnswer('lease', found, 0);
+    const { outcome, localTimeMs } = found;
+    const remainingMs = outcome.expiresAt - outcome.asOf;
+    const grant = { ...refOf(outcome), ladder: outcome, remainingMs };
+    return { outcome: outcome.outcome, ...this.#settle(lease, grant, localTimeMs) };
+  }
+
+  #requestOf(lease: AnyUseCase<Tx>): GrantRequest {
+    const { holder, principal } = this.#deps;
+    return requestOf(lease, { holder, principal, actor: this.#actor() });
+  }
+
+  #actor(): string {
+    return this.#deps.actor ?? this.#deps.holder;
+  }
+
+  #refOf(lease: object): GrantRef {
+    const ref = this.#held.get(lease);
+    if (ref === undefined) throw new LeaseError('lease.not_held');
+    return ref;
+  }
+
+  /** Remembers a grant or a renewal that is committed, and tells the use case until when it lasts. */
+  #settle(lease: AnyUseCase<Tx>, grant: CoordinatedGrant, localTimeMs: number): CoordinatedLease {
+    const ref = refOf(grant);
+    const deadlines = leaseDeadlines(grant.ladder, localTimeMs, grant.remainingMs);
+    this.#held.set(lease, ref);
+    this.#deadlines.set(lease, deadlines);
+    lease.setDeadline?.(deadlines.loseAtMs);
+    return { ...ref, deadlines };
+  }
+}
+
+/** Repeats the call without its hook for a grant that is not in force: the answer shows how it ended. */
+async function orPlain<Result>(
+  withHook: Promise<Result>,
+  ref: GrantRef,
+  plain: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await withHook;
+  } catch (error) {
+    const isOver = error instanceof LeaseError && error.code === 'lease.not_held';
+    if (isOver && error.details['leaseId'] === ref.leaseId) return plain();
+    throw error;
+  }
+}
+
+/**
+ * The grant request of a use case.
+ * @throws {LeaseError} `request.invalid`, `lease.ttl_out_of_range`.
+ */
+function requestOf(
+  lease: AnyUseCase<never>,
+  by: Pick<GrantRequest, 'holder' | 'principal' | 'actor'>,
+): GrantRequest {
+  const { namespace, key } = lease.scope();
+  const leaseId = lease.key();
+  const ttlMs = lease.durationMs();
+  assertTtl(ttlMs);
+  if (!isLeaseId(leaseId)) {
+    throw new LeaseError('request.invalid', 'key() must be a UUID', {
+      details: { field: 'key' },
+    });
+  }
+  const resource = { face: 'lease', namespace: joinNamespace(namespace), name: key } as const;
+  assertResource(resource);
+  return {
+    ...resource,
+    ...by,
+    leaseId: leaseId.toLowerCase(),
+    tag: '',
+    ...aboutOf(lease),
+    ladder: serviceLadder(ttlMs),
+  };
+}
+
+/** The comment and metadata of a use case, as they are stored. */
+function aboutOf(lease: AnyUseCase<never>): Pick<GrantRequest, 'comment' | 'metadata'> {
+  const comment = lease.comment?.() ?? null;
+  assertText('comment', comment ?? '', { bytesMax: LIMITS.commentBytesMax });
+  return { comment, metadata: jsonOf(lease.metadata?.()) };
+}
+
+function jsonOf(metadata: unknown): unknown {
+  if (metadata === undefined) return null;
+  const invalid = (problem: string, cause?: unknown): LeaseError =>
+    new LeaseError('request.invalid', `metadata ${problem}`, {
+      details: { field: 'metadata' },
+      cause,
+    });
+  let json: unknown;
+  try {
+    json = JSON.parse(JSON.stringify(metadata));
+  } catch (error) {
+    throw invalid('must be JSON', error);
+  }
+  const problem = jsonProblem(json, {
+    bytesMax: LIMITS.metadataBytesMax,
+    depthMax: LIMITS.metadataDepthMax,
+  });
+  if (problem !== undefined) throw invalid(problem);
+  return json;
+}

@@ -1,0 +1,242 @@
+/**
+ * The callers that wait at this controller for one lease, in the order of their tickets. Only the
+ * first of them looks whether it is its turn: a caller behind it here is behind it everywhere.
+ */
+import type { Ticket } from '../grants/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease.ts';
+import type { CallerLife, HeldAnswer } from './lease-types.ts';
+
+/** How often to look without a hint: for lost hints, and for waiters at other controllers that died. */
+const LOOK_EVERY_MS = 400;
+/** The second look of a new waiter: for a release that committed while it joined, and sent no hint. */
+const SECOND_LOOK_MS = 25;
+/** When it is another waiter's turn: by then the lease is mostly held again. */
+const OTHERS_LOOK_MS = 100;
+/** A look that failed is tried again this much later. */
+const FAILED_LOOK_MS = 100;
+/** How soon to look again at an expired lease whose row fenced work keeps locked. */
+const FENCED_LOOK_MS = 100;
+/** For how long a caller whose time is over waits for a look that began since its call. */
+const LAST_LOOK_MS_MAX = 1_000;
+/** The look at the holder's expiry comes a little late rather than a little early. */
+const AFTER_EXPIRY_MS = 5;
+
+/** The outcome of a wait in line. */
+export type WaitOutcome =
+  /** `joinedAsOf`: when the line was joined, by the database's clock; since then it has waited. */
+  | { readonly outcome: 'granted'; readonly grant: Grant; readonly joinedAsOf: number }
+  /** Its place is gone: what became of it is in the record of its idempotency key. */
+  | { readonly outcome: 'recorded'; readonly joinedAsOf: number | undefined }
+  /** Its time was over; the record shows it. */
+  | {
+      readonly outcome: 'gave_up';
+      readonly answer: HeldAnswer;
+      readonly refused: Refused | undefined;
+    };
+
+/** Why somebody has to wait. */
+export type Refused = Extract<GrantOutcome, { outcome: 'held' | 'queued' }>;
+
+/** A caller in line. */
+export interface Waiter {
+  readonly request: GrantRequest & { readonly idempotencyKey: string };
+  readonly ticket: Ticket;
+  readonly life: CallerLife;
+  /** When its call arrived: what was so before is no answer to it. */
+  readonly startedAtMs: number;
+  readonly giveUpAtMs: number;
+  /** Asks for the grant, from its place in line. */
+  readonly attempt: (request: GrantRequest) => Promise<GrantOutcome>;
+  /** What is recorded as the answer when it gives up. */
+  readonly answerOf: (refused: Refused | undefined) => HeldAnswer;
+  readonly resolve: (outcome: WaitOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A refusal, which was true at some moment after it was asked for. */
+interface Met {
+  readonly refused: Refused;
+  readonly askedAtMs: number;
+}
+
+export class Line {
+  readonly #nowMs: () => number;
+  /** By the number of their tickets. */
+  readonly #waiters: Waiter[] = [];
+  /** When the look began that is under way. */
+  #lookingSinceMs: number | undefined;
+  #isLookWanted = false;
+  #nextLookAtMs: number;
+  /** The waiter whose grant is under way: it does not give up before the outcome is known. */
+  #attempting: Waiter | undefined;
+  /** The latest refusal of the first waiter: what stands in its way stands in the way of all. */
+  #met: Met | undefined;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#nextLookAtMs = nowMs();
+  }
+
+  get waiters(): readonly Waiter[] {
+    return this.#waiters;
+  }
+
+  add(waiter: Waiter): void {
+    const place = this.#placeAfter(waiter.ticket.number);
+    this.#waiters.splice(place, 0, waiter);
+    if (place > 0) return;
+    this.look();
+    this.#lookBy(this.#nowMs() + SECOND_LOOK_MS);
+  }
+
+  isAttempting(waiter: Waiter): boolean {
+    return this.#attempting === waiter;
+  }
+
+  /**
+   * Why a waiter was refused, by a look that began since its call; undefined before the first such look. One look
+   * answers all whose calls came before it.
+   */
+  refusalOf({ startedAtMs }: Waiter): Refused | undefined {
+    return this.#met !== undefined && this.#met.askedAtMs >= startedAtMs
+      ? this.#met.refused
+      : undefined;
+  }
+
+  /** Whether a waiter whose time is over may leave: it knows why, or has waited for a last look. */
+  mayGiveUp(waiter: Waiter, nowMs: number): boolean {
+    return this.refusalOf(waiter) !== undefined || nowMs >= waiter.giveUpAtMs + LAST_LOOK_MS_MAX;
+  }
+
+  /** Looks for a waiter whose time is over, unless a look that will do is under way. */
+  lookLast({ startedAtMs }: Waiter): void {
+    if (this.#lookingSinceMs === undefined || this.#lookingSinceMs < startedAtMs) this.look();
+  }
+
+  remove(waiter: Waiter): void {
+    const { number } = waiter.ticket;
+    // A replay of a request has the same ticket, and is next to it in the list.
+    for (let place = this.#placeAfter(number) - 1; place >= 0; place -= 1) {
+      const other = this.#waiters[place];
+      if (other === waiter) this.#waiters.splice(place, 1);
+      if (other === waiter || other?.ticket.number !== number) return;
+    }
+  }
+
+  /** The ticket is gone: granted to a replay of its request, given up, or lapsed long ago. */
+  lostTicket(waiter: Waiter): void {
+    this.remove(waiter);
+    waiter.resolve({ outcome: 'recorded', joinedAsOf: waiter.ticket.asOf });
+  }
+
+  /** Looks if it is time to. */
+  tick(nowMs: number): void {
+    if (nowMs >= this.#nextLookAtMs) this.look();
+  }
+
+  /** Looks whether it is the turn of the first waiter here. Calls during a look cause one more look. */
+  look(): void {
+    if (this.#lookingSinceMs !== undefined) this.#isLookWanted = true;
+    else void this.#lookOnce();
+  }
+
+  /**
+   * The lease was released while another waiter was the first. If that one is dead, this look finds it
+   * ahead, and learns when its place lapses.
+   */
+  lookLater(): void {
+    this.#lookBy(this.#nowMs() + OTHERS_LOOK_MS);
+  }
+
+  async #lookOnce(): Promise<void> {
+    for (;;) {
+      this.#isLookWanted = false;
+      const nowMs = this.#nowMs();
+      this.#lookingSinceMs = nowMs;
+      this.#nextLookAtMs = nowMs + LOOK_EVERY_MS;
+      // A caller that does not answer must not be granted anything; its ticket lapses, and the next is first.
+      const first = this.#waiters.find((one) => one.life.isAlive() && this.#waits(one, nowMs));
+      this.#attempting = first;
+      if (first !== undefined) await this.#turn(first, nowMs);
+      this.#attempting = undefined;
+      if (!this.#hasMoreToLook()) break;
+    }
+    this.#lookingSinceMs = undefined;
+  }
+
+  #waits(waiter: Waiter, nowMs: number): boolean {
+    return nowMs < waiter.giveUpAtMs || !this.mayGiveUp(waiter, nowMs);
+  }
+
+  #hasMoreToLook(): boolean {
+    return this.#isLookWanted && this.#waiters.length > 0;
+  }
+
+  async #turn(first: Waiter, askedAtMs: number): Promise<void> {
+    try {
+      const outcome = await first.attempt({ ...first.request, isQueued: true });
+      switch (outcome.outcome) {
+        case 'granted':
+          this.remove(first);
+          first.resolve({ ...outcome, joinedAsOf: first.ticket.asOf });
+          break;
+        case 'recorded':
+          this.remove(first);
+          first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
+          break;
+        case 'held':
+          this.#meetHolder(first, { refused: outcome, askedAtMs });
+          break;
+        case 'queued':
+          this.#met = { refused: outcome, askedAtMs };
+          // If the waiter ahead is dead, its ticket delays nobody for longer than this.
+          this.#lookBy(this.#nowMs() + Math.max(0, outcome.head.lapsesInMs) + AFTER_EXPIRY_MS);
+          break;
+      }
+    } catch (error) {
+      if (isPassing(error)) {
+        this.#lookBy(this.#nowMs() + FAILED_LOOK_MS);
+        return;
+      }
+      this.remove(first);
+      first.reject(error);
+    }
+  }
+
+  #meetHolder(first: Waiter, met: Met & { readonly refused: { readonly outcome: 'held' } }): void {
+    const { by, doubtMs } = met.refused;
+    if (by.leaseId === first.request.leaseId && by.holder === first.request.holder) {
+      // A replay of this request was granted what its ticket stood for.
+      this.remove(first);
+      first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
+      return;
+    }
+    this.#met = met;
+    const leftMs = Math.max(by.expiresAt - by.asOf, doubtMs);
+    // A lease that has expired and is still held is kept by fenced work: there is no hurry.
+    this.#lookBy(this.#nowMs() + (leftMs > 0 ? leftMs + AFTER_EXPIRY_MS : FENCED_LOOK_MS));
+  }
+
+  /** How many have this number or a smaller one. A binary search, because lines are long. */
+  #placeAfter(number: number): number {
+    let low = 0;
+    let high = this.#waiters.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = this.#waiters[middle];
+      if (other !== undefined && other.ticket.number <= number) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #lookBy(atMs: number): void {
+    this.#nextLookAtMs = Math.min(this.#nextLookAtMs, atMs);
+  }
+}
+
+/** Whether a look that failed may succeed later in the same wait. */
+function isPassing(error: unknown): boolean {
+  return !(error instanceof LeaseError) || (error.retryable && error.code !== 'grant.hold_off');
+}

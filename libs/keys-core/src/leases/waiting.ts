@@ -1,0 +1,298 @@
+/**
+ * Waiting in line for leases, across controllers (design 5.4).
+ *
+ * A caller that waits takes a ticket: a row with a number. The waiter with the smallest number of those
+ * that count is granted next, by a statement that locks the ticket, grants, and removes the ticket of
+ * what it granted. A ticket counts for half a second and is prolonged by the controller for as long as
+ * the caller itself answers, so that neither a dead caller nor a dead controller holds up the line for
+ * longer. Hints say when to look; occasional looks make up for lost hints.
+ */
+import {
+  createCoalescer,
+  dropGrantedTicket,
+  joinLine,
+  keyText,
+  leaveLine,
+  type Leaving,
+  prolongTickets,
+  type Ticket,
+  type TicketRequest,
+} from '../grants/index.ts';
+import type { Coalescer } from '../kernel/coalesce.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { GrantRequest } from '../kernel/lease.ts';
+import {
+  leaseTopic,
+  othersTurnTopic,
+  type Resource,
+  resourceKey,
+  turnTopic,
+} from '../kernel/resource.ts';
+import type { KernelStore } from '../postgres/kernel-store.ts';
+import { Line, type Waiter, type WaitOutcome } from './line.ts';
+
+/** How often all lines are checked. */
+const TICK_MS = 50;
+/** How often tickets are prolonged: often enough that three in a row may fail. */
+const PROLONG_EVERY_MS = 100;
+/** For how long giving up is retried. */
+const GIVE_UP_MS_MAX = 10_000;
+/** How many callers may wait at one controller. */
+const WAITERS_MAX = 20_000;
+const TICKETS_PER_STATEMENT_MAX = 1_000;
+const JOINS_PER_STATEMENT_MAX = 200;
+const LEAVES_PER_STATEMENT_MAX = 200;
+const STATEMENTS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+
+/** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
+export type Wait = Pick<
+  Waiter,
+  'request' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'attempt' | 'answerOf'
+> & {
+  /** Whether the request was sent earlier and got its ticket's id then. */
+  readonly isReplay?: boolean | undefined;
+};
+
+export interface WaitingRoom {
+  /** Whether somebody waits at this controller for the resource, or is about to. */
+  isAwaited(resource: Resource): boolean;
+  /**
+   * Waits for its turn. Rejects with the signal's reason when the caller is gone: its place is kept
+   * for half a second, for a replay of the request.
+   * @throws {LeaseError} `grant.hold_off`; `request.rate_limited` when too many wait here.
+   */
+  wait(wait: Wait): Promise<WaitOutcome>;
+}
+
+export function createWaitingRoom(store: KernelStore): WaitingRoom {
+  return new Room(store);
+}
+
+/** A waiter in its line. */
+interface LineMember {
+  readonly line: Line;
+  readonly waiter: Waiter;
+}
+
+/** A line, while somebody is in it or about to join it. */
+interface OpenLine {
+  readonly line: Line;
+  readonly closeHints: () => void;
+  userCount: number;
+}
+
+class Room implements WaitingRoom {
+  readonly #store: KernelStore;
+  readonly #joins: Coalescer<TicketRequest, Ticket | undefined>;
+  readonly #leaves: Coalescer<Leaving, boolean | undefined>;
+  readonly #lines = new Map<string, OpenLine>();
+  readonly #givingUp = new Set<Waiter>();
+  #isTicking = false;
+  #isProlonging = false;
+  #prolongAtMs = 0;
+  #waiterCount = 0;
+
+  constructor(store: KernelStore) {
+    this.#store = store;
+    const common = {
+      inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+      queueMax: QUEUE_MAX,
+      isGathering: true,
+    };
+    this.#joins = createCoalescer({
+      ...common,
+      run: async (requests) => {
+        const tickets = await joinLine(store.transitions, requests);
+        return requests.map(({ ticketId }) => tickets.get(ticketId));
+      },
+      keysOf: (request) => [request.ticketId, keyText(request)],
+      batchSizeMax: JOINS_PER_STATEMENT_MAX,
+    });
+    this.#leaves = createCoalescer({
+      ...common,
+      run: (leavings) => leaveLine(store.transitions, leavings),
+      keysOf: (leaving) => [leaving.ticketId, keyText(leaving)],
+      batchSizeMax: LEAVES_PER_STATEMENT_MAX,
+    });
+  }
+
+  isAwaited(resource: Resource): boolean {
+    return this.#lines.has(resourceKey(resource));
+  }
+
+  async wait(wait: Wait): Promise<WaitOutcome> {
+    const { request } = wait;
+    if (this.#waiterCount >= WAITERS_MAX) throw new LeaseError('request.rate_limited');
+    // Before the ticket is taken: a hint that comes meanwhile must not be missed.
+    const line = this.#open(request);
+    try {
+      const ticket = await this.#joins.submit(
+        {
+          face: request.face,
+          namespace: request.namespace,
+          name: request.name,
+          ticketId: request.leaseId,
+          waiter: request.holder,
+          principal: request.principal,
+          idempotencyKey: request.idempotencyKey,
+          fingerprint: request.fingerprint,
+        },
+        wait.life.signal,
+      );
+      if (ticket === undefined) return { outcome: 'recorded', joinedAsOf: undefined };
+      if (wait.isReplay === true && (await this.#isGranted(ticket))) {
+        return { outcome: 'recorded', joinedAsOf: ticket.asOf };
+      }
+      return await this.#waitInLine(line, wait, ticket);
+    } finally {
+      this.#close(request);
+    }
+  }
+
+  /** Whether the ticket's request was granted while it joined the line: then the ticket is removed. */
+  #isGranted(ticket: Ticket): Promise<boolean> {
+    return dropGrantedTicket(this.#store.transitions, ticket.ticketId);
+  }
+
+  #waitInLine(line: Line, wait: Wait, ticket: Ticket): Promise<WaitOutcome> {
+    const { signal } = wait.life;
+    const closeHint = this.#store.hints.on(turnTopic(ticket.ticketId), () => line.look());
+    let abort: (() => void) | undefined;
+    const outcome = new Promise<WaitOutcome>((resolve, reject) => {
+      const waiter: Waiter = { ...wait, ticket, resolve, reject };
+      abort = (): void => {
+        line.remove(waiter);
+        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- it is the signal's
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', abort);
+      line.add(waiter);
+      if (signal.aborted) abort();
+    });
+    this.#startTicking();
+    return outcome.finally(() => {
+      closeHint();
+      if (abort !== undefined) signal.removeEventListener('abort', abort);
+    });
+  }
+
+  #open(request: GrantRequest): Line {
+    const key = resourceKey(request);
+    let open = this.#lines.get(key);
+    if (open === undefined) {
+      const { hints, clock } = this.#store;
+      const line = new Line(() => clock.nowMs());
+      const closings = [
+        hints.on(leaseTopic(request), () => line.look()),
+        hints.on(othersTurnTopic(request), () => line.lookLater()),
+      ];
+      open = { line, closeHints: () => closings.forEach((close) => close()), userCount: 0 };
+      this.#lines.set(key, open);
+    }
+    open.userCount += 1;
+    this.#waiterCount += 1;
+    return open.line;
+  }
+
+  #close(request: GrantRequest): void {
+    const key = resourceKey(request);
+    const open = this.#lines.get(key);
+    if (open === undefined) return;
+    open.userCount -= 1;
+    this.#waiterCount -= 1;
+    if (open.userCount > 0) return;
+    open.closeHints();
+    this.#lines.delete(key);
+  }
+
+  #startTicking(): void {
+    if (this.#isTicking) return;
+    this.#isTicking = true;
+    const { clock } = this.#store;
+    const tick = (): void => {
+      if (this.#lines.size === 0) {
+        this.#isTicking = false;
+        return;
+      }
+      clock.at(clock.nowMs() + TICK_MS, tick);
+      this.#tick(clock.nowMs());
+    };
+    clock.at(clock.nowMs() + TICK_MS, tick);
+  }
+
+  #tick(nowMs: number): void {
+    const isProlonging = !this.#isProlonging && nowMs >= this.#prolongAtMs;
+    const live = new Map<string, LineMember>();
+    for (const { line } of this.#lines.values()) {
+      for (const waiter of line.waiters) {
+        if (nowMs >= waiter.giveUpAtMs && !line.isAttempting(waiter)) {
+          this.#end(line, waiter, nowMs);
+        } else if (isProlonging && waiter.life.isAlive()) {
+          live.set(waiter.ticket.ticketId, { line, waiter });
+        }
+      }
+      line.tick(nowMs);
+    }
+    if (live.size === 0) return;
+    this.#prolongAtMs = nowMs + PROLONG_EVERY_MS;
+    void this.#prolong(live);
+  }
+
+  async #prolong(live: ReadonlyMap<string, LineMember>): Promise<void> {
+    this.#isProlonging = true;
+    const ticketIds = [...live.keys()];
+    try {
+      for (let from = 0; from < ticketIds.length; from += TICKETS_PER_STATEMENT_MAX) {
+        const part = ticketIds.slice(from, from + TICKETS_PER_STATEMENT_MAX);
+        // On the connections of renewals: a place in line is kept alive like a lease.
+        for (const ticketId of await prolongTickets(this.#store.renewals, part)) {
+          const lost = live.get(ticketId);
+          // Its own attempt may just have taken the ticket, and may yet give the grant back.
+          if (lost === undefined || lost.line.isAttempting(lost.waiter)) continue;
+          lost.line.lostTicket(lost.waiter);
+        }
+      }
+    } catch {
+      // The next tick tries again; a database that is gone for longer lets the tickets lapse.
+    } finally {
+      this.#isProlonging = false;
+    }
+  }
+
+  /** Ends a wait whose time is over, once it is known who stands in its way. */
+  #end(line: Line, waiter: Waiter, nowMs: number): void {
+    if (this.#givingUp.has(waiter)) return;
+    if (line.mayGiveUp(waiter, nowMs)) void this.#giveUp(line, waiter);
+    else line.lookLast(waiter);
+  }
+
+  /** Leaves the line, now or, while its ticket is locked or the database does not answer, at one of the next ticks. */
+  async #giveUp(line: Line, waiter: Waiter): Promise<void> {
+    this.#givingUp.add(waiter);
+    const { request, ticket } = waiter;
+    const { principal, idempotencyKey } = request;
+    const refused = line.refusalOf(waiter);
+    // The recorded answer is also the one that is returned.
+    const answer = waiter.answerOf(refused);
+    try {
+      const { ticketId } = ticket;
+      const hasLeft = await this.#leaves.submit({ ticketId, principal, idempotencyKey, answer });
+      if (hasLeft === undefined) throw new LeaseError('grant.contended');
+      line.remove(waiter);
+      // The next waiter, now the first, may be at another controller.
+      if (hasLeft) this.#store.hints.notify(leaseTopic(request));
+      waiter.resolve(
+        hasLeft
+          ? { outcome: 'gave_up', answer, refused }
+          : { outcome: 'recorded', joinedAsOf: ticket.asOf },
+      );
+    } catch (error) {
+      if (this.#store.clock.nowMs() < waiter.giveUpAtMs + GIVE_UP_MS_MAX) return;
+      line.remove(waiter);
+      waiter.reject(error);
+    } finally {
+      this.#givingUp.delete(waiter);
+    }
+  }
+}

@@ -1,0 +1,210 @@
+import { describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { revoke } from '../grants/sql/revoke.ts';
+import { aCoordinator, acquired, aUseCase } from '../testing/coordinator-fixture.ts';
+import { age, granted, type Kernel, MACHINE_CLOCK, openKernel } from '../testing/kernel-fixture.ts';
+import type { LeaseUseCase } from './coordinator-types.ts';
+
+/** One lease for `ttlMs`, which a coordinator has just acquired. */
+async function aHolding(ttlMs: number, hooks: Partial<LeaseUseCase<string>> = {}) {
+  const kernel = await openKernel();
+  const coordinator = aCoordinator(kernel);
+  const lease = aUseCase('a', { durationMs: () => ttlMs, ...hooks });
+  const grant = await acquired(coordinator, lease);
+  return { kernel, coordinator, lease, grant };
+}
+
+const revoked = (kernel: Kernel, leaseId: string, mode: 'graceful' | 'force') =>
+  revoke(kernel.store.general, 'lease', [
+    { leaseId, mode, abandon: false, actor: 'op', reason: 'r', namespaces: null },
+  ]);
+
+/** What has become of the lease, and whether it was ever renewed. */
+async function rowOf({ store }: Kernel): Promise<{ ended: string | null; wasRenewed: boolean }> {
+  const [row] = await store.general.$queryRaw<{ ended: string | null; wasRenewed: boolean }[]>`
+    select end_reason as ended, renewed_at > granted_at as "wasRenewed" from lease`;
+  return row ?? { ended: 'no row', wasRenewed: false };
+}
+
+/** Waits until the database's clock is past the time that the lease was granted for. */
+async function untilLate({ store }: Kernel, ttlMs: number): Promise<void> {
+  await waitUntil(async () => {
+    const [row] = await store.general.$queryRaw<{ isLate: boolean }[]>`
+      select clock_timestamp() > granted_at + ${ttlMs + 300} * interval '1 millisecond' as "isLate"
+      from lease`;
+    return row?.isLate;
+  });
+}
+
+const forever = (): Promise<never> => new Promise(() => undefined);
+
+describe('work under a lease', () => {
+  test('C12 C26 goes on for longer than the lease was granted for; its result is released with the lease', async () => {
+    const released: unknown[] = [];
+    const { kernel, coordinator, lease, grant } = await aHolding(1_500, {
+      willReleaseOk: (_tx, success, ref) => released.push(success, ref),
+    });
+
+    const result = await coordinator.whileHeld(lease, async () => {
+      await untilLate(kernel, 1_500);
+      return 'done';
+    });
+
+    const { leaseId, fencingToken } = grant;
+    expect(result).toBe('done');
+    expect(released).toEqual(['done', { leaseId, fencingToken }]);
+    expect(await rowOf(kernel)).toEqual({ ended: 'released', wasRenewed: true });
+  });
+
+  test('that throws: the error is rethrown, and the lease is released as failed', async () => {
+    const failed: unknown[] = [];
+    const { kernel, coordinator, lease, grant } = await aHolding(60_000, {
+      willReleaseFail: (_tx, failure, ref) => failed.push(failure, ref),
+    });
+    const failure = new TypeError('mine');
+
+    const working = coordinator.whileHeld(lease, () => {
+      throw failure;
+    });
+
+    const { leaseId, fencingToken } = grant;
+    await expect(working).rejects.toBe(failure);
+    expect(failed).toEqual([failure, { leaseId, fencingToken }]);
+    expect((await rowOf(kernel)).ended).toBe('released');
+  });
+
+  test('that throws: the error is rethrown even if the release fails, too', async () => {
+    const { kernel, coordinator, lease } = await aHolding(60_000, {
+      willReleaseFail: () => {
+        throw new TypeError('of the hook');
+      },
+    });
+    const failure = new TypeError('of the work');
+
+    await expect(coordinator.whileHeld(lease, () => Promise.reject(failure))).rejects.toBe(failure);
+
+    expect((await rowOf(kernel)).ended).toBeNull();
+  });
+
+  test('whose success cannot be released leaves the lease held, and the release may be retried', async () => {
+    let isThrowing = true;
+    const thrown = new TypeError('mine');
+    const { coordinator, lease } = await aHolding(60_000, {
+      willReleaseOk: () => {
+        if (isThrowing) throw thrown;
+      },
+    });
+
+    await expect(coordinator.whileHeld(lease, () => Promise.resolve('x'))).rejects.toBe(thrown);
+    isThrowing = false;
+
+    expect(await coordinator.releaseOk(lease, 'x')).toBe('released');
+  });
+
+  test('C45 that has ended is followed by no heartbeat', async () => {
+    const { kernel, coordinator, lease } = await aHolding(1_000, {
+      willReleaseFail: () => {
+        throw new Error('stays held');
+      },
+    });
+    const failure = new Error('no');
+
+    await expect(coordinator.whileHeld(lease, () => Promise.reject(failure))).rejects.toBe(failure);
+    await untilLate(kernel, 1_000);
+
+    expect(await rowOf(kernel)).toEqual({ ended: null, wasRenewed: false });
+  });
+
+  test('I8 is told to stop when a heartbeat is refused, and is not waited for', async () => {
+    const { kernel, coordinator, lease, grant } = await aHolding(3_000);
+    let told: AbortSignal | undefined;
+    const working = coordinator.whileHeld(lease, (signal) => {
+      told = signal;
+      return forever();
+    });
+    working.catch(() => undefined);
+
+    await revoked(kernel, grant.leaseId, 'force');
+
+    await expect(working).rejects.toMatchObject({
+      code: 'lease.lost',
+      details: { reason: 'revoked' },
+    });
+    expect(told?.reason).toMatchObject({ code: 'lease.lost' });
+  });
+
+  test('I4 is told to stop at the holder’s own deadline when no heartbeat is answered; the lease runs out', async () => {
+    const cause = new Error('no answer');
+    const { kernel, coordinator, lease, grant } = await aHolding(4_000, {
+      willHeartbeat: () => {
+        throw cause;
+      },
+    });
+    const told: number[] = [];
+
+    const working = coordinator.whileHeld(lease, (signal) => {
+      signal.addEventListener('abort', () => told.push(MACHINE_CLOCK.nowMs()));
+      return forever();
+    });
+
+    await expect(working).rejects.toMatchObject({ code: 'lease.lost', cause });
+    expect(told).toHaveLength(1);
+    // The machine's clock is read in hundredths of a second.
+    expect(told[0]).toBeGreaterThanOrEqual(grant.deadlines.loseAtMs - 10);
+    expect(await rowOf(kernel)).toEqual({ ended: null, wasRenewed: false });
+  });
+
+  test('C15 is told of a graceful revocation, and may end properly', async () => {
+    const { kernel, coordinator, lease, grant } = await aHolding(3_000);
+
+    const result = await coordinator.whileHeld(lease, async (signal) => {
+      await revoked(kernel, grant.leaseId, 'graceful');
+      await waitUntil(() => signal.aborted);
+      return 'saved';
+    });
+
+    expect(result).toBe('saved');
+    expect((await rowOf(kernel)).ended).toBe('released');
+  });
+
+  test('C20 that succeeds too late is lost, and leaves the new holder intact', async () => {
+    const { kernel, coordinator, lease, grant } = await aHolding(60_000);
+
+    const working = coordinator.whileHeld(lease, async () => {
+      await age(kernel, grant.leaseId, 60_000);
+      await granted(kernel, { name: 'a', holder: 'bob' });
+      return 'late';
+    });
+
+    await expect(working).rejects.toMatchObject({
+      code: 'lease.lost',
+      details: { reason: 'expired' },
+    });
+    expect((await rowOf(kernel)).ended).toBeNull();
+  });
+
+  test('is not started without a lease: not acquired, over at its deadline, or released', async () => {
+    const { coordinator, lease } = await aHolding(60_000);
+    const begun: string[] = [];
+    const begin = (): Promise<string> => {
+      begun.push('x');
+      return Promise.resolve('x');
+    };
+    await coordinator.releaseOk(lease, 'x');
+    const short = aUseCase('b', { durationMs: () => 1_000 });
+    const { deadlines } = await acquired(coordinator, short);
+    await waitUntil(() => MACHINE_CLOCK.nowMs() > deadlines.loseAtMs);
+
+    const codes = [];
+    for (const one of [aUseCase('c'), lease, short]) {
+      codes.push(await coordinator.whileHeld(one, begin).catch((error: unknown) => error));
+    }
+
+    expect(codes).toMatchObject([
+      { code: 'lease.not_held' },
+      { code: 'lease.not_held' },
+      { code: 'lease.lost', details: { reason: 'expired' } },
+    ]);
+    expect(begun).toEqual([]);
+  });
+});

@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest';
+import type { ConnectResult } from '../keys/key-types.ts';
+import {
+  connectAt,
+  openDatacenters,
+  type TestDatacenter,
+  type TestDatacenters,
+} from '../testing/datacenters-fixture.ts';
+import { OPERATOR, reportOf } from '../testing/keys-fixture.ts';
+import type { PendingMove } from './reservation-types.ts';
+
+const KEY = ['', 'demo'];
+const { signal } = new AbortController();
+
+/** A key that somebody holds in dc1. */
+async function aHeldKey() {
+  const world = await openDatacenters();
+  const home = world.get('dc1');
+  const held = await connectAt(home);
+  const { reservationId } = await homeOf(home);
+  return { world, home, held, reservationId };
+}
+
+async function homeOf(at: TestDatacenter): Promise<{ reservationId: string; datacenter: string }> {
+  const found = await at.service.resolve({ key: KEY, isFresh: true });
+  if (found.outcome !== 'found') throw new Error('the test expected a home');
+  return found;
+}
+
+function requestMove(
+  home: TestDatacenter,
+  reservationId: string,
+  waitsFor: string | null,
+  toDatacenter = 'dc2',
+): Promise<void> {
+  const move = { key: KEY, reservationId, toDatacenter, reason: 'nearer', waitsFor };
+  return home.service.requestMove(move, OPERATOR);
+}
+
+/** Ends the backend, so that its key is free. */
+async function end(home: TestDatacenter, { backendId }: ConnectResult): Promise<void> {
+  await home.keys.report(reportOf(home.drone, backendId, 'terminated'));
+}
+
+/** Runs a round of the job. @returns what is left of the request. */
+async function afterRound(
+  { service }: TestDatacenter,
+  reservationId: string,
+): Promise<PendingMove | null> {
+  await service.carryOutMoves(signal);
+  return service.pendingMove({ key: KEY, reservationId });
+}
+
+async function livesIn(world: TestDatacenters): Promise<string> {
+  return (await homeOf(world.get('dc3'))).datacenter;
+}
+
+/** Requests for more keys like the one that is requested to move, each before it. */
+async function copyRequest({ store }: TestDatacenter, count: number): Promise<void> {
+  await store.general.$executeRaw`
+    insert into lease
+    select (jsonb_populate_record(l, jsonb_build_object(
+      'name', 'copy' || i, 'lease_id', gen_random_uuid(), 'home_reservation', 'dc1.copy' || i))).*
+    from lease l, generate_series(1, ${count}) i`;
+  await store.general.$executeRaw`
+    insert into reservation
+    select (jsonb_populate_record(r, jsonb_build_object(
+      'key', '["","copy' || i || '"]', 'name', 'copy' || i, 'reservation_id', 'dc1.copy' || i,
+      'move_asked_at', r.move_asked_at - interval '1 minute',
+      'move_waits_for', case when r.move_waits_for is not null then l.lease_id end))).*
+    from reservation r, generate_series(1, ${count}) i, lease l
+    where l.name = 'copy' || i`;
+}
+
+describe('a requested move', () => {
+  test('waits for the grant of the key to end, and is then carried out', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await requestMove(home, reservationId, held.leaseId);
+
+    expect(await afterRound(home, reservationId)).toMatchObject({
+      ...{ toDatacenter: 'dc2', askedBy: OPERATOR.actor, reason: 'nearer', failure: null },
+      heldBy: { leaseId: held.leaseId },
+    });
+    expect(await livesIn(world)).toBe('dc1');
+
+    await end(home, held);
+    expect(await afterRound(home, reservationId)).toBeNull();
+    expect(await livesIn(world)).toBe('dc2');
+  });
+
+  test('is carried out by another controller when the one that got the request has ended', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await requestMove(home, reservationId, held.leaseId);
+    await end(home, held);
+    world.restart();
+
+    await home.service.carryOutMoves(signal);
+
+    expect(await livesIn(world)).toBe('dc2');
+  });
+
+  test.each(['the store', 'dc2'])(
+    'that was cut short after the key had left, because %s did not answer, arrives in a later round',
+    async (away) => {
+      const { world, home, held, reservationId } = await aHeldKey();
+      await end(home, held);
+      await requestMove(home, reservationId, null);
+      world.outside = {
+        before: () => undefined,
+        // The target answers before the seal; what comes next is lost.
+        after: ({ what, to }) => {
+          if (what === 'reservationStatus' && to === 'dc2') world.cut(away);
+        },
+      };
+
+      expect(await afterRound(home, reservationId)).toMatchObject({ failure: null });
+      world.outside = undefined;
+      const left = await home.store.general.$queryRaw<{ state: string }[]>`
+        select state from reservation where reservation_id = ${reservationId}`;
+      expect(left).toEqual([{ state: 'moved' }]);
+      world.heal(away);
+
+      expect(await afterRound(home, reservationId)).toBeNull();
+      const there = await world.get('dc2').store.general.$queryRaw<{ state: string }[]>`
+        select state from reservation where name = 'demo'`;
+      expect(there).toEqual([{ state: 'active' }]);
+    },
+  );
+
+  test('waits for a datacenter that does not answer, before the key has left', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await end(home, held);
+    await requestMove(home, reservationId, null);
+    world.cut('dc2');
+
+    expect(await afterRound(home, reservationId)).toMatchObject({ failure: null });
+    expect(await livesIn(world)).toBe('dc1');
+    world.heal('dc2');
+    expect(await afterRound(home, reservationId)).toBeNull();
+  });
+
+  test('ends when somebody else was granted the key first', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await requestMove(home, reservationId, held.leaseId);
+    await end(home, held);
+    await connectAt(home);
+
+    expect(await afterRound(home, reservationId)).toMatchObject({
+      failure: 'reservation.key_held',
+    });
+    expect(await livesIn(world)).toBe('dc1');
+  });
+
+  test('that was cancelled is not carried out when the key is free', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await requestMove(home, reservationId, held.leaseId);
+    const ref = { key: KEY, reservationId };
+
+    expect(await home.service.cancelMove(ref)).toBe(true);
+    expect(await home.service.cancelMove(ref)).toBe(false);
+    await end(home, held);
+
+    expect(await afterRound(home, reservationId)).toMatchObject({ failure: 'cancelled' });
+    expect(await livesIn(world)).toBe('dc1');
+  });
+
+  test('is replaced by a later request for the same key', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await requestMove(home, reservationId, held.leaseId, 'dc2');
+    await requestMove(home, reservationId, held.leaseId, 'dc3');
+    await end(home, held);
+
+    expect(await afterRound(home, reservationId)).toBeNull();
+    expect(await livesIn(world)).toBe('dc3');
+  });
+
+  test('is refused for a reservation that the key has left, and for its own datacenter', async () => {
+    const { home, held, reservationId } = await aHeldKey();
+    await expect(requestMove(home, reservationId, null, 'dc1')).rejects.toMatchObject({
+      code: 'reservation.same_datacenter',
+    });
+    await end(home, held);
+    await requestMove(home, reservationId, null);
+    await home.service.carryOutMoves(signal);
+
+    await expect(requestMove(home, reservationId, null)).rejects.toMatchObject({
+      code: 'reservation.moved_meanwhile',
+    });
+  });
+
+  test.each(['held keys', 'a datacenter that does not answer'])(
+    'is not delayed by a page of earlier ones that wait for %s',
+    async (what) => {
+      const { world, home, held, reservationId } = await aHeldKey();
+      if (what === 'held keys') {
+        await requestMove(home, reservationId, held.leaseId, 'dc3');
+        await copyRequest(home, 1_000);
+        await end(home, held);
+      } else {
+        await end(home, held);
+        await requestMove(home, reservationId, null, 'dc3');
+        await copyRequest(home, 1_000);
+        await home.store.general.$executeRaw`
+          update reservation set move_to = 'dc2' where name like 'copy%'`;
+        world.cut('dc2');
+      }
+
+      expect(await afterRound(home, reservationId)).toBeNull();
+      expect(await livesIn(world)).toBe('dc3');
+    },
+  );
+});
