@@ -1,6 +1,7 @@
 /**
  * The pages of the site, in the order of its navigation. What is written by hand is a file of the repository, which
- * stays readable where it is; what is generated is made from the contract when the site is built.
+ * stays readable where it is; what is generated is made from the contract when the site is built. The console serves the
+ * site without a sign-in: it is the same in every installation, and the runbook is for people who cannot sign in.
  */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
