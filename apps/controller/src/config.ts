@@ -35,7 +35,7 @@ import {
   type WebhookConfig,
 } from './webhook/webhook-config.ts';
 
-/** What a controller is started with; see the table of environment variables in the README. */
+/** What a controller is started with; see docs/reference/configuration.md. */
 export interface ControllerConfig {
   /** null: PostgreSQL is started, with its data in the home. */
   readonly databaseUrl: string | null;

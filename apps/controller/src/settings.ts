@@ -5,7 +5,7 @@ import { shownUrl, type Environment } from '@leasehold/service-kit';
 
 const SECRET = /SECRET|PASSWORD|TOKEN/u;
 
-/** Every variable of the controller with its value, in the order of the README. */
+/** Every variable of the controller with its value, in the order of docs/reference/configuration.md. */
 export function settingsOf(
   names: readonly string[],
   values: Readonly<Record<string, unknown>>,

@@ -15,6 +15,10 @@ for (const page of sections().flatMap((section) => section.pages)) {
   if (!isWritten(page)) continue;
   await cp(path.join(ROOT, page.source), path.join(STAGE, `${page.to}.md`));
 }
+await cp(path.join(ROOT, 'docs/pictures'), path.join(STAGE, 'pictures'), {
+  recursive: true,
+  filter: (from) => !from.endsWith('.svg'),
+});
 for (const [to, text] of referencePages()) {
   const file = path.join(STAGE, `${to}.md`);
   await mkdir(path.dirname(file), { recursive: true });

@@ -4,7 +4,7 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { addressOf, isWritten, type Page } from './pages.ts';
+import { addressOf, documentOf, isWritten, type Page } from './pages.ts';
 import { ROOT } from './root.ts';
 
 /** What becomes of a link. `unlinked`: to a file of the sources, which the site does not have. */
@@ -16,7 +16,10 @@ export type Resolved =
 /** Finds where the links of documents lead. */
 export function createLinks(pages: readonly Page[]) {
   const bySource = new Map(
-    pages.filter(isWritten).map((page) => [page.source, addressOf(page)] as const),
+    pages.flatMap((page) => {
+      const source = documentOf(page);
+      return source === undefined ? [] : [[source, addressOf(page)] as const];
+    }),
   );
   return {
     /** The file that the page of an address was made from, if it is written by hand. */

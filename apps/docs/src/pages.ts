@@ -5,7 +5,7 @@
  */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { REFERENCE, type Generated } from './reference/pages.ts';
+import { PROMISES, REFERENCE, type Generated } from './reference/pages.ts';
 import { ROOT } from './root.ts';
 
 /** A page that is written by hand. */
@@ -24,6 +24,8 @@ export type Page = Written | Generated;
 export interface Section {
   readonly text: string;
   readonly pages: readonly Page[];
+  /** Only the first page is in the navigation, and leads to the others. */
+  readonly isFolded?: true;
 }
 
 const page = (source: string, to: string, text: string): Written => ({ source, to, text });
@@ -97,9 +99,17 @@ const LIBRARIES: Section = {
 const OPERATE: Section = {
   text: 'Operate',
   pages: [
-    page('docs/deployment.md', 'operate/deployment', 'Deployment'),
     page('docs/production.md', 'operate/production', 'In production'),
+    page('docs/operate/postgresql.md', 'operate/postgresql', 'PostgreSQL'),
+    page('docs/operate/failover.md', 'operate/failover', 'Failover'),
+    page('docs/operate/controllers.md', 'operate/controllers', 'Controllers and tokens'),
+    page('docs/operate/console.md', 'operate/console', 'The console'),
+    page('docs/operate/sign-in.md', 'operate/sign-in', 'Sign-in'),
     page('docs/single-sign-on.md', 'operate/single-sign-on', 'Single sign-on and groups'),
+    page('docs/operate/drones.md', 'operate/drones', 'Drones'),
+    page('docs/operate/containers.md', 'operate/containers', 'Containers'),
+    page('docs/operate/isolation.md', 'operate/isolation', 'Isolation'),
+    page('docs/operate/datacenters.md', 'operate/datacenters', 'Several datacenters'),
     page('docs/upgrades.md', 'operate/upgrades', 'Upgrades'),
     page('docs/observability.md', 'operate/observability', 'Observability'),
     page('docs/runbook.md', 'operate/runbook', 'Runbook'),
@@ -114,6 +124,7 @@ const EVIDENCE: Section = {
   pages: [
     page('docs/benchmarks.md', 'evidence/benchmarks', 'Benchmarks'),
     page('docs/proof.md', 'evidence/proof', 'Proof'),
+    PROMISES,
     page('ARCHITECTURE.md', 'evidence/architecture', 'Architecture'),
     page('docs/dependencies.md', 'evidence/dependencies', 'Dependencies'),
     page('CHANGELOG.md', 'evidence/changelog', 'Changelog'),
@@ -124,6 +135,7 @@ function decisions(): Section {
   const names = readdirSync(path.join(ROOT, 'docs/adr')).filter((name) => /^\d/u.test(name));
   return {
     text: 'Decisions',
+    isFolded: true,
     pages: [
       page('docs/adr/README.md', 'decisions/index', 'All decisions'),
       ...names.sort().map((name) => {
@@ -157,6 +169,16 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 
 export function isWritten(one: Page): one is Written {
   return 'source' in one;
+}
+
+/** The pages of a section that the navigation lists. */
+export function listedPages({ pages, isFolded }: Section): readonly Page[] {
+  return isFolded === true ? pages.slice(0, 1) : pages;
+}
+
+/** The document that a page is, or that it begins with. */
+export function documentOf(one: Page): string | undefined {
+  return isWritten(one) ? one.source : one.includes;
 }
 
 /** `guides/index`: the address that a browser shows for a page. */

@@ -1,16 +1,18 @@
 /**
  * Every variable of the environment, and the file of a drone. Which process reads a variable, its default and what it
- * may be come from the schemas that check it; what it means is in the table of the README.
+ * may be come from the schemas that check it; what it means is in the table of
+ * `docs/reference/configuration.md`, with whose text the page begins.
  */
 import { z } from 'zod';
 import { environmentSchema as ofCli } from '../../../cli/src/config/config.ts';
 import { environmentSchema as ofConsole } from '../../../console/src/server/config.ts';
 import { environmentSchema as ofController } from '../../../controller/src/config.ts';
 import { environmentSchema as ofDrone } from '../../../drone/src/config.ts';
-import { documentedVariables, type Documented } from './documented-variables.ts';
+import { CONFIGURATION, documentedVariables, type Documented } from './documented-variables.ts';
 import type { Schema } from './description.ts';
 import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
 import { typeText } from './schema-text.ts';
+import { writtenText } from './written-text.ts';
 
 const READERS: readonly { reader: string; variables: Readonly<Record<string, z.ZodType>> }[] = [
   { reader: 'controllers', variables: ofController.shape },
@@ -22,7 +24,7 @@ const READERS: readonly { reader: string; variables: Readonly<Record<string, z.Z
 /** No variable may be this. */
 const NO_VALUE = '\u0001';
 
-/** A variable with what the schemas and the README say about it. */
+/** A variable with what the schemas and the table say about it. */
 interface Variable {
   readonly name: string;
   readonly readers: readonly string[];
@@ -39,16 +41,14 @@ export function configurationPage(): string {
   const sections = inSchemas.sort((one, other) => (one.name < other.name ? -1 : 1)).map(sectionOf);
   return `# Configuration
 
-All programs are configured by variables of their environment; a drone has a file besides. An invalid value stops a
-process when it starts, with a message that lists every problem at once. \`leasehold config print\` shows what is in
-effect, without secrets. A variable that is set to nothing counts as not set.
+${writtenText(CONFIGURATION).replace(/^\|.*\n/gmu, '')}
 
 ${sections.join('\n')}
 ${others.map(otherSection).join('\n')}
 ## The file of a drone
 
 \`leasehold drone --config FILE\` reads it, as JSON. A field that it does not know is an error. What the fields mean is under
-[Drones](/operate/deployment#drones).
+[Drones](/operate/drones).
 
 \`\`\`ts
 ${droneFile()}
@@ -56,7 +56,7 @@ ${droneFile()}
 `;
 }
 
-/** Variables of the schemas that the README's table does not have. */
+/** Variables of the schemas that the table does not have. */
 export function undocumentedVariables(): string[] {
   const names = [...variablesOfSchemas().keys()];
   const documented = documentedVariables(names);

@@ -1,24 +1,25 @@
-/** What the README's table says about variables. One row may be about several: `LEASEHOLD_ETCD_USER`, `_PASSWORD`. */
+/** What the table of `docs/reference/configuration.md` says about variables. One row may be about several: `LEASEHOLD_ETCD_USER`, `_PASSWORD`. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { createLinks } from '../links.ts';
-import { sections } from '../pages.ts';
 import { ROOT } from '../root.ts';
 import { tablesOf } from './markdown-tables.ts';
+import { linkedOnSite } from './written-text.ts';
 
 export interface Documented {
   readonly name: string;
-  /** All names of its row, as the README has them. */
+  /** All names of its row, as the table has them. */
   readonly title: string;
   readonly fallback: string | undefined;
   readonly meaning: string;
 }
 
-const README = 'README.md';
+export const CONFIGURATION = 'docs/reference/configuration.md';
 
-/** By name. `known` are the whole names of variables: the README shortens some. */
+const onSite = (text: string): string => linkedOnSite(text, CONFIGURATION);
+
+/** By name. `known` are the whole names of variables: the table shortens some. */
 export function documentedVariables(known: readonly string[]): ReadonlyMap<string, Documented> {
-  const text = readFileSync(path.join(ROOT, README), 'utf8');
+  const text = readFileSync(path.join(ROOT, CONFIGURATION), 'utf8');
   const table = tablesOf(text).find(({ head }) => head[0] === 'variable');
   const found = new Map<string, Documented>();
   for (const [title = '', defaults = '', meaning = ''] of table?.rows ?? []) {
@@ -45,14 +46,4 @@ function wholeName(ending: string, before: readonly string[], known: readonly st
     if (known.includes(name)) return name;
   }
   return parts.slice(0, -1).join('_') + ending;
-}
-
-/** The text with its links leading to pages of the site. */
-function onSite(text: string): string {
-  const links = createLinks(sections().flatMap(({ pages }) => pages));
-  return text.replaceAll(/\[([^\]]*)\]\(([^)]*)\)/gu, (whole, name: string, href: string) => {
-    const resolved = links.resolve(href, README);
-    if (resolved.kind === 'kept') return whole;
-    return resolved.kind === 'page' ? `[${name}](${resolved.href})` : name;
-  });
 }

@@ -4,6 +4,7 @@ import { configurationPage } from './configuration.ts';
 import { metricsPage } from './metrics.ts';
 import { readDescription } from './description.ts';
 import { proceduresPage } from './procedures.ts';
+import { promisesPage } from './promises.ts';
 import { typesPage } from './types.ts';
 
 /** The text of each page, by its address. */
@@ -15,5 +16,6 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['reference/configuration', configurationPage()],
     ['reference/commands', commandsPage()],
     ['reference/metrics', metricsPage()],
+    ['evidence/promises', promisesPage()],
   ]);
 }
