@@ -124,6 +124,10 @@ describe('the reference', () => {
     const names = allCommands();
     expect(names.length).toBeGreaterThan(40);
     expect(names.filter((name) => !page.includes(`Usage: leasehold ${name}`))).toEqual([]);
+    const [, help = ''] = page.split('## All commands');
+    // Examples are broken by the page.
+    const lines = help.split('\n').filter((line) => /^ +(?!leasehold )\S/u.test(line));
+    expect(lines.filter((line) => line.length > 88)).toEqual([]);
   });
 
   test('has every metric with its meaning and its labels', () => {
