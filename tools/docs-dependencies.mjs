@@ -51,7 +51,7 @@ Who installs a package of Leasehold gets few others:
 | \`@leasehold/core\` | none; the service brings \`pg\` or \`@prisma/client\` |
 | the executable of a drone | none |
 
-Everything else is inside ([ADR 42](adr/0042-packages-have-their-dependencies-inside.md)), and each package has a
+Everything else is inside (bundled, with its licenses), and each package has a
 \`THIRD-PARTY-LICENSES.txt\`.
 
 ## What is inside

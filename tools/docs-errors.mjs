@@ -21,15 +21,11 @@ const { ERROR_CODES, COMMAND_ERROR_CODES } = await import(
 
 const sections = Object.entries(ERROR_CODES).map(
   ([name, { http, retryable, text, doc }]) =>
-    `## \`${name}\`\n\n${text}\n\n${doc}\n\nStatus ${http}. ${
-      retryable
-        ? 'The same request may succeed if it is sent again.'
-        : 'Sending the same request again does not help.'
-    }\n`,
+    `## \`${name}\`\n\n${text} ${doc}\n\nStatus ${http}, ${retryable ? 'retryable' : 'final'}.\n`,
 );
 const commandSections = Object.entries(COMMAND_ERROR_CODES).map(
   ([name, { exitCode = 1, text, doc }]) =>
-    `### \`${name}\`\n\n${text}\n\n${doc}\n\nExit code ${exitCode}.\n`,
+    `### \`${name}\`\n\n${text} ${doc}\n\nExit code ${exitCode}.\n`,
 );
 const page = `# Errors
 
@@ -37,7 +33,8 @@ const page = `# Errors
 
 What a caller should expect is an answer with an \`outcome\`: a refused renewal, a key that is gone.
 Everything else is an error with one of these codes in \`error.data.leaseholdCode\`, beside
-\`retryable\`, \`details\` and, where the cause is in the controller's log, \`incidentId\`.
+\`retryable\`, \`details\` and, where the cause is in the controller's log, \`incidentId\`. The same request
+may succeed if it is sent again where the code is retryable, and not where it is final.
 
 ${sections.join('\n')}
 ## Of the command line

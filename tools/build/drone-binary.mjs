@@ -4,7 +4,8 @@
  *
  *   npm run build:drone -- [--target linux-x64|linux-arm64|darwin-arm64|darwin-x64] [--node FILE]
  *
- * It is Node itself, with the bundle inside (ADR 41). `--node` is the Node of another target, of the same version as
+ * It is Node itself, with the bundle inside, so that backends run on the runtime that all tests use. Agent and warden are
+ * one file: the first argument decides. Nothing native is inside. `--node` is the Node of another target, of the same version as
  * the one that runs this script.
  */
 import { execFile } from 'node:child_process';

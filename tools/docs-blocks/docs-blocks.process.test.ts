@@ -11,14 +11,12 @@
  *   digit in them. The next command gets what this one really printed.
  * - `json` below a `sh` block: what that printed, with the same fields.
  * - `sql` with `<!-- setup: held-lease -->`: run with a lease that is held, and with one that is not.
- * - without a language: a list of commands, each of which exists.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { blocksOf, placeOf, type Block } from './blocks.ts';
-import { commandsIn } from './command-list.ts';
 import { matchOutput, shapeProblem } from './shape.ts';
 import { openShell, type Said, type Shell } from './shell.ts';
 import { runUnderLease } from './sql-blocks.ts';
@@ -46,12 +44,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   },
   { page: 'README.md', firstLine: 'npm test', reason: 'would run this test' },
   {
-    page: 'README.md',
-    firstLine: 'npm install …/out/packages/leasehold-0.1.0.tgz',
-    reason: 'is what tools/packages/packages.process.nightly.test.ts does',
-  },
-  {
-    page: 'README.md',
+    page: 'docs/guides/several-datacenters.md',
     firstLine: 'npm run datacenters',
     reason: 'is a prompt; what it starts is what tools/datacenters tests',
   },
@@ -59,7 +52,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     '$ npx leasehold connect lobby --program room --datacenter dc2',
     "$ npx leasehold keys revoke lobby --datacenter dc2 --reason 'move it'",
   ].map((firstLine) => ({
-    page: 'README.md',
+    page: 'docs/guides/several-datacenters.md',
     firstLine,
     reason: 'wants the three datacenters of `npm run datacenters`, not the one of `npm start`',
   })),
@@ -150,7 +143,6 @@ const modules = unmarked.filter(({ language }) => ['ts', 'js'].includes(language
 const statements = unmarked.filter(
   ({ language, mark }) => language === 'sql' && mark?.value === 'held-lease',
 );
-const lists = unmarked.filter(({ language }) => language === '');
 const shellPages = PAGES.map((page) => ({
   page,
   steps: unmarked.filter(
@@ -178,7 +170,7 @@ afterAll(async () => {
 
 test('every block is run, or listed with a reason', () => {
   const known = [
-    ...[...quotes, ...modules, ...statements, ...lists],
+    ...[...quotes, ...modules, ...statements],
     ...shellPages.flatMap(({ steps }) => steps),
   ];
 
@@ -242,27 +234,6 @@ describe('SQL commits under a lease, and is refused without one', () => {
       whileHeld: 'committed',
       afterRelease: 'LH001',
     });
-  });
-});
-
-describe('every command that is listed exists', () => {
-  test.each(named(lists))('%s', async (_place, block) => {
-    const shell = openShell(stage.folder, { NODE: process.execPath, REPOSITORY });
-    const helps = new Map<string, string>();
-    const missing: string[] = [];
-
-    for (const command of block.lines.flatMap(commandsIn)) {
-      const words = command.split(' ');
-      const name = words.pop() ?? '';
-      const group = words.join(' ');
-      const help = helps.get(group) ?? (await shell.run(`npx leasehold ${group} --help`)).stdout;
-      helps.set(group, help);
-      if (!new RegExp(`^ +${name}\\b`, 'mu').test(help)) missing.push(command);
-    }
-    await shell.close();
-
-    expect(helps.size).toBeGreaterThan(0);
-    expect(missing).toEqual([]);
   });
 });
 

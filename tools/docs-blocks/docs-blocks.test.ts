@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { blocksOf } from './blocks.ts';
-import { commandsIn } from './command-list.ts';
 import { matchOutput, shapeProblem } from './shape.ts';
 
 describe('blocks of a page', () => {
@@ -64,17 +63,4 @@ describe('what a command prints', () => {
     expect(shapeProblem(json, { ...json, d: 1 })).toContain('$');
     expect(shapeProblem(json, { a: [{ b: '1' }] })).toContain('$');
   });
-});
-
-test('a list of commands is split into its commands', () => {
-  expect(commandsIn('leasehold keys ls|block-renewal NAME        who holds what')).toEqual([
-    'keys ls',
-    'keys block-renewal',
-  ]);
-  expect(commandsIn('leasehold up [--preset fast]   everything')).toEqual(['up']);
-  expect(commandsIn('leasehold controller | drone --config FILE | config print')).toEqual([
-    'controller',
-    'drone',
-    'config print',
-  ]);
 });

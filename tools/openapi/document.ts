@@ -1,4 +1,8 @@
-/** The description of the API: see docs/http-api.md. */
+/**
+ * The description of the API: see docs/http-api.md. Inputs are made from their schemas, answers from the types that the
+ * compiler infers: a schema of each answer would be written twice. The file is checked in, because types are gone when a
+ * controller runs, and because a change of the API can then be read in its review.
+ */
 import { ERROR_CODES } from '@leasehold/keys-core';
 import { readTypes } from './answer-types.ts';
 import { ERROR_EXAMPLE } from './examples.ts';

@@ -1,4 +1,9 @@
-/** What the packages are: their names, and the fields of their manifests that all of them share. */
+/**
+ * What the packages are: their names, and the fields of their manifests that all of them share.
+ *
+ * What others maintain is bundled into them: installed as in the repository, an app would need some 400 packages, and tRPC
+ * would install a compiler beside every service. A fix of a bundled package reaches users with the next version.
+ */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

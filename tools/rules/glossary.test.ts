@@ -5,31 +5,28 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { codeFiles, filesBelow, ROOT } from './source-files.ts';
 
 const GLOSSARY = 'docs/glossary.md';
+/** Words and phrases that comments, texts and documents do not use, each with what to write instead. */
+const WORDS = 'tools/rules/forbidden-words.json';
 const CODE = ['.ts', '.tsx', '.mjs'];
 /** Between two words of a phrase: spaces, or the end of a line of a comment or a quotation. */
 const BETWEEN_WORDS = String.raw`\s+(?:(?:\*|//|/\*\*|>|#+)\s+)?`;
 const NOT_WORDS = new RegExp(BETWEEN_WORDS, 'gu');
-const HEADING = '## Words that we do not use';
 /** What stands for a character that is not prose; no word contains it. */
 const BLANK = '\u0001';
 
-/** The words and phrases of the second table, in small letters, with what to write instead. */
+/** The words and phrases, in small letters, with what to write instead. */
 let replacements: ReadonlyMap<string, string>;
 let forbidden: RegExp;
 
 beforeAll(async () => {
-  replacements = replacementsIn(await readFile(path.join(ROOT, GLOSSARY), 'utf8'));
+  replacements = replacementsIn(await readFile(path.join(ROOT, WORDS), 'utf8'));
   forbidden = patternOf([...replacements.keys()]);
 });
 
-function replacementsIn(glossary: string): Map<string, string> {
-  const [, table = ''] = glossary.split(HEADING);
-  const rows = [...table.matchAll(/^\| (?<words>[^|]+?) +\| (?<instead>[^|]+?) +\|/gmu)].slice(2);
+function replacementsIn(text: string): Map<string, string> {
+  const rows = Object.entries(JSON.parse(text) as Record<string, string>);
   return new Map(
-    rows.flatMap(({ groups }) => {
-      const words = groups?.['words']?.split(', ') ?? [];
-      return words.map((word) => [word, groups?.['instead'] ?? ''] as const);
-    }),
+    rows.flatMap(([words, instead]) => words.split(', ').map((word) => [word, instead] as const)),
   );
 }
 
@@ -113,8 +110,8 @@ describe('a forbidden word', () => {
   });
 });
 
-test('no document, comment or text contains a word of the second table of docs/glossary.md', async () => {
-  const documents = filesBelow('.', ['.md']).filter((file) => file !== GLOSSARY);
+test('no document, comment or text contains a word of tools/rules/forbidden-words.json', async () => {
+  const documents = filesBelow('.', ['.md']);
   const code = codeFiles(CODE);
   const files = [...documents, ...code].filter((file) => file !== 'tools/rules/glossary.test.ts');
 
@@ -127,8 +124,8 @@ test('no document, comment or text contains a word of the second table of docs/g
   expect(found.flat()).toEqual([]);
 });
 
-test('the first table is in alphabetical order', async () => {
-  const [terms = ''] = (await readFile(path.join(ROOT, GLOSSARY), 'utf8')).split(HEADING);
+test('the glossary is in alphabetical order', async () => {
+  const terms = await readFile(path.join(ROOT, GLOSSARY), 'utf8');
   const names = [...terms.matchAll(/^\| (?<term>[^|]+?) +\|/gmu)]
     .slice(2)
     .map(({ groups }) => groups?.['term']?.toLowerCase());

@@ -1,57 +1,80 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { missingSentences, noteCount, promiseProblems } from './promises.ts';
+import {
+  markProblems,
+  missingPromises,
+  unmarkedPromises,
+  unmarkedThreats,
+  type PromiseTests,
+} from './promises.ts';
 import { ROOT } from './source-files.ts';
 import { testTitles } from './test-titles.ts';
 
-const semantics = readFileSync(path.join(ROOT, 'docs', 'lease-semantics.md'), 'utf8');
-const readme = readFileSync(path.join(ROOT, 'README.md'), 'utf8');
+const readText = (...place: string[]): string => readFileSync(path.join(ROOT, ...place), 'utf8');
+const semantics = readText('docs', 'lease-semantics.md');
+const security = readText('docs', 'security.md');
+const readme = readText('README.md');
+const tests = JSON.parse(readText('docs', 'promise-tests.json')) as PromiseTests;
 const titles = testTitles();
 
-test('every promise of docs/lease-semantics.md names tests that exist', () => {
-  expect(promiseProblems(semantics, titles)).toEqual([]);
-  expect(noteCount(semantics)).toBeGreaterThan(100);
+test('every promise of docs/lease-semantics.md has tests that exist', () => {
+  expect(unmarkedPromises(semantics)).toEqual([]);
+  expect(markProblems([semantics, security], tests, titles)).toEqual([]);
+  expect(Object.keys(tests).length).toBeGreaterThan(100);
 });
 
-test('every sentence of the promises of the README is in docs/lease-semantics.md, with its tests', () => {
-  expect(missingSentences(readme, semantics)).toEqual([]);
+test('every threat of docs/security.md has a test', () => {
+  expect(unmarkedThreats(security)).toEqual([]);
+  expect(unmarkedThreats(security.replace(/<!--threat-guessing-passwords-->/u, ''))).toEqual([
+    expect.stringContaining('Guessing passwords'),
+  ]);
+});
+
+test('the README lists every promise, by its title, and no others', () => {
+  expect(missingPromises(readme, semantics)).toEqual([]);
 });
 
 test.each([
-  ['a sentence without a test', '[^late-renewal]', '[^late-renewal] It is blue.', 'has no test'],
+  [
+    'a sentence without a test',
+    '<!--late-renewal-->',
+    '<!--late-renewal--> It is blue.',
+    'no test',
+  ],
   [
     'a sentence where nothing was promised',
-    '<!-- no promise -->\n\nIn this',
-    'In this',
-    'has no test: In this text',
+    '<!-- no promise -->\n\n- **A kernel',
+    '- **A kernel',
+    'has no test: - **A kernel',
   ],
   ['an item without a test', /^- \*\*Expired\*\*.*\n(?: .*\n)*/mu, '- **Blue**\n', 'has no test'],
-  ['a row without a test', '[^c-tag] ', '', 'has no test: | held, another tag'],
-  ['a test that does not exist', '"C16 ', '"C17 ', 'has no test "C17 '],
-  ['a file that does not exist', '`report.pg.test.ts`', '`gone.pg.test.ts`', 'no file gone.pg'],
-  ['a note without tests', /^\[\^slews\]:.*\n(?: .*\n)*/mu, '', '[^slews] has no tests'],
-  ['tests without a promise', '[^slews]\n', '\n', 'nothing has [^slews]'],
-  ['a note that no test of the gate holds', ' (npm run test:all)', '', 'has no test in the gate'],
-  [
-    'a note that a test of the gate holds, and that says otherwise',
-    '"F7b a grant that was renewed after the step expires in its time"',
-    '"F7b a grant that was renewed after the step expires in its time" (npm run test:all)',
-    'has a test in the gate',
-  ],
-  ['tests in another form', '"F7b an acquire', 'F7b an acquire', 'is not of the form'],
+  ['a row without a test', '<!--c-tag--> ', '', 'has no test: | held, another tag'],
 ])('%s is found', (_case, part, replacement, problem) => {
-  const changed = semantics.replace(part, replacement);
-
-  expect(promiseProblems(changed, titles).join('\n')).toContain(problem);
+  expect(unmarkedPromises(semantics.replace(part, replacement)).join('\n')).toContain(problem);
 });
 
 test.each([
-  ['a sentence that is new', readme.replace('**One grant.** ', '**One grant.** It is blue. ')],
-  [
-    'a sentence that is gone',
-    readme.replace('Leases and environments are separate in each datacenter.', ''),
-  ],
+  ['tests without a promise', '', 'nothing has the mark slews'],
+  ['a mark without tests', '<!--blue-->', 'blue has no tests'],
+])('%s is found', (_case, mark, problem) => {
+  const changed = semantics.replace('<!--slews-->', mark);
+
+  expect(markProblems([changed, security], tests, titles).join('\n')).toContain(problem);
+});
+
+test.each([
+  ['a test that does not exist', { 'clock-watch.test.ts': ['It is blue.'] }, 'has no test "It is'],
+  ['a file that does not exist', { 'gone.pg.test.ts': ['It is blue.'] }, 'no file gone.pg.test.ts'],
+])('%s is found', (_case, slews, problem) => {
+  const changed = { ...tests, slews };
+
+  expect(markProblems([semantics, security], changed, titles).join('\n')).toContain(problem);
+});
+
+test.each([
+  ['a promise that is new', readme.replace('| **One grant** ', '| **It is blue** ')],
+  ['a promise that is gone', readme.replace(/^\| \*\*One grant\*\* .*\n/mu, '')],
 ])('%s in the README is found', (_case, changed) => {
-  expect(missingSentences(changed, semantics)).toHaveLength(1);
+  expect(missingPromises(changed, semantics).length).toBeGreaterThan(0);
 });

@@ -1,96 +1,89 @@
 /**
- * Reads the promises of a document, and the tests that hold them.
+ * Reads the promises of a document, and checks the tests that hold them. The tables of threats in `docs/security.md` are
+ * marked in the same way.
  *
- * A promise has a note, `[^name]`, at its end. A note covers what stands before it in its paragraph, item or row,
- * back to the note before. The tests of the notes of a section follow at its end:
+ * A promise has a mark, the comment `<!--name-->`, at its end. A mark covers what stands before it in its paragraph,
+ * item or row, back to the mark before. `docs/promise-tests.json` has the tests of each mark, by their files. A file is
+ * named by the end of its path: as much of it as no other file has.
  *
- *     [^name]: `file.test.ts` "title of a test", "another"; `folder/other.test.ts` "title"
- *
- * A file is named by the end of its path: as much of it as no other file has. A note that no test of the gate holds
- * ends with `(npm run test:all)`.
- *
- * A table needs a note in each row, or one at the end of the paragraph before it. A paragraph or a list that
- * promises nothing, because it explains or advises, stands after `<!-- no promise -->`.
+ * A table needs a mark in each row, or one at the end of the paragraph before it. A paragraph or a list that promises
+ * nothing, because it explains or advises, stands after `<!-- no promise -->`.
  */
 import type { TestTitles } from './test-titles.ts';
 
 const NO_PROMISE = '<!-- no promise -->';
-/** Every note of a text. */
-const NOTE = /\[\^(?<name>[\w-]+)\]/gu;
-const HAS_NOTE = new RegExp(NOTE.source, 'u');
-/** A text whose last sentence has a note; more than one note may be there. */
-const ENDS_WITH_NOTE = /\[\^[\w-]+\][.:]?$/u;
+/** Every mark of a text. */
+const MARK = /<!--(?<name>[\w-]+)-->/gu;
+const HAS_MARK = new RegExp(MARK.source, 'u');
+/** A text whose last sentence has a mark; more than one mark may be there. */
+const ENDS_WITH_MARK = /<!--[\w-]+-->[.:]?$/u;
 const ITEM = /^(?:[-*]|\d+\.) /u;
-const DEFINITION = /^\[\^(?<name>[\w-]+)\]: (?<tests>.*)$/u;
-/** At the end of a note whose tests are all in files of `*.nightly.*`. */
-const NOT_IN_GATE = ' (npm run test:all)';
-/** One file and its tests. */
-const FILE_TESTS = /^`(?<file>[\w./-]+)` (?<titles>".*")$/u;
 
-/** Why a document does not name the tests of its promises; empty if it does. */
-export function promiseProblems(document: string, titles: TestTitles): string[] {
-  return sectionsOf(document).flatMap(({ heading, lines }) => {
-    const blocks = blocksOf(lines);
-    return [...unnoted(blocks), ...noteProblems(blocks, titles)].map(
-      (problem) => `${heading}: ${problem}`,
-    );
-  });
-}
+/** The titles of tests, by their files, for each mark. */
+export type PromiseTests = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
-/** How many notes a document has. */
-export function noteCount(document: string): number {
-  return document.match(/^\[\^[\w-]+\]:/gmu)?.length ?? 0;
-}
-
-/** The heads of the README's promises, and of the table of their tests. */
-const README_SECTION = 'What it promises, and what it does not';
-const TABLE_SECTION = 'The promises of the README';
-/** The number of a promise, and the beginning of one of its sentences. */
-const TABLE_ROW = /^\| (?<number>\d+) +\| (?<beginning>.+?) … +\|/gmu;
-
-/** The sentences of the README's promises that the table of their tests does not have, and the reverse. */
-export function missingSentences(readme: string, document: string): string[] {
-  const sentences = textOf(readme, README_SECTION)
-    .split(/^(?=\d+\. )/mu)
-    .slice(1)
-    .flatMap(sentencesOf);
-  const rows = [...textOf(document, TABLE_SECTION).matchAll(TABLE_ROW)].map(
-    ({ groups }) => `${groups?.['number'] ?? ''} ${groups?.['beginning'] ?? ''}`,
+/** Promises of a document that have no mark. */
+export function unmarkedPromises(document: string): string[] {
+  return sectionsOf(document).flatMap(({ heading, lines }) =>
+    unmarkedIn(blocksOf(lines)).map((problem) => `${heading}: ${problem}`),
   );
+}
+
+/** Rows of the tables of threats that have no mark. */
+export function unmarkedThreats(document: string): string[] {
+  const section = sectionsOf(document).find(({ heading }) => heading === 'Threats');
+  const blocks = blocksOf(section?.lines ?? []);
+  return blocks
+    .filter(
+      ({ kind, text }, index) => kind === 'row' && !isHead(blocks, index) && !HAS_MARK.test(text),
+    )
+    .map(({ text }) => text);
+}
+
+/** Marks without tests, tests without a mark, and tests that do not exist. */
+export function markProblems(
+  documents: readonly string[],
+  tests: PromiseTests,
+  titles: TestTitles,
+): string[] {
+  const marks = documents.flatMap((document) => [...document.matchAll(MARK)]);
+  const used = new Set(marks.map(({ groups }) => groups?.['name'] ?? ''));
+  const known = Object.keys(tests);
   return [
-    ...sentences.filter((sentence) => !rows.some((row) => sentence.startsWith(row))),
-    ...rows.filter((row) => !sentences.some((sentence) => sentence.startsWith(row))),
+    ...[...used].filter((name) => !known.includes(name)).map((name) => `${name} has no tests`),
+    ...known.filter((name) => !used.has(name)).map((name) => `nothing has the mark ${name}`),
+    ...Object.entries(tests).flatMap(([name, byFile]) =>
+      citedProblems(byFile, titles).map((problem) => `${name}: ${problem}`),
+    ),
   ];
 }
 
-function textOf(document: string, heading: string): string {
-  const section = sectionsOf(document).find((one) => one.heading === heading);
-  return section?.lines.join('\n') ?? '';
+/** The section of the promises in full, which the table of the README links to. */
+const PROMISES_SECTION = 'The promises';
+
+/** The titles of promises that only one has: the table of the README, or the full text. */
+export function missingPromises(readme: string, document: string): string[] {
+  const section = sectionsOf(document).find(({ heading }) => heading === PROMISES_SECTION);
+  const told = titlesOf(/^\d+\. \*\*(?<title>[^*]+?)\.?\*\*/gmu, section?.lines.join('\n') ?? '');
+  const listed = titlesOf(/^\| \*\*(?<title>[^*]+?)\.?\*\* +\|/gmu, readme);
+  return [
+    ...told.filter((title) => !listed.includes(title)),
+    ...listed.filter((title) => !told.includes(title)),
+  ];
 }
 
-/** Each sentence of a numbered promise after its title, behind its number. */
-function sentencesOf(item: string): string[] {
-  const text = item.split(/\n\n/u)[0]?.replaceAll(/\s+/gu, ' ') ?? '';
-  const [, number = '', rest = ''] = /^(\d+)\. (?:\*\*[^*]+\.\*\* )?(.*)$/u.exec(text) ?? [];
-  return rest
-    .replaceAll('**', '')
-    .split(/(?<=\.) (?=[A-Z[`])/u)
-    .map((sentence) => `${number} ${sentence}`);
+function titlesOf(pattern: RegExp, text: string): string[] {
+  return [...text.matchAll(pattern)].map(({ groups }) => groups?.['title'] ?? '');
 }
 
-/** The tests that a text names, which do not exist, or which are not in its form. */
-export function citedProblems(text: string, titles: TestTitles): string[] {
-  return text.split(/; (?=`)/u).flatMap((part) => {
-    const groups = FILE_TESTS.exec(part)?.groups;
-    if (groups === undefined) return [`is not of the form \`file\` "title", "title": ${part}`];
-    const { file = '', titles: quoted = '' } = groups;
+/** The tests that do not exist among those of a mark. */
+function citedProblems(byFile: PromiseTests[string], titles: TestTitles): string[] {
+  return Object.entries(byFile).flatMap(([file, cited]) => {
     const paths = [...titles.keys()].filter((path) => `/${path}`.endsWith(`/${file}`));
     const known = titles.get(paths[0] ?? '');
     if (known === undefined) return [`there is no file ${file}`];
     if (paths.length > 1) return [`there are several files ${file}: ${paths.join(', ')}`];
-    return quoted
-      .slice(1, -1)
-      .split('", "')
+    return cited
       .filter((title) => !known.has(title))
       .map((title) => `${file} has no test "${title}"`);
   });
@@ -112,10 +105,10 @@ function sectionsOf(document: string): Section[] {
     });
 }
 
-/** A paragraph, an item of a list, a row of a table, or a definition of a note. */
+/** A paragraph, an item of a list, or a row of a table. */
 interface Block {
   readonly text: string;
-  readonly kind: 'text' | 'row' | 'definition';
+  readonly kind: 'text' | 'row';
   readonly isExempt: boolean;
 }
 
@@ -135,7 +128,7 @@ function blocksOf(lines: readonly string[]): Block[] {
     const isItem = ITEM.test(text);
     // The next items of an exempt list are exempt too.
     isExempt &&= isItem || blocks.at(-1)?.isExempt !== true;
-    blocks.push({ text, kind: DEFINITION.test(text) ? 'definition' : 'text', isExempt });
+    blocks.push({ text, kind: 'text', isExempt });
     isExempt &&= isItem;
   };
   for (const line of lines) {
@@ -148,7 +141,7 @@ function blocksOf(lines: readonly string[]): Block[] {
       close();
       blocks.push({ text, kind: 'row', isExempt: false });
     } else {
-      if (text === '' || ITEM.test(text) || DEFINITION.test(text)) close();
+      if (text === '' || ITEM.test(text)) close();
       if (text !== '') open.push(text);
       if (text === NO_PROMISE) close();
     }
@@ -157,68 +150,29 @@ function blocksOf(lines: readonly string[]): Block[] {
   return blocks;
 }
 
-/** Paragraphs, items and tables without a note at their end. */
-function unnoted(blocks: readonly Block[]): string[] {
+/** Paragraphs, items and tables without a mark at their end. */
+function unmarkedIn(blocks: readonly Block[]): string[] {
   const problems: string[] = [];
   /** Whether the rows that follow are covered by the text before them. */
   let isCovered = false;
   for (const [index, { text, kind, isExempt }] of blocks.entries()) {
-    if (kind === 'definition') continue;
-    if (kind === 'text') isCovered = ENDS_WITH_NOTE.test(text);
+    if (kind === 'text') isCovered = ENDS_WITH_MARK.test(text);
     const isLeft =
       kind === 'row'
-        ? isHead(blocks, index) || HAS_NOTE.test(text)
+        ? isHead(blocks, index) || HAS_MARK.test(text)
         : isExempt || introduces(blocks, index);
     if (!isCovered && !isLeft) problems.push(`has no test: ${text}`);
   }
   return problems;
 }
 
-/** Whether a block leads to a list or a table, whose items need notes of their own. */
+/** Whether a block leads to a list or a table, whose items need marks of their own. */
 function introduces(blocks: readonly Block[], index: number): boolean {
-  const next = blocks[index + 1];
-  return (
-    blocks[index]?.text.endsWith(':') === true && next !== undefined && next.kind !== 'definition'
-  );
+  return blocks[index]?.text.endsWith(':') === true && blocks[index + 1] !== undefined;
 }
 
 /** The heads of a table's columns, and the line below them. */
 function isHead(blocks: readonly Block[], index: number): boolean {
   const isLine = (at: number): boolean => /^\|[\s:|-]+\|$/u.test(blocks[at]?.text ?? '');
   return isLine(index) || isLine(index + 1);
-}
-
-function noteProblems(blocks: readonly Block[], titles: TestTitles): string[] {
-  const used = blocks
-    .filter(({ kind }) => kind !== 'definition')
-    .flatMap(({ text }) => [...text.matchAll(NOTE)].map(({ groups }) => groups?.['name'] ?? ''));
-  const definitions = blocks
-    .filter(({ kind }) => kind === 'definition')
-    .map(({ text }) => DEFINITION.exec(text)?.groups ?? {});
-  const defined = definitions.map(({ name = '' }) => name);
-  return [
-    ...used.filter((name) => !defined.includes(name)).map((name) => `[^${name}] has no tests`),
-    ...defined.filter((name) => !used.includes(name)).map((name) => `nothing has [^${name}]`),
-    ...defined
-      .filter((name, index) => defined.indexOf(name) !== index)
-      .map((name) => `[^${name}] is there twice`),
-    ...definitions.flatMap(({ name = '', tests = '' }) =>
-      [...citedProblems(tests.replace(NOT_IN_GATE, ''), titles), ...suiteProblems(tests)].map(
-        (problem) => `[^${name}] ${problem}`,
-      ),
-    ),
-  ];
-}
-
-function suiteProblems(tests: string): string[] {
-  const files = [...tests.matchAll(/`(?<file>[\w./-]+\.ts)`/gu)].map(
-    ({ groups }) => groups?.['file'],
-  );
-  const isInGate = files.some((file) => file?.includes('.nightly.') === false);
-  if (isInGate === !tests.endsWith(NOT_IN_GATE)) return [];
-  return [
-    isInGate
-      ? `has a test in the gate, and ends with${NOT_IN_GATE}`
-      : `has no test in the gate: end it with${NOT_IN_GATE}`,
-  ];
 }

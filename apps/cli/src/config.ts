@@ -33,7 +33,7 @@ import {
 import { z } from 'zod';
 import { CliFailure, EXIT_CODES } from './failures.ts';
 
-/** What the command line and `leasehold up` take from the environment; see the README's table. */
+/** What the command line and `leasehold up` take from the environment; see docs/reference/configuration.md. */
 export type CliConfig = Readonly<ReturnType<typeof parseConfig>>;
 
 /** The one place where the command line reads its environment. */

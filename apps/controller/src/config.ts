@@ -35,7 +35,7 @@ import {
   type WebhookConfig,
 } from './webhook.ts';
 
-/** What a controller is started with; see the table of environment variables in the README. */
+/** What a controller is started with; see docs/reference/configuration.md. */
 export interface ControllerConfig {
   /** null: PostgreSQL is started, with its data in the home. */
   readonly databaseUrl: string | null;
@@ -163,7 +163,7 @@ function invalid(problems: readonly string[]): LeaseError {
 
 const SECRET = /SECRET|PASSWORD|TOKEN/u;
 
-/** Every variable of the controller with its value, in the order of the README. */
+/** Every variable of the controller with its value, in the order of docs/reference/configuration.md. */
 function settingsOf(
   names: readonly string[],
   values: Readonly<Record<string, unknown>>,

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import footnotes from 'markdown-it-footnote';
+import { createHash } from 'node:crypto';
 import { defineConfig, type DefaultTheme } from 'vitepress';
-import { anchorOf, insideList, readAsSite } from '../src/markdown.ts';
-import { addressOf, sections, type Section } from '../src/pages.ts';
+import { insideList } from '../src/inside-list.ts';
+import { anchorOf, readAsSite } from '../src/markdown.ts';
+import { addressOf, listedPages, sections, type Section } from '../src/pages.ts';
 
 const BASE = '/docs/';
 const all = sections();
@@ -13,10 +13,10 @@ const pages = all.flatMap((section) => section.pages);
 /** Scripts that the generator writes into pages; the console's policy allows only files. */
 const scripts = new Map<string, string>();
 
-function sidebarOf({ text, pages: items }: Section): DefaultTheme.SidebarItem {
+function sidebarOf(section: Section): DefaultTheme.SidebarItem {
   return {
-    text,
-    items: items.map((page) => ({ text: page.text, link: addressOf(page) })),
+    text: section.text,
+    items: listedPages(section).map((page) => ({ text: page.text, link: addressOf(page) })),
   };
 }
 
@@ -38,7 +38,6 @@ export default defineConfig({
     // Comments in code keep a contrast of 4.5:1 on the site's grounds.
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     config: (parser) => {
-      parser.use(footnotes);
       readAsSite(parser, pages);
     },
   },
@@ -60,7 +59,7 @@ export default defineConfig({
   themeConfig: {
     siteTitle: 'Leasehold',
     outline: [2, 3],
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { detailedView: true } },
     externalLinkIcon: true,
     docFooter: { prev: 'Before', next: 'After' },
     nav: [

@@ -2,8 +2,9 @@
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { build } from 'vitepress';
-import { isWritten, ROOT, sections } from './pages.ts';
+import { isWritten, sections } from './pages.ts';
 import { referencePages } from './reference/generate.ts';
+import { ROOT } from './root.ts';
 
 const FOLDER = path.join(import.meta.dirname, '..');
 /** Where the generator reads: copies of the documents, at the addresses of the site. */
@@ -14,6 +15,10 @@ for (const page of sections().flatMap((section) => section.pages)) {
   if (!isWritten(page)) continue;
   await cp(path.join(ROOT, page.source), path.join(STAGE, `${page.to}.md`));
 }
+await cp(path.join(ROOT, 'docs/pictures'), path.join(STAGE, 'pictures'), {
+  recursive: true,
+  filter: (from) => !from.endsWith('.svg'),
+});
 for (const [to, text] of referencePages()) {
   const file = path.join(STAGE, `${to}.md`);
   await mkdir(path.dirname(file), { recursive: true });

@@ -4,12 +4,13 @@
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { droneFileSchema } from '@leasehold/api/drone-file';
 import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
+import { droneFileSchema } from '@leasehold/api/drone-file';
 import { blocksOf, placeOf, type Block } from '../../../tools/docs-blocks/blocks.ts';
-import { isWritten, ROOT, sections } from './pages.ts';
+import { isWritten, sections } from './pages.ts';
 import { commandProblem } from './reference/commands.ts';
+import { ROOT } from './root.ts';
 
 const documents = sections()
   .flatMap(({ pages }) => pages)

@@ -1,9 +1,10 @@
 /** How the site reads Markdown: links lead to its own pages, anchors are those of git hosts, diagrams are drawn inline. */
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { MarkdownOptions, UserConfig } from 'vitepress';
-import { addressOf, isWritten, ROOT, type Page } from './pages.ts';
+import type { MarkdownOptions } from 'vitepress';
+import { createLinks } from './links.ts';
+import type { Page } from './pages.ts';
+import { ROOT } from './root.ts';
 
 /** The parser, as the site generator types it. */
 type Parser = Parameters<NonNullable<MarkdownOptions['config']>>[0];
@@ -91,102 +92,4 @@ function drawInline(token: Token, source: string): void {
     .trim();
   // On a phone it is scrolled, by keyboard too.
   token.content = `<span class="diagram-frame" tabindex="0">${drawing}</span>`;
-}
-
-// Where the links of a document lead on the site. In the documents they are relative paths, so that they work where
-// the repository is read, too.
-
-/** What becomes of a link. `unlinked`: to a file of the sources, which the site does not have. */
-type Resolved =
-  | { readonly kind: 'kept' }
-  | { readonly kind: 'page'; readonly href: string }
-  | { readonly kind: 'unlinked' };
-
-/** Finds where the links of documents lead. */
-export function createLinks(pages: readonly Page[]) {
-  const bySource = new Map(
-    pages.filter(isWritten).map((page) => [page.source, addressOf(page)] as const),
-  );
-  return {
-    /** The file that the page of an address was made from, if it is written by hand. */
-    sourceOf: new Map(pages.filter(isWritten).map(({ source, to }) => [`${to}.md`, source])),
-
-    /** @throws {Error} when there is nothing at the place that the link names. */
-    resolve(href: string, source: string): Resolved {
-      if (/^(?:[a-z][a-z+.-]*:|\/\/|#)/u.test(href)) return { kind: 'kept' };
-      const [place = '', anchor] = href.split('#');
-      const file = documentAt(path.posix.join(path.posix.dirname(source), place));
-      if (file === undefined) throw new Error(`${source} links to ${href}: there is no such file`);
-      const address = bySource.get(file);
-      if (address === undefined) return { kind: 'unlinked' };
-      return { kind: 'page', href: anchor === undefined ? address : `${address}#${anchor}` };
-    },
-  };
-}
-
-/** A folder stands for the document that introduces it. */
-function documentAt(place: string): string | undefined {
-  const absolute = path.join(ROOT, place);
-  if (!existsSync(absolute)) return undefined;
-  if (!statSync(absolute).isDirectory()) return place;
-  const readme = path.posix.join(place, 'README.md');
-  return existsSync(path.join(ROOT, readme)) ? readme : place;
-}
-
-/** A plugin of the bundler that makes the pages. */
-type Plugin = Extract<
-  NonNullable<NonNullable<UserConfig['vite']>['plugins']>[number],
-  { readonly name: string }
->;
-
-/** The folder of the package that a module is of, below the folder of the repository. */
-function packageFolderOf(module: string): string | undefined {
-  return /^.*node_modules\/(?:@[^/]+\/)?[^/]+/u.exec(path.relative(ROOT, module))?.[0];
-}
-
-/**
- * Lists the packages of others that pages load, each with its bytes, in the file that the bundles of programs have
- * too (`tools/build/inside.mjs`): the package that ships the pages passes their licenses on.
- */
-export function insideList(folder: string): Plugin {
-  const sizes = new Map<string, number>();
-  return {
-    name: 'inside-list',
-    generateBundle(_options, bundle) {
-      for (const chunk of Object.values(bundle)) {
-        if (chunk.type !== 'chunk') continue;
-        for (const [id, { renderedLength }] of Object.entries(chunk.modules)) {
-          const owner = packageFolderOf(id.replace('\0', ''));
-          if (owner !== undefined) sizes.set(owner, (sizes.get(owner) ?? 0) + renderedLength);
-        }
-      }
-    },
-    async closeBundle() {
-      const list = JSON.stringify(Object.fromEntries([...sizes].sort()), null, 2);
-      await mkdir(folder, { recursive: true });
-      await writeFile(path.join(folder, 'inside.json'), `${list}\n`);
-    },
-  };
-}
-
-/** The tables of a document. */
-
-interface Table {
-  readonly head: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-}
-
-/** All tables of a text, in their order. */
-export function tablesOf(text: string): Table[] {
-  return [...text.matchAll(/(?:^\|.*\|$\n?){2,}/gmu)].map(([table]) => {
-    const [head = [], , ...rows] = table.trim().split('\n').map(cellsOf);
-    return { head, rows };
-  });
-}
-
-function cellsOf(line: string): string[] {
-  return line
-    .slice(1, -1)
-    .split(/(?<!\\)\|/u)
-    .map((cell) => cell.trim());
 }

@@ -1,10 +1,12 @@
 /**
  * The pages of the site, in the order of its navigation. What is written by hand is a file of the repository, which
- * stays readable where it is; what is generated is made from the contract when the site is built.
+ * stays readable where it is; what is generated is made from the contract when the site is built. The console serves the
+ * site without a sign-in: it is the same in every installation, and the runbook is for people who cannot sign in.
  */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { PROMISES, REFERENCE, type Generated } from './reference/pages.ts';
+import { ROOT } from './root.ts';
 
 /** A page that is written by hand. */
 interface Written {
@@ -22,6 +24,8 @@ export type Page = Written | Generated;
 export interface Section {
   readonly text: string;
   readonly pages: readonly Page[];
+  /** Only the first page is in the navigation, and leads to the others. */
+  readonly isFolded?: true;
 }
 
 const page = (source: string, to: string, text: string): Written => ({ source, to, text });
@@ -95,9 +99,17 @@ const LIBRARIES: Section = {
 const OPERATE: Section = {
   text: 'Operate',
   pages: [
-    page('docs/deployment.md', 'operate/deployment', 'Deployment'),
     page('docs/production.md', 'operate/production', 'In production'),
+    page('docs/operate/postgresql.md', 'operate/postgresql', 'PostgreSQL'),
+    page('docs/operate/failover.md', 'operate/failover', 'Failover'),
+    page('docs/operate/controllers.md', 'operate/controllers', 'Controllers and tokens'),
+    page('docs/operate/console.md', 'operate/console', 'The console'),
+    page('docs/operate/sign-in.md', 'operate/sign-in', 'Sign-in'),
     page('docs/single-sign-on.md', 'operate/single-sign-on', 'Single sign-on and groups'),
+    page('docs/operate/drones.md', 'operate/drones', 'Drones'),
+    page('docs/operate/containers.md', 'operate/containers', 'Containers'),
+    page('docs/operate/isolation.md', 'operate/isolation', 'Isolation'),
+    page('docs/operate/datacenters.md', 'operate/datacenters', 'Several datacenters'),
     page('docs/upgrades.md', 'operate/upgrades', 'Upgrades'),
     page('docs/observability.md', 'operate/observability', 'Observability'),
     page('docs/runbook.md', 'operate/runbook', 'Runbook'),
@@ -112,6 +124,7 @@ const EVIDENCE: Section = {
   pages: [
     page('docs/benchmarks.md', 'evidence/benchmarks', 'Benchmarks'),
     page('docs/proof.md', 'evidence/proof', 'Proof'),
+    PROMISES,
     page('ARCHITECTURE.md', 'evidence/architecture', 'Architecture'),
     page('docs/dependencies.md', 'evidence/dependencies', 'Dependencies'),
     page('CHANGELOG.md', 'evidence/changelog', 'Changelog'),
@@ -122,6 +135,7 @@ function decisions(): Section {
   const names = readdirSync(path.join(ROOT, 'docs/adr')).filter((name) => /^\d/u.test(name));
   return {
     text: 'Decisions',
+    isFolded: true,
     pages: [
       page('docs/adr/README.md', 'decisions/index', 'All decisions'),
       ...names.sort().map((name) => {
@@ -157,28 +171,17 @@ export function isWritten(one: Page): one is Written {
   return 'source' in one;
 }
 
+/** The pages of a section that the navigation lists. */
+export function listedPages({ pages, isFolded }: Section): readonly Page[] {
+  return isFolded === true ? pages.slice(0, 1) : pages;
+}
+
+/** The document that a page is, or that it begins with. */
+export function documentOf(one: Page): string | undefined {
+  return isWritten(one) ? one.source : one.includes;
+}
+
 /** `guides/index`: the address that a browser shows for a page. */
 export function addressOf({ to }: Page): string {
   return `/${to.replace(/(?:^|(?<=\/))index$/u, '')}`;
 }
-
-/** The generated pages: their addresses and names. What is in them is made by the other files of this folder. */
-
-/** A page that is made when the site is built. */
-interface Generated {
-  /** Its address on the site, below `/docs/`, without an ending. */
-  readonly to: string;
-  readonly text: string;
-}
-
-/** In the order of the navigation. */
-const REFERENCE: readonly Generated[] = [
-  { to: 'reference/procedures', text: 'Procedures' },
-  { to: 'reference/types', text: 'Types' },
-  { to: 'reference/configuration', text: 'Configuration' },
-  { to: 'reference/commands', text: 'Commands' },
-  { to: 'reference/metrics', text: 'Metrics' },
-];
-
-/** The folder of the repository. */
-export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

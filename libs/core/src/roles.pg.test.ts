@@ -12,10 +12,10 @@ import {
   type PgTransaction,
 } from './index.ts';
 
-const DEPLOYMENT = path.join(import.meta.dirname, '../../../docs/deployment.md');
+const DEPLOYMENT = path.join(import.meta.dirname, '../../../docs/operate/postgresql.md');
 const REFUSED = { code: '42501' };
 
-/** A database in which the roles are made by the statements of docs/deployment.md, word for word. */
+/** A database in which the roles are made by the statements of docs/operate/postgresql.md, word for word. */
 interface Database {
   /** Runs a statement as the superuser. */
   administrate(text: string): Promise<pg.QueryResult>;

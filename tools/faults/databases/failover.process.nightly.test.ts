@@ -14,7 +14,7 @@ import { missing, tokensThatDidNotGrow } from './stage/judge-load.ts';
 import { Load } from './stage/load.ts';
 import { startPatroni, type PatroniCluster } from './stage/patroni.ts';
 
-/** Of docs/deployment.md: after another node is the primary. */
+/** Of docs/operate/failover.md: after another node is the primary. */
 const BACK_MS_MAX = 10_000;
 /** Soft comes later than any failover on a busy machine. */
 const LADDER = {

@@ -31,7 +31,7 @@ const HANDOVER_MS_MAX = 2_000;
 /** Of the test itself: the recorder, and the one that asks. */
 const OWN_SESSIONS = 2;
 
-/** As docs/deployment.md says, for this database alone. */
+/** As docs/operate/postgresql.md says, for this database alone. */
 const SETTINGS = [
   'search_path = leasehold, pg_temp',
   "statement_timeout = '2s'",

@@ -223,11 +223,11 @@ export function isolationFindings({
       wrong(
         subject,
         `its programs can read its token; ${printable(detail)}`,
-        'Run it as root, or where user namespaces are allowed. See "Isolation" in docs/deployment.md.',
+        'Run it as root, or where user namespaces are allowed. See docs/operate/isolation.md.',
       ),
     ];
   }
-  return [unsure(subject, printable(detail), 'See "Isolation" in docs/deployment.md.')];
+  return [unsure(subject, printable(detail), 'See docs/operate/isolation.md.')];
 }
 
 /** Whether a drone with programs that are containers reaches its engine. Lost and stopped drones are left out. */

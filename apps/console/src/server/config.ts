@@ -12,7 +12,7 @@ import {
 } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 
-/** The configuration of a console; see the table of environment variables in the README. */
+/** The configuration of a console; see docs/reference/configuration.md. */
 export interface ConsoleConfig {
   readonly host: string;
   /** 0: any free port. */

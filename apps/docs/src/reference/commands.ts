@@ -2,8 +2,10 @@
 import type { Command } from 'commander';
 import { createCli } from '../../../cli/src/cli.ts';
 import { createProgram } from '../../../cli/src/program.ts';
+import { writtenText } from './written-text.ts';
 
-const HELP_WIDTH = 96;
+/** What a block of the site holds beside the outline. */
+const HELP_WIDTH = 84;
 
 /** A command by its whole name, with its help. */
 interface Described {
@@ -26,9 +28,9 @@ export function commandsPage(): string {
   });
   return `# Commands
 
-Each command with what its \`--help\` prints. Names of leases are \`NAMESPACE/KEY\`, with the segments of the namespace
-joined by dots: \`user.update/42\`. Every command takes \`--json\`; its errors are then JSON too, with a code of
-[Errors](/reference/errors#of-the-command-line).
+${writtenText('docs/reference/commands.md')}
+
+## All commands
 
 \`\`\`text
 ${helpOf(program, printed).trimEnd()}

@@ -1,18 +1,18 @@
 /**
  * Every variable of the environment, and the file of a drone. Which process reads a variable, its default and what it
- * may be come from the schemas that check it; what it means is in the table of the README.
+ * may be come from the schemas that check it; what it means is in the table of
+ * `docs/reference/configuration.md`, with whose text the page begins.
  */
-import path from 'node:path';
-import { readFileSync } from 'node:fs';
-import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
 import { z } from 'zod';
 import { environmentSchema as ofCli } from '../../../cli/src/config.ts';
 import { environmentSchema as ofConsole } from '../../../console/src/server/config.ts';
 import { environmentSchema as ofController } from '../../../controller/src/config.ts';
 import { environmentSchema as ofDrone } from '../../../drone/src/config.ts';
-import { createLinks, tablesOf } from '../markdown.ts';
-import { ROOT, sections } from '../pages.ts';
-import { typeText, type Schema } from './description.ts';
+import { CONFIGURATION, documentedVariables, type Documented } from './documented-variables.ts';
+import type { Schema } from './description.ts';
+import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
+import { typeText } from './schema-text.ts';
+import { writtenText } from './written-text.ts';
 
 const READERS: readonly { reader: string; variables: Readonly<Record<string, z.ZodType>> }[] = [
   { reader: 'controllers', variables: ofController.shape },
@@ -24,7 +24,7 @@ const READERS: readonly { reader: string; variables: Readonly<Record<string, z.Z
 /** No variable may be this. */
 const NO_VALUE = '\u0001';
 
-/** A variable with what the schemas and the README say about it. */
+/** A variable with what the schemas and the table say about it. */
 interface Variable {
   readonly name: string;
   readonly readers: readonly string[];
@@ -41,16 +41,14 @@ export function configurationPage(): string {
   const sections = inSchemas.sort((one, other) => (one.name < other.name ? -1 : 1)).map(sectionOf);
   return `# Configuration
 
-All programs are configured by variables of their environment; a drone has a file besides. An invalid value stops a
-process when it starts, with a message that lists every problem at once. \`leasehold config print\` shows what is in
-effect, without secrets. A variable that is set to nothing counts as not set.
+${writtenText(CONFIGURATION).replace(/^\|.*\n/gmu, '')}
 
 ${sections.join('\n')}
 ${others.map(otherSection).join('\n')}
 ## The file of a drone
 
 \`leasehold drone --config FILE\` reads it, as JSON. A field that it does not know is an error. What the fields mean is under
-[Drones](/operate/deployment#drones).
+[Drones](/operate/drones).
 
 \`\`\`ts
 ${droneFile()}
@@ -58,7 +56,7 @@ ${droneFile()}
 `;
 }
 
-/** Variables of the schemas that the README's table does not have. */
+/** Variables of the schemas that the table does not have. */
 export function undocumentedVariables(): string[] {
   const names = [...variablesOfSchemas().keys()];
   const documented = documentedVariables(names);
@@ -137,57 +135,4 @@ function sentence(text: string): string {
 function droneFile(): string {
   const kinds = droneFileSchema.extend({ programs: programsOf(programKindsSchema) });
   return typeText(z.toJSONSchema(kinds, { io: 'input', unrepresentable: 'any' }) as Schema);
-}
-
-// What the README's table says about variables. One row may be about several: `LEASEHOLD_ETCD_USER`, `_PASSWORD`.
-
-interface Documented {
-  readonly name: string;
-  /** All names of its row, as the README has them. */
-  readonly title: string;
-  readonly fallback: string | undefined;
-  readonly meaning: string;
-}
-
-const README = 'README.md';
-
-/** By name. `known` are the whole names of variables: the README shortens some. */
-function documentedVariables(known: readonly string[]): ReadonlyMap<string, Documented> {
-  const text = readFileSync(path.join(ROOT, README), 'utf8');
-  const table = tablesOf(text).find(({ head }) => head[0] === 'variable');
-  const found = new Map<string, Documented>();
-  for (const [title = '', defaults = '', meaning = ''] of table?.rows ?? []) {
-    const written = [...title.matchAll(/`(\w+)`/gu)].map(([, name = '']) => name);
-    const names = written.map((name, nth) =>
-      name.startsWith('_') ? wholeName(name, written.slice(0, nth), known) : name,
-    );
-    const each = defaults.split(', ');
-    for (const [nth, name] of names.entries()) {
-      // One default for all of a row, or one for each.
-      const own = each.length === names.length ? each[nth] : defaults;
-      found.set(name, { name, title, fallback: onSite(own ?? ''), meaning: onSite(meaning) });
-    }
-  }
-  return found;
-}
-
-/** `_PASSWORD` after `LEASEHOLD_ETCD_USER`: the variable that has most of its beginning. */
-function wholeName(ending: string, before: readonly string[], known: readonly string[]): string {
-  const first = before.find((name) => !name.startsWith('_')) ?? '';
-  const parts = first.split('_');
-  for (let count = parts.length; count > 0; count -= 1) {
-    const name = parts.slice(0, count).join('_') + ending;
-    if (known.includes(name)) return name;
-  }
-  return parts.slice(0, -1).join('_') + ending;
-}
-
-/** The text with its links leading to pages of the site. */
-function onSite(text: string): string {
-  const links = createLinks(sections().flatMap(({ pages }) => pages));
-  return text.replaceAll(/\[([^\]]*)\]\(([^)]*)\)/gu, (whole, name: string, href: string) => {
-    const resolved = links.resolve(href, README);
-    if (resolved.kind === 'kept') return whole;
-    return resolved.kind === 'page' ? `[${name}](${resolved.href})` : name;
-  });
 }

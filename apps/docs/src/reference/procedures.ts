@@ -1,7 +1,9 @@
 /** Every procedure of the contract: who may call it, what it takes, what it answers and how it fails. */
 import type { ErrorCode } from '@leasehold/keys-core';
-import { typesIn, typeText, type Description, type Operation, type Schema } from './description.ts';
+import type { Description, Operation, Schema } from './description.ts';
+import { anchorOfCode } from './errors.ts';
 import { errorsOfProcedure, forwardingErrors } from './procedure-errors.ts';
+import { typesIn, typeText } from './schema-text.ts';
 
 const GROUP_TEXTS: Readonly<Record<string, string>> = {
   audit: 'What operators did outside of leases.',
@@ -158,9 +160,4 @@ function typeLinks(schemas: readonly (Schema | undefined)[]): string {
   const names = [...new Set(schemas.flatMap(typesIn))].sort();
   if (names.length === 0) return '';
   return `Types: ${names.map((name) => `[${name}](/reference/types#${name.toLowerCase()})`).join(', ')}.`;
-}
-
-/** The section of a code in `docs/errors.md`, as an address has it. */
-function anchorOfCode(code: string): string {
-  return code.replaceAll('.', '');
 }

@@ -434,7 +434,7 @@ const PROCESS_CODES = {
   'store.not_permitted': {
     http: 500,
     text: 'The database role may not do this.',
-    doc: 'The message names what was refused. "Database roles" in deployment.md lists the privileges that each part needs.',
+    doc: 'The message names what was refused. "Database roles" in docs/operate/postgresql.md lists the privileges that each part needs.',
   },
   'store.schema_foreign': {
     http: 500,

@@ -98,13 +98,13 @@ export function connectionProblems(settings: DatabaseSettings, schema: string): 
   }
   if (settings.refused.length > 0) {
     problems.push(
-      `the role ${settings.role} may not use ${settings.refused.join(', ')}; see "Database roles" in docs/deployment.md`,
+      `the role ${settings.role} may not use ${settings.refused.join(', ')}; see "Database roles" in docs/operate/postgresql.md`,
     );
   }
   return problems;
 }
 
-const SEE_POOLERS = 'see "Poolers" in docs/deployment.md';
+const SEE_POOLERS = 'see "Poolers" in docs/operate/postgresql.md';
 
 /** What is only ever wrong behind a pooler: without one, the connections set it themselves. */
 function sessionProblems(settings: DatabaseSettings): string[] {

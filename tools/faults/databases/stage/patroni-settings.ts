@@ -1,4 +1,4 @@
-/** How the parts of a cluster are configured; docs/deployment.md says the same to people. */
+/** How the parts of a cluster are configured; docs/operate/failover.md says the same to people. */
 
 /** A server of PostgreSQL, and the Patroni that runs it. */
 export interface NodePlace {

@@ -11,7 +11,10 @@ import { takeCluster } from './ownership.ts';
 import { planRun, type RunPlan } from './run-as.ts';
 import { spawnLogged, startServer, type Server, type ServerOptions } from './server-process.ts';
 
-/** How to start a PostgreSQL of our own. */
+/**
+ * How to start a PostgreSQL of our own. Only the binaries are those of the package: its class installs signal handlers for
+ * the whole process, and handles neither a stale pid file, nor an orphan, nor a folder that its user may not enter.
+ */
 export interface EmbeddedPostgresOptions extends ServerOptions {
   /** The folder of the cluster. Made if missing; existing data in it is used. */
   readonly dataDir: string;

@@ -20,7 +20,7 @@ export function migrationFailure(cause: unknown, name?: string): LeaseError {
   if (code === INSUFFICIENT_PRIVILEGE) {
     return new LeaseError(
       'store.not_permitted',
-      `The role of DATABASE_URL may not migrate the database (${message}). Run \`leasehold migrate\` as the owner of the schema, or see "Database roles" in docs/deployment.md.`,
+      `The role of DATABASE_URL may not migrate the database (${message}). Run \`leasehold migrate\` as the owner of the schema, or see "Database roles" in docs/operate/postgresql.md.`,
       { cause },
     );
   }

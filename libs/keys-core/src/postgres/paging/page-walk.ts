@@ -1,4 +1,4 @@
-/** Walking the lease table page by page: there is no index for what has to be found, see ADR 3. */
+/** Walking the lease table page by page: there is no index for what has to be found, see ADR 25. */
 
 export interface PageRange {
   readonly fromPage: number;

@@ -11,7 +11,7 @@ const OPTIONS_REFUSED = /unsupported startup parameter: options/u;
 /** A pooler may happen to hand out the same session again. */
 const TRIES = 3;
 const REMEDY =
-  'add pgbouncer=true to DATABASE_URL and set the connection options for the role, see "Poolers" in docs/deployment.md';
+  'add pgbouncer=true to DATABASE_URL and set the connection options for the role, see "Poolers" in docs/operate/postgresql.md';
 
 /**
  * Why statements that are prepared once for a connection would fail; undefined when they work. A pooler in

@@ -3,6 +3,9 @@
  * a time adds the names of grants as their events become final, and walks through all leases and
  * backends and all names, again and again, for what has no event: a database that was in use before,
  * rows that were deleted. Each statement locks the row of its part, or leaves it to the controller that has it.
+ *
+ * A table, and no index of `lease`: each grant makes another version of its row in every index. Trigrams of our own,
+ * and not `pg_trgm`: an extension that many roles may not add, and that finds nothing for fewer than three characters.
  */
 import { ARE_NAMES_FILLED } from '../../lists/index.ts';
 import { C, type Fragment, fragment, isFound, type Sql } from '../../postgres/sql.ts';
