@@ -26,9 +26,27 @@ test.each([
   [{ LEASEHOLD_WEBHOOK_URL: 'https://a:b@x' }, /LEASEHOLD_WEBHOOK_URL: must be an http/u],
   [{ LEASEHOLD_WEBHOOK_SECRET: undefined }, /LEASEHOLD_WEBHOOK_SECRET: must be set/u],
   [{ LEASEHOLD_WEBHOOK_SECRET: 'short' }, /LEASEHOLD_WEBHOOK_SECRET: must have at least/u],
+  [
+    { LEASEHOLD_WEBHOOK_SECRET: `whsec_${'- not base64 -'.repeat(4)}` },
+    /LEASEHOLD_WEBHOOK_SECRET: with whsec_/u,
+  ],
+  [
+    { LEASEHOLD_WEBHOOK_SECRET: `whsec_${'QUJD'.repeat(7)}` },
+    /LEASEHOLD_WEBHOOK_SECRET: with whsec_/u,
+  ],
   [{ LEASEHOLD_WEBHOOK_URL: undefined }, /LEASEHOLD_WEBHOOK_URL: must be set/u],
   [{ LEASEHOLD_WEBHOOK_FORMAT: 'xml' }, /LEASEHOLD_WEBHOOK_FORMAT: must be json or slack/u],
   [{ LEASEHOLD_WEBHOOK_AUDIT: 'keys.evict' }, /LEASEHOLD_WEBHOOK_AUDIT: must be actions/u],
 ])('what is wrong is named by its variable: %j', (change, problem) => {
   expect(() => readConfig({ ...URL_AND_SECRET, ...change })).toThrow(problem);
 });
+
+test.each(['QUJD'.repeat(8), `${'QUJD'.repeat(8)}QQ==`])(
+  'a secret in the form of Standard Webhooks is taken: whsec_%s',
+  (key) => {
+    const secret = `whsec_${key}`;
+
+    const { webhook } = readConfig({ ...URL_AND_SECRET, LEASEHOLD_WEBHOOK_SECRET: secret });
+    expect(webhook).toMatchObject({ secret });
+  },
+);

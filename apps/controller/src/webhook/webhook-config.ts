@@ -12,6 +12,19 @@ export interface WebhookConfig {
   readonly actions: readonly AuditAction[];
 }
 
+/** What a secret in the form of Standard Webhooks begins with; the rest is the key, in base64. */
+export const SECRET_PREFIX = 'whsec_';
+const KEY_BYTES_MIN = 24;
+
+/** Text that is not base64 would be decoded to a shorter key, or to none. */
+function isKey(secret: string): boolean {
+  if (!secret.startsWith(SECRET_PREFIX)) return true;
+  const text = secret.slice(SECRET_PREFIX.length);
+  const key = Buffer.from(text, 'base64');
+  const bare = text.replace(/={1,2}$/u, '');
+  return key.length >= KEY_BYTES_MIN && key.toString('base64').replace(/=+$/u, '') === bare;
+}
+
 /** The variables of the webhook. */
 export const webhookEnvironment = {
   LEASEHOLD_WEBHOOK_URL: z
@@ -21,7 +34,12 @@ export const webhookEnvironment = {
   LEASEHOLD_WEBHOOK_FORMAT: z
     .enum(['json', 'slack'], { error: 'must be json or slack' })
     .default('json'),
-  LEASEHOLD_WEBHOOK_SECRET: sharedSecret.optional(),
+  LEASEHOLD_WEBHOOK_SECRET: sharedSecret
+    .refine(
+      isKey,
+      `with ${SECRET_PREFIX} at its beginning the rest must be base64 of at least ${String(KEY_BYTES_MIN)} bytes`,
+    )
+    .optional(),
   LEASEHOLD_WEBHOOK_AUDIT: z
     .string()
     .default('')
