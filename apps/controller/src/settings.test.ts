@@ -1,3 +1,4 @@
+import { SECRETS as SECRET_VARIABLES } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
 import { CONTROLLER_VARIABLES, readConfig } from './config.ts';
 
@@ -36,4 +37,13 @@ test('it says what is in effect, and what is set', () => {
   expect(values['LEASEHOLD_PRESET']).toEqual({ value: 'fast', isSecret: false, isSet: true });
   expect(values['LEASEHOLD_KEY_EXPIRE_MS']).toMatchObject({ value: '6000', isSet: false });
   expect(values['LEASEHOLD_LIMIT_VIEWER']?.value).toContain('streams=7');
+});
+
+// Secrets are kept from the other processes of a machine, and from commands under a lease, by this list.
+test('every variable with a secret is one that may be read from a file', () => {
+  const secret = /SECRET|PASSWORD|TOKEN$|WEBHOOK_URL|DATABASE_URL/u;
+
+  expect(SECRET_VARIABLES).toEqual(
+    expect.arrayContaining(CONTROLLER_VARIABLES.filter((name) => secret.test(name))),
+  );
 });

@@ -56,18 +56,22 @@ async function open(url: string, change: Partial<WebhookConfig> = {}) {
   });
   const round = (): Promise<void> => webhook.runOnce(new AbortController().signal);
   await round();
-  return { on, round, outcomes, service: webhook.service };
+  return { on, round, outcomes, webhook, service: webhook.service };
 }
 
 /** An entry that is old enough to be sent. */
-async function act(on: TestController, action: 'tokens.revoke' | 'tokens.create'): Promise<void> {
+async function act(
+  on: TestController,
+  action: 'tokens.revoke' | 'tokens.create',
+  reason = 'lost',
+): Promise<void> {
   const { general } = on.controller.store;
   await writeAudit(general, {
     actor: 'ann',
     role: 'admin',
     action,
     resource: 'token:t1',
-    reason: 'lost',
+    reason,
   });
   await general.$executeRaw`update audit set at = at - interval '10 seconds'`;
 }
@@ -168,6 +172,8 @@ test('alarms are told once when they begin and once when they end', async () => 
     { text: `Leasehold (local): Over: ${text}` },
   ]);
   const ids = received.map(({ headers }) => headers['webhook-id']);
+  // What is signed has dots between its parts.
+  expect(ids.join('')).not.toContain('.');
   expect(new Set(ids).size).toBe(2);
   expect(received[0]?.headers['webhook-signature']).toBeUndefined();
 });
@@ -197,4 +203,31 @@ test('without a webhook there is nothing to show and nothing to test', async () 
   await expect(admin.webhook.test.mutate()).rejects.toMatchObject({
     data: { leaseholdCode: 'webhook.not_configured' },
   });
+});
+
+test('what callers write makes neither a link nor a mention in Slack', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const { on, round } = await open(url, { format: 'slack', secret: null });
+
+  await act(on, 'tokens.revoke', '<!channel> <https://evil.example|sign in> & more');
+  await round();
+
+  const text =
+    'ann: tokens.revoke of token:t1: "&lt;!channel&gt; &lt;https://evil.example|sign in&gt; &amp; more"';
+  expect(received.map(bodyOf)).toEqual([{ text: `Leasehold (local): ${text}` }]);
+});
+
+test('a controller that stops does not wait for a receiver that is slow, and counts no failure', async () => {
+  const { url, received } = await receiver(() => undefined);
+  const { on, webhook, service, outcomes } = await open(url);
+  await act(on, 'tokens.revoke');
+  const stopping = new AbortController();
+
+  const running = webhook.runOnce(stopping.signal);
+  await waitUntil(() => received[0]);
+  stopping.abort();
+  await running;
+
+  expect(await service.get()).toMatchObject({ tries: 0, lastError: null });
+  expect(outcomes).toEqual([]);
 });

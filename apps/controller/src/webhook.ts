@@ -3,7 +3,7 @@
  * it arrives or has failed {@link TRIES_MAX} times. A message may arrive twice, and has the same id then. Messages of the
  * format `json` are signed as Standard Webhooks (https://www.standardwebhooks.com) describes.
  */
-import { createHmac, randomUUID } from 'node:crypto';
+import { createHash, createHmac, randomUUID } from 'node:crypto';
 import type { WebhookService } from '@leasehold/api';
 import { AUDIT_ACTIONS, LeaseError, printableText, type AuditAction } from '@leasehold/keys-core';
 import {
@@ -58,7 +58,7 @@ export function createWebhook(deps: WebhookDeps): Webhook {
     async runOnce(signal) {
       if (config === null) return;
       for (let sent = 0; sent < MESSAGES_MAX && !signal.aborted; sent += 1) {
-        if (!(await tellNext({ ...deps, config }))) return;
+        if (!(await tellNext({ ...deps, config }, signal))) return;
       }
     },
     service: {
@@ -97,7 +97,7 @@ export function createWebhook(deps: WebhookDeps): Webhook {
 type Telling = WebhookDeps & { readonly config: WebhookConfig };
 
 /** Sends the next message, if there is one and it is time. @returns whether there may be another one. */
-async function tellNext(deps: Telling): Promise<boolean> {
+async function tellNext(deps: Telling, signal: AbortSignal): Promise<boolean> {
   const { store, config } = deps;
   const state = await openWebhook(store.general);
   if (state.waitMs > 0) return false;
@@ -108,7 +108,9 @@ async function tellNext(deps: Telling): Promise<boolean> {
     await recordWebhookStep(store.general, state, { ...come, failure: null, isSent: false });
     return false;
   }
-  const error = await send(deps, message);
+  const error = await send(deps, message, signal);
+  // Another controller goes on, or this one when it is started again.
+  if (signal.aborted && error !== undefined) return false;
   if (error === undefined) {
     deps.onOutcome('sent');
     return recordWebhookStep(store.general, state, { ...come, failure: null, isSent: true });
@@ -161,14 +163,24 @@ async function nextStep(
   return throughId === auditId ? undefined : { auditId: throughId, alarms };
 }
 
+const ALARM_ID_LENGTH = 32;
+
 /** Its id is the same until it has arrived, and another one when the same alarm begins or ends again. */
 function alarmMessage(
   { sentAt }: WebhookState,
   what: 'began' | 'ended',
   { key, text, data }: { readonly key: string; readonly text: string; readonly data: object },
 ): Message {
-  const id = `alarm_${key}_${what}_${sentAt ?? 'first'}`;
-  return { id, type: `alarm.${what}`, text, data: { alarm: key, ...data } };
+  // Without a dot, which stands between the parts of what is signed.
+  const id = createHash('sha256')
+    .update(JSON.stringify([key, what, sentAt]))
+    .digest('hex');
+  return {
+    id: `alarm_${id.slice(0, ALARM_ID_LENGTH)}`,
+    type: `alarm.${what}`,
+    text,
+    data: { alarm: key, ...data },
+  };
 }
 
 function audited(entry: AuditView): Message {
@@ -179,11 +191,12 @@ function audited(entry: AuditView): Message {
 async function send(
   { config, datacenter }: Pick<Telling, 'config' | 'datacenter'>,
   { id, type, text, data }: Message,
+  signal?: AbortSignal,
 ): Promise<string | undefined> {
   const timestamp = Math.floor(Date.now() / 1_000);
   const body =
     config.format === 'slack'
-      ? { text: `Leasehold (${datacenter}): ${text}` }
+      ? { text: slackText(`Leasehold (${datacenter}): ${text}`) }
       : { type, timestamp: new Date(timestamp * 1_000).toISOString(), datacenter, text, data };
   const sent = JSON.stringify(body);
   try {
@@ -197,17 +210,25 @@ async function send(
         ...signed(config.secret, `${id}.${String(timestamp)}.${sent}`),
       },
       body: sent,
-      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+      signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS_MAX), ...(signal ? [signal] : [])]),
     });
     await answer.body?.cancel();
     return answer.ok ? undefined : `it answered ${String(answer.status)}`;
   } catch (error) {
-    const { cause, message } = error as Error;
-    return cause instanceof Error ? cause.message : message;
+    return failureText(error as Error);
   }
 }
 
-const SECRET_PREFIX = 'whsec_';
+/** A host with several addresses fails with an error for each, and no text of its own. */
+export function failureText({ cause, message }: Error): string {
+  const [first] = cause instanceof AggregateError ? (cause.errors as Error[]) : [cause];
+  return first instanceof Error && first.message !== '' ? first.message : message;
+}
+
+/** Without links and mentions: names and reasons are written by callers, who may not speak to a channel. */
+function slackText(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
 
 /** The signature of Standard Webhooks; a secret with its prefix is base64, any other one is taken as it is. */
 function signed(secret: string | null, content: string): Record<string, string> {
@@ -269,6 +290,19 @@ export interface WebhookConfig {
   readonly actions: readonly AuditAction[];
 }
 
+/** What a secret in the form of Standard Webhooks begins with; the rest is the key, in base64. */
+export const SECRET_PREFIX = 'whsec_';
+const KEY_BYTES_MIN = 24;
+
+/** Text that is not base64 would be decoded to a shorter key, or to none. */
+function isKey(secret: string): boolean {
+  if (!secret.startsWith(SECRET_PREFIX)) return true;
+  const text = secret.slice(SECRET_PREFIX.length);
+  const key = Buffer.from(text, 'base64');
+  const bare = text.replace(/={1,2}$/u, '');
+  return key.length >= KEY_BYTES_MIN && key.toString('base64').replace(/=+$/u, '') === bare;
+}
+
 /** The variables of the webhook. */
 export const webhookEnvironment = {
   LEASEHOLD_WEBHOOK_URL: z
@@ -278,7 +312,12 @@ export const webhookEnvironment = {
   LEASEHOLD_WEBHOOK_FORMAT: z
     .enum(['json', 'slack'], { error: 'must be json or slack' })
     .default('json'),
-  LEASEHOLD_WEBHOOK_SECRET: sharedSecret.optional(),
+  LEASEHOLD_WEBHOOK_SECRET: sharedSecret
+    .refine(
+      isKey,
+      `with ${SECRET_PREFIX} at its beginning the rest must be base64 of at least ${String(KEY_BYTES_MIN)} bytes`,
+    )
+    .optional(),
   LEASEHOLD_WEBHOOK_AUDIT: z
     .string()
     .default('')

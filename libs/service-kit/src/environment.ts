@@ -47,6 +47,9 @@ export const SECRETS = [
   'LEASEHOLD_OIDC_CLIENT_SECRET',
   'LEASEHOLD_PEER_TOKEN',
   'LEASEHOLD_ETCD_PASSWORD',
+  'LEASEHOLD_WEBHOOK_SECRET',
+  // That of an incoming webhook of Slack is a secret as a whole.
+  'LEASEHOLD_WEBHOOK_URL',
 ] as const;
 
 /** The variable that names the file of another one. */

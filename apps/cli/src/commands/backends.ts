@@ -2,9 +2,11 @@ import {
   BACKEND_SORTS,
   BACKEND_STATUSES,
   bytesText,
+  hasFailed,
   percentText,
   printableText,
   sayEnd,
+  sayFailure,
   type LogLine,
 } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
@@ -48,7 +50,7 @@ export function addBackends(cli: Cli, program: Command): void {
 
 const COLUMNS: readonly Column<BackendView>[] = [
   { head: 'backend', text: (backend) => backend.backendId },
-  { head: 'status', text: (backend) => backend.status },
+  { head: 'status', text: statusText },
   { head: 'reason', text: (backend) => backend.reason ?? '' },
   { head: 'key', text: (backend) => printable(backend.key.name) },
   { head: 'namespace', text: ({ key }) => printableOr(key.namespace, '') },
@@ -61,6 +63,13 @@ const COLUMNS: readonly Column<BackendView>[] = [
   { head: 'created', text: (backend) => backend.createdAt, isWide: true },
   { head: 'lease id', text: (backend) => backend.leaseId, isWide: true },
 ];
+
+/** The status, or how its program failed: `Crashed (17)`, as in the list of keys. */
+function statusText(backend: BackendView): string {
+  const { status, address } = backend;
+  if (status !== 'terminated' || !hasFailed(backend, address !== null)) return status;
+  return sayFailure(backend);
+}
 
 /** Of one processor: two are 200 %. */
 function cpuText(usage: BackendView['usage']): string {
@@ -185,7 +194,11 @@ function addLogs(cli: Cli, parent: Command): void {
       if (!page.isThere && page.hasEnded) {
         throw refusal('backend.not_found', `Its drone has no output of ${backendId} any more.`);
       }
-      if (options.follow !== true || page.hasEnded) return;
+      if (options.follow !== true) return;
+      if (page.hasEnded) {
+        await printEnd(cli, { backendId, datacenter });
+        return;
+      }
       const client = cli.client('ws');
       await follow<{ lines: readonly LogLine[] }>(
         cli.context.signal(),
@@ -196,7 +209,23 @@ function addLogs(cli: Cli, parent: Command): void {
           }),
         ({ lines }) => lines.forEach(print),
       );
+      if (!cli.context.signal().aborted) await printEnd(cli, { backendId, datacenter });
     });
+}
+
+/** Why nothing more is followed, and how to go on: a key may have another backend by now. */
+async function printEnd(
+  cli: Cli,
+  which: { readonly backendId: string; readonly datacenter: string | undefined },
+): Promise<void> {
+  if (cli.isJson) return;
+  const ended = await cli.client().backends.get.query(which);
+  if (ended.status !== 'terminated') return;
+  const how = printable(sayEnd({ ...ended, detail: detailOf(ended) }));
+  const name = printable(ended.key.name);
+  cli.context.stderr(
+    `${which.backendId} has ended: ${how}. The next connect to ${name} starts another one.\n`,
+  );
 }
 
 /** The backend with this id, or the newest one of the key of this name, or the one before that. */

@@ -119,6 +119,20 @@ describe('leasehold backends logs', () => {
     expect(none.stderr).toContain('has had one backend only');
   });
 
+  test('--follow says how a backend ended, also one that had ended before', async () => {
+    await cli.run('connect', 'ended', '--program', 'crashing');
+    await waitUntil(async () => (await phaseOf('ended')) === 'free');
+
+    const { exitCode, stdout, stderr } = await cli.run('backends', 'logs', 'ended', '--follow');
+    const listed = await cli.run('backends', 'ls', '--key', 'ended');
+
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: 'begins\n' });
+    expect(stderr).toMatch(
+      /^no table rooms\nbk-\S+ has ended: it crashed with exit code 17\. The next connect to ended starts/u,
+    );
+    expect(listed.stdout).toMatch(/^bk-\S+ +Crashed \(17\) +exited +ended /mu);
+  });
+
   test('--follow goes on while it is written, and ends with the backend', async () => {
     const { backendId } = await cli
       .api()
@@ -129,7 +143,8 @@ describe('leasehold backends logs', () => {
     await cli.run('backends', 'terminate', backendId);
 
     const { exitCode, stdout, stderr } = await following.ended;
-    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: '5\n', stderr: 'odd\n' });
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '5\n' });
+    expect(stderr).toMatch(/^odd\nbk-\S+ has ended: it was stopped by an operator/u);
   });
 
   test.each([

@@ -1,3 +1,4 @@
+import { SECRETS } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
 import { parseConfig } from '../config.ts';
 import { agentSpec, consoleSpec, controllerSpec } from './child-specs.ts';
@@ -61,4 +62,17 @@ test('a secret in a file is passed on to the controller as such, and neither to 
   expect(
     filesOf(agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env),
   ).toEqual([]);
+});
+
+test('neither the console nor the drone has a secret of the controller', () => {
+  const environment = Object.fromEntries(SECRETS.map((name) => [name, 'x']));
+  const config = parseConfig({});
+  const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://127.0.0.1:4600' };
+  const secretsOf = (env: object): string[] =>
+    SECRETS.filter((name) => Object.keys(env).includes(name));
+
+  expect(secretsOf(consoleSpec(config, of).env)).toEqual(['LEASEHOLD_CONSOLE_SECRET']);
+  expect(
+    secretsOf(agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env),
+  ).toEqual(['LEASEHOLD_TOKEN']);
 });

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { fileVariableOf } from '@leasehold/service-kit';
+import { fileVariableOf, SECRETS } from '@leasehold/service-kit';
 import type { CliConfig } from '../config.ts';
 import type { ChildSpec } from './supervised-child.ts';
 
@@ -10,14 +10,12 @@ const STOP_TIMEOUTS_MS = {
   drone: 30_000,
 };
 
-/** Variables that only a controller may see. */
-const SECRETS_OF_CONTROLLERS = {
-  DATABASE_URL: undefined,
-  LEASEHOLD_AUTH_SECRET: undefined,
-  LEASEHOLD_OIDC_CLIENT_SECRET: undefined,
-  LEASEHOLD_PEER_TOKEN: undefined,
-  LEASEHOLD_ETCD_PASSWORD: undefined,
-};
+/** Removes what only a controller may see: every secret, except those that another process is given on purpose. */
+const SECRETS_OF_CONTROLLERS = Object.fromEntries(
+  SECRETS.filter((name) => name !== 'LEASEHOLD_CONSOLE_SECRET' && name !== 'LEASEHOLD_TOKEN').map(
+    (name): [string, undefined] => [name, undefined],
+  ),
+);
 
 /** Hosts that mean this machine, or all of its addresses. */
 const HERE: ReadonlySet<string> = new Set(['127.0.0.1', '::1', '0.0.0.0', '::', 'localhost']);

@@ -23,6 +23,7 @@ describe('the environment of a backend', () => {
 
     expect(env).toEqual({
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      PYTHONUNBUFFERED: '1',
       LANG: 'C.UTF-8',
       MODE: 'room',
       COLOUR: 'red',
@@ -32,6 +33,15 @@ describe('the environment of a backend', () => {
       LEASEHOLD_BACKEND_ID: 'b-1',
       PORT: '21000',
     });
+  });
+
+  test('what Python prints can be followed at once, unless the program has it otherwise', () => {
+    const rest = { keyName: 'k', keyId: '0a', fencingToken: '1', backendId: 'b', port: 21_000 };
+    const envOf = (program: Record<string, string>): Record<string, string> =>
+      backendEnv({ inherited: {}, program, requested: {}, ...rest });
+
+    expect(envOf({})).toMatchObject({ PYTHONUNBUFFERED: '1' });
+    expect(envOf({ PYTHONUNBUFFERED: '' })).toMatchObject({ PYTHONUNBUFFERED: '' });
   });
 
   test('the port is also in the variable that the program reads it from', () => {

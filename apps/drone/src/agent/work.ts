@@ -148,6 +148,8 @@ export function backendEnv(input: {
   });
   return {
     PATH: PROGRAM_PATH,
+    // Python keeps back what it prints, until it has printed much, unless it writes to a terminal.
+    PYTHONUNBUFFERED: '1',
     ...Object.fromEntries(inherited),
     ...input.program,
     ...input.requested,

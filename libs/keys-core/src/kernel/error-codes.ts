@@ -264,7 +264,7 @@ const FLEET_CODES = {
     http: 504,
     retryable: true,
     text: 'The backend was not ready within two minutes.',
-    doc: 'It runs, and its drone still waits for its port to answer: see `readiness.timeoutMs` of its program. Connect again to go on waiting, or read `leasehold backends logs BACKEND`.',
+    doc: 'It runs, and nothing answers on the port that it got in `PORT`: see whether the program listens there. Its drone waits on, for `readiness.timeoutMs` of the program. Connect again to go on waiting, or read `leasehold backends logs BACKEND`.',
   },
   'backend.crash_loop': {
     http: 503,

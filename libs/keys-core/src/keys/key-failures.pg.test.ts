@@ -107,6 +107,29 @@ describe('backends of a key that fail one after another', () => {
     expect(await connect(on, { waitMs: 0 })).toMatchObject({ spawned: true });
   });
 
+  test('the report of an end from before them, repeated by its drone, does not start the count again', async () => {
+    const { on, drone } = await openPassing();
+    const healthy = await run(on, drone, { reason: 'revoked' });
+    for (let nth = 0; nth < 3; nth += 1) await run(on, drone);
+
+    await on.keys.report(reportOf(drone, healthy, 'terminated', { reason: 'revoked' }));
+
+    expect(await failuresOf(on)).toMatchObject({ failures: 3 });
+  });
+
+  test('an end from before them that is reported late does not start the count again', async () => {
+    const { pass, on, drone } = await openPassing();
+    const { backendId } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'ready', { address: 'h:1' }));
+    // Its key expires, as that of a drone that was cut off.
+    await pass(120_000);
+    for (let nth = 0; nth < 3; nth += 1) await run(on, drone);
+
+    await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'key_expired' }));
+
+    expect(await failuresOf(on)).toMatchObject({ failures: 3 });
+  });
+
   test('one that was never ready and one that fails after ten minutes', async () => {
     const { pass, on, drone } = await openPassing();
 

@@ -43,8 +43,13 @@ export function noteEnd(
   if (!hasFailed) {
     return fragment`
     forgotten as (
+      -- Neither by a report that is repeated, nor by the late one of a backend from before the failures.
       delete from key_failure k using backend b
       where b.id = ${backendId} and k.namespace = b.namespace and k.name = b.name
+        and exists (select from moved)
+        and not exists (
+          select from backend f where f.id = k.backend_id and f.fencing_token > b.fencing_token
+        )
     )`;
   }
   const isFirst = fragment`(${lasted}::boolean
