@@ -13,7 +13,7 @@ import type pg from 'pg';
 import type { PrismaClient } from './generated/client.ts';
 import { openPool, type Pool, type PoolOptions, type PoolSql } from './pool.ts';
 import { inTransaction } from './service/pg-database.ts';
-import type { PoolName, Sql } from './sql.ts';
+import { onlyRow, type PoolName, type Sql } from './sql.ts';
 
 /** The tables that are records. No other can be reached by a typed query. */
 export const RECORD_MODELS = [
@@ -35,6 +35,14 @@ export interface RecordPool<Name extends PoolName = 'general'>
   $transaction<Result>(
     work: (tx: PoolSql<Name> & RecordSql<Name>) => Promise<Result>,
   ): Promise<Result>;
+}
+
+/**
+ * The database's clock, by which times of records are judged and written. A typed query cannot name it in a
+ * condition. It is read before the query, so that a time is at most a round trip old.
+ */
+export async function readClock(sql: Sql<'general'>): Promise<Date> {
+  return onlyRow(await sql.$queryRaw<{ now: Date }[]>`select clock_timestamp() as now`).now;
 }
 
 /** A transaction ends by what the server allows, long before this: see `pool.ts`. */
