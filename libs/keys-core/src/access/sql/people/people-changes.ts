@@ -67,11 +67,11 @@ export async function addPerson(
     readonly addedBy: string;
   },
 ): Promise<string | undefined> {
-  const { namespaces, addedBy, ...who } = person;
+  const { email, name, role, namespaces, addedBy } = person;
   const [made] = await records.person.createManyAndReturn({
     data: [
       {
-        ...{ id: randomUUID(), ...who, invitedBy: addedBy },
+        ...{ id: randomUUID(), email, name, role, invitedBy: addedBy },
         ...(namespaces === null ? {} : { namespaces: [...namespaces] }),
       },
     ],
