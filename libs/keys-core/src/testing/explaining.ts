@@ -24,8 +24,8 @@ export function explaining(client: pg.Client): { sql: ExplainingSql; plans: stri
   const sql: ExplainingSql = {
     $queryRaw: async <Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) => {
       const statement = statementOf(query, values);
-      if (statement.text === 'select clock_timestamp() as now')
-        return [{ now: new Date() }] as Rows;
+      const isClock = statement.text === 'select clock_timestamp() as now';
+      if (isClock) return [{ now: new Date() }] as Rows;
       await explain(statement.text, statement.values);
       return [] as Rows;
     },

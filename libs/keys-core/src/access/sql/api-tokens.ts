@@ -68,7 +68,7 @@ function tokenView({
   };
 }
 
-function tokenAccess(row: Pick<TokenRow, (typeof ACCESS_FIELDS)[number]>): TokenAccess {
+function tokenAccess(row: Pick<TokenRow, AccessField>): TokenAccess {
   const { id, name, role, droneId, capacity } = row;
   return {
     ...{ tokenId: id, name, role: role as Role, droneId, capacity },
@@ -84,10 +84,16 @@ function limitsOf(list: readonly string[] | null): readonly string[] | null {
   return list === null || list.length === 0 ? null : list;
 }
 
-const ACCESS_FIELDS = [
-  ...(['id', 'name', 'role', 'namespaces', 'droneId'] as const),
-  ...(['programs', 'capacity', 'addresses', 'limits'] as const),
-] as const;
+type AccessField =
+  | 'id'
+  | 'name'
+  | 'role'
+  | 'namespaces'
+  | 'droneId'
+  | 'programs'
+  | 'capacity'
+  | 'addresses'
+  | 'limits';
 
 const ACCESS_COLUMNS = fragment`t.id, t.name, t.role, t.namespaces, t.drone_id as "droneId", t.programs,
   t.capacity, t.addresses, t.limits`;
@@ -197,7 +203,7 @@ export async function findTokens(
   sql: Sql<'general' | 'vital'>,
   secretHashes: readonly string[],
 ): Promise<Map<string, TokenAccess>> {
-  const rows = await sql.$queryRaw<Pick<ApiToken, 'secretHash' | (typeof ACCESS_FIELDS)[number]>[]>`
+  const rows = await sql.$queryRaw<Pick<ApiToken, 'secretHash' | AccessField>[]>`
     select t.secret_hash as "secretHash", ${ACCESS_COLUMNS}
     from api_token t
     where t.secret_hash = any(${[...secretHashes]}::text[]) and t.revoked_at is null
