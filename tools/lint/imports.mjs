@@ -20,7 +20,7 @@ export const SLICES = {
   leases: ['grants', 'lists'],
   environments: ['grants', 'leases'],
   reservations: ['grants', 'lists', 'keys'],
-  bulk: ['grants', 'keys', 'leases'],
+  bulk: ['access', 'grants', 'keys', 'leases'],
   search: ['lists', 'fleet'],
   stats: ['events', 'lists', 'access', 'fleet', 'keys', 'leases'],
 };

@@ -21,7 +21,7 @@ export const PURPOSES = {
   '@opentelemetry/resources': 'names the process that sends traces; loaded only for traces',
   '@opentelemetry/sdk-trace': 'makes and batches spans; loaded only for traces',
   '@prisma/adapter-pg': 'typed queries on the connections of `pg`',
-  '@prisma/client': 'typed queries of records: people, tokens, the audit',
+  '@prisma/client': 'typed queries of records: people, tokens, the audit, drones',
   '@prisma/driver-adapter-utils': 'types of what `@prisma/adapter-pg` is',
   '@tabler/icons-react': 'icons of the console; only those used ship',
   '@tanstack/react-query': 'keeps what pages read: fresh, without a second request for the same',

@@ -17,7 +17,8 @@ import { onlyRow, type PoolName, type Sql } from './sql.ts';
 
 /** The tables that are records. No other can be reached by a typed query. */
 export const RECORD_MODELS = [
-  ...(['apiToken', 'audit', 'webhook'] as const),
+  ...(['apiToken', 'audit', 'webhook', 'bulk', 'bulkItem'] as const),
+  ...(['drone', 'droneQuestion', 'backend', 'backendAction'] as const),
   ...(['person', 'personAccount', 'personSession', 'personVerification', 'signInFailure'] as const),
 ] as const;
 

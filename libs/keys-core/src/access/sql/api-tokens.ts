@@ -224,6 +224,21 @@ export async function tokensInForce(
   return new Set(rows.map((row) => row.tokenId));
 }
 
+/** The first tokens in force that are bound to a drone. */
+export async function readTokensOf(
+  sql: RecordSql,
+  droneId: string,
+  limit: number,
+): Promise<{ tokenId: string; name: string }[]> {
+  const rows = await sql.records.apiToken.findMany({
+    where: { droneId, ...inForceAt(await readClock(sql)) },
+    orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+    take: limit,
+    select: { id: true, name: true },
+  });
+  return rows.map(({ id, name }) => ({ tokenId: id, name }));
+}
+
 /** How many tokens in force somebody made: they keep working whatever happens to their maker. */
 export async function countTokensMadeBy(sql: RecordSql, actor: string): Promise<number> {
   const now = await readClock(sql);
