@@ -39,7 +39,7 @@ export default tseslint.config(
       '**/.vitepress/.temp/**',
       '**/.vitepress/cache/**',
       '**/next-env.d.ts',
-      'libs/core/src/testing/generated/**',
+      'libs/keys-core/src/postgres/generated/**',
       '.nx/**',
     ],
   },

@@ -65,7 +65,7 @@ async function isInstalled() {
   return installed !== undefined && locked !== undefined && installed.mtimeMs >= locked.mtimeMs;
 }
 
-/** Makes the Prisma client of the tests. @returns the exit code. */
+/** Makes the Prisma client. @returns the exit code. */
 export function generate() {
   return run(process.execPath, [path.join(root, 'tools', 'build', 'prisma-generate.mjs')]);
 }

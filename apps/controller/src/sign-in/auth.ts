@@ -6,7 +6,7 @@
  * It never creates a person: a person who is not invited cannot sign in, whatever a provider says.
  */
 import { randomUUID } from 'node:crypto';
-import { kyselyAdapter } from '@better-auth/kysely-adapter';
+import { prismaAdapter } from '@better-auth/prisma-adapter';
 import {
   hashPassword,
   hasOidcAccount,
@@ -63,7 +63,8 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
     basePath: AUTH_PATH,
     secret,
     trustedOrigins: [...origins.all],
-    database: kyselyAdapter(kyselyOf(store), { type: 'postgres' }),
+    // Its names of models and fields are those of our schema.
+    database: prismaAdapter(store.general.records, { provider: 'postgresql' }),
     telemetry: { enabled: false },
     rateLimit: { enabled: false },
     logger: loggerOf(deps.log),
@@ -109,12 +110,6 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
     plugins: oidc === null ? [] : [oidcPlugin(deps, oidc)],
   });
   return { handler: (request) => auth.handler(request) };
-}
-
-/** better-auth's own statements, on our connections: its names are ours in camel case. */
-function kyselyOf(store: Pick<Store, 'general'>): Kysely<unknown> {
-  const dialect = new PostgresDialect({ pool: store.general.connections });
-  return new Kysely({ dialect, plugins: [new CamelCasePlugin()] });
 }
 
 /** The parts of better-auth's hook arguments that are used. */

@@ -1,8 +1,8 @@
 import { PrismaPg } from '@prisma/adapter-pg';
+import { PrismaClient } from '@leasehold/keys-core/prisma';
 import { createTestDatabase, setMeaningOddly } from '@leasehold/testing';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { PrismaClient } from './generated/client.ts';
 import {
   createLeaseholdCore,
   pgDatabase,

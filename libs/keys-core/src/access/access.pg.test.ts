@@ -7,7 +7,7 @@ import { waitUntil } from '@leasehold/testing';
 import { openKernel } from '../testing/kernel-fixture.ts';
 import { encodeCursor } from '../postgres/paging/page-cursor.ts';
 import type { Store } from '../postgres/open-store.ts';
-import type { Sql } from '../postgres/sql.ts';
+import type { RecordSql } from '../postgres/records.ts';
 import {
   findToken,
   insertToken,
@@ -22,7 +22,7 @@ import { bootstrapCredentials, makeFirstToken } from './sql/sign-in/bootstrap-cr
 import { createTokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
 import { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
 
-async function aToken(sql: Sql<'general'>, change: Partial<NewToken> = {}): Promise<NewToken> {
+async function aToken(sql: RecordSql, change: Partial<NewToken> = {}): Promise<NewToken> {
   const token: NewToken = {
     tokenId: randomUUID(),
     secret: newTokenSecret(),

@@ -9,6 +9,7 @@ export { isAdminSignIn } from './sql/sign-in/admin-sign-in.ts';
 export {
   insertToken,
   type NewToken,
+  readTokensOf,
   type TokenBindings,
   tokensInForce,
   type TokenView,

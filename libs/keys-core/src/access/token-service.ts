@@ -36,7 +36,7 @@ export function createTokenService(store: Store, fairUse: UseReport): TokenServi
     list: (input) => listTokens(store.reads, input),
     count: (input) => countTokens(store.reads, input),
     async get(tokenId) {
-      const token = await readToken(store.reads, tokenId);
+      const token = await readToken(store.general, tokenId);
       if (token === undefined) throw new LeaseError('token.not_found');
       const { role, limits: overrides } = token;
       return { token, fairUse: fairUse.report({ principal: tokenId, role, overrides }) };

@@ -8,6 +8,7 @@ import type { KernelStore } from './kernel-store.ts';
 import { preparedOptions, UNPREPARED } from './statements/prepared.ts';
 import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 import { openPool, type Pool, type PoolOptions, type PoolSql } from './pool.ts';
+import { openRecordPool, type RecordPool } from './records.ts';
 import type { PoolName } from './sql.ts';
 import { openMemory, type MemoryOptions } from './witness/store-memory.ts';
 import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './statements/timeouts.ts';
@@ -32,7 +33,7 @@ export type CallbackSql = PoolSql<'guests'>;
 
 /** The open database of one controller. */
 export interface Store extends KernelStore {
-  readonly general: Pool<'general'>;
+  readonly general: RecordPool;
   /**
    * Connections for grants, releases and the reads between them: their statements are long, few and
    * the same each time, and are planned once for each connection. See {@link preparedOptions}.
@@ -84,19 +85,22 @@ const GUEST_TIMEOUT_MS = 10_000;
 export function openStore(options: StoreOptions): Store {
   const observer = options.observer ?? SILENT_OBSERVER;
   const onError = options.onBackgroundError ?? ((): void => undefined);
-  const pool = <Name extends PoolName>(
+  const poolOptions = (
     max: number,
     statementTimeoutMs: number,
     { prepared = UNPREPARED, isKept = false }: Partial<PoolOptions> = {},
-  ): Pool<Name> =>
-    openPool({
-      ...{ databaseUrl: options.databaseUrl, max, statementTimeoutMs },
-      ...{ prepared, isKept, onError },
-    });
+  ): PoolOptions => ({
+    ...{ databaseUrl: options.databaseUrl, max, statementTimeoutMs },
+    ...{ prepared, isKept, onError },
+  });
+  const pool = <Name extends PoolName>(...args: Parameters<typeof poolOptions>): Pool<Name> =>
+    openPool(poolOptions(...args));
   const prepared = preparedOptions(options.databaseUrl);
   const renewalTimeoutMs = options.renewalTimeoutMs ?? RENEWAL_TIMEOUT_MS;
   const pools = {
-    general: pool<'general'>(options.connectionsMax ?? CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS),
+    general: openRecordPool(
+      poolOptions(options.connectionsMax ?? CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS),
+    ),
     transitions: pool<'transitions'>(TRANSITION_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS, {
       prepared,
     }),

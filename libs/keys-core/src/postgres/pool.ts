@@ -17,7 +17,8 @@ export interface Pool<Name extends PoolName>
   extends PoolSql<Name>, Omit<SqlPool<Name>, '$queryRaw'> {
   /** Runs `work` in one READ COMMITTED transaction, and rolls it back when `work` throws. */
   $transaction<Result>(work: (tx: PoolSql<Name>) => Promise<Result>): Promise<Result>;
-  /** For libraries with statements of their own. */
+  /** Sends statements on a connection, which may be in a transaction. */
+  on(connection: () => pg.PoolClient): PoolSql<Name>;
   readonly connections: pg.Pool;
   /** Opens every connection that it may have. Those of a pool that keeps them are there from then on. */
   reserve(): Promise<void>;
@@ -71,6 +72,7 @@ export function openPool<Name extends PoolName>(options: PoolOptions): Pool<Name
     ...sqlOn(() => connections),
     $transaction: (work) =>
       inTransaction({ connect: () => connections.connect() }, (client) => work(sqlOn(client))),
+    on: sqlOn,
     connections,
     reserve: () => openAll(connections, options.max),
     close: () => (ending ??= connections.end()),

@@ -1,20 +1,36 @@
+import { DEFAULT_SCHEMA } from '@leasehold/service-kit';
+import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
-import { fragment, type Sql } from '../postgres/sql.ts';
+import { PrismaClient } from '../postgres/generated/client.ts';
+import type { RecordSql } from '../postgres/records.ts';
+import { type Fragment, statementOf } from '../postgres/sql.ts';
 
-/** A stand-in for the client that explains a statement instead of running it. */
-export function explaining(client: pg.Client): { sql: Sql<never>; plans: string[] } {
+/** What a read of records is sent with; any pool's. */
+type ExplainingSql = RecordSql<never>;
+
+/** A stand-in for a pool that explains statements and typed queries instead of running them. */
+export function explaining(client: pg.Client): { sql: ExplainingSql; plans: string[] } {
   const plans: string[] = [];
-  const sql = {
-    $queryRaw: async (strings: TemplateStringsArray, ...values: unknown[]) => {
-      const query = fragment(strings, ...values);
-      const { rows } = await client.query<{ 'QUERY PLAN': string }>(
-        `explain ${query.text}`,
-        query.values,
-      );
-      plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
-      return [];
+  const explain = async (text: string, values: unknown[]): Promise<void> => {
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, values);
+    plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+  };
+  const pool = Object.assign(new pg.Pool(), {
+    query: async ({ text, values }: { text: string; values: unknown[] }) => {
+      await explain(text, values);
+      return { fields: [], rows: [], rowCount: 0 };
     },
-  } as unknown as Sql<never>;
+  });
+  const sql: ExplainingSql = {
+    $queryRaw: async <Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) => {
+      const statement = statementOf(query, values);
+      const isClock = statement.text === 'select clock_timestamp() as now';
+      if (isClock) return [{ now: new Date() }] as Rows;
+      await explain(statement.text, statement.values);
+      return [] as Rows;
+    },
+    records: new PrismaClient({ adapter: new PrismaPg(pool, { schema: DEFAULT_SCHEMA }) }),
+  };
   return { sql, plans };
 }
 
@@ -22,9 +38,9 @@ export function explaining(client: pg.Client): { sql: Sql<never>; plans: string[
 export interface FilledDatabase {
   readonly client: pg.Client;
   /** Explains statements, and collects their plans. */
-  readonly explaining: () => { sql: Sql<never>; plans: string[] };
+  readonly explaining: () => { sql: ExplainingSql; plans: string[] };
   /** The plans of one read. It may fail: an explained statement answers no rows. */
-  readonly planOf: (read: (sql: Sql<never>) => Promise<unknown>) => Promise<string>;
+  readonly planOf: (read: (sql: ExplainingSql) => Promise<unknown>) => Promise<string>;
   readonly close: () => Promise<void>;
 }
 

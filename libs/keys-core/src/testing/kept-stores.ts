@@ -3,7 +3,7 @@ import { copyForTests, waitUntil, type TestDatabase } from '@leasehold/testing';
 import type pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
 import type { Store } from '../postgres/open-store.ts';
-import type { Pool } from '../postgres/pool.ts';
+import type { RecordPool } from '../postgres/records.ts';
 
 /** A store that a test has, and its database. */
 export interface TakenStore {
@@ -89,7 +89,12 @@ function lend(store: Store): LentStore {
   const refuse = (): void => {
     if (isTakenBack) throw new Error('the test that had this store has ended');
   };
-  const lentPool = (pool: Pool<never>): Pool<never> => ({
+  const lentPool = (pool: RecordPool<never>): RecordPool<never> => ({
+    ...pool,
+    get records() {
+      refuse();
+      return pool.records;
+    },
     $queryRaw: async (...query) => {
       refuse();
       return pool.$queryRaw(...query);
@@ -102,15 +107,13 @@ function lend(store: Store): LentStore {
       refuse();
       return pool.$transaction(work);
     },
-    connections: pool.connections,
-    reserve: () => pool.reserve(),
     close: async () => {
       isClosed = true;
       await pool.close();
     },
   });
   const pools = Object.fromEntries(
-    POOLS.map((name) => [name, lentPool(store[name] as Pool<never>)]),
+    POOLS.map((name) => [name, lentPool(store[name] as RecordPool<never>)]),
   ) as unknown as Pick<Store, (typeof POOLS)[number]>;
   return {
     store: {

@@ -10,7 +10,7 @@ import type { ClockWatch } from '../postgres/clock/clock-watch.ts';
 import { guardNow } from '../grants/sql/guard.ts';
 import { createLeaseStore, type LeaseStore } from '../grants/lease-store.ts';
 import { openStore, type Store, type StoreOptions } from '../postgres/open-store.ts';
-import type { Pool } from '../postgres/pool.ts';
+import type { RecordPool } from '../postgres/records.ts';
 import type { GrantGuard } from '../postgres/clock/expiry.ts';
 import type { ReleaseRequest } from '../grants/sql/release.ts';
 import type { RenewRequest } from '../grants/sql/renew.ts';
@@ -62,7 +62,7 @@ export async function aGuard(store: Store): Promise<GrantGuard> {
 }
 
 /** In tests, the general pool takes the statements of all pools. */
-export type TestStore = Omit<Store, 'general'> & { readonly general: Pool<never> };
+export type TestStore = Omit<Store, 'general'> & { readonly general: RecordPool<never> };
 
 export interface Kernel {
   readonly store: TestStore;

@@ -4,14 +4,9 @@ import type { Count, Page, Searched, SearchedPage } from '../../kernel/face-type
 import type { Role } from '../../kernel/access.ts';
 import { isUuid, pageOf, placeAfter } from '../../postgres/paging/page-cursor.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
-import {
-  contains,
-  type Dated,
-  type Fragment,
-  fragment,
-  isoDates,
-  type Sql,
-} from '../../postgres/sql.ts';
+import { contains, type Fragment, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
+import { readClock, type RecordSql } from '../../postgres/records.ts';
+import type { ApiToken } from '../../postgres/generated/client.ts';
 import { hashTokenSecret } from '../token-secret.ts';
 
 /** What a token is bound to besides its role. Each is null for no bound. */
@@ -54,62 +49,87 @@ export type NewToken = Pick<TokenView, 'tokenId' | 'name' | 'role' | 'createdBy'
   readonly [Part in Left]?: TokenView[Part] | undefined;
 } & { readonly secret: string };
 
-/** Lists of a row: an empty one limits nothing, as null does. */
-interface ListsOfRow {
-  readonly namespaces: string[];
-  readonly programs: string[] | null;
-  readonly addresses: string[] | null;
-}
+/** The row of a token, without its secret. */
+type TokenRow = Omit<ApiToken, 'secretHash'>;
 
-type TokenRow = Omit<
-  Dated<TokenView, 'createdAt' | 'expiresAt' | 'revokedAt' | 'lastUsedAt'>,
-  keyof ListsOfRow
-> &
-  ListsOfRow;
-
-function tokenView(row: TokenRow): TokenView {
-  return { ...isoDates(row), ...listsOf(row) };
-}
-
-function listsOf({ namespaces, programs, addresses }: ListsOfRow): {
-  readonly [List in keyof ListsOfRow]: readonly string[] | null;
-} {
+function tokenView({
+  id,
+  revokedAt,
+  lastUsedAt,
+  createdBy,
+  createdAt,
+  expiresAt,
+  ...access
+}: TokenRow): TokenView {
   return {
-    namespaces: limitsOf(namespaces),
-    programs: limitsOf(programs ?? []),
-    addresses: limitsOf(addresses ?? []),
+    ...tokenAccess({ id, ...access }),
+    ...isoDates({ createdAt, expiresAt, revokedAt, lastUsedAt }),
+    createdBy,
+  };
+}
+
+function tokenAccess(row: Pick<TokenRow, AccessField>): TokenAccess {
+  const { id, name, role, droneId, capacity } = row;
+  return {
+    ...{ tokenId: id, name, role: role as Role, droneId, capacity },
+    namespaces: limitsOf(row.namespaces),
+    programs: limitsOf(row.programs),
+    addresses: limitsOf(row.addresses),
+    limits: row.limits as FairUseOverrides | null,
   };
 }
 
 /** A token without namespaces, programs or addresses in its row is not limited to any. */
-function limitsOf(list: readonly string[]): readonly string[] | null {
-  return list.length === 0 ? null : list;
+function limitsOf(list: readonly string[] | null): readonly string[] | null {
+  return list === null || list.length === 0 ? null : list;
 }
 
-const ACCESS_COLUMNS = fragment`t.id as "tokenId", t.name, t.role, t.namespaces,
-  t.drone_id as "droneId", t.programs, t.capacity, t.addresses, t.limits`;
+type AccessField =
+  | 'id'
+  | 'name'
+  | 'role'
+  | 'namespaces'
+  | 'droneId'
+  | 'programs'
+  | 'capacity'
+  | 'addresses'
+  | 'limits';
+
+const ACCESS_COLUMNS = fragment`t.id, t.name, t.role, t.namespaces, t.drone_id as "droneId", t.programs,
+  t.capacity, t.addresses, t.limits`;
 
 const VIEW_COLUMNS = fragment`${ACCESS_COLUMNS}, t.created_by as "createdBy",
   t.created_at as "createdAt", t.expires_at as "expiresAt", t.revoked_at as "revokedAt",
   t.last_used_at as "lastUsedAt"`;
 
+/** Which tokens are in force at an instant of the database's clock. */
+function inForceAt(now: Date) {
+  return { revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: now } }] };
+}
+
 /**
  * Stores a new token. A secret that is stored already keeps its token.
  * @throws {LeaseError} `request.invalid` when the secret is stored already, or the token would have expired.
  */
-export async function insertToken(sql: Sql<'general'>, token: NewToken): Promise<TokenView> {
-  const { expiresAt = null } = token;
-  const [row] = await sql.$queryRaw<TokenRow[]>`
-    insert into api_token as t (id, name, secret_hash, role, namespaces, drone_id, created_by, expires_at,
-      programs, capacity, addresses, limits)
-    select ${token.tokenId}::uuid, ${token.name}, ${hashTokenSecret(token.secret)}, ${token.role},
-      ${[...(token.namespaces ?? [])]}::text[], ${token.droneId ?? null}, ${token.createdBy},
-      ${expiresAt}::timestamptz, ${[...(token.programs ?? [])]}::text[],
-      ${token.capacity ?? null}::int, ${[...(token.addresses ?? [])]}::text[],
-      ${token.limits == null ? null : JSON.stringify(token.limits)}::jsonb
-    where ${expiresAt}::timestamptz is null or ${expiresAt}::timestamptz > clock_timestamp()
-    on conflict (secret_hash) do nothing
-    returning ${VIEW_COLUMNS}`;
+export async function insertToken(sql: RecordSql, token: NewToken): Promise<TokenView> {
+  const expiresAt = token.expiresAt == null ? null : new Date(token.expiresAt);
+  const isOver = expiresAt !== null && expiresAt <= (await readClock(sql));
+  const [row] = isOver
+    ? []
+    : await sql.records.apiToken.createManyAndReturn({
+        data: [
+          {
+            ...{ id: token.tokenId, name: token.name, secretHash: hashTokenSecret(token.secret) },
+            ...{ role: token.role, droneId: token.droneId ?? null, createdBy: token.createdBy },
+            ...{ expiresAt, capacity: token.capacity ?? null },
+            namespaces: [...(token.namespaces ?? [])],
+            programs: [...(token.programs ?? [])],
+            addresses: [...(token.addresses ?? [])],
+            ...(token.limits == null ? {} : { limits: { ...token.limits } }),
+          },
+        ],
+        skipDuplicates: true,
+      });
   if (row === undefined) {
     throw new LeaseError('request.invalid', 'expiresAt: must be in the future', {
       details: { field: 'expiresAt' },
@@ -147,25 +167,24 @@ function isFound({ search }: Searched): Fragment {
 
 /** Ends a token at once. `changed` is false when it was revoked before, or never existed. */
 export async function revokeToken(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   tokenId: string,
 ): Promise<{ changed: boolean; name: string | null }> {
-  const rows = await sql.$queryRaw<{ name: string }[]>`
-    update api_token
-    set revoked_at = clock_timestamp()
-    where id = ${tokenId}::uuid and revoked_at is null
-    returning name`;
+  const rows = await sql.records.apiToken.updateManyAndReturn({
+    where: { id: tokenId, revokedAt: null },
+    data: { revokedAt: await readClock(sql) },
+    select: { name: true },
+  });
   return { changed: rows.length > 0, name: rows[0]?.name ?? null };
 }
 
 /** One token, in force or not; undefined when none exists. Index: the primary key. */
 export async function readToken(
-  sql: Sql<'reads'>,
+  { records }: RecordSql,
   tokenId: string,
 ): Promise<TokenView | undefined> {
-  const [row] = await sql.$queryRaw<TokenRow[]>`
-    select ${VIEW_COLUMNS} from api_token t where t.id = ${tokenId}::uuid`;
-  return row === undefined ? undefined : tokenView(row);
+  const row = await records.apiToken.findUnique({ where: { id: tokenId } });
+  return row === null ? undefined : tokenView(row);
 }
 
 /** The token with this hash, if it is in force. */
@@ -184,14 +203,12 @@ export async function findTokens(
   sql: Sql<'general' | 'vital'>,
   secretHashes: readonly string[],
 ): Promise<Map<string, TokenAccess>> {
-  const rows = await sql.$queryRaw<
-    (Omit<TokenAccess, keyof ListsOfRow> & ListsOfRow & { secretHash: string })[]
-  >`
+  const rows = await sql.$queryRaw<Pick<ApiToken, 'secretHash' | AccessField>[]>`
     select t.secret_hash as "secretHash", ${ACCESS_COLUMNS}
     from api_token t
     where t.secret_hash = any(${[...secretHashes]}::text[]) and t.revoked_at is null
       and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
-  return new Map(rows.map(({ secretHash, ...row }) => [secretHash, { ...row, ...listsOf(row) }]));
+  return new Map(rows.map(({ secretHash, ...row }) => [secretHash, tokenAccess(row)]));
 }
 
 /** Which of these tokens are still in force. */
@@ -207,14 +224,25 @@ export async function tokensInForce(
   return new Set(rows.map((row) => row.tokenId));
 }
 
+/** The first tokens in force that are bound to a drone. */
+export async function readTokensOf(
+  sql: RecordSql,
+  droneId: string,
+  limit: number,
+): Promise<{ tokenId: string; name: string }[]> {
+  const rows = await sql.records.apiToken.findMany({
+    where: { droneId, ...inForceAt(await readClock(sql)) },
+    orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+    take: limit,
+    select: { id: true, name: true },
+  });
+  return rows.map(({ id, name }) => ({ tokenId: id, name }));
+}
+
 /** How many tokens in force somebody made: they keep working whatever happens to their maker. */
-export async function countTokensMadeBy(sql: Sql<'general'>, actor: string): Promise<number> {
-  const rows = await sql.$queryRaw<{ count: number }[]>`
-    select count(*)::int as count
-    from api_token t
-    where t.created_by = ${actor} and t.revoked_at is null
-      and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
-  return rows[0]?.count ?? 0;
+export async function countTokensMadeBy(sql: RecordSql, actor: string): Promise<number> {
+  const now = await readClock(sql);
+  return sql.records.apiToken.count({ where: { createdBy: actor, ...inForceAt(now) } });
 }
 
 /** Writes down that tokens were used. One statement for all, from the background. */
@@ -238,12 +266,7 @@ export async function markTokensUsed(
 }
 
 /** Whether anybody could administer this database with a token. */
-export async function hasAdminToken(sql: Sql<'general'>): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ id: string }[]>`
-    select t.id::text
-    from api_token t
-    where t.role = 'admin' and t.revoked_at is null
-      and (t.expires_at is null or clock_timestamp() < t.expires_at)
-    limit 1`;
-  return rows.length > 0;
+export async function hasAdminToken(sql: RecordSql): Promise<boolean> {
+  const where = { role: 'admin', ...inForceAt(await readClock(sql)) };
+  return (await sql.records.apiToken.findFirst({ where, select: { id: true } })) !== null;
 }

@@ -2,6 +2,8 @@ import { type AuditAction, SIGN_IN_ACTIONS } from '../../kernel/access.ts';
 import type { Count } from '../../kernel/face-types.ts';
 import { boundedLogCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
+import type { Prisma } from '../../postgres/generated/client.ts';
+import type { RecordSql } from '../../postgres/records.ts';
 import {
   contains,
   type Dated,
@@ -65,14 +67,15 @@ export interface AuditListInput extends AuditFilter {
 }
 
 /** Writes an entry, where possible in the transaction of the change that it records. */
-export async function writeAudit(sql: Sql<'general'>, entry: AuditEntry): Promise<void> {
-  await sql.$queryRaw<{ id: string }[]>`
-    insert into audit (actor, role, action, resource, reason, source, detail)
-    values (
-      ${entry.actor}, ${entry.role}, ${entry.action}, ${entry.resource}, ${entry.reason ?? null},
-      ${entry.source ?? null}, ${entry.detail === undefined ? null : JSON.stringify(entry.detail)}::jsonb
-    )
-    returning id::text`;
+export async function writeAudit({ records }: RecordSql, entry: AuditEntry): Promise<void> {
+  const { actor, role, action, resource, reason = null, source = null, detail } = entry;
+  await records.audit.create({
+    data: {
+      ...{ actor, role, action, resource, reason, source },
+      ...(detail === undefined ? {} : { detail: detail as Prisma.InputJsonObject }),
+    },
+    select: { id: true },
+  });
 }
 
 /** How many ids one statement looks through, and how many statements a page may take. */

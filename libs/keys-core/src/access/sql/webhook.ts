@@ -1,9 +1,10 @@
 /** What the webhook has been told, and what it is to be told of the audit. */
 import type { AuditView } from './audit.ts';
-import { type Dated, isoDates, onlyRow, type Sql } from '../../postgres/sql.ts';
+import { readClock, type RecordSql } from '../../postgres/records.ts';
+import { isoDates } from '../../postgres/sql.ts';
 
 /** An entry may be written by a statement that is still under way: it is read when it is this old. */
-const SETTLED_S = 5;
+const SETTLED_MS = 5_000;
 /** How many entries one statement looks through. */
 const LOOKED_THROUGH_MAX = 1_000;
 
@@ -21,25 +22,26 @@ export interface WebhookState {
 }
 
 /** The state of the webhook; the first time it begins with what comes next. Index: the primary keys. */
-export async function openWebhook(sql: Sql<'general'>): Promise<WebhookState> {
-  await sql.$queryRaw<{ id: string }[]>`
-    insert into webhook (audit_id, alarms)
-    select coalesce((select max(a.id) from audit a), 0), '{}'
-    on conflict do nothing
-    returning audit_id::text as id`;
+export async function openWebhook(sql: RecordSql): Promise<WebhookState> {
+  const { audit, webhook } = sql.records;
+  const { _max: last } = await audit.aggregate({ _max: { id: true } });
+  await webhook.createMany({ data: { auditId: last.id ?? 0n, alarms: {} }, skipDuplicates: true });
   const state = await readWebhook(sql);
   if (state === null) throw new Error('the row of the webhook was just written');
   return state;
 }
 
 /** The state of the webhook; null if none was ever configured. Index: the primary key. */
-export async function readWebhook(sql: Sql<'general'>): Promise<WebhookState | null> {
-  const [row] = await sql.$queryRaw<Dated<WebhookState, 'sentAt'>[]>`
-    select w.audit_id::text as "auditId", w.alarms, w.tries, w.last_error as "lastError",
-      greatest(0, coalesce(extract(epoch from w.next_try_at - clock_timestamp()) * 1000, 0))::float8 as "waitMs",
-      w.sent_at as "sentAt"
-    from webhook w`;
-  return row === undefined ? null : isoDates(row);
+export async function readWebhook(sql: RecordSql): Promise<WebhookState | null> {
+  const row = await sql.records.webhook.findFirst();
+  if (row === null) return null;
+  const { auditId, alarms, tries, nextTryAt, lastError, sentAt } = row;
+  return {
+    auditId: String(auditId),
+    alarms: alarms as WebhookState['alarms'],
+    ...{ tries, lastError, sentAt: sentAt?.toISOString() ?? null },
+    waitMs: nextTryAt === null ? 0 : Math.max(0, Number(nextTryAt) - Number(await readClock(sql))),
+  };
 }
 
 /**
@@ -47,20 +49,19 @@ export async function readWebhook(sql: Sql<'general'>): Promise<WebhookState | n
  * Index: `audit_pkey`, from the cursor on.
  */
 export async function nextAudit(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   { after, actions }: { readonly after: string; readonly actions: readonly string[] },
 ): Promise<{ readonly entry: AuditView | null; readonly throughId: string }> {
-  const rows = await sql.$queryRaw<Dated<AuditView, 'at'>[]>`
-    select v.id::text as id, v.at, v.actor, null as "actorName", v.role, v.action, v.resource, v.reason,
-      v.source, v.detail
-    from audit v
-    where v.id > ${after}::bigint
-      and v.at < clock_timestamp() - ${SETTLED_S}::int * interval '1 second'
-    order by v.id
-    limit ${LOOKED_THROUGH_MAX}`;
+  const settledAt = new Date(Number(await readClock(sql)) - SETTLED_MS);
+  const rows = await sql.records.audit.findMany({
+    where: { id: { gt: BigInt(after) }, at: { lt: settledAt } },
+    orderBy: { id: 'asc' },
+    take: LOOKED_THROUGH_MAX,
+  });
   const wanted = rows.find(({ action }) => actions.includes(action));
-  if (wanted === undefined) return { entry: null, throughId: rows.at(-1)?.id ?? after };
-  return { entry: isoDates(wanted), throughId: wanted.id };
+  if (wanted === undefined) return { entry: null, throughId: String(rows.at(-1)?.id ?? after) };
+  const id = String(wanted.id);
+  return { entry: { ...isoDates(wanted), id, actorName: null }, throughId: id };
 }
 
 /** What a round of the webhook has come to. */
@@ -77,26 +78,24 @@ export interface WebhookStep {
 }
 
 /**
- * Records a step, if nobody else has recorded another one since. **Locks** the row. **Atomic because** the condition
- * names the state that the step began with. @returns whether it was recorded.
+ * Records a step, if nobody else has recorded another one since: the condition of the update names the state that
+ * the step began with. @returns whether it was recorded.
  */
 export async function recordWebhookStep(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   from: WebhookState,
   { auditId, alarms, failure, isSent }: WebhookStep,
 ): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ isRecorded: boolean }[]>`
-    with step as (
-      update webhook
-      set audit_id = ${auditId}::bigint, alarms = ${JSON.stringify(alarms)}::jsonb,
-        tries = ${failure?.tries ?? 0}::int,
-        next_try_at = clock_timestamp() + ${failure?.waitMs ?? null}::float8 * interval '1 millisecond',
-        last_error = case when ${isSent}::boolean then null else coalesce(${failure?.error ?? null}, last_error) end,
-        sent_at = case when ${isSent}::boolean then clock_timestamp() else sent_at end
-      where audit_id = ${from.auditId}::bigint and alarms = ${JSON.stringify(from.alarms)}::jsonb
-        and tries = ${from.tries}::int
-      returning audit_id
-    )
-    select exists (select from step) as "isRecorded"`;
-  return onlyRow(rows).isRecorded;
+  const now = await readClock(sql);
+  const { count } = await sql.records.webhook.updateMany({
+    where: { auditId: BigInt(from.auditId), alarms: { equals: from.alarms }, tries: from.tries },
+    data: {
+      auditId: BigInt(auditId),
+      ...{ alarms, tries: failure?.tries ?? 0 },
+      nextTryAt: failure === null ? null : new Date(Number(now) + failure.waitMs),
+      ...(failure === null ? {} : { lastError: failure.error }),
+      ...(isSent ? { lastError: null, sentAt: now } : {}),
+    },
+  });
+  return count > 0;
 }

@@ -5,7 +5,9 @@ import type { GrantRef } from '../../kernel/lease.ts';
 import { RESERVED_NAMESPACE } from '../../kernel/resource.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import { NONE_STOPPING, readStopping } from './bulk-holders.ts';
-import { type Dated, fragment, isoOf, type Sql, type SqlPool } from '../../postgres/sql.ts';
+import { writeAudit } from '../../access/index.ts';
+import { readClock, type RecordPool } from '../../postgres/records.ts';
+import { type Dated, fragment, isoOf, type Sql } from '../../postgres/sql.ts';
 
 /** A bulk action as it was asked for, and by whom. */
 export interface BulkOrder {
@@ -52,72 +54,76 @@ export const IS_AT_WORK = fragment`exists (
  * Records a bulk action with all its items and its audit entry. @returns whether it did; it does not
  * while ten are running.
  *
- * The count is exact because starts take turns, by a lock that ends with the transaction; the second
- * statement counts after it has the lock. Index: `bulk_running_idx`.
+ * The count is exact because starts take turns, by a lock that ends with the transaction. Index:
+ * `bulk_running_idx`.
  */
 export async function startBulk(
-  general: SqlPool<'general'>,
+  general: RecordPool,
   order: BulkOrder & { readonly items: readonly GrantRef[] },
 ): Promise<boolean> {
   return general.$transaction(async (tx) => {
     await tx.$queryRaw`select pg_advisory_xact_lock(${START_LOCK}::int, hashtext(current_schema()))::text`;
-    const rows = await tx.$queryRaw<{ id: string }[]>`
-      with made as (
-        insert into bulk (
-          id, action, mode, reason, actor, principal, role, source, namespaces, total
-        )
-        select ${order.bulkId}::uuid, ${order.action}, ${order.mode}, ${order.reason}, ${order.actor},
-          ${order.principal}, ${order.role}, ${order.source},
-          ${order.namespaces === null ? null : [...order.namespaces]}::text[], ${order.items.length}::int
-        where (select count(*) from bulk b where b.state = 'running') < ${RUNNING_BULKS_MAX}
-        returning id, actor, role, source, action, mode, reason, total
-      ),
-      items as (
-        insert into bulk_item (bulk_id, place, lease_id, fencing_token)
-        select m.id, i.place, i.lease_id, i.fencing_token
-        from made m
-        cross join unnest(
-          ${order.items.map((item) => item.leaseId)}::uuid[],
-          ${order.items.map((item) => item.fencingToken)}::bigint[]
-        ) with ordinality as i (lease_id, fencing_token, place)
-      ),
-      audited as (
-        insert into audit (actor, role, action, resource, reason, source, detail)
-        select m.actor, m.role, 'bulk.start', 'bulk:' || m.id, m.reason, m.source,
-          jsonb_strip_nulls(
-            jsonb_build_object('action', m.action, 'mode', m.mode, 'total', m.total)
-          )
-        from made m
-      )
-      select m.id from made m`;
-    return rows.length > 0;
+    const { bulk } = tx.records;
+    if ((await bulk.count({ where: { state: 'running' } })) >= RUNNING_BULKS_MAX) return false;
+    const { bulkId: id, action, mode, reason, actor, principal, role, source } = order;
+    const { namespaces, items } = order;
+    const total = items.length;
+    await bulk.createMany({
+      data: {
+        ...{ id, action, mode, reason, actor, principal, role, source, total },
+        ...(namespaces === null ? {} : { namespaces: [...namespaces] }),
+      },
+    });
+    await insertItems(tx, id, items);
+    await writeAudit(tx, {
+      ...{ actor, role, source, reason, action: 'bulk.start', resource: `bulk:${id}` },
+      detail: { action, ...(mode === null ? {} : { mode }), total },
+    });
+    return true;
   });
 }
 
+/** One statement for all of them, of which there may be thousands. */
+async function insertItems(
+  sql: Sql<'general'>,
+  bulkId: string,
+  items: readonly GrantRef[],
+): Promise<void> {
+  await sql.$queryRaw`
+    insert into bulk_item (bulk_id, place, lease_id, fencing_token)
+    select ${bulkId}::uuid, i.place, i.lease_id, i.fencing_token
+    from unnest(
+      ${items.map((item) => item.leaseId)}::uuid[],
+      ${items.map((item) => item.fencingToken)}::bigint[]
+    ) with ordinality as i (lease_id, fencing_token, place)`;
+}
+
 /**
- * Ends a bulk action that is not over; what was done stays done. Its audit entry is in the same
- * statement. @returns whether it was changed; undefined when it does not exist.
+ * Ends a bulk action that is not over, with its audit entry; what was done stays done.
+ * @returns whether it was changed; undefined when it does not exist.
  */
 export async function abortBulk(
-  sql: Sql<'general'>,
+  general: RecordPool,
   bulkId: string,
   by: { readonly actor: string; readonly role: string; readonly source: string | null },
 ): Promise<boolean | undefined> {
-  const rows = await sql.$queryRaw<{ isChanged: boolean }[]>`
-    with aborted as (
-      update bulk b
-      set state = 'aborted', ended_at = clock_timestamp()
-      where b.id = ${bulkId}::uuid and b.state = 'running'
-      returning b.id, b.done_count, b.total
-    ),
-    audited as (
-      insert into audit (actor, role, action, resource, source, detail)
-      select ${by.actor}, ${by.role}, 'bulk.abort', 'bulk:' || a.id, ${by.source},
-        jsonb_build_object('done', a.done_count, 'total', a.total)
-      from aborted a
-    )
-    select exists (select from aborted) as "isChanged" from bulk b where b.id = ${bulkId}::uuid`;
-  return rows[0]?.isChanged;
+  return general.$transaction(async (tx) => {
+    const { bulk } = tx.records;
+    const [aborted] = await bulk.updateManyAndReturn({
+      where: { id: bulkId, state: 'running' },
+      data: { state: 'aborted', endedAt: await readClock(tx) },
+      select: { doneCount: true, total: true },
+    });
+    if (aborted === undefined) {
+      return (await bulk.findUnique({ where: { id: bulkId } })) === null ? undefined : false;
+    }
+    const { actor, role, source } = by;
+    await writeAudit(tx, {
+      ...{ actor, role, source, action: 'bulk.abort', resource: `bulk:${bulkId}` },
+      detail: { done: aborted.doneCount, total: aborted.total },
+    });
+    return true;
+  });
 }
 
 type BulkRow = Omit<BulkState, 'startedAt' | 'failed' | 'stopping' | 'stopsBy'> & {

@@ -6,6 +6,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { LogPage, LogRequest } from '../../kernel/drones.ts';
 import type { Store } from '../../postgres/open-store.ts';
+import { readClock } from '../../postgres/records.ts';
 import { onlyRow } from '../../postgres/sql.ts';
 import type { SessionRef } from './drone-sessions.ts';
 
@@ -13,6 +14,9 @@ import type { SessionRef } from './drone-sessions.ts';
 const ANSWER_MS_MAX = 5_000;
 /** How long an answer goes unnoticed when its hint is lost. */
 const LOOK_MS = 1_000;
+
+/** What is older than this, nobody asks any more. */
+const LEFT_OVER_MS = 600_000;
 
 type QuestionStore = Pick<Store, 'general' | 'hints' | 'clock' | 'ids'>;
 
@@ -49,7 +53,7 @@ export async function askForLog(
     }
   } finally {
     // What has no answer yet is not asked any more.
-    await store.general.$executeRaw`delete from drone_question where id = ${questionId}::uuid`;
+    await store.general.records.droneQuestion.deleteMany({ where: { id: questionId } });
   }
 }
 
@@ -66,19 +70,17 @@ async function insertQuestion(
   { general }: QuestionStore,
   of: { readonly questionId: string; readonly droneId: string; readonly request: LogRequest },
 ): Promise<void> {
-  // Also removes what controllers that were ended have left.
-  await general.$executeRaw`
-    with left_over as (
-      delete from drone_question where asked_at < clock_timestamp() - interval '10 minutes'
-    )
-    insert into drone_question (id, drone_id, request)
-    values (${of.questionId}::uuid, ${of.droneId}, ${JSON.stringify(of.request)}::jsonb)`;
+  const { droneQuestion } = general.records;
+  // What controllers that were ended have left.
+  const leftOver = new Date(Number(await readClock(general)) - LEFT_OVER_MS);
+  await droneQuestion.deleteMany({ where: { askedAt: { lt: leftOver } } });
+  const { questionId: id, droneId, request } = of;
+  await droneQuestion.createMany({ data: { id, droneId, request: { ...request } } });
 }
 
 async function takeAnswer({ general }: QuestionStore, id: string): Promise<LogPage | undefined> {
-  const [row] = await general.$queryRaw<{ answer: LogPage }[]>`
-    select answer from drone_question where id = ${id}::uuid and answer is not null`;
-  return row?.answer;
+  const question = await general.records.droneQuestion.findUnique({ where: { id } });
+  return (question?.answer ?? undefined) as LogPage | undefined;
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import type { DroneSort, DroneStatus } from '../../kernel/drones.ts';
 import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import type { RecordSql } from '../../postgres/records.ts';
 import {
   contains,
   type Dated,
@@ -220,7 +221,8 @@ export async function getDrone(
 /**
  * Sets whether a drone takes new backends. Waits for every connect that has already chosen the
  * drone: connect locks the row `for key share`, this locks it `for update`. So what the drone runs
- * after this statement has answered is all that it will run.
+ * after this statement has answered is all that it will run. A typed query could not lock it: it updates no key, so
+ * it would not wait.
  *
  * @returns whether anything changed. @throws {LeaseError} `drone.not_found`.
  */
@@ -270,13 +272,13 @@ export async function setLost(sql: Sql<'general'>, droneId: string): Promise<voi
 }
 
 /** The grants under which a drone runs backends, oldest first, for blocking their renewal. */
-export async function heldLeaseIds(sql: Sql<'general'>, droneId: string): Promise<string[]> {
-  const rows = await sql.$queryRaw<{ leaseId: string }[]>`
-    select b.lease_id as "leaseId"
-    from backend b
-    where b.drone_id = ${droneId} collate "C" and b.status_rank < ${TERMINATED_RANK}
-    order by b.created_at, b.id`;
-  return rows.map((row) => row.leaseId);
+export async function heldLeaseIds({ records }: RecordSql, droneId: string): Promise<string[]> {
+  const backends = await records.backend.findMany({
+    where: { droneId, statusRank: { lt: TERMINATED_RANK } },
+    orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+    select: { leaseId: true },
+  });
+  return backends.map(({ leaseId }) => leaseId);
 }
 
 /** How many drones there are of each status. */

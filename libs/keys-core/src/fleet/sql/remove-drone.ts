@@ -1,5 +1,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
-import { onlyRow, type Sql } from '../../postgres/sql.ts';
+import { onlyRow } from '../../postgres/sql.ts';
+import { readTokensOf } from '../../access/index.ts';
+import { readClock, type RecordSql } from '../../postgres/records.ts';
 import type { RemovedDrone } from '../fleet-views.ts';
 import { droneFacts } from './drones.ts';
 
@@ -16,7 +18,7 @@ const TOKENS_NAMED_MAX = 20;
  * @throws {LeaseError} `drone.not_found`, `drone.in_use`.
  */
 export async function removeDrone(
-  tx: Sql<'general'>,
+  tx: RecordSql,
   droneId: string,
   heartbeatMs: number,
 ): Promise<RemovedDrone> {
@@ -33,29 +35,14 @@ export async function removeDrone(
       details: { isConnected, backendCount },
     });
   }
-  const [row] = await tx.$queryRaw<{ tokens: RemovedDrone['tokens'] }[]>`
-    with removed as (
-      delete from drone d where d.id = ${droneId} collate "C" returning d.id
-    ),
-    cancelled as (
-      update backend_action a
-      set cancelled_at = clock_timestamp()
-      from removed r
-      where a.drone_id = r.id and a.acked_at is null and a.cancelled_at is null
-    ),
-    unasked as (
-      delete from drone_question q using removed r where q.drone_id = r.id
-    )
-    select coalesce(jsonb_agg(jsonb_build_object('tokenId', t.id, 'name', t.name)), '[]') as tokens
-    from (
-      select t.id, t.name
-      from api_token t
-      join removed r on r.id = t.drone_id
-      where t.revoked_at is null and (t.expires_at is null or t.expires_at > clock_timestamp())
-      order by t.created_at, t.id
-      limit ${TOKENS_NAMED_MAX}
-    ) t`;
-  return { tokens: row?.tokens ?? [] };
+  const { drone, backendAction, droneQuestion } = tx.records;
+  await drone.deleteMany({ where: { id: droneId } });
+  await backendAction.updateMany({
+    where: { droneId, ackedAt: null, cancelledAt: null },
+    data: { cancelledAt: await readClock(tx) },
+  });
+  await droneQuestion.deleteMany({ where: { droneId } });
+  return { tokens: await readTokensOf(tx, droneId, TOKENS_NAMED_MAX) };
 }
 
 function problemOf(isConnected: boolean, backendCount: number): string {

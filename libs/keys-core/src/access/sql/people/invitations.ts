@@ -1,13 +1,14 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { LeaseError } from '../../../kernel/errors.ts';
 import type { OrderedRole } from '../../../kernel/access.ts';
+import { readClock, type RecordSql } from '../../../postgres/records.ts';
 import type { Sql } from '../../../postgres/sql.ts';
 import { readForRefusal } from './people-changes.ts';
 
 /** For how long the link of an invitation can be used. */
 export const INVITATION_DAYS = 7;
 /** For how long the link with which somebody chooses a new password can be used. */
-const PASSWORD_RESET_HOURS = 24;
+const PASSWORD_RESET_MS = 24 * 3_600_000;
 const SECRET_BYTES = 32;
 
 /** The secret of a one-time link: 32 random bytes. */
@@ -22,7 +23,7 @@ function hashInvitation(secret: string): string {
 
 /**
  * Makes a person who may accept with this secret, or gives one who has not accepted yet a new link,
- * which ends the one before. Locks the person's row, if there is one. Index: `person_email_key`.
+ * which ends the one before. One statement, because it changes nobody who joins meanwhile. Locks the person's row, if there is one. Index: `person_email_key`.
  * Zero rows: the address is of somebody who has joined.
  * @throws {LeaseError} `person.exists`.
  */
@@ -63,35 +64,43 @@ export async function invitePerson(
 
 /**
  * Gives somebody who has joined a link with this secret, with which they choose a new password; an
- * earlier link ends. What they sign in with now works until the link is used. Locks the person's
- * row. Index: the primary key. Zero rows: not there, disabled, or not joined.
+ * earlier link ends. What they sign in with now works until the link is used.
  * @throws {LeaseError} `person.not_found`, `person.disabled`, `person.not_joined`.
  */
 export async function openPasswordReset(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   input: { readonly personId: string; readonly secret: string },
 ): Promise<{ email: string; expiresAt: string }> {
-  const [row] = await sql.$queryRaw<{ email: string; expiresAt: Date }[]>`
-    update person p
-    set invitation_hash = ${hashInvitation(input.secret)},
-      invitation_expires_at =
-        clock_timestamp() + ${PASSWORD_RESET_HOURS}::int * interval '1 hour',
-      updated_at = clock_timestamp()
-    where p.id = ${input.personId}::uuid and p.joined_at is not null and p.disabled_at is null
-    returning p.email, p.invitation_expires_at as "expiresAt"`;
-  if (row !== undefined) return { email: row.email, expiresAt: row.expiresAt.toISOString() };
+  const now = await readClock(sql);
+  const expiresAt = new Date(Number(now) + PASSWORD_RESET_MS);
+  const [row] = await sql.records.person.updateManyAndReturn({
+    where: { id: input.personId, joinedAt: { not: null }, disabledAt: null },
+    data: {
+      invitationHash: hashInvitation(input.secret),
+      invitationExpiresAt: expiresAt,
+      updatedAt: now,
+    },
+    select: { email: true },
+  });
+  if (row !== undefined) return { email: row.email, expiresAt: expiresAt.toISOString() };
   const { isDisabled } = await readForRefusal(sql, input.personId);
   throw new LeaseError(isDisabled ? 'person.disabled' : 'person.not_joined');
 }
 
-/** Whether a link, of either kind, can be used now. Index: `person_invitation_hash_key`. */
-export async function isInvitationOpen(sql: Sql<'general'>, secret: string): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ id: string }[]>`
-    select p.id::text
-    from person p
-    where p.invitation_hash = ${hashInvitation(secret)} and p.disabled_at is null
-      and clock_timestamp() < p.invitation_expires_at`;
-  return rows.length > 0;
+/** Whether a link, of either kind, can be used now. */
+export async function isInvitationOpen(sql: RecordSql, secret: string): Promise<boolean> {
+  return (await findInvited(sql, secret, await readClock(sql))) !== null;
+}
+
+/** Who has a link that can be used at an instant. */
+function findInvited({ records }: RecordSql, secret: string, now: Date) {
+  return records.person.findUnique({
+    where: {
+      invitationHash: hashInvitation(secret),
+      ...{ disabledAt: null, invitationExpiresAt: { gt: now } },
+    },
+    select: { id: true, name: true, joinedAt: true },
+  });
 }
 
 /** The person who used a link; `isReset`: they had joined before, and choose a new password. */
@@ -103,30 +112,28 @@ export interface Accepted {
 }
 
 /**
- * Uses a link: once, however many try. The name counts only for a person who joins; others keep
- * theirs. Locks the person's row. Index: `person_invitation_hash_key`. Zero rows: unknown, used,
- * replaced, too late, or of somebody disabled.
+ * Uses a link: once, however many try, because the update finds only a link that is still there. The name counts
+ * only for a person who joins; others keep theirs. Undefined: unknown, used, replaced, too late, or of somebody
+ * disabled.
  */
 export async function acceptInvitation(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   input: { readonly secret: string; readonly name: string | null },
 ): Promise<Accepted | undefined> {
-  const rows = await sql.$queryRaw<Accepted[]>`
-    with known as materialized (
-      select k.id, k.joined_at is not null as is_reset
-      from person k
-      where k.invitation_hash = ${hashInvitation(input.secret)} and k.disabled_at is null
-        and clock_timestamp() < k.invitation_expires_at
-      for update
-    )
-    update person p
-    set joined_at = coalesce(p.joined_at, clock_timestamp()),
-      name = case when known.is_reset then p.name else coalesce(${input.name}, p.name) end,
-      invitation_hash = null,
-      invitation_expires_at = null,
-      updated_at = clock_timestamp()
-    from known
-    where p.id = known.id
-    returning p.id::text as "personId", p.email, p.role, known.is_reset as "isReset"`;
-  return rows[0];
+  const now = await readClock(sql);
+  const invited = await findInvited(sql, input.secret, now);
+  if (invited === null) return undefined;
+  const { id, joinedAt } = invited;
+  const [used] = await sql.records.person.updateManyAndReturn({
+    where: { id, invitationHash: hashInvitation(input.secret), disabledAt: null, joinedAt },
+    data: {
+      joinedAt: joinedAt ?? now,
+      ...(joinedAt === null && input.name !== null ? { name: input.name } : {}),
+      ...{ invitationHash: null, invitationExpiresAt: null, updatedAt: now },
+    },
+    select: { email: true, role: true },
+  });
+  if (used === undefined) return undefined;
+  const { email, role } = used;
+  return { personId: id, email, role: role as OrderedRole, isReset: joinedAt !== null };
 }

@@ -1,5 +1,5 @@
 /**
- * Changes of people, each one statement that decides by itself whether it may be made.
+ * Changes of people. Each is one statement that decides by itself whether it may be made.
  *
  * The last administrator who can sign in stays one. Each statement that could take one away first
  * locks all of them, always in the order of their ids, and then looks at the others as they are
@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto';
 import { LeaseError } from '../../../kernel/errors.ts';
 import type { OrderedRole } from '../../../kernel/access.ts';
+import { readClock, type RecordSql } from '../../../postgres/records.ts';
 import { fragment, type Sql } from '../../../postgres/sql.ts';
 
 const ADMINS = fragment`
@@ -32,7 +33,7 @@ const IS_NOT_THE_LAST = fragment`(
  * @throws {LeaseError} `person.not_found`, `person.last_admin`.
  */
 export async function changeRole(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   personId: string,
   role: OrderedRole,
   namespaces: readonly string[] | null = null,
@@ -53,11 +54,11 @@ export async function changeRole(
 }
 
 /**
- * Makes a person that an identity provider vouches for, who joins with their first sign-in. Index: `person_email_key`.
- * Zero rows: there is somebody with this address. @returns the id of who was made.
+ * Makes a person that an identity provider vouches for, who joins with their first sign-in.
+ * @returns the id of who was made; undefined when there is somebody with this address.
  */
 export async function addPerson(
-  sql: Sql<'general'>,
+  { records }: RecordSql,
   person: {
     readonly email: string;
     readonly name: string;
@@ -67,15 +68,17 @@ export async function addPerson(
   },
 ): Promise<string | undefined> {
   const { email, name, role, namespaces, addedBy } = person;
-  const rows = await sql.$queryRaw<{ personId: string }[]>`
-    insert into person (id, email, name, role, namespaces, invited_by)
-    values (
-      ${randomUUID()}::uuid, ${email}, ${name}, ${role},
-      ${namespaces === null ? null : [...namespaces]}::text[], ${addedBy}
-    )
-    on conflict (email) do nothing
-    returning id::text as "personId"`;
-  return rows[0]?.personId;
+  const [made] = await records.person.createManyAndReturn({
+    data: [
+      {
+        ...{ id: randomUUID(), email, name, role, invitedBy: addedBy },
+        ...(namespaces === null ? {} : { namespaces: [...namespaces] }),
+      },
+    ],
+    skipDuplicates: true,
+    select: { id: true },
+  });
+  return made?.id;
 }
 
 /**
@@ -84,7 +87,7 @@ export async function addPerson(
  * @throws {LeaseError} `person.not_found`, `person.last_admin`.
  */
 export async function disablePerson(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   personId: string,
 ): Promise<{ changed: false } | { changed: true; email: string }> {
   const [changed] = await sql.$queryRaw<{ email: string }[]>`
@@ -103,18 +106,18 @@ export async function disablePerson(
 }
 
 /**
- * Lets a disabled person sign in again. Index: the primary key.
+ * Lets a disabled person sign in again.
  * @throws {LeaseError} `person.not_found`.
  */
 export async function enablePerson(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   personId: string,
 ): Promise<{ changed: boolean; email: string }> {
-  const [changed] = await sql.$queryRaw<{ email: string }[]>`
-    update person p
-    set disabled_at = null, updated_at = clock_timestamp()
-    where p.id = ${personId}::uuid and p.disabled_at is not null
-    returning p.email`;
+  const [changed] = await sql.records.person.updateManyAndReturn({
+    where: { id: personId, disabledAt: { not: null } },
+    data: { disabledAt: null, updatedAt: await readClock(sql) },
+    select: { email: true },
+  });
   if (changed !== undefined) return { changed: true, email: changed.email };
   const { email } = await readForRefusal(sql, personId);
   return { changed: false, email };
@@ -122,16 +125,14 @@ export async function enablePerson(
 
 /** @throws {LeaseError} `person.not_found`. */
 export async function readForRefusal(
-  sql: Sql<'general'>,
+  { records }: RecordSql,
   personId: string,
 ): Promise<{ readonly email: string; readonly role: OrderedRole; readonly isDisabled: boolean }> {
-  const rows = await sql.$queryRaw<{ email: string; role: OrderedRole; isDisabled: boolean }[]>`
-    select p.email, p.role, p.disabled_at is not null as "isDisabled"
-    from person p
-    where p.id = ${personId}::uuid`;
-  const [person] = rows;
-  if (person === undefined) throw new LeaseError('person.not_found');
-  return person;
+  const select = { email: true, role: true, disabledAt: true };
+  const person = await records.person.findUnique({ where: { id: personId }, select });
+  if (person === null) throw new LeaseError('person.not_found');
+  const { email, role, disabledAt } = person;
+  return { email, role: role as OrderedRole, isDisabled: disabledAt !== null };
 }
 
 /**

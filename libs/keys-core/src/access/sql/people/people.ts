@@ -3,6 +3,7 @@ import type { PersonView } from '../../people-types.ts';
 import { LeaseError } from '../../../kernel/errors.ts';
 import { isUuid, pageOf, placeAfter } from '../../../postgres/paging/page-cursor.ts';
 import { boundedCount } from '../../../postgres/paging/bounded-count.ts';
+import type { RecordSql } from '../../../postgres/records.ts';
 import {
   contains,
   type Dated,
@@ -83,16 +84,13 @@ function isFound({ search }: Searched): Fragment {
     : contains(fragment`concat_ws(' ', p.name, p.email)`, search);
 }
 
-/** The person with this address, in lower case. Index: `person_email_key`. */
+/** The person with this address, in lower case. */
 export async function findPersonId(
-  sql: Sql<'general'>,
+  { records }: RecordSql,
   email: string,
 ): Promise<string | undefined> {
-  const rows = await sql.$queryRaw<{ personId: string }[]>`
-    select p.id::text as "personId"
-    from person p
-    where p.email = ${email}`;
-  return rows[0]?.personId;
+  const person = await records.person.findUnique({ where: { email }, select: { id: true } });
+  return person?.id;
 }
 
 /** @throws {LeaseError} `person.not_found`. */

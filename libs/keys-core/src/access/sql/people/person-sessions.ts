@@ -1,4 +1,5 @@
 import type { OrderedRole } from '../../../kernel/access.ts';
+import type { RecordSql } from '../../../postgres/records.ts';
 import { type Dated, isoDates, type Sql } from '../../../postgres/sql.ts';
 import { SIGN_IN_METHODS, type SignInMethod } from '../sign-in/sign-in-methods.ts';
 
@@ -90,42 +91,32 @@ export async function markSessionsSeen(
 /**
  * The session epoch of a person, for a session that begins now; undefined when there is no such
  * person. Read it before the password is checked: a session that begins with it does not count if
- * all were ended meanwhile, whichever of the two is written first. Index: `person_email_key`.
+ * all were ended meanwhile, whichever of the two is written first.
  */
 export async function readSessionEpoch(
-  sql: Sql<'general'>,
+  { records }: RecordSql,
   email: string,
 ): Promise<number | undefined> {
-  const rows = await sql.$queryRaw<{ epoch: number }[]>`
-    select p.session_epoch as epoch
-    from person p
-    where p.email = ${email}`;
-  return rows[0]?.epoch;
+  const select = { sessionEpoch: true };
+  return (await records.person.findUnique({ where: { email }, select }))?.sessionEpoch;
 }
 
 /**
  * Ends every session of a person, also one that is just beginning: those of the previous epoch do
- * not count. Locks the person's row, then the sessions'. Indexes: the primary key,
- * `person_session_person_id_idx`. @returns how many.
+ * not count, which comes first. @returns how many.
  */
-export async function endSessionsOf(sql: Sql<'general'>, personId: string): Promise<number> {
-  const rows = await sql.$queryRaw<{ id: string }[]>`
-    with person_now as (
-      update person p
-      set session_epoch = p.session_epoch + 1
-      where p.id = ${personId}::uuid
-      returning p.id
-    )
-    delete from person_session s
-    using person_now n
-    where s.person_id = n.id
-    returning s.id::text`;
-  return rows.length;
+export async function endSessionsOf({ records }: RecordSql, personId: string): Promise<number> {
+  await records.person.updateMany({
+    where: { id: personId },
+    data: { sessionEpoch: { increment: 1 } },
+  });
+  const { count } = await records.personSession.deleteMany({ where: { personId } });
+  return count;
 }
 
 /**
  * Ends every session of a person but one, as {@link endSessionsOf} does; the one that is kept
- * continues in the new epoch. @returns how many.
+ * continues in the new epoch. One statement, so that it is never outside of the present epoch. @returns how many.
  */
 export async function endOtherSessions(
   sql: Sql<'general'>,
@@ -154,11 +145,8 @@ export async function endOtherSessions(
   return rows.length;
 }
 
-/** Ends one session. Index: the primary key. @returns whether it was there. */
-export async function endSession(sql: Sql<'general'>, sessionId: string): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ id: string }[]>`
-    delete from person_session s
-    where s.id = ${sessionId}::uuid
-    returning s.id::text`;
-  return rows.length > 0;
+/** Ends one session. @returns whether it was there. */
+export async function endSession({ records }: RecordSql, sessionId: string): Promise<boolean> {
+  const { count } = await records.personSession.deleteMany({ where: { id: sessionId } });
+  return count > 0;
 }

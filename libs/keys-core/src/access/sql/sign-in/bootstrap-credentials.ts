@@ -3,7 +3,7 @@ import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Role } from '../../../kernel/access.ts';
 import type { Store } from '../../../postgres/open-store.ts';
-import type { Sql } from '../../../postgres/sql.ts';
+import type { RecordSql } from '../../../postgres/records.ts';
 import {
   findToken,
   hasAdminToken,
@@ -75,14 +75,14 @@ export async function makeFirstToken(
 }
 
 /** No row: the tokens of the file were revoked, or are of a version that did not note the place. */
-async function placeOf(sql: Sql<'general'>): Promise<string | null> {
-  const rows = await sql.$queryRaw<{ place: string }[]>`
-    select substr(t.created_by, length(${MAKER}) + 2) as place
-    from api_token t
-    where t.role = 'admin' and t.revoked_at is null and t.created_by like ${`${MAKER} %`}
-    order by t.created_at
-    limit 1`;
-  return rows[0]?.place ?? null;
+async function placeOf({ records }: RecordSql): Promise<string | null> {
+  const prefix = `${MAKER} `;
+  const token = await records.apiToken.findFirst({
+    where: { role: 'admin', revokedAt: null, createdBy: { startsWith: prefix } },
+    orderBy: { createdAt: 'asc' },
+    select: { createdBy: true },
+  });
+  return token?.createdBy.slice(prefix.length) ?? null;
 }
 
 /**
@@ -92,7 +92,7 @@ async function placeOf(sql: Sql<'general'>): Promise<string | null> {
  * What else the file holds is kept.
  */
 export async function bootstrapCredentials(
-  store: { readonly general: Sql<'general'> },
+  store: { readonly general: RecordSql },
   path: string,
   options: {
     readonly droneIds: readonly string[];
@@ -121,7 +121,7 @@ export async function bootstrapCredentials(
  * one. A token of this role for another drone, or with other bindings, is revoked: it may do more.
  */
 async function ensureToken(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   wanted: {
     readonly role: Role;
     readonly droneId: string | null;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Store } from '../../../postgres/open-store.ts';
+import { readClock, type RecordSql } from '../../../postgres/records.ts';
 import type { Sql } from '../../../postgres/sql.ts';
 import { writeAudit } from '../audit.ts';
 import { hashPassword, newPassword } from '../../password.ts';
@@ -65,7 +66,7 @@ export async function makeAdmin(
 }
 
 async function auditMaking(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   made: { readonly personId: string; readonly email: string },
 ): Promise<void> {
   await writeAudit(sql, {
@@ -78,33 +79,29 @@ async function auditMaking(
 }
 
 /** Whether anybody can administer with the console: an administrator with a way to sign in. */
-async function hasActiveAdmin(sql: Sql<'general'>): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ id: string }[]>`
-    select p.id::text
-    from person p
-    where p.role = 'admin' and p.disabled_at is null and p.joined_at is not null
-    limit 1`;
-  return rows.length > 0;
+async function hasActiveAdmin({ records }: RecordSql): Promise<boolean> {
+  const where = { role: 'admin', disabledAt: null, joinedAt: { not: null } };
+  return (await records.person.findFirst({ where, select: { id: true } })) !== null;
+}
+
+/** Undefined: there is an administrator, or somebody with this address; of several calls at once one makes it. */
+async function insertFirstAdmin(
+  sql: RecordSql,
+  input: { email: string; name: string },
+): Promise<string | undefined> {
+  if (await hasActiveAdmin(sql)) return undefined;
+  const [made] = await sql.records.person.createManyAndReturn({
+    data: [{ id: randomUUID(), ...input, role: 'admin', joinedAt: await readClock(sql) }],
+    skipDuplicates: true,
+    select: { id: true },
+  });
+  return made?.id;
 }
 
 /**
- * Locks nothing but the row that it makes. Index: `person_email_key`. Zero rows: there is an
- * administrator, or somebody with this address.
+ * One statement, because it changes whatever the person is at that moment. Locks the person's row. Index:
+ * `person_email_key`. Always one row.
  */
-async function insertFirstAdmin(sql: Sql<'general'>, input: { email: string; name: string }) {
-  const rows = await sql.$queryRaw<{ id: string }[]>`
-    insert into person (id, email, name, role, joined_at)
-    select ${randomUUID()}::uuid, ${input.email}, ${input.name}, 'admin', clock_timestamp()
-    where not exists (
-      select 1 from person p
-      where p.role = 'admin' and p.disabled_at is null and p.joined_at is not null
-    )
-    on conflict (email) do nothing
-    returning id::text`;
-  return rows[0]?.id;
-}
-
-/** Locks the person's row. Index: `person_email_key`. Always one row. */
 async function upsertAdmin(sql: Sql<'general'>, input: { email: string; name: string | null }) {
   const [row] = await sql.$queryRaw<{ personId: string; isNew: boolean }[]>`
     insert into person as p (id, email, name, role, joined_at)

@@ -5,6 +5,7 @@
  */
 import { networkOf } from '@leasehold/service-kit/network';
 import { createHash } from 'node:crypto';
+import { readClock, type RecordSql } from '../../../postgres/records.ts';
 import { type Fragment, fragment, type Sql } from '../../../postgres/sql.ts';
 
 /** Failures within an hour after which an address is locked for their source. */
@@ -56,7 +57,7 @@ export function sourceOfTries(from: TriedAt['from']): string {
  * one is locked out, that row is left as it is. Each lock-out is decided on its row as it is after the
  * wait for it, by the clock at that moment. Zero rows: the address is locked.
  */
-export async function countSignInTry(sql: Sql<'general'>, at: TriedAt): Promise<SignInTry> {
+export async function countSignInTry(sql: RecordSql, at: TriedAt): Promise<SignInTry> {
   const emailHash = hashEmail(at.email);
   const source = sourceOfTries(at.from);
   const isEverywhere = at.from !== CHANGE_PASSWORD;
@@ -116,16 +117,15 @@ function countedUpTo(countMax: number, withinMinutes: number): Fragment {
     returning f.failure_count >= ${countMax}::int as is_last`;
 }
 
-/** Until when an address is locked; null when it is not. Index: the primary key. */
-async function readLockOut(sql: Sql<'general'>, emailHash: string, sources: readonly string[]) {
-  const rows = await sql.$queryRaw<{ lockedUntil: Date }[]>`
-    select f.locked_until as "lockedUntil"
-    from sign_in_failure f
-    where f.email_hash = ${emailHash} and f.source = any(${[...sources]}::text[])
-      and f.locked_until > clock_timestamp()
-    order by f.locked_until desc
-    limit 1`;
-  return rows[0]?.lockedUntil.toISOString() ?? null;
+/** Until when an address is locked; null when it is not. */
+async function readLockOut(sql: RecordSql, emailHash: string, sources: readonly string[]) {
+  const now = await readClock(sql);
+  const row = await sql.records.signInFailure.findFirst({
+    where: { emailHash, source: { in: [...sources] }, lockedUntil: { gt: now } },
+    orderBy: { lockedUntil: 'desc' },
+    select: { lockedUntil: true },
+  });
+  return row?.lockedUntil?.toISOString() ?? null;
 }
 
 /**

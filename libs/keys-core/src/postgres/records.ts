@@ -1,0 +1,173 @@
+/**
+ * Records: tables whose rows people make and change, read and written by the typed queries of Prisma's client.
+ * Transitions, locks, queues, logs and searches are statements, on the same connections; see decision 33.
+ *
+ * A transaction is always ours. Typed queries in it run on its connection, so that a record and a statement
+ * are committed together. The client is made by the first typed query: a process that reads no record loads
+ * neither Prisma nor its query compiler.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { SqlDriverAdapterFactory, Transaction } from '@prisma/driver-adapter-utils';
+import { connectionOf } from '@leasehold/service-kit/database-url';
+import type pg from 'pg';
+import type { PrismaClient } from './generated/client.ts';
+import { openPool, type Pool, type PoolOptions, type PoolSql } from './pool.ts';
+import { inTransaction } from './service/pg-database.ts';
+import { onlyRow, type PoolName, type Sql } from './sql.ts';
+
+/** The tables that are records. No other can be reached by a typed query. */
+export const RECORD_MODELS = [
+  ...(['apiToken', 'audit', 'webhook', 'bulk', 'bulkItem'] as const),
+  ...(['drone', 'droneQuestion', 'backend', 'backendAction'] as const),
+  ...(['person', 'personAccount', 'personSession', 'personVerification', 'signInFailure'] as const),
+] as const;
+
+/** Typed queries of records. */
+export type Records = Pick<PrismaClient, (typeof RECORD_MODELS)[number]>;
+
+/** The general pool, or a transaction on it, for statements and typed queries. */
+export interface RecordSql<Name extends PoolName = 'general'> extends Sql<Name> {
+  readonly records: Records;
+}
+
+/** A pool whose transactions have typed queries beside statements. */
+export interface RecordPool<Name extends PoolName = 'general'>
+  extends Omit<Pool<Name>, '$transaction'>, RecordSql<Name> {
+  $transaction<Result>(
+    work: (tx: PoolSql<Name> & RecordSql<Name>) => Promise<Result>,
+  ): Promise<Result>;
+}
+
+/**
+ * The database's clock, by which times of records are judged and written. A typed query cannot name it in a
+ * condition. It is read before the query, so that a time is at most a round trip old.
+ */
+export async function readClock(sql: Sql<'general'>): Promise<Date> {
+  return onlyRow(await sql.$queryRaw<{ now: Date }[]>`select clock_timestamp() as now`).now;
+}
+
+/** A transaction ends by what the server allows, long before this: see `pool.ts`. */
+const TRANSACTION_MS_MAX = 600_000;
+
+export function openRecordPool(options: PoolOptions): RecordPool {
+  const pool = openPool<'general'>(options);
+  const { schema } = connectionOf(options.databaseUrl);
+  let opening: Promise<PrismaClient> | undefined;
+  const open = (): Promise<PrismaClient> => (opening ??= openClient(pool.connections, schema));
+  return {
+    ...pool,
+    records: lazily(open),
+    $transaction: (work) =>
+      inTransaction({ connect: () => pool.connections.connect() }, async (connection) => {
+        const joined = joinTransaction(open, connection);
+        try {
+          return await work({ ...pool.on(connection), records: joined.records });
+        } finally {
+          await joined.end();
+        }
+      }),
+    async close() {
+      await (await opening)?.$disconnect();
+      await pool.close();
+    },
+  };
+}
+
+/** The connection whose transaction a typed query joins; see {@link joining}. */
+const lent = new AsyncLocalStorage<pg.PoolClient>();
+
+/** Typed queries in a transaction that has begun on a connection already. */
+function joinTransaction(
+  open: () => Promise<PrismaClient>,
+  connection: () => pg.PoolClient,
+): { readonly records: Records; end(): Promise<void> } {
+  let finish = (): void => undefined;
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  let joining: Promise<Records> | undefined;
+  let ending: Promise<void> | undefined;
+  const join = async (): Promise<Records> => {
+    const client = await open();
+    return new Promise((resolve, reject) => {
+      ending = lent.run(connection(), () =>
+        client.$transaction(
+          (tx) => {
+            resolve(tx);
+            return finished;
+          },
+          { timeout: TRANSACTION_MS_MAX },
+        ),
+      );
+      ending.catch(reject);
+    });
+  };
+  return {
+    records: lazily(() => (joining ??= join())),
+    async end() {
+      finish();
+      // What it failed with, the query has reported that began it.
+      await Promise.allSettled([joining, ending]);
+    },
+  };
+}
+
+async function openClient(pool: pg.Pool, schema: string): Promise<PrismaClient> {
+  const [{ PrismaPg }, client] = await Promise.all([
+    import('@prisma/adapter-pg'),
+    import('./generated/client.ts'),
+  ]);
+  return new client.PrismaClient({ adapter: joining(new PrismaPg(pool, { schema })) });
+}
+
+/**
+ * An adapter whose transactions are those of the connection that is lent: it neither begins nor ends them.
+ * Prisma has no other way to be told the connection of a transaction.
+ */
+function joining(factory: SqlDriverAdapterFactory): SqlDriverAdapterFactory {
+  return {
+    provider: factory.provider,
+    adapterName: factory.adapterName,
+    async connect() {
+      const adapter = await factory.connect();
+      const begin = adapter.startTransaction.bind(adapter);
+      adapter.startTransaction = async (isolationLevel) => {
+        const connection = lent.getStore();
+        if (connection === undefined) return begin(isolationLevel);
+        const onConnection = Object.create(adapter, {
+          client: { value: connection },
+        }) as typeof adapter;
+        return {
+          provider: adapter.provider,
+          adapterName: adapter.adapterName,
+          options: { usePhantomQuery: true },
+          queryRaw: (query) => onConnection.queryRaw(query),
+          executeRaw: (query) => onConnection.executeRaw(query),
+          commit: () => Promise.resolve(),
+          rollback: () => Promise.resolve(),
+        } satisfies Transaction;
+      };
+      return adapter;
+    },
+  };
+}
+
+type Operation = (args?: unknown) => Promise<unknown>;
+type Delegate = Readonly<Record<string, Operation>>;
+
+/** Records whose client is there when the first query needs it. */
+function lazily(open: () => Promise<Records>): Records {
+  const delegates = RECORD_MODELS.map((model) => {
+    const queries = new Proxy<Delegate>(
+      {},
+      {
+        get: (_, operation) => async (args: unknown) => {
+          const delegate = (await open())[model] as unknown as Delegate;
+          return delegate[String(operation)]?.(args);
+        },
+      },
+    );
+    return [model, queries];
+  });
+  return Object.fromEntries(delegates) as Records;
+}
