@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { invariant, serviceLadder } from '@leasehold/keys-core';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { WebSocket } from 'ws';
-import { newTimedId } from '../../../libs/keys-core/src/kernel/lease/timed-id.ts';
+import { newTimedId } from '../../../libs/keys-core/src/kernel/clock.ts';
 import { startChild } from '../rig/child.ts';
 import type { Rig } from '../rig/rig.ts';
 import { HOLD_TTL_MS, type LockService } from './lock-service.ts';

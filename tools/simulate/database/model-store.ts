@@ -18,7 +18,8 @@ const MARK = { witnessId: '', beat: 0, at: 0, run: '1', position: '0/0' };
 export function createModelStore({ pool, ...parts }: ModelStoreParts): Store {
   return {
     ...parts,
-    ...{ general: pool, transitions: pool, renewals: pool, vital: pool },
+    general: withoutRecords(pool),
+    ...{ transitions: pool, renewals: pool, vital: pool },
     ...{ slowLane: pool, reads: pool, guests: pool },
     guestDatabase: { transaction: unused },
     observer: SILENT_OBSERVER,
@@ -35,6 +36,29 @@ export function createModelStore({ pool, ...parts }: ModelStoreParts): Store {
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     reserve: () => Promise.resolve(),
     close: () => Promise.resolve(),
+  };
+}
+
+/** The general pool: no model has records. */
+function withoutRecords(pool: Pool<never>): Store['general'] {
+  const { $queryRaw, $executeRaw, on, reserve, close } = pool;
+  return {
+    ...{ $queryRaw, $executeRaw, on, reserve, close },
+    $transaction: (work) =>
+      pool.$transaction((tx) =>
+        work({
+          ...tx,
+          get records() {
+            return unused();
+          },
+        }),
+      ),
+    get connections() {
+      return unused();
+    },
+    get records() {
+      return unused();
+    },
   };
 }
 

@@ -47,6 +47,7 @@ export class Statements {
       get connections() {
         return unused();
       },
+      on: unused,
       reserve: () => Promise.resolve(),
       close: () => Promise.resolve(),
     };

@@ -2,7 +2,11 @@
  * A controller and its database, as drones know them: sessions, heartbeats, the outbox, reports and
  * renewals, with the rules of `keys/sql` and `fleet/sql` on the oracle of the statements.
  */
-import type { RenewInput, RenewResult, ReportInput } from '../../../apps/drone/src/agent/controller-link.ts';
+import type {
+  RenewInput,
+  RenewResult,
+  ReportInput,
+} from '../../../apps/drone/src/agent/controller-link.ts';
 import { LeaseError } from '../../../libs/keys-core/src/kernel/errors.ts';
 import { statusRank, type BackendStatus } from '../../../libs/keys-core/src/kernel/backends.ts';
 import type {

@@ -3,7 +3,11 @@ import { newTokenSecret } from '@leasehold/keys-core/access';
 import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { metric } from '../testing/metric.ts';
-import { lockTables, openTestDatacenters, openTwoDatacenters } from '../testing/test-datacenters.ts';
+import {
+  lockTables,
+  openTestDatacenters,
+  openTwoDatacenters,
+} from '../testing/test-datacenters.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { acquireLease, wanted } from '../testing/wire-leases.ts';
 import { call, mutate, query, type WireAnswer } from '../testing/wire.ts';

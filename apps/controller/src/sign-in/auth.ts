@@ -25,7 +25,6 @@ import { jsonOf, type Logger } from '@leasehold/service-kit';
 import { APIError } from 'better-auth/api';
 import { betterAuth } from 'better-auth/minimal';
 import { genericOAuth } from 'better-auth/plugins/generic-oauth';
-import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely';
 import { cookiePrefix, type Origins } from './browser-session.ts';
 import { accountOf, applyGrant, callOfAuth, takeGroups, type CallState } from './oidc-claims.ts';
 import type { OidcConfig } from './sign-in-config.ts';

@@ -1,4 +1,4 @@
-import { textParam, useQueryStates } from '~/lib/address.ts';
+import { textParam } from '~/lib/address.ts';
 
 /** The time that a list is about, as its address has it. */
 export interface TimeRange {

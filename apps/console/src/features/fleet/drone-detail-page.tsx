@@ -257,7 +257,7 @@ function Backends({ droneId, datacenter }: OfDrone) {
             { value: 'running', label: 'Running' },
             { value: 'all', label: 'Also ended' },
           ]}
-          onChange={(value) => setAddress({ show: value as (typeof SHOWN)[number], after: null })}
+          onChange={(value) => setAddress({ show: value, after: null })}
         />
       </FilterRow>
       <DataTable
