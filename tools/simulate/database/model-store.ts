@@ -41,9 +41,12 @@ export function createModelStore({ pool, ...parts }: ModelStoreParts): Store {
 
 /** The general pool: no model has records. */
 function withoutRecords(pool: Pool<never>): Store['general'] {
-  const { $queryRaw, $executeRaw, on, reserve, close } = pool;
   return {
-    ...{ $queryRaw, $executeRaw, on, reserve, close },
+    $queryRaw: (query, ...values) => pool.$queryRaw(query, ...values),
+    $executeRaw: unused,
+    on: unused,
+    reserve: () => Promise.resolve(),
+    close: () => Promise.resolve(),
     $transaction: (work) =>
       pool.$transaction((tx) =>
         work({

@@ -116,15 +116,8 @@ export interface GrantRef {
   readonly fencingToken: string;
 }
 
-const REFUSAL_REASONS = [
-  'not_found',
-  'superseded',
-  'expired',
-  'renewal_blocked',
-  'revoked',
-  'released',
-] as const;
-export type RefusalReason = (typeof REFUSAL_REASONS)[number];
+export type RefusalReason =
+  'not_found' | 'superseded' | 'expired' | 'renewal_blocked' | 'revoked' | 'released';
 
 export type RenewOutcome =
   | {
@@ -143,15 +136,8 @@ export interface RefusedRenewal extends GrantRef {
   readonly atMs: number;
 }
 
-const RELEASE_OUTCOMES = [
-  'released',
-  'already_released',
-  'expired',
-  'superseded',
-  'revoked',
-  'not_found',
-] as const;
-export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
+export type ReleaseOutcome =
+  'released' | 'already_released' | 'expired' | 'superseded' | 'revoked' | 'not_found';
 
 export type RevokeOutcome = 'revoking' | 'revoked' | 'gone';
 
