@@ -90,8 +90,8 @@ const RENEWING = [
     name: 'renewal-from-the-clock-of-its-grant',
     breaks: 'a renewed grant lasts for its whole term again',
     file: `${CORE}/grants/sql/renew.ts`,
-    find: "expires_at = clock_timestamp() + l.ttl_ms * interval '1 millisecond'",
-    replace: "expires_at = l.granted_at + l.ttl_ms * interval '1 millisecond'",
+    find: "expires_at = clock_timestamp() + l.ttl_ms * interval '1 millisecond'\n      -- One pass",
+    replace: "expires_at = l.granted_at + l.ttl_ms * interval '1 millisecond'\n      -- One pass",
   },
 ];
 
@@ -301,15 +301,15 @@ const CONNECTING = [
     name: 'spawn-on-a-draining-drone',
     breaks: 'a drone that drains gets no new backend',
     file: `${CORE}/keys/sql/spawn.ts`,
-    find: 'and not d.draining and d.lost_at is null',
-    replace: 'and d.lost_at is null',
+    find: 'where d.id = ${plan.droneId} and not d.draining and d.lost_at is null',
+    replace: 'where d.id = ${plan.droneId} and d.lost_at is null',
   },
   {
     name: 'spawn-on-a-drone-that-stops',
     breaks: 'a drone that was told to stop gets no new backend',
     file: `${CORE}/keys/sql/spawn.ts`,
-    find: 'and d.stopped_session is distinct from d.session',
-    replace: '',
+    find: 'where d.id = ${plan.droneId} and not d.draining and d.lost_at is null\n        and d.stopped_session is distinct from d.session',
+    replace: 'where d.id = ${plan.droneId} and not d.draining and d.lost_at is null',
   },
 ];
 
@@ -332,8 +332,9 @@ const ACCESS = [
     name: 'revoke-beyond-its-namespaces',
     breaks: 'an operator that is limited to namespaces revokes nothing outside of them',
     file: `${CORE}/grants/sql/revoke.ts`,
-    find: 'where l.face = ${face} and lease_is_within(l.namespace, a.limits::jsonb)',
-    replace: 'where l.face = ${face}',
+    find: 'a.mode, a.abandon, a.actor, a.reason\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face} and lease_is_within(l.namespace, a.limits::jsonb)',
+    replace:
+      'a.mode, a.abandon, a.actor, a.reason\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face}',
   },
   {
     name: 'holder-beyond-its-namespaces',

@@ -155,8 +155,8 @@ test.each([
   ],
   [
     'a file that is gone',
-    /connect\/connect\.ts/gu,
-    'connect/gone.ts',
+    /keys\/connect\.ts/gu,
+    'keys/gone.ts',
     'does not declare OneConnect.#look',
   ],
   [

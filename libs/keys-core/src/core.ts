@@ -14,7 +14,7 @@ export type {
 } from './leases/coordinator-types.ts';
 export type { HeldAnswer, LeaseDeadlines } from './leases/lease-types.ts';
 export { createLeaseCoordinator } from './leases/coordinator.ts';
-export type { ReapCallback, StaleReap } from './leases/reap-stale.ts';
+export type { ReapCallback, StaleReap } from './leases/coordinator-types.ts';
 export {
   ENVIRONMENT_LEASE_MS,
   tryAcquireEnvironment,

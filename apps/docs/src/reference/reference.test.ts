@@ -20,11 +20,10 @@ const description = readDescription();
 const SLICES: [string, string[]][] = [
   ['access', ['people', 'tokens']],
   ['bulk', ['bulk']],
-  ['environments', ['environments']],
   ['events', ['events']],
   ['fleet', ['drones', 'backends']],
   ['keys', ['keys', 'backends']],
-  ['leases', ['leases']],
+  ['leases', ['leases', 'environments']],
   ['reservations', ['reservations', 'datacenters', 'keys']],
 ];
 

@@ -6,7 +6,6 @@ import { databaseFailureOf, sqlStateOf } from '../postgres/errors/database-error
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause, timed } from '../postgres/statements/timed.ts';
-import type { LeaseStore } from './lease-store.ts';
 import { assertTableIsOpen, LOCK_NOT_AVAILABLE } from './sql/guard.ts';
 import { readEndedGrants } from './sql/past-grants.ts';
 import { renew, renewInTime, type RenewRequest } from './sql/renew.ts';
@@ -176,7 +175,7 @@ export async function changeRenewable(
  * locked. `deadlinesOf` counts the deadlines of a renewed grant.
  */
 export async function renewHeld<Limits>(
-  leases: LeaseStore,
+  leases: { renewAll(face: Face, requests: readonly RenewRequest[]): Promise<RenewAnswer[]> },
   { face, principal }: { readonly face: Face; readonly principal: string },
   renewals: readonly GrantRef[],
   deadlinesOf: (ladder: Ladder, remainingMs: number) => Limits,

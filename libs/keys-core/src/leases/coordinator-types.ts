@@ -1,6 +1,5 @@
 import type { GrantRef, RefusalReason, ReleaseOutcome } from '../kernel/lease.ts';
 import type { HeldAnswer, LeaseDeadlines } from './lease-types.ts';
-import type { ReapCallback, StaleReap } from './reap-stale.ts';
 
 /** A lease that a use case holds. Deadlines are readings of this process's clock. */
 export interface CoordinatedLease extends GrantRef {
@@ -140,3 +139,19 @@ export interface LeaseUseCase<Success = void, Tx = unknown> {
 
 /** What a method that releases no success needs of a use case. */
 export type AnyUseCase<Tx> = Omit<LeaseUseCase<never, Tx>, 'willReleaseOk'>;
+
+/**
+ * Called for each lease that expired, with the transaction that ends it. It may be called again for
+ * one lease when it failed or conflicted with another transaction, and commits once. `grant` has the
+ * token of the expired grant; the scope may have another holder by now.
+ */
+export type ReapCallback<Tx> = (leaseId: LeaseId, scope: Scope, tx: Tx, grant: GrantRef) => unknown;
+
+export interface StaleReap {
+  /** Expired grants that this call ended. */
+  readonly endedCount: number;
+  /** Callbacks that committed. */
+  readonly calledCount: number;
+  /** Callbacks that failed: each is tried again later, alone. */
+  readonly failedCount: number;
+}

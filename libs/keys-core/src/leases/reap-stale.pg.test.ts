@@ -15,7 +15,7 @@ import {
   openKernel,
 } from '../testing/kernel-fixture.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
-import type { ReapCallback } from './reap-stale.ts';
+import type { ReapCallback } from './coordinator-types.ts';
 
 /** Grants each and lets it run out. */
 async function stale(kernel: Kernel, names: readonly string[], namespace = 'test') {

@@ -15,7 +15,6 @@ import {
   recordReapFailure,
 } from '../grants/index.ts';
 import { errorText } from '../kernel/errors.ts';
-import type { GrantRef } from '../kernel/lease.ts';
 import { joinNamespace } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import {
@@ -28,7 +27,7 @@ import {
   withinBound,
 } from '../postgres/service/guest-transaction.ts';
 import { timed } from '../postgres/statements/timed.ts';
-import type { LeaseId, Scope } from './coordinator-types.ts';
+import type { ReapCallback, StaleReap } from './coordinator-types.ts';
 
 /** How many leases a statement reads: a few milliseconds of the database's time. */
 const LEASES_PER_STATEMENT_MAX = 5_000;
@@ -39,22 +38,6 @@ const CALLBACKS_PER_CALL_MAX = 1_000;
 const ROWS_PER_PAGE = 100;
 /** Waiting for the locks that a callback needs, in milliseconds. */
 const LOCK_MS = 1_000;
-
-/**
- * Called for each lease that expired, with the transaction that ends it. It may be called again for
- * one lease when it failed or conflicted with another transaction, and commits once. `grant` has the
- * token of the expired grant; the scope may have another holder by now.
- */
-export type ReapCallback<Tx> = (leaseId: LeaseId, scope: Scope, tx: Tx, grant: GrantRef) => unknown;
-
-export interface StaleReap {
-  /** Expired grants that this call ended. */
-  readonly endedCount: number;
-  /** Callbacks that committed. */
-  readonly calledCount: number;
-  /** Callbacks that failed: each is tried again later, alone. */
-  readonly failedCount: number;
-}
 
 /** @see LeaseCoordinator.reapStaleLeases */
 export function createStaleReaper<Tx>(store: CoordinatorStore<Tx>) {

@@ -11,13 +11,13 @@ import {
   type GivenUpView,
   type GiveUpInput,
   type GiveUpService,
-  type KnownGivenUp,
   type Opened,
 } from './given-up.ts';
 import { pointerFrom, type ProveDeps } from './publish.ts';
 import type { Home, Peers } from './reservation-types.ts';
 import type { Resolver } from './resolver.ts';
 import { readClockMs } from './sql/membership.ts';
+import type { KnownGivenUp } from './standing.ts';
 
 interface GiveUpDeps {
   readonly store: Pick<Store, 'datacenter' | 'general' | 'ids'>;

@@ -19,10 +19,11 @@ import {
   peerOf,
   type Peers,
   type ReservationDetail,
+  type ReservationStatus,
   type Reserved,
 } from './reservation-types.ts';
-import type { Resolver } from './resolver.ts';
-import { activate, readReservationStatus, type ReservationStatus } from './sql/reservations.ts';
+import { boundedTo, type Resolver } from './resolver.ts';
+import { activate, readReservationStatus } from './sql/reservations.ts';
 
 export interface HomesDeps {
   readonly store: Pick<Store, 'datacenter' | 'ids'>;
@@ -247,9 +248,4 @@ export function createLocalHome(store: Pick<Store, 'general'>, proving: ProveDep
       active.delete(reservationId);
     },
   };
-}
-
-/** A cache that grows up to this many entries; with `max` instead, it allocates room for all of them at once. */
-export function boundedTo(count: number): { maxSize: number; sizeCalculation: () => number } {
-  return { maxSize: count, sizeCalculation: () => 1 };
 }

@@ -3,15 +3,11 @@ export type { EtcdOptions } from './etcd/etcd-calls.ts';
 export { createEtcdReservationStore, type EtcdReservationStore } from './etcd/etcd-store.ts';
 export { createGiveUpService, createNoGiveUpService } from './give-up-service.ts';
 export {
-  createKnownGivenUp,
-  createOwnStanding,
   type GivenUp,
   type GivenUpDatacenters,
   type GivenUpView,
   type GiveUpService,
-  type KnownGivenUp,
   NONE_GIVEN_UP,
-  type OwnStanding,
 } from './given-up.ts';
 export type {
   Home,
@@ -23,6 +19,7 @@ export type {
   ReservationDetail,
   ReservationListInput,
   ReservationService,
+  ReservationStatus,
   ReservationUse,
   ReservationView,
   Resolved,
@@ -34,7 +31,12 @@ export {
   type ReservationStore,
 } from './reservation-store.ts';
 export { createReservationService } from './reservation-service.ts';
-export type { ReservationStatus } from './sql/reservations.ts';
+export {
+  createKnownGivenUp,
+  createOwnStanding,
+  type KnownGivenUp,
+  type OwnStanding,
+} from './standing.ts';
 export { createResolver, type Resolver } from './resolver.ts';
 export {
   type Membership,

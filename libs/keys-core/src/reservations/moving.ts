@@ -33,6 +33,7 @@ import {
   peerOf,
   type PendingMove,
   type ReservationService,
+  type ReservationStatus,
 } from './reservation-types.ts';
 import {
   askForMove,
@@ -43,7 +44,6 @@ import {
   readPendingMove,
   readReadyMoves,
 } from './sql/moves.ts';
-import type { ReservationStatus } from './sql/reservations.ts';
 
 interface MoverDeps extends Omit<HomesDeps, 'store' | 'givenUp'> {
   readonly store: Store;

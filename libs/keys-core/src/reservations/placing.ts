@@ -3,8 +3,8 @@
  * The one that was named, or else this one, or else the nearest.
  */
 import type { Clock } from '../kernel/clock.ts';
-import { LeaseError } from '../kernel/errors.ts';
 import type { Offer, Offered, WantedProgram } from '../kernel/drones.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { type ReservationKey, reservationKeyText } from '../kernel/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';

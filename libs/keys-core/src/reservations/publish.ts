@@ -12,6 +12,7 @@ import type { Store } from '../postgres/open-store.ts';
 import type { EtcdReservationStore } from './etcd/etcd-store.ts';
 import { invalid } from './invalid.ts';
 import type { ReservationStore } from './reservation-store.ts';
+import type { ReservationStatus } from './reservation-types.ts';
 import {
   firstReservationsAfter,
   type HomeRow,
@@ -21,7 +22,7 @@ import {
   readGivenUp,
   unreservedKeysAfter,
 } from './sql/membership.ts';
-import { type Proof, putHomes, type ReservationStatus } from './sql/reservations.ts';
+import { type Proof, putHomes } from './sql/reservations.ts';
 
 export interface Publishing {
   readonly datacenter: string;

@@ -1,9 +1,8 @@
+import type { Offered } from '../kernel/drones.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller, Count, FilterOf, Page } from '../kernel/face-types.ts';
-import type { Offered } from '../kernel/drones.ts';
-import type { ReservationKey } from '../kernel/reservation.ts';
+import type { ReservationKey, ReservationPointer } from '../kernel/reservation.ts';
 import type { ConnectInput, ConnectResult, NamedConnect } from '../keys/index.ts';
-import type { Departure, ReservationStatus } from './sql/reservations.ts';
 
 /** Where a key lives, as far as is known here: the newest reservation of its chain. */
 export interface Home {
@@ -234,4 +233,26 @@ export function peerOf(peers: Peers, datacenter: string): Peer {
   throw new LeaseError('reservation.datacenter_unreachable', undefined, {
     details: { datacenter },
   });
+}
+
+/** The status of a reservation in its own datacenter. */
+export type ReservationStatus =
+  /** Grants are given under it; `isJustActivated` when this call activated it. */
+  | { readonly standing: 'active'; readonly isJustActivated?: boolean | undefined }
+  /** It was left, permanently. */
+  | {
+      readonly standing: 'moved';
+      readonly pointer: ReservationPointer;
+      /** Undefined where its datacenter does not know: it was restored. */
+      readonly left?: Departure | undefined;
+    }
+  /** Nothing is granted under it: it was never proven, or never made. */
+  | { readonly standing: 'pending' };
+
+/** When a reservation was left, by whom and why. */
+export interface Departure {
+  /** ISO-8601. */
+  readonly at: string;
+  readonly by: string;
+  readonly reason: string | null;
 }

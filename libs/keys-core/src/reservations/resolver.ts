@@ -17,7 +17,6 @@ import {
   reservationKeyText,
   type ReservationPointer,
 } from '../kernel/reservation.ts';
-import { boundedTo } from './homes.ts';
 import type { ReservationStore } from './reservation-store.ts';
 import type { Home } from './reservation-types.ts';
 
@@ -207,4 +206,9 @@ function longerBy(home: Home, stepFrom: (fromId: string) => string | undefined):
     toId = stepFrom(reservationId);
   }
   return { reservationId, datacenter: datacenterOf(reservationId), chain };
+}
+
+/** A cache that grows up to this many entries; with `max` instead, it allocates room for all of them at once. */
+export function boundedTo(count: number): { maxSize: number; sizeCalculation: () => number } {
+  return { maxSize: count, sizeCalculation: () => 1 };
 }

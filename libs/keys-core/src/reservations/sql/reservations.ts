@@ -21,29 +21,11 @@ import {
   onlyRow,
   type Sql,
 } from '../../postgres/sql.ts';
-import type { ReservationListInput, ReservationView } from '../reservation-types.ts';
-
-/** When a reservation was left, by whom and why. */
-export interface Departure {
-  /** ISO-8601. */
-  readonly at: string;
-  readonly by: string;
-  readonly reason: string | null;
-}
-
-/** The status of a reservation in its own datacenter. */
-export type ReservationStatus =
-  /** Grants are given under it; `isJustActivated` when this call activated it. */
-  | { readonly standing: 'active'; readonly isJustActivated?: boolean | undefined }
-  /** It was left, permanently. */
-  | {
-      readonly standing: 'moved';
-      readonly pointer: ReservationPointer;
-      /** Undefined where its datacenter does not know: it was restored. */
-      readonly left?: Departure | undefined;
-    }
-  /** Nothing is granted under it: it was never proven, or never made. */
-  | { readonly standing: 'pending' };
+import type {
+  ReservationListInput,
+  ReservationStatus,
+  ReservationView,
+} from '../reservation-types.ts';
 
 /** What shows that a reservation is the home of its key: the chain that leads to it. */
 export interface Proof {
