@@ -238,7 +238,7 @@ export function actorOf(ctx: { readonly access: Access; readonly source: string 
 }
 
 /** A datacenter as this one sees it. Instants are ISO-8601 UTC strings. */
-interface DatacenterView {
+export interface DatacenterView {
   readonly name: string;
   readonly isLocal: boolean;
   readonly isReachable: boolean;

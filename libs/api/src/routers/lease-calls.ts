@@ -18,7 +18,7 @@ import { clientProcedure, operatorProcedure } from '../trpc.ts';
 import { audited, bytesOf, bytesOfEvent } from './recording.ts';
 
 /** What a holder is told of the database; see `WitnessService`. */
-interface Told {
+export interface Told {
   readonly witness: string | undefined;
 }
 
