@@ -29,7 +29,7 @@ describe('the doctor on the isolation of a drone', () => {
 
     expect(finding).toMatchObject({ state: 'wrong', subject: 'isolation of drone-1' });
     expect(finding?.text).toMatch(/read its token; missing: x/u);
-    expect(finding?.advice).toMatch(/docs\/deployment\.md/u);
+    expect(finding?.advice).toMatch(/docs\/operate\/isolation\.md/u);
   });
 
   test.each([
