@@ -73,7 +73,7 @@ test.each([
   ['witness.json', '{"version":1,"longestTtlMs":-1}'],
   ['witness.json', '{"version":2,"longestTtlMs":1}'],
 ])(
-  'F20 a file %s with the text %j counts as the longest possible TTL, never a shorter one',
+  'F20b a file %s with the text %j counts as the longest possible TTL, never a shorter one',
   (name, text) => {
     const home = aHome();
     writeFileSync(path.join(home, name), text);

@@ -124,6 +124,7 @@ const EVIDENCE: Section = {
   pages: [
     page('docs/benchmarks.md', 'evidence/benchmarks', 'Benchmarks'),
     page('docs/proof.md', 'evidence/proof', 'Proof'),
+    page('docs/cases.md', 'evidence/cases', 'Cases, invariants and faults'),
     PROMISES,
     page('ARCHITECTURE.md', 'evidence/architecture', 'Architecture'),
     page('docs/dependencies.md', 'evidence/dependencies', 'Dependencies'),

@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { codeFiles, ROOT } from './source-files.ts';
+
+const ID = /(?:[CIF]\d{1,2}[a-c]?|H-[a-z]+(?:-[a-z]+)*)/gu;
+/** The ids that a title begins with: `I9 F18 a waiter …`. A group of tests can have them for all of its tests. */
+const TITLE =
+  /\b(?:test|describe)\b[^'"`;]*['"`]((?:(?:[CIF]\d{1,2}[a-c]?|H-[a-z]+(?:-[a-z]+)*)[ ,:]+)+)/gu;
+
+const page = readFileSync(path.join(ROOT, 'docs', 'cases.md'), 'utf8');
+const defined = [...page.matchAll(/^\| ([CIF]\d\S*|H-\S+) +\|/gmu)].map(([, id = '']) => id);
+const used = new Set(
+  codeFiles(['.test.ts', '.e2e.ts']).flatMap((file) =>
+    [...readFileSync(path.join(ROOT, file), 'utf8').matchAll(TITLE)].flatMap(
+      ([, ids = '']) => ids.match(ID) ?? [],
+    ),
+  ),
+);
+
+test('what the titles of tests begin with is explained in docs/cases.md', () => {
+  expect([...used].filter((id) => !defined.includes(id))).toEqual([]);
+});
+
+test('each case, invariant, fault and hazard of docs/cases.md has a test with its name', () => {
+  expect(defined.length).toBeGreaterThan(100);
+  expect(defined.filter((id) => !used.has(id))).toEqual([]);
+});
