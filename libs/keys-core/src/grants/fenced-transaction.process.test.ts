@@ -4,7 +4,7 @@ import { expectPrompt, startProcess, waitUntil } from '@leasehold/testing';
 import { makeNotes } from '../testing/coordinator-fixture.ts';
 import { aRequest, openKernel } from '../testing/kernel-fixture.ts';
 
-const PROGRAM = path.join(import.meta.dirname, '..', '..', 'testing', 'fenced-work-for-test.ts');
+const PROGRAM = path.join(import.meta.dirname, '..', 'testing', 'fenced-work-for-test.ts');
 const TTL_MS = 2_000;
 /** The time until the next check of this test, and until the server has ended a session. */
 const LOOK_MS = 1_000;
