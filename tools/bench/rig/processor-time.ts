@@ -31,6 +31,9 @@ function isIn(pid: string, folder: string): boolean {
   }
 }
 
+/** What processes of a folder had used when they were last seen: those that end have not used less. */
+const lastSeenUs = new Map<string, number>();
+
 /** Now, for this process as the client. */
 export function readProcessorTime(of: {
   readonly controllerPids: readonly number[];
@@ -42,6 +45,15 @@ export function readProcessorTime(of: {
   return {
     client: usedUs(process.pid),
     controller: sum(of.controllerPids),
-    postgres: sum(pids.filter((pid) => isIn(pid, of.postgresFolder))),
+    postgres: postgresUs(pids, of.postgresFolder),
   };
+}
+
+function postgresUs(pids: readonly string[], folder: string): number {
+  for (const pid of pids) {
+    if (isIn(pid, folder)) lastSeenUs.set(`${folder} ${pid}`, usedUs(pid));
+  }
+  let total = 0;
+  for (const [process, us] of lastSeenUs) if (process.startsWith(`${folder} `)) total += us;
+  return total;
 }
