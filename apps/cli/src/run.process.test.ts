@@ -1,3 +1,7 @@
+/**
+ * `leasehold leases run`, built, against a controller as it ships: what a command under a lease is
+ * told, and that it never outlives the lease.
+ */
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
@@ -7,11 +11,6 @@ import { isRunning, startFaultProxy, waitUntil } from '@leasehold/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { CliStage, heldLease } from './testing/cli-controller.ts';
 import { runCommand, type Ended, type Started } from './testing/command-line.ts';
-
-/**
- * `leasehold leases run`, built, against a controller as it ships: what a command under a lease is
- * told, and that it never outlives the lease.
- */
 
 let cli: CliStage;
 let folder: string;

@@ -182,10 +182,8 @@ function tooLong(maximum: number, path: Path): Issue {
   return { code: 'too_big', origin: 'array', maximum, inclusive: true, path, message };
 }
 
-/**
- * Spreads the many things of one message over turns of the event loop, so that what others send is read in
- * between.
- */
+// Spreads the many things of one message over turns of the event loop, so that what others send is read in
+// between.
 
 /** How many items or calls one turn begins: each takes up to a tenth of a millisecond, and more if it is wrong. */
 const BEGUN_IN_A_TURN = 100;

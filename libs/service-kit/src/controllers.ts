@@ -313,7 +313,7 @@ async function failureOf(url: string): Promise<unknown> {
   }
 }
 
-/** Why no connection was made, by address: for people who look for what to change. */
+// Why no connection was made, by address: for people who look for what to change.
 
 /** What was thrown, or what an address answered, by address. */
 export type ConnectionFailures = ReadonlyMap<string, unknown>;

@@ -154,7 +154,7 @@ async function makeSecret(home: string, path: string): Promise<string> {
   return readFile(path, 'utf8').then((text) => text.trim());
 }
 
-/** Durations as people type them: `90s`, `10m`, `2h`, or a number of milliseconds. */
+// Durations as people type them: `90s`, `10m`, `2h`, or a number of milliseconds.
 
 const MS_OF = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 

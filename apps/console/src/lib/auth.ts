@@ -1,6 +1,5 @@
-import type { Role } from '@leasehold/keys-core';
-
 /** Signing in and out: `/api/auth` of the controller, through the console's own origin. */
+import type { Role } from '@leasehold/keys-core';
 
 /** For how long the sign-in page waits for an answer. */
 const ANSWER_MS_MAX = 2_000;

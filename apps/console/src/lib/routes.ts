@@ -79,7 +79,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The parameters of a page's address, as Next gives them. */
+// The parameters of a page's address, as Next gives them.
 
 type Param = string | readonly string[] | undefined;
 

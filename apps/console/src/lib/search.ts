@@ -42,7 +42,7 @@ function nameOf(
   return whole.startsWith('=') && whole.length > 1 ? { name: whole.slice(1) } : { contains: whole };
 }
 
-/** Changes of a search's text, for menus that stand beside its box. Pure. */
+// Changes of a search's text, for menus that stand beside its box.
 
 /** `holder:"two words"`: one field as the search language writes it. */
 export function fieldText(field: string, value: string): string {

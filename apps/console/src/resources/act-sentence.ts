@@ -1,10 +1,9 @@
+/** What an entry of the audit says, as a sentence with links: "Ada Okafor drained drone-fra-2". Pure. */
 import { type AuditAction, printableText } from '@leasehold/keys-core';
 import { ROLE_LABELS } from '~/lib/auth.ts';
 import { counted } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { type AuditEntry, auditTarget, modeOf } from './audit.ts';
-
-/** What an entry of the audit says, as a sentence with links: "Ada Okafor drained drone-fra-2". Pure. */
 
 /** A part of a sentence; one with an address is a link. */
 interface SentencePart {

@@ -89,7 +89,7 @@ export function modeOf(entry: { readonly detail?: unknown }): string | undefined
   return typeof mode === 'string' ? mode : undefined;
 }
 
-/** What an action of the audit is called in lists and filters. */
+// What an action of the audit is called in lists and filters.
 
 interface ActionLabel {
   readonly label: string;

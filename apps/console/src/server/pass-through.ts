@@ -227,11 +227,9 @@ export function cutOff(response: ServerResponse): void {
   response.destroy();
 }
 
-/**
- * Which headers of a request reach the controller, and which of its answer the browser. Headers about one
- * connection stay on it. The length of a body is passed on as Node has read it, even if headers contradict
- * each other: two ends that disagree about it take the bytes of one request for another one.
- */
+// Which headers of a request reach the controller, and which of its answer the browser. Headers about one
+// connection stay on it. The length of a body is passed on as Node has read it, even if headers contradict
+// each other: two ends that disagree about it take the bytes of one request for another one.
 
 /** Headers about one connection, and not about the messages on it. */
 const OF_THE_CONNECTION = new Set([

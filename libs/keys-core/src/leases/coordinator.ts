@@ -1,6 +1,5 @@
 import { isLeaseId, type LeaseStore } from '../grants/index.ts';
-import { errorText } from '../kernel/errors.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { errorText, LeaseError } from '../kernel/errors.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/lease.ts';
 import { LIMITS } from '../kernel/limits.ts';

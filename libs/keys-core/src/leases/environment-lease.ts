@@ -2,8 +2,7 @@
  * Environment leases (design 6.3, after keel): only one caller at a time checks that an action may run in
  * an environment and records it. The lease covers the check and the record, not the action.
  */
-import { errorText } from '../kernel/errors.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { errorText, LeaseError } from '../kernel/errors.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import { newTimedId } from '../kernel/clock.ts';
 import { LIMITS } from '../kernel/limits.ts';

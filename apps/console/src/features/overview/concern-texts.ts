@@ -69,7 +69,7 @@ function ofDrones(
     : { text: `${droneId} ${status}`, href: routes.drone(droneId) };
 }
 
-/** What holds the events back, and what ends it. Pure. */
+// What holds the events back, and what ends it.
 
 /** Transactions of Leasehold end within a second or two; from this lag on somebody should look. */
 export const EVENTS_LATE_MS = 5_000;

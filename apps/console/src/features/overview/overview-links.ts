@@ -17,14 +17,14 @@ export function windowText(minutes: number): string {
   return `in the last ${known?.words ?? `${String(minutes)} minutes`}`;
 }
 
-/** Addresses of exactly the events that a number of the overview counts. Pure. */
+// Addresses of exactly the events that a number of the overview counts.
 
 /** The events of these kinds, of the last minutes. */
 export function eventsHref(kinds: readonly string[], minutes: number): string {
   return routes.events({ kinds: kinds.join(','), range: `${String(minutes)}m` });
 }
 
-/** Addresses of the lists that a number of one face counts. Pure. */
+// Addresses of the lists that a number of one face counts.
 
 /** One, and many of them. */
 export const FACE_NAMES: Readonly<Record<Face, readonly [one: string, many: string]>> = {

@@ -52,7 +52,7 @@ export function moveConsequences(
   };
 }
 
-/** Refusals of reservations with what to do about them. Pure. */
+// Refusals of reservations with what to do about them.
 
 type Details = Readonly<Record<string, unknown>>;
 

@@ -180,7 +180,7 @@ function bodyOf(known: Known | undefined, said: unknown): unknown {
   return said === null ? known.body : applyDelta(known.body, said as JsonDelta);
 }
 
-/** How the browser asks for what has changed in an answer, and how the console's server answers. */
+// How the browser asks for what has changed in an answer, and how the console's server answers.
 
 /** Of a request: the tag of the answer that the browser has, or {@link NOTHING}. */
 export const HAVE_HEADER = 'x-leasehold-have';

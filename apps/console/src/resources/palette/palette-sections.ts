@@ -112,7 +112,7 @@ function useConsoleEntries(): ConsoleEntries {
   };
 }
 
-/** How what was found is shown, and where it leads. Pure. */
+// How what was found is shown, and where it leads.
 
 const KIND_LOOKS: Record<FoundKind, { readonly word: string; readonly icon: Icon }> = {
   key: { word: 'Key', icon: IconKey },
@@ -249,7 +249,7 @@ export function failureText({ code, message }: ApiError): string {
     : `The search failed: ${message}`;
 }
 
-/** What was opened from the palette last, in this browser. */
+// What was opened from the palette last, in this browser.
 
 interface RecentItem {
   readonly kind: FoundKind;

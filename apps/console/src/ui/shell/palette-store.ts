@@ -10,7 +10,7 @@ export function openPalette(): void {
   paletteRequests.set(paletteRequests.get() + 1);
 }
 
-/** What is typed after the palette was requested and before its field has the focus: nothing of it is lost. */
+// What is typed after the palette was requested and before its field has the focus: nothing of it is lost.
 
 interface TypedAhead {
   readonly text: string;

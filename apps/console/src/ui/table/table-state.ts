@@ -58,7 +58,7 @@ export function mapItems<Item>(
   return { ...read, data } as UseQueryResult<ListPage<Item>, ApiError>;
 }
 
-/** Which rows of a list a page shows, in words: `1 to 100 of 100,013`. Pure. */
+// Which rows of a list a page shows, in words: `1 to 100 of 100,013`.
 
 interface PagePlace {
   /** How many rows the pages before this one have; null if that is not known. */

@@ -161,11 +161,9 @@ function idIn(text: string): unknown {
   return (call as WireCall | null | undefined)?.id ?? null;
 }
 
-/**
- * Looks at the frames that a WebSocket receives before it is known who has opened it. A client sends its
- * token and its first calls as whole texts, each in one frame: what is in parts, compressed, binary or large is
- * not read at all. In parts, a message of a few bytes each would take a hundred times its size in memory.
- */
+// Looks at the frames that a WebSocket receives before it is known who has opened it. A client sends its
+// token and its first calls as whole texts, each in one frame: what is in parts, compressed, binary or large is
+// not read at all. In parts, a message of a few bytes each would take a hundred times its size in memory.
 
 /** RFC 6455, section 5.2. */
 const FINAL = 0x80;

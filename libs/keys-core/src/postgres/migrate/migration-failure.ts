@@ -1,6 +1,5 @@
 import pg from 'pg';
-import { messageOf } from '../../kernel/errors.ts';
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError, messageOf } from '../../kernel/errors.ts';
 
 const LOCK_NOT_AVAILABLE = '55P03';
 const INSUFFICIENT_PRIVILEGE = '42501';

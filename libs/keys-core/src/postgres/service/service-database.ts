@@ -1,5 +1,5 @@
-import { GUEST_MS_MAX } from './guest-transaction.ts';
 /** The database of a service that shares it with Leasehold, by the service's own means. */
+import { GUEST_MS_MAX } from './guest-transaction.ts';
 
 /** A transaction of the service's own client. */
 export interface ServiceTransaction<Tx> {

@@ -67,7 +67,7 @@ function stepOfTimes(greatestMs: number): number {
   return MINUTE_STEPS_MS.find((stepMs) => stepMs >= least) ?? stepOfCounts(least);
 }
 
-/** What people did, as marks on the axis of time. Pure. */
+// What people did, as marks on the axis of time.
 
 /** Acts closer than this have one mark. */
 const TOGETHER_PX = 24;

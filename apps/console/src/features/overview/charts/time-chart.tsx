@@ -193,7 +193,7 @@ function MarkTip({
   );
 }
 
-/** Draws one chart on a canvas. Colours are those of the theme at the moment of drawing. */
+// Draws one chart on a canvas. Colours are those of the theme at the moment of drawing.
 
 const HEIGHT_PX = 168;
 const LINE_PX = 1.75;
