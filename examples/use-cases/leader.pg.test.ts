@@ -120,10 +120,13 @@ describe('controllers', () => {
       scope: () => ({ namespace: ['controller'], key: 'leader' }),
       durationMs: () => 60_000,
     };
-    await database.ourSql(
-      `update lease set end_reason = 'revoked', released_at = clock_timestamp()`,
-    );
-    await usurper.acquireOrRenew(seat);
+    // The leader may ask between the two statements and win its seat back: then it is taken away once more.
+    await waitUntil(async () => {
+      await database.ourSql(
+        `update lease set end_reason = 'revoked', released_at = clock_timestamp()`,
+      );
+      return (await usurper.acquireOrRenew(seat)).outcome === 'granted';
+    });
 
     await waitUntil(() => leader.follows() === 'usurper');
     const isStillLeading = leader.isLeading();
