@@ -6,11 +6,11 @@
  * are committed together. The client is made by the first typed query: a process that reads no record loads
  * neither Prisma nor its query compiler.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { SqlDriverAdapterFactory, Transaction } from '@prisma/driver-adapter-utils';
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import type pg from 'pg';
 import type { PrismaClient } from './generated/client.ts';
+import { invariant } from '../kernel/errors.ts';
 import { openPool, type Pool, type PoolOptions, type PoolSql } from './pool.ts';
 import { inTransaction } from './service/pg-database.ts';
 import { onlyRow, type PoolName, type Sql } from './sql.ts';
@@ -52,11 +52,11 @@ const TRANSACTION_MS_MAX = 600_000;
 export function openRecordPool(options: PoolOptions): RecordPool {
   const pool = openPool<'general'>(options);
   const { schema } = connectionOf(options.databaseUrl);
-  let opening: Promise<PrismaClient> | undefined;
-  const open = (): Promise<PrismaClient> => (opening ??= openClient(pool.connections, schema));
+  let opening: Promise<JoiningClient> | undefined;
+  const open = (): Promise<JoiningClient> => (opening ??= openClient(pool.connections, schema));
   return {
     ...pool,
-    records: lazily(open),
+    records: lazily(async () => (await open()).client),
     $transaction: (work) =>
       inTransaction({ connect: () => pool.connections.connect() }, async (connection) => {
         const joined = joinTransaction(open, connection);
@@ -67,18 +67,18 @@ export function openRecordPool(options: PoolOptions): RecordPool {
         }
       }),
     async close() {
-      await (await opening)?.$disconnect();
+      await (await opening)?.client.$disconnect();
       await pool.close();
     },
   };
 }
 
-/** The connection whose transaction a typed query joins; see {@link joining}. */
-const lent = new AsyncLocalStorage<pg.PoolClient>();
-
-/** Typed queries in a transaction that has begun on a connection already. */
+/**
+ * Typed queries in a transaction that has begun on a connection already. Prisma can be told neither a
+ * transaction of ours nor its connection; see {@link joining}.
+ */
 function joinTransaction(
-  open: () => Promise<PrismaClient>,
+  open: () => Promise<JoiningClient>,
   connection: () => pg.PoolClient,
 ): { readonly records: Records; end(): Promise<void> } {
   let finish = (): void => undefined;
@@ -88,22 +88,24 @@ function joinTransaction(
   let joining: Promise<Records> | undefined;
   let ending: Promise<void> | undefined;
   const join = async (): Promise<Records> => {
-    const client = await open();
-    return new Promise((resolve, reject) => {
-      ending = lent.run(connection(), () =>
-        client.$transaction(
-          (tx) => {
-            resolve(tx);
-            return finished;
-          },
-          { timeout: TRANSACTION_MS_MAX },
-        ),
-      );
-      ending.catch(reject);
-    });
+    const { client, lend } = await open();
+    return lend(
+      connection(),
+      () =>
+        new Promise((resolve, reject) => {
+          ending = client.$transaction(
+            (tx) => {
+              resolve(tx);
+              return finished;
+            },
+            { timeout: TRANSACTION_MS_MAX, isolationLevel: JOINING },
+          );
+          ending.catch(reject);
+        }),
+    );
   };
   return {
-    records: lazily(() => (joining ??= join())),
+    records: lazily(async () => (joining ??= join())),
     async end() {
       finish();
       // What it failed with, the query has reported that began it.
@@ -112,19 +114,48 @@ function joinTransaction(
   };
 }
 
-async function openClient(pool: pg.Pool, schema: string): Promise<PrismaClient> {
-  const [{ PrismaPg }, client] = await Promise.all([
+/** No other transaction of Prisma's has this isolation level: it marks those that join one of ours. */
+const JOINING = 'Serializable';
+
+interface JoiningClient {
+  readonly client: PrismaClient;
+  /** Begins a transaction of Prisma's on a connection. One begins at a time. */
+  readonly lend: <Begun>(connection: pg.PoolClient, begin: () => Promise<Begun>) => Promise<Begun>;
+}
+
+async function openClient(pool: pg.Pool, schema: string): Promise<JoiningClient> {
+  const [{ PrismaPg }, { PrismaClient: Client }] = await Promise.all([
     import('@prisma/adapter-pg'),
     import('./generated/client.ts'),
   ]);
-  return new client.PrismaClient({ adapter: joining(new PrismaPg(pool, { schema })) });
+  let lent: pg.PoolClient | undefined;
+  let lastBegun: Promise<unknown> = Promise.resolve();
+  return {
+    client: new Client({ adapter: joining(new PrismaPg(pool, { schema }), () => lent) }),
+    lend: (connection, begin) => {
+      const begun = lastBegun.then(async () => {
+        lent = connection;
+        try {
+          return await begin();
+        } finally {
+          lent = undefined;
+        }
+      });
+      lastBegun = begun.catch(() => undefined);
+      return begun;
+    },
+  };
 }
 
 /**
- * An adapter whose transactions are those of the connection that is lent: it neither begins nor ends them.
- * Prisma has no other way to be told the connection of a transaction.
+ * An adapter whose transactions at {@link JOINING} are those of the connection that is lent: it neither begins
+ * nor ends them. The mark and the turns take the place of an `AsyncLocalStorage`, which slows down every promise
+ * of the process from its first use.
  */
-function joining(factory: SqlDriverAdapterFactory): SqlDriverAdapterFactory {
+function joining(
+  factory: SqlDriverAdapterFactory,
+  lent: () => pg.PoolClient | undefined,
+): SqlDriverAdapterFactory {
   return {
     provider: factory.provider,
     adapterName: factory.adapterName,
@@ -132,8 +163,9 @@ function joining(factory: SqlDriverAdapterFactory): SqlDriverAdapterFactory {
       const adapter = await factory.connect();
       const begin = adapter.startTransaction.bind(adapter);
       adapter.startTransaction = async (isolationLevel) => {
-        const connection = lent.getStore();
-        if (connection === undefined) return begin(isolationLevel);
+        if (isolationLevel?.toUpperCase() !== JOINING.toUpperCase()) return begin(isolationLevel);
+        const connection = lent();
+        invariant(connection !== undefined, 'a transaction joins one that lends its connection');
         const onConnection = Object.create(adapter, {
           client: { value: connection },
         }) as typeof adapter;
