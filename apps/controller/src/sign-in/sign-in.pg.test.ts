@@ -1,3 +1,4 @@
+import { executionAsyncId } from 'node:async_hooks';
 import { describe, expect, test } from 'vitest';
 import { makeAdmin } from '@leasehold/keys-core/access';
 import { startTestController } from '../testing/test-controller.ts';
@@ -32,6 +33,20 @@ describe('sign-in', () => {
       person: { email: 'ada@example.com' },
       csrfToken: expect.stringMatching(/^[\w-]{43}$/u) as string,
     });
+  });
+
+  test('leaves no hook behind that would slow down every promise of the controller', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+
+    await Promise.all([
+      browser.query('session.get'),
+      browser.signIn('nobody@example.com', PASSWORD),
+    ]);
+
+    // Promises have no id unless an `AsyncLocalStorage` or another hook follows them.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(executionAsyncId()).toBe(0);
   });
 
   test('behind https the cookie is sent only over https', async () => {
