@@ -1,13 +1,16 @@
 import { mkdtemp } from 'node:fs/promises';
 import path from 'node:path';
 import type { BenchServers } from './rig/bench-controller.ts';
-import { startChild } from './rig/child.ts';
+import { startChild, type Child } from './rig/child.ts';
+import type { TimeByPart } from './rig/profiler.ts';
 import { insertTokenOf, type BenchDatabase, type Rig } from './rig/rig.ts';
 
 /** Controllers of one installation. */
 export interface Controllers {
   readonly urls: readonly string[];
   readonly pids: readonly number[];
+  /** Profiles the first controller until the returned function is called. */
+  readonly profile: () => Promise<() => Promise<TimeByPart>>;
   /** Of a service. */
   readonly token: string;
 }
@@ -19,13 +22,22 @@ export async function startControllers(
   count: number,
 ): Promise<Controllers> {
   const urls: string[] = [];
-  const pids: number[] = [];
+  const children: Child<BenchServers>[] = [];
   for (let place = 0; place < count; place += 1) {
     const home = await mkdtemp(path.join(rig.folder, 'controller-'));
     const controller = await startChild<BenchServers>('bench-controller', [database.url, home]);
     rig.onClose(() => controller.stop());
     urls.push(controller.ready.controllerUrl);
-    pids.push(controller.pid);
+    children.push(controller);
   }
-  return { urls, pids, token: await insertTokenOf(database, { role: 'client', droneId: null }) };
+  const [first] = children;
+  return {
+    urls,
+    pids: children.map(({ pid }) => pid),
+    async profile() {
+      await first?.ask();
+      return async () => (await first?.ask()) as TimeByPart;
+    },
+    token: await insertTokenOf(database, { role: 'client', droneId: null }),
+  };
 }

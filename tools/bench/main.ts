@@ -6,6 +6,7 @@ import { measureExpiry } from './leases/expiry.ts';
 import { measureGrowth } from './growth.ts';
 import { measureHeld } from './leases/held.ts';
 import { measureIdleMemory } from './idle-memory.ts';
+import { measureProfile } from './leases/profile.ts';
 import { measureOverload } from './leases/overload.ts';
 import { readCommit, readMachine, sectionOf, writeReport } from './report/report.ts';
 import type { Section } from './report/report-types.ts';
@@ -25,6 +26,7 @@ import { measureWaiters } from './leases/waiters.ts';
 /** All measurements by the name that selects them, in the order in which they run: ratios to peers first. */
 const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   'lease-rates': measureLeaseRates,
+  profile: measureProfile,
   handover: measureHandover,
   renewals: measureRenewals,
   connect: measureConnect,

@@ -13,7 +13,13 @@ import { BUNDLE_OPTIONS, root } from './bundle-options.mjs';
  */
 export async function runBundled(folder, entryPoints, nodeOptions = []) {
   const outdir = path.join(root, folder, 'dist', String(process.pid));
-  await build({ ...BUNDLE_OPTIONS, entryPoints, outdir, outExtension: { '.js': '.mjs' } });
+  await build({
+    ...BUNDLE_OPTIONS,
+    entryPoints,
+    outdir,
+    outExtension: { '.js': '.mjs' },
+    sourcemap: true,
+  });
   const args = [...nodeOptions, path.join(outdir, 'main.mjs'), ...process.argv.slice(2)];
   const child = spawn(process.execPath, args, { stdio: 'inherit' });
   // Ctrl-C reaches the whole group; the child cleans up, and this process waits for it.

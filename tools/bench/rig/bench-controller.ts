@@ -10,6 +10,7 @@ import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
 import { fastify } from 'fastify';
 import { startController } from '../../../apps/controller/src/compose.ts';
 import { SIGN_IN_DEFAULTS } from '../../../apps/controller/src/sign-in/sign-in-config.ts';
+import { startProfiler, type TimeByPart } from './profiler.ts';
 
 /** Renewals come often, so that their memory is measured, and expiry is far on a busy machine. */
 const LADDER = { renewAfterMs: 5_000, softAfterMs: 25_000, hardAfterMs: 30_000, ttlMs: 40_000 };
@@ -65,3 +66,13 @@ const controller = await startController(
 );
 const servers: BenchServers = { controllerUrl: controller.url, emptyUrl: await startEmptyServer() };
 process.send?.(servers);
+
+let stopProfiler: (() => Promise<TimeByPart>) | undefined;
+// Any message begins a profile, and the next one ends it; each is answered.
+process.on('message', () => {
+  void (async () => {
+    const times = await stopProfiler?.();
+    stopProfiler = times === undefined ? await startProfiler() : undefined;
+    process.send?.(times ?? {});
+  })();
+});

@@ -10,6 +10,8 @@ export interface Child<Ready> {
   readonly ready: Ready;
   /** Calls `fn` with each later message. */
   onMessage(fn: (message: Ready) => void): void;
+  /** Sends a message, and returns the next one that the process sends. */
+  ask(): Promise<unknown>;
   stop(): Promise<void>;
 }
 
@@ -34,6 +36,11 @@ export async function startChild<Ready>(
     pid: child.pid ?? Number.NaN,
     ready: message,
     onMessage: (fn) => child.on('message', (later) => fn(later as Ready)),
+    async ask() {
+      child.send({});
+      const [answer] = (await once(child, 'message')) as [unknown];
+      return answer;
+    },
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const exited = once(child, 'exit');

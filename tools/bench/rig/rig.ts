@@ -61,7 +61,12 @@ export async function openRig({
     const postgres = await startEmbeddedPostgres({
       dataDir: path.join(folder, 'postgres'),
       // Statistics are read by a measurement, and a checkpoint in one side's round would be unfair.
-      settings: { max_connections: '200', max_wal_size: '8GB', checkpoint_timeout: '30min' },
+      settings: {
+        max_connections: '200',
+        max_wal_size: '8GB',
+        checkpoint_timeout: '30min',
+        track_wal_io_timing: 'on',
+      },
     });
     steps.push(() => postgres.stop());
     const ownCount = steps.length;
