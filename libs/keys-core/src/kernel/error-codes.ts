@@ -15,24 +15,24 @@ const REQUEST_CODES = {
   'request.invalid': {
     http: 400,
     text: 'The request is not valid.',
-    doc: 'A field is missing, unknown, of the wrong type or out of bounds. The message names it and what is allowed.',
+    doc: 'The message names the field that is missing, unknown or out of bounds, and what is allowed.',
   },
   'request.too_large': {
     http: 413,
     text: 'The request is too large.',
-    doc: 'Each procedure has a bound of bytes and of values, which the message names; none is above 896 KiB. Split the call.',
+    doc: 'Each procedure has a bound of bytes and of values, which the message names: 896 KiB at most. Split the call.',
   },
   'request.deadline': {
     http: 408,
     retryable: true,
     text: 'The request took too long.',
-    doc: 'The database did not answer in time. The outcome may be unknown: send the request again with its idempotency key.',
+    doc: 'The database did not answer in time, and the outcome may be unknown: send the request again with its idempotency key.',
   },
   'request.rate_limited': {
     http: 429,
     retryable: true,
     text: 'Too many requests.',
-    doc: 'Slow down and try again after `details.retryAfterMs`. `details.limit` names the limit and `details.max` its value, if it is a limit of the caller.',
+    doc: 'Try again after `details.retryAfterMs`. `details.limit` names the limit and `details.max` its value, if it is a limit of the caller.',
   },
   'request.outcome_unknown': {
     http: 503,
@@ -44,27 +44,27 @@ const REQUEST_CODES = {
     http: 503,
     retryable: true,
     text: 'No controller can be reached.',
-    doc: 'Thrown by the client library, and answered by the console, when no connection was made. Nothing was sent. Check the address, and `leasehold doctor`.',
+    doc: 'Nothing was sent. Check the address, and `leasehold doctor`. Thrown by the client library, and answered by the console.',
   },
   'client.closed': {
     http: 409,
     text: 'The client was closed.',
-    doc: 'Thrown by the client library to calls that were made or still waited when `close()` was called. Nothing is held: what was granted meanwhile is given back. Make a new client.',
+    doc: 'Thrown by the client library to calls that were made after `close()`, or still waited. Nothing is held: what was granted meanwhile is given back.',
   },
   'request.not_found': {
     http: 404,
     text: 'There is no such procedure.',
-    doc: 'Check the name of the procedure and the kind of request: queries are GET, mutations POST.',
+    doc: 'Check its name and the kind of request: queries are GET, mutations POST.',
   },
   'request.idempotency_reused': {
     http: 409,
     text: 'This idempotency key was used for another request.',
-    doc: 'One key stands for one request, in all procedures. Use a new key for each new request, and the same key only to send the same request again. Nothing was done.',
+    doc: 'Nothing was done. Use a new key for each new request, and the same key only to send the same request again.',
   },
   'quota.exceeded': {
     http: 429,
     text: 'A quota of this token is used up.',
-    doc: '`details.limit` names the limit and `details.max` its value. Waiting alone does not help: close connections or streams, release leases, send smaller batches, or give the token a higher limit (`leasehold tokens show`).',
+    doc: '`details.limit` names the limit and `details.max` its value. Close connections or streams, release leases, send smaller batches, or give the token a higher limit (`leasehold tokens show`).',
   },
   'internal.error': {
     http: 500,
@@ -108,7 +108,7 @@ const ACCESS_CODES = {
   'person.not_joined': {
     http: 409,
     text: 'This person has not accepted their invitation yet.',
-    doc: 'There is no password to reset. Invite them again, which makes a new link.',
+    doc: 'Invite them again, which makes a new link.',
   },
   'person.disabled': {
     http: 409,
@@ -150,12 +150,12 @@ const KEY_CODES = {
     http: 503,
     retryable: true,
     text: 'No drone can run this program now.',
-    doc: 'No reachable drone that is not draining offers the program and has free capacity. See `leasehold drones ls`. With several datacenters `details.datacenter` is the home of the key, where its drone has to be, and `details.offeredIn` names those that offer the program. A key that had no home gets none.',
+    doc: 'No reachable drone that is not draining offers the program and has free capacity: see `leasehold drones ls`. With several datacenters `details.datacenter` is the home of the key, where its drone has to be, and `details.offeredIn` names those that offer the program.',
   },
   'spawn.not_allowed': {
     http: 400,
     text: 'The program, its arguments or its variables are not allowed.',
-    doc: 'The token may be limited to other programs. Arguments and environment variables must be allowed by `allowArgs` and `allowEnv` of the program in the drone configuration.',
+    doc: 'The token may be limited to other programs. `allowArgs` and `allowEnv` of the program in the drone configuration must allow arguments and variables.',
   },
 } as const satisfies Record<`${'key' | 'spawn'}.${string}`, CodeDraft>;
 
@@ -165,7 +165,7 @@ const LEASE_CODES = {
     http: 503,
     retryable: true,
     text: 'New grants are held off: the database was restored or failed over.',
-    doc: 'With `details.reason` `restored`, holders may still act on grants that the restore has lost; renewals continue. With `clock`, this key has expired by a database clock that was not watched or has jumped, and `details.holder` may still act. New grants begin after `details.remainingMs`.',
+    doc: 'With `details.reason` `restored`, holders may still act on grants that a restore has lost; renewals continue. With `clock`, this key has expired by a database clock that has jumped or was not watched, and `details.holder` may still act. New grants begin after `details.remainingMs`.',
   },
   'grant.contended': {
     http: 409,
@@ -193,38 +193,38 @@ const LEASE_CODES = {
     http: 409,
     retryable: true,
     text: 'The lease did not become free in time.',
-    doc: 'Thrown by the client library after `waitMs` in line. `details` has the holder. Wait longer, or try again later.',
+    doc: 'Thrown by the client library after `waitMs` in line. `details` has the holder.',
   },
   'lease.wait_cancelled': {
     http: 409,
     text: 'The wait for this lease was cancelled.',
-    doc: 'The caller cancelled it, or its connection was lost. The request is never granted; send a new one with another idempotency key.',
+    doc: 'The caller cancelled it, or its connection was lost. Send a new request with another idempotency key.',
   },
   'lease.lost': {
     http: 409,
     text: 'The lease was lost.',
-    doc: 'Thrown to holders by the client library and by the coordinator. It is also the reason of their aborted signal. `details.reason` is expired, superseded, revoked, released or unreachable. Stop the work: another holder may have the lease.',
+    doc: 'Stop the work: another holder may have the lease. `details.reason` is expired, superseded, revoked, released or unreachable. Thrown by the client library and by the coordinator; also the reason of the aborted signal.',
   },
   'lease.unconfirmed': {
     http: 409,
     retryable: true,
     text: 'Lease ownership is unconfirmed.',
-    doc: 'Thrown by `assertHeld()` of the client library after the process was stopped or blocked for more than a second. The client is already asking the controller; `await lease.confirm()` waits for the answer.',
+    doc: "Thrown by `assertHeld()` of the client library after the process was stopped or blocked for more than a second. `await lease.confirm()` waits for the controller's answer.",
   },
   'lease.not_held': {
     http: 409,
     text: 'The grant is not in force.',
-    doc: 'The grant has expired, or was released, revoked or taken over. The fenced transaction was rolled back.',
+    doc: 'It has expired, or was released, revoked or taken over. The fenced transaction was rolled back.',
   },
   'lease.self_deadlock': {
     http: 409,
     text: 'This work holds the lease that it asks for.',
-    doc: 'Leases are not recursive: waiting would end only when the lease is lost. Pass the lease on instead of acquiring it again.',
+    doc: 'Leases are not recursive. Pass the lease on instead of acquiring it again.',
   },
   'lease.in_hook': {
     http: 500,
     text: 'A hook may not call the coordinator.',
-    doc: 'Hooks get the transaction and nothing else: a call from within would wait for a row that its own transaction has locked.',
+    doc: 'A call from a hook would wait for a row that its own transaction has locked.',
   },
   'environment.vetoed': {
     http: 409,
@@ -243,12 +243,12 @@ const FLEET_CODES = {
   'drone.in_use': {
     http: 409,
     text: 'The drone is connected, or backends of it may still run.',
-    doc: 'Only a drone that has stopped, or is gone with all of its backends, can be removed. `details` has `isConnected` and `backendCount`. Stop it (`leasehold drones drain DRONE --stop`, then its service), or wait until the keys of its backends have expired: `leasehold backends ls --live --drone DRONE`.',
+    doc: '`details` has `isConnected` and `backendCount`. Stop it (`leasehold drones drain DRONE --stop`, then its service), or wait until the keys of its backends have expired: `leasehold backends ls --live --drone DRONE`.',
   },
   'drone.not_allowed': {
     http: 403,
     text: 'The token of this drone does not allow this.',
-    doc: 'The drone offers a program or a capacity, or reports an address, that its token is not bound to. `details` names it and what is allowed. Change the drone configuration, or make a token with other bindings: `leasehold tokens create --role drone --drone ID --program P --capacity N --address RANGE`.',
+    doc: 'The drone offers a program or a capacity, or reports an address, that its token is not bound to. `details` names it and what is allowed. Change the drone configuration, or make a token with other bindings (`leasehold tokens create`).',
   },
   'backend.not_found': {
     http: 404,
@@ -258,30 +258,30 @@ const FLEET_CODES = {
   'backend.failed': {
     http: 502,
     text: 'The backend ended before it was ready.',
-    doc: 'Its program crashed, could not be started, or was not ready in time; or it was stopped meanwhile. `details` has the reason, the exit code, the signal, how long it lived in milliseconds (`livedMs`), and its last lines (`output`). `leasehold backends logs BACKEND` shows all that its drone keeps. The key is free: the next connect starts it again.',
+    doc: 'Its program crashed, could not be started, was not ready in time, or was stopped. `details` has the reason, the exit code, the signal, `livedMs`, and its last lines (`output`); `leasehold backends logs BACKEND` shows all. The next connect starts the key again.',
   },
   'backend.not_ready': {
     http: 504,
     retryable: true,
     text: 'The backend was not ready within two minutes.',
-    doc: 'It runs, and nothing answers on the port that it got in `PORT`: see whether the program listens there. Its drone waits on, for `readiness.timeoutMs` of the program. Connect again to go on waiting, or read `leasehold backends logs BACKEND`.',
+    doc: 'Nothing answers on the port that it got in `PORT`. Its drone waits on, for `readiness.timeoutMs` of the program. Connect again to go on waiting, or read `leasehold backends logs BACKEND`.',
   },
   'backend.crash_loop': {
     http: 503,
     retryable: true,
     text: 'The last backends of this key have failed: its next start is delayed.',
-    doc: 'After the third failure within ten minutes a start waits for a second, after each further one twice as long, up to a minute. `details` has how many have failed, since when, the last one, and its last lines. Correct the program; a backend that is ready for a minute ends it, and `leasehold keys reset-failures NAME` at once. `connect --wait` waits instead.',
+    doc: 'After the third failure within ten minutes a start waits for a second, after each further one twice as long, up to a minute. `details` has the number of failures, since when, and the last lines. Correct the program; `leasehold keys reset-failures NAME` ends the delay. `connect --wait` waits.',
   },
   'backend.logs_unavailable': {
     http: 503,
     retryable: true,
     text: 'The drone does not tell what this backend has written.',
-    doc: 'It is not connected, or of a version that keeps the output of its backends to itself. Try again when it is back. The files are on its machine: `leasehold backends show BACKEND` names them.',
+    doc: 'It is not connected, or its version does not send output. The files are on its machine: `leasehold backends show BACKEND` names them.',
   },
   'session.superseded': {
     http: 409,
     text: 'A newer session of this drone has taken over.',
-    doc: 'Two agents use one drone id, or this one was replaced. Only the newest session is valid.',
+    doc: 'Two agents use one drone id, or this one was replaced.',
   },
 } as const satisfies Record<`${'drone' | 'backend' | 'session'}.${string}`, CodeDraft>;
 
@@ -290,12 +290,12 @@ const ACTIVITY_CODES = {
   'events.compacted': {
     http: 410,
     text: 'The requested events are no longer kept.',
-    doc: 'Some events after `afterId` have been removed, and this reader will not get them. Start again with `afterId: "oldest"`; `details.oldestId` is the first event that is kept.',
+    doc: 'Start again with `afterId: "oldest"`; `details.oldestId` is the first event that is kept.',
   },
   'events.other_epoch': {
     http: 410,
     text: 'The event belongs to another database epoch.',
-    doc: 'The database was restored or failed over since, and numbers of events may have been used again. Read the present state, and start again from `details.lastId`, or with `afterId: "oldest"`.',
+    doc: 'The database was restored or failed over since. Read the present state, and start again from `details.lastId`, or with `afterId: "oldest"`.',
   },
   'webhook.not_configured': {
     http: 409,
@@ -305,7 +305,7 @@ const ACTIVITY_CODES = {
   'webhook.failed': {
     http: 502,
     text: 'The webhook did not take the message.',
-    doc: 'It could not be reached within ten seconds, redirected, or answered with a status that is not 2xx: the message has which. Controllers call it: their network has to reach it.',
+    doc: 'It could not be reached within ten seconds, redirected, or answered with a status that is not 2xx. Controllers call it: their network has to reach it.',
   },
   'bulk.not_found': {
     http: 404,
@@ -321,7 +321,7 @@ const ACTIVITY_CODES = {
   'bulk.unsupported': {
     http: 409,
     text: 'This cannot be done to an environment.',
-    doc: 'Environments can be revoked; their renewal is neither blocked nor allowed. Reported for one item of a bulk action.',
+    doc: 'Environments can be revoked; their renewal is neither blocked nor allowed.',
   },
 } as const satisfies Record<`${'events' | 'bulk' | 'webhook'}.${string}`, CodeDraft>;
 
@@ -331,13 +331,13 @@ const RESERVATION_CODES = {
     http: 503,
     retryable: true,
     text: "The key's datacenter cannot be reached.",
-    doc: '`details.datacenter` is the home of the key. The key is not granted elsewhere, and a holder that it has goes on. Try again, or call a controller of that datacenter.',
+    doc: '`details.datacenter` is the home of the key, which is not granted elsewhere. Try again, or call a controller of that datacenter.',
   },
   'reservation.store_unreachable': {
     http: 503,
     retryable: true,
     text: 'The reservation store cannot be reached.',
-    doc: 'Keys whose home is known still work. The home of a new key cannot be decided now: try again.',
+    doc: 'Keys whose home is known still work. New keys do not: try again.',
   },
   'reservation.not_found': {
     http: 404,
@@ -347,7 +347,7 @@ const RESERVATION_CODES = {
   'reservation.unknown_datacenter': {
     http: 400,
     text: 'There is no such datacenter.',
-    doc: '`details.known` lists the datacenters that this controller knows: its own and LEASEHOLD_PEERS.',
+    doc: '`details.known` lists those that this controller knows: its own and LEASEHOLD_PEERS.',
   },
   'reservation.same_datacenter': {
     http: 409,
@@ -364,13 +364,13 @@ const RESERVATION_CODES = {
     http: 409,
     retryable: true,
     text: 'The key was moved elsewhere in the meantime.',
-    doc: 'Another move came first; `details.datacenter` is its home now. To move it from there, start a new move.',
+    doc: '`details.datacenter` is its home now. To move it from there, start a new move.',
   },
   'reservation.move_unfinished': {
     http: 503,
     retryable: true,
     text: 'The key has left its home, and is not known to have arrived in the new one.',
-    doc: 'Until it has arrived, nobody is granted the key. `details.datacenter` is the new home, and `details.reason` the code of what went wrong. The same move again completes it, and so does the next connect, when the new home and the reservation store can be reached.',
+    doc: 'Until it has arrived, nobody is granted the key. `details.datacenter` is the new home, and `details.reason` the code of what went wrong. The same move again, or the next connect, completes it when the new home and the reservation store can be reached.',
   },
   'reservation.chain_too_long': {
     http: 409,
@@ -380,12 +380,12 @@ const RESERVATION_CODES = {
   'reservation.conflict': {
     http: 409,
     text: 'This datacenter is not the home of the key.',
-    doc: 'A caller, or another datacenter, uses a home of the key that the reservation store does not confirm. See the runbook.',
+    doc: 'The reservation store does not confirm the home that a caller, or another datacenter, uses. See the runbook.',
   },
   'reservation.datacenter_given_up': {
     http: 409,
     text: 'The datacenter was given up.',
-    doc: 'Somebody has declared it lost, and its keys get homes elsewhere. It does not start any more, and no key is reserved there. `details` says who did it, when and why. See the runbook.',
+    doc: 'Its keys get homes elsewhere, and it does not start any more. `details` says who did it, when and why. See the runbook.',
   },
   'reservation.datacenter_reachable': {
     http: 409,
@@ -417,19 +417,19 @@ const PROCESS_CODES = {
     http: 503,
     retryable: true,
     text: 'This controller is stopping.',
-    doc: 'Nothing was done. Send the request to another controller, or to this one when it runs again. The client library does this by itself.',
+    doc: 'Nothing was done. Send the request to another controller, as the client library does.',
   },
   'controller.overloaded': {
     http: 503,
     retryable: true,
     text: 'This controller is asked for more grants than it can carry out.',
-    doc: 'Nothing was done. Try again after `details.retryAfterMs`, with a longer pause after each further refusal. The client library does this by itself. Renewals and releases are not refused.',
+    doc: 'Nothing was done. Try again after `details.retryAfterMs`, with a longer pause after each further refusal, as the client library does. Renewals and releases are not refused.',
   },
   'store.unavailable': {
     http: 503,
     retryable: true,
     text: 'The database cannot be reached, or cannot work now.',
-    doc: 'Nothing was changed. Try again; `leasehold doctor` shows more. When `details.reason` is `disk_full`, the disk of the database is full, or that of the controller: requests are answered again as soon as there is space. When it is `connections_taken`, others have all connections of the database; when it is `table_locked`, another transaction keeps everybody from the table of leases; when it is `read_only`, the database is a standby or was set to be read-only.',
+    doc: 'Nothing was changed. Try again; `leasehold doctor` shows more. `details.reason` is `disk_full` when the disk of the database or of the controller is full, `connections_taken` when others have all connections, `table_locked` when another transaction has locked the table of leases, `read_only` when the database is a standby or was set to be read-only.',
   },
   'store.not_permitted': {
     http: 500,
@@ -439,17 +439,17 @@ const PROCESS_CODES = {
   'store.schema_foreign': {
     http: 500,
     text: 'The schema of the database contains tables of another application.',
-    doc: 'Leasehold needs a schema of its own. Name an empty one, or one that does not exist, in LEASEHOLD_SCHEMA. Nothing was changed.',
+    doc: 'Name an empty schema, or one that does not exist, in LEASEHOLD_SCHEMA. Nothing was changed.',
   },
   'store.schema_newer': {
     http: 500,
     text: 'The database belongs to a newer version of Leasehold.',
-    doc: 'A newer version has applied migrations with which this version must not start. Start that version, or a later one. Controllers of this version that are already running continue.',
+    doc: 'Start the version that has migrated it, or a later one. Controllers of this version that are already running continue.',
   },
   'store.schema_changed': {
     http: 500,
     text: 'The migrations of the database differ from those of this version.',
-    doc: 'A migration file differs from the one that was applied, by its SHA-256. Use the files of the release unchanged.',
+    doc: 'A migration differs from the one that was applied, by its SHA-256. Use the files of the release unchanged.',
   },
   'config.invalid': {
     http: 500,
