@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { openKernel } from '../testing/kernel-fixture.ts';
-import { encodeCursor } from '../postgres/paging/page-cursor.ts';
+import { encodeCursor } from '../postgres/paging.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { RecordSql } from '../postgres/records.ts';
 import {

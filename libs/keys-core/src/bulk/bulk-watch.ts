@@ -1,5 +1,5 @@
 import type { Page, PageInput } from '../kernel/face-types.ts';
-import { idFrom, pageOf } from '../postgres/paging/page-cursor.ts';
+import { idFrom, pageOf } from '../postgres/paging.ts';
 import { isoDates } from '../postgres/sql.ts';
 import type { BulkItemView, BulkProgress } from './bulk-types.ts';
 import { LeaseError } from '../kernel/errors.ts';

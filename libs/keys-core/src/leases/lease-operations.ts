@@ -19,13 +19,7 @@ import {
 } from '../lists/index.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
-import {
-  decodeCursor,
-  idFrom,
-  isUuid,
-  pageOf,
-  placeAfter,
-} from '../postgres/paging/page-cursor.ts';
+import { decodeCursor, idFrom, isUuid, pageOf, placeAfter } from '../postgres/paging.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { timed } from '../postgres/statements/timed.ts';
 import { assertTtl } from './acquire-answers.ts';

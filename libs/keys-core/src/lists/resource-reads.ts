@@ -23,7 +23,7 @@ import { type EndReason, type LeaseRow, phaseOf } from '../kernel/lease.ts';
 import { isWithinNamespace, type Resource } from '../kernel/resource.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { idFrom, pageOf } from '../postgres/paging/page-cursor.ts';
+import { idFrom, pageOf } from '../postgres/paging.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { cursorAfter, type LeaseOrder, placeFrom } from './sql/lease-order.ts';
 

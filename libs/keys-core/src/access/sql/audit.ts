@@ -1,7 +1,11 @@
 import { type AuditAction, SIGN_IN_ACTIONS } from '../../kernel/access.ts';
 import type { Count } from '../../kernel/face-types.ts';
-import { boundedLogCount } from '../../postgres/paging/bounded-count.ts';
-import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
+import {
+  boundedLogCount,
+  decodeCursor,
+  encodeCursor,
+  invalidCursor,
+} from '../../postgres/paging.ts';
 import type { Prisma } from '../../postgres/generated/client.ts';
 import type { RecordSql } from '../../postgres/records.ts';
 import {

@@ -5,8 +5,12 @@
  */
 import { invariant, LeaseError } from '../../kernel/errors.ts';
 import type { Count } from '../../kernel/face-types.ts';
-import { boundedLogCount } from '../../postgres/paging/bounded-count.ts';
-import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
+import {
+  boundedLogCount,
+  decodeCursor,
+  encodeCursor,
+  invalidCursor,
+} from '../../postgres/paging.ts';
 import {
   type Fragment,
   fragment,

@@ -4,7 +4,7 @@ import { openKernel } from '../../testing/kernel-fixture.ts';
 import { getBackend, listBackends } from './backends.ts';
 import { listDrones } from './drones.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { encodeCursor } from '../../postgres/paging/page-cursor.ts';
+import { encodeCursor } from '../../postgres/paging.ts';
 import type { RetentionPass } from '../../postgres/retention-pass.ts';
 import { removeOldFleetRows } from './fleet-retention.ts';
 

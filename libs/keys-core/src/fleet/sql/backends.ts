@@ -2,13 +2,13 @@ import { LeaseError } from '../../kernel/errors.ts';
 import { statusRank, type BackendStatus, type BackendSort } from '../../kernel/backends.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import { withinLimits } from '../../lists/index.ts';
-import { boundedCount } from '../../postgres/paging/bounded-count.ts';
 import {
+  boundedCount,
   decodeCursor,
   invalidCursor,
   pageOf,
   placeAfter,
-} from '../../postgres/paging/page-cursor.ts';
+} from '../../postgres/paging.ts';
 import {
   type Dated,
   type Fragment,

@@ -2,8 +2,7 @@ import { LeaseError } from '../../kernel/errors.ts';
 import { statusRank } from '../../kernel/backends.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import type { DroneSort, DroneStatus } from '../../kernel/drones.ts';
-import { boundedCount } from '../../postgres/paging/bounded-count.ts';
-import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import { boundedCount, decodeCursor, invalidCursor, pageOf } from '../../postgres/paging.ts';
 import type { RecordSql } from '../../postgres/records.ts';
 import {
   contains,

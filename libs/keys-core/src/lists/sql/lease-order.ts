@@ -1,7 +1,7 @@
 /** How lists of resources are filtered and paged, whatever their face. The table's alias is `l`. */
 import type { LeaseRow, Phase } from '../../kernel/lease.ts';
 import type { Named } from '../../kernel/resource.ts';
-import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
+import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging.ts';
 import { C, type Fragment, fragment, joinFragments } from '../../postgres/sql.ts';
 
 export interface LeaseOrder {

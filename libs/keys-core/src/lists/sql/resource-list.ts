@@ -18,7 +18,7 @@ import type { TerminationReason } from '../../kernel/backends.ts';
 import type { LeaseRow } from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import { type Face, RESERVED_NAMESPACE } from '../../kernel/resource.ts';
-import { boundedCount } from '../../postgres/paging/bounded-count.ts';
+import { boundedCount } from '../../postgres/paging.ts';
 import {
   C,
   type Fragment,

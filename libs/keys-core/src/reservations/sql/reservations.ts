@@ -10,8 +10,7 @@ import {
 } from '../../kernel/reservation.ts';
 import { containsText, foldedOf, withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { boundedCount } from '../../postgres/paging/bounded-count.ts';
-import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import { boundedCount, decodeCursor, pageOf } from '../../postgres/paging.ts';
 import {
   C,
   type Fragment,

@@ -4,12 +4,7 @@ import type { GrantRef, RefusalReason } from '../../kernel/lease.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import {
-  decodeCursor,
-  invalidCursor,
-  isPageInstant,
-  pageOf,
-} from '../../postgres/paging/page-cursor.ts';
+import { decodeCursor, invalidCursor, isPageInstant, pageOf } from '../../postgres/paging.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import {
   C,

@@ -1,8 +1,7 @@
 import type { Count, Page, Searched, SearchedPage } from '../../../kernel/face-types.ts';
 import type { PersonView } from '../../people-types.ts';
 import { LeaseError } from '../../../kernel/errors.ts';
-import { isUuid, pageOf, placeAfter } from '../../../postgres/paging/page-cursor.ts';
-import { boundedCount } from '../../../postgres/paging/bounded-count.ts';
+import { boundedCount, isUuid, pageOf, placeAfter } from '../../../postgres/paging.ts';
 import type { RecordSql } from '../../../postgres/records.ts';
 import {
   contains,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { openKernel } from '../../testing/kernel-fixture.ts';
-import { fragment } from '../sql.ts';
-import { boundedCount, boundedLogCount } from './bounded-count.ts';
+import { openKernel } from '../testing/kernel-fixture.ts';
+import { fragment } from './sql.ts';
+import { boundedCount, boundedLogCount } from './paging.ts';
 
 test.each([
   { rows: 0, counted: { count: 0, isExact: true } },
