@@ -1,5 +1,5 @@
 import type { Store } from '../postgres/open-store.ts';
-import { rangesFrom } from '../postgres/paging/page-walk.ts';
+import { rangesFrom } from '../postgres/retention-pass.ts';
 import { readLeasePages } from './sql/reap.ts';
 import { deleteFreeRows } from './sql/retention.ts';
 

@@ -1,6 +1,6 @@
 import { readClock, readLeasePages, reap } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { rangesFrom } from '../postgres/paging/page-walk.ts';
+import { rangesFrom } from '../postgres/retention-pass.ts';
 import { recordLostBackends, recordOverdueBackends } from './sql/key-backend.ts';
 
 /**
