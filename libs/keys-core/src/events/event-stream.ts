@@ -7,7 +7,7 @@
 import { LeaseError } from '../kernel/errors.ts';
 import { EVENT_KINDS } from '../kernel/face-types.ts';
 import { untilCalled } from '../kernel/clock.ts';
-import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause } from '../postgres/statements/timed.ts';
 import { eventCursor, parseEventPlace } from './event-cursor.ts';

@@ -6,7 +6,7 @@ import {
   createCoalescer as createKernelCoalescer,
   type CoalescerOptions as KernelOptions,
 } from '../kernel/coalesce.ts';
-import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 
 export type CoalescerOptions<Item, Answer> = Omit<
   KernelOptions<Item, Answer>,

@@ -3,7 +3,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { resourceKey } from '../kernel/resource.ts';
-import { databaseFailureOf, sqlStateOf } from '../postgres/errors/database-errors.ts';
+import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { readLeases, type Sql } from '../postgres/sql.ts';
 import { pause, timed } from '../postgres/statements/timed.ts';

@@ -2,7 +2,7 @@ import type { Caller, RenewalAct, RenewalChange } from '../kernel/face-types.ts'
 import type { Ladder } from '../kernel/ladder.ts';
 import type { GrantRef, RefusalReason, RefusedRenewal, RenewOutcome } from '../kernel/lease.ts';
 import type { Face } from '../kernel/resource.ts';
-import { databaseFailureOf, sqlStateOf } from '../postgres/errors/database-errors.ts';
+import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause, timed } from '../postgres/statements/timed.ts';

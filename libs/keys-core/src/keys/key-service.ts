@@ -16,7 +16,7 @@ import {
   resourcePage,
   waiterPage,
 } from '../lists/index.ts';
-import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { timed } from '../postgres/statements/timed.ts';

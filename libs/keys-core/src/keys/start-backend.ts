@@ -3,7 +3,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { Ladder } from '../kernel/ladder.ts';
 import { newTimedId } from '../kernel/clock.ts';
-import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { timed } from '../postgres/statements/timed.ts';
 import type { ConnectResult, NamedConnect, SpawnRequest } from './key-types.ts';

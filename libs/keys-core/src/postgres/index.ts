@@ -1,5 +1,13 @@
 /** What apps and other slices may use. */
-export { type DatabaseFailure, databaseFailureOf, sqlStateOf } from './errors/database-errors.ts';
+export {
+  type DatabaseFailure,
+  databaseFailureOf,
+  isDiskFull,
+  isOutOfConnections,
+  isReadOnly,
+  onceThereIsSpace,
+  sqlStateOf,
+} from './database-errors.ts';
 export {
   checkReachable,
   connectionProblems,
@@ -8,12 +16,6 @@ export {
   readNow,
 } from './database-settings.ts';
 export { type ClockJumpView, readClockJump, removeOldClockJumps } from './clock/clock-jumps.ts';
-export {
-  isDiskFull,
-  isOutOfConnections,
-  isReadOnly,
-  onceThereIsSpace,
-} from './errors/obstacles.ts';
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded-postgres.ts';
 export { supervisePostgres } from './embedded/supervised-postgres.ts';
 export {

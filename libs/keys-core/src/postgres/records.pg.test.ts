@@ -4,7 +4,7 @@ import { createTestDatabase } from '@leasehold/testing';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { openKernel } from '../testing/kernel-fixture.ts';
-import { databaseFailureOf, sqlStateOf } from './errors/database-errors.ts';
+import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 import { onlyRow } from './sql.ts';
 
 const anEntry = (resource: string) => ({

@@ -3,7 +3,7 @@
  * remembered, and fewer of one caller, so that nobody can fill the table; all others are in the metrics alone.
  */
 import type { Clock } from '../kernel/clock.ts';
-import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { recordRefusals, type RefusalRow, type RefusedCall } from './sql/refusals.ts';
 

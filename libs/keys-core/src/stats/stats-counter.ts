@@ -5,7 +5,7 @@
  */
 import type { RefusedRenewal } from '../kernel/lease.ts';
 import { type Face, FACES } from '../kernel/resource.ts';
-import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { StoreObserver } from '../postgres/observer.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { DURATION_PLACES, mergedCounts, placeOfDuration } from './histogram.ts';

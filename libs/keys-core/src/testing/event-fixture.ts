@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 import { createEventStream, type EventStream } from '../events/event-stream.ts';
 import type { EventFilter } from '../events/sql/event-pages.ts';
 import type { EventRow } from '../events/sql/history.ts';

@@ -2,7 +2,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { GrantRef } from '../../kernel/lease.ts';
 import { type GrantGuard, isHeldOff } from '../../postgres/clock/expiry.ts';
-import { sqlStateOf } from '../../postgres/errors/database-errors.ts';
+import { sqlStateOf } from '../../postgres/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { onlyRow, type Sql } from '../../postgres/sql.ts';
 

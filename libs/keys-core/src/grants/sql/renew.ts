@@ -3,7 +3,7 @@ import type { Ladder } from '../../kernel/ladder.ts';
 import type { GrantRef, GrantRequest, RefusalReason, RenewOutcome } from '../../kernel/lease.ts';
 import type { Face } from '../../kernel/resource.ts';
 import { type GrantGuard, isHeldOff, isTakable, LOG_PLACE } from '../../postgres/clock/expiry.ts';
-import { sqlStateOf } from '../../postgres/errors/database-errors.ts';
+import { sqlStateOf } from '../../postgres/database-errors.ts';
 import { C, type Fragment, fragment, isFace, type Sql } from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { EXPIRED_FACTS, GRANT_EVENTS, IS_CONFIRMED } from './facts.ts';

@@ -1,5 +1,5 @@
 import { LeaseError } from '../../kernel/errors.ts';
-import { isDiskFull } from '../errors/obstacles.ts';
+import { isDiskFull } from '../database-errors.ts';
 
 const MOVE =
   'or put LEASEHOLD_HOME somewhere else, or point DATABASE_URL at a PostgreSQL 15 or newer';

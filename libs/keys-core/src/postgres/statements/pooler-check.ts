@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import pg from 'pg';
-import { sqlStateOf } from '../errors/database-errors.ts';
+import { sqlStateOf } from '../database-errors.ts';
 
 /** SQLSTATE of a statement that its session does not know. */
 const UNKNOWN_STATEMENT = '26000';

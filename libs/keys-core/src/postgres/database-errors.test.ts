@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isDiskFull, isOutOfConnections, isReadOnly } from './obstacles.ts';
+import { isDiskFull, isOutOfConnections, isReadOnly } from './database-errors.ts';
 
 const failed = (code: string) => Object.assign(new Error('failed'), { code, severity: 'ERROR' });
 

@@ -7,9 +7,9 @@ import {
   granted,
   openKernel,
   type Kernel,
-} from '../../testing/kernel-fixture.ts';
+} from '../testing/kernel-fixture.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
-import { openStore } from '../open-store.ts';
+import { openStore } from './open-store.ts';
 
 /** How the failure of a statement is classified, and its SQLSTATE. */
 async function failureOf(run: () => Promise<unknown>): Promise<[string, string | undefined]> {
