@@ -1,6 +1,6 @@
 import type { Clock, IdSource } from '../kernel/clock.ts';
 import type { ClockWatch } from './clock/clock-watch.ts';
-import type { Hints } from './hints/hints.ts';
+import type { Hints } from './hints.ts';
 import type { LongestTtl } from './clock/longest-ttl.ts';
 import type { StoreObserver } from './observer.ts';
 import type { Sql, SqlPool } from './sql.ts';

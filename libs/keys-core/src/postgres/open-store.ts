@@ -1,8 +1,7 @@
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import type { Clock, IdSource } from '../kernel/clock.ts';
 import { createClockJumpNotes } from './clock/clock-jumps.ts';
-import { HintListener } from './hints/hint-listener.ts';
-import { openHints } from './hints/hints.ts';
+import { HintListener, openHints } from './hints.ts';
 import type { GuestDatabase } from './service/guest-transaction.ts';
 import type { KernelStore } from './kernel-store.ts';
 import { preparedOptions, UNPREPARED } from './statements/prepared.ts';

@@ -10,7 +10,7 @@ import { searchPathOf } from '@leasehold/service-kit/database-url';
 import { STATEMENT_SETTINGS } from '@leasehold/service-kit/session-settings';
 import type { Clock, IdSource } from '../../kernel/clock.ts';
 import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
-import { openHints } from '../hints/hints.ts';
+import { openHints } from '../hints.ts';
 import { SILENT_OBSERVER } from '../observer.ts';
 import { TRANSITION_SETTINGS } from '../statements/prepared.ts';
 import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from '../sql.ts';

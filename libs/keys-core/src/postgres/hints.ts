@@ -6,14 +6,16 @@
  * controller collects topics and sends them together, one statement at a time. The listener
  * is in `hint-listener.ts`.
  */
-import { type Clock, untilCalled } from '../../kernel/clock.ts';
-import type { Sql } from '../sql.ts';
+import pg from 'pg';
+import { connectionOf } from '@leasehold/service-kit/database-url';
+import { type Clock, untilCalled } from '../kernel/clock.ts';
+import type { Sql } from './sql.ts';
 
 /** PostgreSQL accepts less than 8,000 bytes in one notification. */
 const PAYLOAD_BYTES_MAX = 7_900;
 
 /** Each schema has its channel: installations that share a database do not wake each other. */
-export function hintChannelOf(schema: string): string {
+function hintChannelOf(schema: string): string {
   return `leasehold_hint_${schema}`;
 }
 
@@ -32,7 +34,7 @@ export interface Hints {
 }
 
 /** Local hints, which also take those of other controllers. */
-export interface HeardHints extends Hints {
+interface HeardHints extends Hints {
   /** Calls the local listeners of the topic. */
   deliver(topic: string): void;
   /** Calls all local listeners: hints that were sent while the connection was lost are unknown. */
@@ -137,4 +139,83 @@ function payloadsOf(topics: readonly string[]): string[] {
   }
   if (group.length > 0) payloads.push(JSON.stringify(group));
   return payloads;
+}
+
+/**
+ * Receives the hints of other controllers. LISTEN needs a session of its own, so behind a pooler in
+ * transaction mode there is no listener: that costs the speed of hints, and nothing else.
+ */
+
+const RECONNECT_MS = 1_000;
+
+interface HintListenerOptions {
+  readonly databaseUrl: string;
+  readonly hints: HeardHints;
+  readonly clock: Clock;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Listens, and connects again when the connection is lost, until it is closed. */
+export class HintListener {
+  readonly #options: HintListenerOptions;
+  readonly #listening: Promise<void>;
+  #isClosed = false;
+  #client: pg.Client | undefined;
+  #cancelReconnect: (() => void) | undefined;
+
+  constructor(options: HintListenerOptions) {
+    this.#options = options;
+    this.#listening = this.#listen();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelReconnect?.();
+    await this.#listening;
+    await this.#client?.end().catch(this.#options.onError);
+  }
+
+  async #listen(): Promise<void> {
+    if (this.#isClosed) return;
+    const { databaseUrl, hints, onError } = this.#options;
+    const { schema, ...connection } = connectionOf(databaseUrl);
+    const client = new pg.Client({ ...connection, keepAlive: true });
+    this.#client = client;
+    let isOver = false;
+    const onEnd = (): void => {
+      if (isOver) return;
+      isOver = true;
+      void client.end().catch(onError);
+      this.#reconnectLater();
+    };
+    client.on('error', onEnd);
+    client.on('end', onEnd);
+    client.on('notification', (message) => {
+      for (const topic of topicsOf(message.payload ?? '')) hints.deliver(topic);
+    });
+    try {
+      await client.connect();
+      await client.query(`listen ${hintChannelOf(schema)}`);
+      hints.deliverAll();
+    } catch (error) {
+      onError(error);
+      onEnd();
+    }
+  }
+
+  #reconnectLater(): void {
+    if (this.#isClosed) return;
+    const { clock } = this.#options;
+    this.#cancelReconnect = clock.at(clock.nowMs() + RECONNECT_MS, () => void this.#listen());
+  }
+}
+
+function topicsOf(payload: string): string[] {
+  try {
+    const topics: unknown = JSON.parse(payload);
+    return Array.isArray(topics) ? topics.filter((topic) => typeof topic === 'string') : [];
+  } catch {
+    // Any client that may connect may notify: what is not ours is ignored.
+    return [];
+  }
 }
