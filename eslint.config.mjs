@@ -88,7 +88,7 @@ export default tseslint.config(
     // Files that run other programs, or use a timer of the machine: nothing here judges a grant.
     files: [
       'libs/keys-core/src/postgres/embedded/**',
-      'libs/keys-core/src/postgres/migrate/migrate*',
+      'libs/keys-core/src/postgres/migrate*',
     ],
     ignores: ['**/supervised-postgres*'],
     rules: { 'no-restricted-globals': 'off', 'no-restricted-properties': 'off' },

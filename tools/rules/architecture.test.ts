@@ -267,7 +267,7 @@ describe('the boundaries', () => {
     ],
     [
       'tests may use what tests share',
-      'libs/keys-core/src/postgres/migrate/migrate.pg.test.ts',
+      'libs/keys-core/src/postgres/migrate.pg.test.ts',
       "import { waitUntil } from '@leasehold/testing';\nvoid waitUntil;",
     ],
   ])(

@@ -3,7 +3,7 @@ import { withSchema } from '@leasehold/service-kit';
 import { waitUntil } from '@leasehold/testing';
 import { MACHINE_CLOCK, MACHINE_IDS, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { HintListener, type Hints, openHints } from './hints.ts';
-import { findMigrationsDir, migrate } from './migrate/migrate.ts';
+import { findMigrationsDir, migrate } from './migrate.ts';
 import { openStore } from './open-store.ts';
 
 const LONG_MS = 60_000;

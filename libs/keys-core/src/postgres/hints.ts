@@ -3,8 +3,7 @@
  * lost; a waiter also checks by itself from time to time. They travel by LISTEN and NOTIFY.
  *
  * NOTIFY takes a lock on the whole database at commit, so no transition sends one: one sender per
- * controller collects topics and sends them together, one statement at a time. The listener
- * is in `hint-listener.ts`.
+ * controller collects topics and sends them together, one statement at a time.
  */
 import pg from 'pg';
 import { connectionOf } from '@leasehold/service-kit/database-url';

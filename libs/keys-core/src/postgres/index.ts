@@ -25,7 +25,7 @@ export {
   migrationStatus,
   planMigration,
   type PlannedMigration,
-} from './migrate/migrate.ts';
+} from './migrate.ts';
 export { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 export { openStore, type Store } from './open-store.ts';
 export { poolerProblem } from './statements/pooler-check.ts';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { SESSION_SETTINGS } from '@leasehold/service-kit/session-settings';
 import { aRequest, granted, openKernel } from '../testing/kernel-fixture.ts';
 import { openEmptyDatabase, runSql } from '../testing/migration-fixture.ts';
-import { findMigrationsDir, migrate, migrationStatus } from './migrate/migrate.ts';
+import { findMigrationsDir, migrate, migrationStatus } from './migrate.ts';
 import { connectionProblems, readDatabaseSettings } from './database-settings.ts';
 import type { Pool } from './pool.ts';
 

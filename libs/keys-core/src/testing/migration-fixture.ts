@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import pg from 'pg';
 import { inject, onTestFinished } from 'vitest';
-import { createDatabase } from '../postgres/migrate/migrate.ts';
+import { createDatabase } from '../postgres/migrate.ts';
 
 /** A database that nobody has migrated, removed when the test ends. */
 export interface EmptyDatabase {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { createDatabase } from '../migrate/create-database.ts';
+import { createDatabase } from '../migrate.ts';
 import { supervisePostgres, type SupervisedPostgresOptions } from './supervised-postgres.ts';
 
 const HOUR_MS = 3_600_000;

@@ -17,7 +17,7 @@ import {
   type Kernel,
 } from '../../testing/kernel-fixture.ts';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../embedded/embedded-postgres.ts';
-import { createDatabase, findMigrationsDir, migrate } from '../migrate/migrate.ts';
+import { createDatabase, findMigrationsDir, migrate } from '../migrate.ts';
 import type { StoreOptions } from '../open-store.ts';
 import type { StoreMemory } from './store-memory.ts';
 import type { WitnessNotice } from './own-witness.ts';

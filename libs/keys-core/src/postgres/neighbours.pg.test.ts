@@ -2,9 +2,9 @@ import { makeWorkerUtils, runOnce } from 'graphile-worker';
 import pg from 'pg';
 import PgBoss from 'pg-boss';
 import { expect, test } from 'vitest';
-import { aRequest, openKernel, releaseOf } from '../../testing/kernel-fixture.ts';
-import { openEmptyDatabase, runSql } from '../../testing/migration-fixture.ts';
-import { prismaDeploy, type PrismaApplication } from '../../testing/prisma-engine.ts';
+import { aRequest, openKernel, releaseOf } from '../testing/kernel-fixture.ts';
+import { openEmptyDatabase, runSql } from '../testing/migration-fixture.ts';
+import { prismaDeploy, type PrismaApplication } from '../testing/prisma-engine.ts';
 import { findMigrationsDir, migrate } from './migrate.ts';
 
 const MIGRATIONS = findMigrationsDir();

@@ -5,8 +5,8 @@ import { connectionOf, withSchema } from '@leasehold/service-kit';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { openEmptyDatabase, runSql, type EmptyDatabase } from '../../testing/migration-fixture.ts';
-import { prismaScript } from '../../testing/prisma-engine.ts';
+import { openEmptyDatabase, runSql, type EmptyDatabase } from '../testing/migration-fixture.ts';
+import { prismaScript } from '../testing/prisma-engine.ts';
 import { findMigrationsDir, migrate, migrationStatus, planMigration } from './migrate.ts';
 
 const MIGRATIONS = findMigrationsDir();
