@@ -1,4 +1,4 @@
-import { SILENT_OBSERVER } from '../../../libs/keys-core/src/postgres/observer.ts';
+import { SILENT_OBSERVER } from '../../../libs/keys-core/src/postgres/kernel-store.ts';
 import type { Store } from '../../../libs/keys-core/src/postgres/open-store.ts';
 import type { Pool } from '../../../libs/keys-core/src/postgres/pool.ts';
 

@@ -5,7 +5,7 @@ import type { BulkItemView, BulkProgress } from './bulk-types.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import { readBulk, readItems, type BulkState } from './sql/bulk-requests.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { pause } from '../postgres/statements/timed.ts';
+import { pause } from '../postgres/kernel-store.ts';
 import { bulkTopic } from './bulk-runner.ts';
 
 /** How long progress goes unnoticed when its hint is lost. */

@@ -6,7 +6,7 @@ import type { EventChanges } from '../kernel/face-types.ts';
 import { type Face, type Resource, resourceKey } from '../kernel/resource.ts';
 import { untilCalled } from '../kernel/clock.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { pause } from '../postgres/statements/timed.ts';
+import { pause } from '../postgres/kernel-store.ts';
 
 /** The least time between two messages. */
 export const CHANGES_EVERY_MS = 1_000;

@@ -9,7 +9,7 @@ import { EVENT_KINDS } from '../kernel/face-types.ts';
 import { untilCalled } from '../kernel/clock.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { pause } from '../postgres/statements/timed.ts';
+import { pause } from '../postgres/kernel-store.ts';
 import { eventCursor, parseEventPlace } from './event-cursor.ts';
 import { FinalMark } from './event-finality.ts';
 import {

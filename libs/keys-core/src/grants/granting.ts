@@ -4,9 +4,8 @@ import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/leas
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { resourceKey } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
-import type { KernelStore } from '../postgres/kernel-store.ts';
+import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
 import { readLeases, type Sql } from '../postgres/sql.ts';
-import { pause, timed } from '../postgres/statements/timed.ts';
 import { createCoalescer } from './coalesce.ts';
 import { firstLadder, type Granted } from './sql/grant-rows.ts';
 import { grant, grantFree, isPlain, readRefusals, type Refusal } from './sql/grant.ts';

@@ -3,8 +3,7 @@ import { hash } from 'node:crypto';
 import { ERROR_CODES, type ErrorCode, LeaseError } from '../kernel/errors.ts';
 import { type IdempotentRequest, recordedResource } from '../kernel/recorded-request.ts';
 import { type Face, leaseTopic, type Resource } from '../kernel/resource.ts';
-import type { KernelStore } from '../postgres/kernel-store.ts';
-import { pause } from '../postgres/statements/timed.ts';
+import { type KernelStore, pause } from '../postgres/kernel-store.ts';
 import { createCoalescer } from './coalesce.ts';
 import { wakeWaiters } from './releasing.ts';
 import {

@@ -1,9 +1,8 @@
 import { LeaseError } from '../kernel/errors.ts';
 import type { ReleaseOutcome } from '../kernel/lease.ts';
 import { type Face, othersTurnTopic, turnTopic } from '../kernel/resource.ts';
-import type { KernelStore } from '../postgres/kernel-store.ts';
+import { type KernelStore, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { timed } from '../postgres/statements/timed.ts';
 import { type PastEnd, readEndedGrants } from './sql/past-grants.ts';
 import { release, type Released, releaseHeld, type ReleaseRequest } from './sql/release.ts';
 

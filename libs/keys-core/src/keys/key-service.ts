@@ -19,7 +19,7 @@ import {
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
-import { timed } from '../postgres/statements/timed.ts';
+import { timed } from '../postgres/kernel-store.ts';
 import { createConnect } from './connect.ts';
 import type { KeyBackendEnd, KeyListInput, KeyPage, KeyService, KeyView } from './key-types.ts';
 import { report, revokeKey, type StoppingBackend, terminateBackend } from './sql/key-backend.ts';

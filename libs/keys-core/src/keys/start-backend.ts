@@ -5,7 +5,7 @@ import type { Ladder } from '../kernel/ladder.ts';
 import { newTimedId } from '../kernel/clock.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { timed } from '../postgres/statements/timed.ts';
+import { timed } from '../postgres/kernel-store.ts';
 import type { ConnectResult, NamedConnect, SpawnRequest } from './key-types.ts';
 import { spawn, type SpawnOutcome, type SpawnPlan } from './sql/spawn.ts';
 

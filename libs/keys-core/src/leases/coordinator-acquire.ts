@@ -22,7 +22,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { Ladder } from '../kernel/ladder.ts';
 import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../kernel/lease.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import type { KernelStore } from '../postgres/kernel-store.ts';
+import { type KernelStore, pause } from '../postgres/kernel-store.ts';
 import {
   type CoordinatorStore,
   type GuestTransaction,
@@ -31,7 +31,6 @@ import {
   withinBound,
 } from '../postgres/service/guest-transaction.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { pause } from '../postgres/statements/timed.ts';
 import { heldAnswer } from './acquire-answers.ts';
 import {
   type Asked,

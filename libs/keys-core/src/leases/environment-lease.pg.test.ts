@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { aGate, makeNotes, note, openSession } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { invariant } from '../kernel/errors.ts';
-import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import {
   tryAcquireEnvironment,

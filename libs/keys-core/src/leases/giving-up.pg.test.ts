@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import type { Clock } from '../kernel/clock.ts';
-import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { MACHINE_CLOCK, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
 import {
   aCaller,

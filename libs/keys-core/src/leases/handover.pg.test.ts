@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { expectPrompt, waitUntil } from '@leasehold/testing';
-import { SILENT_OBSERVER, type StoreObserver } from '../postgres/observer.ts';
+import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
 import type { StoreOptions } from '../postgres/open-store.ts';
 import { eventsOf, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
 import {

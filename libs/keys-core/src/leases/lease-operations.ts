@@ -21,7 +21,7 @@ import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, idFrom, isUuid, pageOf, placeAfter } from '../postgres/paging.ts';
 import { isoOf } from '../postgres/sql.ts';
-import { timed } from '../postgres/statements/timed.ts';
+import { timed } from '../postgres/kernel-store.ts';
 import { assertTtl } from './acquire-answers.ts';
 import type {
   ContentionInput,

@@ -16,7 +16,7 @@ import {
 } from '../grants/index.ts';
 import { errorText } from '../kernel/errors.ts';
 import { joinNamespace } from '../kernel/resource.ts';
-import type { KernelStore } from '../postgres/kernel-store.ts';
+import { type KernelStore, timed } from '../postgres/kernel-store.ts';
 import {
   assertNotInHook,
   callHook,
@@ -26,7 +26,6 @@ import {
   retryContention,
   withinBound,
 } from '../postgres/service/guest-transaction.ts';
-import { timed } from '../postgres/statements/timed.ts';
 import type { ReapCallback, StaleReap } from './coordinator-types.ts';
 
 /** How many leases a statement reads: a few milliseconds of the database's time. */

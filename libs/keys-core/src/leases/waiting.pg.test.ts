@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { joinLine } from '../grants/sql/line.ts';
-import { SILENT_OBSERVER, type StoreObserver } from '../postgres/observer.ts';
+import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
 import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf } from '../testing/kernel-fixture.ts';
 import {

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLogger } from '@leasehold/service-kit';
 import { expectPrompt, startUrlProxy, waitUntil } from '@leasehold/testing';
 import { revoke } from '../grants/sql/revoke.ts';
-import { pause } from '../postgres/statements/timed.ts';
+import { pause } from '../postgres/kernel-store.ts';
 import { type Kernel, MACHINE_CLOCK, openKernel } from '../testing/kernel-fixture.ts';
 import { createWhileLeader } from './while-leader.ts';
 

@@ -3,9 +3,8 @@ import { createLeaseStore } from '../grants/index.ts';
 import { SYSTEM_ACTOR } from '../kernel/access.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import { RESERVED_NAMESPACE } from '../kernel/resource.ts';
-import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import { pause, SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { pause } from '../postgres/statements/timed.ts';
 import type { LeaseUseCase } from './coordinator-types.ts';
 import { createLeaseCoordinator } from './coordinator.ts';
 

@@ -26,10 +26,9 @@ export {
   planMigration,
   type PlannedMigration,
 } from './migrate.ts';
-export { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
+export { pause, SILENT_OBSERVER, type StoreObserver } from './kernel-store.ts';
 export { openStore, type Store } from './open-store.ts';
 export { poolerProblem } from './statements/pooler-check.ts';
-export { pause } from './statements/timed.ts';
 export type { RetentionPass } from './retention-pass.ts';
 export { removeOldWitnesses } from './witness/beat.ts';
 export { checkEpoch, readHoldOff } from './witness/epoch.ts';

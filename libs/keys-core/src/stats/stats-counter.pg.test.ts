@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
 import { listEvents } from '../events/index.ts';
-import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { fillDatabase } from '../testing/explaining.ts';
 import {
   age,

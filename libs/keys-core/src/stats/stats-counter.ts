@@ -6,7 +6,7 @@
 import type { RefusedRenewal } from '../kernel/lease.ts';
 import { type Face, FACES } from '../kernel/resource.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
-import type { StoreObserver } from '../postgres/observer.ts';
+import type { StoreObserver } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { DURATION_PLACES, mergedCounts, placeOfDuration } from './histogram.ts';
 import { recordRefusedRenewals, type RefusedRow } from './sql/refusals.ts';

@@ -3,7 +3,7 @@ import { waitUntil } from '@leasehold/testing';
 import { revoke } from '../grants/sql/revoke.ts';
 import type { Face } from '../kernel/resource.ts';
 import { createReaper } from '../keys/reaper.ts';
-import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { insertEvents, openWriter } from '../testing/event-fixture.ts';
 import {
   age,

@@ -9,7 +9,7 @@ import type { Offered } from '../kernel/drones.ts';
 import { readOfferedPrograms } from '../fleet/sql/offered-programs.ts';
 import { offerOf } from '../fleet/spawn-allowance.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
-import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import type { StoreOptions } from '../postgres/open-store.ts';
 import { openKernel, type Kernel } from './kernel-fixture.ts';
 

@@ -9,9 +9,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../../kernel/clock.ts';
 import { LeaseError } from '../../kernel/errors.ts';
 import { databaseFailureOf, sqlStateOf } from '../database-errors.ts';
-import type { KernelStore } from '../kernel-store.ts';
+import { type KernelStore, pause } from '../kernel-store.ts';
 import type { Sql } from '../sql.ts';
-import { pause } from '../statements/timed.ts';
 
 /** A transaction in which both Leasehold and other people's code write. */
 export interface GuestTransaction<Tx> {

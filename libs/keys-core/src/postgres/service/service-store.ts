@@ -11,7 +11,7 @@ import { STATEMENT_SETTINGS } from '@leasehold/service-kit/session-settings';
 import type { Clock, IdSource } from '../../kernel/clock.ts';
 import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
 import { openHints } from '../hints.ts';
-import { SILENT_OBSERVER } from '../observer.ts';
+import { SILENT_OBSERVER } from '../kernel-store.ts';
 import { TRANSITION_SETTINGS } from '../statements/prepared.ts';
 import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from '../sql.ts';
 import { openMemory } from '../witness/store-memory.ts';
