@@ -12,6 +12,7 @@ export {
   checkReachable,
   connectionProblems,
   type DatabaseSettings,
+  poolerProblem,
   readDatabaseSettings,
   readNow,
 } from './database-settings.ts';
@@ -28,7 +29,6 @@ export {
 } from './migrate.ts';
 export { pause, SILENT_OBSERVER, type StoreObserver } from './kernel-store.ts';
 export { openStore, type Store } from './open-store.ts';
-export { poolerProblem } from './statements/pooler-check.ts';
 export type { RetentionPass } from './retention-pass.ts';
 export { removeOldWitnesses } from './witness/beat.ts';
 export { checkEpoch, readHoldOff } from './witness/epoch.ts';

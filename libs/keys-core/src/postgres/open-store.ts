@@ -4,12 +4,19 @@ import { createClockJumpNotes } from './clock/clock-jumps.ts';
 import { HintListener, openHints } from './hints.ts';
 import type { GuestDatabase } from './service/guest-transaction.ts';
 import { type KernelStore, SILENT_OBSERVER, type StoreObserver } from './kernel-store.ts';
-import { preparedOptions, UNPREPARED } from './statements/prepared.ts';
-import { openPool, type Pool, type PoolOptions, type PoolSql } from './pool.ts';
+import {
+  openPool,
+  type Pool,
+  type PoolOptions,
+  type PoolSql,
+  preparedOptions,
+  RENEWAL_TIMEOUT_MS,
+  STATEMENT_TIMEOUT_MS,
+  UNPREPARED,
+} from './pool.ts';
 import { openRecordPool, type RecordPool } from './records.ts';
 import type { PoolName } from './sql.ts';
 import { openMemory, type MemoryOptions } from './witness/store-memory.ts';
-import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './statements/timeouts.ts';
 
 export interface StoreOptions extends MemoryOptions {
   readonly databaseUrl: string;

@@ -12,10 +12,9 @@ import type { Clock, IdSource } from '../../kernel/clock.ts';
 import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
 import { openHints } from '../hints.ts';
 import { SILENT_OBSERVER } from '../kernel-store.ts';
-import { TRANSITION_SETTINGS } from '../statements/prepared.ts';
+import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, TRANSITION_SETTINGS } from '../pool.ts';
 import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from '../sql.ts';
 import { openMemory } from '../witness/store-memory.ts';
-import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../statements/timeouts.ts';
 import type { ServiceDatabase, ServiceTransaction } from './service-database.ts';
 
 export interface ServiceStoreOptions<Tx> {

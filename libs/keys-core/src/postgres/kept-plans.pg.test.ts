@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { keptPlans } from '../../testing/explaining.ts';
-import { aDrone } from '../../testing/fleet-fixture.ts';
-import { age } from '../../testing/kernel-fixture.ts';
-import { connect, openKeys, reportOf } from '../../testing/keys-fixture.ts';
+import { keptPlans } from '../testing/explaining.ts';
+import { aDrone } from '../testing/fleet-fixture.ts';
+import { age } from '../testing/kernel-fixture.ts';
+import { connect, openKeys, reportOf } from '../testing/keys-fixture.ts';
 import {
   acquire,
   acquired,
@@ -11,7 +11,7 @@ import {
   openLeases,
   released,
   SERVICE,
-} from '../../testing/lease-fixture.ts';
+} from '../testing/lease-fixture.ts';
 
 /** Of these there is one row, or one for each controller, whatever is stored. */
 const ONE_ROW = [
