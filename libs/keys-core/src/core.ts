@@ -29,16 +29,15 @@ export {
 export { fencedTransaction, type FencedOptions } from './grants/fenced-transaction.ts';
 export { createLeaseStore } from './grants/lease-store.ts';
 export {
-  pgDatabase,
   type PgClientLike,
+  pgDatabase,
   type PgPoolLike,
   type PgResult,
   type PgTransaction,
-} from './postgres/service/pg-database.ts';
-export {
-  prismaDatabase,
   type PrismaClientLike,
+  prismaDatabase,
   type PrismaTransaction,
-} from './postgres/service/prisma-database.ts';
-export type { ServiceDatabase, ServiceTransaction } from './postgres/service/service-database.ts';
-export { createServiceStore } from './postgres/service/service-store.ts';
+  type ServiceDatabase,
+  type ServiceTransaction,
+} from './postgres/service-database.ts';
+export { createServiceStore } from './postgres/service-store.ts';

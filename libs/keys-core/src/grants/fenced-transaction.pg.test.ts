@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { expectPrompt, waitUntil } from '@leasehold/testing';
 import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantRef } from '../kernel/lease.ts';
-import { callHook } from '../postgres/service/guest-transaction.ts';
+import { callHook } from '../postgres/guest-transaction.ts';
 import {
   aGate,
   makeNotes,

@@ -17,7 +17,7 @@ import {
   type GuestTransaction,
   guestTransaction,
   withinBound,
-} from '../postgres/service/guest-transaction.ts';
+} from '../postgres/guest-transaction.ts';
 import { type HeldGrant, isNotEnded, lockHeld } from './sql/guard.ts';
 
 export interface FencedOptions {

@@ -29,7 +29,7 @@ import {
   guestTransaction,
   retryContention,
   withinBound,
-} from '../postgres/service/guest-transaction.ts';
+} from '../postgres/guest-transaction.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { heldAnswer } from './acquire-answers.ts';
 import {

@@ -34,7 +34,7 @@ import {
   guestTransaction,
   retryContention,
   withinBound,
-} from '../postgres/service/guest-transaction.ts';
+} from '../postgres/guest-transaction.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { leaseDeadlines } from './acquire-answers.ts';
 

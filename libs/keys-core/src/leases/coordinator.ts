@@ -5,7 +5,7 @@ import type { GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/lease.ts'
 import { LIMITS } from '../kernel/limits.ts';
 import { assertResource, joinNamespace } from '../kernel/resource.ts';
 import { assertText, jsonProblem } from '../kernel/text.ts';
-import { assertNotInHook, type CoordinatorStore } from '../postgres/service/guest-transaction.ts';
+import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transaction.ts';
 import { assertTtl, heldAnswer, leaseDeadlines } from './acquire-answers.ts';
 import {
   acquireOnce,

@@ -17,7 +17,7 @@ import {
   observeHeld,
   releaseAlone,
 } from '../grants/index.ts';
-import { assertNotInHook, type CoordinatorStore } from '../postgres/service/guest-transaction.ts';
+import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transaction.ts';
 import { type HeldAnswer, assertTtl, heldAnswer } from './index.ts';
 
 /** Keel's default, in milliseconds. */

@@ -25,7 +25,7 @@ import {
   guestTransaction,
   retryContention,
   withinBound,
-} from '../postgres/service/guest-transaction.ts';
+} from '../postgres/guest-transaction.ts';
 import type { ReapCallback, StaleReap } from './coordinator-types.ts';
 
 /** How many leases a statement reads: a few milliseconds of the database's time. */

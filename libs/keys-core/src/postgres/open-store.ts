@@ -2,7 +2,7 @@ import { connectionOf } from '@leasehold/service-kit/database-url';
 import type { Clock, IdSource } from '../kernel/clock.ts';
 import { createClockJumpNotes } from './clock/clock-jumps.ts';
 import { HintListener, openHints } from './hints.ts';
-import type { GuestDatabase } from './service/guest-transaction.ts';
+import type { GuestDatabase } from './guest-transaction.ts';
 import { type KernelStore, SILENT_OBSERVER, type StoreObserver } from './kernel-store.ts';
 import {
   openPool,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import { WITHOUT_TRANSACTION_TIMEOUT } from '@leasehold/service-kit/session-settings';
-import { inTransaction } from './service/pg-database.ts';
+import { inTransaction } from './service-database.ts';
 import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from './sql.ts';
 
 /** After how long the server cancels a transition, in milliseconds. */

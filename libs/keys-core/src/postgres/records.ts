@@ -12,7 +12,7 @@ import type pg from 'pg';
 import type { PrismaClient } from './generated/client.ts';
 import { invariant } from '../kernel/errors.ts';
 import { openPool, type Pool, type PoolOptions, type PoolSql } from './pool.ts';
-import { inTransaction } from './service/pg-database.ts';
+import { inTransaction } from './service-database.ts';
 import { onlyRow, type PoolName, type Sql } from './sql.ts';
 
 /** The tables that are records. No other can be reached by a typed query. */

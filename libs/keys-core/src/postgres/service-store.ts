@@ -8,13 +8,13 @@
  */
 import { searchPathOf } from '@leasehold/service-kit/database-url';
 import { STATEMENT_SETTINGS } from '@leasehold/service-kit/session-settings';
-import type { Clock, IdSource } from '../../kernel/clock.ts';
+import type { Clock, IdSource } from '../kernel/clock.ts';
 import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
-import { openHints } from '../hints.ts';
-import { SILENT_OBSERVER } from '../kernel-store.ts';
-import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, TRANSITION_SETTINGS } from '../pool.ts';
-import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from '../sql.ts';
-import { openMemory } from '../witness/store-memory.ts';
+import { openHints } from './hints.ts';
+import { SILENT_OBSERVER } from './kernel-store.ts';
+import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, TRANSITION_SETTINGS } from './pool.ts';
+import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from './sql.ts';
+import { openMemory } from './witness/store-memory.ts';
 import type { ServiceDatabase, ServiceTransaction } from './service-database.ts';
 
 export interface ServiceStoreOptions<Tx> {

@@ -1,4 +1,33 @@
-import type { ServiceDatabase } from './service-database.ts';
+/** The database of a service that shares it with Leasehold, by the service's own means. */
+import { GUEST_MS_MAX } from './guest-transaction.ts';
+
+/** A transaction of the service's own client. */
+export interface ServiceTransaction<Tx> {
+  /** As the service's own code knows it. */
+  readonly tx: Tx;
+  /** Runs one statement in it. Parameters are `$1`, `$2`, …. @returns its rows. */
+  query(text: string, values: readonly unknown[]): Promise<unknown[]>;
+}
+
+/** Made by `prismaDatabase` or `pgDatabase`. */
+export interface ServiceDatabase<Tx> {
+  /**
+   * Runs `work` in one READ COMMITTED transaction, and rolls it back when `work` throws. After it has
+   * ended, nothing can be sent with it any more.
+   */
+  transaction<Result>(
+    work: (transaction: ServiceTransaction<Tx>) => Promise<Result>,
+  ): Promise<Result>;
+}
+
+/** How long to wait for one of the service's connections, in milliseconds. */
+const CONNECTION_WAIT_MS = 5_000;
+
+/**
+ * After how many milliseconds Prisma gives up a transaction: the first statement may wait for its row as
+ * long as {@link GUEST_MS_MAX}, the work may take as long, and Prisma must never be the first to act.
+ */
+const TRANSACTION_TIMEOUT_MS = 2 * GUEST_MS_MAX + 2_000;
 
 /** The rows of a statement, as node-postgres returns them. */
 export interface PgResult<Row> {
@@ -98,4 +127,51 @@ async function isRolledBack(client: PgClientLike): Promise<boolean> {
 
 function ignore(): void {
   // See where it is used.
+}
+
+/** What is used of a transaction of Prisma's client. */
+export interface PrismaTransaction {
+  $queryRawUnsafe<Rows = unknown>(text: string, ...values: unknown[]): PromiseLike<Rows>;
+}
+
+/** What is used of a client that Prisma has generated for the service. */
+export interface PrismaClientLike<Tx extends PrismaTransaction> {
+  $transaction<Result>(
+    work: (tx: Tx) => Promise<Result>,
+    options?: {
+      readonly isolationLevel?: 'ReadCommitted';
+      readonly maxWait?: number;
+      readonly timeout?: number;
+    },
+  ): Promise<Result>;
+}
+
+/** The database of a service that has a Prisma client of its own, for PostgreSQL. */
+export function prismaDatabase<Tx extends PrismaTransaction>(
+  general: PrismaClientLike<Tx>,
+): ServiceDatabase<Tx> {
+  return {
+    transaction: (work) =>
+      general.$transaction(
+        async (tx) => {
+          const result = await work({
+            tx,
+            // The text is a statement of ours, made by the template tag, and its values are parameters.
+            // The service's client does not know fragments of another copy of the tag.
+            // eslint-disable-next-line no-restricted-syntax -- see above
+            query: async (text, values) => tx.$queryRawUnsafe<unknown[]>(text, ...values),
+          });
+          // Prisma reports a commit as done even if a statement has failed and PostgreSQL rolled back.
+          // Then this one fails too.
+          // eslint-disable-next-line no-restricted-syntax -- a statement without values
+          await tx.$queryRawUnsafe('select 1');
+          return result;
+        },
+        {
+          isolationLevel: 'ReadCommitted',
+          maxWait: CONNECTION_WAIT_MS,
+          timeout: TRANSACTION_TIMEOUT_MS,
+        },
+      ),
+  };
 }

@@ -6,11 +6,11 @@
  * this side rolls back one that takes longer than its bound, even while its code still runs.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Clock } from '../../kernel/clock.ts';
-import { LeaseError } from '../../kernel/errors.ts';
-import { databaseFailureOf, sqlStateOf } from '../database-errors.ts';
-import { type KernelStore, pause } from '../kernel-store.ts';
-import type { Sql } from '../sql.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
+import { type KernelStore, pause } from './kernel-store.ts';
+import type { Sql } from './sql.ts';
 
 /** A transaction in which both Leasehold and other people's code write. */
 export interface GuestTransaction<Tx> {
