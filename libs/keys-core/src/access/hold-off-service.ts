@@ -1,5 +1,10 @@
-import type { HoldOffService, HoldOffView } from '../postgres/witness/witness-types.ts';
-import { endHoldOff, readHoldOff, type HoldOff } from '../postgres/witness/epoch.ts';
+import {
+  endHoldOff,
+  type HoldOff,
+  type HoldOffService,
+  type HoldOffView,
+  readHoldOff,
+} from '../postgres/witness/epoch.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { writeAudit } from './sql/audit.ts';
 

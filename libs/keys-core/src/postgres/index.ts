@@ -31,13 +31,14 @@ export { pause, SILENT_OBSERVER, type StoreObserver } from './kernel-store.ts';
 export { openStore, type Store } from './open-store.ts';
 export type { RetentionPass } from './retention-pass.ts';
 export { removeOldWitnesses } from './witness/beat.ts';
-export { checkEpoch, readHoldOff } from './witness/epoch.ts';
+export {
+  checkEpoch,
+  type EndedHoldOff,
+  type EndHoldOffInput,
+  type HoldOffService,
+  type HoldOffView,
+  readHoldOff,
+  type WitnessService,
+} from './witness/epoch.ts';
 export type { WitnessNotice } from './witness/own-witness.ts';
 export type { StoreMemory } from './witness/store-memory.ts';
-export type {
-  EndedHoldOff,
-  EndHoldOffInput,
-  HoldOffService,
-  HoldOffView,
-  WitnessService,
-} from './witness/witness-types.ts';

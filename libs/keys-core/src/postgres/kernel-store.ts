@@ -4,7 +4,7 @@ import { type Clock, type IdSource, untilCalled } from '../kernel/clock.ts';
 import type { RefusedRenewal } from '../kernel/lease.ts';
 import type { Face } from '../kernel/resource.ts';
 import type { ClockWatch } from './clock/clock-watch.ts';
-import type { LongestTtl } from './clock/longest-ttl.ts';
+import type { LongestTtl } from './witness/epoch.ts';
 import type { Hints } from './hints.ts';
 import type { Sql, SqlPool } from './sql.ts';
 import type { DatabaseWitness } from './witness/database-witness.ts';

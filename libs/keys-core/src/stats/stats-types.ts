@@ -2,7 +2,7 @@ import type { EventLag } from '../events/index.ts';
 import type { BackendStatus, TerminationReason } from '../kernel/backends.ts';
 import type { Face } from '../kernel/resource.ts';
 import type { ClockJumpView } from '../postgres/clock/clock-jumps.ts';
-import type { HoldOffView } from '../postgres/witness/witness-types.ts';
+import type { HoldOffView } from '../postgres/witness/epoch.ts';
 
 /** How many resources of a face are in which state. The first three are disjoint, as phases are. */
 export interface FaceCounts {

@@ -1,3 +1,4 @@
+import type { Actor } from '../../kernel/access.ts';
 import type { HoldOffCause } from '../../kernel/limits.ts';
 import { onlyRow, type Sql } from '../sql.ts';
 
@@ -217,4 +218,80 @@ export async function endHoldOff(
     from held h
     join ended n on true`;
   return rows[0] ?? null;
+}
+
+/** How far the database has come, as it is sent to holders, which send it back. */
+export interface WitnessService {
+  /** For an answer; undefined when nothing is known yet. */
+  told(): string | undefined;
+  /** Checks whether the database is still as far as a holder was told. Ignores stamps of other databases. */
+  consider(witness: string | undefined): Promise<void>;
+}
+
+/** New grants are not made for a while: the database was restored or failed over. */
+export interface HoldOffView extends Omit<HoldOff, 'since' | 'until'> {
+  /** ISO-8601; null when an earlier version began it. */
+  readonly since: string | null;
+  /** ISO-8601. */
+  readonly until: string;
+}
+
+export interface EndHoldOffInput {
+  readonly reason: string;
+  /** The epoch of the hold-off that the caller has seen: another one goes on. Any by default. */
+  readonly epoch?: number | undefined;
+}
+
+export interface EndedHoldOff {
+  /** Null when nothing was held off, or by another hold-off. */
+  readonly ended: HoldOffView | null;
+  /** What holds grants off now; null while they are made. */
+  readonly remaining: HoldOffView | null;
+}
+
+export interface HoldOffService {
+  /** Null while grants are made. */
+  get(): Promise<HoldOffView | null>;
+  /** Ends it before its time. */
+  end(input: EndHoldOffInput, actor: Actor): Promise<EndedHoldOff>;
+}
+
+/**
+ * The longest TTL that was ever requested for a grant. After a restore new grants are held off for
+ * this long, so it must not be forgotten with the part of the database that was lost: it is noted in the
+ * database, kept in the memory of every controller, and passed to `keep`, which stores it outside of both.
+ */
+export interface LongestTtl {
+  readonly ms: number;
+  /** Notes a longer TTL. Must be awaited before it is granted. */
+  note(ttlMs: number): Promise<void>;
+}
+
+export function createLongestTtl(options: {
+  readonly sql: Sql<'renewals'>;
+  /** What an earlier run of this process kept, in milliseconds. */
+  readonly rememberedMs: number;
+  /** Keeps a longer one outside of the database. */
+  readonly keep: (ttlMs: number) => Promise<void>;
+}): LongestTtl {
+  let longestMs = options.rememberedMs;
+  return {
+    get ms() {
+      return longestMs;
+    },
+    async note(ttlMs) {
+      if (ttlMs <= longestMs) return;
+      await noteLongestTtl(options.sql, ttlMs);
+      await options.keep(ttlMs);
+      longestMs = Math.max(longestMs, ttlMs);
+    },
+  };
+}
+
+/** Raises the value in the database, if it is less. */
+async function noteLongestTtl(sql: Sql<'renewals'>, ttlMs: number): Promise<void> {
+  await sql.$queryRaw`
+    update database_epoch set longest_ttl_ms = ${ttlMs}::int
+    where longest_ttl_ms < ${ttlMs}::int
+    returning epoch`;
 }

@@ -4,8 +4,13 @@ import { invariant } from '../../kernel/errors.ts';
 import type { HoldOffCause } from '../../kernel/limits.ts';
 import { compareFencingTokens } from '../../kernel/lease.ts';
 import type { ClockWatch } from '../clock/clock-watch.ts';
-import { beginEpoch, checkEpoch, raiseTokenFloor, type EpochCheck } from './epoch.ts';
-import type { LongestTtl } from '../clock/longest-ttl.ts';
+import {
+  beginEpoch,
+  checkEpoch,
+  type EpochCheck,
+  type LongestTtl,
+  raiseTokenFloor,
+} from './epoch.ts';
 import type { Sql } from '../sql.ts';
 import { beat, insertWitness, type BeatAnswer } from './beat.ts';
 import { laterPlace, laterToken, type Seen, type WitnessMark } from './witness-stamp.ts';

@@ -3,7 +3,7 @@ import type { Clock, IdSource } from '../../kernel/clock.ts';
 import type { ClockJumpNotes } from '../clock/clock-jumps.ts';
 import { createClockWatch, type ClockWatch, type WatchMemory } from '../clock/clock-watch.ts';
 import type { KernelStore } from '../kernel-store.ts';
-import { createLongestTtl } from '../clock/longest-ttl.ts';
+import { createLongestTtl } from './epoch.ts';
 import type { Sql } from '../sql.ts';
 import { createDatabaseWitness } from './database-witness.ts';
 import type { WitnessNotice } from './own-witness.ts';
