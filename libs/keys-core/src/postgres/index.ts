@@ -40,5 +40,5 @@ export {
   readHoldOff,
   type WitnessService,
 } from './witness/epoch.ts';
-export type { WitnessNotice } from './witness/own-witness.ts';
+export type { WitnessNotice } from './witness/database-witness.ts';
 export type { StoreMemory } from './witness/store-memory.ts';

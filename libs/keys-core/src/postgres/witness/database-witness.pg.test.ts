@@ -8,7 +8,7 @@ import { beginEpoch, checkEpoch } from './epoch.ts';
 import type { StoreOptions } from '../open-store.ts';
 import type { StoreMemory } from './store-memory.ts';
 import { removeOldWitnesses } from './beat.ts';
-import type { WitnessNotice } from './own-witness.ts';
+import type { WitnessNotice } from './database-witness.ts';
 import { readStamp, writeStamp, type WitnessStamp } from './witness-stamp.ts';
 
 const HOUR_MS = 3_600_000;

@@ -20,7 +20,7 @@ import { startEmbeddedPostgres, type EmbeddedPostgres } from '../embedded/embedd
 import { createDatabase, findMigrationsDir, migrate } from '../migrate.ts';
 import type { StoreOptions } from '../open-store.ts';
 import type { StoreMemory } from './store-memory.ts';
-import type { WitnessNotice } from './own-witness.ts';
+import type { WitnessNotice } from './database-witness.ts';
 
 /** So short that a test can wait for the end of a hold-off. */
 const TTL_MS = 2_000;

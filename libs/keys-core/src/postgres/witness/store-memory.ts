@@ -5,8 +5,7 @@ import { createClockWatch, type ClockWatch, type WatchMemory } from '../clock/cl
 import type { KernelStore } from '../kernel-store.ts';
 import { createLongestTtl } from './epoch.ts';
 import type { Sql } from '../sql.ts';
-import { createDatabaseWitness } from './database-witness.ts';
-import type { WitnessNotice } from './own-witness.ts';
+import { createDatabaseWitness, type WitnessNotice } from './database-witness.ts';
 
 /**
  * What a process keeps outside of the database for its next start: how far it has seen the database,
