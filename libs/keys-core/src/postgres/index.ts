@@ -17,8 +17,11 @@ export {
   readNow,
 } from './database-settings.ts';
 export { type ClockJumpView, readClockJump, removeOldClockJumps } from './clock/clock-jumps.ts';
-export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/embedded-postgres.ts';
-export { supervisePostgres } from './embedded/supervised-postgres.ts';
+export {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+  supervisePostgres,
+} from './embedded/embedded-postgres.ts';
 export {
   createDatabase,
   findMigrationsDir,

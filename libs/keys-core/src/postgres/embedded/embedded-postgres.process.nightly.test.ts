@@ -13,7 +13,7 @@ import {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
 } from './embedded-postgres.ts';
-import { findBinaries } from './binaries.ts';
+import { findBinaries } from './run-as.ts';
 
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;

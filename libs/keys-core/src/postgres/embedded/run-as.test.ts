@@ -2,7 +2,7 @@ import { access, mkdir, mkdtemp, readlink, rm, writeFile } from 'node:fs/promise
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { findBinaries, restoreLinks } from './binaries.ts';
+import { findBinaries, restoreLinks } from './run-as.ts';
 
 let packageDir: string;
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDatabase } from '../migrate.ts';
-import { supervisePostgres, type SupervisedPostgresOptions } from './supervised-postgres.ts';
+import { supervisePostgres, type SupervisedPostgresOptions } from './embedded-postgres.ts';
 
 const HOUR_MS = 3_600_000;
 
