@@ -90,7 +90,6 @@ export default tseslint.config(
       'libs/keys-core/src/postgres/embedded/**',
       'libs/keys-core/src/postgres/migrate*',
     ],
-    ignores: ['**/supervised-postgres*'],
     rules: { 'no-restricted-globals': 'off', 'no-restricted-properties': 'off' },
   },
   {

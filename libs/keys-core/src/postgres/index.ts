@@ -33,7 +33,7 @@ export {
 export { pause, SILENT_OBSERVER, type StoreObserver } from './kernel-store.ts';
 export { openStore, type Store } from './open-store.ts';
 export type { RetentionPass } from './retention-pass.ts';
-export { removeOldWitnesses } from './witness/beat.ts';
+export { removeOldWitnesses, type WitnessNotice } from './witness/database-witness.ts';
 export {
   checkEpoch,
   type EndedHoldOff,
@@ -43,5 +43,4 @@ export {
   readHoldOff,
   type WitnessService,
 } from './witness/epoch.ts';
-export type { WitnessNotice } from './witness/database-witness.ts';
 export type { StoreMemory } from './witness/store-memory.ts';

@@ -77,7 +77,7 @@ export interface StoreObserver {
   clockJump(jumpMs: number): void;
   /** The program of a backend has failed. */
   backendFailed(reason: TerminationReason): void;
-  /** A backend was still stopping when its key had expired: a defect, see design 6.1. */
+  /** A backend was still stopping when its key had expired: a defect. */
   overstay(backendId: string): void;
 }
 

@@ -7,8 +7,7 @@ import { serviceLadder } from '../../kernel/ladder.ts';
 import { beginEpoch, checkEpoch } from './epoch.ts';
 import type { StoreOptions } from '../open-store.ts';
 import type { StoreMemory } from './store-memory.ts';
-import { removeOldWitnesses } from './beat.ts';
-import type { WitnessNotice } from './database-witness.ts';
+import { removeOldWitnesses, type WitnessNotice } from './database-witness.ts';
 import { readStamp, writeStamp, type WitnessStamp } from './witness-stamp.ts';
 
 const HOUR_MS = 3_600_000;
