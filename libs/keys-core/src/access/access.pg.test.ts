@@ -10,17 +10,19 @@ import type { Store } from '../postgres/open-store.ts';
 import type { RecordSql } from '../postgres/records.ts';
 import {
   findToken,
+  hashTokenSecret,
   insertToken,
+  isTokenSecret,
   listTokens,
+  type NewToken,
+  newTokenSecret,
   readToken,
   revokeToken,
   tokensInForce,
-  type NewToken,
 } from './sql/api-tokens.ts';
 import { listAudit, writeAudit } from './sql/audit.ts';
-import { bootstrapCredentials, makeFirstToken } from './sql/sign-in/bootstrap-credentials.ts';
-import { createTokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
-import { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
+import { bootstrapCredentials, makeFirstToken } from './sql/bootstrap.ts';
+import { createTokenAuthority, TOKENS_TOPIC } from './token-service.ts';
 
 async function aToken(sql: RecordSql, change: Partial<NewToken> = {}): Promise<NewToken> {
   const token: NewToken = {

@@ -1,19 +1,77 @@
-import type { Actor, AuditAction } from '../kernel/access.ts';
-import type { Invitation, PeopleService, PersonAct } from './people-types.ts';
+import type { Actor, AuditAction, OrderedRole } from '../kernel/access.ts';
+import type { Count, Page, Searched, SearchedPage } from '../kernel/face-types.ts';
+import { keepNewest } from '../kernel/requests-in-progress.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { countTokensMadeBy } from './sql/api-tokens.ts';
+import { type AuditEntry, writeAudit } from './sql/audit.ts';
 import {
   changeRole,
+  countPeople,
   disablePerson,
   enablePerson,
+  invitePerson,
+  listPeople,
+  newInvitationSecret,
+  openPasswordReset,
+  type PersonView,
   readForRefusal,
-} from './sql/people/people-changes.ts';
-import { countTokensMadeBy } from './sql/api-tokens.ts';
-import { endSessionsOf } from './sql/people/person-sessions.ts';
-import { forgetSignInFailures } from './sql/sign-in/sign-in-failures.ts';
-import { invitePerson, newInvitationSecret, openPasswordReset } from './sql/people/invitations.ts';
-import { countPeople, listPeople, readPerson } from './sql/people/people.ts';
-import { PEOPLE_TOPIC } from './session-authority.ts';
-import { writeAudit, type AuditEntry } from './sql/audit.ts';
-import type { Store } from '../postgres/open-store.ts';
+  readPerson,
+} from './sql/people.ts';
+import {
+  endSessionsOf,
+  findPersonSession,
+  markSessionsSeen,
+  type SessionAccess,
+} from './sql/sessions.ts';
+import { forgetSignInFailures } from './sql/sign-in-failures.ts';
+
+/** A person and the one-time path with which they set their password; shown once. */
+export interface Invitation {
+  readonly person: PersonView;
+  /** Of the console: `/sign-in?invitation=…`, and `&reset=1` when it is for a new password. */
+  readonly path: string;
+  readonly expiresAt: string;
+}
+
+/** What an administrator does to a person. */
+interface PersonAct {
+  readonly personId: string;
+  readonly reason?: string | undefined;
+}
+
+/** Who may sign in to the console. Nobody can take the last administrator away. */
+export interface PeopleService {
+  /** Newest first; searched by a part of a name or an e-mail address. */
+  list(input: SearchedPage): Promise<Page<PersonView>>;
+  /** How many people all pages of the list have. */
+  count(input: Searched): Promise<Count>;
+  /**
+   * Makes a person, or renews the invitation of one who has not accepted it.
+   * @throws {LeaseError} `person.exists`.
+   */
+  invite(
+    input: { email: string; name?: string | undefined; role: OrderedRole },
+    actor: Actor,
+  ): Promise<Invitation>;
+  /** @throws {LeaseError} `person.not_found`, `person.last_admin`. */
+  setRole(input: PersonAct & { role: OrderedRole }, actor: Actor): Promise<{ changed: boolean }>;
+  /**
+   * Ends the person's sessions too. `tokensMade` are those in force that they made: they go on
+   * working until somebody revokes them.
+   * @throws {LeaseError} `person.not_found`, `person.last_admin`.
+   */
+  disable(input: PersonAct, actor: Actor): Promise<{ changed: boolean; tokensMade: number }>;
+  /** Lets a disabled or locked person sign in again. @throws {LeaseError} `person.not_found`. */
+  enable(input: PersonAct, actor: Actor): Promise<{ changed: boolean }>;
+  /**
+   * Makes a link with which somebody who has joined chooses a new password; an earlier link ends.
+   * The old password works until the link is used. Then their sessions and any lock-out end.
+   * @throws {LeaseError} `person.not_found`, `person.not_joined`, `person.disabled`.
+   */
+  resetPassword(input: PersonAct, actor: Actor): Promise<Invitation>;
+  /** @throws {LeaseError} `person.not_found`. */
+  signOutEverywhere(input: PersonAct, actor: Actor): Promise<{ endedCount: number }>;
+}
 
 type Tx = Parameters<typeof writeAudit>[0];
 
@@ -130,4 +188,77 @@ function entry(
   detail: Readonly<Record<string, unknown>>,
 ): AuditEntry {
   return { ...actor, action, resource: `person:${act.personId}`, reason: act.reason, detail };
+}
+
+/**
+ * Finds the session of a cookie's token. As with tokens of programs, answers are kept for a moment
+ * ({@link CACHE_MS}), and whatever ends a session or changes what its person may do makes every
+ * answer stale by a hint. Without the hint it takes effect after that moment.
+ */
+
+const CACHE_MS = 1_000;
+/** Signed in browsers that are active at once; the oldest answer goes first. */
+const CACHED_SESSIONS_MAX = 10_000;
+/** The use of a session is recorded at most this often. */
+const SEEN_EVERY_MS = 10 * 60_000;
+
+/** The topic of the hint that people or their sessions have changed. */
+export const PEOPLE_TOPIC = 'people';
+
+export interface SessionAuthority {
+  /** The session with this token, or undefined when none is in force. */
+  authenticate(token: string): Promise<SessionAccess | undefined>;
+  /** Records which sessions were used, where that is due; called from the background. */
+  flushSeen(): Promise<void>;
+  close(): void;
+}
+
+interface CachedSession {
+  readonly access: Promise<SessionAccess | undefined>;
+  readonly readAtMs: number;
+}
+
+export function createSessionAuthority(
+  store: Pick<Store, 'vital' | 'hints' | 'clock'>,
+): SessionAuthority {
+  const cached = new Map<string, CachedSession>();
+  const used = new Set<string>();
+  const writtenAtMs = new Map<string, number>();
+  const off = store.hints.on(PEOPLE_TOPIC, () => {
+    // A lookup under way may find the state from before the change: nobody else may get its answer.
+    cached.clear();
+  });
+
+  function look(token: string): Promise<SessionAccess | undefined> {
+    const nowMs = store.clock.nowMs();
+    const known = cached.get(token);
+    if (known !== undefined && nowMs - known.readAtMs < CACHE_MS) return known.access;
+    const entry = { access: findPersonSession(store.vital, token), readAtMs: nowMs };
+    keepNewest(cached, CACHED_SESSIONS_MAX, [token, entry]);
+    entry.access.catch(() => {
+      // A failure is not an answer: the next caller asks again.
+      if (cached.get(token) === entry) cached.delete(token);
+    });
+    return entry.access;
+  }
+
+  return {
+    async authenticate(token) {
+      const access = await look(token);
+      if (access !== undefined) used.add(access.sessionId);
+      return access;
+    },
+    async flushSeen() {
+      const nowMs = store.clock.nowMs();
+      const isDue = (sessionId: string): boolean =>
+        nowMs - (writtenAtMs.get(sessionId) ?? -Infinity) >= SEEN_EVERY_MS;
+      const due = [...used].filter(isDue);
+      used.clear();
+      for (const sessionId of [...writtenAtMs.keys()].filter(isDue)) writtenAtMs.delete(sessionId);
+      if (due.length === 0) return;
+      await markSessionsSeen(store.vital, due);
+      for (const sessionId of due) writtenAtMs.set(sessionId, nowMs);
+    },
+    close: off,
+  };
 }

@@ -1,12 +1,12 @@
-import { LeaseError } from '../../kernel/errors.ts';
-import type { FairUseOverrides } from '../../kernel/fair-use.ts';
-import type { Count, Page, Searched, SearchedPage } from '../../kernel/face-types.ts';
+import { createHash, randomBytes } from 'node:crypto';
 import type { Role } from '../../kernel/access.ts';
-import { boundedCount, isUuid, pageOf, placeAfter } from '../../postgres/paging.ts';
-import { contains, type Fragment, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
-import { readClock, type RecordSql } from '../../postgres/records.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { Count, Page, Searched, SearchedPage } from '../../kernel/face-types.ts';
+import type { FairUseOverrides } from '../../kernel/fair-use.ts';
 import type { ApiToken } from '../../postgres/generated/client.ts';
-import { hashTokenSecret } from '../token-secret.ts';
+import { boundedCount, isUuid, pageOf, placeAfter } from '../../postgres/paging.ts';
+import { readClock, type RecordSql } from '../../postgres/records.ts';
+import { contains, type Fragment, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
 
 /** What a token is bound to besides its role. Each is null for no bound. */
 export interface TokenBindings {
@@ -268,4 +268,25 @@ export async function markTokensUsed(
 export async function hasAdminToken(sql: RecordSql): Promise<boolean> {
   const where = { role: 'admin', ...inForceAt(await readClock(sql)) };
   return (await sql.records.apiToken.findFirst({ where, select: { id: true } })) !== null;
+}
+
+const SECRET_BYTES = 32;
+const SECRET_FORM = /^lh_[A-Za-z0-9_-]{43}$/u;
+
+/** A new secret: `lh_` and 32 random bytes. */
+export function newTokenSecret(): string {
+  return `lh_${randomBytes(SECRET_BYTES).toString('base64url')}`;
+}
+
+/** Whether a text has the form of a secret; says nothing about whether it is one. */
+export function isTokenSecret(text: string): boolean {
+  return SECRET_FORM.test(text);
+}
+
+/**
+ * What is stored of a secret, and what it is found by. Secrets are random, so a plain hash is
+ * enough: nobody can guess one, and the time of a lookup says nothing about a secret near it.
+ */
+export function hashTokenSecret(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex');
 }

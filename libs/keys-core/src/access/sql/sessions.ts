@@ -1,7 +1,20 @@
-import type { OrderedRole } from '../../../kernel/access.ts';
-import type { RecordSql } from '../../../postgres/records.ts';
-import { type Dated, isoDates, type Sql } from '../../../postgres/sql.ts';
-import { SIGN_IN_METHODS, type SignInMethod } from '../sign-in/sign-in-methods.ts';
+import type { OrderedRole } from '../../kernel/access.ts';
+import type { RecordSql } from '../../postgres/records.ts';
+import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
+import { type Dated, fragment, isoDates, type Sql } from '../../postgres/sql.ts';
+import { FAILURES_KEPT_MINUTES } from './sign-in-failures.ts';
+
+/** A way in which a person signs in. */
+type SignInMethod = 'password' | 'oidc';
+
+/** How the person `p` signs in. Index: `person_account_person_id_idx`. */
+export const SIGN_IN_METHODS = fragment`
+  array(
+    select distinct case a.provider_id when 'credential' then 'password' else a.provider_id end
+    from person_account a
+    where a.person_id = p.id
+    order by 1
+  )`;
 
 /** A session that is not used for this long ends. */
 export const SESSION_IDLE_DAYS = 7;
@@ -149,4 +162,41 @@ export async function endOtherSessions(
 export async function endSession({ records }: RecordSql, sessionId: string): Promise<boolean> {
   const { count } = await records.personSession.deleteMany({ where: { id: sessionId } });
   return count > 0;
+}
+
+/**
+ * Removes what nobody needs any more of people: sessions that have ended, sign-in failures that no
+ * longer count, and sign-ins that were never completed.
+ */
+export async function removeOldPeopleRows(sql: Sql<'general'>, pass: RetentionPass): Promise<void> {
+  // Index: `person_session_seen_at_idx`; a session that ended by its age is found when it is idle, too.
+  await removeOld(sql, pass, 'sessions', {
+    old: fragment`
+      select s.id from person_session s
+      where s.seen_at < clock_timestamp() - ${SESSION_IDLE_DAYS}::int * interval '1 day'
+      order by s.seen_at`,
+    deletes: fragment`gone as (delete from person_session s using old where s.id = old.id returning s.id)`,
+  });
+  // A lock-out is shorter than failures are kept. Index: `sign_in_failure_failed_at_idx`.
+  await removeOld(sql, pass, 'sign-in failures', {
+    old: fragment`
+      select f.email_hash, f.source from sign_in_failure f
+      where f.failed_at < clock_timestamp() - ${FAILURES_KEPT_MINUTES}::int * interval '1 minute'
+      order by f.failed_at`,
+    deletes: fragment`
+      gone as (
+        delete from sign_in_failure f
+        using old
+        where f.email_hash = old.email_hash and f.source = old.source
+        returning f.email_hash
+      )`,
+  });
+  // Index: `person_verification_expires_at_idx`.
+  await removeOld(sql, pass, 'verifications', {
+    old: fragment`
+      select v.id from person_verification v
+      where v.expires_at < clock_timestamp()
+      order by v.expires_at`,
+    deletes: fragment`gone as (delete from person_verification v using old where v.id = old.id returning v.id)`,
+  });
 }

@@ -5,8 +5,8 @@
  */
 import { networkOf } from '@leasehold/service-kit/network';
 import { createHash } from 'node:crypto';
-import { readClock, type RecordSql } from '../../../postgres/records.ts';
-import { type Fragment, fragment, type Sql } from '../../../postgres/sql.ts';
+import { readClock, type RecordSql } from '../../postgres/records.ts';
+import { type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** Failures within an hour after which an address is locked for their source. */
 export const SIGN_IN_FAILURES_MAX = 10;

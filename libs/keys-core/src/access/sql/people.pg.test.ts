@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { openKernel } from '../../../testing/kernel-fixture.ts';
-import type { Store } from '../../../postgres/open-store.ts';
-import { makeAdmin } from '../sign-in/first-admin.ts';
-import { removeOldPeopleRows } from './people-retention.ts';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import { makeAdmin } from './bootstrap.ts';
 import {
   endOtherSessions,
   endSession,
   findPersonSession,
   personSessionsInForce,
   readSessionEpoch,
-} from './person-sessions.ts';
-import { createSessionAuthority, PEOPLE_TOPIC } from '../../session-authority.ts';
-import { countSignInTry } from '../sign-in/sign-in-failures.ts';
+  removeOldPeopleRows,
+} from './sessions.ts';
+import { createSessionAuthority, PEOPLE_TOPIC } from '../people-service.ts';
+import { countSignInTry } from './sign-in-failures.ts';
 
 /** Somebody with a session, as if they had signed in. */
 async function aSession(store: Store): Promise<{ sessionId: string; token: string }> {

@@ -2,7 +2,8 @@
  * Accounts at an identity provider. A provider's subject means somebody only together with its issuer: another issuer
  * may give the same subject to somebody else. So `account_id` is the issuer, a space, and the subject.
  */
-import { readClock, type RecordSql } from '../../../postgres/records.ts';
+import { randomBytes, randomUUID, scrypt, timingSafeEqual } from 'node:crypto';
+import { readClock, type RecordSql } from '../../postgres/records.ts';
 
 /** What a person is known by at an identity provider. */
 export interface OidcSubject {
@@ -97,5 +98,94 @@ function oidcAccountsOf({ records }: RecordSql, personId: string) {
   return records.personAccount.findMany({
     where: { personId, providerId: 'oidc' },
     select: { id: true, accountId: true },
+  });
+}
+
+/** The account with which a person signs in by a password. */
+function passwordOf(personId: string) {
+  return { providerId: 'credential', accountId: personId };
+}
+
+/** Sets the password of a person, as a hash of `hashPassword`. */
+export async function setPassword(
+  sql: RecordSql,
+  personId: string,
+  passwordHash: string,
+): Promise<void> {
+  const account = passwordOf(personId);
+  await sql.records.personAccount.upsert({
+    where: { providerId_accountId: account },
+    create: { id: randomUUID(), personId, ...account, password: passwordHash },
+    update: { password: passwordHash, updatedAt: await readClock(sql) },
+    select: { id: true },
+  });
+}
+
+/**
+ * Replaces the password of a person, if it is still the one that was checked: only one of two changes
+ * at once that both knew it counts. @returns false when it was changed.
+ */
+export async function replacePassword(
+  sql: RecordSql,
+  personId: string,
+  change: { readonly knownHash: string; readonly newHash: string },
+): Promise<boolean> {
+  const { count } = await sql.records.personAccount.updateMany({
+    where: { ...passwordOf(personId), password: change.knownHash },
+    data: { password: change.newHash, updatedAt: await readClock(sql) },
+  });
+  return count > 0;
+}
+
+/** The hash of a person's password; undefined when they sign in another way. */
+export async function readPasswordHash(
+  { records }: RecordSql,
+  personId: string,
+): Promise<string | undefined> {
+  const account = await records.personAccount.findUnique({
+    where: { providerId_accountId: passwordOf(personId) },
+    select: { password: true },
+  });
+  return account?.password ?? undefined;
+}
+
+/** Of scrypt: 32 MiB and some 60 ms of one core for each password that is tried. */
+const COST = { N: 16_384, r: 16, p: 1, maxmem: 64 * 1_024 * 1_024 };
+const KEY_BYTES = 64;
+const SALT_BYTES = 16;
+const NEW_PASSWORD_BYTES = 15;
+
+/** How long a password may be, in characters. */
+export const PASSWORD_LENGTH = { min: 12, max: 128 } as const;
+
+/** A new password that nobody has to think of: 120 random bits in 20 characters. */
+export function newPassword(): string {
+  return randomBytes(NEW_PASSWORD_BYTES).toString('base64url');
+}
+
+/**
+ * What is stored of a password: a random salt and the scrypt key, both in hexadecimal. It is the form
+ * that better-auth itself would write.
+ */
+export async function hashPassword(password: string): Promise<string> {
+  const salt = randomBytes(SALT_BYTES).toString('hex');
+  return `${salt}:${(await keyOf(password, salt)).toString('hex')}`;
+}
+
+/** Whether a hash is of this password. Takes as long for a wrong one as for the right one. */
+export async function verifyPassword(hash: string, password: string): Promise<boolean> {
+  const [salt = '', key = ''] = hash.split(':');
+  const tried = await keyOf(password, salt);
+  const kept = Buffer.from(key, 'hex');
+  return kept.length === tried.length && timingSafeEqual(kept, tried);
+}
+
+function keyOf(password: string, salt: string): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    // One text, however it was typed: accents may be composed or not.
+    scrypt(password.normalize('NFKC'), salt, KEY_BYTES, COST, (error, key) => {
+      if (error === null) resolve(key);
+      else reject(error);
+    });
   });
 }

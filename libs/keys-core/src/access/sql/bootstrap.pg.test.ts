@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { openKernel } from '../../../testing/kernel-fixture.ts';
-import type { Sql } from '../../../postgres/sql.ts';
-import { ensureFirstAdmin, makeAdmin } from './first-admin.ts';
-import { verifyPassword } from '../../password.ts';
+import type { Sql } from '../../postgres/sql.ts';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+import { verifyPassword } from './accounts.ts';
+import { ensureFirstAdmin, isAdminSignIn, makeAdmin } from './bootstrap.ts';
 import { countSignInTry, SIGN_IN_FAILURES_MAX } from './sign-in-failures.ts';
 
 async function hashOf(sql: Sql<'general'>, email: string): Promise<string> {
@@ -79,4 +79,23 @@ describe('makeAdmin', () => {
       select p.role, p.disabled_at as "disabledAt" from person p where p.email = ${email}`;
     expect(people).toEqual([{ role: 'admin', disabledAt: null }]);
   });
+});
+
+test('reports whether a kept password still opens the console', async () => {
+  const { store } = await openKernel();
+  const kept = (await ensureFirstAdmin(store, { email: 'admin@leasehold.local' })) ?? {
+    email: '',
+    password: '',
+  };
+  const judge = (): Promise<boolean> => isAdminSignIn(store.general, kept);
+
+  expect(await judge()).toBe(true);
+  expect(await isAdminSignIn(store.general, { ...kept, password: 'another one' })).toBe(false);
+  expect(await isAdminSignIn(store.general, { ...kept, email: 'nobody@x' })).toBe(false);
+
+  await store.general.$queryRaw`update person set role = 'viewer' returning id::text`;
+  expect(await judge()).toBe(false);
+
+  await makeAdmin(store, { email: kept.email, password: 'chosen by a person' });
+  expect(await judge()).toBe(false);
 });

@@ -1,15 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { fillDatabase } from '../../../testing/explaining.ts';
-import { openKernel } from '../../../testing/kernel-fixture.ts';
-import { acceptInvitation, isInvitationOpen, openPasswordReset } from './invitations.ts';
-import { listPeople } from './people.ts';
-import { endSessionsOf, findPersonSession, personSessionsInForce } from './person-sessions.ts';
-import { readPasswordHash } from './person-passwords.ts';
-import {
-  countSignInTry,
-  forgetSignInFailures,
-  takeBackSignInTry,
-} from '../sign-in/sign-in-failures.ts';
+import { fillDatabase } from '../../testing/explaining.ts';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+import { acceptInvitation, isInvitationOpen, listPeople, openPasswordReset } from './people.ts';
+import { endSessionsOf, findPersonSession, personSessionsInForce } from './sessions.ts';
+import { readPasswordHash } from './accounts.ts';
+import { countSignInTry, forgetSignInFailures, takeBackSignInTry } from './sign-in-failures.ts';
 
 const TRIED_AT = { email: 'a@example.com', from: { address: '192.0.2.1' } };
 const PEOPLE = 5_000;
