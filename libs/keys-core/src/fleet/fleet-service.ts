@@ -1,29 +1,115 @@
+import { type AuditEntry, writeAudit } from '../access/index.ts';
 import { type Actor, type AuditAction, SYSTEM_ACTOR } from '../kernel/access.ts';
-import type { DroneAct, FleetService } from './fleet-types.ts';
-import { LIMITS } from '../kernel/limits.ts';
+import type { DroneMessage, LogPage, LogRequest } from '../kernel/drones.ts';
 import { LeaseError } from '../kernel/errors.ts';
-import type { Caller } from '../kernel/face-types.ts';
-import { terminateAllOf, type KeyService } from '../keys/index.ts';
-import { acknowledgeAction } from './sql/outbox.ts';
-import { countBackends, getBackend, listBackends, readBackendStates } from './sql/backends.ts';
+import type { Caller, Count, FilterOf, Page } from '../kernel/face-types.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import { type KeyService, terminateAllOf } from '../keys/index.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { droneSession, type OutboxFeed } from './drone-session.ts';
+import type {
+  BackendDetail,
+  BackendStateView,
+  BackendView,
+  DroneView,
+  OfferedProgram,
+  RemovedDrone,
+} from './fleet-views.ts';
+import {
+  type BackendListInput,
+  countBackends,
+  getBackend,
+  listBackends,
+  type NamespaceLimits,
+  readBackendStates,
+} from './sql/backends.ts';
+import { acknowledgeAction, answerQuestion, askForLog, type QuestionAnswer } from './sql/outbox.ts';
+import {
+  type Heartbeat,
+  recordGoodbye,
+  recordHeartbeat,
+  type SessionRef,
+  type SessionRequest,
+} from './sql/drone-sessions.ts';
 import {
   countListedDrones,
+  type DroneListInput,
   getDrone,
   heldLeaseIds,
   listDrones,
+  removeDrone,
   setDraining,
   setLost,
 } from './sql/drones.ts';
-import { recordGoodbye, recordHeartbeat } from './sql/drone-sessions.ts';
-import { removeDrone } from './sql/remove-drone.ts';
-import { readOfferedPrograms } from './sql/offered-programs.ts';
-import type { BackendView } from './fleet-views.ts';
-import { writeAudit, type AuditEntry } from '../access/index.ts';
-import type { Store } from '../postgres/open-store.ts';
-import { watchBackend } from './backend-watch.ts';
-import { answerQuestion, askForLog } from './sql/drone-questions.ts';
-import { droneSession } from './drone-session.ts';
-import type { OutboxFeed } from './outbox-feed.ts';
+import { readOfferedPrograms } from './sql/choose-drone.ts';
+
+/** Drones and backends. */
+export interface FleetService {
+  /**
+   * Opens a session and yields first its number, then every action for the drone until it is
+   * acknowledged. Ends when the signal aborts.
+   * @throws {LeaseError} `session.superseded` when a newer session has opened.
+   */
+  session(request: SessionRequest, signal: AbortSignal): AsyncIterable<DroneMessage>;
+  /** @throws {LeaseError} `session.superseded`. */
+  heartbeat(heartbeat: Heartbeat): Promise<{ heartbeatMs: number }>;
+  /** The drone stops: it is given nothing more until its next session. @throws {LeaseError} `session.superseded`. */
+  goodbye(ref: SessionRef): Promise<void>;
+  /** @throws {LeaseError} `session.superseded`. */
+  acknowledge(ack: SessionRef & { readonly actionId: string }): Promise<{ acknowledged: boolean }>;
+  /** What the drones of this datacenter offer that may take a backend now, full ones too. */
+  offeredPrograms(): Promise<OfferedProgram[]>;
+  listDrones(input: DroneListInput): Promise<Page<DroneView>>;
+  countDrones(input: FilterOf<DroneListInput>): Promise<Count>;
+  /** @throws {LeaseError} `drone.not_found`. */
+  getDrone(droneId: string): Promise<DroneView>;
+  /**
+   * Once it has answered, the drone takes no new backend. With `stop` its backends are asked to stop, each with the
+   * grace of its program; `stoppingCount` is how many. @throws {LeaseError} `drone.not_found`.
+   */
+  drain(
+    input: DroneAct & { readonly stop?: boolean | undefined },
+    actor: Actor,
+  ): Promise<{ changed: boolean; backends: BackendView[]; stoppingCount: number }>;
+  /** @throws {LeaseError} `drone.not_found`. */
+  undrain(input: DroneAct, actor: Actor): Promise<{ changed: boolean }>;
+  /**
+   * Drains the drone and blocks the renewal of its keys, so that they run out.
+   * @throws {LeaseError} `drone.not_found`.
+   */
+  markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
+  /**
+   * Forgets a drone that is not connected and runs nothing. Its history stays, and its tokens: a drone of this id may
+   * register again, as a new one. @throws {LeaseError} `drone.not_found`, `drone.in_use`.
+   */
+  remove(input: DroneAct, actor: Actor): Promise<RemovedDrone>;
+  listBackends(input: BackendListInput, limits: NamespaceLimits): Promise<Page<BackendView>>;
+  countBackends(input: FilterOf<BackendListInput>, limits: NamespaceLimits): Promise<Count>;
+  /** @throws {LeaseError} `backend.not_found`. */
+  getBackend(backendId: string, limits: NamespaceLimits): Promise<BackendDetail>;
+  /**
+   * Yields every state that the backend was in, then those that follow; ends after `terminated`.
+   * @throws {LeaseError} `backend.not_found`.
+   */
+  watchBackend(
+    backendId: string,
+    limits: NamespaceLimits,
+    signal: AbortSignal,
+  ): AsyncIterable<BackendStateView>;
+  /**
+   * A part of what a backend has written, from its drone. Waits for output if it is asked to and nothing is there.
+   * @throws {LeaseError} `backend.not_found`, `backend.logs_unavailable`.
+   */
+  readLog(request: LogRequest, limits: NamespaceLimits, signal: AbortSignal): Promise<LogPage>;
+  /** What a drone answers to a question. @throws {LeaseError} `session.superseded`. */
+  answer(answer: QuestionAnswer): Promise<{ isWanted: boolean }>;
+}
+
+/** What an operator asks of a drone. */
+export interface DroneAct {
+  readonly droneId: string;
+  readonly reason?: string | undefined;
+}
 
 /** How many statements that block a renewal are sent at once. */
 const BLOCKS_IN_FLIGHT_MAX = 20;
@@ -157,4 +243,34 @@ async function markLost({ store, keys }: FleetServiceDeps, act: DroneAct, actor:
     renewalsBlockedCount += changes.filter(({ changed }) => changed).length;
   }
   return { renewalsBlockedCount };
+}
+
+/** How long a state goes unnoticed when its hint is lost. */
+const POLL_MS = 1_000;
+
+/**
+ * Yields every state that a backend was in, then those that follow; ends after `terminated`, or
+ * when the signal aborts. @throws {LeaseError} `backend.not_found`.
+ */
+async function* watchBackend(
+  store: Pick<Store, 'reads' | 'hints' | 'clock'>,
+  backendId: string,
+  reader: { readonly limits: NamespaceLimits; readonly signal: AbortSignal },
+): AsyncGenerator<BackendStateView> {
+  await getBackend(store.reads, backendId, reader.limits);
+  let afterId = '0';
+  while (!reader.signal.aborted) {
+    // Waiting begins before the look, so that no hint in between is missed.
+    const changed = store.hints.next(
+      `backend:${backendId}`,
+      store.clock.nowMs() + POLL_MS,
+      reader.signal,
+    );
+    for (const state of await readBackendStates(store.reads, backendId, afterId)) {
+      yield state;
+      afterId = state.id;
+      if (state.status === 'terminated') return;
+    }
+    await changed;
+  }
 }

@@ -10,8 +10,13 @@ export type {
   // Named by the types of the API, which the client's package declares.
   OfferedProgram,
 } from './fleet-views.ts';
-export { type BackendListInput, listBackends, type NamespaceLimits } from './sql/backends.ts';
-export { chooseDrone } from './sql/choose-drone.ts';
+export {
+  type BackendListInput,
+  listBackends,
+  type NamespaceLimits,
+  removeOldFleetRows,
+} from './sql/backends.ts';
+export { chooseDrone, offerOf } from './sql/choose-drone.ts';
 export {
   countDrones,
   type DroneGroup,
@@ -20,8 +25,5 @@ export {
   heartbeatAgeMsMax,
   readDroneGroups,
 } from './sql/drones.ts';
-export { removeOldFleetRows } from './sql/fleet-retention.ts';
-export { offerOf } from './spawn-allowance.ts';
-export { createFleetService } from './fleet-service.ts';
-export { type OutboxFeed, createOutboxFeed } from './outbox-feed.ts';
-export type { DroneAct, FleetService } from './fleet-types.ts';
+export { createFleetService, type DroneAct, type FleetService } from './fleet-service.ts';
+export { type OutboxFeed, createOutboxFeed } from './drone-session.ts';

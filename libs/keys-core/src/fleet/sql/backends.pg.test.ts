@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { aBackend, aDrone } from '../../testing/fleet-fixture.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
-import { getBackend, listBackends } from './backends.ts';
+import { getBackend, listBackends, removeOldFleetRows } from './backends.ts';
 import { listDrones } from './drones.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { encodeCursor } from '../../postgres/paging.ts';
 import type { RetentionPass } from '../../postgres/retention-pass.ts';
-import { removeOldFleetRows } from './fleet-retention.ts';
 
 const DAY_MS = 86_400_000;
 

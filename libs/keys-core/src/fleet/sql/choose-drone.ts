@@ -5,11 +5,10 @@
  * at the same moment do not all choose the same drone.
  */
 import { statusRank } from '../../kernel/backends.ts';
-import type { WantedProgram } from '../../kernel/drones.ts';
+import type { Offered, WantedProgram } from '../../kernel/drones.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 import { HAS_LEFT, heartbeatAgeMsMax } from './drones.ts';
-import { isForbiddenEnv, isSpawnAllowed } from '../spawn-allowance.ts';
 
 export interface DroneChoiceInput extends WantedProgram {
   readonly datacenter: string;
@@ -80,4 +79,51 @@ async function readCandidates(sql: Sql<'general'>, input: DroneChoiceInput): Pro
       where x.drone_id = d.id and x.status_rank < ${statusRank('terminated')}
     ) as b on true
     where d.datacenter = ${input.datacenter}`;
+}
+
+/** Names that Leasehold and the loader own: no program may allow a request to set them. */
+const FORBIDDEN_ENV = /^(?:LEASEHOLD_.*|PORT|PATH|LD_.*|DYLD_.*|NODE_OPTIONS)$/su;
+
+/** Whether an environment variable may never be set by a request, whatever a program allows. */
+function isForbiddenEnv(name: string): boolean {
+  return FORBIDDEN_ENV.test(name);
+}
+
+/** Whether a program takes the arguments and the environment of a request. */
+function isSpawnAllowed(
+  program: OfferedProgram,
+  request: Pick<WantedProgram, 'args' | 'env'>,
+): boolean {
+  if (request.args.length > 0 && !program.allowArgs) return false;
+  return Object.keys(request.env).every(
+    (name) => !isForbiddenEnv(name) && program.allowEnv.includes(name),
+  );
+}
+
+/** Judges requests by what drones offer. */
+export function offerOf(programs: readonly OfferedProgram[]): Offered {
+  return (wanted) => {
+    const named = programs.filter(({ name }) => name === wanted.program);
+    if (named.some((program) => isSpawnAllowed(program, wanted))) return 'offered';
+    return named.length > 0 ? 'not_allowed' : 'missing';
+  };
+}
+
+/**
+ * What the drones of a datacenter offer: those that are neither draining nor lost and have a fresh heartbeat,
+ * full ones too. Each different program once.
+ */
+export async function readOfferedPrograms(
+  sql: Sql<'general'>,
+  { datacenter, heartbeatMs }: { readonly datacenter: string; readonly heartbeatMs: number },
+): Promise<OfferedProgram[]> {
+  const rows = await sql.$queryRaw<{ offeredProgram: OfferedProgram }[]>`
+    select distinct e.program as "offeredProgram"
+    from drone d
+    cross join lateral jsonb_array_elements(d.programs) as e (program)
+    where d.datacenter = ${datacenter} and not d.draining and d.lost_at is null
+      and not ${HAS_LEFT}
+      and d.heartbeat_at >= clock_timestamp()
+        - ${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
+  return rows.map(({ offeredProgram }) => offeredProgram);
 }

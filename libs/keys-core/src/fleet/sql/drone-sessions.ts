@@ -32,7 +32,7 @@ export interface SessionRef {
  * Opens the next session of a drone, registering the drone if it is new, and returns its number.
  *
  * A new `clockId` voids the stored heartbeat: a reading of another clock says nothing about this
- * one (C47). `lost_at` is cleared, because the drone is evidently there; `draining` is an
+ * one. `lost_at` is cleared, because the drone is evidently there; `draining` is an
  * operator's decision and stays. The statement locks the drone's row, so numbers never repeat.
  */
 export async function openSession(sql: Sql<'vital'>, request: SessionRequest): Promise<number> {

@@ -1,9 +1,10 @@
-import { LeaseError } from '../../kernel/errors.ts';
+import { readTokensOf } from '../../access/index.ts';
 import { statusRank } from '../../kernel/backends.ts';
-import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import type { DroneSort, DroneStatus } from '../../kernel/drones.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import type { Count, FilterOf } from '../../kernel/face-types.ts';
 import { boundedCount, decodeCursor, invalidCursor, pageOf } from '../../postgres/paging.ts';
-import type { RecordSql } from '../../postgres/records.ts';
+import { readClock, type RecordSql } from '../../postgres/records.ts';
 import {
   contains,
   type Dated,
@@ -11,12 +12,13 @@ import {
   fragment,
   isoDates,
   joinFragments,
+  onlyRow,
   type Sql,
 } from '../../postgres/sql.ts';
-import type { DroneEngine, DroneView, MachineLoad } from '../fleet-views.ts';
+import type { DroneEngine, DroneView, MachineLoad, RemovedDrone } from '../fleet-views.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
-/** After this many intervals without a heartbeat a drone counts as unreachable (design 6.1). */
+/** After this many intervals without a heartbeat a drone counts as unreachable. */
 const HEARTBEAT_INTERVALS_MAX = 3;
 
 /** How old a heartbeat may be before its drone counts as unreachable. */
@@ -89,7 +91,7 @@ function isConnected(heartbeatMs: number, asOf: Fragment): Fragment {
 }
 
 /** What of the drone `d` may still act at this moment of the database's clock. */
-export function droneFacts(heartbeatMs: number): Fragment {
+function droneFacts(heartbeatMs: number): Fragment {
   return fragment`
     ${isConnected(heartbeatMs, fragment`clock_timestamp()`)} as "isConnected",
     (
@@ -250,7 +252,7 @@ export async function setDraining(
 
 /**
  * Records that an operator marked a drone lost: it takes no new backends until it opens a new
- * session and is undrained. Frees no key: a lost drone's keys run out (hazard 5).
+ * session and is undrained. Frees no key: a lost drone's keys run out.
  *
  * @throws {LeaseError} `drone.not_found`.
  */
@@ -341,4 +343,50 @@ export async function readDroneGroups(
   const groups = { ready: none, draining: none, stopped: none, unreachable: none, lost: none };
   for (const { status, ...group } of rows) groups[status] = group;
   return groups;
+}
+
+/** The names of this many tokens are in an answer. */
+const TOKENS_NAMED_MAX = 20;
+
+/**
+ * Forgets a drone that is not connected and of whose backends none may run. Its ended backends, the history and the
+ * audit keep its id. Tokens stay as they are: one that is in force may register the id again, as a new drone.
+ *
+ * - **Locks** the drone's row, as draining does: a connect that has chosen the drone comes first, and is seen.
+ * - What was never acknowledged is cancelled: nobody will.
+ *
+ * @throws {LeaseError} `drone.not_found`, `drone.in_use`.
+ */
+export async function removeDrone(
+  tx: RecordSql,
+  droneId: string,
+  heartbeatMs: number,
+): Promise<RemovedDrone> {
+  const locked = await tx.$queryRaw<{ id: string }[]>`
+    select d.id from drone d where d.id = ${droneId} collate "C" for update`;
+  if (locked.length === 0) throw new LeaseError('drone.not_found');
+  // Read after the lock was had: a statement does not see what was committed while it waited.
+  const { isConnected, backendCount } = onlyRow(
+    await tx.$queryRaw<{ isConnected: boolean; backendCount: number }[]>`
+      select ${droneFacts(heartbeatMs)} from drone d where d.id = ${droneId} collate "C"`,
+  );
+  if (isConnected || backendCount > 0) {
+    throw new LeaseError('drone.in_use', problemOf(isConnected, backendCount), {
+      details: { isConnected, backendCount },
+    });
+  }
+  const { drone, backendAction, droneQuestion } = tx.records;
+  await drone.deleteMany({ where: { id: droneId } });
+  await backendAction.updateMany({
+    where: { droneId, ackedAt: null, cancelledAt: null },
+    data: { cancelledAt: await readClock(tx) },
+  });
+  await droneQuestion.deleteMany({ where: { droneId } });
+  return { tokens: await readTokensOf(tx, droneId, TOKENS_NAMED_MAX) };
+}
+
+function problemOf(isConnected: boolean, backendCount: number): string {
+  const backends = `${String(backendCount)} of its backends may still run`;
+  if (!isConnected) return `${backends}: they end at the latest when their keys expire.`;
+  return `The drone is connected${backendCount > 0 ? `, and ${backends}` : ''}: stop it first.`;
 }

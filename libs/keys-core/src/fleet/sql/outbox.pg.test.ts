@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { aDrone, anAction } from '../../testing/fleet-fixture.ts';
 import { openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { passingTime } from '../../testing/passing-time.ts';
-import { answerQuestion, askForLog } from './drone-questions.ts';
+import { acknowledgeAction, answerQuestion, askForLog, readOutboxes } from './outbox.ts';
 import { openSession } from './drone-sessions.ts';
-import { acknowledgeAction, readOutboxes } from './outbox.ts';
 
 describe('questions to a drone', () => {
   const request = { backendId: 'b1', tail: 2 };

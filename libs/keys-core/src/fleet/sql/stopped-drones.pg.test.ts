@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { aBackend, aDrone, anAction } from '../../testing/fleet-fixture.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
-import { chooseDrone } from './choose-drone.ts';
+import { chooseDrone, readOfferedPrograms } from './choose-drone.ts';
 import { openSession, recordGoodbye, recordHeartbeat } from './drone-sessions.ts';
-import { countDrones, getDrone, readDroneGroups, setLost } from './drones.ts';
-import { readOfferedPrograms } from './offered-programs.ts';
-import { removeDrone } from './remove-drone.ts';
+import { countDrones, getDrone, readDroneGroups, removeDrone, setLost } from './drones.ts';
 
 const HEARTBEAT_MS = 1_000;
 const LONG_AGO_MS = 60_000;
