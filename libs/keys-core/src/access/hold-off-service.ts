@@ -11,12 +11,12 @@ import { writeAudit } from './sql/audit.ts';
 /** The time after a restore in which nothing new is granted. */
 export function createHoldOffService(store: Pick<Store, 'general' | 'witness'>): HoldOffService {
   return {
-    get: async () => viewOf(await readHoldOff(store.general)),
+    get: async () => holdOffView(await readHoldOff(store.general)),
     async end({ reason, epoch }, actor) {
       // A change that nobody has recorded yet would start a hold-off again a moment later.
       await store.witness.look();
       return store.general.$transaction(async (tx) => {
-        const ended = viewOf(await endHoldOff(tx, epoch));
+        const ended = holdOffView(await endHoldOff(tx, epoch));
         if (ended !== null) {
           const { cause, since, until } = ended;
           await writeAudit(tx, {
@@ -29,14 +29,14 @@ export function createHoldOffService(store: Pick<Store, 'general' | 'witness'>):
             },
           });
         }
-        return { ended, remaining: viewOf(await readHoldOff(tx)) };
+        return { ended, remaining: holdOffView(await readHoldOff(tx)) };
       });
     },
   };
 }
 
 /** The form on the wire. */
-export function viewOf(holdOff: HoldOff | null): HoldOffView | null {
+export function holdOffView(holdOff: HoldOff | null): HoldOffView | null {
   if (holdOff === null) return null;
   const { since, until, remainingMs, cause, epoch } = holdOff;
   return {

@@ -95,4 +95,4 @@ export {
   TOKENS_TOPIC,
   type TokenService,
 } from './token-service.ts';
-export { createHoldOffService, viewOf } from './hold-off-service.ts';
+export { createHoldOffService, holdOffView } from './hold-off-service.ts';

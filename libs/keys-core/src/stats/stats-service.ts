@@ -1,4 +1,4 @@
-import { viewOf } from '../access/index.ts';
+import { holdOffView } from '../access/index.ts';
 import type { EventStream } from '../events/index.ts';
 import { readDroneGroups } from '../fleet/index.ts';
 import { keepNewest } from '../kernel/requests-in-progress.ts';
@@ -104,7 +104,7 @@ async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Coun
     readFailingKeys(sql, FAILING_MAX),
     readDroneGroups(sql, heartbeatMs),
     countLiveBackends(sql),
-    readHoldOff(sql).then(viewOf),
+    readHoldOff(sql).then(holdOffView),
     readClockJump(sql),
     events.lag(),
     countFailingCallbacks(sql),
