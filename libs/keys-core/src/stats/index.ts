@@ -14,9 +14,8 @@ export {
   removeRefusals,
 } from './sql/refusals.ts';
 export { type Refusal, Refusals } from './refusals.ts';
-export { sharedRead } from './shared-read.ts';
+export { createStatsService, sharedRead } from './stats-service.ts';
 export { type StatsCounter, createStatsCounter } from './stats-counter.ts';
-export { createStatsService } from './stats-service.ts';
 export { numbersOf } from './stats-steps.ts';
 export type {
   ContendedResource,

@@ -1,6 +1,7 @@
 import { holdOffView } from '../access/index.ts';
 import type { EventStream } from '../events/index.ts';
 import { readDroneGroups } from '../fleet/index.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { keepNewest } from '../kernel/requests-in-progress.ts';
 import type { Face } from '../kernel/resource.ts';
 import { countCrashLoops } from '../keys/index.ts';
@@ -10,7 +11,6 @@ import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { readHoldOff } from '../postgres/witness/epoch.ts';
 import { concernsOf, type Present, RENEWALS_JUDGED_MS } from './health.ts';
-import { sharedRead } from './shared-read.ts';
 import {
   countLiveBackends,
   countResources,
@@ -185,5 +185,38 @@ async function pastOf({ store }: StatsDeps, windowMinutes: number): Promise<Past
     series: seriesOf(within, { asOf, ...window }),
     totals: numbersOf(within),
     before: isBeforeKept ? numbersOf(before) : null,
+  };
+}
+
+/** An answer is kept this many times as long as it took: reads use at most a tenth of the time. */
+const KEPT_PER_COST = 10;
+const KEPT_MS_MIN = 2_000;
+
+/**
+ * An expensive read with many callers: those that ask during a read share it. Its answer is kept for
+ * `keptMsMin`, or for ten times as long as it took if that is longer. A failure goes to the callers that
+ * shared the read, and is not kept.
+ */
+export function sharedRead<T>(
+  clock: Pick<Clock, 'nowMs'>,
+  read: () => Promise<T>,
+  keptMsMin = KEPT_MS_MIN,
+): () => Promise<T> {
+  let kept: { readonly answer: Promise<T>; untilMs: number } | undefined;
+  return () => {
+    const startedAtMs = clock.nowMs();
+    if (kept !== undefined && startedAtMs < kept.untilMs) return kept.answer;
+    const mine = { answer: read(), untilMs: Number.POSITIVE_INFINITY };
+    kept = mine;
+    mine.answer.then(
+      () => {
+        const endedAtMs = clock.nowMs();
+        mine.untilMs = endedAtMs + Math.max(keptMsMin, KEPT_PER_COST * (endedAtMs - startedAtMs));
+      },
+      () => {
+        mine.untilMs = Number.NEGATIVE_INFINITY;
+      },
+    );
+    return mine.answer;
   };
 }

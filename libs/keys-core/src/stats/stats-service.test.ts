@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { sharedRead } from './shared-read.ts';
+import { sharedRead } from './stats-service.ts';
 
 /** A read whose answers are numbered, and a clock that the test moves. */
 function numbered(): {
