@@ -1,3 +1,9 @@
 /** What apps and other slices may use. */
-export { createNameFiller, createSearchService } from './search-service.ts';
-export type { FindInput, Found, FoundView, SearchService } from './search-types.ts';
+export {
+  createNameFiller,
+  createSearchService,
+  type FindInput,
+  type Found,
+  type SearchService,
+} from './search-service.ts';
+export type { FoundView } from './sql/find.ts';

@@ -5,10 +5,41 @@ import { LIMITS } from '../kernel/limits.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { idsInText } from './ids-in-text.ts';
-import type { FindInput, FoundView, SearchService } from './search-types.ts';
 import { addGrantedNames, areNamesFilled, type Walk, walkOn, WALKS } from './sql/fill-names.ts';
-import { findDrones, findIds, findNames, findPeople, findTokens } from './sql/find.ts';
+import {
+  findDrones,
+  findIds,
+  findNames,
+  findPeople,
+  findTokens,
+  type FoundView,
+  idsInText,
+} from './sql/find.ts';
+
+export interface FindInput {
+  readonly text: string;
+  readonly kinds?: readonly FoundKind[] | undefined;
+  readonly limit: number;
+}
+
+export interface Found {
+  /** Best first. */
+  readonly items: FoundView[];
+  /** False while the names of a database that was in use before are still being filled. */
+  readonly isComplete: boolean;
+  /** What could not be searched this time: the rest was. */
+  readonly failed: FoundKind[];
+  /** ISO-8601. */
+  readonly asOf: string;
+}
+
+export interface SearchService {
+  /**
+   * What contains a text, whatever its case: exact names first, then names that begin with it, then words,
+   * then the rest; of each, what is held comes first, then what is shorter. Shows only what the caller may list.
+   */
+  find(input: FindInput, caller: Caller): Promise<Found>;
+}
 
 const NAME_KINDS = ['key', 'lease', 'environment', 'backend'] as const;
 

@@ -1,5 +1,5 @@
 import { droneStatus } from '../../fleet/index.ts';
-import { type FoundKind, MATCHES } from '../../kernel/face-types.ts';
+import { type FoundKind, type Match, MATCHES } from '../../kernel/face-types.ts';
 import { parseResourceText, resourceText } from '../../kernel/resource.ts';
 import {
   containsText,
@@ -14,8 +14,32 @@ import {
   withinNamespace,
 } from '../../lists/index.ts';
 import { C, type Fragment, fragment, joinFragments, type Sql } from '../../postgres/sql.ts';
-import type { IdsInText } from '../ids-in-text.ts';
-import type { FoundBy, FoundView } from '../search-types.ts';
+
+/** What found it, where that is not its name. */
+export type FoundBy = 'lease_id' | 'ticket' | 'token' | 'holder' | 'backend_id' | 'address';
+
+/** What was found: enough to tell it from others, and to open it. */
+export interface FoundView {
+  readonly kind: FoundKind;
+  /** As it is printed: `boards.eu/q4-roadmap`, an id, an e-mail address, the name of a token. */
+  readonly text: string;
+  /** Of a resource, or of a backend's key; empty for the others. */
+  readonly namespace: string;
+  /** Of a resource or a token; the id of a drone or a backend; a person's name. */
+  readonly name: string;
+  /** Of the newest grant, the drone, the backend, the person or the token. */
+  readonly id: string;
+  /** Its phase or status. */
+  readonly state: string;
+  /** Whether it is in use: held, connected or in force. */
+  readonly isLive: boolean;
+  /** Who holds it, the backend's key, or the role; null for what has none. */
+  readonly detail: string | null;
+  readonly match: Match;
+  /** Left out for what was found by its name. */
+  readonly by?: FoundBy;
+  readonly datacenter: string;
+}
 
 type NameKind = 'key' | 'lease' | 'environment' | 'backend';
 
@@ -424,4 +448,45 @@ async function findOthers(
     ...{ kind, namespace: '', datacenter, match: MATCHES[rank] ?? 'substring' },
     ...row,
   }));
+}
+
+/** What a text names by itself, wherever it stands in it: a line of a log has ids between other words. Pure. */
+
+interface IdsInText {
+  /** Of grants, or of tickets of callers that wait. */
+  readonly uuids: string[];
+  /** Fencing tokens. */
+  readonly tokens: string[];
+  readonly addresses: string[];
+  readonly backendIds: string[];
+  /** As services name themselves: `payments@host-7:4242`. */
+  readonly holders: string[];
+}
+
+/** Of each kind; a line of a log has fewer. */
+const IDS_MAX = 5;
+
+const UUID = /(?<![0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])/giu;
+/** They begin at the milliseconds of 1970, so all are long; a time of a log with its offset is not one. */
+const TOKEN = /(?<![\w.-])\d{10,19}(?![\w.-])/gu;
+const ADDRESS =
+  /(?<![\w.:@-])(?:\[[0-9a-f:]+\]|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?):\d{2,5}(?![\w.:])/giu;
+const BACKEND = /(?<![\w-])bk-[a-z0-9]+(?![\w-])/gu;
+const HOLDER = /(?<=^|[\s"'`=(,[{])[^\s"'`=(),[\]{}]+@[^\s"'`=(),[\]{}]+/gu;
+
+export function idsInText(text: string): IdsInText {
+  return {
+    uuids: found(text, UUID).map((uuid) => uuid.toLowerCase()),
+    tokens: found(text, TOKEN).filter((token) => BigInt(token) <= TOKEN_MAX),
+    addresses: found(text, ADDRESS),
+    backendIds: found(text, BACKEND),
+    holders: found(text, HOLDER),
+  };
+}
+
+/** The largest number that the database has for one. */
+const TOKEN_MAX = 2n ** 63n - 1n;
+
+function found(text: string, what: RegExp): string[] {
+  return [...new Set(text.match(what))].slice(0, IDS_MAX);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { idsInText } from './ids-in-text.ts';
+import { idsInText } from './find.ts';
 
 const NONE = { uuids: [], tokens: [], addresses: [], backendIds: [], holders: [] };
 const ID = 'cdd59c40-138d-4480-a0c5-f014ff6f4161';
