@@ -8,12 +8,13 @@ export {
 export { countHeldLeases } from './sql/resource-counts.ts';
 export {
   listRefusals,
+  type Refusal,
   type RefusalListInput,
+  Refusals,
   type RefusalView,
   removeOldRefusals,
   removeRefusals,
 } from './sql/refusals.ts';
-export { type Refusal, Refusals } from './refusals.ts';
 export { createStatsService, sharedRead } from './stats-service.ts';
 export { type StatsCounter, createStatsCounter } from './stats-counter.ts';
 export { numbersOf } from './stats-steps.ts';

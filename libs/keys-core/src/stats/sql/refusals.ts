@@ -1,8 +1,10 @@
 /** Refused connects and acquires, by hour, resource and code. */
+import type { Clock } from '../../kernel/clock.ts';
 import type { Page, PageInput } from '../../kernel/face-types.ts';
 import type { GrantRef, RefusalReason } from '../../kernel/lease.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
+import { databaseFailureOf } from '../../postgres/database-errors.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { decodeCursor, invalidCursor, isPageInstant, pageOf } from '../../postgres/paging.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
@@ -19,7 +21,7 @@ import { bucketOf } from './stats-buckets.ts';
 const KEPT_DAYS = 7;
 
 /** What was refused to whom, and why. */
-export interface RefusedCall extends Resource {
+interface RefusedCall extends Resource {
   /** The code of the error; `held` where somebody else has the lease. */
   readonly code: string;
   /** The name of the caller's token, or of the person. */
@@ -31,7 +33,7 @@ export interface RefusedCall extends Resource {
 }
 
 /** Refusals with one code, of one resource, since they were last written. */
-export interface RefusalRow extends RefusedCall {
+interface RefusalRow extends RefusedCall {
   readonly count: number;
   /** How long ago the first and the last one were. */
   readonly firstAgeMs: number;
@@ -44,10 +46,7 @@ export interface RefusalRow extends RefusedCall {
  * **Locks** the rows, in the order of the primary key, as every statement that adds does. **Atomic because** `set`
  * adds to the row as it is after the lock. **Index**: the primary key.
  */
-export async function recordRefusals(
-  sql: Sql<'general'>,
-  rows: readonly RefusalRow[],
-): Promise<void> {
+async function recordRefusals(sql: Sql<'general'>, rows: readonly RefusalRow[]): Promise<void> {
   await sql.$queryRaw<{ code: string }[]>`
     insert into refusal as t (
       hour_at, face, namespace, name, code, count, first_at, last_at, actor, holder, reason
@@ -305,4 +304,96 @@ export function removeOldRefusals(
         returning r.event_id
       )`,
   });
+}
+
+/**
+ * Refused connects and acquires, until they are written with the statistics. Of each hour so many resources and codes are
+ * remembered, and fewer of one caller, so that nobody can fill the table; all others are in the metrics alone.
+ */
+
+const HOUR_MS = 3_600_000;
+const RESOURCES_MAX = 2_000;
+const RESOURCES_OF_CALLER_MAX = 500;
+const REASON_LENGTH_MAX = 500;
+const ROWS_PER_STATEMENT_MAX = 500;
+
+/** A refusal, and who is counted for it. */
+export interface Refusal extends RefusedCall {
+  readonly principal: string;
+}
+
+interface Noted {
+  readonly last: RefusedCall;
+  readonly count: number;
+  readonly firstMs: number;
+  readonly lastMs: number;
+}
+
+export class Refusals {
+  readonly #clock: Pick<Clock, 'nowMs'>;
+  /** What is not written yet. */
+  #open = new Map<string, Noted>();
+  /** The resources and codes of this hour, by caller. */
+  #known = new Map<string, Set<string>>();
+  #knownCount = 0;
+  #hourEndsAtMs = 0;
+
+  constructor(clock: Pick<Clock, 'nowMs'>) {
+    this.#clock = clock;
+  }
+
+  note({ principal, ...call }: Refusal): void {
+    const key = JSON.stringify([call.face, call.namespace, call.name, call.code]);
+    const nowMs = this.#clock.nowMs();
+    if (!this.#isRemembered(principal, key, nowMs)) return;
+    const last = { ...call, reason: call.reason.slice(0, REASON_LENGTH_MAX) };
+    const before = this.#open.get(key);
+    const { firstMs = nowMs, count = 0 } = before ?? {};
+    this.#open.set(key, { last, firstMs, lastMs: nowMs, count: count + 1 });
+  }
+
+  /** Writes what was noted. What did not arrive is written the next time, unless it is unknown whether it did. */
+  async flush({ general }: Pick<Store, 'general'>): Promise<void> {
+    while (this.#open.size > 0) {
+      const taken = [...this.#open].slice(0, ROWS_PER_STATEMENT_MAX);
+      for (const [key] of taken) this.#open.delete(key);
+      try {
+        const nowMs = this.#clock.nowMs();
+        await recordRefusals(
+          general,
+          taken.map(([, noted]) => rowOf(noted, nowMs)),
+        );
+      } catch (error) {
+        if (databaseFailureOf(error) !== 'lost') this.#putBack(taken);
+        throw error;
+      }
+    }
+  }
+
+  #isRemembered(principal: string, key: string, nowMs: number): boolean {
+    if (nowMs >= this.#hourEndsAtMs) {
+      this.#known = new Map();
+      this.#knownCount = 0;
+      this.#hourEndsAtMs = nowMs + HOUR_MS;
+    }
+    const own = this.#known.get(principal) ?? new Set();
+    if (own.has(key)) return true;
+    if (this.#knownCount >= RESOURCES_MAX || own.size >= RESOURCES_OF_CALLER_MAX) return false;
+    this.#known.set(principal, own.add(key));
+    this.#knownCount += 1;
+    return true;
+  }
+
+  #putBack(taken: readonly [string, Noted][]): void {
+    for (const [key, noted] of taken) {
+      const since = this.#open.get(key);
+      const later = since ?? noted;
+      const count = noted.count + (since?.count ?? 0);
+      this.#open.set(key, { ...later, count, firstMs: noted.firstMs });
+    }
+  }
+}
+
+function rowOf({ last, count, firstMs, lastMs }: Noted, nowMs: number): RefusalRow {
+  return { ...last, count, firstAgeMs: nowMs - firstMs, lastAgeMs: nowMs - lastMs };
 }

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
-import { MACHINE_CLOCK, openKernel } from '../testing/kernel-fixture.ts';
-import { type Refusal, Refusals } from './refusals.ts';
-import { listRefusals, type RefusalListInput, removeRefusals } from './sql/refusals.ts';
+import { MACHINE_CLOCK, openKernel } from '../../testing/kernel-fixture.ts';
+import {
+  listRefusals,
+  type Refusal,
+  type RefusalListInput,
+  Refusals,
+  removeRefusals,
+} from './refusals.ts';
 
 const REFUSAL: Refusal = {
   ...{ face: 'key', namespace: 'a', name: 'x', code: 'spawn.no_drone' },
