@@ -10,12 +10,12 @@ import { untilCalled } from '../kernel/clock.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause } from '../postgres/kernel-store.ts';
-import { eventCursor, parseEventPlace } from './event-cursor.ts';
-import { FinalMark } from './event-finality.ts';
+import { eventCursor, parseEventPlace } from './sql/event-list.ts';
 import {
   type EventBounds,
   type EventFilter,
   type EventLag,
+  FinalMark,
   matchesFilter,
   readEventBounds,
   readEventLag,

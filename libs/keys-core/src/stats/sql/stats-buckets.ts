@@ -168,7 +168,7 @@ export function removeOldBuckets(sql: Sql<'general'>, pass: RetentionPass): Prom
 // One row says up to which event the buckets count. A controller locks it, adds the next events and moves
 // the row, in one statement; others skip it meanwhile. So grants of services that use the database without
 // a controller are counted like all others. Only events that are final are counted (see
-// `event-finality.ts`): one with a smaller number cannot appear later and be left out. While an old
+// `FinalMark`): one with a smaller number cannot appear later and be left out. While an old
 // transaction holds events back, the numbers are late, and right once it has ended.
 
 /** A statement of this many takes some 50 ms; it is one range of the primary key. */

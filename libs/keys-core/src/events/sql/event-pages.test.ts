@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FinalMark, type MarkReading, NOTES_MAX } from './event-finality.ts';
+import { FinalMark, type MarkReading, NOTES_MAX } from './event-pages.ts';
 
 /** A reading that saw events up to `lastId`, while transactions from `xmin` on were under way. */
 function look(lastId: number, ownXid: number | null, xmin: number, xmax = 1_000_000): MarkReading {

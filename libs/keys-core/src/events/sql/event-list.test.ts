@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { LeaseError } from '../kernel/errors.ts';
-import { eventCursor, parseEventPlace } from './event-cursor.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import { eventCursor, parseEventPlace } from './event-list.ts';
 
 describe('event cursors', () => {
   test('are read as they were written', () => {
