@@ -190,11 +190,9 @@ function entry(
   return { ...actor, action, resource: `person:${act.personId}`, reason: act.reason, detail };
 }
 
-/**
- * Finds the session of a cookie's token. As with tokens of programs, answers are kept for a moment
- * ({@link CACHE_MS}), and whatever ends a session or changes what its person may do makes every
- * answer stale by a hint. Without the hint it takes effect after that moment.
- */
+// Finds the session of a cookie's token. As with tokens of programs, answers are kept for a moment
+// (`CACHE_MS`), and whatever ends a session or changes what its person may do makes every
+// answer stale by a hint. Without the hint it takes effect after that moment.
 
 const CACHE_MS = 1_000;
 /** Signed in browsers that are active at once; the oldest answer goes first. */

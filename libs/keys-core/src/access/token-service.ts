@@ -128,13 +128,11 @@ export function createTokenService(store: Store, fairUse: UseReport): TokenServi
   };
 }
 
-/**
- * Finds the token of a secret. Frequent calls need no statement: answers are kept for
- * {@link CACHE_MS}, refusals too, so that a caller with a wrong token costs the database nothing.
- * A revocation made anywhere makes every answer stale by a hint; without the hint it takes effect
- * after {@link CACHE_MS} at the latest. Wrong secrets are kept apart: however many come, they
- * displace no good one.
- */
+// Finds the token of a secret. Frequent calls need no statement: answers are kept for
+// `CACHE_MS`, refusals too, so that a caller with a wrong token costs the database nothing.
+// A revocation made anywhere makes every answer stale by a hint; without the hint it takes effect
+// after `CACHE_MS` at the latest. Wrong secrets are kept apart: however many come, they
+// displace no good one.
 
 const CACHE_MS = 5_000;
 /** Of good tokens, and as many of wrong secrets. */

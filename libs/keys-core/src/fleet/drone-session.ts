@@ -105,11 +105,9 @@ function createResends(clock: Clock) {
   };
 }
 
-/**
- * Reads the outboxes of the drones whose sessions this controller carries: at a hint the one drone
- * that it names, and once every {@link POLL_MS} all of them, because a hint may be lost: one
- * statement for each {@link DRONES_PER_STATEMENT_MAX} drones.
- */
+// Reads the outboxes of the drones whose sessions this controller carries: at a hint the one drone
+// that it names, and once every `POLL_MS` all of them, because a hint may be lost: one
+// statement for each `DRONES_PER_STATEMENT_MAX` drones.
 
 /** How long an action or a newer session goes unnoticed when its hint is lost. */
 const POLL_MS = 1_000;

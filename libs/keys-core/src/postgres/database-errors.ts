@@ -109,7 +109,7 @@ function failureText(error: unknown): string {
   }
 }
 
-/** What keeps a database from working, found in an error or in what caused it. */
+// What keeps a database from working, found in an error or in what caused it.
 
 /** SQLSTATE of a database whose disk is full. */
 const DISK_FULL = '53100';

@@ -147,7 +147,7 @@ export async function checkReachable(sql: Sql<'general'>): Promise<void> {
   >`select 1 as one from (select from lease limit 1) as l right join (select 1) as x on true`;
 }
 
-/** Notices a pooler in transaction mode that the address does not mention. */
+// Notices a pooler in transaction mode that the address does not mention.
 
 /** SQLSTATE of a statement that its session does not know. */
 const UNKNOWN_STATEMENT = '26000';

@@ -140,10 +140,8 @@ function payloadsOf(topics: readonly string[]): string[] {
   return payloads;
 }
 
-/**
- * Receives the hints of other controllers. LISTEN needs a session of its own, so behind a pooler in
- * transaction mode there is no listener: that costs the speed of hints, and nothing else.
- */
+// Receives the hints of other controllers. LISTEN needs a session of its own, so behind a pooler in
+// transaction mode there is no listener: that costs the speed of hints, and nothing else.
 
 const RECONNECT_MS = 1_000;
 

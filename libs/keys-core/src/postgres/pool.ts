@@ -132,14 +132,12 @@ async function openAll(pool: pg.Pool, count: number): Promise<void> {
   if (failed !== undefined) throw failed.reason;
 }
 
-/**
- * Statements that are planned once for each connection.
- *
- * The grant statement took twice as long to plan as to carry out. Its plan is the same each time: every
- * row is one probe of an index, however large the table is and however many are asked for. So it is
- * made once, for parameters of any size, and never by reading a whole table, which is what the planner
- * would choose for a table that was empty when it planned.
- */
+// Statements that are planned once for each connection.
+//
+// The grant statement took twice as long to plan as to carry out. Its plan is the same each time: every
+// row is one probe of an index, however large the table is and however many are asked for. So it is
+// made once, for parameters of any size, and never by reading a whole table, which is what the planner
+// would choose for a table that was empty when it planned.
 
 /** What a pool is opened with besides its timeouts. */
 interface PreparedOptions {

@@ -1,7 +1,7 @@
 import type { Clock } from '../kernel/clock.ts';
 import { type Fragment, fragment, onlyRow, type Sql } from './sql.ts';
 
-/** Walking the lease table page by page: there is no index for what has to be found, see ADR 25. */
+// Walking the lease table page by page: there is no index for what has to be found, see ADR 25.
 
 interface PageRange {
   readonly fromPage: number;

@@ -191,7 +191,7 @@ function placeOfCursor(cursor: string | undefined): bigint | null {
   return BigInt(id);
 }
 
-/** What the webhook has been told, and what it is to be told of the audit. */
+// What the webhook has been told, and what it is to be told of the audit.
 
 /** An entry may be written by a statement that is still under way: it is read when it is this old. */
 const SETTLED_MS = 5_000;

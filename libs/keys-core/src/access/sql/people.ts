@@ -118,14 +118,12 @@ export async function readPerson(sql: Sql<'general'>, personId: string): Promise
   return person;
 }
 
-/**
- * Changes of people. Each is one statement that decides by itself whether it may be made.
- *
- * The last administrator who can sign in stays one. Each statement that could take one away first
- * locks all of them, always in the order of their ids, and then looks at the others as they are
- * after the wait: of two administrators who demote each other at once, the second finds itself the
- * only one left and is refused.
- */
+// Changes of people. Each is one statement that decides by itself whether it may be made.
+//
+// The last administrator who can sign in stays one. Each statement that could take one away first
+// locks all of them, always in the order of their ids, and then looks at the others as they are
+// after the wait: of two administrators who demote each other at once, the second finds itself the
+// only one left and is refused.
 
 const ADMINS = fragment`
   admins as materialized (

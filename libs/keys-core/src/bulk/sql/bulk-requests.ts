@@ -221,7 +221,7 @@ export async function removeOldBulks(
   });
 }
 
-/** The holders of a bulk action's items: those that hold now, and those that have not stopped yet. */
+// The holders of a bulk action's items: those that hold now, and those that have not stopped yet.
 
 const NONE_STOPPING: Pick<BulkProgress, 'stopping' | 'stopsBy'> = {
   stopping: 0,

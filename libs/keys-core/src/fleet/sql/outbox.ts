@@ -110,11 +110,9 @@ export async function acknowledgeAction(
   return { acknowledged };
 }
 
-/**
- * Questions to drones, asked at any controller and answered over the session of the drone at whichever controller
- * carries it: a row that is there until it is answered or given up. Nothing depends on one: the caller waits a few
- * seconds, and asks again if it still wants to know.
- */
+// Questions to drones, asked at any controller and answered over the session of the drone at whichever controller
+// carries it: a row that is there until it is answered or given up. Nothing depends on one: the caller waits a few
+// seconds, and asks again if it still wants to know.
 
 /** How long a drone may take to answer, beside the time that it was asked to wait. */
 const ANSWER_MS_MAX = 5_000;

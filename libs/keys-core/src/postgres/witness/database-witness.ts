@@ -183,7 +183,7 @@ class Witness implements DatabaseWitness {
   }
 }
 
-/** This process's own row in the database: advanced about once a second, and remembered. */
+// This process's own row in the database: advanced about once a second, and remembered.
 
 /** What the store reports to the program that opened it, for its log and its metrics. */
 export type WitnessNotice =

@@ -450,7 +450,7 @@ async function findOthers(
   }));
 }
 
-/** What a text names by itself, wherever it stands in it: a line of a log has ids between other words. Pure. */
+// What a text names by itself, wherever it stands in it: a line of a log has ids between other words.
 
 interface IdsInText {
   /** Of grants, or of tickets of callers that wait. */

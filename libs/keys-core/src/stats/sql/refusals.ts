@@ -306,10 +306,8 @@ export function removeOldRefusals(
   });
 }
 
-/**
- * Refused connects and acquires, until they are written with the statistics. Of each hour so many resources and codes are
- * remembered, and fewer of one caller, so that nobody can fill the table; all others are in the metrics alone.
- */
+// Refused connects and acquires, until they are written with the statistics. Of each hour so many resources and codes are
+// remembered, and fewer of one caller, so that nobody can fill the table; all others are in the metrics alone.
 
 const HOUR_MS = 3_600_000;
 const RESOURCES_MAX = 2_000;
