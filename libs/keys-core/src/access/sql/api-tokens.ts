@@ -202,12 +202,8 @@ export async function findTokens(
   sql: Sql<'general' | 'vital'>,
   secretHashes: readonly string[],
 ): Promise<Map<string, TokenAccess>> {
-  const rows = await sql.$queryRaw<Pick<ApiToken, 'secretHash' | AccessField>[]>`
-    select t.secret_hash as "secretHash", ${ACCESS_COLUMNS}
-    from api_token t
-    where t.secret_hash = any(${[...secretHashes]}::text[]) and t.revoked_at is null
-      and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
-  return new Map(rows.map(({ secretHash, ...row }) => [secretHash, tokenAccess(row)]));
+  const found = await readInForce(sql, fragment`t.secret_hash = any(${[...secretHashes]}::text[])`);
+  return new Map(found.map(({ secretHash, ...row }) => [secretHash, tokenAccess(row)]));
 }
 
 /** Which of these tokens are still in force. */
@@ -215,12 +211,20 @@ export async function tokensInForce(
   sql: Sql<'vital'>,
   tokenIds: readonly string[],
 ): Promise<Set<string>> {
-  const rows = await sql.$queryRaw<{ tokenId: string }[]>`
-    select t.id as "tokenId"
+  const found = await readInForce(sql, fragment`t.id = any(${[...tokenIds]}::uuid[])`);
+  return new Set(found.map(({ id }) => id));
+}
+
+/** Those of the tokens that are neither revoked nor expired at this moment of the database's clock. */
+function readInForce(
+  sql: Sql<'general' | 'vital'>,
+  isWanted: Fragment,
+): Promise<Pick<ApiToken, 'secretHash' | AccessField>[]> {
+  return sql.$queryRaw`
+    select t.secret_hash as "secretHash", ${ACCESS_COLUMNS}
     from api_token t
-    where t.id = any(${[...tokenIds]}::uuid[]) and t.revoked_at is null
+    where ${isWanted} and t.revoked_at is null
       and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
-  return new Set(rows.map((row) => row.tokenId));
 }
 
 /** The first tokens in force that are bound to a drone. */

@@ -205,9 +205,8 @@ export async function makeFirstToken(
     // The second controller waits here, and then sees the token of the first.
     await tx.$executeRaw`lock table api_token in share row exclusive mode`;
     if (await hasAdminToken(tx)) return false;
-    const rows = await tx.$queryRaw<{ id: string }[]>`
-      select t.id::text as id from api_token t where t.secret_hash = ${hashTokenSecret(secret)}`;
-    if (rows.length > 0) return false;
+    const where = { secretHash: hashTokenSecret(secret) };
+    if ((await tx.records.apiToken.findUnique({ where })) !== null) return false;
     await insertToken(tx, {
       ...{ tokenId: randomUUID(), secret, name: 'first', role: 'admin', droneId: null, ...UNBOUND },
       createdBy: 'LEASEHOLD_FIRST_TOKEN',

@@ -255,20 +255,34 @@ export async function readForRefusal(
  * all their sessions were ended since `knownEpoch` was read.
  */
 export async function recordSignIn(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   personId: string,
   knownEpoch?: number,
 ): Promise<{ email: string; role: OrderedRole; epoch: number } | undefined> {
-  const rows = await sql.$queryRaw<{ email: string; role: OrderedRole; epoch: number }[]>`
-    update person p
-    set last_sign_in_at = clock_timestamp(),
-      joined_at = coalesce(p.joined_at, clock_timestamp()),
-      invitation_hash = case when p.joined_at is not null then p.invitation_hash end,
-      invitation_expires_at = case when p.joined_at is not null then p.invitation_expires_at end
-    where p.id = ${personId}::uuid and p.disabled_at is null
-      and p.session_epoch = coalesce(${knownEpoch ?? null}::int, p.session_epoch)
-    returning p.email, p.role, p.session_epoch as epoch`;
-  return rows[0];
+  const now = await readClock(sql);
+  const mayBegin = {
+    ...{ id: personId, disabledAt: null },
+    ...(knownEpoch === undefined ? {} : { sessionEpoch: knownEpoch }),
+  };
+  const select = { email: true, role: true, sessionEpoch: true };
+  const joins = { joinedAt: now, invitationHash: null, invitationExpiresAt: null };
+  // Who joins meanwhile by a link is found by the second: nobody leaves again.
+  const [joined] = await sql.records.person.updateManyAndReturn({
+    where: { ...mayBegin, joinedAt: null },
+    data: { lastSignInAt: now, ...joins },
+    select,
+  });
+  const [known] =
+    joined === undefined
+      ? await sql.records.person.updateManyAndReturn({
+          where: { ...mayBegin, joinedAt: { not: null } },
+          data: { lastSignInAt: now },
+          select,
+        })
+      : [joined];
+  if (known === undefined) return undefined;
+  const { email, role, sessionEpoch } = known;
+  return { email, role: role as OrderedRole, epoch: sessionEpoch };
 }
 
 /** For how long the link of an invitation can be used. */
