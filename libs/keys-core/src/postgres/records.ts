@@ -18,7 +18,7 @@ import { onlyRow, type PoolName, type Sql } from './sql.ts';
 /** The tables that are records. No other can be reached by a typed query. */
 export const RECORD_MODELS = [
   ...(['apiToken', 'audit', 'webhook', 'bulk', 'bulkItem'] as const),
-  ...(['drone', 'droneQuestion', 'backend', 'backendAction'] as const),
+  ...(['drone', 'droneQuestion', 'backend', 'backendAction', 'keyFailure'] as const),
   ...(['person', 'personAccount', 'personSession', 'personVerification', 'signInFailure'] as const),
 ] as const;
 
@@ -42,7 +42,7 @@ export interface RecordPool<Name extends PoolName = 'general'>
  * The database's clock, by which times of records are judged and written. A typed query cannot name it in a
  * condition. It is read before the query, so that a time is at most a round trip old.
  */
-export async function readClock(sql: Sql<'general'>): Promise<Date> {
+export async function readClock(sql: Sql<'general' | 'guests' | 'reads'>): Promise<Date> {
   return onlyRow(await sql.$queryRaw<{ now: Date }[]>`select clock_timestamp() as now`).now;
 }
 

@@ -9,6 +9,7 @@ import {
   pageOf,
   placeAfter,
 } from '../../postgres/paging.ts';
+import { readClock, type RecordSql } from '../../postgres/records.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import {
   type Dated,
@@ -194,6 +195,7 @@ export async function readBackendStates(
 
 /** Closed actions are of no use after this; they are kept a while for people who look into a fault. */
 const CLOSED_ACTION_HOURS = 24;
+const FAILURES_KEPT_MS = 86_400_000;
 
 /**
  * Removes what nobody needs any more: actions that were acknowledged or cancelled a day ago,
@@ -203,7 +205,7 @@ const CLOSED_ACTION_HOURS = 24;
  * Index: `backend_action_closed_at_idx`, `backend_terminated_at_idx`, `audit_at_idx`.
  */
 export async function removeOldFleetRows(
-  sql: Sql<'general'>,
+  sql: RecordSql,
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<{ actions: number; backends: number; audit: number }> {
@@ -233,8 +235,8 @@ export async function removeOldFleetRows(
       gone as (delete from backend b using old where b.id = old.id returning b.id)`,
   });
   // Failures of a row that nobody goes on with.
-  await sql.$queryRaw`
-    delete from key_failure where failed_at < clock_timestamp() - interval '1 day' returning name`;
+  const dayBefore = new Date(Number(await readClock(sql)) - FAILURES_KEPT_MS);
+  await sql.records.keyFailure.deleteMany({ where: { failedAt: { lt: dayBefore } } });
   const audit = await removeOld(sql, pass, 'audit', {
     old: fragment`select a.id from audit a where a.at < clock_timestamp() - ${retention} order by a.at`,
     deletes: fragment`gone as (delete from audit a using old where a.id = old.id returning a.id)`,

@@ -149,7 +149,7 @@ function droneView({ load, ...row }: DroneRow): DroneView {
 /** Drones by id, with their status judged by the database's clock. */
 export async function listDrones(
   sql: Sql<'reads'>,
-  input: DroneListInput,
+  input: DroneListInput & { readonly droneId?: string },
   heartbeatMs: number,
 ): Promise<{ items: DroneView[]; nextCursor: string | null }> {
   const { sort = 'droneId' } = input;
@@ -192,9 +192,15 @@ export async function countListedDrones(
   return boundedCount(sql, fragment`(${droneRows(heartbeatMs)}) as v where ${conditionsOf(input)}`);
 }
 
-function conditionsOf({ status, program, search }: FilterOf<DroneListInput>): Fragment {
+function conditionsOf({
+  droneId,
+  status,
+  program,
+  search,
+}: FilterOf<DroneListInput> & { readonly droneId?: string }): Fragment {
   return joinFragments(
     [
+      droneId === undefined ? fragment`true` : fragment`v."droneId" = ${droneId} collate "C"`,
       status === undefined ? fragment`true` : fragment`v.status = ${status}::text`,
       program === undefined
         ? fragment`true`
@@ -211,20 +217,14 @@ export async function getDrone(
   droneId: string,
   heartbeatMs: number,
 ): Promise<DroneView> {
-  const [row] = await sql.$queryRaw<DroneRow[]>`
-    select v.*
-    from (${droneRows(heartbeatMs)}) as v
-    where v."droneId" = ${droneId} collate "C"`;
-  if (row === undefined) throw new LeaseError('drone.not_found');
-  return droneView(row);
+  const { items } = await listDrones(sql, { droneId, limit: 1 }, heartbeatMs);
+  const [drone] = items;
+  if (drone === undefined) throw new LeaseError('drone.not_found');
+  return drone;
 }
 
 /**
- * Sets whether a drone takes new backends. Waits for every connect that has already chosen the
- * drone: connect locks the row `for key share`, this locks it `for update`. So what the drone runs
- * after this statement has answered is all that it will run. A typed query could not lock it: it updates no key, so
- * it would not wait.
- *
+ * Sets whether a drone takes new backends.
  * @returns whether anything changed. @throws {LeaseError} `drone.not_found`.
  */
 export async function setDraining(
@@ -232,22 +232,8 @@ export async function setDraining(
   droneId: string,
   draining: boolean,
 ): Promise<{ changed: boolean }> {
-  const [row] = await sql.$queryRaw<{ wasDraining: boolean }[]>`
-    with locked as materialized (
-      select d.id, d.draining
-      from drone d
-      where d.id = ${droneId} collate "C"
-      for update
-    ),
-    changed as (
-      update drone d
-      set draining = ${draining}
-      from locked k
-      where d.id = k.id
-    )
-    select k.draining as "wasDraining" from locked k`;
-  if (row === undefined) throw new LeaseError('drone.not_found');
-  return { changed: row.wasDraining !== draining };
+  const { wasDraining } = await changeDrone(sql, droneId, fragment`draining = ${draining}`);
+  return { changed: wasDraining !== draining };
 }
 
 /**
@@ -257,19 +243,37 @@ export async function setDraining(
  * @throws {LeaseError} `drone.not_found`.
  */
 export async function setLost(sql: Sql<'general'>, droneId: string): Promise<void> {
-  const rows = await sql.$queryRaw<{ id: string }[]>`
+  const lost = fragment`lost_at = coalesce(d.lost_at, clock_timestamp()), draining = true`;
+  await changeDrone(sql, droneId, lost);
+}
+
+/**
+ * Waits for every connect that has already chosen the drone: connect locks the row `for key share`, this locks it
+ * `for update`. So what the drone runs after this statement has answered is all that it will run. A typed query
+ * could not lock it: it updates no key, so it would not wait.
+ * @throws {LeaseError} `drone.not_found`.
+ */
+async function changeDrone(
+  sql: Sql<'general'>,
+  droneId: string,
+  change: Fragment,
+): Promise<{ readonly wasDraining: boolean }> {
+  const [row] = await sql.$queryRaw<{ wasDraining: boolean }[]>`
     with locked as materialized (
-      select d.id
+      select d.id, d.draining
       from drone d
       where d.id = ${droneId} collate "C"
       for update
+    ),
+    changed as (
+      update drone d
+      set ${change}
+      from locked k
+      where d.id = k.id
     )
-    update drone d
-    set lost_at = coalesce(d.lost_at, clock_timestamp()), draining = true
-    from locked k
-    where d.id = k.id
-    returning d.id`;
-  if (rows.length === 0) throw new LeaseError('drone.not_found');
+    select k.draining as "wasDraining" from locked k`;
+  if (row === undefined) throw new LeaseError('drone.not_found');
+  return row;
 }
 
 /** The grants under which a drone runs backends, oldest first, for blocking their renewal. */
@@ -287,13 +291,14 @@ export async function countDrones(
   sql: Sql<'general' | 'guests'>,
   heartbeatMs: number,
 ): Promise<Record<DroneStatus, number>> {
-  const rows = await sql.$queryRaw<{ status: DroneStatus; count: number }[]>`
-    select v.status, count(*)::int as count
-    from (${droneRows(heartbeatMs)}) as v
-    group by v.status`;
-  const counts = { ready: 0, draining: 0, stopped: 0, unreachable: 0, lost: 0 };
-  for (const { status, count } of rows) counts[status] = count;
-  return counts;
+  const { ready, draining, stopped, unreachable, lost } = await readDroneGroups(sql, heartbeatMs);
+  return {
+    ready: ready.count,
+    draining: draining.count,
+    stopped: stopped.count,
+    unreachable: unreachable.count,
+    lost: lost.count,
+  };
 }
 
 /** The drones of one status. */
@@ -315,7 +320,7 @@ const DRONES_NAMED_MAX = 3;
  * Locks nothing.
  */
 export async function readDroneGroups(
-  sql: Sql<'guests'>,
+  sql: Sql<'general' | 'guests'>,
   heartbeatMs: number,
 ): Promise<Record<DroneStatus, DroneGroup>> {
   const rows = await sql.$queryRaw<(DroneGroup & { status: DroneStatus })[]>`
