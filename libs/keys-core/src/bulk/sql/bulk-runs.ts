@@ -14,6 +14,7 @@
 import type { Resource } from '../../kernel/resource.ts';
 import type { BulkAction } from '../../kernel/face-types.ts';
 import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkOrder } from './bulk-requests.ts';
+import { readClock, type RecordSql } from '../../postgres/records.ts';
 import type { Sql } from '../../postgres/sql.ts';
 
 /** The events that the acts write. */
@@ -81,14 +82,11 @@ export async function mayGoOn(sql: Sql<'general'>, bulkId: string): Promise<bool
 }
 
 /** Ends a bulk action that has no open items, whichever controller finds out. */
-export async function finishBulk(sql: Sql<'general'>, bulkId: string): Promise<void> {
-  await sql.$queryRaw<{ id: string }[]>`
-    update bulk b
-    set state = 'done', ended_at = clock_timestamp()
-    where b.id = ${bulkId}::uuid and b.state = 'running' and not exists (
-      select from bulk_item i where i.bulk_id = b.id and i.done_at is null
-    )
-    returning b.id`;
+export async function finishBulk(sql: RecordSql, bulkId: string): Promise<void> {
+  await sql.records.bulk.updateMany({
+    where: { id: bulkId, state: 'running', items: { none: { doneAt: null } } },
+    data: { state: 'done', endedAt: await readClock(sql) },
+  });
 }
 
 /** An item that has not been carried out, and its grant at this moment. */
