@@ -4,6 +4,7 @@ import { connectionOf } from '@leasehold/service-kit/database-url';
 import { MEANING_SETTINGS } from '@leasehold/service-kit/session-settings';
 import { sqlStateOf } from './database-errors.ts';
 import { STATEMENT_TIMEOUT_MS } from './pool.ts';
+import { readClock } from './records.ts';
 import { onlyRow, type Sql } from './sql.ts';
 
 /** What the promises depend on and an administrator may have changed. */
@@ -136,8 +137,7 @@ function sessionProblems(settings: DatabaseSettings): string[] {
 
 /** The database's time, ISO-8601. */
 export async function readNow(sql: Sql<'guests' | 'reads'>): Promise<string> {
-  const rows = await sql.$queryRaw<{ now: Date }[]>`select clock_timestamp() as now`;
-  return onlyRow(rows).now.toISOString();
+  return (await readClock(sql)).toISOString();
 }
 
 /** Resolves when the database answers and its tables exist. */
