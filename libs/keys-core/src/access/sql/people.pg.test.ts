@@ -95,7 +95,7 @@ test('a session that begins with the epoch from before all sessions were ended d
 
   await beginsLate('in time');
   const inTime = await findPersonSession(store.general, 'in time');
-  await endOtherSessions(store.general, personId, inTime?.sessionId ?? '');
+  await store.general.$transaction((tx) => endOtherSessions(tx, personId, inTime?.sessionId ?? ''));
   await beginsLate('too late');
 
   expect(await findPersonSession(store.general, 'in time')).toEqual(inTime);

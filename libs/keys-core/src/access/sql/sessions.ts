@@ -129,33 +129,28 @@ export async function endSessionsOf({ records }: RecordSql, personId: string): P
 
 /**
  * Ends every session of a person but one, as {@link endSessionsOf} does; the one that is kept
- * continues in the new epoch. One statement, so that it is never outside of the present epoch. @returns how many.
+ * continues in the new epoch. In a transaction, so that nobody sees it outside of the present epoch. @returns how many.
  */
 export async function endOtherSessions(
-  sql: Sql<'general'>,
+  { records }: RecordSql,
   personId: string,
   keptSessionId: string,
 ): Promise<number> {
-  const rows = await sql.$queryRaw<{ id: string }[]>`
-    with person_now as (
-      update person p
-      set session_epoch = p.session_epoch + 1
-      where p.id = ${personId}::uuid
-      returning p.id, p.session_epoch
-    ),
-    kept as (
-      update person_session s
-      set epoch = n.session_epoch
-      from person_now n
-      where s.id = ${keptSessionId}::uuid and s.person_id = n.id
-        and s.epoch = n.session_epoch - 1
-      returning s.id
-    )
-    delete from person_session s
-    using person_now n
-    where s.person_id = n.id and s.id <> ${keptSessionId}::uuid
-    returning s.id::text`;
-  return rows.length;
+  const [person] = await records.person.updateManyAndReturn({
+    where: { id: personId },
+    data: { sessionEpoch: { increment: 1 } },
+    select: { sessionEpoch: true },
+  });
+  if (person === undefined) return 0;
+  const { sessionEpoch: epoch } = person;
+  await records.personSession.updateMany({
+    where: { id: keptSessionId, personId, epoch: epoch - 1 },
+    data: { epoch },
+  });
+  const { count } = await records.personSession.deleteMany({
+    where: { personId, id: { not: keptSessionId } },
+  });
+  return count;
 }
 
 /** Ends one session. @returns whether it was there. */
