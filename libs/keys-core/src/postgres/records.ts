@@ -20,6 +20,8 @@ export const RECORD_MODELS = [
   ...(['apiToken', 'audit', 'webhook', 'bulk', 'bulkItem'] as const),
   ...(['drone', 'droneQuestion', 'backend', 'backendAction', 'keyFailure'] as const),
   ...(['person', 'personAccount', 'personSession', 'personVerification', 'signInFailure'] as const),
+  ...(['reservationMembership', 'reservationDatacenter', 'reservationGivenUp'] as const),
+  'databaseEpoch',
 ] as const;
 
 /** Typed queries of records. */

@@ -12,6 +12,7 @@ import {
 } from '../../kernel/reservation.ts';
 import type { Named } from '../../kernel/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
+import type { RecordSql } from '../../postgres/records.ts';
 import { C, onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { GivenUp } from '../given-up.ts';
 import { putPointer } from './reservations.ts';
@@ -36,27 +37,22 @@ export interface Membership {
 export const PUBLISHING = 'publishing';
 
 /** @throws when the migrations have not been applied. */
-export async function readMembership(sql: Sql<'general'>): Promise<Membership> {
-  return onlyRow(
-    await sql.$queryRaw<Membership[]>`
-      select m.cluster_id::text as "clusterId", m.datacenter, m.store_id as "storeId",
-        m.synced_epoch as "syncedEpoch", e.epoch
-      from reservation_membership m
-      left join database_epoch e on true`,
-  );
+export async function readMembership({ records }: RecordSql): Promise<Membership> {
+  const [membership, database] = await Promise.all([
+    records.reservationMembership.findFirstOrThrow({
+      select: { clusterId: true, datacenter: true, storeId: true, syncedEpoch: true },
+    }),
+    records.databaseEpoch.findFirst({ select: { epoch: true } }),
+  ]);
+  return { ...membership, epoch: database?.epoch ?? null };
 }
 
 /** Writes down what a start has done; what is not given stays as it is. */
 export async function noteMembership(
-  sql: Sql<'general'>,
+  { records }: RecordSql,
   done: { datacenter?: string; storeId?: string; syncedEpoch?: number },
 ): Promise<void> {
-  await sql.$queryRaw`
-    update reservation_membership
-    set datacenter = coalesce(${done.datacenter ?? null}::text, datacenter),
-      store_id = coalesce(${done.storeId ?? null}::text, store_id),
-      synced_epoch = coalesce(${done.syncedEpoch ?? null}::int, synced_epoch)
-    returning 1 as noted`;
+  await records.reservationMembership.updateMany({ data: done });
 }
 
 /**
@@ -78,20 +74,17 @@ export async function markPublishing(store: Pick<Store, 'general'>): Promise<voi
  * @returns the cluster that has the name then.
  */
 export async function registerHere(
-  sql: Sql<'general'>,
+  { records }: RecordSql,
   datacenter: string,
   clusterId: string,
 ): Promise<string> {
-  const rows = await sql.$queryRaw<{ clusterId: string }[]>`
-    with made as (
-      insert into reservation_datacenter (name, cluster_id) values (${datacenter}, ${clusterId}::uuid)
-      on conflict (name) do nothing
-      returning cluster_id
-    )
-    select cluster_id::text as "clusterId" from made
-    union all
-    select cluster_id::text from reservation_datacenter where name = ${datacenter} ${C}`;
-  return rows[0]?.clusterId ?? clusterId;
+  const { reservationDatacenter } = records;
+  await reservationDatacenter.createMany({
+    data: { name: datacenter, clusterId },
+    skipDuplicates: true,
+  });
+  const registered = await reservationDatacenter.findUnique({ where: { name: datacenter } });
+  return registered?.clusterId ?? clusterId;
 }
 
 /** A key, as text, with its first reservation; rows come in the order of their keys. */
@@ -240,7 +233,7 @@ export async function sealDeparted(
   });
 }
 
-/** The database's clock, in epoch milliseconds. */
+/** The database's clock, in epoch milliseconds with their fractions: tokens are compared with it. */
 export async function readClockMs(sql: Sql<'general'>): Promise<number> {
   const rows = await sql.$queryRaw<{ asOf: number }[]>`
     select extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`;
@@ -249,42 +242,39 @@ export async function readClockMs(sql: Sql<'general'>): Promise<number> {
 
 /** Notes that this datacenter was not given up at an instant, and for how long that counts. */
 export async function noteConfirmed(
-  sql: Sql<'general'>,
+  { records }: RecordSql,
   { atMs, forMs }: { readonly atMs: number; readonly forMs: number },
 ): Promise<void> {
-  await sql.$queryRaw`
-    update reservation_membership
-    set confirmed_at = to_timestamp(${atMs / 1000}::float8),
-      confirmed_until = to_timestamp(${(atMs + forMs) / 1000}::float8)
-    returning 1 as noted`;
+  await records.reservationMembership.updateMany({
+    data: { confirmedAt: new Date(atMs), confirmedUntil: new Date(atMs + forMs) },
+  });
 }
 
 /**
  * For how long a controller may still run without asking if this datacenter was given up, in milliseconds. A
  * clock that is behind the last time at which it was asked has gone back: then nothing is known, and it is 0.
  */
-export async function readConfirmedForMs(sql: Sql<'general'>): Promise<number> {
-  const rows = await sql.$queryRaw<{ forMs: number }[]>`
-    select coalesce(
-      case when c.now between m.confirmed_at and m.confirmed_until
-        then extract(epoch from m.confirmed_until - c.now)
-      end, 0)::float8 * 1000 as "forMs"
-    from reservation_membership m, (select clock_timestamp() as now) c`;
-  return onlyRow(rows).forMs;
+export async function readConfirmedForMs(sql: RecordSql): Promise<number> {
+  const confirmed = await sql.records.reservationMembership.findFirstOrThrow({
+    select: { confirmedAt: true, confirmedUntil: true },
+  });
+  const { confirmedAt, confirmedUntil } = confirmed;
+  const nowMs = await readClockMs(sql);
+  if (confirmedAt === null || confirmedUntil === null || nowMs < Number(confirmedAt)) return 0;
+  return Math.max(0, Number(confirmedUntil) - nowMs);
 }
 
 /** Keeps what the store has, for a store that loses it. Doing it again changes nothing. */
-export async function rememberGivenUp(sql: Sql<'general'>, givenUp: GivenUp): Promise<void> {
-  await sql.$queryRaw`
-    insert into reservation_given_up (datacenter, given_up)
-    values (${givenUp.datacenter}, ${JSON.stringify(givenUp)}::jsonb)
-    on conflict (datacenter) do nothing
-    returning 1 as kept`;
+export async function rememberGivenUp({ records }: RecordSql, givenUp: GivenUp): Promise<void> {
+  const { datacenter, opened } = givenUp;
+  await records.reservationGivenUp.createMany({
+    data: { datacenter, givenUp: { ...givenUp, opened: opened === null ? null : { ...opened } } },
+    skipDuplicates: true,
+  });
 }
 
 /** The datacenters whose keys may be given other homes, as far as this database knows. */
-export async function readGivenUp(sql: Sql<'general'>): Promise<GivenUp[]> {
-  const rows = await sql.$queryRaw<{ givenUp: GivenUp }[]>`
-    select g.given_up as "givenUp" from reservation_given_up g order by g.datacenter`;
-  return rows.map(({ givenUp }) => givenUp);
+export async function readGivenUp({ records }: RecordSql): Promise<GivenUp[]> {
+  const rows = await records.reservationGivenUp.findMany({ orderBy: { datacenter: 'asc' } });
+  return rows.map(({ givenUp }) => givenUp as unknown as GivenUp);
 }
