@@ -3,7 +3,7 @@ import { writeAudit } from '../../access/index.ts';
 import type { BulkAction } from '../../kernel/face-types.ts';
 import type { GrantRef } from '../../kernel/lease.ts';
 import { RESERVED_NAMESPACE } from '../../kernel/resource.ts';
-import { readClock, type RecordPool } from '../../postgres/records.ts';
+import { readClock, type RecordPool, type RecordSql } from '../../postgres/records.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import { type Dated, fragment, isoOf, type Sql } from '../../postgres/sql.ts';
 import type { BulkItemView, BulkPreview, BulkProgress } from '../bulk-types.ts';
@@ -60,14 +60,17 @@ export async function startBulk(
   general: RecordPool,
   order: BulkOrder & { readonly items: readonly GrantRef[] },
 ): Promise<boolean> {
+  const isFull = async ({ records }: RecordSql): Promise<boolean> =>
+    (await records.bulk.count({ where: { state: 'running' } })) >= RUNNING_BULKS_MAX;
+  // Those that are refused need no turn, and nobody keeps the turn while the client of records is loaded.
+  if (await isFull(general)) return false;
   return general.$transaction(async (tx) => {
     await tx.$queryRaw`select pg_advisory_xact_lock(${START_LOCK}::int, hashtext(current_schema()))::text`;
-    const { bulk } = tx.records;
-    if ((await bulk.count({ where: { state: 'running' } })) >= RUNNING_BULKS_MAX) return false;
+    if (await isFull(tx)) return false;
     const { bulkId: id, action, mode, reason, actor, principal, role, source } = order;
     const { namespaces, items } = order;
     const total = items.length;
-    await bulk.createMany({
+    await tx.records.bulk.createMany({
       data: {
         ...{ id, action, mode, reason, actor, principal, role, source, total },
         ...(namespaces === null ? {} : { namespaces: [...namespaces] }),
