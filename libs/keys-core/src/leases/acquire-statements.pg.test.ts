@@ -25,7 +25,9 @@ async function statementsUntilItWaits(
 ): Promise<readonly string[]> {
   const looks = vi.spyOn(one.leases, 'refusal');
   const sent = vi.spyOn(pg.Client.prototype, 'query');
-  onTestFinished(() => vi.restoreAllMocks());
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+  });
   const isInLine = (): boolean =>
     textsOf(sent).some((text) => text.includes('as "ticketId", w.id'));
   const isLookedAt = (): boolean =>
