@@ -18,7 +18,7 @@ async function inStillTime(): Promise<Leases> {
   return one;
 }
 
-/** The statements that are sent from a call until its caller stands in line and has looked once. */
+/** The statements that are sent from a call until its caller waits in line and has looked once. */
 async function statementsUntilItWaits(
   one: Leases,
   call: () => Promise<unknown>,

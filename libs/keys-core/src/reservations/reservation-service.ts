@@ -48,7 +48,7 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
   const connecting = createConnecting({
     ...{ store, keys: deps.keys, reservations, resolver, local, peers, homes, placing },
   });
-  const isAlone = peers.names.length === 0 && reservations.kind === 'postgres';
+  const isAlone = reservations.kind === 'postgres' && peers.names.length === 0;
   return {
     ...pending,
     requestMove: async (input, caller) => {
