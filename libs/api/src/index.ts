@@ -18,7 +18,16 @@ export {
   type DeclaredProcedure,
 } from './app-router.ts';
 export { bounded, createTurns } from './bounded-input.ts';
-export { isGrantingCall, isRepeatable, isUrgentCall } from './call-kinds.ts';
+export {
+  assertBound,
+  isGrantingCall,
+  isRepeatable,
+  isUrgentCall,
+  MESSAGE_MS_MAX,
+  messageBound,
+  type MessageBound,
+  roleBound,
+} from './call-kinds.ts';
 export type {
   ApiContext,
   ApiServices,
@@ -37,10 +46,3 @@ export type {
 } from './context.ts';
 export { FORWARDED_ROLES } from './contract/reservations.ts';
 export { describeError, errorBody, errorShape } from './error-map.ts';
-export {
-  MESSAGE_MS_MAX,
-  assertBound,
-  messageBound,
-  roleBound,
-  type MessageBound,
-} from './message-bounds.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { assertBound } from './message-bounds.ts';
+import { assertBound } from './call-kinds.ts';
 
 const namesOf = (count: number): string =>
   `{${Array.from({ length: count }, (_, nth) => `"${nth.toString(36)}":1`).join(',')}}`;

@@ -126,6 +126,8 @@ export class Controller {
     return {
       isPressed: () => false,
       isAsked: () => false,
+      // A grant is judged as fast as a read here.
+      refusal: () => Promise.resolve(undefined),
       release,
       grant: async (request) => {
         const { principal, idempotencyKey = '' } = request;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { accessOf, openUse } from '../testing/test-fair-use.ts';
 import type { FairUse, PrincipalUse } from './fair-use.ts';
-import { createRates } from './rates.ts';
+import { createRates } from './pacing.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

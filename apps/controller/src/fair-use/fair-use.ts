@@ -20,8 +20,15 @@ import type { Logger } from '@leasehold/service-kit';
 import type { Registry } from 'prom-client';
 import { addFairUseGauges, countRefusals } from '../metrics.ts';
 import { once } from '../once.ts';
-import { createReadLane, createStreamPacer, type ReadLane } from './pacing.ts';
-import { createRates, quotaExceeded, rateLimited, type Rates } from './rates.ts';
+import {
+  createRates,
+  createReadLane,
+  createStreamPacer,
+  quotaExceeded,
+  rateLimited,
+  type Rates,
+  type ReadLane,
+} from './pacing.ts';
 
 /** Principals that use nothing now are forgotten when there are more than this. */
 const PRINCIPALS_MAX = 10_000;

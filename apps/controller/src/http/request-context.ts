@@ -24,7 +24,7 @@ import type { Sources } from '@leasehold/service-kit/source-address';
 import { activeTracer, carrierIn, type TraceCarrier } from '@leasehold/service-kit/tracing';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { FairUse, PrincipalUse } from '../fair-use/fair-use.ts';
-import { tooManyLookUps, type Rates } from '../fair-use/rates.ts';
+import { tooManyLookUps, type Rates } from '../fair-use/pacing.ts';
 import type { PeerAccess } from '../peers/peers-config.ts';
 import type { PersonAccess } from '../sign-in/sign-in.ts';
 import { countedAnswer, watchAnswer } from './sockets/slow-readers.ts';

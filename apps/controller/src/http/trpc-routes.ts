@@ -14,7 +14,7 @@ import { LeaseError, LIMITS } from '@leasehold/keys-core';
 import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { PrincipalUse } from '../fair-use/fair-use.ts';
-import { overloaded } from '../fair-use/rates.ts';
+import { overloaded } from '../fair-use/pacing.ts';
 import { LARGE_BYTES } from './calls/inbox.ts';
 import {
   callerOf,

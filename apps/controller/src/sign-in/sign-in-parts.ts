@@ -6,7 +6,7 @@ import type { Logger } from '@leasehold/service-kit';
 import type { Sources } from '@leasehold/service-kit/source-address';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import type { Rates } from '../fair-use/rates.ts';
+import type { Rates } from '../fair-use/pacing.ts';
 import type { FailureLog } from '../http/request-context.ts';
 import type { SignIn } from './sign-in.ts';
 

@@ -2,7 +2,7 @@ import type { Access } from '@leasehold/api';
 import { FAIR_USE_DEFAULTS, type FairUseOverrides, type Role } from '@leasehold/keys-core';
 import { createLogger } from '@leasehold/service-kit';
 import { createFairUse, type FairUse, type PrincipalUse } from '../fair-use/fair-use.ts';
-import { createRates } from '../fair-use/rates.ts';
+import { createRates } from '../fair-use/pacing.ts';
 
 export function accessOf(role: Role, limits: FairUseOverrides = {}, principal = 'token-a'): Access {
   return { principal, name: 'a token', role, namespaces: null, droneId: null, limits };

@@ -1,4 +1,5 @@
 import { LeaseError } from '@leasehold/keys-core';
+import type { CallerLife } from '@leasehold/keys-core/leases';
 import type { z } from 'zod';
 import { assertMayHold } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
@@ -61,15 +62,15 @@ const holding = {
         refuse: (error) => acquiring(ctx, told, () => refuse(ctx, asked, error)),
       },
       async () => {
-        const stopWaiting = input.waitMs > 0 ? ctx.use?.startWaiting() : undefined;
-        const unwatch = input.waitMs > 0 ? ctx.life.watch() : undefined;
+        assertMayHold(ctx.access, input.namespace);
+        // Whether it waits there is not known here.
+        const mayWaitThere = input.waitMs > 0 && isElsewhere(ctx, input.datacenter);
+        const stopWaiting = mayWaitThere ? startWaiting(ctx) : undefined;
         try {
-          assertMayHold(ctx.access, input.namespace);
           return await at(ctx, input, ({ witness, ...wanted }) =>
             acquiring(ctx, witness, () => acquire(ctx, wanted)),
           );
         } finally {
-          unwatch?.();
           stopWaiting?.();
         }
       },
@@ -173,6 +174,26 @@ type Wanted = z.output<typeof acquireItemSchema> & {
   readonly localTimeMs: number;
 };
 
+/** Counts a caller as waiting, and checks often whether it is still there. @returns a function that ends both. */
+function startWaiting({ use, life }: CalledContext): () => void {
+  const stopCounting = use?.startWaiting();
+  const unwatch = life.watch();
+  return () => {
+    unwatch();
+    stopCounting?.();
+  };
+}
+
+/** The caller's connection, which is watched from when it begins to wait. */
+function waitingLife(ctx: CalledContext): CallerLife {
+  const { life } = ctx;
+  return {
+    signal: life.signal,
+    isAlive: () => life.isAlive(),
+    startWaiting: () => startWaiting(ctx),
+  };
+}
+
 /** Acquires a lease of this datacenter. @throws {LeaseError} `auth.forbidden`. */
 async function acquire(ctx: CalledContext, input: Omit<Wanted, 'datacenter'>): Promise<Acquired> {
   const { key, ...rest } = input;
@@ -182,7 +203,12 @@ async function acquire(ctx: CalledContext, input: Omit<Wanted, 'datacenter'>): P
   const answer = await writing(
     ctx.use,
     bytesOfGrant(wanted),
-    () => ctx.services.leases.acquire(wanted, ctx.caller, ctx.life),
+    () =>
+      ctx.services.leases.acquire(
+        wanted,
+        ctx.caller,
+        wanted.waitMs > 0 ? waitingLife(ctx) : ctx.life,
+      ),
     ({ outcome }) => outcome === 'granted',
   );
   if (answer.outcome === 'granted') ctx.use?.noteHeld(1);

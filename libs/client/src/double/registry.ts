@@ -57,6 +57,8 @@ export interface Arrival {
 
 interface Ticket extends Arrival {
   readonly id: string;
+  /** Whether it was not granted at once. */
+  hasWaited: boolean;
   readonly untilMs: number;
   readonly answer: (answer: AcquireAnswer) => void;
   readonly refuse: (error: Error) => void;
@@ -95,8 +97,10 @@ export class TestRegistry {
     this.#lines.set(id, line);
     const untilMs = this.#clock.nowMs() + waitMs;
     return new Promise((answer, refuse) => {
-      line.push({ ...arrival, id, untilMs, answer, refuse });
+      const ticket = { ...arrival, id, hasWaited: false, untilMs, answer, refuse };
+      line.push(ticket);
       this.#serve(line);
+      ticket.hasWaited = true;
     });
   }
 
@@ -232,9 +236,11 @@ export class TestRegistry {
     return true;
   }
 
-  #askOf({ face, request }: Ticket): ModelAsk {
+  #askOf({ face, request, waitMs, hasWaited }: Ticket): ModelAsk {
     this.#grantsCount += 1;
-    const { namespace, key, holder, ttlMs = ENVIRONMENT_TTL_MS, confirms = false } = request;
+    const { namespace, key, holder, ttlMs = ENVIRONMENT_TTL_MS } = request;
+    // One that may wait confirms what it has waited for.
+    const confirms = request.confirms === true && (hasWaited || waitMs === 0);
     return {
       resource: { face, namespace: namespace.join('.'), name: key },
       leaseId: `00000000-0000-4000-8000-${String(this.#grantsCount).padStart(12, '0')}`,

@@ -114,6 +114,32 @@ describe('acquire', () => {
     expect(clock.waitingCount).toBe(0);
   });
 
+  test('a lease that is held is asked for and waited for in one call; one that is free needs no other call', async () => {
+    const { wire, define } = setUpLeases();
+    await define({}, 'alice').acquire('held');
+    wire.acquires.length = 0;
+
+    await failureOf(define({}, 'bob').acquire('held', { waitMs: 5_000 }));
+    await define({}, 'bob').acquire('free', { waitMs: 5_000 });
+
+    expect(wire.acquires.map(({ key }) => key)).toEqual(['held', 'free']);
+    expect(wire.heartbeats).toEqual([]);
+  });
+
+  test('many that are asked for at once are asked for together before their callers wait', async () => {
+    const { wire, define } = setUpLeases();
+    const waits: number[] = [];
+    const acquire = wire.acquire.bind(wire);
+    wire.acquire = (request, waitMs, ending) => {
+      waits.push(waitMs);
+      return acquire(request, waitMs, ending);
+    };
+
+    await Promise.all(['a', 'b', 'c'].map((key) => define().acquire(key, { waitMs: 5_000 })));
+
+    expect(waits).toEqual([5_000, 0, 0]);
+  });
+
   test('a lease whose answer took long is renewed once before it is handed out', async () => {
     const { clock, wire, define } = setUpLeases();
     const acquire = wire.acquire.bind(wire);

@@ -1,5 +1,5 @@
 /** Acquires a lease of either face: from the intent to the lease that is kept. */
-import { LIMITS, serviceLadder } from '@leasehold/keys-core';
+import { LIMITS, serviceLadder, UNCONFIRMED_LADDER } from '@leasehold/keys-core';
 import type { AcquireAnswer, HeldAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
 import { currentContext, outsideOfWork } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
@@ -33,6 +33,9 @@ import {
 /** How often a place in line is taken for a grant that is to be confirmed. */
 const CONFIRMING_TRIES_MAX = 3;
 
+/** For so long one that was sent alone and has no answer may be one of many: then the next are sent together. */
+const ALONE_MS = 20;
+
 /** What a caller wants to acquire. */
 export interface AcquireIntent extends Omit<
   AcquireRequest,
@@ -63,6 +66,10 @@ interface LeaseTakerDeps extends AcquireDeps {
 export class LeaseTaker {
   readonly #deps: LeaseTakerDeps;
   readonly #machine: Machine;
+  /** How many ask together with others now. */
+  #togetherCount = 0;
+  /** Since when the latest asks alone. */
+  #aloneSinceMs = -Infinity;
 
   constructor(deps: LeaseTakerDeps) {
     this.#deps = deps;
@@ -112,15 +119,39 @@ export class LeaseTaker {
   }
 
   /**
-   * Most leases are free when they are requested. So a caller that may wait first asks in one call
-   * with others, and only if it is refused waits in line, with an attempt of its own.
+   * A caller that may wait asks and waits in one call. While others are asking, it first asks in one call with
+   * them, because most leases are free, and only if it is refused waits in line, with an attempt of its own.
    */
   async #ask(intent: AcquireIntent, signal: AbortSignal | undefined): Promise<Acquired> {
-    const endsAtMs = this.#machine.clock.nowMs() + intent.waitMs;
-    const first = await acquireGrant(this.#deps, this.#requestOf(intent), { waitMs: 0, signal });
-    const waitMs = endsAtMs - this.#machine.clock.nowMs();
-    if (first.answer.outcome === 'granted' || waitMs <= 0) return first;
+    const { clock } = this.#machine;
+    const endsAtMs = clock.nowMs() + intent.waitMs;
+    if (intent.waitMs > 0 && this.#isAlone()) {
+      const sinceMs = clock.nowMs();
+      this.#aloneSinceMs = sinceMs;
+      try {
+        return await this.#waitInLine(intent, endsAtMs, signal);
+      } finally {
+        if (this.#aloneSinceMs === sinceMs) this.#aloneSinceMs = -Infinity;
+      }
+    }
+    this.#togetherCount += 1;
+    try {
+      const first = await acquireGrant(this.#deps, this.#requestOf(intent), { waitMs: 0, signal });
+      if (first.answer.outcome === 'granted' || endsAtMs <= clock.nowMs()) return first;
+    } finally {
+      this.#togetherCount -= 1;
+    }
     return this.#waitInLine(intent, endsAtMs, signal);
+  }
+
+  #isAlone(): boolean {
+    const nowMs = this.#machine.clock.nowMs();
+    return (
+      this.#togetherCount === 0 &&
+      nowMs - this.#aloneSinceMs >= ALONE_MS &&
+      // What a controller does not get must not take the time in line to fail.
+      this.#deps.wire.unreachableSince(nowMs) === undefined
+    );
   }
 
   /**
@@ -267,7 +298,8 @@ async function acquireGrant(
   try {
     const acquired = await attempt.carryOut(signal);
     const { answer } = acquired;
-    if (answer.outcome === 'held' || request.confirms !== true) return acquired;
+    const isConfirmed = request.confirms !== true || !isShort(deps.machine, acquired);
+    if (answer.outcome === 'held' || isConfirmed) return acquired;
     return await attempt.confirm(answer, signal);
   } catch (error) {
     // An earlier try may have arrived, even if the last one did not.
@@ -275,6 +307,12 @@ async function acquireGrant(
     const isUnknown = error instanceof OutcomeUnknownError;
     throw (isUnknown ? attempt.unreachable() : undefined) ?? error;
   }
+}
+
+/** Whether a grant may be one that is to be confirmed; one that was free at once lasts its whole TTL. */
+function isShort({ clock }: Machine, { answer }: Acquired): boolean {
+  if (answer.outcome === 'held') return false;
+  return answer.lease.deadlines.loseAtMs - clock.nowMs() <= UNCONFIRMED_LADDER.hardAfterMs;
 }
 
 class Attempt {

@@ -15,6 +15,7 @@ async function setUpLine() {
   const set = setUpLeases();
   const { wire, define } = set;
   await define({}, 'alice').acquire('k');
+  wire.isWaitedFor = true;
   const acquire = wire.acquire.bind(wire);
   const waits: { readonly confirms: boolean; readonly idempotencyKey: string }[] = [];
   wire.acquire = (request, waitMs, signal) => {

@@ -33,6 +33,8 @@ export class SimulatedWire implements LeaseWire {
   readonly heartbeatDatacenters: (string | undefined)[] = [];
   readonly releases: ReleaseRequest[] = [];
   readonly acquires: AcquireRequest[] = [];
+  /** Whether what a caller that may wait is granted is a grant that it has waited for. */
+  isWaitedFor = false;
   weather: Weather = 'fine';
   isReachable = true;
 
@@ -120,7 +122,7 @@ export class SimulatedWire implements LeaseWire {
     const isReplay = known?.lease.fencingToken === this.#holdingOf(request.key)?.fencingToken;
     const arrival = {
       face: 'lease',
-      request,
+      request: { ...request, confirms: request.confirms === true && this.isWaitedFor },
       waitMs: 0,
       localTimeMs,
       isThere: () => true,

@@ -10,9 +10,9 @@ import { createCoalescer } from './coalesce.ts';
 import { firstLadder, type Granted } from './sql/grant-rows.ts';
 import { grant, grantFree, isPlain, readRefusals, type Refusal } from './sql/grant.ts';
 import {
-  assertNoHoldOff,
   assertTableIsOpen,
   guardNow,
+  holdOffError,
   limitLockWait,
   LOCK_NOT_AVAILABLE,
   readClock,
@@ -120,7 +120,6 @@ async function readRefusalsOf(
 ): Promise<Map<string, Refusal | Error | undefined>> {
   if (refused.length === 0) return new Map();
   try {
-    await assertNoHoldOff(store, store.transitions);
     const found = await lookAtRefusals(store, store.transitions, refused);
     return new Map(refused.map((request, index) => [request.leaseId, found[index]]));
   } catch (error) {
@@ -190,7 +189,6 @@ export async function grantWithin(
     watchClock(store, [own], sentAtMs);
     return grantedOutcome(store, request, own);
   }
-  await assertNoHoldOff(store, tx);
   const [refusal] = await lookAtRefusals(store, tx, [request]);
   const outcome = refusedOutcome(store, refusal);
   return outcome === undefined ? undefined : countRefusal(store, request, outcome);
@@ -271,20 +269,25 @@ async function findLostGrants(
   );
 }
 
-/** Reads why requests were refused, and observes the database's clock. */
+/**
+ * Reads why requests were refused, and observes the database's clock.
+ * @throws {LeaseError} `grant.hold_off`.
+ */
 export async function lookAtRefusals(
   store: KernelStore,
   sql: Sql<'general' | 'guests' | 'transitions'>,
   requests: readonly GrantRequest[],
-): Promise<Refusal[]> {
+): Promise<readonly Refusal[]> {
+  await store.witness.ready();
   const sentAtMs = store.clock.nowMs();
-  const found = await readRefusals(sql, requests);
+  const { refusals, holdOff } = await readRefusals(sql, requests, store.witness.mark);
   watchClock(
     store,
-    found.map((refusal) => refusal.row),
+    refusals.map((refusal) => refusal.row),
     sentAtMs,
   );
-  return found;
+  if (holdOff !== undefined) throw holdOffError(store, holdOff);
+  return refusals;
 }
 
 /**

@@ -34,6 +34,11 @@ export interface LeaseStore {
    * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`.
    */
   grant(request: GrantRequest, signal?: AbortSignal): Promise<GrantOutcome>;
+  /**
+   * Why the resource would not be granted now, by a plain read, which is much cheaper; undefined when it may be.
+   * @throws {LeaseError} `grant.hold_off`.
+   */
+  refusal(request: GrantRequest, signal?: AbortSignal): Promise<GrantOutcome | undefined>;
   /** @throws {LeaseError} `grant.contended` when the row is kept locked: try again. */
   renew(face: Face, request: RenewRequest): Promise<RenewOutcome>;
   /**
@@ -88,6 +93,7 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
       return count > PRESSED_COUNT && oldestMs > PRESSED_MS;
     },
     isAsked: (resource) => asked.has(resourceKey(resource)),
+    refusal: readRefusal,
     async grant(request, signal) {
       const key = resourceKey(request);
       // A statement grants a resource once, so a crowd would be served one by one, and the caller whose

@@ -64,7 +64,7 @@ describe('plans', () => {
     const request = aRequest({ name: 'other', namespace: 'n' });
 
     await grant(sql, [request], { guard: A_GUARD, onLocked: 'skip' });
-    await readRefusals(sql, [request]);
+    await readRefusals(sql, [request], A_GUARD.mark);
     await release(
       sql,
       'lease',

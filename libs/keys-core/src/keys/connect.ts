@@ -17,6 +17,7 @@ import { createTickets, type Tickets } from '../grants/index.ts';
 import { assertNever, invariant, LeaseError } from '../kernel/errors.ts';
 import type { BackendStatus } from '../kernel/backends.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
+import { datacenterOf } from '../kernel/reservation.ts';
 import { keyTopic } from '../kernel/resource.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
@@ -67,10 +68,10 @@ export function createConnect(
     spawning: new RequestsInProgress(),
   };
   return {
-    async connect(input, caller, signal) {
+    async connect(input, caller, signal, reserve) {
       const idempotent = keyedConnect(input, caller);
       const result = await connectOnceFor(store, idempotent, () =>
-        new OneConnect(shared, { input, caller, signal, idempotent }).run(),
+        new OneConnect(shared, { input, caller, signal, idempotent, reserve }).run(),
       );
       return input.waitFor === 'ready' ? waitUntilReady(store, result, signal) : result;
     },
@@ -123,7 +124,7 @@ class OneConnect {
     signal.throwIfAborted();
     await this.#shared.spawning.newest(this.#topic);
     const state = await this.#shared.readState(key);
-    assertAtHome(state, input.homeReservation);
+    this.#assertAtHome(state);
     const decision = decideConnect(state, { tag: key.tag, hasSpawn: input.spawn !== undefined });
     switch (decision.do) {
       case 'return':
@@ -145,6 +146,16 @@ class OneConnect {
       default:
         return assertNever(decision);
     }
+  }
+
+  /** @throws {NotAtHome} when the key's row belongs to another reservation: the key has moved, or will. */
+  #assertAtHome(state: KeyState | undefined): void {
+    const { input, reserve } = this.#wanted;
+    const home = state?.homeReservation ?? null;
+    if (home === null || home === input.homeReservation) return;
+    // A key whose home is not looked up lives under the reservation of its row.
+    const isHere = reserve !== undefined && datacenterOf(home) === this.#store.datacenter;
+    if (!isHere) throw new NotAtHome();
   }
 
   /** @throws {LeaseError} the decision's code when the wait is over. */
@@ -179,8 +190,10 @@ class OneConnect {
     if (spawning.has(this.#topic)) return undefined;
     const isPlain = state === undefined || state.lease.endReason === 'released';
     const waitingSinceMs = this.#ticketId === undefined ? undefined : this.#startedAtMs;
+    const homeReservation = state?.homeReservation ?? this.#wanted.input.homeReservation;
+    const input = { ...this.#wanted.input, homeReservation };
     const made = await spawning.run(this.#topic, () =>
-      startBackend(this.#shared, { ...this.#wanted, waitingSinceMs, isPlain }),
+      startBackend(this.#shared, { ...this.#wanted, input, waitingSinceMs, isPlain }),
     );
     if (made === undefined) await this.#pauseAfterLostSpawn();
     return made;
@@ -205,12 +218,6 @@ class OneConnect {
     );
     await this.#store.hints.next(this.#topic, nowMs + pauseMs, signal);
   }
-}
-
-/** @throws {NotAtHome} when the key's row belongs to another reservation: the key has moved, or will. */
-function assertAtHome(state: KeyState | undefined, homeReservation: string | undefined): void {
-  const home = state?.homeReservation ?? null;
-  if (home !== null && home !== homeReservation) throw new NotAtHome();
 }
 
 function stateOf(row: KeyStateRow | undefined): KeyState | undefined {

@@ -31,6 +31,12 @@ export interface ConnectInput {
   readonly homeReservation?: string | undefined;
 }
 
+/**
+ * Where this datacenter is the only one: gives a key its home, here, when a backend is about to be started for it.
+ * @returns the reservation, which is active.
+ */
+export type ReserveHere = (key: NamedConnect['key']) => Promise<string>;
+
 /** A connect whose key has a name. */
 export type NamedConnect = ConnectInput & { readonly key: NonNullable<ConnectInput['key']> };
 
@@ -125,7 +131,12 @@ export interface KeyService {
    * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`,
    * `grant.contended`, `backend.crash_loop`, `request.idempotency_reused`; with `waitFor: 'ready'` also `backend.failed`, `backend.not_ready`.
    */
-  connect(input: NamedConnect, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
+  connect(
+    input: NamedConnect,
+    caller: Caller,
+    signal: AbortSignal,
+    reserve?: ReserveHere,
+  ): Promise<ConnectResult>;
   /**
    * The answer of a connect that was carried out here before, found by its idempotency key;
    * undefined when that key was not used here.

@@ -6,7 +6,7 @@ import { newTimedId } from '../kernel/clock.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { timed } from '../postgres/kernel-store.ts';
-import type { ConnectResult, NamedConnect, SpawnRequest } from './key-types.ts';
+import type { ConnectResult, NamedConnect, ReserveHere, SpawnRequest } from './key-types.ts';
 import { spawn, type SpawnOutcome, type SpawnPlan } from './sql/spawn.ts';
 
 /** Chooses a drone for a program, or says why none exists. */
@@ -39,6 +39,8 @@ export interface Wanted {
   readonly signal: AbortSignal;
   /** What is recorded of it, if it has an idempotency key. */
   readonly idempotent: KeyedRequest | undefined;
+  /** For a key that comes without the reservation that it lives under. */
+  readonly reserve?: ReserveHere | undefined;
   /** Since when it has waited for the key, by the controller's clock; undefined when it has not. */
   readonly waitingSinceMs?: number | undefined;
   /** Whether the key seemed never to have been held, or released by its last holder. */
@@ -65,7 +67,8 @@ export async function startBackend(
     if ('problem' in chosen) {
       throw new LeaseError(chosen.problem === 'no_drone' ? 'spawn.no_drone' : 'spawn.not_allowed');
     }
-    const plan = planOf(deps, wanted, { ...asked, droneId: chosen.droneId });
+    const { key, homeReservation = await wanted.reserve?.(key) } = wanted.input;
+    const plan = planOf(deps, wanted, { ...asked, droneId: chosen.droneId, homeReservation });
     const made = await runSpawn(deps.store, plan);
     if (made.outcome === 'held') return undefined;
     if (made.outcome === 'not_home') throw new NotAtHome();
@@ -124,7 +127,7 @@ async function isAnswered(store: Store, { idempotent }: SpawnPlan): Promise<bool
 function planOf(
   deps: ConnectDeps,
   wanted: Wanted,
-  asked: SpawnRequest & { readonly droneId: string },
+  asked: SpawnRequest & { readonly droneId: string; readonly homeReservation: string | undefined },
 ): SpawnPlan {
   const { input, caller } = wanted;
   const { ids } = deps.store;
@@ -141,7 +144,7 @@ function planOf(
       metadata: null,
       ladder: deps.ladder,
       actor: caller.actor,
-      homeReservation: input.homeReservation,
+      homeReservation: asked.homeReservation,
     },
     datacenter: deps.store.datacenter,
     droneId: asked.droneId,

@@ -5,7 +5,7 @@ import { deadlinesFrom, type Ladder } from '../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../kernel/lease.ts';
 import type { RecordedRequest } from '../kernel/recorded-request.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import type { Named } from '../kernel/resource.ts';
+import type { Face, Named } from '../kernel/resource.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type {
   AcquireAnswer,
@@ -79,11 +79,7 @@ export function grantedAnswer(
 }
 
 /** A refusal as callers get it. */
-export function heldAnswer(
-  face: 'lease' | 'environment',
-  refused: Refused | undefined,
-  waitedMs: number,
-): HeldAnswer {
+export function heldAnswer(face: Face, refused: Refused | undefined, waitedMs: number): HeldAnswer {
   const common = { outcome: 'held', waitedMs: Math.round(waitedMs) } as const;
   if (refused === undefined || refused.outcome === 'queued') {
     return {

@@ -1,6 +1,6 @@
 /**
- * One acquire of a service: granted at once, or after a wait in line, or refused; and the same
- * answer again to the same idempotency key.
+ * One acquire: granted at once, or after a wait in line, or refused. `createAcquirer` carries it out, for the
+ * coordinator of a process too; `createLeaseService` answers callers of a controller.
  */
 import {
   type CancelRequest,
@@ -22,9 +22,10 @@ import type { Coalescer } from '../kernel/coalesce.ts';
 import { invariant, LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
-import type { GrantOutcome, GrantRequest } from '../kernel/lease.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease.ts';
 import { newTimedId } from '../kernel/clock.ts';
 import type { Resource } from '../kernel/resource.ts';
+import type { KernelStore } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 import {
   assertTtl,
@@ -35,14 +36,130 @@ import {
   refusalAgain,
   sinceSentMs,
 } from './acquire-answers.ts';
-import type { AcquireAnswer, CallerLife, LeaseService } from './lease-types.ts';
-import type { Refused, WaitOutcome } from './line.ts';
-import { createWaitingRoom, type WaitingRoom } from './waiting.ts';
+import type { AcquireAnswer, CallerLife, HeldAnswer, LeaseService } from './lease-types.ts';
+import type { Refused } from './line.ts';
+import { createWaitingRoom } from './waiting.ts';
+
+/** An acquire, as its caller wants it carried out. */
+export interface AcquireCall {
+  readonly request: GrantRequest;
+  /** For how long it may wait in line; 0: it is answered at once. */
+  readonly waitMs: number;
+  readonly life: CallerLife;
+  readonly startedAtMs: number;
+  /**
+   * One try, before its wait or, with `isQueued`, from its place in line. A grant that the caller does not want
+   * any more it gives back, and throws `lease.wait_cancelled`.
+   */
+  readonly ask: (request: GrantRequest) => Promise<GrantOutcome>;
+  /** The request as it waits in line, where it is found by an idempotency key: its own, or this one. */
+  readonly inLine: (idempotencyKey: string) => InLine;
+}
+
+type InLine = GrantRequest & { readonly idempotencyKey: string };
+
+/** What became of an acquire. */
+export type Acquired =
+  /** `joinedAsOf`: when it joined the line, by the database's clock; undefined if it did not wait. */
+  | {
+      readonly outcome: 'granted';
+      readonly grant: Grant;
+      readonly joinedAsOf: number | undefined;
+    }
+  | { readonly outcome: 'refused'; readonly refused: Refused }
+  /** Its time in line was over; this answer is recorded. */
+  | { readonly outcome: 'gave_up'; readonly answer: HeldAnswer }
+  /** Its idempotency key was used, or its place in line is gone: what became of it is recorded. */
+  | {
+      readonly outcome: 'recorded';
+      readonly request: GrantRequest;
+      readonly joinedAsOf: number | undefined;
+    };
+
+/** Tries, waits in line for its turn, and gives up: the same for callers of a controller and for a coordinator. */
+export interface Acquirer {
+  /**
+   * @throws {LeaseError} `lease.wait_cancelled` when the caller is gone, `grant.hold_off`; `grant.contended`
+   * unless it may wait; what `ask` throws.
+   */
+  acquire(call: AcquireCall): Promise<Acquired>;
+  /** Takes the place in line that the same request took before, and waits on. */
+  resume(call: AcquireCall): Promise<Acquired>;
+}
+
+export function createAcquirer(store: KernelStore, leases: LeaseStore): Acquirer {
+  const room = createWaitingRoom(store);
+
+  /** Whether a try outside the line would fail, and only delay the others. */
+  const isBusy = (request: GrantRequest): boolean =>
+    room.isAwaited(request) || leases.isAsked(request);
+
+  /** `first`: why it was refused before its wait, which is the answer if nothing newer is known. */
+  async function wait(
+    call: AcquireCall,
+    { first, isReplay }: { readonly first?: Refused; readonly isReplay?: true } = {},
+  ): Promise<Acquired> {
+    const { life, startedAtMs, ask } = call;
+    const request = call.inLine(call.request.idempotencyKey ?? store.ids.uuid());
+    const { face } = request;
+    const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
+    const stopWaiting = life.startWaiting?.();
+    try {
+      const outcome = await room.wait({
+        ...{ request, isReplay, life, startedAtMs },
+        giveUpAtMs: startedAtMs + call.waitMs,
+        look: (turn) => leases.refusal(turn),
+        attempt: ask,
+        answerOf: (refused) => heldAnswer(face, refused ?? first, elapsedMs()),
+      });
+      if (outcome.outcome === 'gave_up') {
+        store.observer.waited(face, elapsedMs(), 'gave_up');
+        return outcome;
+      }
+      if (outcome.outcome === 'recorded') return { ...outcome, request };
+      store.observer.waited(face, elapsedMs(), 'granted');
+      observeHandover(store, outcome.grant, elapsedMs());
+      return outcome;
+    } catch (error) {
+      store.observer.waited(face, elapsedMs(), 'gave_up');
+      throw life.signal.aborted ? new LeaseError('lease.wait_cancelled') : error;
+    } finally {
+      stopWaiting?.();
+    }
+  }
+
+  return {
+    async acquire(call) {
+      const { request, waitMs } = call;
+      if (waitMs > 0 && isBusy(request)) return wait(call);
+      let outcome: GrantOutcome;
+      try {
+        outcome = await call.ask(request);
+      } catch (error) {
+        // Another transaction has locked the row.
+        const isContended = error instanceof LeaseError && error.code === 'grant.contended';
+        if (isContended && waitMs > 0) return wait(call);
+        throw error;
+      }
+      switch (outcome.outcome) {
+        case 'granted':
+          return { ...outcome, joinedAsOf: undefined };
+        case 'recorded':
+          return { ...outcome, request, joinedAsOf: undefined };
+        case 'held':
+        case 'queued':
+          return waitMs > 0
+            ? wait(call, { first: outcome })
+            : { outcome: 'refused', refused: outcome };
+      }
+    },
+    resume: (call) => wait(call, { isReplay: true }),
+  };
+}
 
 interface AcquiringDeps {
   readonly store: Store;
   readonly leases: LeaseStore;
-  readonly room: WaitingRoom;
   readonly cancel: CancelRequest;
   readonly face: 'lease' | 'environment';
   /** The TTL of a request that gives none, in milliseconds; undefined if every request must give one. */
@@ -55,21 +172,19 @@ const REFUSALS_PER_STATEMENT_MAX = 500;
 const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
-function createAcquire(deps: AcquiringDeps): Pick<LeaseService, 'acquire' | 'refuse'> {
-  const acquiring = new Acquiring(deps);
-  return {
-    acquire: (input, caller, life) => acquiring.acquire(input, caller, life),
-    refuse: (input, caller, error) => acquiring.refuse(input, caller, error),
-  };
-}
-
-class Acquiring {
+/**
+ * Answers acquires as callers of a controller get them, and the same answer again to the same idempotency
+ * key.
+ */
+class AcquireAnswers {
   readonly #deps: AcquiringDeps;
+  readonly #acquirer: Acquirer;
   readonly #refusals: Coalescer<RequestAnswer, boolean>;
   readonly #readPast: (request: KeyedRequest) => Promise<PastRequest | undefined>;
 
   constructor(deps: AcquiringDeps) {
     this.#deps = deps;
+    this.#acquirer = createAcquirer(deps.store, deps.leases);
     this.#readPast = createPastRequestReader(deps.store.transitions);
     this.#refusals = createCoalescer({
       run: (refusals) => recordAnswers(deps.store.transitions, refusals),
@@ -80,28 +195,49 @@ class Acquiring {
     });
   }
 
-  async acquire(input: Input, caller: Caller, life: CallerLife): Promise<AcquireAnswer> {
+  acquire(input: Input, caller: Caller, life: CallerLife): Promise<AcquireAnswer> {
     const startedAtMs = this.#deps.store.clock.nowMs();
     const request = this.#requestOf(input, caller);
-    const call: Call = {
-      ...{ input, request, life, startedAtMs },
-      nowMs: () => this.#deps.store.clock.nowMs(),
-    };
-    if (input.waitMs > 0 && this.#isBusy(request)) return this.#wait(call);
-    const outcome = await this.#ask(call);
-    if (outcome === 'contended') return this.#wait(call);
-    switch (outcome.outcome) {
-      case 'granted':
-        return grantedAnswer(call, outcome.grant, 0);
+    return this.#answer(
+      { input, request, life, startedAtMs, nowMs: () => this.#deps.store.clock.nowMs() },
+      (call) => this.#acquirer.acquire(call),
+    );
+  }
+
+  async #answer(
+    call: Call,
+    carryOut: (call: AcquireCall) => Promise<Acquired>,
+  ): Promise<AcquireAnswer> {
+    const { input, request, life, startedAtMs } = call;
+    const acquired = await carryOut({
+      ...{ request, life, startedAtMs, waitMs: input.waitMs },
+      ask: (wanted) => this.#ask(wanted, life),
+      inLine: (idempotencyKey) => ({
+        ...(isKeyed(request) ? request : keyed(request, input, idempotencyKey)),
+        confirms: input.confirms,
+      }),
+    });
+    switch (acquired.outcome) {
+      case 'granted': {
+        const { grant, joinedAsOf } = acquired;
+        return grantedAnswer(call, grant, sinceSentMs(call, grant, joinedAsOf));
+      }
+      case 'refused':
+        return this.#refuse(call, acquired.refused);
+      case 'gave_up':
+        return acquired.answer;
       case 'recorded':
-        invariant(isKeyed(request), 'only a key is recorded');
-        return this.#answerAgain(call, request, undefined);
-      case 'held':
-      case 'queued':
-        return input.waitMs > 0
-          ? this.#wait(call, { first: outcome })
-          : this.#refuse(call, outcome);
+        invariant(isKeyed(acquired.request), 'only a key is recorded');
+        return this.#answerAgain(call, acquired.request, acquired.joinedAsOf);
     }
+  }
+
+  /** A caller that may have fallen silent during its wait must be there when its turn comes. */
+  async #ask(request: GrantRequest, life: CallerLife): Promise<GrantOutcome> {
+    if (request.isQueued !== true) return this.#deps.leases.grant(request, life.signal);
+    const outcome = await this.#deps.leases.grant(request);
+    if (outcome.outcome === 'granted') await this.#assertHeard(life, request);
+    return outcome;
   }
 
   /** See {@link LeaseService.refuse}. A caller that may not have the earlier answer is only refused. */
@@ -137,68 +273,12 @@ class Acquiring {
       comment: input.comment ?? null,
       metadata: input.metadata ?? null,
       ladder: serviceLadder(ttlMs),
-      confirms: input.confirms,
+      // One that may wait confirms what it has waited for.
+      confirms: input.confirms === true && input.waitMs === 0,
       actor: caller.actor,
     };
     const { idempotencyKey } = input;
     return idempotencyKey === undefined ? request : keyed(request, input, idempotencyKey);
-  }
-
-  /** Whether a try outside the line would fail, and only delay the others. */
-  #isBusy(request: GrantRequest): boolean {
-    return this.#deps.room.isAwaited(request) || this.#deps.leases.isAsked(request);
-  }
-
-  /** Contended: another transaction has locked the row. A caller that may wait waits in line. */
-  async #ask({ input, request, life }: Call): Promise<GrantOutcome | 'contended'> {
-    try {
-      return await this.#deps.leases.grant(request, life.signal);
-    } catch (error) {
-      const isContended = error instanceof LeaseError && error.code === 'grant.contended';
-      if (isContended && input.waitMs > 0) return 'contended';
-      throw error;
-    }
-  }
-
-  /** `first`: why it was refused before its wait, which is the answer if nothing newer is known. */
-  async #wait(
-    call: Call,
-    { isReplay, first }: { isReplay?: true; first?: Refused } = {},
-  ): Promise<AcquireAnswer> {
-    const { store, room, leases, face } = this.#deps;
-    const { input, life, startedAtMs } = call;
-    // A request without an idempotency key gets one: its place in line is found by it.
-    const request = isKeyed(call.request)
-      ? call.request
-      : keyed(call.request, input, store.ids.uuid());
-    const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
-    let outcome: WaitOutcome;
-    try {
-      outcome = await room.wait({
-        request,
-        isReplay,
-        startedAtMs,
-        giveUpAtMs: startedAtMs + input.waitMs,
-        life,
-        attempt: async (turn) => {
-          const granted = await leases.grant(turn);
-          if (granted.outcome === 'granted') await this.#assertHeard(life, request);
-          return granted;
-        },
-        answerOf: (refused) => heldAnswer(face, refused ?? first, elapsedMs()),
-      });
-    } catch (error) {
-      store.observer.waited(face, elapsedMs(), 'gave_up');
-      throw life.signal.aborted ? new LeaseError('lease.wait_cancelled') : error;
-    }
-    if (outcome.outcome === 'gave_up') {
-      store.observer.waited(face, elapsedMs(), 'gave_up');
-      return outcome.answer;
-    }
-    if (outcome.outcome === 'recorded') return this.#answerAgain(call, request, outcome.joinedAsOf);
-    store.observer.waited(face, elapsedMs(), 'granted');
-    observeHandover(store, outcome.grant, elapsedMs());
-    return grantedAnswer(call, outcome.grant, sinceSentMs(call, outcome.grant, outcome.joinedAsOf));
   }
 
   /**
@@ -207,9 +287,10 @@ class Acquiring {
    * asks again with another key; a caller that has already come back and received the grant keeps it.
    * @throws {LeaseError} `lease.wait_cancelled`.
    */
-  async #assertHeard(life: CallerLife, request: KeyedRequest & GrantRequest): Promise<void> {
+  async #assertHeard(life: CallerLife, request: GrantRequest): Promise<void> {
     if (life.isAlive() && !life.signal.aborted) return;
     const { principal, idempotencyKey, actor } = request;
+    invariant(idempotencyKey !== undefined, 'a place in line has a key');
     await this.#deps.cancel({
       ...{ principal, idempotencyKey, actor },
       result: 'failed',
@@ -247,12 +328,8 @@ class Acquiring {
     }
     // The request waits in line, or did when its controller died: the caller takes its place.
     if (call.input.waitMs > 0 && joinedAsOf === undefined) {
-      return this.#wait(
-        { ...call, request: { ...request, leaseId: record.leaseId } },
-        {
-          isReplay: true,
-        },
-      );
+      const again = { ...call, request: { ...request, leaseId: record.leaseId } };
+      return this.#answer(again, (waiting) => this.#acquirer.resume(waiting));
     }
     throw new LeaseError('grant.contended');
   }
@@ -276,14 +353,16 @@ function keyed<Asked extends Resource>(request: Asked, input: Input, idempotency
   return { ...request, idempotencyKey, fingerprint };
 }
 
-type LeaseServiceDeps = Omit<AcquiringDeps, 'room' | 'cancel'>;
+type LeaseServiceDeps = Omit<AcquiringDeps, 'cancel'>;
 
 /** What services do with leases, or with environments, over the kernel. */
 export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
   const { store, leases, face } = deps;
   const cancel = createCancelRequest(store, face);
+  const answers = new AcquireAnswers({ ...deps, cancel });
   return {
-    ...createAcquire({ ...deps, cancel, room: createWaitingRoom(store) }),
+    acquire: (input, caller, life) => answers.acquire(input, caller, life),
+    refuse: (input, caller, error) => answers.refuse(input, caller, error),
 
     heartbeat: ({ localTimeMs, renewals }, { principal }) =>
       renewHeld(leases, { face, principal }, renewals, (ladder, remainingMs) =>

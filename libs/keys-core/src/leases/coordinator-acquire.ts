@@ -5,14 +5,12 @@
 import {
   type AcquiredOrRenewed,
   acquireOrRenew,
-  assertNoHoldOff,
   boundTransaction,
   closeBefore,
   ensureLeaseRow,
   guardNow,
   type LeaseStore,
   lookAtRefusals,
-  observeHandover,
   prepareGrants,
   readClock,
   readGrant,
@@ -32,6 +30,7 @@ import {
 } from '../postgres/guest-transaction.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { heldAnswer } from './acquire-answers.ts';
+import type { Acquirer } from './acquiring.ts';
 import {
   type Asked,
   boundOf,
@@ -43,7 +42,6 @@ import {
 import type { AnyUseCase } from './coordinator-types.ts';
 import type { HeldAnswer } from './lease-types.ts';
 import type { Refused } from './line.ts';
-import type { WaitingRoom } from './waiting.ts';
 
 /** A grant as the coordinator keeps it. */
 export type CoordinatedGrant = GrantRef & { readonly ladder: Ladder; readonly remainingMs: number };
@@ -58,10 +56,10 @@ export type Acquired =
     }
   | HeldAnswer;
 
-interface AcquireCallDeps<Tx> {
+interface AcquireOnceDeps<Tx> {
   readonly store: CoordinatorStore<Tx>;
   readonly leases: LeaseStore;
-  readonly room: WaitingRoom;
+  readonly acquirer: Acquirer;
   /** Releases a grant that nobody wants any more. */
   readonly giveBack: (ref: GrantRef) => Promise<unknown>;
 }
@@ -73,53 +71,70 @@ interface AcquireRequest<Tx> {
 }
 
 /** @throws {LeaseError} `lease.wait_cancelled`, `grant.contended`; what the hook throws. */
-export function acquireOnce<Tx>(
-  deps: AcquireCallDeps<Tx>,
-  request: AcquireRequest<Tx>,
+export async function acquireOnce<Tx>(
+  deps: AcquireOnceDeps<Tx>,
+  wanted: AcquireRequest<Tx>,
   waitMs: number,
 ): Promise<Acquired> {
-  return new AcquireCall(deps, request).acquire(waitMs);
-}
-
-class AcquireCall<Tx> {
-  readonly #deps: AcquireCallDeps<Tx>;
-  readonly #lease: AnyUseCase<Tx>;
-  readonly #request: GrantRequest;
-  readonly #signal: AbortSignal;
-  readonly #startedAtMs: number;
-  /** The reading of the clock before the latest try. */
-  #askedAtMs = 0;
-  /** What the hook has thrown, in an object: it may have thrown any value, even undefined. */
-  #hookFailure: { readonly error: unknown } | undefined;
-
-  constructor(deps: AcquireCallDeps<Tx>, call: AcquireRequest<Tx>) {
-    this.#deps = deps;
-    this.#lease = call.lease;
-    this.#request = call.request;
-    this.#signal = call.signal;
-    this.#startedAtMs = deps.store.clock.nowMs();
-  }
-
-  async acquire(waitMs: number): Promise<Acquired> {
-    assertWanted(this.#signal);
-    const outcome = await this.#ask(this.#request);
-    switch (outcome.outcome) {
-      case 'granted':
-        return this.#granted(outcome.grant);
-      case 'held':
-      case 'queued':
-        return waitMs === 0 ? this.#refused(outcome) : this.#wait(waitMs, outcome);
-      case 'recorded':
-        throw new LeaseError('grant.contended');
+  const { request, signal } = wanted;
+  const { clock } = deps.store;
+  const startedAtMs = clock.nowMs();
+  const elapsedMs = (): number => clock.nowMs() - startedAtMs;
+  assertWanted(signal);
+  const tries = new HookedTries(deps, wanted);
+  const acquired = await deps.acquirer
+    .acquire({
+      ...{ request, waitMs, startedAtMs },
+      life: { signal, isAlive: () => !signal.aborted },
+      ask: (turn) => tries.ask(turn),
+      inLine: (idempotencyKey) => ({ ...request, idempotencyKey }),
+    })
+    .catch((error: unknown) => {
+      throw error instanceof HookFailure ? error.cause : error;
+    });
+  switch (acquired.outcome) {
+    case 'refused':
+      return heldAnswer('lease', acquired.refused, elapsedMs());
+    case 'gave_up':
+      return acquired.answer;
+    case 'granted':
+    case 'recorded': {
+      const grant = acquired.outcome === 'granted' ? acquired.grant : await tries.findGrant();
+      const waitedMs = Math.round(elapsedMs());
+      return { outcome: 'granted', grant, localTimeMs: tries.askedAtMs, waitedMs };
     }
   }
+}
 
-  /** One try, with its hook if there is one. A grant that nobody wants any more is given back. */
-  async #ask(request: GrantRequest): Promise<GrantOutcome> {
+/** What a hook has thrown. It ends the acquire, even if it looks like an error that passes. */
+class HookFailure extends LeaseError {
+  constructor(cause: unknown) {
+    super('internal.error', undefined, { cause });
+  }
+}
+
+/** The tries of one acquire, each with its hook if there is one. */
+class HookedTries<Tx> {
+  readonly #deps: AcquireOnceDeps<Tx>;
+  readonly #wanted: AcquireRequest<Tx>;
+  /** The reading of the clock before the latest try. */
+  #askedAtMs = 0;
+
+  constructor(deps: AcquireOnceDeps<Tx>, wanted: AcquireRequest<Tx>) {
+    this.#deps = deps;
+    this.#wanted = wanted;
+  }
+
+  get askedAtMs(): number {
+    return this.#askedAtMs;
+  }
+
+  /** One try. A grant that nobody wants any more is given back. */
+  async ask(request: GrantRequest): Promise<GrantOutcome> {
     const { outcome, localTimeMs } = await this.#askOnce(request);
     const found = ownGrant(outcome, request);
     this.#askedAtMs = localTimeMs;
-    if (found.outcome === 'granted' && this.#signal.aborted) {
+    if (found.outcome === 'granted' && this.#wanted.signal.aborted) {
       await this.#deps.giveBack(refOf(found.grant));
       throw new LeaseError('lease.wait_cancelled');
     }
@@ -128,95 +143,45 @@ class AcquireCall<Tx> {
 
   async #askOnce(request: GrantRequest): Promise<Asked<GrantOutcome>> {
     const { store, leases } = this.#deps;
-    const lease = this.#lease;
-    const signal = this.#signal;
+    const { lease, signal } = this.#wanted;
     if (lease.willInsert === undefined) {
       // Before the deadlines begin to count: a process that has just started queries the database first.
       await prepareGrants(store, [request]);
       const localTimeMs = store.clock.nowMs();
       return { outcome: await leases.grant(request, signal), localTimeMs };
     }
+    if (request.isQueued !== true) {
+      // A plain read first, because the transaction of a hook is long.
+      const localTimeMs = store.clock.nowMs();
+      const refused = await leases.refusal(request, signal);
+      if (refused !== undefined) return { outcome: refused, localTimeMs };
+    }
+    // In an object: it may throw any value, even undefined.
+    let failure: { readonly error: unknown } | undefined;
     const hook: typeof lease.willInsert = async (tx, at, grant) => {
       try {
         await lease.willInsert?.(tx, at, grant);
       } catch (error) {
-        this.#hookFailure = { error };
+        failure = { error };
         throw error;
       }
     };
-    return grantWithHook(store, request, hook, () => assertWanted(signal));
-  }
-
-  async #wait(waitMs: number, first: Refused): Promise<Acquired> {
-    const { store } = this.#deps;
-    const request = this.#request;
-    const signal = this.#signal;
-    const elapsedMs = (): number => this.#elapsedMs();
-    const waited = (outcome: 'granted' | 'gave_up'): void =>
-      store.observer.waited('lease', elapsedMs(), outcome);
-    try {
-      const outcome = await this.#deps.room.wait({
-        request: { ...request, idempotencyKey: store.ids.uuid() },
-        startedAtMs: this.#startedAtMs,
-        giveUpAtMs: this.#startedAtMs + waitMs,
-        life: { signal, isAlive: () => !signal.aborted },
-        attempt: (turn) => this.#turn(turn),
-        answerOf: (refused) => heldAnswer('lease', refused ?? first, elapsedMs()),
-      });
-      if (outcome.outcome === 'gave_up') {
-        waited('gave_up');
-        return this.#refused(outcome.refused ?? first);
-      }
-      const grant = outcome.outcome === 'granted' ? outcome.grant : await this.#findGrant();
-      waited('granted');
-      if (outcome.outcome === 'granted') observeHandover(store, outcome.grant, elapsedMs());
-      return this.#granted(grant);
-    } catch (error) {
-      waited('gave_up');
-      if (this.#hookFailure !== undefined && causeOf(error) === this.#hookFailure.error) {
-        throw this.#hookFailure.error;
-      }
-      throw signal.aborted ? new LeaseError('lease.wait_cancelled') : error;
-    }
-  }
-
-  /** A try from the place in line. An error of its hook ends the wait, even if it looks retryable. */
-  async #turn(turn: GrantRequest): Promise<GrantOutcome> {
-    this.#hookFailure = undefined;
-    try {
-      return await this.#ask(turn);
-    } catch (error) {
-      if (this.#failureOfHook()?.error !== error) throw error;
-      throw new LeaseError('internal.error', undefined, { cause: error });
-    }
+    return grantWithHook(store, request, hook, () => assertWanted(signal)).catch(
+      (error: unknown) => {
+        throw failure !== undefined && failure.error === error ? new HookFailure(error) : error;
+      },
+    );
   }
 
   /** The place in line is gone: it became a grant whose answer was lost, or it is lost permanently. */
-  async #findGrant(): Promise<CoordinatedGrant> {
-    const request = this.#request;
-    this.#askedAtMs = this.#deps.store.clock.nowMs();
-    const grant = await readGrant(this.#deps.store.general, request.leaseId);
+  async findGrant(): Promise<CoordinatedGrant> {
+    const { store } = this.#deps;
+    const { request } = this.#wanted;
+    this.#askedAtMs = store.clock.nowMs();
+    const grant = await readGrant(store.general, request.leaseId);
     if (grant !== undefined && !isOwnedBy(grant, request)) throw usedKey();
     if (grant === undefined || grant.remainingMs <= 0) throw new LeaseError('grant.contended');
     return grant;
-  }
-
-  /** A method, because the compiler does not see that a try may have set the field. */
-  #failureOfHook(): { readonly error: unknown } | undefined {
-    return this.#hookFailure;
-  }
-
-  #elapsedMs(): number {
-    return this.#deps.store.clock.nowMs() - this.#startedAtMs;
-  }
-
-  #granted(grant: CoordinatedGrant): Acquired {
-    const waitedMs = Math.round(this.#elapsedMs());
-    return { outcome: 'granted', grant, localTimeMs: this.#askedAtMs, waitedMs };
-  }
-
-  #refused(refused: Refused): HeldAnswer {
-    return heldAnswer('lease', refused, this.#elapsedMs());
   }
 }
 
@@ -261,10 +226,6 @@ function assertWanted(signal: AbortSignal): void {
   if (signal.aborted) throw new LeaseError('lease.wait_cancelled');
 }
 
-function causeOf(error: unknown): unknown {
-  return error instanceof Error ? error.cause : undefined;
-}
-
 /** @throws {LeaseError} `request.invalid`. */
 export function assertWait(waitMs: number): void {
   if (Number.isFinite(waitMs) && waitMs >= 0 && waitMs <= LIMITS.waitMsMax) return;
@@ -295,7 +256,6 @@ export async function acquireOrRenewOnce<Tx>(
       observeFound(store, found.outcome);
       return found;
     }
-    await assertNoHoldOff(store, store.general);
     const [refusal] = await lookAtRefusals(store, store.general, [request]);
     const refused = refusedOutcome(store, refusal);
     if (isRefused(refused) && !isOwnLocked(refused, request)) {

@@ -7,6 +7,7 @@ import { assertResource, joinNamespace } from '../kernel/resource.ts';
 import { assertText, jsonProblem } from '../kernel/text.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transaction.ts';
 import { assertTtl, heldAnswer, leaseDeadlines } from './acquire-answers.ts';
+import { type Acquirer, createAcquirer } from './acquiring.ts';
 import {
   acquireOnce,
   acquireOrRenewOnce,
@@ -27,7 +28,6 @@ import type {
 } from './coordinator-types.ts';
 import type { LeaseDeadlines } from './lease-types.ts';
 import { createStaleReaper } from './reap-stale.ts';
-import { createWaitingRoom, type WaitingRoom } from './waiting.ts';
 import { lossOf, workWhileHeld } from './while-held.ts';
 
 export interface LeaseCoordinatorDeps<Tx> {
@@ -64,14 +64,14 @@ interface Ending<Tx> {
 
 class Coordinator<Tx> {
   readonly #deps: LeaseCoordinatorDeps<Tx>;
-  readonly #room: WaitingRoom;
+  readonly #acquirer: Acquirer;
   readonly #held = new WeakMap<object, GrantRef>();
   /** The deadlines of leases that were not released. */
   readonly #deadlines = new WeakMap<object, LeaseDeadlines>();
 
   constructor(deps: LeaseCoordinatorDeps<Tx>) {
     this.#deps = deps;
-    this.#room = createWaitingRoom(deps.store);
+    this.#acquirer = createAcquirer(deps.store, deps.leases);
   }
 
   async acquire(
@@ -89,7 +89,7 @@ class Coordinator<Tx> {
       return this.releaseFail(lease, 'the wait was given up');
     };
     const acquired = await acquireOnce(
-      { store, leases, room: this.#room, giveBack },
+      { store, leases, acquirer: this.#acquirer, giveBack },
       { lease, request, signal },
       waitMs,
     );

@@ -1,7 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import type { Clock } from '../kernel/clock.ts';
-import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { MACHINE_CLOCK, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
@@ -48,15 +47,9 @@ async function afterAnOldLook(): Promise<{
   clock: SlowingClock;
   looksCount: () => number;
 }> {
-  let count = 0;
-  const observer = {
-    ...SILENT_OBSERVER,
-    batch: (kind: string) => {
-      if (kind === 'grant') count += 1;
-    },
-  };
   const clock = new SlowingClock();
-  const one = await openLeases({ observer, clock, clockWatch: TRUSTING_WATCH });
+  const one = await openLeases({ clock, clockWatch: TRUSTING_WATCH });
+  const looks = vi.spyOn(one.leases, 'refusal');
   const two = await openLeases({ databaseUrl: one.databaseUrl });
   const former = await acquired(two, { holder: 'former' });
   const silent = aCaller();
@@ -66,7 +59,7 @@ async function afterAnOldLook(): Promise<{
   silent.fallSilent();
   await waitUntil(async () => (await lineOf(one)).length === 0);
   await released(two, former);
-  return { one, two, clock, looksCount: () => count };
+  return { one, two, clock, looksCount: () => looks.mock.calls.length };
 }
 
 describe('a caller whose wait is over', () => {

@@ -1,6 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { expectPrompt, waitUntil } from '@leasehold/testing';
-import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
 import type { StoreOptions } from '../postgres/open-store.ts';
 import { eventsOf, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
 import {
@@ -36,24 +35,21 @@ async function twoInStillTime(
 
 describe('a handover', () => {
   test('I10 F14 without notifications a waiter is granted what was released once 400 ms have passed', async () => {
-    let asked = 0;
-    const observer: StoreObserver = {
-      ...SILENT_OBSERVER,
-      statement: (kind) => {
-        if (kind === 'grant') asked += 1;
-      },
-    };
-    const { time, one, two } = await twoInStillTime({ observer });
+    const { time, one, two } = await twoInStillTime();
+    const looks = vi.spyOn(two.leases, 'refusal');
     two.store.hints.close();
     const held = await acquired(one);
     const { answer } = await inLine(two, 'deaf');
     let outcome: string | undefined;
     void answer.then((known) => (outcome = known.outcome));
     // It looks when it joins and a moment later; from then on it only looks by the clock.
-    for (let looks = 0; looks < 3; looks += 1) {
-      const before = asked;
+    for (let times = 0; times < 3; times += 1) {
+      const before = looks.mock.calls.length;
       await time.pass(LOOK_EVERY_MS);
-      await waitUntil(() => asked > before, { timeoutMs: 5_000, what: 'a look within 400 ms' });
+      await waitUntil(() => looks.mock.calls.length > before, {
+        timeoutMs: 5_000,
+        what: 'a look within 400 ms',
+      });
     }
 
     await released(one, held);

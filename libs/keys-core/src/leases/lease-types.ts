@@ -41,7 +41,7 @@ export interface AcquireInput {
   readonly metadata?: unknown;
   /**
    * Whether the caller renews what it is granted before it uses it: then a grant whose answer is lost is
-   * free again within a second, instead of after its TTL.
+   * free again within a second, instead of after its TTL. With `waitMs`, what it has waited for.
    */
   readonly confirms?: boolean | undefined;
   /** One attempt, one answer: sending the same request again with it is safe for 24 h. */
@@ -56,6 +56,11 @@ export interface CallerLife {
   readonly signal: AbortSignal;
   /** Whether the caller itself sent anything within the last second. */
   isAlive(): boolean;
+  /**
+   * Called when the caller begins to wait in line. @returns a function that ends it.
+   * @throws {LeaseError} when it may not wait.
+   */
+  startWaiting?(): () => void;
 }
 
 /** A lease as its new holder gets it. */

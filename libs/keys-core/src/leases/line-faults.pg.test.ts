@@ -137,6 +137,7 @@ describe('the line under faults', () => {
       startedAtMs,
       giveUpAtMs,
       life: ALIVE,
+      look: () => Promise.resolve(undefined),
       attempt: async (turn) => {
         await end.opened;
         const guard = await aGuard(store);

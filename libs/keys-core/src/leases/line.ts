@@ -46,6 +46,8 @@ export interface Waiter {
   /** When its call arrived: what was so before is no answer to it. */
   readonly startedAtMs: number;
   readonly giveUpAtMs: number;
+  /** Why it would be refused now, by a plain read; undefined when it may be granted. */
+  readonly look: (request: GrantRequest) => Promise<GrantOutcome | undefined>;
   /** Asks for the grant, from its place in line. */
   readonly attempt: (request: GrantRequest) => Promise<GrantOutcome>;
   /** What is recorded as the answer when it gives up. */
@@ -67,6 +69,8 @@ export class Line {
   /** When the look began that is under way. */
   #lookingSinceMs: number | undefined;
   #isLookWanted = false;
+  /** Whether the lease may have become free: then the next look asks for it at once. */
+  #isHinted = false;
   #nextLookAtMs: number;
   /** The waiter whose grant is under way: it does not give up before the outcome is known. */
   #attempting: Waiter | undefined;
@@ -135,6 +139,12 @@ export class Line {
     if (nowMs >= this.#nextLookAtMs) this.look();
   }
 
+  /** Looks at once, because somebody said that the lease may be free now. */
+  hint(): void {
+    this.#isHinted = true;
+    this.look();
+  }
+
   /** Looks whether it is the turn of the first waiter here. Calls during a look cause one more look. */
   look(): void {
     if (this.#lookingSinceMs !== undefined) this.#isLookWanted = true;
@@ -152,13 +162,15 @@ export class Line {
   async #lookOnce(): Promise<void> {
     for (;;) {
       this.#isLookWanted = false;
+      const isHinted = this.#isHinted;
+      this.#isHinted = false;
       const nowMs = this.#nowMs();
       this.#lookingSinceMs = nowMs;
       this.#nextLookAtMs = nowMs + LOOK_EVERY_MS;
       // A caller that does not answer must not be granted anything; its ticket lapses, and the next is first.
       const first = this.#waiters.find((one) => one.life.isAlive() && this.#waits(one, nowMs));
       this.#attempting = first;
-      if (first !== undefined) await this.#turn(first, nowMs);
+      if (first !== undefined) await this.#turn(first, { askedAtMs: nowMs, isHinted });
       this.#attempting = undefined;
       if (!this.#hasMoreToLook()) break;
     }
@@ -173,9 +185,15 @@ export class Line {
     return this.#isLookWanted && this.#waiters.length > 0;
   }
 
-  async #turn(first: Waiter, askedAtMs: number): Promise<void> {
+  async #turn(
+    first: Waiter,
+    { askedAtMs, isHinted }: { readonly askedAtMs: number; readonly isHinted: boolean },
+  ): Promise<void> {
     try {
-      const outcome = await first.attempt({ ...first.request, isQueued: true });
+      const turn = { ...first.request, isQueued: true };
+      // Without a hint it is mostly held still, which a plain read shows.
+      const refused = isHinted ? undefined : await first.look(turn);
+      const outcome = refused ?? (await first.attempt(turn));
       switch (outcome.outcome) {
         case 'granted':
           this.remove(first);

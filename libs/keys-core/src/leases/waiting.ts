@@ -48,7 +48,7 @@ const QUEUE_MAX = 50_000;
 /** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
 export type Wait = Pick<
   Waiter,
-  'request' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'attempt' | 'answerOf'
+  'request' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'look' | 'attempt' | 'answerOf'
 > & {
   /** Whether the request was sent earlier and got its ticket's id then. */
   readonly isReplay?: boolean | undefined;
@@ -157,7 +157,7 @@ class Room implements WaitingRoom {
 
   #waitInLine(line: Line, wait: Wait, ticket: Ticket): Promise<WaitOutcome> {
     const { signal } = wait.life;
-    const closeHint = this.#store.hints.on(turnTopic(ticket.ticketId), () => line.look());
+    const closeHint = this.#store.hints.on(turnTopic(ticket.ticketId), () => line.hint());
     let abort: (() => void) | undefined;
     const outcome = new Promise<WaitOutcome>((resolve, reject) => {
       const waiter: Waiter = { ...wait, ticket, resolve, reject };
@@ -184,7 +184,7 @@ class Room implements WaitingRoom {
       const { hints, clock } = this.#store;
       const line = new Line(() => clock.nowMs());
       const closings = [
-        hints.on(leaseTopic(request), () => line.look()),
+        hints.on(leaseTopic(request), () => line.hint()),
         hints.on(othersTurnTopic(request), () => line.lookLater()),
       ];
       open = { line, closeHints: () => closings.forEach((close) => close()), userCount: 0 };

@@ -4,6 +4,7 @@ import type { Caller } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import {
   assertReservationKey,
+  reservationIdOf,
   type ReservationKey,
   reservationKeyOf,
 } from '../kernel/reservation.ts';
@@ -21,7 +22,7 @@ import { conflict } from './invalid.ts';
 import type { Placing } from './placing.ts';
 import { type FreshKey, type Home, peerOf, type ReservationService } from './reservation-types.ts';
 
-interface ConnectingDeps extends Pick<HomesDeps, 'resolver' | 'local' | 'peers'> {
+interface ConnectingDeps extends Pick<HomesDeps, 'resolver' | 'local' | 'peers' | 'reservations'> {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
   readonly keys: Pick<KeyService, 'connect' | 'connectAgain' | 'refuse'>;
   readonly homes: Homes;
@@ -113,6 +114,57 @@ export function createConnecting(
 
     connectHere,
   };
+}
+
+/**
+ * Carries connects out where this datacenter is the only one: a key lives here, under the reservation of its row, or
+ * under the one that its first backend makes. Nothing is looked up, and nothing is remembered. What does not fit,
+ * `elsewhere` carries out: a key whose reservation is not active, or a datacenter that does not exist.
+ */
+export function createConnectingAlone(
+  deps: Pick<ConnectingDeps, 'store' | 'keys' | 'reservations'>,
+  elsewhere: ReservationService['connect'],
+): ReservationService['connect'] {
+  const { store, keys } = deps;
+  return async (input, caller, signal, fresh = {}) => {
+    const { datacenter = store.datacenter, use } = fresh;
+    const named = withName(store, input, caller);
+    if (datacenter !== store.datacenter) return elsewhere(named, caller, signal, fresh);
+    assertReservationKey(reservationKeyOf(named.key));
+    try {
+      return await keys.connect(named, caller, signal, (key) =>
+        reserveAlone(deps, reservationKeyOf(key), { activateFor: caller.actor, use }),
+      );
+    } catch (error) {
+      if (error instanceof NotAtHome) return elsewhere(named, caller, signal, fresh);
+      throw error;
+    }
+  };
+}
+
+/** @throws {NotAtHome} when the key was reserved and never used. */
+async function reserveAlone(
+  { store, reservations }: Pick<ConnectingDeps, 'store' | 'reservations'>,
+  key: ReservationKey,
+  { activateFor, use }: FreshKey,
+): Promise<string> {
+  let takeBack: (() => void) | undefined;
+  try {
+    takeBack = use?.startReserving();
+  } catch (refusal) {
+    // A key that has a home already needs no other.
+    if ((await reservations.read(key)) === undefined) throw refusal;
+  }
+  let isMade = false;
+  try {
+    const id = reservationIdOf(store.datacenter, store.ids.uuid());
+    const { outcome, reservationId, isActive } = await reservations.put(key, id, activateFor);
+    isMade = outcome === 'reserved';
+    if (isActive !== true) throw new NotAtHome();
+    return reservationId;
+  } finally {
+    if (!isMade) takeBack?.();
+  }
 }
 
 /**

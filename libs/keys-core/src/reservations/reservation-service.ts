@@ -10,7 +10,7 @@ import type { Offered } from '../kernel/drones.ts';
 import { assertReservationKey } from '../kernel/reservation.ts';
 import type { KeyService } from '../keys/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { createConnecting } from './connecting.ts';
+import { createConnecting, createConnectingAlone } from './connecting.ts';
 import { type GivenUpDatacenters, NONE_GIVEN_UP } from './given-up.ts';
 import { createHomes, createLocalHome } from './homes.ts';
 import { createMover, createPendingMoves } from './moving.ts';
@@ -45,6 +45,10 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
   const placing = createPlacing({ store, peers, homes, offered });
   const mover = createMover({ store, reservations, resolver, local, peers, homes });
   const pending = createPendingMoves({ store, local, mover });
+  const connecting = createConnecting({
+    ...{ store, keys: deps.keys, reservations, resolver, local, peers, homes, placing },
+  });
+  const isAlone = reservations.kind === 'postgres' && peers.names.length === 0;
   return {
     ...pending,
     requestMove: async (input, caller) => {
@@ -53,7 +57,10 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
       homes.assertKnown(input.toDatacenter);
       await pending.requestMove(input, caller);
     },
-    ...createConnecting({ store, keys: deps.keys, resolver, local, peers, homes, placing }),
+    ...connecting,
+    connect: isAlone
+      ? createConnectingAlone({ store, keys: deps.keys, reservations }, connecting.connect)
+      : connecting.connect,
     reserve: async ({ key, datacenter }, use) => {
       assertReservationKey(key);
       return homes.reserve(key, { datacenter, use });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createGrantingGate, type GatedConnection, type GrantingGate } from './granting-gate.ts';
+import { createGrantingGate, type GatedConnection, type GrantingGate } from './call-scheduler.ts';
 import type { WireCall } from './inbox.ts';
 
 interface Stage {

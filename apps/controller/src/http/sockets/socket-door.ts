@@ -8,11 +8,10 @@ import { LeaseError } from '@leasehold/keys-core';
 import { jsonOf } from '@leasehold/service-kit';
 import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import type { RawData, WebSocket } from 'ws';
-import { tooManyLookUps } from '../../fair-use/rates.ts';
+import { tooManyLookUps } from '../../fair-use/pacing.ts';
 import type { WireCall } from '../calls/inbox.ts';
 import { callerOfToken, type Caller, type ContextDeps } from '../request-context.ts';
-import { SocketFace } from './socket-face.ts';
-import { endSocket, TOKEN_ENDED } from './socket-keeper.ts';
+import { endSocket, SocketFace, TOKEN_ENDED } from './socket-face.ts';
 
 /** Time for the connection parameters to arrive. */
 const TOKEN_MS_MAX = 5_000;

@@ -8,10 +8,12 @@ import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
 import type { FastifyInstance } from 'fastify';
 import type { WebSocket } from 'ws';
-import type { StreamPacer } from '../../fair-use/pacing.ts';
-import { tooManyLookUps } from '../../fair-use/rates.ts';
-import { createCallScheduler, type CallScheduler } from '../calls/call-scheduler.ts';
-import { createGrantingGate } from '../calls/granting-gate.ts';
+import { type StreamPacer, tooManyLookUps } from '../../fair-use/pacing.ts';
+import {
+  type CallScheduler,
+  createCallScheduler,
+  createGrantingGate,
+} from '../calls/call-scheduler.ts';
 import {
   bearerOf,
   callerOfToken,
@@ -23,8 +25,7 @@ import {
 import { followAccess, type FollowedConnections } from './open-connections.ts';
 import { UNREAD_POLL_MS } from './slow-readers.ts';
 import { admit, textOf, turnAway, watchStranger, type Opened } from './socket-door.ts';
-import { callEncoder, SocketFace } from './socket-face.ts';
-import { endSocket, keepSocket } from './socket-keeper.ts';
+import { callEncoder, endSocket, keepSocket, SocketFace } from './socket-face.ts';
 
 const SERVICE_RESTART = 1_012;
 const TOO_LARGE = 1_009;

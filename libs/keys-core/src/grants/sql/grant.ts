@@ -22,6 +22,7 @@ import {
   IS_USED,
   wantedRows,
 } from './grant-rows.ts';
+import { type HoldOff, holdOffRow } from './guard.ts';
 import { freeCandidates, upsertGrants } from './upsert-grants.ts';
 
 export interface GrantOptions {
@@ -334,8 +335,17 @@ export interface Refusal {
   readonly isRecorded: boolean;
 }
 
+/** What was read, and whether the database grants nothing at all. */
+export interface Refusals {
+  /** In the order asked. */
+  readonly refusals: readonly Refusal[];
+  readonly holdOff: HoldOff | undefined;
+}
+
 type RefusalRow = Partial<LeaseRow> & {
   place: number;
+  holdOffMs: number | null;
+  isHoldOffNoted: boolean | null;
   waiterCount: number;
   headWaiter: string | null;
   headCreatedAt: number | null;
@@ -344,7 +354,7 @@ type RefusalRow = Partial<LeaseRow> & {
 };
 
 /**
- * Reads why each request was refused, in the order asked. A plain read: it locks nothing.
+ * Reads why each request was refused. A plain read: it locks nothing.
  *
  * A request that waits in line is recorded only when its ticket is gone: it was cancelled, or a
  * replay of it was granted. Each read of a table is limited to a row, so that PostgreSQL probes an index
@@ -354,9 +364,11 @@ type RefusalRow = Partial<LeaseRow> & {
 export async function readRefusals(
   sql: Sql<'general' | 'guests' | 'transitions'>,
   requests: readonly GrantRequest[],
-): Promise<Refusal[]> {
+  mark: GrantGuard['mark'],
+): Promise<Refusals> {
   const rows = await sql.$queryRaw<RefusalRow[]>`
     select w.place::int as place, ${LEASE_COLUMNS},
+      d."remainingMs" as "holdOffMs", d."isNoted" as "isHoldOffNoted",
       coalesce(c.count, 0) as "waiterCount",
       h.waiter as "headWaiter", date_part('epoch', h.created_at) * 1000 as "headCreatedAt",
       date_part('epoch', h.valid_until - clock_timestamp()) * 1000 as "headLapsesInMs",
@@ -400,18 +412,23 @@ export async function readRefusals(
       where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key ${C}
         and (q.lease_id is distinct from w.lease_id or (w.is_queued and own.id is null))
       limit 1
-    ) q on true`;
+    ) q on true
+    left join (${holdOffRow(mark)} limit 1) d on true`;
   const refusals = requests.map((): Refusal => ({
     row: undefined,
     head: undefined,
     waiterCount: 0,
     isRecorded: false,
   }));
-  for (const { place, ...row } of rows) refusals[place - 1] = refusalOf(row);
-  return refusals;
+  let holdOff: HoldOff | undefined;
+  for (const { place, holdOffMs, isHoldOffNoted, ...row } of rows) {
+    refusals[place - 1] = refusalOf(row);
+    if (holdOffMs !== null) holdOff = { remainingMs: holdOffMs, isNoted: isHoldOffNoted === true };
+  }
+  return { refusals, holdOff };
 }
 
-function refusalOf(row: Omit<RefusalRow, 'place'>): Refusal {
+function refusalOf(row: Omit<RefusalRow, 'place' | 'holdOffMs' | 'isHoldOffNoted'>): Refusal {
   const { waiterCount, headWaiter, headCreatedAt, headLapsesInMs, isRecorded, ...lease } = row;
   return {
     row: typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined,

@@ -4,7 +4,7 @@ import type { GrantRef } from '../../kernel/lease.ts';
 import { type GrantGuard, isHeldOff } from '../../postgres/clock/expiry.ts';
 import { sqlStateOf } from '../../postgres/database-errors.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import { onlyRow, type Sql } from '../../postgres/sql.ts';
+import { type Fragment, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 
 type Watching = Pick<KernelStore, 'clock' | 'clockWatch'>;
 
@@ -27,13 +27,16 @@ export async function readClock(
   store.clockWatch.observe(onlyRow(rows).asOf, sentAtMs, store.clock.nowMs());
 }
 
-/** @throws {LeaseError} `grant.hold_off` while a restored database grants nothing. */
-export async function assertNoHoldOff(
-  store: Pick<KernelStore, 'witness'>,
-  sql: Sql<'general' | 'guests' | 'transitions'>,
-): Promise<void> {
-  const { mark } = store.witness;
-  const [row] = await sql.$queryRaw<{ remainingMs: number; isNoted: boolean }[]>`
+/** Why a restored database grants nothing now. */
+export interface HoldOff {
+  readonly remainingMs: number;
+  /** Whether it is written in the database, and not only known to this process. */
+  readonly isNoted: boolean;
+}
+
+/** One row, a {@link HoldOff}, while a restored database grants nothing. */
+export function holdOffRow(mark: GrantGuard['mark']): Fragment {
+  return fragment`
     select
       case when e.hold_off_until > clock_timestamp()
         then extract(epoch from e.hold_off_until - clock_timestamp())::float8 * 1000
@@ -42,11 +45,26 @@ export async function assertNoHoldOff(
       coalesce(e.hold_off_until > clock_timestamp(), false) as "isNoted"
     from database_epoch e
     where ${isHeldOff(mark)}`;
-  if (row === undefined) return;
+}
+
+/** @throws {LeaseError} `grant.hold_off` while a restored database grants nothing. */
+export async function assertNoHoldOff(
+  store: Pick<KernelStore, 'witness'>,
+  sql: Sql<'general' | 'guests' | 'transitions'>,
+): Promise<void> {
+  const [found] = await sql.$queryRaw<HoldOff[]>`${holdOffRow(store.witness.mark)}`;
+  if (found !== undefined) throw holdOffError(store, found);
+}
+
+/** The error that callers get during a hold-off, of which all processes are told. */
+export function holdOffError(
+  { witness }: Pick<KernelStore, 'witness'>,
+  found: HoldOff,
+): LeaseError {
   // Only this process knows it so far: let the others know as soon as possible.
-  if (!row.isNoted) void store.witness.look().catch(() => undefined);
-  throw new LeaseError('grant.hold_off', undefined, {
-    details: { reason: 'restored', remainingMs: Math.ceil(row.remainingMs) },
+  if (!found.isNoted) void witness.look().catch(() => undefined);
+  return new LeaseError('grant.hold_off', undefined, {
+    details: { reason: 'restored', remainingMs: Math.ceil(found.remainingMs) },
   });
 }
 

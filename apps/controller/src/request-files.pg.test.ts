@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Session } from 'node:inspector/promises';
+import path from 'node:path';
+import { waitUntil } from '@leasehold/testing';
+import { expect, test } from 'vitest';
+import { startTestController } from './testing/test-controller.ts';
+import { startTestDrone } from './testing/test-drone.ts';
+import { lineFor } from './testing/wire-leases.ts';
+
+const ROOT = path.join(import.meta.dirname, '../../..');
+const COUNTED =
+  /^(?:apps\/controller|libs\/api|libs\/keys-core)\/src\/(?!.*(?:\btesting\/|\.test\.ts|\bindex\.ts))/u;
+/** Not slices: every part of keys-core uses them. */
+const BELOW_SLICES = /^libs\/keys-core\/src\/(?:kernel|postgres|holder)\//u;
+const OF_CONTROLLER = /^(?:apps\/controller|libs\/api)\//u;
+/** What runs beside a request differs from time to time. What belongs to it runs each time. */
+const TIMES = 6;
+
+/** The files in which a function runs during each of several requests. */
+async function filesOf(request: () => Promise<unknown>): Promise<string[]> {
+  const session = new Session();
+  session.connect();
+  const take = async (): Promise<Set<string>> => {
+    const { result } = await session.post('Profiler.takePreciseCoverage');
+    return new Set(
+      result
+        .filter(({ functions }) => functions.some(({ ranges }) => (ranges[0]?.count ?? 0) > 0))
+        .map(({ url }) => path.relative(ROOT, url.replace('file://', '')))
+        .filter((file) => COUNTED.test(file) && !BELOW_SLICES.test(file)),
+    );
+  };
+  await session.post('Profiler.enable');
+  await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+  try {
+    await request();
+    await take();
+    let files: Set<string> | undefined;
+    for (let time = 0; time < TIMES; time += 1) {
+      await request();
+      const now = await take();
+      files = files === undefined ? now : new Set([...files].filter((file) => now.has(file)));
+    }
+    return [...(files ?? [])].sort();
+  } finally {
+    await session.post('Profiler.stopPreciseCoverage');
+    session.disconnect();
+  }
+}
+
+/** The files that a walkthrough names, and those that it says every call passes. */
+function filesNamed(title: string): Set<string> {
+  const text = readFileSync(path.join(ROOT, 'docs/walkthroughs.md'), 'utf8');
+  const [intro = '', ...sections] = text.split(/^## /mu);
+  const section = sections.find((one) => one.startsWith(`${title}\n`)) ?? '';
+  return new Set(
+    [...`${intro}${section}`.matchAll(/\]\(\.\.\/([^)]+)\)/gu)].map(([, file = '']) => file),
+  );
+}
+
+/** How many files of the controller and the API a request may pass. */
+const WAYS_MAX = { connect: 22, acquire: 20, renewal: 18 };
+
+function expectWay(files: readonly string[], title: string, filesMax: number): void {
+  expect(files.filter((file) => OF_CONTROLLER.test(file)).length).toBeLessThanOrEqual(filesMax);
+  const named = filesNamed(title);
+  expect(files.filter((file) => !named.has(file))).toEqual([]);
+}
+
+test('a connect, a renewal and a waiting acquire pass few files, and the walkthroughs name each', async () => {
+  const on = await startTestController();
+  const drone = await startTestDrone(on);
+  const client = await on.client('client', 'ws');
+  const connect = () =>
+    client.keys.connect.mutate({
+      key: { name: randomUUID() },
+      spawn: { program: 'room' },
+      idempotencyKey: randomUUID(),
+    });
+  const acquire = (key: string, waitMs: number) =>
+    client.leases.acquire.mutate({
+      ...{ namespace: ['test'], key, ttlMs: 30_000, waitMs, holder: 'a', localTimeMs: 1_000 },
+      idempotencyKey: randomUUID(),
+    });
+
+  const connecting = await filesOf(connect);
+  const { leaseId, fencingToken } = await connect();
+  const renewing = await filesOf(() => drone.renew([{ leaseId, fencingToken }]));
+  const acquiring = await filesOf(async () => {
+    const key = randomUUID();
+    const held = await acquire(key, 0);
+    if (held.outcome !== 'granted') throw new Error('it is free');
+    const next = acquire(key, 20_000);
+    await waitUntil(async () => (await lineFor(on, key)).length > 0, { what: 'its place in line' });
+    const { leaseId: heldId, fencingToken: token } = held.lease;
+    await client.leases.release.mutate({ leaseId: heldId, fencingToken: token, result: 'ok' });
+    expect(await next).toMatchObject({ outcome: 'granted' });
+  });
+
+  expectWay(connecting, 'Follow a connect', WAYS_MAX.connect);
+  expectWay(renewing, 'Follow a renewal', WAYS_MAX.renewal);
+  expectWay(acquiring, 'Follow a waiting acquire', WAYS_MAX.acquire);
+}, 60_000);

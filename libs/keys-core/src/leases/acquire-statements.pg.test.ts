@@ -1,0 +1,74 @@
+import { setImmediate } from 'node:timers/promises';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { aCoordinator, aUseCase } from '../testing/coordinator-fixture.ts';
+import { TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
+import { acquire, acquired, type Leases, openLeases } from '../testing/lease-fixture.ts';
+import { passingTime } from '../testing/passing-time.ts';
+
+/** What no acquire waits for: subscribing to hints, and hints to others; and what a connection sends once. */
+const BESIDE = ['listen ', 'pg_notify', 'update database_witness', 'transaction_timeout'];
+
+/** A controller whose time stands still: nothing is sent that waits for a moment. */
+async function inStillTime(): Promise<Leases> {
+  const { databaseUrl, clock } = await passingTime();
+  const one = await openLeases({ databaseUrl, clock, clockWatch: TRUSTING_WATCH });
+  await one.store.witness.look();
+  return one;
+}
+
+/** The statements that are sent from a call until its caller waits in line and has looked once. */
+async function statementsUntilItWaits(
+  one: Leases,
+  call: () => Promise<unknown>,
+): Promise<readonly string[]> {
+  const looks = vi.spyOn(one.leases, 'refusal');
+  const sent = vi.spyOn(pg.Client.prototype, 'query');
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+  });
+  const isInLine = (): boolean =>
+    textsOf(sent).some((text) => text.includes('as "ticketId", w.id'));
+  const isLookedAt = (): boolean =>
+    looks.mock.calls.some(
+      ([request], index) =>
+        request.isQueued === true && looks.mock.settledResults[index]?.type === 'fulfilled',
+    );
+  call().catch(() => undefined);
+  await waitUntil(() => isInLine() && isLookedAt(), { what: 'its first look in line' });
+  // What its look leads to is sent in the next turn.
+  for (let turns = 0; turns < 3; turns += 1) await setImmediate();
+  return textsOf(sent).filter((text) => !BESIDE.some((name) => text.includes(name)));
+}
+
+function textsOf(sent: { readonly mock: { readonly calls: readonly unknown[][] } }): string[] {
+  return sent.mock.calls.map(([query]) =>
+    typeof query === 'string' ? query : String((query as { readonly text?: string }).text),
+  );
+}
+
+describe('a contended acquire, before it waits', () => {
+  test('sends four statements: a try, why it is refused, its place in line, and a look from there', async () => {
+    const one = await inStillTime();
+    await acquired(one);
+
+    const sent = await statementsUntilItWaits(one, () =>
+      acquire(one, { holder: 'next', waitMs: 60_000 }),
+    );
+
+    expect(sent).toHaveLength(4);
+  });
+
+  test('sends three in the process of a coordinator whose grants have hooks', async () => {
+    const one = await inStillTime();
+    const coordinator = aCoordinator(one);
+    await acquired(one, { namespace: '', name: 'warm' });
+    await coordinator.acquire(aUseCase('a'), 0);
+
+    const next = aUseCase('a', { willInsert: () => undefined });
+    const sent = await statementsUntilItWaits(one, () => coordinator.acquire(next, 60_000));
+
+    expect(sent).toHaveLength(3);
+  });
+});
