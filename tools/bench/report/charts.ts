@@ -1,11 +1,11 @@
 /** The charts of a report, as SVG: they need no script and no network. */
-import { BarChart, LineChart } from 'echarts/charts';
+import { BarChart } from 'echarts/charts';
 import { GridComponent, LegendComponent, TitleComponent } from 'echarts/components';
 import * as echarts from 'echarts/core';
 import { SVGRenderer } from 'echarts/renderers';
-import type { Bar, Course, Figure } from '../rig/figures.ts';
+import type { Bar, Figure } from '../rig/figures.ts';
 
-echarts.use([BarChart, LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
+echarts.use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
 const WIDTH = 760;
 const HEIGHT = 320;
@@ -20,11 +20,9 @@ export interface Chart {
 }
 
 type BarFigure = Figure & { readonly bar: Bar };
-type CourseFigure = Figure & { readonly course: Course };
 
 export function chartsOf(figures: readonly Figure[]): Chart[] {
   const bars = figures.filter((figure): figure is BarFigure => figure.bar !== undefined);
-  const courses = figures.filter((figure): figure is CourseFigure => figure.course !== undefined);
   const titles = [...new Set(bars.map(({ bar }) => bar.chart))];
   return [
     ...titles.map((title) =>
@@ -33,7 +31,6 @@ export function chartsOf(figures: readonly Figure[]): Chart[] {
         bars.filter(({ bar }) => bar.chart === title),
       ),
     ),
-    ...courses.map(courseChart),
   ];
 }
 
@@ -60,20 +57,6 @@ function barChart(title: string, figures: readonly BarFigure[]): Chart {
       },
       data: groups.map((group) => valueOf(group, name)),
     })),
-  });
-}
-
-function courseChart({ what, course, result }: CourseFigure): Chart {
-  return draw(`${what}, in ${result.unit}, over seconds`, {
-    xAxis: { type: 'value', max: 'dataMax' },
-    yAxis: { type: 'value', min: 0 },
-    series: [
-      {
-        type: 'line',
-        showSymbol: false,
-        data: course.atS.map((atS, place) => [atS, course.values[place]]),
-      },
-    ],
   });
 }
 

@@ -1,18 +1,6 @@
 /** The results of measurements, and how they are shown. */
 
-export type Unit =
-  | '/s'
-  | 'x'
-  | 'ms'
-  | 'us'
-  | 'bytes'
-  | 'kB/s'
-  | 'MB'
-  | 'cores'
-  | '%'
-  | 'share'
-  | 'round trips'
-  | 'count';
+export type Unit = '/s' | 'x' | 'ms' | 'us' | 'MB' | 'cores' | '%' | 'share' | 'count';
 
 export interface Quantity {
   readonly value: number;
@@ -36,12 +24,6 @@ export interface Bar {
   readonly isStacked?: boolean;
 }
 
-/** How something went on during a measurement. */
-export interface Course {
-  readonly atS: readonly number[];
-  readonly values: readonly number[];
-}
-
 export interface Figure {
   readonly what: string;
   readonly ours?: Quantity | undefined;
@@ -53,7 +35,6 @@ export interface Figure {
   readonly required?: Bound | undefined;
   readonly goal?: Bound | undefined;
   readonly bar?: Bar | undefined;
-  readonly course?: Course | undefined;
 }
 
 const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
@@ -64,13 +45,10 @@ const DIGITS: Record<Unit, number> = {
   x: 2,
   ms: 2,
   us: 0,
-  bytes: 0,
-  'kB/s': 1,
   MB: 1,
   cores: 2,
   '%': 2,
   share: 3,
-  'round trips': 2,
   count: 0,
 };
 
