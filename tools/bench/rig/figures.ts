@@ -1,6 +1,6 @@
 /** The results of measurements, and how they are shown. */
 
-export type Unit = '/s' | 'x' | 'ms' | 'us' | 'MB' | 'cores' | '%' | 'share' | 'count';
+export type Unit = '/s' | 'bytes' | 'x' | 'ms' | 'us' | 'MB' | 'cores' | '%' | 'share' | 'count';
 
 export interface Quantity {
   readonly value: number;
@@ -45,6 +45,7 @@ const DIGITS: Record<Unit, number> = {
   x: 2,
   ms: 2,
   us: 0,
+  bytes: 0,
   MB: 1,
   cores: 2,
   '%': 2,

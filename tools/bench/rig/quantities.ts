@@ -5,6 +5,7 @@ export const perSecond = (value: number): Quantity => ({ value, unit: '/s' });
 export const times = (value: number): Quantity => ({ value, unit: 'x' });
 export const milliseconds = (value: number): Quantity => ({ value, unit: 'ms' });
 export const microseconds = (value: number): Quantity => ({ value, unit: 'us' });
+export const bytes = (value: number): Quantity => ({ value, unit: 'bytes' });
 export const megabytes = (bytesCount: number): Quantity => ({
   value: bytesCount / 1e6,
   unit: 'MB',
