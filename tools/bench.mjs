@@ -6,9 +6,6 @@
  *   npm run bench                     all of it; half an hour or so
  *   npm run bench -- --quick          a smoke run with small tables: its figures mean nothing
  *   npm run bench -- grants handover  only these; an unknown name lists them all
- *   npm run bench -- console --against COMMIT
- *                                     the console beside that of a commit, which is built if it was not yet;
- *                                     by default the previous version
  *
  * The table is printed; `bench-report` has it as JSON, and as a page with charts.
  *

@@ -1,9 +1,7 @@
 /** The attacks, in the order in which they run. */
 import type { Attack } from './attack.ts';
-import { forgedSource } from './forged-source.ts';
 import { greedyBackend, hostileBackend, squattingBackend } from './hostile-backends.ts';
 import { fullHistory, heldConnections, signInPages } from './outside-attacks.ts';
-import { reusedIdempotencyKeys } from './reused-idempotency-keys.ts';
 import type { AttackStage } from './stage.ts';
 import { startAttacker } from './start-attacker.ts';
 
@@ -28,8 +26,6 @@ export const ATTACKS: readonly Attack[] = [
   hostileBackend,
   greedyBackend,
   squattingBackend,
-  forgedSource,
-  reusedIdempotencyKeys,
   fromOutside(
     'anonymous-batches',
     'batches of 1,000 calls without a token, over 4 sockets and HTTP',

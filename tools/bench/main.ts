@@ -1,25 +1,18 @@
 import { parseArgs } from 'node:util';
 import { measureConnect } from './connect.ts';
-import { measureConsole } from './console/console.ts';
 import { measureDroneMemory } from './drone-memory.ts';
-import { measureExpiry } from './leases/expiry.ts';
-import { measureGrowth } from './growth.ts';
-import { measureHeld } from './leases/held.ts';
 import { measureIdleMemory } from './idle-memory.ts';
-import { measureProfile } from './leases/profile.ts';
 import { measureOverload } from './leases/overload.ts';
+import { measureProfile } from './leases/profile.ts';
+import { measureSoak } from './leases/soak.ts';
 import { readCommit, readMachine, sectionOf, writeReport } from './report/report.ts';
 import type { Section } from './report/report-types.ts';
 import { tableOf, type Figure } from './rig/figures.ts';
-import { measureSoak } from './leases/soak.ts';
 import { measureGrants } from './grants.ts';
 import { measureHandover } from './leases/handover.ts';
 import { measureLeaseRates } from './leases/lease-rates.ts';
-import { measureLists } from './lists.ts';
-import { measureReservations } from './reservations/reservations.ts';
 import { openRig, type Rig } from './rig/rig.ts';
 import { measureRenewals } from './renewals.ts';
-import { measureSearch } from './search.ts';
 import { measureTableSize } from './table-size.ts';
 import { measureWaiters } from './leases/waiters.ts';
 
@@ -33,17 +26,10 @@ const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   'lease-waiters': measureWaiters,
   'table-size': measureTableSize,
   grants: measureGrants,
-  growth: measureGrowth,
-  'held-leases': measureHeld,
   overload: measureOverload,
   soak: measureSoak,
-  'lease-expiry': measureExpiry,
   'idle-memory': measureIdleMemory,
   'drone-memory': measureDroneMemory,
-  lists: measureLists,
-  search: measureSearch,
-  reservations: measureReservations,
-  console: measureConsole,
 };
 
 /** How the peers are configured: as durable as PostgreSQL, except where a measurement says otherwise. */
@@ -57,7 +43,7 @@ async function main(args: readonly string[]): Promise<void> {
   const { values, positionals: names } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: { quick: { type: 'boolean', default: false }, against: { type: 'string' } },
+    options: { quick: { type: 'boolean', default: false } },
   });
   const unknown = names.filter((name) => MEASUREMENTS[name] === undefined);
   if (unknown.length > 0) {
@@ -66,7 +52,7 @@ async function main(args: readonly string[]): Promise<void> {
     );
   }
   const startedAt = new Date();
-  const rig = await openRig({ isQuick: values.quick, against: values.against });
+  const rig = await openRig({ isQuick: values.quick });
   const sections: Section[] = [];
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

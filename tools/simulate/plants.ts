@@ -16,16 +16,6 @@ export const PLANTS = {
     where: 'holders',
     text: 'an expiry is believed although nobody has watched the database clock',
   },
-  'waiter-overtakes': {
-    where: 'queue',
-    text: 'a ticket is granted although an earlier live one waits',
-  },
-  'ticket-immortal': { where: 'queue', text: 'the ticket of a dead waiter never lapses' },
-  'giving-up-forgotten': {
-    where: 'queue',
-    text: 'a request that was given up is granted when it arrives late',
-  },
-  'late-release-frees': { where: 'queue', text: 'a release ends the newest grant, not its own' },
   'warden-trusts-wall-clock': {
     where: 'drones',
     text: 'the warden judges deadlines by the wall clock',
@@ -39,31 +29,10 @@ export const PLANTS = {
     where: 'drones',
     text: 'the warden believes that a backend is gone when it has sent the kill',
   },
-  'seal-before-grant': {
-    where: 'homes',
-    text: 'a move seals the row without being granted the key',
-  },
-  'left-home-grants': { where: 'homes', text: 'a datacenter grants a key that has left it' },
-  'home-overwritten': {
-    where: 'homes',
-    text: 'the reservation store takes a second first reservation',
-  },
-  'nearby-nothing-believed': {
-    where: 'homes',
-    text: 'a "nothing" of a replica that is behind is believed',
-  },
-  'given-up-at-once': {
-    where: 'homes',
-    text: 'the keys of a lost datacenter get other homes before its grants are over',
-  },
-  'token-floor-lost': {
-    where: 'homes',
-    text: 'the new home does not learn the token floor of the pointer',
-  },
 } as const satisfies Record<string, Plant>;
 
 interface Plant {
-  readonly where: 'holders' | 'queue' | 'drones' | 'homes';
+  readonly where: 'holders' | 'drones';
   readonly text: string;
 }
 

@@ -3,13 +3,11 @@ import { useVirtualTimers } from './engine/timers.ts';
 import { Violation, World } from './engine/world.ts';
 import { DRONES } from './drones/drones.ts';
 import { HOLDERS } from './holders/holders.ts';
-import { HOMES } from './homes/homes.ts';
 import { PLANTS, type PlantName } from './plants.ts';
-import { QUEUE } from './queue/queue.ts';
 import type { Scenario, Step } from './scenario.ts';
 
 /** Schedules take turns. Holders have two, because they are quick and their rules are under all others. */
-export const SCENARIOS: readonly Scenario[] = [HOLDERS, QUEUE, DRONES, HOLDERS, HOMES];
+export const SCENARIOS: readonly Scenario[] = [HOLDERS, DRONES, HOLDERS];
 
 /** Names one schedule: the same one gives the same run. */
 export interface ScheduleId {

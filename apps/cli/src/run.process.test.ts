@@ -7,10 +7,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isRunning, startFaultProxy, waitUntil } from '@leasehold/testing';
+import { isRunning, waitUntil } from '@leasehold/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { CliStage, heldLease } from './testing/cli-controller.ts';
-import { runCommand, type Ended, type Started } from './testing/command-line.ts';
+import { type Ended, type Started } from './testing/command-line.ts';
 
 let cli: CliStage;
 let folder: string;
@@ -205,54 +205,12 @@ describe('a command without a lease', () => {
     expect(BigInt(second.stdout)).toBeGreaterThan(BigInt((await first.ended).stdout));
   });
 
-  test('that is interrupted while it waits leaves no ticket and takes no grant', async () => {
-    for (const [signal, exitCode] of [
-      ['SIGINT', 130],
-      ['SIGTERM', 143],
-    ] as const) {
-      const key = aKey();
-      const held = await heldLease(cli.api(), ['run'], key);
-      const waiting = cli.start(
-        'leases',
-        'run',
-        `run/${key}`,
-        '--wait',
-        '60000',
-        '--',
-        'echo',
-        'ran',
-      );
-      await waitUntil(async () => (await viewOf(key))?.waiters === 1);
-
-      waiting.child.kill(signal);
-      const ended = await waiting.ended;
-      const after = await viewOf(key);
-      const { leaseId, fencingToken } = held;
-      await cli.api().leases.release.mutate({ leaseId, fencingToken });
-
-      expect(ended).toMatchObject({ exitCode, stdout: '' });
-      expect(after).toMatchObject({ waiters: 0, leaseId });
-      expect((await eventsOf(key)).map(({ kind }) => kind)).toEqual(['granted', 'released']);
-    }
-  });
-
   test('that does not exist takes no lease, and ends as in a shell', async () => {
     const key = aKey();
 
     expect((await run(`run/${key}`, '--', 'no-such-command')).exitCode).toBe(127);
     expect((await run(`run/${key}`, '--', '/etc/passwd')).exitCode).toBe(126);
     expect(await viewOf(key)).toBeNull();
-  });
-
-  test('is not run when no controller answers', async () => {
-    const closed = await startFaultProxy({ host: '127.0.0.1', port: 1 });
-    await closed.close();
-    const env = { ...cli.env, LEASEHOLD_URL: `http://127.0.0.1:${String(closed.port)}` };
-
-    const ended = await runCommand(['leases', 'run', 'run/a', '--', 'echo', 'ran'], env);
-
-    expect(ended).toMatchObject({ exitCode: 3, stdout: '' });
-    expect(ended.stderr).toMatch(/^No controller answers at .*\n.*ECONNREFUSED.*\n.*doctor.*\n$/u);
   });
 });
 
@@ -271,19 +229,6 @@ describe('a command whose lease ends', () => {
     expect(ended.exitCode).toBe(125);
     expect(ended.stderr).toMatch(/could not be renewed in time; the command was sent SIGTERM/u);
     expect(ended.stderr).toMatch(/and the command was ended by SIGKILL\./u);
-  });
-
-  test('has the time of --grace to stop', async () => {
-    const job = await aJob(SAVE_AND_EXIT, '--ttl', '8000', '--grace', '2000');
-
-    cli.proxy.drop();
-    await waitUntil(job.isGone);
-    cli.proxy.heal();
-    const ended = await job.started.ended;
-
-    expect(await job.notes()).toContain('saved\n');
-    expect(ended.exitCode).toBe(125);
-    expect(ended.stderr).toMatch(/and the command ended with exit code 0\./u);
   });
 
   test('is killed at once when the lease was revoked by force', async () => {
@@ -323,16 +268,6 @@ describe('a command whose command line', () => {
     await waitUntil(job.isGone);
 
     expect(await viewOf(job.key)).toMatchObject({ phase: 'held' });
-  });
-
-  test('is killed is asked to end at once, not only at its deadline', async () => {
-    const job = await aJob(SAVE_AND_EXIT);
-
-    job.started.child.kill('SIGKILL');
-    await waitUntil(job.isGone);
-
-    expect(await job.notes()).toContain('saved\n');
-    expect((await viewOf(job.key))?.remainingMs).toBeGreaterThan(10_000);
   });
 
   test('is stopped is killed in time, and the command line reports it when it continues', async () => {

@@ -184,17 +184,6 @@ describe('controller process', () => {
     await expect(stat(home)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('reports plainly that the database does not answer', async () => {
-    const { code, printed } = await runToEnd({
-      DATABASE_URL: 'postgresql://someone:hunter2@127.0.0.1:1/nothing',
-      LEASEHOLD_HOME: await aFolder(),
-    });
-
-    expect(code).toBe(1);
-    expect(printed).toContain('The database cannot be reached');
-    expect(printed).not.toContain('hunter2');
-  });
-
   test('is not ready while the database is gone, reports that, and is ready again afterwards', async () => {
     const folder = await aFolder();
     const dataDir = path.join(folder, 'postgres');

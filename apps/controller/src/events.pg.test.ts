@@ -7,7 +7,6 @@ import {
 } from '@leasehold/client';
 import type { EventChanges, EventKind } from '@leasehold/keys-core';
 import { startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
-import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startTestController, type TestController } from './testing/test-controller.ts';
 
@@ -241,22 +240,6 @@ describe('events.watch', () => {
     expect(sse.text()).toContain(`"oldestId":"${String(ids[3])}"`);
   });
 
-  test('works over server-sent events, which resume by the header of the browser', async () => {
-    const on = await startTestController();
-    await insertEvents(on, 'a', 3);
-    const ids = await idsIn(on);
-    const input = { afterId: 'oldest', namespace: 'a' };
-    const sse = await openSse(on, input);
-    await waitUntil(() => sse.text().includes(`id: ${String(ids[2])}\n`), SOON);
-
-    const resumed = await openSse(on, input, { 'last-event-id': String(ids[1]) });
-    await waitUntil(() => resumed.text().includes(`id: ${String(ids[2])}\n`), SOON);
-
-    expect(sse.response.headers.get('content-type')).toContain('text/event-stream');
-    expect(sse.text().match(/^id: .*$/gmu)).toEqual(ids.map((id) => `id: ${id}`));
-    expect(resumed.text().match(/^id: .*$/gmu)).toEqual([`id: ${String(ids[2])}`]);
-  });
-
   test('over plain HTTP a stream counts for the limit of its token, until its reader leaves', async () => {
     const on = await startTestController();
     await insertEvents(on, 'a', 1);
@@ -301,32 +284,6 @@ describe('events.watch', () => {
     expect(sse.text()).not.toContain('event: return');
     expect(watched.ids).toEqual(await idsIn(two));
     expect(watched.endedWith()).toBeUndefined();
-  });
-
-  test('C59 the metrics show the lag of the stream while an old transaction holds it back', async () => {
-    const on = await startTestController();
-    const { secret } = await on.token('viewer');
-    const holding = new pg.Client({ connectionString: on.databaseUrl });
-    await holding.connect();
-    onTestFinished(() => holding.end());
-    await holding.query('begin; select pg_current_xact_id()');
-    const watched = watch(clientOf(on.url, secret), { afterId: 'oldest', namespace: 'a' });
-    await insertEvents(on, 'a', 1);
-
-    const metrics = await waitUntil(async () => {
-      const response = await fetch(`${on.url}/metrics`, {
-        headers: { authorization: `Bearer ${secret}` },
-      });
-      const text = await response.text();
-      return /^leasehold_event_stream_lag_ms [1-9]/mu.test(text) && /readers 1$/mu.test(text)
-        ? text
-        : undefined;
-    }, SOON);
-    expect(watched.events).toEqual([]);
-    await holding.query('rollback');
-    await waitUntil(() => watched.events.length === 1, SOON);
-
-    expect(metrics).toContain('leasehold_event_readers 1');
   });
 });
 

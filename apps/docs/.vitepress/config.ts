@@ -2,8 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createHash } from 'node:crypto';
 import { defineConfig, type DefaultTheme } from 'vitepress';
-import { insideList } from '../src/inside-list.ts';
-import { anchorOf, readAsSite } from '../src/markdown.ts';
+import { anchorOf, insideList, readAsSite } from '../src/markdown.ts';
 import { addressOf, listedPages, sections, type Section } from '../src/pages.ts';
 
 const BASE = '/docs/';

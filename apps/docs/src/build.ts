@@ -2,9 +2,8 @@
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { build } from 'vitepress';
-import { isWritten, sections } from './pages.ts';
+import { isWritten, ROOT, sections } from './pages.ts';
 import { referencePages } from './reference/generate.ts';
-import { ROOT } from './root.ts';
 
 const FOLDER = path.join(import.meta.dirname, '..');
 /** Where the generator reads: copies of the documents, at the addresses of the site. */

@@ -8,9 +8,8 @@ import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
 import { droneFileSchema } from '@leasehold/api/drone-file';
 import { blocksOf, placeOf, type Block } from '../../../tools/docs-blocks/blocks.ts';
-import { isWritten, sections } from './pages.ts';
+import { isWritten, ROOT, sections } from './pages.ts';
 import { commandProblem } from './reference/commands.ts';
-import { ROOT } from './root.ts';
 
 const documents = sections()
   .flatMap(({ pages }) => pages)

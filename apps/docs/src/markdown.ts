@@ -1,10 +1,9 @@
 /** How the site reads Markdown: links lead to its own pages, anchors are those of git hosts, diagrams are drawn inline. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { MarkdownOptions } from 'vitepress';
-import { createLinks } from './links.ts';
-import type { Page } from './pages.ts';
-import { ROOT } from './root.ts';
+import type { MarkdownOptions, UserConfig } from 'vitepress';
+import { addressOf, documentOf, isWritten, type Page, ROOT, sections } from './pages.ts';
 
 /** The parser, as the site generator types it. */
 type Parser = Parameters<NonNullable<MarkdownOptions['config']>>[0];
@@ -92,4 +91,119 @@ function drawInline(token: Token, source: string): void {
     .trim();
   // On a phone it is scrolled, by keyboard too.
   token.content = `<span class="diagram-frame" tabindex="0">${drawing}</span>`;
+}
+
+/** A plugin of the bundler that makes the pages. */
+type Plugin = Extract<
+  NonNullable<NonNullable<UserConfig['vite']>['plugins']>[number],
+  { readonly name: string }
+>;
+
+/** The folder of the package that a module is of, below the folder of the repository. */
+function packageFolderOf(module: string): string | undefined {
+  return /^.*node_modules\/(?:@[^/]+\/)?[^/]+/u.exec(path.relative(ROOT, module))?.[0];
+}
+
+/**
+ * Lists the packages of others that pages load, each with its bytes, in the file that the bundles of programs have
+ * too (`tools/build/inside.mjs`): the package that ships the pages passes their licenses on.
+ */
+export function insideList(folder: string): Plugin {
+  const sizes = new Map<string, number>();
+  return {
+    name: 'inside-list',
+    generateBundle(_options, bundle) {
+      for (const chunk of Object.values(bundle)) {
+        if (chunk.type !== 'chunk') continue;
+        for (const [id, { renderedLength }] of Object.entries(chunk.modules)) {
+          const owner = packageFolderOf(id.replace('\0', ''));
+          if (owner !== undefined) sizes.set(owner, (sizes.get(owner) ?? 0) + renderedLength);
+        }
+      }
+    },
+    async closeBundle() {
+      const list = JSON.stringify(Object.fromEntries([...sizes].sort()), null, 2);
+      await mkdir(folder, { recursive: true });
+      await writeFile(path.join(folder, 'inside.json'), `${list}\n`);
+    },
+  };
+}
+
+/**
+ * What becomes of a link of a document, which is a relative path, so that it works where the repository is read, too.
+ * `unlinked`: to a file of the sources, which the site does not have.
+ */
+type Resolved =
+  | { readonly kind: 'kept' }
+  | { readonly kind: 'page'; readonly href: string }
+  | { readonly kind: 'unlinked' };
+
+/** Finds where the links of documents lead. */
+export function createLinks(pages: readonly Page[]) {
+  const bySource = new Map(
+    pages.flatMap((page) => {
+      const source = documentOf(page);
+      return source === undefined ? [] : [[source, addressOf(page)] as const];
+    }),
+  );
+  return {
+    /** The file that the page of an address was made from, if it is written by hand. */
+    sourceOf: new Map(pages.filter(isWritten).map(({ source, to }) => [`${to}.md`, source])),
+
+    /** @throws {Error} when there is nothing at the place that the link names. */
+    resolve(href: string, source: string): Resolved {
+      if (/^(?:[a-z][a-z+.-]*:|\/\/|#)/u.test(href)) return { kind: 'kept' };
+      const [place = '', anchor] = href.split('#');
+      const file = documentAt(path.posix.join(path.posix.dirname(source), place));
+      if (file === undefined) throw new Error(`${source} links to ${href}: there is no such file`);
+      const address = bySource.get(file);
+      if (address === undefined) return { kind: 'unlinked' };
+      return { kind: 'page', href: anchor === undefined ? address : `${address}#${anchor}` };
+    },
+  };
+}
+
+/** A folder stands for the document that introduces it. */
+function documentAt(place: string): string | undefined {
+  const absolute = path.join(ROOT, place);
+  if (!existsSync(absolute)) return undefined;
+  if (!statSync(absolute).isDirectory()) return place;
+  const readme = path.posix.join(place, 'README.md');
+  return existsSync(path.join(ROOT, readme)) ? readme : place;
+}
+
+/** What a document says below its title, with its links leading to pages of the site. */
+export function writtenText(file: string): string {
+  const text = readFileSync(path.join(ROOT, file), 'utf8');
+  return linkedOnSite(text.replace(/^# .*\n+/u, ''), file).trim();
+}
+
+/** The text of a document with its links leading to pages of the site. */
+export function linkedOnSite(text: string, file: string): string {
+  const links = createLinks(sections().flatMap(({ pages }) => pages));
+  return text.replaceAll(/\[([^\]]*)\]\(([^)]*)\)/gu, (whole, name: string, href: string) => {
+    const resolved = links.resolve(href, file);
+    if (resolved.kind === 'kept') return whole;
+    return resolved.kind === 'page' ? `[${name}](${resolved.href})` : name;
+  });
+}
+
+interface Table {
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** All tables of a text, in their order. */
+export function tablesOf(text: string): Table[] {
+  return [...text.matchAll(/(?:^\|.*\|$\n?){2,}/gmu)].map(([table]) => {
+    const [head = [], , ...rows] = table.trim().split('\n').map(cellsOf);
+    return { head, rows };
+  });
+}
+
+function cellsOf(line: string): string[] {
+  return line
+    .slice(1, -1)
+    .split(/(?<!\\)\|/u)
+    .map((cell) => cell.trim());
 }

@@ -1,10 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { createLinks } from './links.ts';
-import { anchorOf } from './markdown.ts';
-import { documentOf, LEFT_OUT, sections } from './pages.ts';
-import { ROOT } from './root.ts';
+import { anchorOf, createLinks } from './markdown.ts';
+import { documentOf, LEFT_OUT, ROOT, sections } from './pages.ts';
 
 const pages = sections().flatMap((section) => section.pages);
 

@@ -5,8 +5,35 @@
  */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { PROMISES, REFERENCE, type Generated } from './reference/pages.ts';
-import { ROOT } from './root.ts';
+import { fileURLToPath } from 'node:url';
+
+/** The folder of the repository. */
+export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** A page that is made when the site is built, by `reference/generate.ts`. */
+interface Generated {
+  /** Its address on the site, below `/docs/`, without an ending. */
+  readonly to: string;
+  readonly text: string;
+  /** The document that the page begins with, from the root of the repository. */
+  readonly includes?: string;
+}
+
+/** In the order of the navigation. */
+const REFERENCE: readonly Generated[] = [
+  { to: 'reference/procedures', text: 'Procedures' },
+  { to: 'reference/types', text: 'Types' },
+  {
+    to: 'reference/configuration',
+    text: 'Configuration',
+    includes: 'docs/reference/configuration.md',
+  },
+  { to: 'reference/commands', text: 'Commands', includes: 'docs/reference/commands.md' },
+  { to: 'reference/metrics', text: 'Metrics' },
+];
+
+/** The page of the promises, beside what is measured and proved. */
+const PROMISES: Generated = { to: 'evidence/promises', text: 'Promises and tests' };
 
 /** A page that is written by hand. */
 interface Written {

@@ -38,39 +38,6 @@ describe.each(['ws', 'http'] as const)('leases over %s', (transport) => {
     expect(lease.isHeld).toBe(true);
   });
 
-  test('are given up when their signal aborts: no ticket and no grant is left', async () => {
-    const key = randomUUID();
-    const definition = aClient({ transport }).defineLease(['line']);
-    await using first = await definition.acquire(key);
-    const giveUp = new AbortController();
-    const waiting = failureOf(definition.acquire(key, { waitMs: 60_000, signal: giveUp.signal }));
-    await waitUntil(async () => (await waiters('line', key)).length === 1);
-
-    giveUp.abort(new Error('enough'));
-
-    expect(await waiting).toMatchObject({ message: 'enough' });
-    await waitUntil(async () => (await waiters('line', key)).length === 0);
-    expect(first.isHeld).toBe(true);
-  });
-
-  test('C12 C17 are renewed for longer than their TTL, with their token unchanged', async () => {
-    const key = randomUUID();
-    const definition = aClient({ transport }).defineLease(['long'], { ttlMs: 1_500 });
-    await using lease = await definition.acquire(key);
-    const first = await view('long', key);
-
-    const renewedOften = await waitUntil(async () => {
-      const seen = await view('long', key);
-      return Date.parse(seen.expiresAt) > Date.parse(first.expiresAt) + 3_000 ? seen : undefined;
-    });
-
-    expect(lease.isHeld).toBe(true);
-    expect(renewedOften).toMatchObject({
-      leaseId: lease.leaseId,
-      fencingToken: lease.fencingToken,
-    });
-  });
-
   test('are acquired a thousand at once, each with its own answer', async () => {
     const definition = aClient({ transport }).defineLease(['many']);
     const prefix = randomUUID();
@@ -101,21 +68,6 @@ describe('revocation', () => {
     expect(await ended).toBeInstanceOf(LeaseRevoked);
     expect(lease.signal.reason).toMatchObject({ note: 'maintenance' });
     expect(await lease.release()).toBe('revoked');
-  });
-
-  test('C15 a blocked renewal is announced at once', async () => {
-    const lease = await aClient().defineLease(['blocked']).acquire(randomUUID());
-    const announced = endOf(lease.revoking);
-
-    await on.operator.api.leases.revoke.mutate({
-      leaseId: lease.leaseId,
-      mode: 'graceful',
-      reason: 'drain',
-    });
-
-    expect(await announced).toMatchObject({ name: 'LeaseRevoking' });
-    expect(lease.isHeld).toBe(true);
-    await lease.release();
   });
 });
 
@@ -162,51 +114,6 @@ describe('a network that fails', () => {
     },
   );
 
-  test.each(['ws', 'http'] as const)(
-    'F18 over %s neither leaks nor doubles a grant when it loses a reply',
-    async (transport) => {
-      const proxy = await aProxy();
-      const key = randomUUID();
-      const definition = aClient({ url: proxy.url, transport }).defineLease(['lost', 'reply']);
-      await (await definition.acquire(randomUUID())).release();
-      proxy.drop('down');
-      const acquired = definition.acquire(key);
-      await waitUntil(
-        async () =>
-          (await on.operator.api.leases.get.query({ namespace: 'lost.reply', key })) !== null,
-      );
-
-      proxy.heal();
-
-      await using lease = await acquired;
-      const { items } = await on.operator.api.leases.history.query({
-        namespace: 'lost.reply',
-        key,
-      });
-      expect(items.map(({ kind, leaseId }) => [kind, leaseId])).toEqual([
-        ['granted', lease.leaseId],
-      ]);
-    },
-  );
-
-  test('F18 leaves no grant behind when a caller gives up on a lost reply', async () => {
-    const proxy = await aProxy();
-    const key = randomUUID();
-    const definition = aClient({ url: proxy.url }).defineLease(['given', 'up']);
-    await (await definition.acquire(randomUUID())).release();
-    proxy.drop('down');
-    const giveUp = new AbortController();
-    const failure = failureOf(definition.acquire(key, { signal: giveUp.signal }));
-    await waitUntil(async () => (await view('given.up', key)).phase === 'held');
-
-    giveUp.abort(new Error('enough'));
-    await failure;
-    proxy.heal();
-
-    await waitUntil(async () => (await view('given.up', key)).phase === 'free');
-    expect(await failure).toMatchObject({ message: 'enough' });
-  });
-
   test('C28 lets a release after a loss report how the lease ended', async () => {
     const proxy = await aProxy();
     const key = randomUUID();
@@ -236,49 +143,6 @@ describe('nobody at the address', () => {
 });
 
 describe('environments', () => {
-  test('C30 have one holder at a time, and show its name, action and comment to refused callers', async () => {
-    const environment = ['team', randomUUID()];
-    const client = aClient({ holder: 'host-1' });
-    await using granted = await client.environments.tryAcquire(environment, {
-      action: 'deploy',
-      comment: 'release 7',
-      durationMs: 30_000,
-    });
-
-    const refused = await client.environments.tryAcquire(environment, { action: 'migrate' });
-
-    expect(granted.outcome).toBe('granted');
-    expect(refused).toMatchObject({
-      outcome: 'held',
-      by: 'host-1',
-      action: 'deploy',
-      comment: 'release 7',
-    });
-  });
-
-  test('F18 leave no grant behind when a caller gives up on a lost reply', async () => {
-    const proxy = await aProxy();
-    const environment = randomUUID();
-    const client = aClient({ url: proxy.url });
-    await using other = await client.environments.tryAcquire(randomUUID(), { action: 'deploy' });
-    proxy.drop('down');
-    const giveUp = new AbortController();
-    const failure = failureOf(
-      client.environments.tryAcquire(environment, { action: 'deploy', signal: giveUp.signal }),
-    );
-    const phase = async (): Promise<string | undefined> =>
-      (await on.operator.api.environments.get.query({ environment }))?.phase;
-    await waitUntil(async () => (await phase()) === 'held');
-
-    giveUp.abort(new Error('enough'));
-    await failure;
-    proxy.heal();
-
-    await waitUntil(async () => (await phase()) === 'free');
-    expect(await failure).toMatchObject({ message: 'enough' });
-    expect(other.outcome).toBe('granted');
-  });
-
   test('outlive their duration with renew', async () => {
     const environment = randomUUID();
     const client = aClient();

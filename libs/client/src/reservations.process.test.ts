@@ -34,35 +34,6 @@ test('C37 a key is reserved once, and everybody learns where it lives', async ()
   expect(await operator.reservations.get(key)).toMatchObject({ links: [{ state: 'pending' }] });
 });
 
-test('a reserve whose answer was lost is sent again, and reserves once', async () => {
-  const key = ['', randomUUID()];
-  const asked = operator.reservations.reserve(key);
-  proxy.cut();
-
-  const { reservationId } = await asked;
-
-  expect(await operator.reservations.resolve(key)).toMatchObject({ reservationId });
-});
-
-test('a move to an unknown datacenter fails with the names of the known ones', async () => {
-  const key = ['', randomUUID()];
-  await operator.reservations.reserve(key);
-
-  const refused = operator.reservations.move(key, { toDatacenter: 'dc9', reason: 'nearer' });
-
-  await expect(refused).rejects.toMatchObject({
-    name: 'LeaseholdCallError',
-    code: 'reservation.unknown_datacenter',
-    details: { known: ['local'] },
-  });
-});
-
-test('a call that is aborted fails with the reason of the signal', async () => {
-  const giveUp = AbortSignal.abort(new Error('enough'));
-
-  await expect(operator.reservations.list({}, { signal: giveUp })).rejects.toThrow('enough');
-});
-
 test('a lease that names the datacenter of the controller is renewed and released in it', async () => {
   const definition = operator.defineLease(['placed'], { ttlMs: 1_500 });
   const lease = await definition.acquire(randomUUID(), { datacenter: 'local', waitMs: 1_000 });

@@ -38,17 +38,6 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await service.written()).toEqual(['fenced']);
   });
 
-  test('H-assert fenced work does not begin under a lease that has ended', async () => {
-    const service = await aService(open);
-    const { ref, coordinator, lease } = await acquired(service, 'alice');
-    await coordinator.releaseOk(lease, 'done');
-
-    const work = service.core.fencedTransaction(ref, (tx) => service.write(tx, 'late'));
-
-    await expect(work).rejects.toMatchObject({ code: 'lease.not_held' });
-    expect(await service.written()).toEqual([]);
-  });
-
   test('work that hides the failure of a statement is not reported as done: PostgreSQL rolls it back', async () => {
     const service = await aService(open);
     const { ref } = await acquired(service, 'alice');
@@ -76,69 +65,6 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await coordinator.acquire(aLease('thing'), 0)).toMatchObject({ outcome: 'granted' });
   });
 
-  test('a revoke before the commit rolls fenced work back', async () => {
-    const service = await aService(open);
-    const { ref } = await acquired(service, 'alice');
-
-    const work = service.core.fencedTransaction(ref, async (tx) => {
-      await service.write(tx, 'revoked');
-      await service.ours(
-        `update lease set end_reason = 'revoked' where lease_id = '${ref.leaseId}'`,
-      );
-    });
-
-    await expect(work).rejects.toMatchObject({ code: 'lease.not_held' });
-    expect(await service.written()).toEqual([]);
-  });
-
-  test('a takeover waits until fenced work has committed', async () => {
-    const service = await aService(open);
-    const other = await service.another();
-    const { ref } = await acquired(service, 'alice');
-
-    let taking: Promise<{ outcome: string }> | undefined;
-    await service.core.fencedTransaction(ref, async (tx) => {
-      await service.write(tx, 'first');
-      await service.letExpire(ref.leaseId);
-      taking = other.core.coordinator({ holder: 'bob' }).acquire(
-        aLease('thing', {
-          willInsert: (theirs: Parameters<typeof other.write>[0]) => other.write(theirs, 'second'),
-        }),
-        10_000,
-      );
-      await waitUntil(async () => (await service.ours('select from lease_waiter')).length > 0);
-      expect(await other.written()).toEqual([]);
-    });
-
-    expect(await taking).toMatchObject({ outcome: 'granted' });
-    expect(await service.written()).toEqual(['first', 'second']);
-  });
-
-  test('work that goes on for longer than its bound is rolled back, and writes nothing afterwards', async () => {
-    const service = await aService(open);
-    const { ref } = await acquired(service, 'alice');
-    let late: Promise<unknown> = Promise.resolve();
-    let goOn = (): void => undefined;
-    const over = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
-
-    const work = service.core.fencedTransaction(
-      ref,
-      async (tx) => {
-        await service.write(tx, 'in time');
-        late = over.then(() => service.write(tx, 'too late'));
-        await late;
-      },
-      { boundMs: 200 },
-    );
-
-    await expect(work).rejects.toMatchObject({ code: 'request.deadline' });
-    goOn();
-    await expect(late).rejects.toThrow();
-    expect(await service.written()).toEqual([]);
-  });
-
   test('the hooks of a coordinator write in the transaction of each transition', async () => {
     const service = await aService(open);
     const coordinator = service.core.coordinator({ holder: 'alice' });
@@ -158,22 +84,6 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
       'released',
     ]);
     expect(await service.written()).toEqual(['granted', 'renewed', 'released: well']);
-  });
-
-  test('a hook that throws rolls back the grant and its own writes, and its error is thrown', async () => {
-    const service = await aService(open);
-    const coordinator = service.core.coordinator({ holder: 'alice' });
-    const lease = aLease<Parameters<typeof service.write>[0]>('thing', {
-      willInsert: async (tx) => {
-        await service.write(tx, 'granted');
-        throw new Error('no');
-      },
-    });
-
-    await expect(coordinator.acquire(lease, 0)).rejects.toThrow('no');
-
-    expect(await service.written()).toEqual([]);
-    expect(await coordinator.acquire(aLease('thing'), 0)).toMatchObject({ outcome: 'granted' });
   });
 
   test('a waiting caller is granted after the release, and a leader renews by its holder name', async () => {

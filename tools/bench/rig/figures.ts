@@ -6,12 +6,10 @@ export type Unit =
   | 'ms'
   | 'us'
   | 'bytes'
-  | 'kB/s'
   | 'MB'
   | 'cores'
   | '%'
   | 'share'
-  | 'round trips'
   | 'count';
 
 export interface Quantity {
@@ -65,12 +63,10 @@ const DIGITS: Record<Unit, number> = {
   ms: 2,
   us: 0,
   bytes: 0,
-  'kB/s': 1,
   MB: 1,
   cores: 2,
   '%': 2,
   share: 3,
-  'round trips': 2,
   count: 0,
 };
 

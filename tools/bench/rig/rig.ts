@@ -32,8 +32,6 @@ export interface Rig {
   /** Where measurements may keep files; removed at the end. */
   readonly folder: string;
   readonly isQuick: boolean;
-  /** The commit that the console is measured beside; undefined: the previous version. */
-  readonly against: string | undefined;
   readonly postgresVersion: string;
   /** The settings that decide whether a commit may be lost. */
   readonly durability: Readonly<Record<string, string>>;
@@ -48,10 +46,7 @@ export interface Rig {
 }
 
 /** Starts PostgreSQL with fsync and synchronous commit, as an installation has them. */
-export async function openRig({
-  isQuick,
-  against,
-}: Pick<Rig, 'isQuick' | 'against'>): Promise<Rig> {
+export async function openRig({ isQuick }: Pick<Rig, 'isQuick'>): Promise<Rig> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-bench-'));
   const steps: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
   const closeDownTo = async (count: number): Promise<void> => {
@@ -74,7 +69,6 @@ export async function openRig({
     return {
       folder,
       isQuick,
-      against,
       ...(await readSettings(postgres.url('postgres'))),
       onClose: (step) => steps.push(step),
       clear: () => closeDownTo(ownCount),

@@ -96,7 +96,6 @@ export class LeaseDatabase {
 
   release(face: Face, { leaseId, fencingToken, principal }: HolderRef): ReleaseOutcome {
     const nowMs = this.now();
-    if (this.#world.has('late-release-frees')) this.#freeNewest(leaseId);
     const outcome = this.#model.release({ face, leaseId, fencingToken, principal }, 'ok');
     if (outcome === 'released') this.ledger.ended(leaseId, 'released');
     if (outcome === 'expired') this.ledger.lapsed(leaseId, nowMs);
@@ -131,13 +130,6 @@ export class LeaseDatabase {
     return this.#model.rows.get(resourceKey(resource))?.leaseId;
   }
 
-  /** The newest grant of a resource, as it is stored. */
-  read(resource: Resource): LeaseRow | undefined {
-    this.now();
-    const row = this.#model.rows.get(resourceKey(resource));
-    return row === undefined ? undefined : this.#rowOf(row);
-  }
-
   /** A grant with its present ladder, whatever has become of it. */
   past(
     leaseId: string,
@@ -147,21 +139,6 @@ export class LeaseDatabase {
     const { holder, principal, end } = grant;
     const { remainingMs, ...rest } = grantOf(grant, this.now());
     return { ...rest, holder, principal, remainingMs: end === null ? Math.max(0, remainingMs) : 0 };
-  }
-
-  /** Makes sure that a resource has a row, and that its next token exceeds the floor. */
-  place(request: GrantRequest, floor: bigint): void {
-    const key = resourceKey(request);
-    let row = this.#model.rows.get(key);
-    if (row === undefined) {
-      this.now();
-      const { leaseId, holder, principal, ladder } = request;
-      const asked = { leaseId, holder, principal, ladder, confirms: false };
-      this.#model.grant({ resource: resourceOf(request), ...asked });
-      row = this.#model.rows.get(key);
-      if (row !== undefined) row.end = 'removed';
-    }
-    if (row !== undefined && row.token < floor) row.token = floor;
   }
 
   /** Whether an expiry may be acted on, as `postgres/clock/expiry.ts` has it in SQL. */
@@ -182,12 +159,6 @@ export class LeaseDatabase {
     if (!isNewest || !(grant.end === null || grant.end === 'expired')) return;
     grant.end = null;
     grant.expiresAt = Math.max(grant.expiresAt, this.#model.nowMs + 1);
-  }
-
-  #freeNewest(leaseId: string): void {
-    const own = this.#grants.get(leaseId);
-    const newest = own && this.#model.rows.get(resourceKey(own.resource));
-    if (newest !== undefined) newest.end ??= 'released';
   }
 
   #rowOf(grant: ModelGrant): LeaseRow {

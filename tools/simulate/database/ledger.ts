@@ -27,10 +27,6 @@ export class Ledger {
     this.#world = world;
   }
 
-  newestOf(key: string): LedgerGrant | undefined {
-    return this.#newest.get(key);
-  }
-
   /** From now on nobody else may be granted the key while `acts` finds something. */
   watch({ key, leaseId }: { key: string; leaseId: string }, acts: StillActs): void {
     const watched = this.#holders.get(key) ?? [];

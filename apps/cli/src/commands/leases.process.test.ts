@@ -88,17 +88,6 @@ describe('leasehold leases', () => {
     expect((await own('tree', 'leasehold')).stdout).toContain('leasehold');
   });
 
-  test('history says who held it, and what for, also of later events of the same grant', async () => {
-    await heldLease(cli.api(), ['told'], 'a');
-    await cli.run('leases', 'block-renewal', 'told/a');
-
-    const { stdout } = await cli.run('leases', 'history', 'told/a');
-
-    expect(stdout).toMatch(/^AT +EVENT +HOLDER +COMMENT +TOKEN +BY/mu);
-    const lines = stdout.split('\n').filter((line) => line.includes('worker-1  for tests'));
-    expect(lines.map((line) => line.split(/ +/u)[1])).toEqual(['renewal_blocked', 'granted']);
-  });
-
   test('block-renewal lets a lease run out, allow-renewal undoes it, and the history shows both', async () => {
     const lease = await heldLease(cli.api(), ['blocked'], 'a');
     const ref = { leaseId: lease.leaseId, fencingToken: lease.fencingToken };
@@ -136,41 +125,6 @@ describe('leasehold leases', () => {
       /^revoked\/a was revoked and is free\. If worker-1 cannot be reached, it may act until 20\d\d-.*Z\.$/mu,
     );
     expect(next.leaseId).toMatch(/^[0-9a-f-]{36}$/u);
-  });
-
-  test('a graceful revoke tells the holder to stop and leaves it the rest of its time', async () => {
-    await heldLease(cli.api(), ['graceful'], 'a');
-
-    const revoked = await cli.run('leases', 'revoke', 'graceful/a', '--reason', 'move it');
-    const shown = await cli.run('leases', 'show', 'graceful/a');
-
-    expect(revoked.stdout).toMatch(
-      /is being revoked: worker-1 was told to stop, and it is free by/u,
-    );
-    expect(shown.stdout).toMatch(/^renewal +blocked$/mu);
-  });
-
-  test('revoking a lease that nobody holds is refused', async () => {
-    const { leaseId, fencingToken } = await heldLease(cli.api(), ['freed'], 'a');
-    await cli.api().leases.release.mutate({ leaseId, fencingToken });
-
-    expect(await cli.refused('leases', 'revoke', 'freed/a', '--force', '--reason', 'x')).toEqual({
-      exitCode: 1,
-      code: 'lease.not_held',
-    });
-  });
-
-  test('waiters lists the callers that wait in line', async () => {
-    await heldLease(cli.api(), ['lined'], 'a');
-    const waiting = cli.start('leases', 'run', 'lined/a', '--wait', '60000', '--', 'true');
-    await waitUntil(async () => {
-      const { stdout } = await cli.run('leases', 'waiters', 'lined/a');
-      return /^WAITER .*\n\S+@\S+\/\d+ +\d/u.test(stdout);
-    });
-
-    waiting.child.kill('SIGINT');
-
-    expect((await waiting.ended).exitCode).toBe(130);
   });
 
   test('failing-callbacks names the lease, its service, the tries, the next try and the error, escaped', async () => {
@@ -241,34 +195,5 @@ describe('leasehold env', () => {
       /^ENVIRONMENT .*\nteam\.app\/prod +held .* ci +deploy .* build 7$/mu,
     );
     expect(shown.stdout).toMatch(/^action +deploy$/mu);
-  });
-
-  test('show --at says who held an environment then', async () => {
-    await held(['past', 'prod']);
-    const { grantedAt } = await cli.answer<{ grantedAt: string }>('env', 'show', 'past/prod');
-
-    const then = await cli.run('env', 'show', 'past/prod', '--at', grantedAt);
-
-    expect(then.stdout).toMatch(/^environment +past\/prod\nat +20.*\nphase +held\nholder +ci$/mu);
-    expect(then.stdout).toMatch(/^until +-$/mu);
-  });
-
-  test('revoke frees it, and the history shows it', async () => {
-    await held('staging');
-
-    const revoked = await cli.run('env', 'revoke', 'staging', '--force', '--reason', 'wedged');
-    await held('staging');
-    const history = await cli.run('env', 'history', 'staging');
-
-    expect(revoked.stdout).toContain('staging was revoked and is free.');
-    expect(history.stdout).toMatch(/revoked .* wedged /u);
-    expect(history.stdout.match(/granted/gu)).toHaveLength(2);
-  });
-
-  test('an environment that nobody ever held ends with 4', async () => {
-    expect(await cli.refused('env', 'show', 'nowhere')).toEqual({
-      exitCode: 4,
-      code: 'environment.not_found',
-    });
   });
 });

@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url';
-import { leaseholdErrorOf } from '@leasehold/client';
 import type { ConnectResult } from '@leasehold/keys-core/keys';
 import { waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -85,54 +84,9 @@ describe('a program that fails', () => {
     }
     expect(shown.stdout).toContain(how);
   });
-
-  test('a client gets the code, the exit code, and how long it lived', async () => {
-    const connecting = cli.api().keys.connect.mutate({
-      ...{ key: { name: 'of-a-client' }, spawn: { program: 'crashing' }, waitFor: 'ready' },
-    });
-
-    const error = leaseholdErrorOf(await connecting.catch((thrown: unknown) => thrown));
-    expect(error).toMatchObject({ code: 'backend.failed', retryable: false });
-    expect(error?.details).toMatchObject({
-      ...{ reason: 'exited', exitCode: 17, signal: null, droneId: 'd1' },
-      output: 'begins\nno table rooms',
-    });
-    expect(error?.details['livedMs']).toBeGreaterThanOrEqual(0);
-  });
 });
 
 describe('leasehold backends logs', () => {
-  test('prints what the newest backend of a key has written, each stream where it belongs', async () => {
-    await cli.run('connect', 'talks', '--program', 'crashing');
-    await waitUntil(async () => (await phaseOf('talks')) === 'free');
-
-    const all = await cli.run('backends', 'logs', 'talks');
-    const timed = await cli.run('backends', 'logs', 'talks', '--timestamps', '--tail', '1');
-    const none = await cli.run('backends', 'logs', 'talks', '--previous');
-
-    expect(all).toMatchObject({ exitCode: 0, stdout: 'begins\n', stderr: 'no table rooms\n' });
-    expect(timed).toMatchObject({
-      stdout: '',
-      stderr: expect.stringMatching(/^20\d\d-\S+Z stderr no table rooms\n$/u) as string,
-    });
-    expect(none).toMatchObject({ exitCode: 4, stdout: '' });
-    expect(none.stderr).toContain('has had one backend only');
-  });
-
-  test('--follow says how a backend ended, also one that had ended before', async () => {
-    await cli.run('connect', 'ended', '--program', 'crashing');
-    await waitUntil(async () => (await phaseOf('ended')) === 'free');
-
-    const { exitCode, stdout, stderr } = await cli.run('backends', 'logs', 'ended', '--follow');
-    const listed = await cli.run('backends', 'ls', '--key', 'ended');
-
-    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: 'begins\n' });
-    expect(stderr).toMatch(
-      /^no table rooms\nbk-\S+ has ended: it crashed with exit code 17\. The next connect to ended starts/u,
-    );
-    expect(listed.stdout).toMatch(/^bk-\S+ +Crashed \(17\) +exited +ended /mu);
-  });
-
   test('--follow goes on while it is written, and ends with the backend', async () => {
     const { backendId } = await cli
       .api()
@@ -188,19 +142,6 @@ describe('leasehold keys', () => {
       /^graceful is being revoked: its backend was told to stop, and is gone by 20\d\d-.*Z\.$/mu,
     );
     expect(history.stdout).toMatch(/released [^]*move it [^]*granted/u);
-  });
-
-  test('revoke --force ends the grant at once, and the next one has a larger token', async () => {
-    const first = await ready('forced');
-
-    const revoked = await cli.run('keys', 'revoke', 'forced', '--force', '--reason', 'stuck');
-
-    const next = await ready('forced');
-    expect(revoked.stdout).toMatch(
-      /^forced was revoked. It can be granted again when its backend is gone, by 20\d\d-.*Z at the latest\.$/mu,
-    );
-    expect(next.spawned).toBe(true);
-    expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(first.fencingToken));
   });
 
   test('revoke --force --abandon frees the key without waiting for its backend', async () => {
@@ -310,47 +251,6 @@ describe('leasehold drones', () => {
     expect(started).toMatchObject({ exitCode: 0, stderr: '' });
     expect(audit.stdout).toMatch(/drones\.undrain [^]*drones\.drain .* new kernel$/mu);
   });
-
-  test('drain --stop shows how many backends are left, and interrupted ends nothing but itself', async () => {
-    const { backendId } = await ready('is-stopped');
-
-    const interrupted = cli.start('drones', 'drain', 'd1', '--stop', '--after', '1h');
-    await waitUntil(() => / left on d1, stopped after 1h$/mu.test(interrupted.said().stderr));
-    interrupted.child.kill('SIGINT');
-    const left = await interrupted.ended;
-    const shown = await cli.run('drones', 'show', 'd1');
-    const still = await cli.api().backends.get.query({ backendId });
-    const done = await cli.run('drones', 'drain', 'd1', '--stop');
-    const after = await cli.refused('drones', 'drain', 'd1', '--after', '5m');
-    await cli.run('drones', 'undrain', 'd1');
-
-    expect(left).toMatchObject({ exitCode: 1, stdout: '' });
-    expect(left.stderr).toMatch(/backends? left on d1\. It goes on draining, and they go on\./u);
-    expect(left.stderr).toContain('`leasehold drones drain d1 --stop` stops them');
-    expect(shown.stdout).toMatch(/^draining +yes$/mu);
-    expect(still.status).toBe('ready');
-    expect(done.exitCode).toBe(0);
-    expect(done.stderr).toMatch(/ left on d1, stopping$/mu);
-    expect(done.stdout).toMatch(
-      /^d1 takes no new backends, and runs none: \d+ backends? asked to stop\.$/mu,
-    );
-    expect((await cli.api().backends.get.query({ backendId })).status).toBe('terminated');
-    expect(after).toEqual({ exitCode: 2, code: 'cli.usage' });
-  });
-
-  test('mark-lost declares a drone lost: it is sent nothing more, and its keys expire', async () => {
-    await ready('left');
-
-    const lost = await cli.run('drones', 'mark-lost', 'd1', '--reason', 'burnt down');
-
-    const list = await cli.run('drones', 'ls', '--status', 'lost');
-    expect(lost.stdout).toBe('d1 is marked as lost. Its keys expire.\n');
-    expect(list.stdout).toMatch(/^d1 +lost /mu);
-    expect(await cli.refused('connect', 'another', '--program', 'room')).toEqual({
-      exitCode: 1,
-      code: 'spawn.no_drone',
-    });
-  });
 });
 
 test('a drone that is told to end is stopped, which no check objects to, and can be removed', async () => {
@@ -375,12 +275,4 @@ test('a drone that is told to end is stopped, which no check objects to, and can
     exitCode: 4,
     code: 'drone.not_found',
   });
-});
-
-test('hold-off show and end say that new grants are allowed', async () => {
-  const shown = await cli.run('hold-off', 'show');
-  const ended = await cli.run('hold-off', 'end', '--reason', 'nobody is left');
-
-  expect(shown.stdout).toBe('New grants are not held off.\n');
-  expect(ended.stdout).toBe('New grants are not held off: there is nothing to end.\n');
 });

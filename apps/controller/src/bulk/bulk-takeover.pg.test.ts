@@ -1,13 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { startUrlProxy } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import {
-  acquireLeases,
-  bulkProgress,
-  bulkProgressWhen,
-  countEvents,
-  startBulkAction,
-} from '../testing/bulk.ts';
+import { acquireLeases, bulkProgressWhen, countEvents, startBulkAction } from '../testing/bulk.ts';
 import { startTestController } from '../testing/test-controller.ts';
 import { mutate } from '../testing/wire.ts';
 import { acquireLease } from '../testing/wire-leases.ts';
@@ -51,28 +45,6 @@ describe('a bulk action', () => {
 
     expect(seen).toMatchObject({ done: 400, failedCount: 0 });
     expect(await countEvents(heir, 'revoked')).toEqual({ events: 400, grants: 400 });
-  });
-
-  test('that no controller carries out is shown as interrupted, until one does', async () => {
-    const on = await startTestController();
-    const { general } = on.controller.store;
-    const { tokenId } = await on.token('operator');
-    const bulkId = randomUUID();
-    await general.$queryRaw`
-      with made as (
-        insert into bulk (id, action, reason, actor, principal, role, total, started_at)
-        values (${bulkId}::uuid, 'allowRenewal', 'r', 'a', ${tokenId}, 'operator', 1,
-          clock_timestamp() - interval '1 minute')
-        returning id
-      )
-      insert into bulk_item (bulk_id, place, lease_id, fencing_token)
-      select id, 1, gen_random_uuid(), 1 from made returning place`;
-
-    const first = await bulkProgress(on, bulkId);
-    const last = await bulkProgressWhen(on, bulkId);
-
-    expect(['interrupted', 'running']).toContain(first.state);
-    expect(last.failed).toMatchObject([{ code: 'gone' }]);
   });
 
   test('whose controller died between an act and its record counts the act as its own, once', async () => {

@@ -140,29 +140,6 @@ describe('a bulk action', () => {
     expect(await countEvents(on, 'revoked')).toEqual({ events: 2, grants: 2 });
   });
 
-  test('that is aborted in the middle does nothing more, and reports what was done', async () => {
-    const on = await startTestController();
-    const { secret } = await on.token('client');
-    const operator = await on.token('operator');
-    const items = await acquireLeases(on, secret, 1_000);
-    const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
-    await bulkProgressWhen(on, bulkId, ({ done }) => done > 0);
-
-    const answer = await mutate(on, 'bulk.abort', { secret: operator.secret, input: { bulkId } });
-    const told = await progressOverWebSocket(on, bulkId);
-    const again = await mutate(on, 'bulk.abort', { secret: operator.secret, input: { bulkId } });
-
-    const last = told.at(-1);
-    expect(answer).toEqual({ changed: true });
-    expect(again).toEqual({ changed: false });
-    expect(last?.state).toBe('aborted');
-    expect(last?.done).toBeGreaterThan(0);
-    expect(last?.done).toBeLessThan(1_000);
-    expect(await countEvents(on, 'revoked')).toEqual({ events: last?.done, grants: last?.done });
-    expect(await bulkProgress(on, bulkId)).toEqual(last);
-    expect(await countAudit(on, 'bulk.abort')).toEqual({ entries: 1, resources: 1 });
-  });
-
   test('of somebody who is disabled, or whose token is revoked, ends with the page under way', async () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
@@ -241,32 +218,6 @@ describe('a bulk action', () => {
     expect(await mutate(on, 'bulk.abort', unknown)).toBe('bulk.not_found');
     expect(await query(on, 'bulk.get', unknown)).toBe('bulk.not_found');
     expect(await countEvents(on, 'revoked')).toEqual({ events: 0, grants: 0 });
-  });
-
-  test('is refused while ten are running', async () => {
-    const on = await startTestController();
-    const operator = await on.token('operator');
-    const { secret } = await on.token('client');
-    const items = [refOf(await acquireLease(on, secret))];
-    await on.controller.store.general.$queryRaw`
-      with made as (
-        insert into bulk (id, action, reason, actor, principal, role, total)
-        select gen_random_uuid(), 'allowRenewal', 'r', 'a', 'p', 'operator', 1
-        from generate_series(1, 10) returning id
-      )
-      -- Another controller is at work on each.
-      insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
-        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
-      select 'lease', 'leasehold', 'bulk:' || id, gen_random_uuid(), 1, 'h', 'leasehold', 60000,
-        20000, 50000, 50000, now(), now(), now() + interval '1 minute'
-      from made returning name`;
-
-    const refused = await startBulkAction(on, operator.secret, { action: 'revoke', items });
-    await on.controller.store.general.$queryRaw`update bulk set state = 'aborted' returning id`;
-    const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
-
-    expect(refused).toBe('bulk.busy');
-    expect(await bulkProgressWhen(on, bulkId)).toMatchObject({ done: 1, failedCount: 0 });
   });
 
   test('is kept as long as events are, with its items, and then removed', async () => {

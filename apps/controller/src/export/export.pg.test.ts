@@ -51,23 +51,6 @@ describe('an export', () => {
     expect(text.trimEnd().split('\n')).toHaveLength(4);
   });
 
-  test('takes the filters of its list, and is a valid file even when it is empty', async () => {
-    await acquireLease(on, secret, { namespace: ['filtered'], key: 'a' });
-    await acquireLease(on, secret, { namespace: ['filtered', 'child'], key: 'b' });
-    const names = async (query: string): Promise<string[]> => {
-      const { text } = await download(on, `leases?${query}`, secret);
-      return (JSON.parse(text) as { name: string }[]).map(({ name }) => name);
-    };
-
-    expect(await names('namespace=filtered&includeChildren=false')).toEqual(['a']);
-    expect(await names('namespace=filtered&sort=name&direction=desc')).toEqual(['b', 'a']);
-    expect(await names('namespace=filtered&phase=free')).toEqual([]);
-    expect(await names('namespace=filtered&endedWithinMs=60000')).toEqual(['a', 'b']);
-    expect((await download(on, 'environments?format=csv&action=nothing', secret)).text).toMatch(
-      /^namespace,name,action,phase,[^\n]*metadata\r\n$/u,
-    );
-  });
-
   test('as CSV has a line of names, quotes where needed, and starts no formula', async () => {
     const lease = await acquireLease(on, secret, {
       namespace: ['csv'],
@@ -112,30 +95,6 @@ describe('an export', () => {
     expect(await events('&kinds=granted&kinds=released')).toEqual(told);
     expect(await events(`&to=${first?.at ?? ''}`)).toEqual([]);
     expect(await events(`&from=${first?.at ?? ''}`)).toEqual(told);
-  });
-
-  test('of the audit is for operators, and names the resource of each act', async () => {
-    const { leaseId } = await acquireLease(on, secret, { namespace: ['audited'], key: 'k' });
-    const input = { leaseId, mode: 'force', reason: 'stuck' };
-    await mutate(on, 'leases.revoke', { secret: operator, input });
-
-    const refused = await call(on, '/export/audit', { secret });
-    const by = async (query: string): Promise<unknown> =>
-      JSON.parse((await download(on, `audit?${query}`, operator)).text);
-
-    expect(refused.status).toBe(403);
-    expect(refused.body.error?.data.leaseholdCode).toBe('auth.forbidden');
-    const entry = {
-      action: 'leases.revoke',
-      reason: 'stuck',
-      source: '127.0.0.1',
-      resource: `lease:${leaseId}`,
-      detail: { mode: 'force', face: 'lease', namespace: 'audited', name: 'k' },
-    };
-    expect(await by(`resource=${leaseId}`)).toMatchObject([entry]);
-    expect(await by(`resource=lease:${leaseId}`)).toMatchObject([entry]);
-    expect(await by('resource=k&action=leases.revoke')).toMatchObject([entry]);
-    expect(await by(`resource=${leaseId}&actor=nobody`)).toEqual([]);
   });
 
   test('shows a token that is limited to namespaces only those', async () => {

@@ -4,7 +4,7 @@ import { waitUntil } from '@leasehold/testing';
 import { openSocket, type RawSocket } from '../testing/raw-socket.ts';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
 import { mutate } from '../testing/wire.ts';
-import { acquireLease, ageLease, lineFor, refOf, wanted } from '../testing/wire-leases.ts';
+import { acquireLease, lineFor, refOf, wanted } from '../testing/wire-leases.ts';
 
 describe('leases over long connections', () => {
   let on: TestController;
@@ -53,18 +53,6 @@ describe('leases over long connections', () => {
       expect(answer.waitedMs).toBeGreaterThan(0);
     },
   );
-
-  test('a caller that waits without success is told who holds the lease, and how long it waited', async () => {
-    const key = randomUUID();
-    await acquireLease(on, secret, { key });
-
-    const input = wanted({ key, holder: 'bob', waitMs: 300 });
-    const answer = await mutate(on, 'leases.acquire', { secret, input });
-
-    expect(answer).toMatchObject({ outcome: 'held', by: 'alice' });
-    expect((answer as { waitedMs: number }).waitedMs).toBeGreaterThanOrEqual(295);
-    expect(await lineFor(on, key)).toEqual([]);
-  });
 
   test('I9 a caller whose connection is gone leaves the line, and is never granted', async () => {
     const key = randomUUID();
@@ -126,26 +114,6 @@ describe('leases over long connections', () => {
     expect(afterwards).toBeLessThanOrEqual(5);
   });
 
-  test('C29 a dropped connection releases nothing; expiry does', async () => {
-    const key = randomUUID();
-    const raw = await openSocket(on, secret);
-    const reply = await raw.ask(1, 'mutation', 'leases.acquire', wanted({ key }));
-    const { lease } = reply.result?.data as { lease: { leaseId: string } };
-
-    raw.socket.terminate();
-    await waitUntil(() => raw.closedWith());
-    const input = wanted({ key, holder: 'bob' });
-    expect(await mutate(on, 'leases.acquire', { secret, input })).toMatchObject({
-      outcome: 'held',
-      by: 'alice',
-    });
-
-    await ageLease(on, lease.leaseId, 30_000);
-    expect(await mutate(on, 'leases.acquire', { secret, input })).toMatchObject({
-      outcome: 'granted',
-    });
-  });
-
   test('C34 I15 a session is told of the revocation of a lease and of an environment', async () => {
     const lease = await acquireLease(on, secret);
     const { lease: environment } = (await mutate(on, 'environments.tryAcquire', {
@@ -178,23 +146,5 @@ describe('leases over long connections', () => {
         reason: 'freeze',
       }),
     ]);
-  });
-
-  test('a session over HTTP is a stream of server-sent events', async () => {
-    const lease = await acquireLease(on, secret);
-    const input = encodeURIComponent(JSON.stringify({ clientId: 'curl' }));
-    const response = await fetch(`${on.url}/trpc/leases.session?input=${input}`, {
-      headers: { authorization: `Bearer ${secret}`, accept: 'text/event-stream' },
-    });
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-
-    await force(lease.leaseId);
-
-    let text = '';
-    while (reader !== undefined && !text.includes(lease.leaseId)) {
-      text += (await reader.read()).value ?? '';
-    }
-    expect(text).toContain('"kind":"revoked"');
-    await reader?.cancel();
   });
 });

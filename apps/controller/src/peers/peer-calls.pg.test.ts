@@ -99,49 +99,6 @@ describe('a lease of another datacenter', () => {
 
     expect(await waiting).toMatchObject({ outcome: 'granted' });
   });
-
-  test('is acquired in one call with a lease of this one, and each is in its own datacenter', async () => {
-    const on = world.of('dc1');
-    const secret = await secretOf('dc1', 'client');
-    const { localTimeMs, ...here } = wanted();
-    const there = { ...here, key: randomUUID(), datacenter: 'dc2' };
-    const items = [there, here, { ...there, datacenter: 'mars' }, { ...there, key: '' }];
-
-    const answer = await mutate(on, 'leases.acquireMany', {
-      secret,
-      input: { localTimeMs, items },
-    });
-
-    expect(answer).toMatchObject({
-      results: [
-        { outcome: 'granted' },
-        { outcome: 'granted' },
-        { outcome: 'failed', error: { code: 'reservation.unknown_datacenter' } },
-        { outcome: 'failed', error: { code: 'request.invalid' } },
-      ],
-    });
-    const seen = { namespace: ['test'], key: there.key };
-    expect(await query(on, 'leases.get', { secret, input: seen })).toBeNull();
-    expect(
-      await query(on, 'leases.get', { secret, input: { ...seen, datacenter: 'dc2' } }),
-    ).toMatchObject({ datacenter: 'dc2' });
-  });
-
-  test('can be the lease of an environment, too', async () => {
-    const on = world.of('dc1');
-    const secret = await secretOf('dc1', 'client');
-    const environment = ['team', randomUUID()];
-
-    const leased = await mutate(on, 'environments.tryAcquire', {
-      secret,
-      input: { environment, action: 'verify', holder: 'h', localTimeMs: 1, datacenter: 'dc2' },
-    });
-
-    expect(leased).toMatchObject({ outcome: 'granted' });
-    expect(
-      await query(on, 'environments.get', { secret, input: { environment, datacenter: 'dc2' } }),
-    ).toMatchObject({ datacenter: 'dc2' });
-  });
 });
 
 describe('an act in another datacenter', () => {
@@ -205,16 +162,6 @@ describe('an act in another datacenter', () => {
         input: { namespace: lease.namespace, key: lease.key, datacenter: 'dc2' },
       }),
     ).toBeNull();
-  });
-
-  test('that fails there fails here with the same code, message and details', async () => {
-    const call = (name: string, datacenter: string | undefined): Promise<unknown> =>
-      secretOf(name, 'viewer').then((secret) =>
-        query(world.of(name), 'drones.get', { secret, input: { droneId: 'none', datacenter } }),
-      );
-
-    expect(await call('dc1', 'dc2')).toBe('drone.not_found');
-    expect(await call('dc1', 'dc2')).toEqual(await call('dc2', undefined));
   });
 });
 

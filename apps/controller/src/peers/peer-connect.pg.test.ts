@@ -3,7 +3,7 @@ import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openTestDatacenters, type TestDatacenters } from '../testing/test-datacenters.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
-import { mutate, query } from '../testing/wire.ts';
+import { mutate } from '../testing/wire.ts';
 import { acquireLease } from '../testing/wire-leases.ts';
 
 let etcd: TestEtcd;
@@ -47,20 +47,6 @@ describe('a connect', () => {
     for (const one of [again, there, third]) {
       expect(one).toMatchObject({ backendId: first.backendId, spawned: false, datacenter: 'dc2' });
     }
-  });
-
-  test('lets a query find its key where it lives, unless the query names another datacenter', async () => {
-    await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
-    const key = { name: randomUUID(), namespace: '' };
-    const spawn = { program: 'room', datacenter: 'dc2' };
-    await connectAt('dc1', client1, { key, spawn });
-    const look = (input: object): Promise<unknown> =>
-      query(world.of('dc1'), 'keys.get', { secret: client1, input });
-
-    expect(await look(key)).toMatchObject({ name: key.name, phase: 'held', datacenter: 'dc2' });
-    expect(await look({ ...key, datacenter: 'dc3' })).toBeNull();
-    expect(await look({ ...key, datacenter: 'dc1' })).toBeNull();
-    expect(await look({ ...key, name: randomUUID() })).toBeNull();
   });
 
   test('that is sent twice with one idempotency key is carried out once, across datacenters', async () => {
@@ -178,39 +164,5 @@ describe('a connect', () => {
     expect(await connectAt('dc1', client1, { key: { name: randomUUID() }, spawn })).toBe(
       'spawn.no_drone',
     );
-  });
-
-  test('to an unknown datacenter is refused', async () => {
-    const spawn = { program: 'room', datacenter: 'mars' };
-
-    expect(await connectAt('dc1', client1, { key: { name: randomUUID() }, spawn })).toBe(
-      'reservation.unknown_datacenter',
-    );
-  });
-});
-
-describe('a key', () => {
-  test('that is moved gets its new home, and the audit here and at its old home shows who moved it', async () => {
-    const name = randomUUID();
-    const [dc1, dc2] = [world.of('dc1'), world.of('dc2')];
-    const { secret } = await dc1.token('operator');
-    await mutate(dc1, 'reservations.reserve', {
-      secret,
-      input: { key: ['', name], datacenter: 'dc2' },
-    });
-
-    const moved = await mutate(dc1, 'reservations.move', {
-      secret,
-      input: { key: ['', name], toDatacenter: 'dc3', reason: 'nearer' },
-    });
-
-    expect(moved).toMatchObject({ datacenter: 'dc3' });
-    const audit = async (on: typeof dc1): Promise<unknown> =>
-      query(on, 'audit.list', {
-        secret: (await on.token('operator')).secret,
-        input: { resource: `key:/${name}` },
-      });
-    expect(await audit(dc1)).toMatchObject({ items: [{ actor: 'test operator' }] });
-    expect(await audit(dc2)).toMatchObject({ items: [{ actor: 'test operator@dc1' }] });
   });
 });

@@ -78,14 +78,6 @@ describe('a list', () => {
     },
   );
 
-  test('is counted in one datacenter and in all of them', async () => {
-    const count = (datacenter: string) => list('dc1', { datacenter }, 'leases.count');
-
-    expect(await count('dc1')).toEqual({ count: 3, isExact: true });
-    expect(await count('dc3')).toEqual({ count: 3, isExact: true });
-    expect(await count('all')).toEqual({ count: 9, isExact: true });
-  });
-
   test('a search of all datacenters finds what is in each, and names those that it did not reach', async () => {
     const text = `${namespace.join('.')}/b`;
     const find = async (datacenter: string): Promise<unknown> =>
@@ -141,20 +133,6 @@ describe('a list', () => {
 
     expect(await list('dc1', asked, 'events.list')).toBe('request.invalid');
   });
-
-  test('the tree of all datacenters adds up the counts of each namespace', async () => {
-    const joined = namespace.join('.');
-    const treeOf = async (datacenter: string | undefined): Promise<unknown> => {
-      const { items } = (await list('dc1', { datacenter }, 'leases.tree')) as unknown as {
-        items: { namespace: string; held: number }[];
-      };
-      return items.find((node) => node.namespace === joined)?.held;
-    };
-
-    expect(await treeOf(undefined)).toBe(3);
-    expect(await treeOf('dc2')).toBe(3);
-    expect(await treeOf('all')).toBe(9);
-  });
 });
 
 describe('an export', () => {
@@ -169,14 +147,5 @@ describe('an export', () => {
     const response = await exported(`leases?datacenter=all&namespace=${namespace.join('.')}`);
 
     expect(await response.json()).toHaveLength(9);
-  });
-
-  test('of reservations has their keys, chains and states', async () => {
-    const response = await exported('reservations?format=csv');
-
-    expect(response.status).toBe(200);
-    expect((await response.text()).split(/\r?\n/u)[0]).toBe(
-      'key,reservationId,datacenter,state,chain,movedTo,activatedAt,activatedBy,movedAt,movedBy,moveReason',
-    );
   });
 });

@@ -99,21 +99,6 @@ describe('an address that fails ten times in a row', () => {
     const statuses = answers.map((answer) => answer.status).sort();
     expect(statuses).toEqual([...Array<number>(10).fill(401), ...Array<number>(6).fill(429)]);
   });
-
-  test('starts over after a success', async () => {
-    const on = await startTestController();
-    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
-    await on.controller.store.general.$queryRaw`
-      insert into sign_in_failure (email_hash, source, failure_count, failed_at)
-      values (encode(sha256('ada@example.com'), 'hex'), '127.0.0.1', 9, clock_timestamp())
-      returning email_hash`;
-
-    expect((await signIn(on, 'ada@example.com')).status).toBe(200);
-    const browser = createTestBrowser(on);
-
-    expect((await browser.signIn('ada@example.com', 'wrong')).status).toBe(401);
-    expect((await browser.signIn('ada@example.com', PASSWORD)).status).toBe(200);
-  });
 });
 
 describe('strangers who know an address', () => {

@@ -62,30 +62,4 @@ describe('counting what no event records', () => {
       'lease reaped',
     ]);
   });
-
-  test('what could not be written to the database is added the next time, once', async () => {
-    const store = await openTestStore();
-    const stats = createStatsCounter();
-    const observer = stats.observing(SILENT_OBSERVER);
-    observer.renewal('key', 'renewed', 3);
-    observer.waited('key', 10, 'granted');
-    await store.general.$queryRaw`alter table stats_bucket rename to stats_bucket_away`.catch(
-      () => undefined,
-    );
-
-    const failure = await stats.flush(store).catch((error: unknown) => error);
-    observer.renewal('key', 'renewed', 4);
-    observer.waited('key', 10, 'granted');
-    await store.general.$queryRaw`alter table stats_bucket_away rename to stats_bucket`.catch(
-      () => undefined,
-    );
-    await stats.flush(store);
-    await stats.flush(store);
-
-    expect(failure).toBeInstanceOf(Error);
-    const steps = await stepsOf(store);
-    expect(numbersOf(steps).renewals).toBe(7);
-    const waits = steps.flatMap((step) => step.waits);
-    expect(waits.reduce((sum, count) => sum + count, 0)).toBe(2);
-  });
 });

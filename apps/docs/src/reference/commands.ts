@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { createCli } from '../../../cli/src/cli.ts';
 import { createProgram } from '../../../cli/src/program.ts';
-import { writtenText } from './written-text.ts';
+import { writtenText } from '../markdown.ts';
 
 /** What a block of the site holds beside the outline. */
 const HELP_WIDTH = 84;

@@ -3,16 +3,61 @@
  * may be come from the schemas that check it; what it means is in the table of
  * `docs/reference/configuration.md`, with whose text the page begins.
  */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { z } from 'zod';
+import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
 import { environmentSchema as ofCli } from '../../../cli/src/config.ts';
 import { environmentSchema as ofConsole } from '../../../console/src/server/config.ts';
 import { environmentSchema as ofController } from '../../../controller/src/config.ts';
 import { environmentSchema as ofDrone } from '../../../drone/src/config.ts';
-import { CONFIGURATION, documentedVariables, type Documented } from './documented-variables.ts';
-import type { Schema } from './description.ts';
-import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
-import { typeText } from './schema-text.ts';
-import { writtenText } from './written-text.ts';
+import { ROOT } from '../pages.ts';
+import { type Schema, typeText } from './description.ts';
+import { linkedOnSite, tablesOf, writtenText } from '../markdown.ts';
+
+/** What the table of `docs/reference/configuration.md` says about variables. One row may be about several: `LEASEHOLD_ETCD_USER`, `_PASSWORD`. */
+interface Documented {
+  readonly name: string;
+  /** All names of its row, as the table has them. */
+  readonly title: string;
+  readonly fallback: string | undefined;
+  readonly meaning: string;
+}
+
+const CONFIGURATION = 'docs/reference/configuration.md';
+
+const onSite = (text: string): string => linkedOnSite(text, CONFIGURATION);
+
+/** By name. `known` are the whole names of variables: the table shortens some. */
+function documentedVariables(known: readonly string[]): ReadonlyMap<string, Documented> {
+  const text = readFileSync(path.join(ROOT, CONFIGURATION), 'utf8');
+  const table = tablesOf(text).find(({ head }) => head[0] === 'variable');
+  const found = new Map<string, Documented>();
+  for (const [title = '', defaults = '', meaning = ''] of table?.rows ?? []) {
+    const written = [...title.matchAll(/`(\w+)`/gu)].map(([, name = '']) => name);
+    const names = written.map((name, nth) =>
+      name.startsWith('_') ? wholeName(name, written.slice(0, nth), known) : name,
+    );
+    const each = defaults.split(', ');
+    for (const [nth, name] of names.entries()) {
+      // One default for all of a row, or one for each.
+      const own = each.length === names.length ? each[nth] : defaults;
+      found.set(name, { name, title, fallback: onSite(own ?? ''), meaning: onSite(meaning) });
+    }
+  }
+  return found;
+}
+
+/** `_PASSWORD` after `LEASEHOLD_ETCD_USER`: the variable that has most of its beginning. */
+function wholeName(ending: string, before: readonly string[], known: readonly string[]): string {
+  const first = before.find((name) => !name.startsWith('_')) ?? '';
+  const parts = first.split('_');
+  for (let count = parts.length; count > 0; count -= 1) {
+    const name = parts.slice(0, count).join('_') + ending;
+    if (known.includes(name)) return name;
+  }
+  return parts.slice(0, -1).join('_') + ending;
+}
 
 const READERS: readonly { reader: string; variables: Readonly<Record<string, z.ZodType>> }[] = [
   { reader: 'controllers', variables: ofController.shape },

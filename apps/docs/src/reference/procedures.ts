@@ -1,9 +1,7 @@
 /** Every procedure of the contract: who may call it, what it takes, what it answers and how it fails. */
 import type { ErrorCode } from '@leasehold/keys-core';
-import type { Description, Operation, Schema } from './description.ts';
-import { anchorOfCode } from './errors.ts';
-import { errorsOfProcedure, forwardingErrors } from './procedure-errors.ts';
-import { typesIn, typeText } from './schema-text.ts';
+import { type Description, type Operation, type Schema, typesIn, typeText } from './description.ts';
+import { anchorOfCode, errorsOfProcedure, forwardingErrors } from './procedure-errors.ts';
 
 const GROUP_TEXTS: Readonly<Record<string, string>> = {
   audit: 'What operators did outside of leases.',

@@ -3,16 +3,13 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PROCEDURES } from '@leasehold/api';
 import { ERROR_CODES } from '@leasehold/keys-core';
-import { ROOT } from '../root.ts';
+import { ROOT } from '../pages.ts';
 import { allCommands, commandsPage } from './commands.ts';
 import { configurationPage, undocumentedVariables } from './configuration.ts';
-import { filesBelow } from './declarations.ts';
-import { readDescription } from './description.ts';
-import { metricsPage } from './metrics.ts';
-import { errorsOfProcedure, forwardingErrors } from './procedure-errors.ts';
+import { errorsOfProcedure, filesBelow, forwardingErrors } from './procedure-errors.ts';
+import { readDescription, typesIn, typeText } from './description.ts';
+import { metricsPage, typesPage } from './generate.ts';
 import { groupsWithoutText, isNamedElsewhere, proceduresPage } from './procedures.ts';
-import { typesIn, typeText } from './schema-text.ts';
-import { typesPage } from './types.ts';
 
 const description = readDescription();
 

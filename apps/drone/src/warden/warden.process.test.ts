@@ -113,38 +113,6 @@ describe('warden', () => {
     expect(await next.list()).toMatchObject([{ state: 'gone', stopReason: 'key_expired' }]);
   });
 
-  test('moves a deadline later for the same lease, and for no other', async () => {
-    await using warden = await startWarden(drone);
-    const { link } = await warden.connect();
-    const request = startOf('sleep 600', { softInMs: 60_000 });
-    await link.start(request);
-    const { backendId, softAtMs, hardAtMs } = request;
-
-    const problems = await link.extend([
-      { backendId, leaseId: 'lease-one', softAtMs: softAtMs + 1_000, hardAtMs: hardAtMs + 1_000 },
-      { backendId, leaseId: 'lease-two', softAtMs: softAtMs + 2_000, hardAtMs: hardAtMs + 2_000 },
-      { backendId, leaseId: 'lease-one', softAtMs, hardAtMs },
-      {
-        backendId,
-        leaseId: 'lease-one',
-        softAtMs: softAtMs + 864_000_000,
-        hardAtMs: hardAtMs + 864_000_000,
-      },
-      { backendId: 'never-started', leaseId: 'lease-one', softAtMs, hardAtMs },
-    ]);
-
-    expect(problems).toEqual([
-      null,
-      'other_lease',
-      'not_later',
-      'too_far_ahead',
-      'unknown_backend',
-    ]);
-    expect(await link.list()).toMatchObject([
-      { softAtMs: softAtMs + 1_000, hardAtMs: hardAtMs + 1_000 },
-    ]);
-  });
-
   test('obeys the newest agent, and tells the former that it is superseded', async () => {
     await using warden = await startWarden(drone);
     const former = await warden.connect();
@@ -271,15 +239,6 @@ describe('warden', () => {
 
     expect(await untilGone(ear)).toMatchObject({ exitCode: 3 });
     expect(processesWith(marker)).toEqual([]);
-  });
-
-  test('a command that does not exist ends with the exit code that shells use', async () => {
-    await using warden = await startWarden(drone);
-    const { link, ear } = await warden.connect();
-
-    await link.start(startOf('', { command: '/no/such/program', args: [] }));
-
-    expect(await untilGone(ear)).toMatchObject({ exitCode: 127 });
   });
 
   test('a start in a folder that does not exist fails, and leaves nothing behind', async () => {

@@ -7,31 +7,11 @@ import {
   aUseCase,
   makeNotes,
   note,
-  placesInLine,
   someoneInLine,
 } from '../testing/coordinator-fixture.ts';
-import { eventsOf, granted, MACHINE_CLOCK, openKernel } from '../testing/kernel-fixture.ts';
+import { eventsOf, openKernel } from '../testing/kernel-fixture.ts';
 
 describe('acquire with a wait', () => {
-  test.each([false, true])('is granted after a release (with a hook: %s)', async (hasHook) => {
-    const kernel = await openKernel();
-    const notes = await makeNotes(kernel);
-    const [alice, bob] = [aCoordinator(kernel, 'alice'), aCoordinator(kernel, 'bob')];
-    const first = aUseCase('a');
-    await acquired(alice, first);
-    const second = aUseCase('a', hasHook ? { willInsert: (tx) => note(tx, 'bob') } : {});
-
-    const waiting = bob.acquire(second, 20_000);
-    await someoneInLine(kernel);
-    await alice.releaseOk(first, 'x');
-    const answer = await waiting;
-
-    expect(answer).toMatchObject({ outcome: 'granted', leaseId: second.key() });
-    expect(await notes()).toEqual(hasHook ? ['bob'] : []);
-    expect(second.deadlines[0]).toBeGreaterThan(MACHINE_CLOCK.nowMs() + 45_000);
-    expect(await placesInLine(kernel)).toBe(0);
-  });
-
   test('is granted after a release that had a hook', async () => {
     const kernel = await openKernel();
     const [alice, bob] = [aCoordinator(kernel, 'alice'), aCoordinator(kernel, 'bob')];
@@ -43,16 +23,6 @@ describe('acquire with a wait', () => {
     await alice.releaseOk(first, 'x');
 
     expect(await waiting).toMatchObject({ outcome: 'granted' });
-  });
-
-  test('gives up after its time, and returns the holder', async () => {
-    const kernel = await openKernel();
-    await granted(kernel, { name: 'a', holder: 'bob' });
-
-    const answer = await aCoordinator(kernel).acquire(aUseCase('a'), 150);
-
-    expect(answer).toMatchObject({ outcome: 'held', by: 'bob' });
-    expect(await placesInLine(kernel)).toBe(0);
   });
 
   test('ends with the error of a hook that throws at its turn, and nothing is granted', async () => {
@@ -112,16 +82,5 @@ describe('acquire with a wait', () => {
     expect(next.outcome).toBe('granted');
     expect(await notes()).toEqual([]);
     expect(second.deadlines).toEqual([]);
-  });
-
-  test('that was cancelled before it began sends no request', async () => {
-    const kernel = await openKernel();
-
-    const waiting = aCoordinator(kernel).acquire(aUseCase('a'), 10, {
-      signal: AbortSignal.abort(),
-    });
-
-    await expect(waiting).rejects.toMatchObject({ code: 'lease.wait_cancelled' });
-    expect(await eventsOf(kernel, 'a')).toEqual([]);
   });
 });

@@ -7,13 +7,7 @@ import {
   makeNotes,
   note,
 } from '../testing/coordinator-fixture.ts';
-import {
-  aRequest,
-  eventsOf,
-  granted,
-  MACHINE_CLOCK,
-  openKernel,
-} from '../testing/kernel-fixture.ts';
+import { aRequest, eventsOf, MACHINE_CLOCK, openKernel } from '../testing/kernel-fixture.ts';
 
 /** Fails a statement as a deadlock would. */
 async function loseOnce(tx: CallbackSql, tries: { count: number }, timesMax = 1): Promise<void> {
@@ -37,24 +31,6 @@ describe('acquire', () => {
     expect(lease.deadlines).toHaveLength(1);
     expect(lease.deadlines[0]).toBeGreaterThan(before + 49_000);
     expect(lease.deadlines[0]).toBeLessThanOrEqual(after + 50_000);
-  });
-
-  test('C2 C30 refuses a held lease, returns the holder and the start, and calls no hook', async () => {
-    const kernel = await openKernel();
-    const other = await granted(kernel, { holder: 'bob', comment: 'why' });
-    const calls: string[] = [];
-    const lease = aUseCase('thing', { willInsert: () => calls.push('insert') });
-
-    const answer = await aCoordinator(kernel).acquire(lease, 0);
-
-    expect(answer).toMatchObject({
-      outcome: 'held',
-      by: 'bob',
-      since: new Date(other.grantedAt).toISOString(),
-      comment: 'why',
-    });
-    expect(calls).toEqual([]);
-    expect(lease.deadlines).toEqual([]);
   });
 
   test('commits what willInsert writes with the grant, and gives it the id, token and deadline', async () => {
@@ -138,19 +114,6 @@ describe('acquire', () => {
     expect(await eventsOf(kernel, 'a')).toEqual([]);
   });
 
-  test('F18 finds its grant when it is repeated with the same key after a lost answer', async () => {
-    const kernel = await openKernel();
-    const first = aUseCase('a', { willInsert: () => undefined });
-    const grant = await acquired(aCoordinator(kernel), first);
-    const again = aUseCase('a', { key: () => first.key(), willInsert: () => undefined });
-
-    const answer = await acquired(aCoordinator(kernel), again);
-
-    expect(answer).toMatchObject({ leaseId: grant.leaseId, fencingToken: grant.fencingToken });
-    expect(again.deadlines[0]).toBeGreaterThan(0);
-    expect(await eventsOf(kernel, 'a')).toHaveLength(1);
-  });
-
   test('I1 refuses the second of two processes that use one key: they are not one holder', async () => {
     const kernel = await openKernel();
     const bob = aCoordinator(kernel, 'bob');
@@ -163,50 +126,6 @@ describe('acquire', () => {
       code: 'request.invalid',
       details: { field: 'key' },
     });
-  });
-
-  test('C10 refuses a key that is no UUID, a bad scope, a bad duration and a bad wait', async () => {
-    const kernel = await openKernel();
-    const coordinator = aCoordinator(kernel);
-    const scoped = (namespace: string[], key = 'k') => ({ scope: () => ({ namespace, key }) });
-
-    const bad = [
-      aUseCase('a', { key: () => 'mine' }),
-      aUseCase('a', scoped(['a.b'])),
-      aUseCase('a', scoped([''])),
-      aUseCase('a', scoped(['a'], '')),
-    ];
-
-    for (const lease of bad) {
-      await expect(coordinator.acquire(lease, 0)).rejects.toMatchObject({
-        code: 'request.invalid',
-      });
-    }
-    await expect(coordinator.acquire(aUseCase('a'), -1)).rejects.toMatchObject({
-      code: 'request.invalid',
-    });
-    const short = aUseCase('a', { durationMs: () => 999 });
-    await expect(coordinator.acquire(short, 0)).rejects.toMatchObject({
-      code: 'lease.ttl_out_of_range',
-    });
-  });
-
-  test('a comment and metadata are kept with the grant, and the comment is shown to callers that are refused', async () => {
-    const kernel = await openKernel();
-    const coordinator = aCoordinator(kernel);
-    const about = { comment: () => 'release 7', metadata: () => ({ build: 7, left: undefined }) };
-    await acquired(coordinator, aUseCase('a', about));
-    await coordinator.acquireOrRenew(aUseCase('b', about));
-
-    const refused = await aCoordinator(kernel, 'bob').acquire(aUseCase('a'), 0);
-
-    const rows = await kernel.store.general.$queryRaw`
-      select comment, metadata from lease order by name`;
-    expect(refused).toMatchObject({ outcome: 'held', comment: 'release 7' });
-    expect(rows).toEqual([
-      { comment: 'release 7', metadata: { build: 7 } },
-      { comment: 'release 7', metadata: { build: 7 } },
-    ]);
   });
 
   test.each([
@@ -225,15 +144,5 @@ describe('acquire', () => {
     });
 
     expect(await eventsOf(kernel, 'a')).toEqual([]);
-  });
-
-  test('one use case object obtains one lease', async () => {
-    const kernel = await openKernel();
-    const coordinator = aCoordinator(kernel);
-    const lease = aUseCase('a');
-    await acquired(coordinator, lease);
-    await coordinator.releaseOk(lease, 'x');
-
-    await expect(coordinator.acquire(lease, 0)).rejects.toMatchObject({ code: 'request.invalid' });
   });
 });

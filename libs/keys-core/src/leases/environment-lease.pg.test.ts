@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { aGate, makeNotes, note, openSession } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { invariant } from '../kernel/errors.ts';
-import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import {
   tryAcquireEnvironment,
@@ -36,15 +35,6 @@ function eventKinds(kernel: Kernel, name = 'prod'): Promise<string[]> {
 }
 
 describe('tryAcquireEnvironment', () => {
-  test('C1 leases an environment that nobody holds', async () => {
-    const kernel = await openKernel();
-
-    const lease = await leased(kernel);
-
-    expect(lease.leaseId).toMatch(/^[0-9a-f-]{36}$/u);
-    expect(await eventKinds(kernel)).toEqual(['granted']);
-  });
-
   test('C30 refuses a held environment at once, with its holder, start, action and comment', async () => {
     const kernel = await openKernel();
     const request = { ...DEPLOY, comment: 'release 7' };
@@ -83,30 +73,6 @@ describe('tryAcquireEnvironment', () => {
     expect((await leased(kernel)).leaseId).not.toBe(usual.leaseId);
   });
 
-  test('C3 C4 environments with other names or in other namespaces are independent', async () => {
-    const kernel = await openKernel();
-    const environments = ['prod', 'test', ['team', 'prod'], ['team', 'sub', 'prod']];
-
-    const leases = await Promise.all(
-      environments.map((environment) => leased(kernel, environment)),
-    );
-
-    expect(new Set(leases.map((lease) => lease.leaseId)).size).toBe(4);
-    expect(await tryAcquireEnvironment(depsOf(kernel), ['prod'], DEPLOY)).toMatchObject({
-      outcome: 'held',
-    });
-  });
-
-  test('C26 C27 closing the lease frees the environment at once; closing twice is safe', async () => {
-    const kernel = await openKernel();
-    const lease = await leased(kernel);
-
-    const answers = [await lease.close(), await lease.close()];
-    await leased(kernel);
-
-    expect(answers).toEqual(['released', 'already_released']);
-  });
-
   test('await using releases the lease', async () => {
     const kernel = await openKernel();
 
@@ -116,28 +82,6 @@ describe('tryAcquireEnvironment', () => {
     }
 
     expect(await eventKinds(kernel)).toEqual(['granted', 'released']);
-  });
-
-  test('C20 after B has taken over from A, A’s late close frees nothing: C is refused, because B holds it', async () => {
-    const kernel = await openKernel();
-    const a = await leased(kernel, 'prod', { action: 'actuation', holder: 'A' });
-    await age(kernel, a.leaseId, 60_000);
-    await leased(kernel, 'prod', { action: 'actuation', holder: 'B' });
-
-    const late = await a.close();
-    const c = await tryAcquireEnvironment(depsOf(kernel), 'prod', { ...DEPLOY, holder: 'C' });
-
-    expect(late).toBe('expired');
-    expect(c).toMatchObject({ outcome: 'held', by: 'B' });
-  });
-
-  test('closing an expired lease that nobody took over reports the expiry, and the environment is free', async () => {
-    const kernel = await openKernel();
-    const lease = await leased(kernel);
-    await age(kernel, lease.leaseId, 60_000);
-
-    expect(await lease.close()).toBe('expired');
-    expect(await leased(kernel)).toBeDefined();
   });
 
   test('K-1 C9 only one of many requests at once is granted; all others are told the holder', async () => {
@@ -238,23 +182,6 @@ describe('withEnvironmentLease', () => {
     expect(await leased(kernel)).toBeDefined();
   });
 
-  test('refuses a held environment, and calls neither veto nor record', async () => {
-    const kernel = await openKernel();
-    await leased(kernel, 'prod', { action: 'verification', holder: 'host-b' });
-    const calls: string[] = [];
-
-    const outcome = await use(kernel, {
-      veto: () => {
-        calls.push('veto');
-        return null;
-      },
-      record: () => calls.push('record'),
-    });
-
-    expect(outcome).toMatchObject({ outcome: 'held', by: 'host-b', action: 'verification' });
-    expect(calls).toEqual([]);
-  });
-
   test.each([new TypeError('mi\0ne'), Symbol('mine'), Object.create(null) as Error])(
     'K-5 rethrows what record throws unchanged, keeps nothing, and frees the environment',
     async (thrown) => {
@@ -272,24 +199,6 @@ describe('withEnvironmentLease', () => {
       expect(await leased(kernel)).toBeDefined();
     },
   );
-
-  test('K-5 rethrows an error of record even if the lease cannot be released', async () => {
-    const kernel = await openKernel();
-    const session = await openSession(kernel);
-    const thrown = new TypeError('mine');
-
-    const using = use(kernel, {
-      async record() {
-        // This lock stops the release of the row, but not the work.
-        await session.query('begin');
-        await session.query('select from lease for share');
-        throw thrown;
-      },
-    });
-
-    await expect(using).rejects.toBe(thrown);
-    expect(await eventKinds(kernel)).toEqual(['granted']);
-  });
 
   test('only one of many uses at once records, if each record vetoes the others', async () => {
     const kernel = await openKernel();
@@ -370,31 +279,5 @@ describe('withEnvironmentLease', () => {
     expect(meanwhile.outcome).toBe('held');
     await expect(using).rejects.toMatchObject({ code: 'lease.not_held' });
     expect(await notes()).toEqual([]);
-  });
-
-  test('C36 is counted by outcome, by what the environment was before, and by action', async () => {
-    const told: unknown[] = [];
-    const kernel = await openKernel({
-      observer: {
-        ...SILENT_OBSERVER,
-        grant: (...what) => told.push(what),
-        release: (...what) => told.push(what),
-        held: (face, heldMs, action) => told.push([face, heldMs >= 0, action]),
-      },
-    });
-
-    await use(kernel, { record: () => leased(kernel).catch(() => undefined) });
-    const late = await leased(kernel);
-    await age(kernel, late.leaseId, 60_000);
-    await leased(kernel);
-
-    expect(told).toEqual([
-      ['environment', 'granted', 'free', 'actuation'],
-      ['environment', 'denied', 'active', 'actuation'],
-      ['environment', true, 'actuation'],
-      ['environment', 'released'],
-      ['environment', 'granted', 'free', 'actuation'],
-      ['environment', 'granted', 'expired', 'actuation'],
-    ]);
   });
 });

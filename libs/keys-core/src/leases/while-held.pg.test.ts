@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { revoke } from '../grants/sql/revoke.ts';
 import { aCoordinator, acquired, aUseCase } from '../testing/coordinator-fixture.ts';
-import { age, granted, type Kernel, MACHINE_CLOCK, openKernel } from '../testing/kernel-fixture.ts';
+import { age, granted, type Kernel, openKernel } from '../testing/kernel-fixture.ts';
 import type { LeaseUseCase } from './coordinator-types.ts';
 
 /** One lease for `ttlMs`, which a coordinator has just acquired. */
@@ -73,34 +73,6 @@ describe('work under a lease', () => {
     expect((await rowOf(kernel)).ended).toBe('released');
   });
 
-  test('that throws: the error is rethrown even if the release fails, too', async () => {
-    const { kernel, coordinator, lease } = await aHolding(60_000, {
-      willReleaseFail: () => {
-        throw new TypeError('of the hook');
-      },
-    });
-    const failure = new TypeError('of the work');
-
-    await expect(coordinator.whileHeld(lease, () => Promise.reject(failure))).rejects.toBe(failure);
-
-    expect((await rowOf(kernel)).ended).toBeNull();
-  });
-
-  test('whose success cannot be released leaves the lease held, and the release may be retried', async () => {
-    let isThrowing = true;
-    const thrown = new TypeError('mine');
-    const { coordinator, lease } = await aHolding(60_000, {
-      willReleaseOk: () => {
-        if (isThrowing) throw thrown;
-      },
-    });
-
-    await expect(coordinator.whileHeld(lease, () => Promise.resolve('x'))).rejects.toBe(thrown);
-    isThrowing = false;
-
-    expect(await coordinator.releaseOk(lease, 'x')).toBe('released');
-  });
-
   test('C45 that has ended is followed by no heartbeat', async () => {
     const { kernel, coordinator, lease } = await aHolding(1_000, {
       willReleaseFail: () => {
@@ -133,27 +105,6 @@ describe('work under a lease', () => {
     expect(told?.reason).toMatchObject({ code: 'lease.lost' });
   });
 
-  test('I4 is told to stop at the holder’s own deadline when no heartbeat is answered; the lease runs out', async () => {
-    const cause = new Error('no answer');
-    const { kernel, coordinator, lease, grant } = await aHolding(4_000, {
-      willHeartbeat: () => {
-        throw cause;
-      },
-    });
-    const told: number[] = [];
-
-    const working = coordinator.whileHeld(lease, (signal) => {
-      signal.addEventListener('abort', () => told.push(MACHINE_CLOCK.nowMs()));
-      return forever();
-    });
-
-    await expect(working).rejects.toMatchObject({ code: 'lease.lost', cause });
-    expect(told).toHaveLength(1);
-    // The machine's clock is read in hundredths of a second.
-    expect(told[0]).toBeGreaterThanOrEqual(grant.deadlines.loseAtMs - 10);
-    expect(await rowOf(kernel)).toEqual({ ended: null, wasRenewed: false });
-  });
-
   test('C15 is told of a graceful revocation, and may end properly', async () => {
     const { kernel, coordinator, lease, grant } = await aHolding(3_000);
 
@@ -181,30 +132,5 @@ describe('work under a lease', () => {
       details: { reason: 'expired' },
     });
     expect((await rowOf(kernel)).ended).toBeNull();
-  });
-
-  test('is not started without a lease: not acquired, over at its deadline, or released', async () => {
-    const { coordinator, lease } = await aHolding(60_000);
-    const begun: string[] = [];
-    const begin = (): Promise<string> => {
-      begun.push('x');
-      return Promise.resolve('x');
-    };
-    await coordinator.releaseOk(lease, 'x');
-    const short = aUseCase('b', { durationMs: () => 1_000 });
-    const { deadlines } = await acquired(coordinator, short);
-    await waitUntil(() => MACHINE_CLOCK.nowMs() > deadlines.loseAtMs);
-
-    const codes = [];
-    for (const one of [aUseCase('c'), lease, short]) {
-      codes.push(await coordinator.whileHeld(one, begin).catch((error: unknown) => error));
-    }
-
-    expect(codes).toMatchObject([
-      { code: 'lease.not_held' },
-      { code: 'lease.not_held' },
-      { code: 'lease.lost', details: { reason: 'expired' } },
-    ]);
-    expect(begun).toEqual([]);
   });
 });

@@ -4,7 +4,7 @@ import { BUNDLE_OPTIONS } from '../../../build/bundle-options.mjs';
 
 const FOLDER = import.meta.dirname;
 
-export type ProgramName = 'holder' | 'taker' | 'guarded' | 'service' | 'updater';
+export type ProgramName = 'holder' | 'updater';
 
 /** Where the programs of this run of the tests are. */
 export const PROGRAMS_FOLDER = path.join(FOLDER, 'dist', String(process.pid));

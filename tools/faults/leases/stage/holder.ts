@@ -4,9 +4,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { createLeasehold, type Lease, type Leasehold } from '@leasehold/client';
-import { machineMs } from '../../stage/machine-time.ts';
-import { clockOf, codeOf, endAsked, grantOf, ready, say, settings } from './program.ts';
-import type { HolderClock } from './program.ts';
+import { createBootClock } from '@leasehold/service-kit/boot-clock';
+import { codeOf, endAsked, grantOf, ready, say, settings } from './program.ts';
 
 /** One lease that a process is to take. */
 export interface HolderTask {
@@ -22,25 +21,14 @@ export interface HolderSettings {
   readonly token: string;
   readonly namespace: string;
   readonly tasks: readonly HolderTask[];
-  readonly clock?: HolderClock | undefined;
-  /** Whether to report until when each lease says that it may be acted on. */
-  readonly reportsClaims?: boolean | undefined;
 }
 
 const SAMPLE_MS = 10;
 /** A refusal comes at once. */
 const AFTER_FAILURE_MS = 50;
-/** Readings of the boot clock are as coarse as this. */
-const CLOCK_STEP_MS = 10;
 
-const {
-  token,
-  namespace,
-  tasks,
-  clock: clockFault,
-  reportsClaims = false,
-} = settings() as HolderSettings;
-const clock = clockOf(clockFault);
+const { token, namespace, tasks } = settings() as HolderSettings;
+const clock = createBootClock();
 const ending = new AbortController();
 
 async function carryOut(task: HolderTask): Promise<void> {
@@ -81,12 +69,7 @@ function lossOf(lease: Lease): Promise<void> {
   let lookedAtMs = clock.nowMs();
   const look = (): void => {
     lookedAtMs = clock.nowMs();
-    const remainingMs = lease.remainingMs();
-    const untilMs = lookedAtMs + remainingMs;
-    if (reportsClaims && untilMs > mayActUntilMs + CLOCK_STEP_MS) {
-      say({ kind: 'claims', ...grantOf(lease), untilMs: machineMs() + remainingMs });
-    }
-    mayActUntilMs = Math.max(mayActUntilMs, untilMs);
+    mayActUntilMs = Math.max(mayActUntilMs, lookedAtMs + lease.remainingMs());
   };
   look();
   const looking = setInterval(look, SAMPLE_MS);

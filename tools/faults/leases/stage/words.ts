@@ -14,8 +14,6 @@ export type Word = Said & { readonly atMs: number };
 export type Said =
   /** Granted, and handed out by the client library. */
   | (Grant & { readonly kind: 'held' })
-  /** Says that it may be acted on up to then, unless it is renewed before. */
-  | (Grant & { readonly kind: 'claims'; readonly untilMs: number })
   /** About to be given back: nothing is done on it from here on. */
   | (Grant & { readonly kind: 'letting_go' })
   /** What became of a release. */
@@ -30,21 +28,13 @@ export type Said =
       readonly lateMs: number;
       readonly stallMs: number;
     })
-  /** Something that only a holder may do was done; `askedAtMs`: just before its check. */
-  | (Grant & { readonly kind: 'act'; readonly by: string; readonly askedAtMs: number })
-  /** A guarded act was prevented. */
-  | (Grant & { readonly kind: 'prevented'; readonly by: string; readonly code: string })
   /** An attempt came to nothing. */
   | { readonly kind: 'not_held'; readonly key: string; readonly code: string }
   /** Has read and not yet written: who is paused now does its harm on waking. */
   | (Grant & { readonly kind: 'window'; readonly entry: string })
   /** An update was acknowledged, or was refused. */
   | { readonly kind: 'written'; readonly entry: string; readonly token: string }
-  | { readonly kind: 'refused'; readonly entry: string; readonly why: string }
-  /** Takes nothing any more. */
-  | { readonly kind: 'idle' }
-  /** A piece of work was done, in the service of that name, for the case of that name. */
-  | { readonly kind: 'work'; readonly service: string; readonly caseName: string };
+  | { readonly kind: 'refused'; readonly entry: string; readonly why: string };
 
 type Kind = Said['kind'];
 type WordOf<K extends Kind> = Extract<Word, { readonly kind: K }>;
