@@ -8,22 +8,27 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import net from 'node:net';
 import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import {
+  type DroneFile,
   droneStateDir,
   parseDroneFile,
   readDroneFile,
-  type DroneFile,
 } from '@leasehold/api/drone-file';
 import type { DroneBindings } from '@leasehold/keys-core/access';
 import { jsonOf, type ParsedEnvironment } from '@leasehold/service-kit';
-import { z } from 'zod';
 import { refusal, usageFailure } from '../failures.ts';
 import { jsonText, writePrivateJson } from '../home.ts';
 import { printable } from '../output/text.ts';
 import { isErrorCode } from '../processes.ts';
-import { commandText, scriptsOf, type LocalProgram } from './local-program.ts';
-import { invalid } from './up-file.ts';
-import { ProgramFinder, type ProgramsByName, type UpRequest, type Watched } from './up-request.ts';
+import { commandText, type LocalProgram, scriptsOf } from './local-program.ts';
+import {
+  invalid,
+  ProgramFinder,
+  type ProgramsByName,
+  type UpRequest,
+  type Watched,
+} from './up-request.ts';
 
 const DRONE_ID = 'drone-1';
 const CAPACITY = 100;

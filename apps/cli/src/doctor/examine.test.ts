@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseConfig } from '../config.ts';
-import { examineDatacenters } from './datacenter-check.ts';
+import { examineDatacenters } from './examine.ts';
 
 async function serverThatSays(status: number, body: string): Promise<string> {
   const server = createServer((_request, response) => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CliStage } from '../testing/cli-controller.ts';
-import { runCommand, startCommand, type Ended } from '../testing/command-line.ts';
+import { type Ended, runCommand, startCommand } from '../testing/command-line.ts';
 
 let cli: CliStage;
 

@@ -1,7 +1,7 @@
-import { SECRETS } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
+import { SECRETS } from '@leasehold/service-kit';
 import { parseConfig } from '../config.ts';
-import { agentSpec, consoleSpec, controllerSpec } from './child-specs.ts';
+import { agentSpec, consoleSpec, controllerSpec } from './parts.ts';
 
 test('trusted proxies and the secret of the console are passed on to the controller and the console alone', () => {
   const environment = {
