@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createEar } from '../testing/warden-fixture.ts';
-import { wardenSource } from './warden-supply.ts';
+import { wardenSource } from './warden-command.ts';
 
 const needs = { replyTimeoutMs: () => 1_000, mayEndSilent: () => Promise.resolve(true) };
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { expect, test } from 'vitest';
 import { SocketWardenLink } from '../agent/warden-link.ts';
-import { commandOf, createEar, linkOptions, startOf, type Ear } from '../testing/warden-fixture.ts';
+import { commandOf, createEar, type Ear, linkOptions, startOf } from '../testing/warden-fixture.ts';
 import { wardenOf, whileListening } from '../testing/warden-in-process.ts';
 import { PROTOCOL_VERSION } from './protocol.ts';
 
