@@ -1,7 +1,7 @@
-import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { type ReactNode, useState } from 'react';
+import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { ROLE_LABELS } from '~/lib/auth.ts';
 import { absolute, counted } from '~/lib/format.ts';
@@ -10,7 +10,7 @@ import { useSession } from '~/lib/session.tsx';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { ActFailure, Notice } from '~/ui/states.tsx';
 import { MadeOnceDialog, RoleSelect, ShownOnce } from './dialog-parts.tsx';
-import { type Person, type PersonAct, resetText, roleChangeText } from './person-state.ts';
+import { type Person, type PersonAct, resetText, roleChangeText } from './states.ts';
 
 /** Invites a person, for the first time or again, and shows their one-time link. */
 export function InviteDialog({

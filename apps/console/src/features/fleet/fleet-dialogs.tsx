@@ -1,8 +1,8 @@
-import { resourceText } from '@leasehold/keys-core';
 import { List, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { resourceText } from '@leasehold/keys-core';
 import { query } from '~/lib/api/api.ts';
 import { counted, duration } from '~/lib/format.ts';
 import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -12,8 +12,8 @@ import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { Notice } from '~/ui/states.tsx';
 import { Mono } from '~/ui/text.tsx';
-import { type Backend, terminateProblem } from './backend-texts.ts';
-import { actProblem, type Drone, type DroneAct } from './drone-texts.ts';
+import { type Backend, terminateProblem } from './backends.tsx';
+import { actProblem, type Drone, type DroneAct } from './drones.tsx';
 
 export interface DroneActRequest {
   readonly act: DroneAct;

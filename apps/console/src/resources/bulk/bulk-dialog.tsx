@@ -1,6 +1,6 @@
-import { resourceText } from '@leasehold/keys-core';
 import { ScrollArea, Stack } from '@mantine/core';
 import { useEffect, useMemo, useState } from 'react';
+import { resourceText } from '@leasehold/keys-core';
 import { counted } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
@@ -14,10 +14,10 @@ import {
   type BulkAction,
   bulkSteps,
   bulkTitle,
+  rememberBulk,
   selectionText,
   worstCaseText,
-} from './bulk-texts.ts';
-import { rememberBulk } from './use-bulk.ts';
+} from './bulk.ts';
 import classes from './bulk.module.css';
 
 /** Nobody reads more rows than this; the number of further ones is shown. */

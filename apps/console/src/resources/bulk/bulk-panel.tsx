@@ -1,7 +1,7 @@
-import { resourceText } from '@leasehold/keys-core';
 import { CloseButton, Progress, Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Fragment, useState } from 'react';
+import { resourceText } from '@leasehold/keys-core';
 import { type Outputs, query } from '~/lib/api/api.ts';
 import { absolute, counted } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
@@ -14,8 +14,16 @@ import { StaleScope } from '~/ui/stale.tsx';
 import { ActFailure, ErrorState } from '~/ui/states.tsx';
 import { Link, Mono, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
-import { bulkProgressText, bulkTitle, failureText, stoppingText } from './bulk-texts.ts';
-import { isAllOver, isUnderWay, namesOfBulk, useBulkProgress } from './use-bulk.ts';
+import {
+  bulkProgressText,
+  bulkTitle,
+  failureText,
+  isAllOver,
+  isUnderWay,
+  namesOfBulk,
+  stoppingText,
+  useBulkProgress,
+} from './bulk.ts';
 import classes from './bulk.module.css';
 
 type BulkProgress = Outputs['bulk']['get'];

@@ -1,4 +1,3 @@
-import type { LogPage } from '@leasehold/keys-core';
 import { ActionIcon, Button, Checkbox, TextInput } from '@mantine/core';
 import { useDocumentVisibility, useLocalStorage } from '@mantine/hooks';
 import {
@@ -18,8 +17,8 @@ import {
   useRef,
   useState,
 } from 'react';
-import { ApiError, isSignedOut, toApiError } from '~/lib/api/api-error.ts';
-import { api } from '~/lib/api/api.ts';
+import type { LogPage } from '@leasehold/keys-core';
+import { api, ApiError, isSignedOut, toApiError } from '~/lib/api/api.ts';
 import { absolute, clockMs, count, counted } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { at } from '~/lib/routes.ts';

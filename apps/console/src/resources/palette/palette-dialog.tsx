@@ -6,10 +6,13 @@ import { useEffect, useRef, useState } from 'react';
 import { counted } from '~/lib/format.ts';
 import { endTypeAhead } from '~/ui/shell/palette-store.ts';
 import { LookBadge, VisibleText } from '~/ui/text.tsx';
-import { type Entry, KNOWN_LABEL, partsOf, type Section } from './entries.ts';
 import {
   type AnsweredText,
+  type Entry,
   failureText,
+  KNOWN_LABEL,
+  partsOf,
+  type Section,
   uncoveredText,
   useFind,
   usePaletteSections,

@@ -1,14 +1,14 @@
-import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { SegmentedControl, Skeleton } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { memo, useState } from 'react';
+import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { choiceParam, useQueryState } from '~/lib/address.ts';
 import { clockTime, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { useSignal } from '~/lib/signal.ts';
 import type { AuditEntry } from '~/resources/audit.ts';
 import { Panel } from '~/ui/page.tsx';
-import { eventsHref, windowText } from '../overview-links.ts';
+import { eventsHref, windowText } from '../overview-texts.ts';
 import { RowsLink } from '../tiles.tsx';
 import {
   chartCursor,

@@ -1,23 +1,27 @@
-import type { StatsPoint } from '@leasehold/api/contract';
+import 'uplot/dist/uPlot.min.css';
 import { ScrollArea, Table } from '@mantine/core';
 import { memo, useEffect, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
+import type { StatsPoint } from '@leasehold/api/contract';
 import { absolute, clockTime, counted, duration } from '~/lib/format.ts';
 import { useSignal } from '~/lib/signal.ts';
-import { type AuditEntry } from '~/resources/audit.ts';
-import { actText } from '~/resources/act-sentence.ts';
+import { actText, type AuditEntry } from '~/resources/audit.ts';
 import { Link, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
-import { type ActMark, axisTicks, clockText, clockTicks, marksOf, tickText } from './chart-axis.ts';
 import {
+  type ActMark,
+  axisTicks,
   chartCursor,
   type ChartSpec,
+  clockText,
+  clockTicks,
   greatestOf,
   isolatedPlaces,
+  marksOf,
   movedBy,
+  tickText,
   valueText,
 } from './chart-series.ts';
-import 'uplot/dist/uPlot.min.css';
 import classes from './charts.module.css';
 
 /**
