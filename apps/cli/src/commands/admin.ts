@@ -10,7 +10,7 @@ import type { MadeAdmin } from '../database.ts';
 import { usageFailure } from '../failures.ts';
 import { requireDatabase } from '../home.ts';
 import {
-  collected,
+  appendText,
   durationOf,
   type DurationRange,
   type PageOptions,
@@ -55,13 +55,13 @@ function addCreate(cli: Cli, parent: Command): void {
     .option(
       '-n, --namespace <namespace>',
       'limit it to a namespace and its children; repeatable',
-      collected,
+      appendText,
       [],
     )
     .option(
       '--program <program>',
       'the programs that a drone may offer, or a client may start; repeatable',
-      collected,
+      appendText,
       [],
     )
     .option('--drone <drone>', 'the drone that a token of role drone is for')
@@ -69,7 +69,7 @@ function addCreate(cli: Cli, parent: Command): void {
     .option(
       '--address <network>',
       "where that drone's backends may be, such as 10.1.0.0/16:21000-29999; repeatable",
-      collected,
+      appendText,
       [],
     )
     .option(

@@ -6,7 +6,7 @@ import type { Finding } from '../doctor/finding.ts';
 import { EXIT_CODES, refusal } from '../failures.ts';
 import {
   type ActOptions,
-  confirmed,
+  requireConfirmation,
   type ConfirmedOptions,
   withConfirmation,
   withDatacenter,
@@ -55,7 +55,7 @@ function addEnd(cli: Cli, parent: Command): void {
         cli.show(none, () => 'New grants are not held off: there is nothing to end.');
         return;
       }
-      confirmed({ yes }, `${holdOffText(seen)}\n${endRiskText(seen)}`);
+      requireConfirmation({ yes }, `${holdOffText(seen)}\n${endRiskText(seen)}`);
       // Only the one that was confirmed: after another restore there is another one.
       const { epoch } = seen;
       const answer = await holdOff.end.mutate({ reason, epoch, datacenter });
@@ -143,7 +143,10 @@ function addGiveUp(cli: Cli, parent: Command): void {
     .option('--abandon', 'do not wait: nothing runs there, and you answer for it');
   withConfirmation(withReason(command, true)).action(
     async (datacenter: string, { reason, abandon = false, yes }: GiveUpOptions) => {
-      confirmed({ yes }, abandon ? abandonRiskText(datacenter) : giveUpRiskText(datacenter));
+      requireConfirmation(
+        { yes },
+        abandon ? abandonRiskText(datacenter) : giveUpRiskText(datacenter),
+      );
       const givenUp = await cli
         .client()
         .datacenters.giveUp.mutate({ datacenter, reason, abandon })

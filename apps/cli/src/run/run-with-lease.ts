@@ -496,7 +496,7 @@ function startGuard(
   return {
     async ready() {
       const { type } = await reports.until('ready');
-      if (type === 'gone') throw notStarted('its guard has ended');
+      if (type === 'gone') throw startFailure('its guard has ended');
     },
     async run({ onStopping: told, ...start }) {
       onStopping = told;
@@ -506,7 +506,7 @@ function startGuard(
       killCommand();
       // The kernel kills the command with its guard; the rest was sent the same signal just now.
       if (commandPid !== undefined) return { exitCode: null, signal: 'SIGKILL', atMs: nowMs() };
-      throw notStarted(last.type === 'not_started' ? last.problem : 'its guard has ended');
+      throw startFailure(last.type === 'not_started' ? last.problem : 'its guard has ended');
     },
     extend: (deadlines) => void send({ type: 'extend', deadlines }),
     signal: (signal) => send({ type: 'signal', signal }),
@@ -522,7 +522,7 @@ function startGuard(
 }
 
 /** Not 1, which means that somebody else holds the lease. */
-function notStarted(problem: string): CliFailure {
+function startFailure(problem: string): CliFailure {
   return new CliFailure(`The command was not started: ${problem}.`, {
     code: 'run.not_started',
     exitCode: RUN_EXIT_CODES.notExecutable,

@@ -154,12 +154,12 @@ function requestedDrone(request: UpRequest, place: UpDronePlace): UpDrone {
   const file = valid(read, configPath, 'The configuration of the drone');
   const sources: Record<string, string> = {
     [EXAMPLE]: OF_EXAMPLE,
-    ...named(
+    ...textOfEach(
       keptPrograms,
       (name) => `kept from an earlier --program; --forget-program ${name} ends that`,
     ),
-    ...named(ofFile.programs, () => `from ${ofFile.name}`),
-    ...named(given, () => 'from --program'),
+    ...textOfEach(ofFile.programs, () => `from ${ofFile.name}`),
+    ...textOfEach(given, () => 'from --program'),
   };
   return {
     ...factsOf(file, { configPath, home: place.home, sourceOf: (name) => sources[name] ?? '' }),
@@ -332,7 +332,10 @@ function comparable(programs: ProgramsByName): unknown {
   return JSON.parse(JSON.stringify(Object.fromEntries(withoutPath)));
 }
 
-function named(programs: ProgramsByName, text: (name: string) => string): Record<string, string> {
+function textOfEach(
+  programs: ProgramsByName,
+  text: (name: string) => string,
+): Record<string, string> {
   return Object.fromEntries(Object.keys(programs).map((name) => [name, text(name)]));
 }
 

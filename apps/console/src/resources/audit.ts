@@ -6,7 +6,7 @@ import {
 } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { ROLE_LABELS } from '~/lib/auth.ts';
-import { counted, shortId } from '~/lib/format.ts';
+import { countText, shortId } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import { keyOfAddress, keyText } from './names.ts';
 
@@ -63,16 +63,16 @@ export function actText(act: Act): string {
   );
 }
 
-const revoked = ({ who, target, kind, mode }: Said): Words => [
+const sayRevoked = ({ who, target, kind, mode }: Said): Words => [
   ...[who, ` revoked the ${kind} `, target],
   ...(mode === 'force' ? [' by force'] : []),
 ];
 
-const blocked = ({ who, target, kind }: Said): Words => [
+const sayBlocked = ({ who, target, kind }: Said): Words => [
   ...[who, ` blocked the renewal of the ${kind} `, target],
 ];
 
-const allowed = ({ who, target, kind }: Said): Words => [
+const sayAllowed = ({ who, target, kind }: Said): Words => [
   ...[who, ` allowed the renewal of the ${kind} `, target, ' again'],
 ];
 
@@ -91,22 +91,22 @@ const BULK_VERBS: Readonly<Record<string, string>> = {
 };
 
 const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
-  'keys.revoke': revoked,
-  'keys.blockRenewal': blocked,
-  'keys.allowRenewal': allowed,
-  'leases.revoke': revoked,
-  'leases.blockRenewal': blocked,
-  'leases.allowRenewal': allowed,
-  'environments.revoke': revoked,
+  'keys.revoke': sayRevoked,
+  'keys.blockRenewal': sayBlocked,
+  'keys.allowRenewal': sayAllowed,
+  'leases.revoke': sayRevoked,
+  'leases.blockRenewal': sayBlocked,
+  'leases.allowRenewal': sayAllowed,
+  'environments.revoke': sayRevoked,
   'bulk.start': ({ who, mode, field }) => {
     const verb = BULK_VERBS[textOf(field('action')) ?? ''] ?? 'change';
     const total = Number(field('total'));
     const how = mode === 'force' ? ' by force' : '';
-    return [who, ` began to ${verb} ${counted(total, 'grant')}${how}`];
+    return [who, ` began to ${verb} ${countText(total, 'grant')}${how}`];
   },
   'bulk.abort': ({ who, field }) => {
     const [done, total] = [Number(field('done')), Number(field('total'))];
-    return [who, ` stopped a bulk action after ${String(done)} of ${counted(total, 'grant')}`];
+    return [who, ` stopped a bulk action after ${String(done)} of ${countText(total, 'grant')}`];
   },
   'backends.terminate': ({ who, target, mode }) => [
     ...[who, ' terminated the backend ', target],

@@ -2,7 +2,7 @@ import { Button, Group, Modal, Stack, Text, Textarea, TextInput } from '@mantine
 import { type ReactNode, useEffect, useState } from 'react';
 import { printableText } from '@leasehold/keys-core';
 import type { ApiError } from '~/lib/api/api.ts';
-import { counted } from '~/lib/format.ts';
+import { countText } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
@@ -144,7 +144,7 @@ export function typedMismatch(typed: string, wanted: string): string | undefined
   const text = printableText(typed.trim());
   if (/^\d+$/u.test(wanted)) return `That is not ${wanted}.`;
   if (shown.startsWith(text)) {
-    return `Not complete: ${counted(charsOf(shown).length - charsOf(text).length, 'more character')} to type.`;
+    return `Not complete: ${countText(charsOf(shown).length - charsOf(text).length, 'more character')} to type.`;
   }
   if (shown.endsWith(`/${text}`)) return 'The namespace is missing: type the whole of it.';
   if (text.startsWith(shown)) return `Too long: “${text.slice(shown.length)}” is not part of it.`;

@@ -4,7 +4,7 @@ import { type ReactNode, useState } from 'react';
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { ROLE_LABELS } from '~/lib/auth.ts';
-import { absolute, counted } from '~/lib/format.ts';
+import { absolute, countText } from '~/lib/format.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { useSession } from '~/lib/session.tsx';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
@@ -156,13 +156,13 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
           const left =
             tokensMade === 0
               ? ''
-              : ` ${counted(tokensMade, 'token')} that they created still ${tokensMade === 1 ? 'works' : 'work'}.`;
+              : ` ${countText(tokensMade, 'token')} that they created still ${tokensMade === 1 ? 'works' : 'work'}.`;
           done(`Disabled.${left}`)();
         },
       });
     } else if (act === 'signOutEverywhere') {
       signOut.mutate(input, {
-        onSuccess: ({ endedCount }) => done(`${counted(endedCount, 'session')} ended.`)(),
+        onSuccess: ({ endedCount }) => done(`${countText(endedCount, 'session')} ended.`)(),
       });
     } else enable.mutate(input, { onSuccess: done('They can sign in again.') });
   };
@@ -212,7 +212,7 @@ function Consequence({
 }) {
   const { person: me } = useSession();
   const isMe = me?.personId === person.personId;
-  const sessions = counted(person.sessionCount, 'session');
+  const sessions = countText(person.sessionCount, 'session');
   switch (act) {
     case 'disable':
       return `They can no longer sign in, and their ${sessions} end now. API tokens that they created keep working. Enable reverses this.`;

@@ -6,7 +6,7 @@ import { useMemo } from 'react';
 import { EVENT_KINDS, type EventView, resourceText } from '@leasehold/keys-core';
 import { textParam, textsParam, useQueryStates } from '~/lib/address.ts';
 import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
-import { counted, fullName } from '~/lib/format.ts';
+import { countText, fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, routeOf } from '~/lib/routes.ts';
 import { parseSearch } from '~/lib/search.ts';
@@ -145,7 +145,7 @@ function RefusalSum({ page }: { readonly page: ListPage<EventView> | undefined }
   const where = page?.nextCursor === null ? '' : ' on this page';
   return (
     <p className="small-print" role="status">
-      {`${counted(sum, 'refused renewal')} in ${counted(counts.length, 'row')}${where}`}
+      {`${countText(sum, 'refused renewal')} in ${countText(counts.length, 'row')}${where}`}
     </p>
   );
 }

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { BACKEND_SORTS, bytesText, percentText } from '@leasehold/keys-core';
 import type { KeyView } from '@leasehold/keys-core/keys';
 import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
-import { count, counted } from '~/lib/format.ts';
+import { count, countText } from '~/lib/format.ts';
 import { usePage, useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, routes } from '~/lib/routes.ts';
@@ -122,7 +122,7 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
         CPU:
           drone.machine === null
             ? null
-            : `${percentText(drone.machine.cpuShare)} of ${counted(drone.machine.processors, 'processor')}`,
+            : `${percentText(drone.machine.cpuShare)} of ${countText(drone.machine.processors, 'processor')}`,
         Memory: usedText(drone.machine?.memoryUsedBytes, drone.machine?.memoryBytes),
         Disk: usedText(drone.machine?.diskUsedBytes, drone.machine?.diskBytes),
         'Last heartbeat': <Heartbeat drone={drone} />,

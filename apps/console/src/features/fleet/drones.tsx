@@ -7,7 +7,7 @@ import {
   IconTrash,
 } from '@tabler/icons-react';
 import type { Outputs } from '~/lib/api/api.ts';
-import { absolute, ago, count, counted, duration } from '~/lib/format.ts';
+import { absolute, ago, count, countText, duration } from '~/lib/format.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { Tip } from '~/ui/tip.tsx';
 import classes from './fleet.module.css';
@@ -105,14 +105,14 @@ export function actProblem(act: DroneAct, drone: Judged): string | undefined {
 function removeProblem({ isConnected, backendCount }: Judged): string | undefined {
   if (isConnected) return 'It is connected: stop it first.';
   if (backendCount === 0) return undefined;
-  return `${counted(backendCount, 'backend')} may still run: their keys expire first.`;
+  return `${countText(backendCount, 'backend')} may still run: their keys expire first.`;
 }
 
 /** What is unusual about a drone, in a sentence; undefined when nothing is. */
 export function droneNotice(
   drone: Pick<Drone, 'status' | 'backendCount' | 'draining' | 'heartbeatAgeMs'>,
 ): { readonly tone: 'warn' | 'bad' | 'calm'; readonly text: string } | undefined {
-  const left = counted(drone.backendCount, 'backend');
+  const left = countText(drone.backendCount, 'backend');
   switch (drone.status) {
     case 'ready':
       return undefined;

@@ -4,7 +4,7 @@ import { type Face, FACES, resourceText } from '@leasehold/keys-core';
 import type { ContentionView } from '@leasehold/keys-core/leases';
 import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
 import { type DatacenterFilter, useDatacenterFilter } from '~/lib/datacenters.ts';
-import { absolute, count, counted, duration } from '~/lib/format.ts';
+import { absolute, count, countText, duration } from '~/lib/format.ts';
 import { type ListState, useListState } from '~/lib/list-state.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -127,7 +127,7 @@ function Changes({ count, onShow }: { readonly count: number; readonly onShow: (
   if (count === 0) return null;
   return (
     <Button variant="light" size="compact-xs" className={classes['changes'] ?? ''} onClick={onShow}>
-      {counted(count, 'change')}: show
+      {countText(count, 'change')}: show
     </Button>
   );
 }

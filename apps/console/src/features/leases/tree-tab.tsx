@@ -6,7 +6,7 @@ import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 import { textParam, useQueryStates } from '~/lib/address.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
-import { count, counted } from '~/lib/format.ts';
+import { count, countText } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { fieldText } from '~/lib/search.ts';
@@ -223,7 +223,7 @@ function Tree({
             </EmptyState>
           ) : (
             <EmptyState title="No namespaces match">
-              {counted(tree.items.length, 'namespace')} were looked through.
+              {countText(tree.items.length, 'namespace')} were looked through.
             </EmptyState>
           )}
         </div>
@@ -450,7 +450,7 @@ const openings = {
   get: (): ReadonlyMap<string, boolean> => {
     if (!isRead && typeof window !== 'undefined') {
       isRead = true;
-      toggled.set(new Map(stored()));
+      toggled.set(new Map(readStored()));
     }
     return toggled.get();
   },
@@ -468,7 +468,7 @@ const openings = {
   },
 };
 
-function stored(): [string, boolean][] {
+function readStored(): [string, boolean][] {
   try {
     const value: unknown = JSON.parse(window.sessionStorage.getItem(STORED) ?? '[]');
     return Array.isArray(value) ? value.filter(isOpening) : [];

@@ -1,7 +1,7 @@
 /** What needs attention in words, and the page that lists exactly what is counted. Pure. */
 import type { EventLag, HealthConcern, StatsOverview } from '@leasehold/api/contract';
 import type { Face } from '@leasehold/keys-core';
-import { count, counted, duration } from '~/lib/format.ts';
+import { count, countText, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 
 /** The time spans that the overview can show. */
@@ -76,21 +76,21 @@ const TEXTS: Readonly<
   drone_unreachable: (concern) => ofDrones(concern, 'unreachable'),
   drone_lost: (concern) => ofDrones(concern, 'lost'),
   renewals_refused: ({ count: refused }, { health }) => ({
-    text: `${count(refused)} of ${counted(refused + health.renewals, 'renewal')} refused ${windowText(health.judgedMs / MINUTE_MS)}`,
+    text: `${count(refused)} of ${countText(refused + health.renewals, 'renewal')} refused ${windowText(health.judgedMs / MINUTE_MS)}`,
     href: eventsHref(['renewal_refused'], health.judgedMs / MINUTE_MS),
   }),
   crash_loops: ({ count: failing }) => ({
-    text: `${counted(failing, 'key')} whose backends fail one after another`,
+    text: `${countText(failing, 'key')} whose backends fail one after another`,
     href: eventsHref(['crash_loop'], CRASH_LOOP_MINUTES),
   }),
   callbacks_failing: ({ count: failing }) => ({
-    text: `${counted(failing, 'callback')} of expired leases failing`,
+    text: `${countText(failing, 'callback')} of expired leases failing`,
     href: routes.leases({ tab: 'callbacks' }),
   }),
   expiring: ({ count: expiring, face }) => {
     const [one, many] = FACE_NAMES[face ?? 'key'];
     return {
-      text: `${counted(expiring, one, many)} expiring`,
+      text: `${countText(expiring, one, many)} expiring`,
       href: listOf(face ?? 'key', 'phase:expiring'),
     };
   },
@@ -103,7 +103,7 @@ function ofDrones(
   status: 'unreachable' | 'lost',
 ): ConcernText {
   return droneId === null
-    ? { text: `${counted(of, 'drone')} ${status}`, href: routes.drones({ status }) }
+    ? { text: `${countText(of, 'drone')} ${status}`, href: routes.drones({ status }) }
     : { text: `${droneId} ${status}`, href: routes.drone(droneId) };
 }
 
@@ -125,7 +125,7 @@ export function remedyOf({ pid, preparedAs, database }: Culprit): Remedy {
   if (preparedAs !== null) {
     return {
       text: `Ask its owner whether it is to be committed. Otherwise undo it, in the database ${database ?? ''}:`,
-      sql: `rollback prepared ${quoted(preparedAs)};`,
+      sql: `rollback prepared ${quote(preparedAs)};`,
     };
   }
   if (pid === null) {
@@ -140,6 +140,6 @@ export function remedyOf({ pid, preparedAs, database }: Culprit): Remedy {
   };
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }

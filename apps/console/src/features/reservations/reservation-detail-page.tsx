@@ -8,7 +8,7 @@ import { keyNameOf } from '@leasehold/keys-core';
 import { textParam, useQueryState } from '~/lib/address.ts';
 import type { ApiError, Outputs } from '~/lib/api/api.ts';
 import { useDatacenters } from '~/lib/datacenters.ts';
-import { counted } from '~/lib/format.ts';
+import { countText } from '~/lib/format.ts';
 import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session.tsx';
@@ -116,7 +116,7 @@ function Home({ reservation: { links, datacenter } }: { readonly reservation: Re
 function MovedTimes({ links }: { readonly links: readonly unknown[] }) {
   return (
     <span className="dimmed">
-      {links.length === 1 ? 'not moved' : `moved ${counted(links.length - 1, 'time')}`}
+      {links.length === 1 ? 'not moved' : `moved ${countText(links.length - 1, 'time')}`}
     </span>
   );
 }

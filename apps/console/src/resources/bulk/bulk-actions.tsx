@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { type Count, LIMITS } from '@leasehold/keys-core';
 import { type ApiError, query } from '~/lib/api/api.ts';
-import { count, counted } from '~/lib/format.ts';
+import { count, countText } from '~/lib/format.ts';
 import { at } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import {
@@ -61,7 +61,7 @@ export function BulkBar({ face, selection, matching }: BulkBarProps) {
     <div className={classes['bar']} role="region" aria-label="Selection">
       <Group gap={4}>
         <span className={classes['chosen']} role="status">
-          {`${counted(selection.count, ...FACE_WORDS[face])} selected`}
+          {`${countText(selection.count, ...FACE_WORDS[face])} selected`}
         </span>
         <Button variant="subtle" size="compact-xs" onClick={() => selection.clear()}>
           Clear

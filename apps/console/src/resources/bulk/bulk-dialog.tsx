@@ -1,7 +1,7 @@
 import { ScrollArea, Stack } from '@mantine/core';
 import { useEffect, useMemo, useState } from 'react';
 import { resourceText } from '@leasehold/keys-core';
-import { counted } from '~/lib/format.ts';
+import { countText } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { ModeChoice } from '~/resources/actions/act-parts.tsx';
@@ -189,7 +189,7 @@ function FrozenList({
             )}
           </li>
         ))}
-        {rest > 0 ? <li>{`and ${counted(rest, 'other')}`}</li> : null}
+        {rest > 0 ? <li>{`and ${countText(rest, 'other')}`}</li> : null}
       </ul>
     </ScrollArea.Autosize>
   );

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { textParam, useQueryState } from '~/lib/address.ts';
 import { type Outputs, query } from '~/lib/api/api.ts';
-import { count, counted, duration } from '~/lib/format.ts';
+import { count, countText, duration } from '~/lib/format.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
 import { FACE_WORDS, type GrantFace } from '~/resources/grant-view.ts';
@@ -80,7 +80,7 @@ const VERBS: Record<BulkAction, string> = {
 
 /** `Revoke 3 keys`, `Block renewal of 1 lease`. */
 export function bulkTitle(action: BulkAction, face: GrantFace, itemCount: number): string {
-  return `${VERBS[action]} ${counted(itemCount, ...FACE_WORDS[face])}`;
+  return `${VERBS[action]} ${countText(itemCount, ...FACE_WORDS[face])}`;
 }
 
 /** What a bulk action does to each of its items. */
@@ -103,7 +103,7 @@ export function selectionText(
   }
   const rest = 'Grants that have ended are skipped.';
   return held === 0
-    ? `None of the ${counted(selected, `selected ${one}`, `selected ${many}`)} is held.`
+    ? `None of the ${countText(selected, `selected ${one}`, `selected ${many}`)} is held.`
     : `${count(held)} of ${count(selected)} selected ${held === 1 ? 'is' : 'are'} held. ${rest}`;
 }
 
@@ -161,7 +161,7 @@ export function bulkProgressText(progress: {
 /** `Waiting for 3 backends to stop, within 42 s at worst`: what is left of a bulk revoke that was carried out. */
 export function stoppingText(face: GrantFace, stopping: number, worstCaseMs: number): string {
   const what = face === 'key' ? 'backend' : 'holder';
-  return `Waiting for ${counted(stopping, what)} to stop, within ${duration(worstCaseMs)} at worst.`;
+  return `Waiting for ${countText(stopping, what)} to stop, within ${duration(worstCaseMs)} at worst.`;
 }
 
 /** What a failure's code means here. */

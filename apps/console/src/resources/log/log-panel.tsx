@@ -19,7 +19,7 @@ import {
 } from 'react';
 import type { LogPage } from '@leasehold/keys-core';
 import { api, ApiError, isSignedOut, toApiError } from '~/lib/api/api.ts';
-import { absolute, clockMs, count, counted } from '~/lib/format.ts';
+import { absolute, clockMs, count, countText } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { at } from '~/lib/routes.ts';
 import { signedOut } from '~/lib/session.tsx';
@@ -157,7 +157,7 @@ function stateText(
   isPaused: boolean,
   isFailed: boolean,
 ): string {
-  const shown = counted(lines.length, 'line');
+  const shown = countText(lines.length, 'line');
   if (hasEnded) return `${shown}, ended`;
   if (isPaused) return `${shown}, paused`;
   if (isFailed) return `${shown}, interrupted`;
@@ -166,7 +166,7 @@ function stateText(
 
 function foundText(search: string, found: number, nth: number): string {
   if (search === '') return '';
-  return nth < 0 ? counted(found, 'line') : `${count(nth + 1)} of ${counted(found, 'line')}`;
+  return nth < 0 ? countText(found, 'line') : `${count(nth + 1)} of ${countText(found, 'line')}`;
 }
 
 function LogSearch({

@@ -5,7 +5,7 @@ import { createSpotlight, Spotlight } from '@mantine/spotlight';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import { printableText } from '@leasehold/keys-core';
-import { counted } from '~/lib/format.ts';
+import { countText } from '~/lib/format.ts';
 import { endTypeAhead } from '~/ui/shell/palette-store.ts';
 import { LookBadge, VisibleText } from '~/ui/text.tsx';
 import {
@@ -314,7 +314,7 @@ function statusText(
   if (now.isSearching || now.last?.text !== text) return 'Searching…';
   if (now.shown?.text !== text) return 'Move the pointer away to see the results.';
   const uncovered = uncoveredText(now.shown.answer);
-  const found = now.count === 0 ? 'No results.' : `${counted(now.count, 'result')}.`;
+  const found = now.count === 0 ? 'No results.' : `${countText(now.count, 'result')}.`;
   return uncovered === undefined ? found : `${found} ${uncovered}`;
 }
 

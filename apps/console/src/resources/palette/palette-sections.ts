@@ -79,7 +79,7 @@ export function sectionsOf(text: string, listed: Listed): readonly Section[] {
   const { found, acts, recent, pages, console } = listed;
   const wanted = text.trim().toLowerCase();
   if (wanted === '') {
-    return filled([
+    return withEntries([
       { label: 'This page', entries: acts },
       { label: 'Recent', entries: recent },
       { label: 'Pages', entries: pages },
@@ -89,7 +89,7 @@ export function sectionsOf(text: string, listed: Listed): readonly Section[] {
   const known = [...acts, ...pages, ...console];
   const startsWith = ({ label }: Entry): boolean => label.toLowerCase().startsWith(wanted);
   const contains = ({ label }: Entry): boolean => label.toLowerCase().includes(wanted);
-  return filled([
+  return withEntries([
     { label: KNOWN_LABEL, entries: known.filter(startsWith) },
     { label: 'Found', entries: found },
     {
@@ -99,7 +99,7 @@ export function sectionsOf(text: string, listed: Listed): readonly Section[] {
   ]);
 }
 
-function filled(sections: readonly Section[]): Section[] {
+function withEntries(sections: readonly Section[]): Section[] {
   return sections.filter(({ entries }) => entries.length > 0);
 }
 

@@ -10,7 +10,7 @@ import {
 import { useQueryClient } from '@tanstack/react-query';
 import { type RefObject, useEffect, useRef, useState } from 'react';
 import { integerParam, useQueryState } from '~/lib/address.ts';
-import { counted } from '~/lib/format.ts';
+import { countText } from '~/lib/format.ts';
 import { DataAge, StaleScope } from '~/ui/stale.tsx';
 import { ErrorState, UnreachableNotice } from '~/ui/states.tsx';
 import { useShortcut } from '~/ui/use-shortcut.ts';
@@ -123,7 +123,7 @@ function Changes({ held }: { readonly held: { changeCount: number; showAll: () =
   return (
     <div className={classes['changes']} role="status">
       <Button size="compact-xs" onClick={held.showAll}>
-        {counted(held.changeCount, 'change')}: show
+        {countText(held.changeCount, 'change')}: show
       </Button>
     </div>
   );

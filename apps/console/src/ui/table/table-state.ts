@@ -2,7 +2,7 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useRef, useState } from 'react';
 import type { Count } from '@leasehold/keys-core';
 import type { ApiError } from '~/lib/api/api.ts';
-import { counted, count as shown } from '~/lib/format.ts';
+import { countText, count as shown } from '~/lib/format.ts';
 import type { UnreachableDatacenter } from '~/ui/states.tsx';
 import type { Column } from './column.ts';
 
@@ -74,11 +74,11 @@ export function placeText({ before, rowCount, hasNext, total }: PagePlace): stri
   if (rowCount === undefined) return '';
   if (before === null) {
     return total === undefined || !hasNext
-      ? counted(rowCount, 'row')
-      : `${counted(rowCount, 'row')} of ${totalText(total, rowCount)}`;
+      ? countText(rowCount, 'row')
+      : `${countText(rowCount, 'row')} of ${totalText(total, rowCount)}`;
   }
   const end = before + rowCount;
-  if (!hasNext && before === 0) return counted(rowCount, 'row');
+  if (!hasNext && before === 0) return countText(rowCount, 'row');
   const range = rowCount === 0 ? 'None' : `${shown(before + 1)} to ${shown(end)}`;
   if (!hasNext) return `${range} of ${shown(end)}`;
   return `${range} of ${totalText(total ?? { count: end, isExact: false }, end)}`;

@@ -85,7 +85,7 @@ export const ChartPanels = memo(function ChartPanels({
       )}
       {empty.length === 0 ? null : (
         <p className={classes['nothing']}>
-          No {listed(empty.map(({ nothing }) => nothing))} {windowText(windowMinutes)}.
+          No {listWords(empty.map(({ nothing }) => nothing))} {windowText(windowMinutes)}.
         </p>
       )}
     </section>
@@ -93,7 +93,7 @@ export const ChartPanels = memo(function ChartPanels({
 });
 
 /** `grants, waits or handovers` */
-function listed(words: readonly string[]): string {
+function listWords(words: readonly string[]): string {
   return words.length < 2
     ? words.join('')
     : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;

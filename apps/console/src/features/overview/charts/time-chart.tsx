@@ -3,7 +3,7 @@ import { ScrollArea, Table } from '@mantine/core';
 import { memo, useEffect, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import type { StatsPoint } from '@leasehold/api/contract';
-import { absolute, clockTime, counted, duration } from '~/lib/format.ts';
+import { absolute, clockTime, countText, duration } from '~/lib/format.ts';
 import { useSignal } from '~/lib/signal.ts';
 import { actText, type AuditEntry } from '~/resources/audit.ts';
 import { Link, VisibleText } from '~/ui/text.tsx';
@@ -161,7 +161,7 @@ function MarkLinks({
         const left = leftPx + ((atMs - fromMs) / (toMs - fromMs)) * widthPx;
         const told = acts.slice(0, TOLD_MAX).map((act) => actText(act));
         const more = acts.length - told.length;
-        if (more > 0) told.push(`and ${counted(more, 'other')}`);
+        if (more > 0) told.push(`and ${countText(more, 'other')}`);
         return (
           <li key={`${String(atMs)} ${String(acts.length)}`} style={{ left }}>
             <Tip isDescribed label={<MarkTip told={told} acts={acts} />}>
