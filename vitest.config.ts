@@ -12,6 +12,8 @@ const conditions = ['@leasehold/source', 'node'];
 const alias = { '~': `${root}/apps/console/src` };
 const resolve = { conditions, alias };
 const ssr = { resolve: { conditions } };
+/** The console leaves JSX to Next. */
+const oxc = { jsx: { runtime: 'automatic' } } as const;
 
 /** Where tests are: beside the code they protect. */
 const FOLDERS = '{libs,apps,tools,examples}/**';
@@ -37,6 +39,7 @@ function kind(
   return {
     resolve,
     ssr,
+    oxc,
     test: {
       root,
       name,

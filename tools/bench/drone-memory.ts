@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createControllerClient, type ControllerClient } from '@leasehold/client';
 import { invariant } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit';
-import { wardenSource } from '../../apps/drone/src/agent/warden-supply.ts';
+import { wardenSource } from '../../apps/drone/src/agent/warden-command.ts';
 import type { BenchServers } from './rig/bench-controller.ts';
 import { bundled, startChild } from './rig/child.ts';
 import type { Figure } from './rig/figures.ts';

@@ -13,6 +13,7 @@ export const PURPOSES = {
     'components of the console: forms, menus, dialogs, with keyboard and screen reader support',
   '@mantine/hooks': 'what the components need of the browser',
   '@mantine/notifications': 'messages of the console',
+  '@mantine/spotlight': 'the command palette of the console',
   '@opentelemetry/api': 'spans of calls, for services that send traces',
   '@opentelemetry/context-async-hooks':
     'what runs now belongs to which trace; loaded only for traces',

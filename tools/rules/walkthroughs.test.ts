@@ -167,12 +167,7 @@ test.each([
   ],
   ['a function that is renamed', '`spawn` (', '`spawnBackend` (', 'does not declare spawnBackend'],
   ['a method of another class', 'Warden.start', 'Leash.start', 'does not declare Leash.start'],
-  [
-    'a function that is only called',
-    'Warden.start',
-    'startProblem',
-    'does not declare startProblem',
-  ],
+  ['a function that is only called', 'Warden.start', 'values', 'does not declare values'],
   [
     'an SQL function that is renamed',
     'lease_unexpired',

@@ -166,7 +166,7 @@ export async function changeContexts(
   }
   try {
     makePrivate(dirname(path));
-    const unlock = await locked(`${path}.lock`, path);
+    const unlock = await lockFile(`${path}.lock`, path);
     try {
       writePrivateJson(targetOf(path), change(readFile(path)));
     } finally {
@@ -238,7 +238,7 @@ function targetOf(path: string): string {
   }
 }
 
-async function locked(lockPath: string, path: string): Promise<() => void> {
+async function lockFile(lockPath: string, path: string): Promise<() => void> {
   let answer = tryLock(lockPath);
   for (let left = LOCK_TRIES_MAX; answer.outcome === 'held' && left > 0; left -= 1) {
     await delay(LOCK_RETRY_MS);

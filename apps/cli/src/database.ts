@@ -59,7 +59,7 @@ export async function makeAdminOn(
       return { email, ...made, ...(wanted.password === undefined ? { password } : {}) };
     });
   } catch (error) {
-    throw explained(error);
+    throw explainFailure(error);
   }
 }
 
@@ -73,7 +73,7 @@ function checkPassword(password: string): void {
 }
 
 /** A database error, as a failure that says what to do about it. */
-function explained(error: unknown): unknown {
+function explainFailure(error: unknown): unknown {
   if (sqlStateOf(error) === UNDEFINED_TABLE) {
     return refusal(
       'store.outdated',

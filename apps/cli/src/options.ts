@@ -148,7 +148,7 @@ export function timeRangeOf<Given extends { readonly last?: number }>({ last, ..
 }
 
 /** Collects an option that may be given several times. */
-export function collected(text: string, before: readonly string[]): string[] {
+export function appendText(text: string, before: readonly string[]): string[] {
   return [...before, text];
 }
 
@@ -233,7 +233,7 @@ export function withConfirmation(command: Command): Command {
 }
 
 /** @throws {CliFailure} `cli.unconfirmed`, with what can go wrong, unless `--yes` was given. */
-export function confirmed({ yes }: ConfirmedOptions, risk: string): void {
+export function requireConfirmation({ yes }: ConfirmedOptions, risk: string): void {
   if (yes === true) return;
   throw refusal('cli.unconfirmed', risk, 'Nothing was done. Add --yes if you are certain.');
 }

@@ -3,27 +3,24 @@ import addCompletion from '@bomb.sh/tab/commander';
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { addConsole, addController, addDrone } from './apps.ts';
-import { createCli, type Cli, type CliContext } from './cli.ts';
-import { addAdmin, addMigrate } from './commands/admin.ts';
-import { addHoldOff, addWebhook } from './commands/alarms.ts';
+import { type Cli, type CliContext, createCli } from './cli.ts';
+import { addAdmin, addMigrate, addTokens } from './commands/admin.ts';
 import { addBackends } from './commands/backends.ts';
 import { addConfig, addContext } from './commands/context.ts';
-import { addDatacenters } from './commands/datacenters.ts';
-import { addDoctor } from './commands/doctor.ts';
 import { addDrones } from './commands/drones.ts';
 import { addAudit, addEvents, addRefusals } from './commands/events.ts';
 import { addFind } from './commands/find.ts';
 import { addConnect, addKeys } from './commands/keys.ts';
 import { addEnvironments, addLeases } from './commands/leases.ts';
+import { addDatacenters, addDoctor, addHoldOff, addWebhook } from './commands/operations.ts';
 import { addReservations } from './commands/reservations.ts';
-import { addTokens } from './commands/tokens.ts';
 import { addUp } from './commands/up.ts';
 import {
+  type CliFailure,
   EXIT_CODES,
   EXIT_CODES_HELP,
   failureOf,
   usageFailure,
-  type CliFailure,
 } from './failures.ts';
 import { withListing } from './options.ts';
 

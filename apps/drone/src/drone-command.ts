@@ -5,18 +5,18 @@ import { LeaseError } from '@leasehold/keys-core';
 import {
   createLogger,
   createShutdown,
-  systemIds,
   type Environment,
   type Logger,
+  systemIds,
 } from '@leasehold/service-kit';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { startTracing } from '@leasehold/service-kit/start-tracing';
 import packageJson from '../package.json' with { type: 'json' };
 import { DroneAgent } from './agent/agent.ts';
 import { TrpcControllerLink } from './agent/controller-link.ts';
+import { wardenSource } from './agent/warden-command.ts';
 import type { WardenSource } from './agent/warden-link.ts';
-import { wardenSource } from './agent/warden-supply.ts';
-import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
+import { type DroneConfig, loadDroneConfig, processEnvironment } from './config.ts';
 import { readWardenRecord, writeAgentRecord } from './records.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;

@@ -82,7 +82,7 @@ export class Engine {
           const failure = error?.message ?? lines.find((line) => line.error !== undefined)?.error;
           if (failure === undefined) resolve();
           else if (signal.aborted) reject(new EngineSilent('the pull was given up'));
-          else reject(new EngineRefused(shortened(failure), 500));
+          else reject(new EngineRefused(shorten(failure), 500));
         });
       });
     }, signal);
@@ -240,7 +240,7 @@ function statusOf(error: unknown): number | undefined {
 /** What the engine says, without the text that the client puts before it. */
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return shortened(text.replace(/^\(HTTP code \d+\) .*? - /su, '').trim());
+  return shorten(text.replace(/^\(HTTP code \d+\) .*? - /su, '').trim());
 }
 
 function codeOf(error: unknown): string {
@@ -250,6 +250,6 @@ function codeOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function shortened(text: string): string {
+function shorten(text: string): string {
   return text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)} …` : text;
 }

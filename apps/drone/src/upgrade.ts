@@ -272,7 +272,7 @@ export function upgradeOptions(
   args: readonly string[],
   environment: Environment,
 ): UpgradeOptions {
-  const values = parsed(name, args);
+  const values = parseUpgrade(name, args);
   const whole = { ...environment, ...environmentIn(values.environment) };
   return {
     config: loadDroneConfig(values.config, whole),
@@ -282,7 +282,7 @@ export function upgradeOptions(
   };
 }
 
-function parsed(name: string, args: readonly string[]) {
+function parseUpgrade(name: string, args: readonly string[]) {
   const usage = `usage: ${name} upgrade --config FILE [--environment FILE] [--install FILE] [--timeout TIME]`;
   const text = { type: 'string' } as const;
   const options = { config: text, environment: text, install: text, timeout: text };

@@ -1,6 +1,6 @@
 /** Keys and backends for services: connect to what runs under a key, and follow it. */
-import type { AppRouter } from '@leasehold/api';
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
+import type { AppRouter } from '@leasehold/api';
 import { currentContext } from './context/work-context.ts';
 import { assertInput, backendId as backendIdShape, cancelShape, connectShape } from './inputs.ts';
 import { untilAnswered } from './lease/calls.ts';
@@ -8,7 +8,7 @@ import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
 import { callErrorOf } from './transport/errors.ts';
-import type { Reachability } from './transport/reachability.ts';
+import type { Reachability } from './transport/links.ts';
 
 type Inputs = inferRouterInputs<AppRouter>;
 type Outputs = inferRouterOutputs<AppRouter>;

@@ -10,12 +10,11 @@ import { assertInput, clientShape } from './inputs.ts';
 import { createBackends, createKeys } from './keys.ts';
 import { Background } from './lease/calls.ts';
 import { createLeaseFaces } from './lease/lease-faces.ts';
-import { leasesOf, type Leasehold } from './leasehold-parts.ts';
+import { type Leasehold, leasesOf } from './leasehold-parts.ts';
 import type { Machine } from './machine.ts';
 import { createReservations } from './reservations.ts';
 import { createControllerClient } from './transport/controller-client.ts';
-import { closedLink, plainInputLink } from './transport/links.ts';
-import { Reachability } from './transport/reachability.ts';
+import { closedLink, plainInputLink, Reachability } from './transport/links.ts';
 
 export type { Leasehold } from './leasehold-parts.ts';
 

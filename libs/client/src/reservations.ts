@@ -1,6 +1,6 @@
 /** Reads, decides and changes which datacenter a key lives in. */
-import type { AppRouter } from '@leasehold/api';
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
+import type { AppRouter } from '@leasehold/api';
 import { currentContext } from './context/work-context.ts';
 import {
   assertInput,
@@ -15,7 +15,7 @@ import { callWithin, untilAnswered } from './lease/calls.ts';
 import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
-import type { Reachability } from './transport/reachability.ts';
+import type { Reachability } from './transport/links.ts';
 
 type Inputs = inferRouterInputs<AppRouter>['reservations'];
 type Outputs = inferRouterOutputs<AppRouter>['reservations'];

@@ -139,7 +139,7 @@ export function createControllerFetch(urls: readonly string[]): ControllerFetch 
         failures.set(url, error);
         const isUnsent = wasNeverSent(error);
         if (tries < choice.count && (mayRepeat || isUnsent)) continue;
-        throw isUnsent ? notConnected(new NoControllerAnswers(failures)) : error;
+        throw isUnsent ? connectionError(new NoControllerAnswers(failures)) : error;
       }
     }
   };
@@ -150,11 +150,11 @@ async function chosen(choice: ControllerChoice): Promise<string> {
   try {
     return await choice.choose();
   } catch (cause) {
-    throw notConnected(cause);
+    throw connectionError(cause);
   }
 }
 
-function notConnected(cause: unknown): TypeError {
+function connectionError(cause: unknown): TypeError {
   return new TypeError('fetch failed', { cause });
 }
 

@@ -29,6 +29,10 @@ export {
   type Logger,
   type LogLevel,
 } from './logger.ts';
-export { createShutdown, FAILED_START_MS_MAX, listenProblem } from './shutdown.ts';
-export { endProcessAfter } from './supervision.ts';
+export {
+  createShutdown,
+  endProcessAfter,
+  FAILED_START_MS_MAX,
+  listenProblem,
+} from './supervision.ts';
 export { systemIds } from './system-ids.ts';

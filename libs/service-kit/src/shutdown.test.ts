@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { createShutdown } from './shutdown.ts';
+import { createShutdown } from './supervision.ts';
 
 describe('shutdown', () => {
   test('releases what was added last first, and each thing once', async () => {

@@ -5,13 +5,13 @@
 import type { SpawnAction, TerminateAction } from '../../../libs/keys-core/src/kernel/drones.ts';
 import type { CommandConfig, DroneConfig } from '../../../apps/drone/src/config.ts';
 import { createBootClock } from '../../../libs/service-kit/src/clock.ts';
-import { commandWork } from '../../../apps/drone/src/agent/command-work.ts';
+import { commandWork } from '../../../apps/drone/src/agent/work.ts';
 import {
   SessionSuperseded,
   type ControllerLink,
 } from '../../../apps/drone/src/agent/controller-link.ts';
 import { DroneSession } from '../../../apps/drone/src/agent/drone-session.ts';
-import { KeyRenewals } from '../../../apps/drone/src/agent/key-renewals.ts';
+import { KeyRenewals } from '../../../apps/drone/src/agent/agent.ts';
 import type { Ports } from '../../../apps/drone/src/agent/ports.ts';
 import { RunBook } from '../../../apps/drone/src/agent/run-book.ts';
 import type { SeenBackend, SeenBackends } from '../../../apps/drone/src/agent/seen-backends.ts';

@@ -1,4 +1,4 @@
-import type { OwnedProcess } from '../../../apps/drone/src/warden/backend.ts';
+import type { OwnedProcess } from '../../../apps/drone/src/warden/warden.ts';
 import type { StartRequest } from '../../../apps/drone/src/warden/protocol.ts';
 import type { Random } from '../engine/random.ts';
 import type { World } from '../engine/world.ts';

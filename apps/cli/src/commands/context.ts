@@ -278,7 +278,7 @@ export function addConfig(cli: Cli, program: Command): void {
         ...(options.showSecrets === true ? config : redactedConfig(config)),
         ...{ clockRatioMax: toleratedClockRatio(config.ladder), from },
       };
-      cli.show(shown, () => detailsText(flattened(shown)));
+      cli.show(shown, () => detailsText(flatten(shown)));
     });
 }
 
@@ -316,10 +316,10 @@ function configInEffect(
   };
 }
 
-function flattened(value: object, prefix = ''): [string, string][] {
+function flatten(value: object, prefix = ''): [string, string][] {
   return Object.entries(value).flatMap(([name, inner]: [string, unknown]): [string, string][] => {
     if (Array.isArray(inner)) return [[`${prefix}${name}`, inner.join(', ')]];
-    if (typeof inner === 'object' && inner !== null) return flattened(inner, `${prefix}${name}.`);
+    if (typeof inner === 'object' && inner !== null) return flatten(inner, `${prefix}${name}.`);
     const isText = typeof inner === 'string' || typeof inner === 'number';
     return [[`${prefix}${name}`, isText ? String(inner) : '-']];
   });

@@ -243,7 +243,7 @@ async function drainAndStop(cli: Cli, { input, after, drained, interrupted }: St
     if (performance.now() >= stopsAtMs) {
       stopping ??= await passing(() => drones.drain.mutate({ ...input, stop: true }));
     }
-    const rest = `${String(left)} of ${counted(drained.backends.length)} left on ${name}`;
+    const rest = `${String(left)} of ${countText(drained.backends.length)} left on ${name}`;
     say(drone && `${rest}, ${stopping ? 'stopping' : `stopped after ${durationWord(after)}`}`);
     await delay(DRAIN_POLL_MS, undefined, { signal: interrupted }).catch(() => undefined);
     if (interrupted.aborted) throw interruption(name, rest, stopping !== undefined);
@@ -265,14 +265,14 @@ function showDrained(
   of: { readonly droneId: string; readonly changed: boolean },
   stoppingCount: number,
 ): void {
-  const how = stoppingCount === 0 ? '' : `: ${counted(stoppingCount)} asked to stop`;
+  const how = stoppingCount === 0 ? '' : `: ${countText(stoppingCount)} asked to stop`;
   cli.show(
     { ...of, backendCount: 0, stoppingCount },
     () => `${printable(of.droneId)} takes no new backends, and runs none${how}.`,
   );
 }
 
-function counted(count: number): string {
+function countText(count: number): string {
   return count === 1 ? '1 backend' : `${String(count)} backends`;
 }
 

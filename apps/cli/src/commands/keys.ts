@@ -12,7 +12,7 @@ import type {
 } from '../controller-api.ts';
 import { refusal, usageFailure } from '../failures.ts';
 import {
-  collected,
+  appendText,
   nothingText,
   ownFilter,
   RECENT_GRANTS,
@@ -372,13 +372,13 @@ export function addConnect(cli: Cli, parent: Command): void {
     .option(
       '--arg <value>',
       'an argument for the program, if it allows any; repeatable',
-      collected,
+      appendText,
       [],
     )
     .option(
       '--env <name=value>',
       'a variable for the program, if it allows it; repeatable',
-      collected,
+      appendText,
       [],
     )
     .option('--datacenter <name>', 'the home of the key, if it has none yet')

@@ -167,7 +167,7 @@ function addShow(cli: Cli, parent: Command): void {
   const run = onKey(async (key) => {
     const { reservations } = cli.client();
     const detail = await reservations.get.query({ key });
-    if (detail === null) throw notReserved(key);
+    if (detail === null) throw missingReservation(key);
     const { reservationId, datacenter } = detail;
     const move =
       detail.links.at(-1)?.state === 'active'
@@ -211,12 +211,12 @@ function onKey<Options>(
 /** Where a key lives, asked of that datacenter itself if `fresh`. @throws {CliFailure} when nowhere. */
 async function homeOf(client: ControllerApi, key: string[], fresh: boolean | undefined) {
   const home = await client.reservations.resolve.query({ key, fresh });
-  if (home.outcome === 'not_found') throw notReserved(key);
+  if (home.outcome === 'not_found') throw missingReservation(key);
   return home;
 }
 
 /** Nothing is reserved under this key, or it may not be seen. */
-function notReserved(key: readonly string[]): Error {
+function missingReservation(key: readonly string[]): Error {
   return refusal(
     'reservation.not_found',
     `Nothing is reserved under ${reservationKeyText(key)}.`,

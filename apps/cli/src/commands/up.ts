@@ -3,7 +3,7 @@ import type { Cli } from '../cli.ts';
 import { parseConfig } from '../config.ts';
 import { findTarget } from '../contexts.ts';
 import type { RunFile } from '../home.ts';
-import { collected } from '../options.ts';
+import { appendText } from '../options.ts';
 import type { Style } from '../output/text.ts';
 import type { UpOptions } from '../up/up-request.ts';
 
@@ -79,7 +79,7 @@ function withPrograms(command: Command): Command {
 }
 
 function collect(text: string, before: readonly string[] | undefined): string[] {
-  return collected(text, before ?? []);
+  return appendText(text, before ?? []);
 }
 
 interface Running {

@@ -1,12 +1,11 @@
 /** The guard of a command that runs under a lease; see the protocol in `guard-protocol.ts`. */
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createBootClock } from '@leasehold/service-kit';
 import { closeInheritedDescriptors } from '@leasehold/service-kit/inherited-descriptors';
-import { signalSession } from '../processes.ts';
-import { findCommand } from './find-command.ts';
+import { findCommand, signalSession } from '../processes.ts';
 import type {
   CommandEnd,
   GuardDeadlines,

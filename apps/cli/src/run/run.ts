@@ -1,19 +1,19 @@
 import { basename } from 'node:path';
+import type { Command } from 'commander';
 import { LIMITS, serviceLadder } from '@leasehold/keys-core';
 import { durationWord } from '@leasehold/service-kit';
-import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { CliFailure, EXIT_CODES, RUN_EXIT_CODES, usageFailure } from '../failures.ts';
 import {
   assertDuration,
   durationOf,
+  type DurationRange,
   wholeNumberOf,
   withDuration,
-  type DurationRange,
 } from '../options.ts';
 import { printable } from '../output/text.ts';
+import { findCommand } from '../processes.ts';
 import { parseScope, withScope } from '../scope.ts';
-import { findCommand } from './find-command.ts';
 import { runGuard } from './guard.ts';
 import { runWithLease } from './run-with-lease.ts';
 

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { findCommand } from '../run/find-command.ts';
+import { findCommand } from '../processes.ts';
 
 /** The fields of a program in a drone's file that name files of this machine; others are left alone. */
 export interface LocalProgram {

@@ -94,7 +94,7 @@ class Supervisor implements SupervisedChild {
     const first = await this.#startFirst();
     if (first.outcome === 'died') {
       this.#log.close();
-      throw startFailed(this.#spec.name, first.death);
+      throw startFailure(this.#spec.name, first.death);
     }
     this.#kept = keepRunning(first.running, {
       name: this.#spec.name,
@@ -222,7 +222,7 @@ function isReadyMessage(message: unknown): message is { type: 'ready' } {
   );
 }
 
-function startFailed(name: string, death: Death): Error {
+function startFailure(name: string, death: Death): Error {
   const said = death.lastLines.map((line) => `\n  ${printable(line)}`).join('');
   const why = deathText({ ...death, lastLines: [] });
   return refusal('up.start_failed', `The ${name} could not be started: it ${why}.${said}`);
@@ -298,7 +298,7 @@ export function lineReader(onLine: (line: string) => void): (chunk: Buffer) => v
  * trace of a crash, is an alarm when it came from the standard error.
  */
 export function alarmOf(line: string, source: 'stdout' | 'stderr'): Alarm | undefined {
-  const entry = parsed(line);
+  const entry = parseLine(line);
   if (entry === undefined) {
     return source === 'stderr' ? { level: 'error', message: printableText(line) } : undefined;
   }
@@ -313,7 +313,7 @@ export function alarmOf(line: string, source: 'stdout' | 'stderr'): Alarm | unde
   };
 }
 
-function parsed(line: string): Record<string, unknown> | undefined {
+function parseLine(line: string): Record<string, unknown> | undefined {
   if (!line.startsWith('{')) return undefined;
   try {
     return JSON.parse(line) as Record<string, unknown>;

@@ -8,22 +8,27 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import net from 'node:net';
 import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import {
+  type DroneFile,
   droneStateDir,
   parseDroneFile,
   readDroneFile,
-  type DroneFile,
 } from '@leasehold/api/drone-file';
 import type { DroneBindings } from '@leasehold/keys-core/access';
 import { jsonOf, type ParsedEnvironment } from '@leasehold/service-kit';
-import { z } from 'zod';
 import { refusal, usageFailure } from '../failures.ts';
 import { jsonText, writePrivateJson } from '../home.ts';
 import { printable } from '../output/text.ts';
 import { isErrorCode } from '../processes.ts';
-import { commandText, scriptsOf, type LocalProgram } from './local-program.ts';
-import { invalid } from './up-file.ts';
-import { ProgramFinder, type ProgramsByName, type UpRequest, type Watched } from './up-request.ts';
+import { commandText, type LocalProgram, scriptsOf } from './local-program.ts';
+import {
+  invalid,
+  ProgramFinder,
+  type ProgramsByName,
+  type UpRequest,
+  type Watched,
+} from './up-request.ts';
 
 const DRONE_ID = 'drone-1';
 const CAPACITY = 100;
@@ -149,12 +154,12 @@ function requestedDrone(request: UpRequest, place: UpDronePlace): UpDrone {
   const file = valid(read, configPath, 'The configuration of the drone');
   const sources: Record<string, string> = {
     [EXAMPLE]: OF_EXAMPLE,
-    ...named(
+    ...textOfEach(
       keptPrograms,
       (name) => `kept from an earlier --program; --forget-program ${name} ends that`,
     ),
-    ...named(ofFile.programs, () => `from ${ofFile.name}`),
-    ...named(given, () => 'from --program'),
+    ...textOfEach(ofFile.programs, () => `from ${ofFile.name}`),
+    ...textOfEach(given, () => 'from --program'),
   };
   return {
     ...factsOf(file, { configPath, home: place.home, sourceOf: (name) => sources[name] ?? '' }),
@@ -327,7 +332,10 @@ function comparable(programs: ProgramsByName): unknown {
   return JSON.parse(JSON.stringify(Object.fromEntries(withoutPath)));
 }
 
-function named(programs: ProgramsByName, text: (name: string) => string): Record<string, string> {
+function textOfEach(
+  programs: ProgramsByName,
+  text: (name: string) => string,
+): Record<string, string> {
   return Object.fromEntries(Object.keys(programs).map((name) => [name, text(name)]));
 }
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CliFailure } from '../failures.ts';
-import { readUpFile, UP_FILE_NAME, upFileJsonSchema } from './up-file.ts';
+import { readUpFile, UP_FILE_NAME, upFileJsonSchema } from './up-request.ts';
 
 let folder: string;
 beforeEach(() => {

@@ -3,8 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CliFailure } from '../failures.ts';
-import { UP_FILE_NAME } from './up-file.ts';
-import { readUpRequest, type UpOptions } from './up-request.ts';
+import { readUpRequest, UP_FILE_NAME, type UpOptions } from './up-request.ts';
 
 let folder: string;
 let bin: string;

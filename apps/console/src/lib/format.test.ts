@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ago, counted, duration, fullName, shortId, timeNear } from './format.ts';
+import { ago, countText, duration, fullName, shortId, timeNear } from './format.ts';
 
 describe('duration', () => {
   test.each([
@@ -29,9 +29,9 @@ test('a time of another day has its date', () => {
 });
 
 test('one thing is counted in the singular, several in the plural', () => {
-  expect(counted(1, 'key')).toBe('1 key');
-  expect(counted(12_345, 'key')).toBe('12,345 keys');
-  expect(counted(2, 'expiry', 'expiries')).toBe('2 expiries');
+  expect(countText(1, 'key')).toBe('1 key');
+  expect(countText(12_345, 'key')).toBe('12,345 keys');
+  expect(countText(2, 'expiry', 'expiries')).toBe('2 expiries');
 });
 
 test('the root namespace is not written, and no two resources have the same name', () => {

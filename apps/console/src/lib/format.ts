@@ -76,6 +76,6 @@ export function count(value: number): string {
 }
 
 /** `1 key`, `12 keys`. */
-export function counted(value: number, one: string, many = `${one}s`): string {
+export function countText(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }

@@ -1,8 +1,15 @@
-import { AUDIT_ACTIONS, type AuditAction } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
+import { AUDIT_ACTIONS, type AuditAction } from '@leasehold/keys-core';
 import { routes } from '~/lib/routes.ts';
-import { actionLabel, actionName, auditTarget, modeOf } from './audit.ts';
-import { type Act, actSentence, actText } from './act-sentence.ts';
+import {
+  type Act,
+  actionLabel,
+  actionName,
+  actSentence,
+  actText,
+  auditTarget,
+  modeOf,
+} from './audit.ts';
 
 describe('auditTarget', () => {
   test('names a grant by its key, lease or environment, and links to that', () => {

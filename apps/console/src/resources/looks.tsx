@@ -1,4 +1,3 @@
-import { type DroneStatus, type Phase } from '@leasehold/keys-core';
 import {
   IconCircleCheck,
   IconCircleDashed,
@@ -9,10 +8,13 @@ import {
   IconPlayerStop,
   IconPlugConnectedX,
 } from '@tabler/icons-react';
+import type { DroneStatus, Phase } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
 import { useAtDatabaseNow, useStaleSince } from '~/lib/live/use-database-now.ts';
-import { type Look, LookBadge } from '~/ui/text.tsx';
+import { useWhyNot } from '~/lib/session.tsx';
+import { Link, LongName, type Look, LookBadge } from '~/ui/text.tsx';
 import type { GrantView } from './grant-view.ts';
+import { doneBy, isPerson } from './names.ts';
 import classes from './looks.module.css';
 
 /** One look for each phase, everywhere. */
@@ -84,4 +86,18 @@ function remainingText(remainingMs: number): string {
   return remainingMs > 0
     ? `${duration(remainingMs)} left`
     : `expired ${duration(-remainingMs)} ago`;
+}
+
+/**
+ * The name of a person or a token, as the audit and events have it, with a link to everything that they
+ * did. Without a link for those who may not read the audit, and for what no person did.
+ */
+export function PersonLink({ name }: { readonly name: string }) {
+  const isAllowed = useWhyNot('operator') === undefined;
+  if (!isAllowed || !isPerson(name)) return <LongName>{name}</LongName>;
+  return (
+    <Link href={doneBy(name)} title={`Everything by ${name}`}>
+      <LongName>{name}</LongName>
+    </Link>
+  );
 }

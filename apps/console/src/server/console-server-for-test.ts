@@ -2,11 +2,10 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createLogger } from '@leasehold/service-kit';
 import { onTestFinished } from 'vitest';
-import { startConsoleServer } from './console-server.ts';
+import { createLogger } from '@leasehold/service-kit';
+import { type Pages, startConsoleServer } from './console-server.ts';
 import { openDocuments } from './documents.ts';
-import type { Pages } from './pages.ts';
 import type { ReadyFiles } from './ready-files.ts';
 
 /** A folder without documentation. */

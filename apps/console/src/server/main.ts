@@ -15,9 +15,8 @@ import {
   readHomeSecret,
 } from '@leasehold/service-kit';
 import { type ConsoleConfig, processEnvironment, readConfig, setProductionMode } from './config.ts';
-import { startConsoleServer } from './console-server.ts';
+import { builtConfigOf, preparePages, startConsoleServer } from './console-server.ts';
 import { openDocuments } from './documents.ts';
-import { builtConfigOf, preparePages } from './pages.ts';
 import { openReadyFiles } from './ready-files.ts';
 
 /** How long a clean end may take before the process exits without it. */

@@ -2,7 +2,7 @@ import { Skeleton, Stack, Tabs } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
-import type { ApiError } from '~/lib/api/api-error.ts';
+import type { ApiError } from '~/lib/api/api.ts';
 import { fieldText } from '~/lib/search.ts';
 import { PageHeader } from './page.tsx';
 import { DataAge, StaleScope } from './stale.tsx';

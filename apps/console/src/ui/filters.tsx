@@ -1,8 +1,8 @@
 import { Button, CloseButton, TextInput } from '@mantine/core';
 import { IconChevronDown, IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
+import type { OpenerProps } from './lazy.tsx';
 import { LazyMenu } from './menus.tsx';
-import { type OpenerProps } from './opener.ts';
 import { useShortcut } from './use-shortcut.ts';
 import classes from './filters.module.css';
 

@@ -1,6 +1,6 @@
 import { Menu, Tooltip } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { type Opener, OpenerAnchor, useOpenedOnceThere } from './opener.ts';
+import { type Opener, OpenerAnchor, useOpenedOnceThere } from './lazy.tsx';
 
 /** The parts of a menu: `menu.Item`, `menu.Label` and their like. */
 export type MenuParts = typeof Menu;

@@ -3,7 +3,7 @@ import { IconDots } from '@tabler/icons-react';
 import dynamic from 'next/dynamic';
 import type { ReactElement, ReactNode } from 'react';
 import type { MenuLooks, MenuParts } from './floating.tsx';
-import { type OpenerProps, useOpener } from './opener.ts';
+import { type OpenerProps, useOpener } from './lazy.tsx';
 import classes from './menus.module.css';
 
 const LoadedMenu = dynamic(() => import('./floating.tsx').then((module) => module.LoadedMenu), {

@@ -8,7 +8,7 @@ import {
 import type { UseQueryResult } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
 import { createPortal } from 'react-dom';
-import type { ApiError } from '~/lib/api/api-error.ts';
+import type { ApiError } from '~/lib/api/api.ts';
 import { absolute } from '~/lib/format.ts';
 import { CopyableId, type Tone } from './text.tsx';
 import classes from './states.module.css';

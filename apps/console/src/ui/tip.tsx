@@ -57,7 +57,7 @@ export function Tip({
   return (
     <>
       {cloneElement(children, {
-        'aria-describedby': joined(
+        'aria-describedby': joinIds(
           own['aria-describedby'],
           isOpen && !isDescribed ? id : undefined,
         ),
@@ -87,7 +87,7 @@ export function Tip({
   );
 }
 
-function joined(...ids: readonly (string | undefined)[]): string | undefined {
+function joinIds(...ids: readonly (string | undefined)[]): string | undefined {
   const all = ids.filter((id) => id !== undefined).join(' ');
   return all === '' ? undefined : all;
 }

@@ -1,12 +1,12 @@
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { ISOLATION_LEVELS } from '@leasehold/api/drone-file';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ISOLATION_LEVELS } from '@leasehold/api/drone-file';
 import { room } from '../testing/agent-stage.ts';
 import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import type { IsolationFacts } from '../warden/protocol.ts';
-import { placeOf, requireIsolation, type DronePlace } from './command-work.ts';
+import { type DronePlace, placeOf, requireIsolation } from './work.ts';
 
 const FULL: IsolationFacts = {
   user: 'own',

@@ -1,12 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { programSchema } from '@leasehold/api/drone-file';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ContainerConfig } from '../config.ts';
-import { containerRequest, installationOf } from './containers.ts';
-import { registryLogin, registryOf } from './images.ts';
+import { containerRequest, installationOf, registryLogin, registryOf } from './containers.ts';
 
 const place = { droneId: 'd1', stateDir: '/state', socket: '/engine.sock', host: '127.0.0.1' };
 

@@ -261,7 +261,7 @@ const ANSWER_MS_MAX = 5_000;
 /** Texts of an engine or of a launch are of any length; a report that is too long would be refused. */
 const DETAIL_LENGTH_MAX = 330;
 
-function shortened(text: string): string {
+function shorten(text: string): string {
   return text.length <= DETAIL_LENGTH_MAX ? text : `${text.slice(0, DETAIL_LENGTH_MAX)} …`;
 }
 
@@ -295,7 +295,7 @@ export class ReportLine {
   /** Resolves when the report has been answered, or will never be sent because the line closed. */
   send(body: ReportBody): Promise<void> {
     const { detail } = body;
-    const fitting = detail === undefined ? body : { ...body, detail: shortened(detail) };
+    const fitting = detail === undefined ? body : { ...body, detail: shorten(detail) };
     this.#last = this.#last.then(() => this.#untilAnswered(fitting));
     return this.#last;
   }

@@ -74,7 +74,7 @@ export class LoadWatch {
   async look(): Promise<void> {
     const { stateDir, backends, nowMs, log } = this.#options;
     try {
-      this.#usage = this.#meter.look(backends(), nowMs()).slice(0, USAGES_MAX).map(bounded);
+      this.#usage = this.#meter.look(backends(), nowMs()).slice(0, USAGES_MAX).map(limitUse);
       const before = this.#cpu;
       this.#cpu = cpuTimes();
       this.#machine = await machineUse(stateDir, before, this.#cpu);
@@ -84,7 +84,7 @@ export class LoadWatch {
   }
 }
 
-function bounded(use: BackendUse): BackendUse {
+function limitUse(use: BackendUse): BackendUse {
   return use.cpus === undefined ? use : { ...use, cpus: Math.min(use.cpus, CPUS_MAX) };
 }
 

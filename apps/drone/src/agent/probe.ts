@@ -139,7 +139,7 @@ export class PortWatch {
 
   look(): PortOwner {
     const backend = this.#backend();
-    const seen = inodesOf(reached(backend, listeners(this.#judged === '') ?? []));
+    const seen = inodesOf(listenersAt(backend, listeners(this.#judged === '') ?? []));
     if (seen === '') return 'nobody';
     if (seen !== this.#judged) {
       const { owner, inodes } = judge(backend);
@@ -154,8 +154,8 @@ export class PortWatch {
 function judge(backend: BackendPort): { owner: PortOwner; inodes: string } {
   const all = listeners(true);
   if (all === undefined) return { owner: 'unknown', inodes: '' };
-  const found = reached(backend, all);
-  return { owner: judged(backend, found), inodes: inodesOf(found) };
+  const found = listenersAt(backend, all);
+  return { owner: judgeOwner(backend, found), inodes: inodesOf(found) };
 }
 
 /** One text for the same sockets in any order; empty for none. */
@@ -166,7 +166,7 @@ function inodesOf(found: readonly Listener[]): string {
     .join(' ');
 }
 
-function judged(backend: BackendPort, found: readonly Listener[]): PortOwner {
+function judgeOwner(backend: BackendPort, found: readonly Listener[]): PortOwner {
   const { inside, pid } = backend;
   if (inside !== null) return ofOwnNetwork({ inside, pid }, found);
   if (found.length === 0) return 'nobody';
@@ -177,7 +177,7 @@ function judged(backend: BackendPort, found: readonly Listener[]): PortOwner {
   return found.every(isOwn) ? 'own' : 'stranger';
 }
 
-function reached({ host, port }: BackendPort, all: readonly Listener[]): Listener[] {
+function listenersAt({ host, port }: BackendPort, all: readonly Listener[]): Listener[] {
   return all.filter((one) => one.port === port && isReachedAt(one, host));
 }
 

@@ -1,9 +1,270 @@
 /** What a backend is started for, what the warden is asked to start, and what the next agent must know of it. */
-import { isForbiddenEnvName } from '@leasehold/api/drone-file';
+import { lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
+import path from 'node:path';
+import { bytesOf, isForbiddenEnvName, type IsolationLevel } from '@leasehold/api/drone-file';
 import type { Ladder } from '@leasehold/keys-core';
-import type { ProgramConfig } from '../config.ts';
-import type { CommandStart, ContainerStart, StartRequest } from '../warden/protocol.ts';
+import type { CommandConfig, ProgramConfig } from '../config.ts';
+import { isInside } from '../warden/program-files.ts';
+import type {
+  CommandStart,
+  ContainerStart,
+  IsolationFacts,
+  ProgramPlaces,
+  StartRequest,
+  UserIds,
+} from '../warden/protocol.ts';
 import { leashMs } from './warden-link.ts';
+
+// The programs that are commands of this machine: what the warden is asked to start, where, and as whom.
+
+/** What is the same for all programs of a drone. */
+export interface DronePlace {
+  readonly facts: IsolationFacts;
+  readonly stateDir: string;
+  readonly home: string;
+  /** Files that control the drone: its configuration, and its own program. */
+  readonly steering: readonly string[];
+  /** The agent's own PATH, where a program that is named without a folder is looked for last. */
+  readonly searchPath: string;
+}
+
+interface ProgramPlace {
+  /** Null: as the drone's own user. */
+  readonly user: UserIds | null;
+  /** Null: the program's folder of data. */
+  readonly cwd: string | null;
+  readonly command: string;
+  readonly places: ProgramPlaces;
+  /** Why it must not be started; undefined when it may be. */
+  readonly refusal: string | undefined;
+  /** What is likely to keep it from running, in words for an operator. */
+  readonly problems: readonly string[];
+}
+
+/** A command of this machine. */
+export function commandWork(
+  program: CommandConfig,
+  place: ProgramPlace,
+  of: {
+    readonly inherited: Readonly<Record<string, string | undefined>>;
+    readonly capacity: number;
+  },
+): Work {
+  const { inherited, capacity } = of;
+  const { refusal, user, places, command, cwd } = place;
+  const fieldsOf = ({ identity, plan, keyId, port }: WorkOrder): WorkFields => ({
+    ...{ user, places, command, cwd },
+    limits: {
+      memoryBytes: bytesOf(program.memoryMax),
+      pids: program.pidsMax,
+      cpus: program.cpuMax ?? null,
+      fileBytes: bytesOf(program.fileSizeMax),
+      together: Math.max(1, Math.min(program.resources?.instancesMax ?? capacity, capacity)),
+    },
+    args: [...program.args, ...plan.args],
+    env: backendEnv({
+      inherited,
+      program: program.env,
+      requested: plan.env,
+      keyName: plan.key.name,
+      keyId,
+      fencingToken: identity.fencingToken,
+      backendId: identity.backendId,
+      port,
+      portEnv: program.portEnv,
+    }),
+  });
+  return {
+    refusal: refusal === undefined ? undefined : `the program cannot run here: ${refusal}`,
+    prepare: () => Promise.resolve({ imageId: null, fieldsOf }),
+  };
+}
+
+/**
+ * Where a program runs: as whom, in which folder, and what it sees of the machine's files. Looked up
+ * for each start, because files and their modes change; problems are logged once, when the drone
+ * starts.
+ */
+export function placeOf(program: CommandConfig, drone: DronePlace): ProgramPlace {
+  const { facts, home, stateDir } = drone;
+  const user = facts.user === 'own' ? program.user : null;
+  const command = commandOf(program, drone.searchPath);
+  const cwd = program.cwd === null ? null : (realOf(program.cwd) ?? program.cwd);
+  const hidden = [home, stateDir].flatMap((folder) => realOf(folder) ?? []);
+  const needs = needsOf({ cwd, command, args: [...program.args, ...program.reads] });
+  const isOpen = (folder: string): boolean =>
+    !hidden.includes(folder) && !isInside(folder, realOf(stateDir) ?? stateDir);
+  const reads = needs.filter(isOpen);
+  const blocked = user === null ? [] : blockedAbove([...reads, ...hidden], user);
+  return {
+    user,
+    cwd,
+    command: command ?? program.command,
+    places: {
+      hidden,
+      blocked,
+      reads,
+      fixed: user === null ? fixedOf(drone, { reads, hidden }) : [],
+    },
+    refusal: refusalOf(program, user),
+    problems: [
+      ...(command === undefined ? [`the command ${program.command} does not exist`] : []),
+      ...needs
+        .filter((folder) => !isOpen(folder))
+        .map((folder) => `${folder} is hidden from programs`),
+      ...reads.flatMap((folder) => readProblem(folder, { user, facts, blocked })),
+    ],
+  };
+}
+
+/** A program with a configured user runs as no other. */
+function refusalOf(program: CommandConfig, user: UserIds | null): string | undefined {
+  const runsAs = user?.uid ?? process.getuid?.();
+  if (!program.isUserNamed || runsAs === program.user.uid) return undefined;
+  return `it must run as user ${String(program.user.uid)}, but this drone may not change users`;
+}
+
+/** As the shell would find it; undefined when it is not there. */
+function commandOf({ command, env }: CommandConfig, searchPath: string): string | undefined {
+  if (path.isAbsolute(command)) return isFile(command) ? straight(command) : undefined;
+  // The system searches a PATH of the program's own; a relative path is taken from the program's folder.
+  if (command.includes('/') || env['PATH'] !== undefined) return command;
+  return [...PROGRAM_PATH.split(':'), ...searchPath.split(':')]
+    .filter((folder) => path.isAbsolute(folder))
+    .map((folder) => straight(path.join(folder, command)))
+    .find(isFile);
+}
+
+/** Without symbolic links on the way: in a cover, only real folders are shown. */
+function straight(file: string): string {
+  return path.join(realOf(path.dirname(file)) ?? path.dirname(file), path.basename(file));
+}
+
+/** The folders that a program reads, as far as its configuration names them. */
+function needsOf(of: {
+  cwd: string | null;
+  command: string | undefined;
+  args: readonly string[];
+}): string[] {
+  const files = [of.command ?? '', ...of.args].filter((file) => path.isAbsolute(file));
+  // Of a symbolic link, the folder that it is in and the one that it leads to.
+  const folders = files.flatMap((file) => {
+    const real = realOf(file);
+    if (real === undefined) return [];
+    return isFolder(real) ? [real] : [path.dirname(real), realOf(path.dirname(file)) ?? real];
+  });
+  return [...new Set([...(of.cwd === null ? [] : [of.cwd]), ...folders])];
+}
+
+function readProblem(
+  folder: string,
+  of: { user: UserIds | null; facts: IsolationFacts; blocked: readonly string[] },
+): string[] {
+  const { user, facts, blocked } = of;
+  if (!isFolder(folder)) return [`the folder ${folder} does not exist`];
+  if (user === null) return [];
+  const who = `user ${String(user.uid)}`;
+  if (!mayEnter(folder, user, READ_AND_ENTER)) {
+    return [`its ${who} may not read the folder ${folder}`];
+  }
+  // In a view of its own, what is blocked is covered and the folder shown in the cover.
+  const above = facts.hiddenHome ? undefined : blocked.find((one) => isInside(folder, one));
+  return above === undefined
+    ? []
+    : [`its ${who} may not enter ${above}, and so cannot read ${folder}`];
+}
+
+const READ_AND_ENTER = 0o5;
+const ENTER = 0o1;
+
+/** For each folder the outermost one above it that a user may not enter. */
+function blockedAbove(folders: readonly string[], user: UserIds): string[] {
+  const found = folders.map((folder) =>
+    foldersAbove(folder).find((above) => !mayEnter(above, user, ENTER)),
+  );
+  return [...new Set(found.filter((folder) => folder !== undefined))];
+}
+
+/** By the mode of a folder alone: a user of a program has no groups but its own. */
+function mayEnter(folder: string, { uid, gid }: UserIds, wanted: number): boolean {
+  const found = statOf(folder);
+  if (found === undefined) return false;
+  if (uid === 0) return true;
+  const shift = found.uid === uid ? 6 : found.gid === gid ? 3 : 0;
+  return ((found.mode >> shift) & wanted) === wanted;
+}
+
+/**
+ * What a program of the drone's own user must not change: the outermost folders of that user above
+ * the files that control the drone, and what it reads of Leasehold's home. Root owns all folders, and
+ * may change files whatever their mode: there is no such folder for it.
+ */
+function fixedOf(
+  { steering }: DronePlace,
+  of: { reads: readonly string[]; hidden: readonly string[] },
+): string[] {
+  const own = process.getuid?.() ?? 0;
+  if (own === 0) return [];
+  const outermost = steering.flatMap((file) => {
+    const real = realOf(file);
+    if (real === undefined) return [];
+    const folder = foldersAbove(real).find((above) => statOf(above)?.uid === own);
+    return folder === undefined || folder === '/' ? [] : [folder];
+  });
+  const shown = of.reads.filter((read) => of.hidden.some((folder) => isInside(read, folder)));
+  return [...new Set([...outermost, ...shown])];
+}
+
+/** Every folder above a path, outermost first. */
+function foldersAbove(to: string): string[] {
+  const parent = path.dirname(to);
+  return parent === to ? [] : [...foldersAbove(parent), parent];
+}
+
+function realOf(file: string): string | undefined {
+  try {
+    return realpathSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+function statOf(file: string): Stats | undefined {
+  return statSync(file, { throwIfNoEntry: false });
+}
+
+function isFolder(file: string): boolean {
+  return lstatSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function isFile(file: string): boolean {
+  return statOf(file)?.isFile() === true;
+}
+
+/** The machine does not keep programs from the drone as its configuration requires. */
+class IsolationTooWeak extends Error {
+  override readonly name = 'IsolationTooWeak';
+}
+
+/** @throws {IsolationTooWeak} saying what is missing. */
+export function requireIsolation(facts: IsolationFacts, level: IsolationLevel): void {
+  if (meets(facts, level)) return;
+  throw new IsolationTooWeak(
+    `the configuration requires isolation "${level}", which this machine does not provide: ${facts.detail}`,
+  );
+}
+
+function meets(facts: IsolationFacts, level: IsolationLevel): boolean {
+  const { user, pidNamespace, privateProc, hiddenHome, noNewPrivs } = facts;
+  switch (level) {
+    case 'none':
+      return true;
+    case 'namespaces':
+      return pidNamespace && privateProc && hiddenHome && noNewPrivs;
+    case 'own-user':
+      return meets(facts, 'namespaces') && user === 'own';
+  }
+}
 
 /** What a backend is, in every stage. */
 export interface RunIdentity {
@@ -34,7 +295,7 @@ export interface WorkOrder {
 }
 
 /** The part of a start that depends on the kind of a program. */
-export type WorkFields =
+type WorkFields =
   | Pick<CommandStart, 'user' | 'places' | 'command' | 'args' | 'env' | 'cwd' | 'limits'>
   | Pick<ContainerStart, 'container'>;
 
@@ -120,7 +381,7 @@ export function startRequestOf(
 }
 
 /** Where programs look for commands, unless their configuration says otherwise. */
-export const PROGRAM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const PROGRAM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 const INHERITED = ['LANG', 'TZ'] as const;
 

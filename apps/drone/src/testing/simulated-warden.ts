@@ -5,7 +5,6 @@ import {
   type WardenListener,
   type WardenSource,
 } from '../agent/warden-link.ts';
-import { WardenBackend, type OwnedProcess } from '../warden/backend.ts';
 import type {
   BackendSnapshot,
   ExtendRequest,
@@ -14,6 +13,7 @@ import type {
   StopRequest,
   WardenIdentity,
 } from '../warden/protocol.ts';
+import { type OwnedProcess, WardenBackend } from '../warden/warden.ts';
 
 /** The isolation of a warden that keeps nothing from its programs. */
 export const NOT_ISOLATED: IsolationFacts = {

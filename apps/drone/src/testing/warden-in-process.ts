@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { AgentServer } from '../warden/agent-server.ts';
+import { AgentServer } from '../warden/run-warden.ts';
 import { Warden } from '../warden/warden.ts';
 import { NOT_ISOLATED } from './simulated-warden.ts';
 

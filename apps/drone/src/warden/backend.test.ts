@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import type { StartRequest, StopRequest } from './protocol.ts';
 import {
   extensionProblem,
-  startProblem,
-  WardenBackend,
   type HeldDeadlines,
   type OwnedProcess,
-} from './backend.ts';
-import type { StartRequest, StopRequest } from './protocol.ts';
+  startProblem,
+  WardenBackend,
+} from './warden.ts';
 
 /** A fake process that notes what it is sent and ends when told to. */
 function fakeProcess(): OwnedProcess & { sent: string[]; end(): void } {

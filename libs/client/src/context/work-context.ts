@@ -28,7 +28,7 @@ export class WorkContext implements Omit<ContextPart, 'ending'> {
   }
 
   get signal(): AbortSignal {
-    this.#signal ??= joined(this.#parts);
+    this.#signal ??= joinSignals(this.#parts);
     return this.#signal;
   }
 
@@ -62,7 +62,7 @@ export class WorkContext implements Omit<ContextPart, 'ending'> {
   }
 }
 
-function joined([first, ...others]: readonly ContextPart[]): AbortSignal {
+function joinSignals([first, ...others]: readonly ContextPart[]): AbortSignal {
   if (first !== undefined && others.length === 0) return first.signal;
   // The runtime holds a joined signal weakly, so contexts may come and go under a long lease.
   const signal = AbortSignal.any([first, ...others].flatMap((part) => part?.signal ?? []));

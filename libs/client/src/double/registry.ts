@@ -91,7 +91,7 @@ export class TestRegistry {
   acquire(arrival: Arrival): Promise<AcquireAnswer> {
     const { request, waitMs } = arrival;
     assertTimes(arrival);
-    if (this.#givenUp.has(request.idempotencyKey)) throw waitCancelled();
+    if (this.#givenUp.has(request.idempotencyKey)) throw cancelledError();
     const id = idOf({ face: arrival.face, ...request });
     const line = this.#lines.get(id) ?? [];
     this.#lines.set(id, line);
@@ -112,7 +112,7 @@ export class TestRegistry {
     for (const line of this.#lines.values()) {
       const ticket = line.find(({ request }) => request.idempotencyKey === idempotencyKey);
       if (ticket !== undefined) line.splice(line.indexOf(ticket), 1);
-      ticket?.refuse(waitCancelled());
+      ticket?.refuse(cancelledError());
     }
     this.#serveAll();
   }
@@ -279,7 +279,7 @@ function idOf({ face, namespace, key }: LeaseScope): string {
   return `${face}\0${namespace.join('.')}\0${key}`;
 }
 
-function waitCancelled(): LeaseholdCallError {
+function cancelledError(): LeaseholdCallError {
   return new LeaseholdCallError('lease.wait_cancelled');
 }
 

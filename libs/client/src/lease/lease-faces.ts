@@ -2,12 +2,12 @@
 import { setImmediate } from 'node:timers/promises';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { outsideOfWork } from '../context/work-context.ts';
-import { pause, type Machine } from '../machine.ts';
+import { type Machine, pause } from '../machine.ts';
 import type { ControllerApi } from '../transport/controller-client.ts';
 import { callErrorOf, LeaseholdCallError } from '../transport/errors.ts';
-import type { Reachability } from '../transport/reachability.ts';
+import type { Reachability } from '../transport/links.ts';
 import { LeaseTaker } from './acquire.ts';
-import { callWithin, pauseBeforeRetry, type Background } from './calls.ts';
+import { type Background, callWithin, pauseBeforeRetry } from './calls.ts';
 import { Holdings } from './holdings.ts';
 import type { LeaseDefinition } from './lease-definition.ts';
 import { createEnvironmentWire, createLeaseWire, type LeaseWire } from './lease-wire.ts';

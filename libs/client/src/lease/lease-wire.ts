@@ -3,9 +3,9 @@
  * before a call is sent, so that an answer's deadlines are never later than those of the grant.
  */
 import {
-  createCoalescer,
   type BatchFailure,
   type Coalescer,
+  createCoalescer,
   type GrantRef,
   type ReleaseOutcome,
 } from '@leasehold/keys-core';
@@ -20,7 +20,7 @@ import {
   LeaseholdCallError,
   type UnreachableError,
 } from '../transport/errors.ts';
-import type { Reachability } from '../transport/reachability.ts';
+import type { Reachability } from '../transport/links.ts';
 import { callWithin } from './calls.ts';
 
 /** One attempt to get a grant. Sent again unchanged, it is the same attempt. */

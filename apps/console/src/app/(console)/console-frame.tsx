@@ -1,15 +1,15 @@
 'use client';
 
-import type { SessionView } from '@leasehold/api/contract';
 import { useHotkeys } from '@mantine/hooks';
 import dynamic from 'next/dynamic';
 import type { ReactNode } from 'react';
+import type { SessionView } from '@leasehold/api/contract';
 import { AccountMenu, SignedOut } from '~/features/access/account.tsx';
-import { followedMoves } from '~/features/reservations/followed-moves.ts';
+import { followedMoves } from '~/features/reservations/move-progress.ts';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
 import { SessionProvider } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
-import { followedRevokes, useFollowed } from '~/resources/actions/followed.ts';
+import { followedRevokes, useFollowed } from '~/resources/actions/revoke-progress.ts';
 import { openPalette, paletteRequests } from '~/ui/shell/palette-store.ts';
 import { Shell, ShortcutsHelp } from '~/ui/shell/shell.tsx';
 import { Foot } from '~/ui/states.tsx';

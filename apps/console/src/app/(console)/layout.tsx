@@ -1,9 +1,9 @@
-import type { SessionView } from '@leasehold/api/contract';
 import { headers } from 'next/headers';
 import { redirect } from 'next/navigation';
 import type { ReactNode } from 'react';
+import type { SessionView } from '@leasehold/api/contract';
 import { Document, siteMetadata, siteViewport } from '~/app/document.tsx';
-import { ApiError, isSignedOut, toApiError } from '~/lib/api/api-error.ts';
+import { ApiError, isSignedOut, toApiError } from '~/lib/api/api.ts';
 import { Prefetched, serverApi } from '~/lib/api/prefetch.tsx';
 import { routes } from '~/lib/routes.ts';
 import { ControllerDown } from '~/ui/fallbacks.tsx';

@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
-import { DEFAULT_WINDOW_MINUTES } from '~/features/overview/overview-links.ts';
 import { OverviewPage } from '~/features/overview/overview-page.tsx';
+import { DEFAULT_WINDOW_MINUTES } from '~/features/overview/overview-texts.ts';
 import { Prefetched } from '~/lib/api/prefetch.tsx';
 
 // The template of a layout is for the pages below it, and not for the one beside it.

@@ -20,14 +20,14 @@ import { useWhyNot } from '~/lib/session.tsx';
 import { useTotal } from '~/resources/list/list-parts.tsx';
 import { DetailTabs } from '~/ui/detail-page.tsx';
 import { SearchBox } from '~/ui/filters.tsx';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { RowMenu } from '~/ui/menus.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState, NotAllowed } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Link, type Look, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
-import { revokeProblem, type Token, type TokenState, tokenState } from './token-state.ts';
+import { revokeProblem, type Token, type TokenState, tokenState } from './states.ts';
 
 // What a first visit does not show is loaded with its tab.
 const PeopleTab = dynamic(() => import('./people-tab.tsx').then((module) => module.PeopleTab));

@@ -1,7 +1,7 @@
 import { Anchor, Button, Divider, Group, Modal, PasswordInput, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useEffect, useEffectEvent, useState } from 'react';
-import { ApiError } from '~/lib/api/api-error.ts';
+import { ApiError } from '~/lib/api/api.ts';
 import {
   changePassword,
   endAllSessions,

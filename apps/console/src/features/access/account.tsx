@@ -1,15 +1,15 @@
-import type { SessionView } from '@leasehold/api/contract';
 import { ActionIcon, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconLogout, IconLogout2, IconPassword, IconUserCircle } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useRouter } from 'next/navigation';
 import { useEffect, useEffectEvent } from 'react';
+import type { SessionView } from '@leasehold/api/contract';
 import { api, setCsrfToken } from '~/lib/api/api.ts';
 import { onSignIn, ROLE_LABELS, ROLE_TEXTS, signOut } from '~/lib/auth.ts';
 import { signedOut, useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { LazyMenu } from '~/ui/menus.tsx';
 
 const ChangePasswordDialog = lazyDialog('isOpen', () =>

@@ -15,11 +15,11 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useSession } from '~/lib/session.tsx';
 import { useTotal } from '~/resources/list/list-parts.tsx';
 import { SearchBox } from '~/ui/filters.tsx';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { RowMenu } from '~/ui/menus.tsx';
 import { FilterRow } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { type Look, LookBadge, RelativeTime, Under } from '~/ui/text.tsx';
 import type { PersonActRequest } from './person-dialogs.tsx';
@@ -29,9 +29,9 @@ import {
   type Person,
   type PersonAct,
   personActProblem,
-  personState,
   type PersonState,
-} from './person-state.ts';
+  personState,
+} from './states.ts';
 
 const PersonActDialog = lazyDialog('request', () =>
   import('./person-dialogs.tsx').then((module) => module.PersonActDialog),

@@ -1,16 +1,16 @@
-import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { type ReactNode, useState } from 'react';
+import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { ROLE_LABELS } from '~/lib/auth.ts';
-import { absolute, counted } from '~/lib/format.ts';
+import { absolute, countText } from '~/lib/format.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { useSession } from '~/lib/session.tsx';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { ActFailure, Notice } from '~/ui/states.tsx';
 import { MadeOnceDialog, RoleSelect, ShownOnce } from './dialog-parts.tsx';
-import { type Person, type PersonAct, resetText, roleChangeText } from './person-state.ts';
+import { type Person, type PersonAct, resetText, roleChangeText } from './states.ts';
 
 /** Invites a person, for the first time or again, and shows their one-time link. */
 export function InviteDialog({
@@ -156,13 +156,13 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
           const left =
             tokensMade === 0
               ? ''
-              : ` ${counted(tokensMade, 'token')} that they created still ${tokensMade === 1 ? 'works' : 'work'}.`;
+              : ` ${countText(tokensMade, 'token')} that they created still ${tokensMade === 1 ? 'works' : 'work'}.`;
           done(`Disabled.${left}`)();
         },
       });
     } else if (act === 'signOutEverywhere') {
       signOut.mutate(input, {
-        onSuccess: ({ endedCount }) => done(`${counted(endedCount, 'session')} ended.`)(),
+        onSuccess: ({ endedCount }) => done(`${countText(endedCount, 'session')} ended.`)(),
       });
     } else enable.mutate(input, { onSuccess: done('They can sign in again.') });
   };
@@ -212,7 +212,7 @@ function Consequence({
 }) {
   const { person: me } = useSession();
   const isMe = me?.personId === person.personId;
-  const sessions = counted(person.sessionCount, 'session');
+  const sessions = countText(person.sessionCount, 'session');
   switch (act) {
     case 'disable':
       return `They can no longer sign in, and their ${sessions} end now. API tokens that they created keep working. Enable reverses this.`;

@@ -1,4 +1,3 @@
-import { type Role, TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
 import {
   Autocomplete,
   Button,
@@ -13,6 +12,7 @@ import {
 } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
+import { type Role, TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { ROLE_LABELS } from '~/lib/auth.ts';
 import { absolute } from '~/lib/format.ts';
@@ -31,7 +31,7 @@ import {
   NO_BOUNDS,
   type Token,
   type TokenBounds,
-} from './token-state.ts';
+} from './states.ts';
 
 const TITLE = {
   before: 'New API token',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { boundsInput, expiryOf, NO_BOUNDS, revokeProblem, tokenState } from './token-state.ts';
+import { boundsInput, expiryOf, NO_BOUNDS, revokeProblem, tokenState } from './states.ts';
 
 const NOW_MS = Date.parse('2026-11-21T12:00:00.000Z');
 

@@ -1,7 +1,7 @@
 import { UnstyledButton } from '@mantine/core';
 import { actionLabel, type AuditEntry, auditTarget, modeOf } from '~/resources/audit.ts';
-import { PersonLink } from '~/resources/person-link.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { PersonLink } from '~/resources/looks.tsx';
+import { type Column, column } from '~/ui/table/column.ts';
 import { Link, LongName, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import classes from './audit.module.css';
 

@@ -1,19 +1,19 @@
 'use client';
 
-import { AUDIT_ACTIONS } from '@leasehold/keys-core';
 import { useMemo, useState } from 'react';
+import { AUDIT_ACTIONS } from '@leasehold/keys-core';
 import { textParam, useQueryStates } from '~/lib/address.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { actionName, type AuditEntry } from '~/resources/audit.ts';
 import { ExportMenu, useTotal } from '~/resources/list/list-parts.tsx';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState, NotAllowed } from '~/ui/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { auditColumns } from './audit-columns.tsx';
-import { auditListInput } from './audit-search.ts';
+import { auditListInput } from './searches.ts';
 import { TimeRangeFilter } from './time-range-filter.tsx';
 import { TIME_RANGE_PARAMS, timeRangeOf } from './time-range.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { auditListInput, parseAuditSearch } from './audit-search.ts';
+import { auditListInput, parseAuditSearch } from './searches.ts';
 
 const NO_FILTERS = {
   ...{ q: '', action: null, show: null, after: null },

@@ -1,6 +1,6 @@
-import { type EventView, resourceText, ROLES } from '@leasehold/keys-core';
 import { Modal, Stack } from '@mantine/core';
 import { useEffect } from 'react';
+import { type EventView, resourceText, ROLES } from '@leasehold/keys-core';
 import { ROLE_LABELS } from '~/lib/auth.ts';
 import { absolute, fullName } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
@@ -8,8 +8,8 @@ import { routeOf, routes } from '~/lib/routes.ts';
 import { actionLabel, type AuditEntry } from '~/resources/audit.ts';
 import { BulkItems } from '~/resources/bulk/bulk-panel.tsx';
 import { EVENT_LOOKS, EventSentence, EventTime } from '~/resources/grant/grant-panels.tsx';
+import { PersonLink } from '~/resources/looks.tsx';
 import { doneBy } from '~/resources/names.ts';
-import { PersonLink } from '~/resources/person-link.tsx';
 import { Facts, JsonView } from '~/ui/page.tsx';
 import { CopyableId, Link, LongName, Mono, VisibleText } from '~/ui/text.tsx';
 import { Target } from './audit-columns.tsx';

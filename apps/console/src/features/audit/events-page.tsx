@@ -1,12 +1,12 @@
 'use client';
 
-import { EVENT_KINDS, type EventView, resourceText } from '@leasehold/keys-core';
 import { ActionIcon } from '@mantine/core';
 import { IconListDetails } from '@tabler/icons-react';
 import { useMemo } from 'react';
+import { EVENT_KINDS, type EventView, resourceText } from '@leasehold/keys-core';
 import { textParam, textsParam, useQueryStates } from '~/lib/address.ts';
 import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
-import { counted, fullName } from '~/lib/format.ts';
+import { countText, fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, routeOf } from '~/lib/routes.ts';
 import { parseSearch } from '~/lib/search.ts';
@@ -19,10 +19,10 @@ import {
   withDatacenter,
 } from '~/resources/list/list-parts.tsx';
 import { FilterManyMenu, FilterMenu, SearchBox } from '~/ui/filters.tsx';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import type { ListPage } from '~/ui/table/table-state.ts';
 import { Link, LongName, LookBadge, Under } from '~/ui/text.tsx';
@@ -37,7 +37,7 @@ import {
   faceOf,
   kindsOf,
   parseEventAddress,
-} from './event-search.ts';
+} from './searches.ts';
 import { TimeRangeFilter } from './time-range-filter.tsx';
 import { isAnyTime, TIME_RANGE_PARAMS, timeRangeOf } from './time-range.ts';
 import classes from './audit.module.css';
@@ -145,7 +145,7 @@ function RefusalSum({ page }: { readonly page: ListPage<EventView> | undefined }
   const where = page?.nextCursor === null ? '' : ' on this page';
   return (
     <p className="small-print" role="status">
-      {`${counted(sum, 'refused renewal')} in ${counted(counts.length, 'row')}${where}`}
+      {`${countText(sum, 'refused renewal')} in ${countText(counts.length, 'row')}${where}`}
     </p>
   );
 }

@@ -1,7 +1,7 @@
 'use client';
 
-import { resourceText } from '@leasehold/keys-core';
 import { useMemo } from 'react';
+import { resourceText } from '@leasehold/keys-core';
 import { textParam, useQueryStates } from '~/lib/address.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
@@ -13,10 +13,10 @@ import { DatacenterMenu, withDatacenter } from '~/resources/list/list-parts.tsx'
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Link, LongName, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
-import { FACE_OPTIONS, faceOf } from './event-search.ts';
+import { FACE_OPTIONS, faceOf } from './searches.ts';
 import { TimeRangeFilter } from './time-range-filter.tsx';
 import { isAnyTime, TIME_RANGE_PARAMS, timeRangeInput, timeRangeOf } from './time-range.ts';
 import classes from './audit.module.css';

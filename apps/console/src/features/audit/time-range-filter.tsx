@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
 import dynamic from 'next/dynamic';
-import { useOpener } from '~/ui/opener.ts';
+import { useOpener } from '~/ui/lazy.tsx';
 import { isAnyTime, type TimeRange, timeRangeText } from './time-range.ts';
 
 const TimeRangePopover = dynamic(

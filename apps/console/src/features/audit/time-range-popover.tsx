@@ -1,6 +1,6 @@
 import { Button, Group, Popover, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { type Opener, OpenerAnchor, useOpenedOnceThere } from '~/ui/opener.ts';
+import { type Opener, OpenerAnchor, useOpenedOnceThere } from '~/ui/lazy.tsx';
 import { ANY_TIME, fromInput, QUICK_RANGES, type TimeRange, toInput } from './time-range.ts';
 
 /** What opens below the button of a `TimeRangeFilter`, which loads it when it is needed. */

@@ -1,24 +1,28 @@
 'use client';
 
-import { bytesText, percentText, resourceText } from '@leasehold/keys-core';
 import { Skeleton, Stack } from '@mantine/core';
 import { IconPlayerStop } from '@tabler/icons-react';
 import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import dynamic from 'next/dynamic';
 import { Fragment, useEffect, useState } from 'react';
-import type { ApiError } from '~/lib/api/api-error.ts';
-import { api, query } from '~/lib/api/api.ts';
+import { bytesText, percentText, resourceText } from '@leasehold/keys-core';
+import { api, type ApiError, query } from '~/lib/api/api.ts';
 import { absolute, clockMs, duration } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session.tsx';
-import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
+import {
+  backendLook,
+  endLabel,
+  endOf,
+  endSentence,
+  failureLabel,
+} from '~/resources/backend-looks.ts';
 import { withoutTabs } from '~/resources/log/log-lines.ts';
-import { backendLook } from '~/resources/backend-looks.ts';
 import { DetailPage } from '~/ui/detail-page.tsx';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { Facts, Panel } from '~/ui/page.tsx';
 import { usePageActs } from '~/ui/shell/palette-store.ts';
 import { EmptyState, Notice } from '~/ui/states.tsx';
@@ -39,7 +43,7 @@ import {
   stateSteps,
   STATUS_TEXTS,
   terminateProblem,
-} from './backend-texts.ts';
+} from './backends.tsx';
 import classes from './backend-detail-page.module.css';
 
 // A log is loaded with the part of a page that shows it.

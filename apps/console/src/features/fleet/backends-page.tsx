@@ -1,21 +1,20 @@
 'use client';
 
-import { BACKEND_SORTS, BACKEND_STATUSES } from '@leasehold/keys-core';
 import { SegmentedControl } from '@mantine/core';
 import { useMemo } from 'react';
+import { BACKEND_SORTS, BACKEND_STATUSES } from '@leasehold/keys-core';
 import { flagParam, textParam, useQueryStates } from '~/lib/address.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search.ts';
-import { DatacenterMenu, useTotal, withDatacenter } from '~/resources/list/list-parts.tsx';
 import { BACKEND_LOOKS } from '~/resources/backend-looks.ts';
+import { DatacenterMenu, useTotal, withDatacenter } from '~/resources/list/list-parts.tsx';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { BACKEND_FIELDS, backendListInput, statusOf } from './backend-texts.ts';
-import { backendColumns } from './backend-columns.tsx';
+import { BACKEND_FIELDS, backendColumns, backendListInput, statusOf } from './backends.tsx';
 
 /** States of backends make no events of their own. */
 const EVERY_MS = 3_000;

@@ -1,28 +1,36 @@
 'use client';
 
-import { BACKEND_SORTS, bytesText, percentText } from '@leasehold/keys-core';
-import type { KeyView } from '@leasehold/keys-core/keys';
 import { Progress, SegmentedControl } from '@mantine/core';
 import { useState } from 'react';
+import { BACKEND_SORTS, bytesText, percentText } from '@leasehold/keys-core';
+import type { KeyView } from '@leasehold/keys-core/keys';
 import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
-import { count, counted } from '~/lib/format.ts';
+import { count, countText } from '~/lib/format.ts';
 import { usePage, useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, routes } from '~/lib/routes.ts';
 import { keyBackendLook } from '~/resources/backend-looks.ts';
 import { DRONE_LOOKS, PhaseBadge, Remaining } from '~/resources/looks.tsx';
 import { DetailPage, DetailTabs } from '~/ui/detail-page.tsx';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { Facts, FilterRow, Panel, PlainTable } from '~/ui/page.tsx';
 import { usePageActs } from '~/ui/shell/palette-store.ts';
 import { EmptyState, Notice } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { CopyableId, Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
-import { backendColumns } from './backend-columns.tsx';
-import { DRONE_ACTS, Heartbeat, LoadBar, useDroneWhyNot } from './drone-parts.tsx';
-import { type Drone, droneNotice, isolationFacts, roundTrip } from './drone-texts.ts';
+import { backendColumns } from './backends.tsx';
+import {
+  type Drone,
+  DRONE_ACTS,
+  droneNotice,
+  Heartbeat,
+  isolationFacts,
+  LoadBar,
+  roundTrip,
+  useDroneWhyNot,
+} from './drones.tsx';
 import type { DroneActRequest } from './fleet-dialogs.tsx';
 import classes from './fleet.module.css';
 
@@ -114,7 +122,7 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
         CPU:
           drone.machine === null
             ? null
-            : `${percentText(drone.machine.cpuShare)} of ${counted(drone.machine.processors, 'processor')}`,
+            : `${percentText(drone.machine.cpuShare)} of ${countText(drone.machine.processors, 'processor')}`,
         Memory: usedText(drone.machine?.memoryUsedBytes, drone.machine?.memoryBytes),
         Disk: usedText(drone.machine?.diskUsedBytes, drone.machine?.diskBytes),
         'Last heartbeat': <Heartbeat drone={drone} />,

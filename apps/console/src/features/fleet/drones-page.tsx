@@ -1,5 +1,6 @@
 'use client';
 
+import { useMemo, useState } from 'react';
 import {
   bytesText,
   DRONE_SORTS,
@@ -7,7 +8,6 @@ import {
   type DroneStatus,
   percentText,
 } from '@leasehold/keys-core';
-import { useMemo, useState } from 'react';
 import { textParam, useQueryStates } from '~/lib/address.ts';
 import type { Inputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
@@ -17,15 +17,22 @@ import { routes } from '~/lib/routes.ts';
 import { DatacenterMenu, useTotal, withDatacenter } from '~/resources/list/list-parts.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { RowMenu } from '~/ui/menus.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Link, LookBadge, Mono } from '~/ui/text.tsx';
-import { DRONE_ACTS, Heartbeat, LoadBar, useDroneWhyNot } from './drone-parts.tsx';
-import { type Drone, type DroneAct, roundTrip } from './drone-texts.ts';
+import {
+  type Drone,
+  DRONE_ACTS,
+  type DroneAct,
+  Heartbeat,
+  LoadBar,
+  roundTrip,
+  useDroneWhyNot,
+} from './drones.tsx';
 import type { DroneActRequest } from './fleet-dialogs.tsx';
 
 const DroneActDialog = lazyDialog('request', () =>

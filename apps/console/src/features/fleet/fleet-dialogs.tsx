@@ -1,10 +1,10 @@
-import { resourceText } from '@leasehold/keys-core';
 import { List, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { resourceText } from '@leasehold/keys-core';
 import { query } from '~/lib/api/api.ts';
-import { counted, duration } from '~/lib/format.ts';
+import { countText, duration } from '~/lib/format.ts';
 import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at } from '~/lib/routes.ts';
 import { ModeChoice } from '~/resources/actions/act-parts.tsx';
@@ -12,8 +12,8 @@ import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { Notice } from '~/ui/states.tsx';
 import { Mono } from '~/ui/text.tsx';
-import { type Backend, terminateProblem } from './backend-texts.ts';
-import { actProblem, type Drone, type DroneAct } from './drone-texts.ts';
+import { type Backend, terminateProblem } from './backends.tsx';
+import { actProblem, type Drone, type DroneAct } from './drones.tsx';
 
 export interface DroneActRequest {
   readonly act: DroneAct;
@@ -78,7 +78,7 @@ export function DroneActDialog({
     if (act === 'drain') {
       drain.mutate(input, {
         onSuccess: ({ changed, backends }) => {
-          const left = `${counted(backends.length, 'backend')} left on it.`;
+          const left = `${countText(backends.length, 'backend')} left on it.`;
           done(changed ? `Draining. ${left}` : `It was draining already. ${left}`);
         },
       });
@@ -87,7 +87,7 @@ export function DroneActDialog({
         { ...input, stop: true },
         {
           onSuccess: ({ stoppingCount }) =>
-            done(`Draining. ${counted(stoppingCount, 'backend')} asked to stop.`),
+            done(`Draining. ${countText(stoppingCount, 'backend')} asked to stop.`),
         },
       );
     } else if (act === 'remove') {
@@ -107,7 +107,7 @@ export function DroneActDialog({
     } else {
       markLost.mutate(input, {
         onSuccess: ({ renewalsBlockedCount }) =>
-          done(`Marked lost. Renewal of ${counted(renewalsBlockedCount, 'key')} is blocked.`),
+          done(`Marked lost. Renewal of ${countText(renewalsBlockedCount, 'key')} is blocked.`),
       });
     }
   };
@@ -143,7 +143,7 @@ function DrainConsequence({ drone: { backendCount } }: ConsequenceProps) {
       <List.Item>
         {backendCount === 0
           ? 'It has no backends now.'
-          : `Its ${counted(backendCount, 'backend')} keep running, and their keys are renewed as before, until they end or are stopped.`}
+          : `Its ${countText(backendCount, 'backend')} keep running, and their keys are renewed as before, until they end or are stopped.`}
       </List.Item>
       <List.Item>Undrain reverses this.</List.Item>
     </List>
@@ -155,8 +155,8 @@ function StopConsequence({ drone: { backendCount } }: ConsequenceProps) {
     <List spacing={4} size="sm">
       <List.Item>New backends go to other drones from now on, as by Drain.</List.Item>
       <List.Item>
-        Its {counted(backendCount, 'backend')} are asked to stop gracefully, each in the time of its
-        program. Their keys are free once they have ended.
+        Its {countText(backendCount, 'backend')} are asked to stop gracefully, each in the time of
+        its program. Their keys are free once they have ended.
       </List.Item>
       <List.Item>The page of the drone shows how many are left.</List.Item>
     </List>
@@ -203,7 +203,7 @@ function LostConsequence({ drone: { droneId, datacenter, backendCount } }: Conse
   return (
     <List spacing={4} size="sm">
       <List.Item>
-        It is unknown whether its {counted(backendCount, 'backend')} still run, so no key is freed
+        It is unknown whether its {countText(backendCount, 'backend')} still run, so no key is freed
         at once.
       </List.Item>
       <List.Item>

@@ -1,15 +1,20 @@
 'use client';
 
-import { resourceText } from '@leasehold/keys-core';
 import { Skeleton } from '@mantine/core';
 import dynamic from 'next/dynamic';
+import { resourceText } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { clockMs } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, type ResourceRef, routes } from '~/lib/routes.ts';
-import { endLabel, endOf, endSentence, failureLabel } from '~/resources/backend-end.ts';
+import {
+  backendLook,
+  endLabel,
+  endOf,
+  endSentence,
+  failureLabel,
+} from '~/resources/backend-looks.ts';
 import { GrantDetail, LastRefusal } from '~/resources/grant/grant-detail.tsx';
-import { backendLook } from '~/resources/backend-looks.ts';
 import { Facts, Panel } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
 import { EmptyState, ErrorState, Notice } from '~/ui/states.tsx';

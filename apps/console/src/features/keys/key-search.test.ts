@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseSearch } from '~/lib/search.ts';
-import { KEY_FIELDS, keyListInput } from './key-search.ts';
+import { KEY_FIELDS, keyListInput } from '~/resources/list/grant-search.ts';
 
 test('every field of a search for keys is part of the request', () => {
   const q = 'room- holder:drone-1 phase:held tag:v1 drone:drone-1 namespace:rooms.eu';

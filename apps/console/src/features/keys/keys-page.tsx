@@ -6,17 +6,17 @@ import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { withField } from '~/lib/search.ts';
+import { failingLook, keyBackendLook } from '~/resources/backend-looks.ts';
 import { isInForce } from '~/resources/grant-view.ts';
 import { GrantList, type GrantListState, useGrantListState } from '~/resources/list/grant-list.tsx';
+import { KEY_FIELDS, keyListInput } from '~/resources/list/grant-search.ts';
 import { ExportMenu, LongOver, useTotal } from '~/resources/list/list-parts.tsx';
 import { PhaseBadge, Remaining } from '~/resources/looks.tsx';
-import { failingLook, keyBackendLook } from '~/resources/backend-looks.ts';
 import { FilterMenu } from '~/ui/filters.tsx';
 import { PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
-import { KEY_FIELDS, keyListInput } from './key-search.ts';
 import classes from './keys.module.css';
 
 /** Every key: who holds it, for how long, with which token. */

@@ -1,9 +1,10 @@
-import { type Face, FACES, resourceText } from '@leasehold/keys-core';
 import { Button } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
+import { type Face, FACES, resourceText } from '@leasehold/keys-core';
+import type { ContentionView } from '@leasehold/keys-core/leases';
 import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
 import { type DatacenterFilter, useDatacenterFilter } from '~/lib/datacenters.ts';
-import { absolute, count, counted, duration } from '~/lib/format.ts';
+import { absolute, count, countText, duration } from '~/lib/format.ts';
 import { type ListState, useListState } from '~/lib/list-state.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -15,14 +16,13 @@ import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { FilterRow } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
 import { EmptyState, ErrorState, UnreachableNotice } from '~/ui/states.tsx';
+import { TableFooter } from '~/ui/table/data-table.tsx';
 import { useHeldRows } from '~/ui/table/held-rows.ts';
-import { TableFooter } from '~/ui/table/table-footer.tsx';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
 import { Link, Mono, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
-import { type Line, linesOf } from './contention-groups.ts';
-import tableClasses from '~/ui/table/data-table.module.css';
 import classes from './leases.module.css';
+import tableClasses from '~/ui/table/data-table.module.css';
 
 const FACE_LABELS: Record<Face, string> = {
   key: 'Keys',
@@ -127,7 +127,7 @@ function Changes({ count, onShow }: { readonly count: number; readonly onShow: (
   if (count === 0) return null;
   return (
     <Button variant="light" size="compact-xs" className={classes['changes'] ?? ''} onClick={onShow}>
-      {counted(count, 'change')}: show
+      {countText(count, 'change')}: show
     </Button>
   );
 }
@@ -280,4 +280,38 @@ function Waited({ since, asOf }: { readonly since: string; readonly asOf: string
       </time>
     </Tip>
   );
+}
+
+/** A resource with the callers that wait for it. */
+interface Line {
+  readonly id: string;
+  readonly face: Face;
+  readonly namespace: string;
+  readonly name: string;
+  readonly datacenter: string;
+  /** Null when nobody holds it at this moment. */
+  readonly holder: string | null;
+  readonly heldSince: string | null;
+  /** In the order of their places. */
+  readonly waiters: readonly ContentionView[];
+  /** How many waiters come before the first that this page shows. */
+  readonly before: number;
+}
+
+/** The lines of a page, the one with the longest wait first. */
+export function linesOf(items: readonly ContentionView[]): Line[] {
+  const byId = new Map<string, ContentionView[]>();
+  for (const item of items) {
+    const id = [item.datacenter, item.face, item.namespace, item.name].join('\n');
+    const others = byId.get(id);
+    if (others === undefined) byId.set(id, [item]);
+    else others.push(item);
+  }
+  return [...byId.entries()].flatMap(([id, waiters]) => {
+    const [first] = waiters;
+    if (first === undefined) return [];
+    const { face, namespace, name, datacenter, holder, heldSince } = first;
+    const before = first.place - 1;
+    return [{ id, face, namespace, name, datacenter, holder, heldSince, waiters, before }];
+  });
 }

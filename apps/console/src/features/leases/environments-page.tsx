@@ -4,23 +4,23 @@ import { Code } from '@mantine/core';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
+import { ENVIRONMENT_FIELDS, environmentListInput } from '~/resources/list/grant-search.ts';
 import { ExportMenu, LongOver, useTotal } from '~/resources/list/list-parts.tsx';
 import { PhaseBadge, Remaining } from '~/resources/looks.tsx';
 import { PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
-import { ENVIRONMENT_FIELDS, environmentListInput } from './lease-search.ts';
-import classes from './leases.module.css';
 import {
+  CommentCell,
+  endedAt,
+  HolderCell,
+  isTaken,
+  type LeaseItem,
   NameCell,
   NamespaceCell,
-  HolderCell,
-  CommentCell,
-  type LeaseItem,
-  isTaken,
-  endedAt,
 } from './lease-cells.tsx';
+import classes from './leases.module.css';
 
 /** Every environment: free or held, by whom, for which action, since when. */
 export function EnvironmentsPage() {

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { parseSearch } from '~/lib/search.ts';
-import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/grant-search.ts';
 import {
   ENVIRONMENT_FIELDS,
   environmentListInput,
   LEASE_FIELDS,
   leaseListInput,
-} from './lease-search.ts';
+  RECENT_ENVIRONMENTS_MS,
+} from '~/resources/list/grant-search.ts';
 
 test('a namespace in a search for leases does not include its children', () => {
   const search = parseSearch('settlement- namespace:billing.payouts', LEASE_FIELDS);

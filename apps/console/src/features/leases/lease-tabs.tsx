@@ -1,6 +1,6 @@
+import { Code } from '@mantine/core';
 import { resourceText } from '@leasehold/keys-core';
 import type { FailingCallback, LeaseDeclaration } from '@leasehold/keys-core/leases';
-import { Code } from '@mantine/core';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { usePage } from '~/lib/list-state.ts';
@@ -10,7 +10,7 @@ import { fieldText } from '~/lib/search.ts';
 import { DatacenterMenu, withDatacenter } from '~/resources/list/list-parts.tsx';
 import { FilterRow } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Link, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import classes from './leases.module.css';

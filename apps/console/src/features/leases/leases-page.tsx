@@ -6,22 +6,22 @@ import { count } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
+import { LEASE_FIELDS, leaseListInput } from '~/resources/list/grant-search.ts';
 import { ExportMenu, LongOver, useTotal } from '~/resources/list/list-parts.tsx';
 import { PhaseBadge, Remaining } from '~/resources/looks.tsx';
 import { DetailTabs } from '~/ui/detail-page.tsx';
 import { PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { Mono, RelativeTime, Under } from '~/ui/text.tsx';
-import { LEASE_FIELDS, leaseListInput } from './lease-search.ts';
-import classes from './leases.module.css';
 import {
+  CommentCell,
+  HolderCell,
+  type LeaseItem,
   NameCell,
   NamespaceCell,
-  HolderCell,
-  CommentCell,
-  type LeaseItem,
 } from './lease-cells.tsx';
+import classes from './leases.module.css';
 
 // What a first visit does not show is loaded with its tab.
 const ContentionTab = dynamic(() =>

@@ -1,12 +1,11 @@
+import { type ComponentProps, createContext, memo, type ReactNode, useContext } from 'react';
 import type { StatsOverview } from '@leasehold/api/contract';
 import { type Face, FACES } from '@leasehold/keys-core';
-import { type ComponentProps, createContext, memo, type ReactNode, useContext } from 'react';
 import { count, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { Link, type Tone } from '~/ui/text.tsx';
-import { EVENTS_LATE_MS } from './concern-texts.ts';
-import { eventsHref, FACE_NAMES, listOf, windowText } from './overview-links.ts';
+import { EVENTS_LATE_MS, eventsHref, FACE_NAMES, listOf, windowText } from './overview-texts.ts';
 import classes from './overview.module.css';
 
 /** The numbers that sum up the system. Each one is a link to exactly the rows that it counts. */

@@ -1,4 +1,3 @@
-import { datacenterOf, keyNameOf } from '@leasehold/keys-core';
 import {
   IconArrowRight,
   IconBuildingOff,
@@ -8,10 +7,51 @@ import {
   IconPlugConnectedX,
 } from '@tabler/icons-react';
 import type { CSSProperties } from 'react';
+import { datacenterOf, keyNameOf } from '@leasehold/keys-core';
 import { CopyableId, type Look, LookBadge, RelativeTime, VisibleText } from '~/ui/text.tsx';
-import { chainDrawing, type DrawnLink } from './chain-lanes.ts';
 import type { ReservationLink } from './reservation-search.ts';
 import classes from './reservations.module.css';
+
+// Where each reservation of a chain is drawn.
+
+/** Of a longer chain only the newest are drawn; the list below has all. */
+export const DRAWN_MAX = 7;
+
+interface DrawnLink {
+  readonly link: Pick<ReservationLink, 'reservationId' | 'datacenter' | 'state'>;
+  /** Its place in the chain, from 1. */
+  readonly place: number;
+  /** From 0, in the order of time. */
+  readonly column: number;
+  /** The lane of its datacenter, from 0. */
+  readonly lane: number;
+}
+
+interface ChainLanes {
+  readonly lanes: readonly string[];
+  readonly links: readonly DrawnLink[];
+  /** How many reservations come before the drawn ones. */
+  readonly hiddenCount: number;
+}
+
+/** A lane for each datacenter: first those of the chain in its order, then those without a reservation. */
+export function chainDrawing(
+  links: readonly DrawnLink['link'][],
+  datacenters: readonly string[],
+): ChainLanes {
+  const lanes = [...new Set([...links.map(({ datacenter }) => datacenter), ...datacenters])];
+  const hiddenCount = Math.max(0, links.length - DRAWN_MAX);
+  return {
+    lanes,
+    hiddenCount,
+    links: links.slice(hiddenCount).map((link, column) => ({
+      link,
+      place: hiddenCount + column + 1,
+      column,
+      lane: lanes.indexOf(link.datacenter),
+    })),
+  };
+}
 
 /**
  * A chain across datacenters: a lane for each, a mark for each reservation from left to right, and

@@ -7,8 +7,13 @@ import { at, routes } from '~/lib/routes.ts';
 import { Stages } from '~/resources/actions/act-parts.tsx';
 import { keyLabel } from '~/resources/names.ts';
 import { Link } from '~/ui/text.tsx';
-import { type FollowedMove, followedMoves } from './followed-moves.ts';
-import { isOver, moveProgress, type MoveProgress } from './move-progress.ts';
+import {
+  type FollowedMove,
+  followedMoves,
+  isOver,
+  type MoveProgress,
+  moveProgress,
+} from './move-progress.ts';
 import classes from '~/resources/actions/actions.module.css';
 
 const LOOK_EVERY_MS = 1_000;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { FollowedMove } from './followed-moves.ts';
-import { moveProgress, type ObservedMove } from './move-progress.ts';
+import { type FollowedMove, moveProgress, type ObservedMove } from './move-progress.ts';
 
 const MOVE: FollowedMove = {
   key: ['rooms', 'room-1'],

@@ -1,6 +1,19 @@
 /** How far a move has come, according to its request and the key's chain. Pure. */
-import type { Stage } from '~/resources/actions/revoke-progress.ts';
-import type { FollowedMove } from './followed-moves.ts';
+import { createFollowed, type Stage } from '~/resources/actions/revoke-progress.ts';
+
+/** A requested move. A reservation is left only once, so its id identifies the move. */
+export interface FollowedMove {
+  readonly key: readonly string[];
+  readonly fromId: string;
+  readonly fromDatacenter: string;
+  readonly toDatacenter: string;
+}
+
+/** The moves that the person who is signed in follows in this tab. */
+export const followedMoves = createFollowed<FollowedMove>(
+  'leasehold.moves',
+  ({ fromId }) => fromId,
+);
 
 /** What is known now; undefined where nothing has been read yet. */
 export interface ObservedMove {

@@ -1,15 +1,14 @@
 'use client';
 
-import { keyNameOf } from '@leasehold/keys-core';
 import { Skeleton } from '@mantine/core';
 import { IconRoute } from '@tabler/icons-react';
 import type { UseQueryResult } from '@tanstack/react-query';
 import { useState } from 'react';
+import { keyNameOf } from '@leasehold/keys-core';
 import { textParam, useQueryState } from '~/lib/address.ts';
-import type { ApiError } from '~/lib/api/api-error.ts';
-import type { Outputs } from '~/lib/api/api.ts';
+import type { ApiError, Outputs } from '~/lib/api/api.ts';
 import { useDatacenters } from '~/lib/datacenters.ts';
-import { counted } from '~/lib/format.ts';
+import { countText } from '~/lib/format.ts';
 import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, routes } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session.tsx';
@@ -17,7 +16,7 @@ import { isInForce } from '~/resources/grant-view.ts';
 import { PhaseBadge, Remaining } from '~/resources/looks.tsx';
 import { keyLabel, keyOfAddress } from '~/resources/names.ts';
 import { DetailPage, WayBack } from '~/ui/detail-page.tsx';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { Facts, PageHeader, Panel } from '~/ui/page.tsx';
 import { usePageActs } from '~/ui/shell/palette-store.ts';
 import { StaleScope } from '~/ui/stale.tsx';
@@ -117,7 +116,7 @@ function Home({ reservation: { links, datacenter } }: { readonly reservation: Re
 function MovedTimes({ links }: { readonly links: readonly unknown[] }) {
   return (
     <span className="dimmed">
-      {links.length === 1 ? 'not moved' : `moved ${counted(links.length - 1, 'time')}`}
+      {links.length === 1 ? 'not moved' : `moved ${countText(links.length - 1, 'time')}`}
     </span>
   );
 }

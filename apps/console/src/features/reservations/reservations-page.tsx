@@ -1,8 +1,8 @@
 'use client';
 
-import { keyNameOf } from '@leasehold/keys-core';
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
+import { keyNameOf } from '@leasehold/keys-core';
 import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
 import { absolute } from '~/lib/format.ts';
 import { useListState } from '~/lib/list-state.ts';
@@ -19,10 +19,10 @@ import {
 } from '~/resources/list/list-parts.tsx';
 import { keyLabel } from '~/resources/names.ts';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
 import { EmptyState, Foot, Notice } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { mapItems } from '~/ui/table/table-state.ts';
 import { Link, LookBadge, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';

@@ -1,9 +1,9 @@
 import 'server-only';
-import type { AppRouter } from '@leasehold/api';
 import { dehydrate } from '@tanstack/react-query';
 import { createTRPCUntypedClient, httpLink } from '@trpc/client';
 import { cookies, headers } from 'next/headers';
 import { cache, type ReactNode } from 'react';
+import type { AppRouter } from '@leasehold/api';
 import {
   type ApiClient,
   type Group,

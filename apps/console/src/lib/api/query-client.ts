@@ -1,7 +1,6 @@
 import { QueryClient, type QueryFunctionContext } from '@tanstack/react-query';
 import { databaseClock } from '~/lib/live/database-clock.ts';
-import { ApiError, isSignedOut, toApiError } from './api-error.ts';
-import type { ApiClient } from './api.ts';
+import { type ApiClient, ApiError, isSignedOut, toApiError } from './api.ts';
 
 const RETRIES_MAX = 2;
 

@@ -8,14 +8,16 @@ import {
   type UseQueryResult,
 } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { type ApiError, isSignedOut, toApiError } from '~/lib/api/api-error.ts';
 import {
   api,
+  type ApiError,
   type Group,
   type Inputs,
+  isSignedOut,
   type Outputs,
   type Procedure,
   query,
+  toApiError,
 } from '~/lib/api/api.ts';
 import { signedOut } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';

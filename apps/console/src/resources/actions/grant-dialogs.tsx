@@ -1,8 +1,8 @@
-import { resourceText } from '@leasehold/keys-core';
 import { Checkbox, Stack } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { resourceText } from '@leasehold/keys-core';
 import { type Inputs, type Outputs, query } from '~/lib/api/api.ts';
 import { duration, fullName } from '~/lib/format.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
@@ -20,7 +20,7 @@ import {
   type RevokeMode,
   type RevokePlan,
 } from './revoke-consequences.ts';
-import { followedRevokes } from './followed.ts';
+import { followedRevokes } from './revoke-progress.ts';
 import classes from './actions.module.css';
 
 interface GrantDialogProps extends DialogProps {

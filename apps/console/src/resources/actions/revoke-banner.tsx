@@ -1,6 +1,6 @@
-import { resourceText } from '@leasehold/keys-core';
 import { CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { resourceText } from '@leasehold/keys-core';
 import { query } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
@@ -8,12 +8,12 @@ import { at, routeOf } from '~/lib/routes.ts';
 import { GROUP_OF } from '~/resources/grant-view.ts';
 import { Link, VisibleText } from '~/ui/text.tsx';
 import { Stages } from './act-parts.tsx';
-import { followedRevokes } from './followed.ts';
 import {
   elapsedText,
   type FollowedRevoke,
-  revokeProgress,
+  followedRevokes,
   type RevokeProgress,
+  revokeProgress,
 } from './revoke-progress.ts';
 import classes from './actions.module.css';
 

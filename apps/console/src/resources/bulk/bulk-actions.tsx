@@ -1,10 +1,9 @@
-import { type Count, LIMITS } from '@leasehold/keys-core';
 import { Button, Group } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef, useState } from 'react';
-import type { ApiError } from '~/lib/api/api-error.ts';
-import { query } from '~/lib/api/api.ts';
-import { count, counted } from '~/lib/format.ts';
+import { type Count, LIMITS } from '@leasehold/keys-core';
+import { type ApiError, query } from '~/lib/api/api.ts';
+import { count, countText } from '~/lib/format.ts';
 import { at } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import {
@@ -14,14 +13,12 @@ import {
   GROUP_OF,
   isInForce,
 } from '~/resources/grant-view.ts';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { ActFailure } from '~/ui/states.tsx';
-import type { ListPage } from '~/ui/table/table-state.ts';
-import type { Selection } from '~/ui/table/use-selection.ts';
+import type { ListPage, Selection } from '~/ui/table/table-state.ts';
 import { GuardedButton } from '~/ui/tip.tsx';
 import { useShortcut } from '~/ui/use-shortcut.ts';
-import type { BulkAction } from './bulk-texts.ts';
-import { useBulkId } from './use-bulk.ts';
+import { type BulkAction, useBulkId } from './bulk.ts';
 import classes from './bulk.module.css';
 
 const BulkDialog = lazyDialog('action', () =>
@@ -64,7 +61,7 @@ export function BulkBar({ face, selection, matching }: BulkBarProps) {
     <div className={classes['bar']} role="region" aria-label="Selection">
       <Group gap={4}>
         <span className={classes['chosen']} role="status">
-          {`${counted(selection.count, ...FACE_WORDS[face])} selected`}
+          {`${countText(selection.count, ...FACE_WORDS[face])} selected`}
         </span>
         <Button variant="subtle" size="compact-xs" onClick={() => selection.clear()}>
           Clear

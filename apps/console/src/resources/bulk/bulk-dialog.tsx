@@ -1,7 +1,7 @@
-import { resourceText } from '@leasehold/keys-core';
 import { ScrollArea, Stack } from '@mantine/core';
 import { useEffect, useMemo, useState } from 'react';
-import { counted } from '~/lib/format.ts';
+import { resourceText } from '@leasehold/keys-core';
+import { countText } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { ModeChoice } from '~/resources/actions/act-parts.tsx';
@@ -14,10 +14,10 @@ import {
   type BulkAction,
   bulkSteps,
   bulkTitle,
+  rememberBulk,
   selectionText,
   worstCaseText,
-} from './bulk-texts.ts';
-import { rememberBulk } from './use-bulk.ts';
+} from './bulk.ts';
 import classes from './bulk.module.css';
 
 /** Nobody reads more rows than this; the number of further ones is shown. */
@@ -189,7 +189,7 @@ function FrozenList({
             )}
           </li>
         ))}
-        {rest > 0 ? <li>{`and ${counted(rest, 'other')}`}</li> : null}
+        {rest > 0 ? <li>{`and ${countText(rest, 'other')}`}</li> : null}
       </ul>
     </ScrollArea.Autosize>
   );

@@ -1,9 +1,9 @@
-import { resourceText } from '@leasehold/keys-core';
 import { CloseButton, Progress, Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Fragment, useState } from 'react';
+import { resourceText } from '@leasehold/keys-core';
 import { type Outputs, query } from '~/lib/api/api.ts';
-import { absolute, counted } from '~/lib/format.ts';
+import { absolute, countText } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { type ResourceRef, routeOf, routes } from '~/lib/routes.ts';
@@ -14,8 +14,16 @@ import { StaleScope } from '~/ui/stale.tsx';
 import { ActFailure, ErrorState } from '~/ui/states.tsx';
 import { Link, Mono, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
-import { bulkProgressText, bulkTitle, failureText, stoppingText } from './bulk-texts.ts';
-import { isAllOver, isUnderWay, namesOfBulk, useBulkProgress } from './use-bulk.ts';
+import {
+  bulkProgressText,
+  bulkTitle,
+  failureText,
+  isAllOver,
+  isUnderWay,
+  namesOfBulk,
+  stoppingText,
+  useBulkProgress,
+} from './bulk.ts';
 import classes from './bulk.module.css';
 
 type BulkProgress = Outputs['bulk']['get'];
@@ -124,7 +132,7 @@ function Failures({
   if (failed.length === 0) return null;
   return (
     <details className={classes['failures']} open>
-      <summary>{`${counted(failedCount, 'item')} failed`}</summary>
+      <summary>{`${countText(failedCount, 'item')} failed`}</summary>
       <ul>
         {failed.map(({ leaseId, code }) => (
           <li key={leaseId}>
@@ -133,7 +141,7 @@ function Failures({
           </li>
         ))}
         {failedCount > failed.length ? (
-          <li>{`and ${counted(failedCount - failed.length, 'other')}`}</li>
+          <li>{`and ${countText(failedCount - failed.length, 'other')}`}</li>
         ) : null}
       </ul>
     </details>
@@ -193,7 +201,7 @@ export function BulkItems({ bulkId, total }: { readonly bulkId: string; readonly
           </tr>
         ))}
       </PlainTable>
-      {rest > 0 ? <p className="small-print">{`and ${counted(rest, 'other')}`}</p> : null}
+      {rest > 0 ? <p className="small-print">{`and ${countText(rest, 'other')}`}</p> : null}
     </div>
   );
 }

@@ -1,27 +1,88 @@
 import { Skeleton } from '@mantine/core';
+import { IconHandStop, IconLock, IconLockOpen } from '@tabler/icons-react';
 import dynamic from 'next/dynamic';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import type { Outputs } from '~/lib/api/api.ts';
 import { count, duration } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, type ResourceRef, routes } from '~/lib/routes.ts';
 import { fieldText } from '~/lib/search.ts';
-import { GrantActions } from '~/resources/actions/grant-actions.tsx';
+import { useWhyNot } from '~/lib/session.tsx';
 import {
   type GrantFace,
+  type GrantView,
   GROUP_OF,
   holdersToken,
   isInForce,
   whyEnded,
+  whyNotActable,
 } from '~/resources/grant-view.ts';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { DetailPage, DetailTabs, WayBack } from '~/ui/detail-page.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { Facts, Panel } from '~/ui/page.tsx';
+import { type PageAct, usePageActs } from '~/ui/shell/palette-store.ts';
 import { EmptyState } from '~/ui/states.tsx';
 import { CopyableId, Link, Mono, RelativeTime, VisibleText } from '~/ui/text.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
 import { DeadlineLadder } from './deadline-ladder.tsx';
 import { GrantTimeline, MOMENT_PARAM } from './grant-timeline.tsx';
 import classes from './grant-detail.module.css';
+
+const BlockDialog = lazyDialog('isOpen', () =>
+  import('~/resources/actions/grant-dialogs.tsx').then((module) => module.BlockDialog),
+);
+
+const RevokeDialog = lazyDialog('isOpen', () =>
+  import('~/resources/actions/grant-dialogs.tsx').then((module) => module.RevokeDialog),
+);
+
+/** What can be done about a grant; disabled with the reason where it cannot. */
+function GrantActions({ face, grant }: { readonly face: GrantFace; readonly grant: GrantView }) {
+  const [open, setOpen] = useState<'revoke' | 'block' | null>(null);
+  const roleWhyNot = useWhyNot('operator');
+  const whyNot = roleWhyNot ?? whyNotActable(face, grant);
+  const close = (): void => setOpen(null);
+  const BlockIcon = grant.renewable ? IconLock : IconLockOpen;
+  const blockLabel = grant.renewable ? 'Block renewal' : 'Allow renewal';
+  const block: PageAct = {
+    ...{ label: `${blockLabel} of ${grant.name}`, icon: BlockIcon, whyNot },
+    run: () => setOpen('block'),
+  };
+  usePageActs([
+    {
+      ...{ label: `Revoke ${grant.name}`, icon: IconHandStop, whyNot },
+      run: () => setOpen('revoke'),
+    },
+    ...(face === 'environment' ? [] : [block]),
+  ]);
+  return (
+    <>
+      {face === 'environment' ? null : (
+        <GuardedButton
+          variant="default"
+          whyNot={whyNot}
+          leftSection={<BlockIcon size={14} />}
+          onClick={block.run}
+        >
+          {blockLabel}
+        </GuardedButton>
+      )}
+      <GuardedButton
+        color="red.8"
+        whyNot={whyNot}
+        leftSection={<IconHandStop size={14} />}
+        onClick={() => setOpen('revoke')}
+      >
+        Revoke
+      </GuardedButton>
+      <RevokeDialog face={face} grant={grant} isOpen={open === 'revoke'} onClose={close} />
+      {face === 'environment' ? null : (
+        <BlockDialog face={face} grant={grant} isOpen={open === 'block'} onClose={close} />
+      )}
+    </>
+  );
+}
 
 // What a first visit does not show is loaded with its tab.
 const WaitersPanel = dynamic(() =>

@@ -1,4 +1,3 @@
-import type { EventKind, EventView, WaiterView } from '@leasehold/keys-core';
 import {
   IconArrowBackUp,
   IconArrowsExchange,
@@ -13,15 +12,16 @@ import {
   IconTrash,
 } from '@tabler/icons-react';
 import { Fragment } from 'react';
+import type { EventKind, EventView, WaiterView } from '@leasehold/keys-core';
 import { absolute, ago, count, dayTime, duration } from '~/lib/format.ts';
 import { useDetailList } from '~/lib/list-state.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { type GrantFace, GROUP_OF } from '~/resources/grant-view.ts';
-import { PersonLink } from '~/resources/person-link.tsx';
+import { PersonLink } from '~/resources/looks.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { mapItems } from '~/ui/table/table-state.ts';
 import {

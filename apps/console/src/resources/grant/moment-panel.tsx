@@ -1,15 +1,14 @@
-import { momentOf } from '@leasehold/keys-core';
 import { Button, Skeleton, TextInput } from '@mantine/core';
 import { IconHelpCircle } from '@tabler/icons-react';
 import { type ReactNode, useId, useState } from 'react';
+import { momentOf } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { absolute, dayTime } from '~/lib/format.ts';
 import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at as inDatacenter, type ResourceRef } from '~/lib/routes.ts';
 import { FACE_WORDS, type GrantFace, GROUP_OF } from '~/resources/grant-view.ts';
-import { PHASE_LOOKS } from '~/resources/looks.tsx';
-import { PersonLink } from '~/resources/person-link.tsx';
+import { PersonLink, PHASE_LOOKS } from '~/resources/looks.tsx';
 import { Facts } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
 import { ErrorState } from '~/ui/states.tsx';

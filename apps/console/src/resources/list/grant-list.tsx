@@ -1,14 +1,14 @@
-import { type Count, PHASES } from '@leasehold/keys-core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import dynamic from 'next/dynamic';
 import { type ReactNode, useMemo } from 'react';
-import type { ApiError } from '~/lib/api/api-error.ts';
+import { type Count, PHASES } from '@leasehold/keys-core';
+import type { ApiError } from '~/lib/api/api.ts';
 import { type DatacenterFilter, useDatacenterFilter } from '~/lib/datacenters.ts';
 import { fullName } from '~/lib/format.ts';
 import { type ListState, useListState } from '~/lib/list-state.ts';
 import { withField } from '~/lib/search.ts';
 import type { BulkBarProps } from '~/resources/bulk/bulk-actions.tsx';
-import { useBulkId } from '~/resources/bulk/use-bulk.ts';
+import { useBulkId } from '~/resources/bulk/bulk.ts';
 import { FACE_WORDS, type GrantFace, type GrantView } from '~/resources/grant-view.ts';
 import { PHASE_LOOKS } from '~/resources/looks.tsx';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
@@ -16,8 +16,7 @@ import { FilterRow } from '~/ui/page.tsx';
 import { Foot } from '~/ui/states.tsx';
 import type { Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import type { ListPage } from '~/ui/table/table-state.ts';
-import { useSelection } from '~/ui/table/use-selection.ts';
+import { type ListPage, useSelection } from '~/ui/table/table-state.ts';
 import {
   ANY_PHASE,
   type AskedState,

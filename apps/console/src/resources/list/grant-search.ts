@@ -1,7 +1,64 @@
 /** The input of the lists of keys, leases and environments, from the address. Pure. */
 import { type Phase, PHASES } from '@leasehold/keys-core';
+import type { Inputs } from '~/lib/api/api.ts';
 import type { ListState } from '~/lib/list-state.ts';
-import type { Search } from '~/lib/search.ts';
+import { firstOf } from '~/lib/routes.ts';
+import { parseSearch, type Search } from '~/lib/search.ts';
+
+/** The fields of the leases' search, beside names. */
+export const LEASE_FIELDS = ['holder', 'phase', 'namespace', 'lease', 'is', 'own'] as const;
+
+/** The input of `leases.list` for an address. */
+export function leaseListInput(
+  state: AskedState,
+  recentMs?: number,
+): NonNullable<Inputs['leases']['list']> {
+  return { ...grantListInput(state, recentMs), namespace: state.search.fields['namespace'] };
+}
+
+/** The fields of the environments' search, beside names. */
+export const ENVIRONMENT_FIELDS = [
+  'holder',
+  'phase',
+  'action',
+  'namespace',
+  'lease',
+  'is',
+] as const;
+
+/** The input of `environments.list` for an address. */
+export function environmentListInput(
+  state: AskedState,
+): NonNullable<Inputs['environments']['list']> {
+  const { action } = state.search.fields;
+  return { ...leaseListInput(state, RECENT_ENVIRONMENTS_MS), action };
+}
+
+/** The fields of the keys' search, beside names. */
+export const KEY_FIELDS = ['holder', 'phase', 'tag', 'drone', 'namespace', 'lease', 'is'] as const;
+
+/** The input of `keys.list` for an address. A namespace includes its children. */
+export function keyListInput(state: AskedState): NonNullable<Inputs['keys']['list']> {
+  const { tag, drone, namespace } = state.search.fields;
+  return {
+    ...grantListInput(state),
+    ...{ tag, droneId: drone },
+    ...(namespace === undefined ? {} : { namespace, includeChildren: true }),
+  };
+}
+
+/** The state of the list in an address, for the server: as `useListState` reads it. */
+export function keyListStateOf(
+  params: Readonly<Record<string, string | string[] | undefined>>,
+): AskedState {
+  const text = (name: string): string | undefined => firstOf(params[name]);
+  return {
+    search: parseSearch(text('q') ?? '', KEY_FIELDS),
+    sort: GRANT_SORTS.find((known) => known === text('sort')) ?? 'name',
+    direction: text('dir') === 'desc' ? 'desc' : 'asc',
+    after: text('after') ?? null,
+  };
+}
 
 export const GRANT_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
 export type GrantSort = (typeof GRANT_SORTS)[number];

@@ -1,7 +1,7 @@
-import type { Count } from '@leasehold/keys-core';
 import { Button, Group } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
+import type { Count } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api/api.ts';
 import { type DatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
 import type { ListState } from '~/lib/list-state.ts';
@@ -11,7 +11,7 @@ import { withField } from '~/lib/search.ts';
 import { FilterMenu } from '~/ui/filters.tsx';
 import { LazyMenu } from '~/ui/menus.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { column, type Column } from '~/ui/table/column.ts';
+import { type Column, column } from '~/ui/table/column.ts';
 import { Mono } from '~/ui/text.tsx';
 import { ANY_PHASE } from './grant-search.ts';
 

@@ -1,4 +1,3 @@
-import type { LogPage } from '@leasehold/keys-core';
 import { ActionIcon, Button, Checkbox, TextInput } from '@mantine/core';
 import { useDocumentVisibility, useLocalStorage } from '@mantine/hooks';
 import {
@@ -18,9 +17,9 @@ import {
   useRef,
   useState,
 } from 'react';
-import { ApiError, isSignedOut, toApiError } from '~/lib/api/api-error.ts';
-import { api } from '~/lib/api/api.ts';
-import { absolute, clockMs, count, counted } from '~/lib/format.ts';
+import type { LogPage } from '@leasehold/keys-core';
+import { api, ApiError, isSignedOut, toApiError } from '~/lib/api/api.ts';
+import { absolute, clockMs, count, countText } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { at } from '~/lib/routes.ts';
 import { signedOut } from '~/lib/session.tsx';
@@ -158,7 +157,7 @@ function stateText(
   isPaused: boolean,
   isFailed: boolean,
 ): string {
-  const shown = counted(lines.length, 'line');
+  const shown = countText(lines.length, 'line');
   if (hasEnded) return `${shown}, ended`;
   if (isPaused) return `${shown}, paused`;
   if (isFailed) return `${shown}, interrupted`;
@@ -167,7 +166,7 @@ function stateText(
 
 function foundText(search: string, found: number, nth: number): string {
   if (search === '') return '';
-  return nth < 0 ? counted(found, 'line') : `${count(nth + 1)} of ${counted(found, 'line')}`;
+  return nth < 0 ? countText(found, 'line') : `${count(nth + 1)} of ${countText(found, 'line')}`;
 }
 
 function LogSearch({

@@ -1,15 +1,20 @@
-import { printableText } from '@leasehold/keys-core';
-import { Anchor, Modal, TextInput } from '@mantine/core';
+import '@mantine/spotlight/styles.layer.css';
+import { Anchor } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
+import { createSpotlight, Spotlight } from '@mantine/spotlight';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
-import { counted } from '~/lib/format.ts';
+import { printableText } from '@leasehold/keys-core';
+import { countText } from '~/lib/format.ts';
 import { endTypeAhead } from '~/ui/shell/palette-store.ts';
 import { LookBadge, VisibleText } from '~/ui/text.tsx';
-import { type Entry, KNOWN_LABEL, partsOf, type Section } from './entries.ts';
 import {
   type AnsweredText,
+  type Entry,
   failureText,
+  KNOWN_LABEL,
+  partsOf,
+  type Section,
   uncoveredText,
   useFind,
   usePaletteSections,
@@ -18,30 +23,30 @@ import classes from './palette.module.css';
 
 const TYPING_MS = 80;
 
+const [store, palette] = createSpotlight();
+
 /** Anything by any part of its name, any page, and whatever can be done on the open one. */
 export function PaletteDialog({ requests }: { readonly requests: number }) {
-  const [isOpen, setOpen] = useState(false);
-  useEffect(() => setOpen(true), [requests]);
-  const close = (): void => setOpen(false);
+  useEffect(() => palette.open(), [requests]);
   return (
-    <Modal
-      opened={isOpen}
-      onClose={close}
-      withCloseButton={false}
-      padding={0}
+    <Spotlight.Root
+      store={store}
+      shortcut={null}
+      closeOnActionTrigger={false}
       size={680}
       yOffset="12vh"
+      overlayProps={{ backgroundOpacity: 0.45 }}
       // What an action opens takes the focus, and gives it back to where it was before the palette.
       transitionProps={{ duration: 0 }}
       attributes={{ content: { 'aria-label': 'Command palette' } }}
     >
-      <Palette onClose={close} />
-    </Modal>
+      <Palette />
+    </Spotlight.Root>
   );
 }
 
 /** Mounted again each time that the palette is opened: it begins empty. */
-function Palette({ onClose }: { readonly onClose: () => void }) {
+function Palette() {
   const [query, setQuery] = useState('');
   const text = query.trim();
   const [searched] = useDebouncedValue(text, TYPING_MS);
@@ -52,7 +57,7 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
   const choice = useChoice(entries);
   const run = (entry: Entry | undefined): void => {
     if (entry === undefined || entry.whyNot !== undefined) return;
-    onClose();
+    palette.close();
     entry.run();
   };
   // What is listed for another text is not what was asked for: Enter then waits for the answer.
@@ -61,13 +66,11 @@ function Palette({ onClose }: { readonly onClose: () => void }) {
   const enter = useEnter(!isChosen, () => run(choice.chosen));
   return (
     <div className={classes['palette']}>
-      <TextInput
+      <Spotlight.Search
         aria-label="Go to"
         placeholder="Find a key, a lease, a drone, a person, a page, an action"
         size="md"
-        variant="unstyled"
         leftSection={<IconSearch size={16} aria-hidden />}
-        className={classes['field'] ?? ''}
         role="combobox"
         aria-expanded
         aria-controls={LIST_ID}
@@ -146,7 +149,11 @@ function useEnter(isWaiting: boolean, run: () => void) {
 const LIST_ID = 'palette-list';
 const optionId = (entry: Entry): string => `palette-${encodeURIComponent(entry.id)}`;
 
-/** The lines of the palette. The focus stays in its field, which names the chosen line. */
+/**
+ * The lines of the palette. The focus stays in its field, which names the chosen line. They are in no
+ * `Spotlight.ActionsList`: that remembers the place of the chosen line, which results that arrive would move, and
+ * Enter would run what stands there before the answer.
+ */
 function PaletteList({
   sections,
   text,
@@ -181,10 +188,13 @@ function PaletteList({
       onPointerLeave={() => onAim(false)}
     >
       {sections.map(({ label, entries }) => (
-        <div key={label} role="group" aria-label={label}>
-          <div className={classes['section']} aria-hidden>
-            {label}
-          </div>
+        <Spotlight.ActionsGroup
+          key={label}
+          role="group"
+          aria-label={label}
+          label={label}
+          className={classes['section'] ?? ''}
+        >
           {entries.map((entry) => (
             <PaletteLine
               key={entry.id}
@@ -200,7 +210,7 @@ function PaletteList({
               onRun={() => onRun(entry)}
             />
           ))}
-        </div>
+        </Spotlight.ActionsGroup>
       ))}
     </div>
   );
@@ -221,16 +231,13 @@ function PaletteLine({
 }) {
   const { label, hint, look, kind, whyNot, icon: EntryIcon } = entry;
   return (
-    <button
-      type="button"
-      id={optionId(entry)}
+    <Spotlight.Action
+      // Spotlight keeps the `id` for itself.
+      ref={(line) => line?.setAttribute('id', optionId(entry))}
       role="option"
-      tabIndex={-1}
       aria-selected={isChosen}
       aria-disabled={whyNot === undefined ? undefined : true}
-      className={classes['line']}
-      // The focus stays in the field.
-      onMouseDown={(event) => event.preventDefault()}
+      className={classes['line'] ?? ''}
       onPointerMove={onPoint}
       onClick={onRun}
     >
@@ -241,7 +248,7 @@ function PaletteLine({
       <span className={classes['hint']}>{whyNot ?? hint}</span>
       {look === undefined ? null : <LookBadge look={look} />}
       {kind === undefined ? null : <span className={classes['kind']}>{kind}</span>}
-    </button>
+    </Spotlight.Action>
   );
 }
 
@@ -273,7 +280,7 @@ function PaletteStatus({
 }) {
   const { error, isSearching, last, retry } = find;
   return (
-    <div className={classes['status']}>
+    <Spotlight.Footer className={classes['status'] ?? ''}>
       <span role="status">
         {error === null
           ? statusText(text, { isSearching, count, shown, last })
@@ -290,7 +297,7 @@ function PaletteStatus({
       <span aria-hidden className={classes['keys']}>
         ↑↓ choose · Enter opens · Esc closes
       </span>
-    </div>
+    </Spotlight.Footer>
   );
 }
 
@@ -307,7 +314,7 @@ function statusText(
   if (now.isSearching || now.last?.text !== text) return 'Searching…';
   if (now.shown?.text !== text) return 'Move the pointer away to see the results.';
   const uncovered = uncoveredText(now.shown.answer);
-  const found = now.count === 0 ? 'No results.' : `${counted(now.count, 'result')}.`;
+  const found = now.count === 0 ? 'No results.' : `${countText(now.count, 'result')}.`;
   return uncovered === undefined ? found : `${found} ${uncovered}`;
 }
 

@@ -24,7 +24,7 @@ import { databaseClock } from '~/lib/live/database-clock.ts';
 import { missed, pause, stream } from '~/lib/live/live-state.ts';
 import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useSignal } from '~/lib/signal.ts';
-import { lazyDialog } from '~/ui/lazy-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
 import { LazyMenu } from '~/ui/menus.tsx';
 import { FootPlace } from '~/ui/states.tsx';
 import { Tip } from '~/ui/tip.tsx';

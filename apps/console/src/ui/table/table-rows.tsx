@@ -11,8 +11,7 @@ import {
 } from 'react';
 import type { Column } from './column.ts';
 import { isSameRow } from './held-rows.ts';
-import type { DataTableProps } from './table-state.ts';
-import type { Selection } from './use-selection.ts';
+import type { DataTableProps, Selection } from './table-state.ts';
 import classes from './data-table.module.css';
 
 /** From this many rows on, only the visible ones are in the document. */

@@ -1,11 +1,10 @@
-import type { Count } from '@leasehold/keys-core';
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
-import type { ApiError } from '~/lib/api/api-error.ts';
-import { count as shown, counted } from '~/lib/format.ts';
+import { type ReactNode, useMemo, useRef, useState } from 'react';
+import type { Count } from '@leasehold/keys-core';
+import type { ApiError } from '~/lib/api/api.ts';
+import { countText, count as shown } from '~/lib/format.ts';
 import type { UnreachableDatacenter } from '~/ui/states.tsx';
 import type { Column } from './column.ts';
-import type { Selection } from './use-selection.ts';
 
 /** A page of any list of the API. */
 export interface ListPage<Item> {
@@ -75,11 +74,11 @@ export function placeText({ before, rowCount, hasNext, total }: PagePlace): stri
   if (rowCount === undefined) return '';
   if (before === null) {
     return total === undefined || !hasNext
-      ? counted(rowCount, 'row')
-      : `${counted(rowCount, 'row')} of ${totalText(total, rowCount)}`;
+      ? countText(rowCount, 'row')
+      : `${countText(rowCount, 'row')} of ${totalText(total, rowCount)}`;
   }
   const end = before + rowCount;
-  if (!hasNext && before === 0) return counted(rowCount, 'row');
+  if (!hasNext && before === 0) return countText(rowCount, 'row');
   const range = rowCount === 0 ? 'None' : `${shown(before + 1)} to ${shown(end)}`;
   if (!hasNext) return `${range} of ${shown(end)}`;
   return `${range} of ${totalText(total ?? { count: end, isExact: false }, end)}`;
@@ -89,4 +88,67 @@ export function placeText({ before, rowCount, hasNext, total }: PagePlace): stri
 function totalText({ count, isExact }: Count, atLeast: number): string {
   if (count <= atLeast) return `more than ${shown(atLeast)}`;
   return isExact ? shown(count) : `at least ${shown(count)}`;
+}
+
+/** The rows that a person has chosen, with their values at that time: a frozen selection. */
+export type Selection<Item> = ReturnType<typeof useSelection<Item>>;
+
+/** `nameOf`: what a person calls a row, for the name of its checkbox. */
+export function useSelection<Item>(nameOf: (item: Item) => string) {
+  /** The row that was chosen, or not, last: where a range begins. */
+  const anchor = useRef<string | null>(null);
+  const [chosen, setChosen] = useState<ReadonlyMap<string, Item>>(new Map());
+  return useMemo(
+    () => ({
+      count: chosen.size,
+      items: [...chosen.values()],
+      nameOf,
+      has: (id: string) => chosen.has(id),
+      toggle: (id: string, item: Item): void => {
+        anchor.current = id;
+        setChosen((before) => {
+          const next = new Map(before);
+          if (!next.delete(id)) next.set(id, item);
+          return next;
+        });
+      },
+      /** Makes the rows from the last one that was toggled to this one as this one will be. */
+      toggleRange(rows: readonly (readonly [id: string, item: Item])[], id: string): void {
+        const range = rangeOf(rows, anchor.current, id);
+        anchor.current = id;
+        setChosen((before) => withAll(before, range, !before.has(id)));
+      },
+      setAll(entries: readonly (readonly [id: string, item: Item])[], isSelected: boolean): void {
+        setChosen((before) => withAll(before, entries, isSelected));
+      },
+      clear: () => setChosen(new Map()),
+    }),
+    [chosen, nameOf],
+  );
+}
+
+function withAll<Item>(
+  before: ReadonlyMap<string, Item>,
+  entries: readonly (readonly [id: string, item: Item])[],
+  isSelected: boolean,
+): ReadonlyMap<string, Item> {
+  const next = new Map(before);
+  for (const [id, item] of entries) {
+    if (isSelected) next.set(id, item);
+    else next.delete(id);
+  }
+  return next;
+}
+
+/** The rows between two, both included, in either direction; the second alone where the first is not there. */
+export function rangeOf<Item>(
+  rows: readonly (readonly [id: string, item: Item])[],
+  fromId: string | null,
+  toId: string,
+): readonly (readonly [id: string, item: Item])[] {
+  const to = rows.findIndex(([id]) => id === toId);
+  const from = rows.findIndex(([id]) => id === fromId);
+  if (to === -1) return [];
+  if (from === -1) return rows.slice(to, to + 1);
+  return rows.slice(Math.min(from, to), Math.max(from, to) + 1);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rangeOf } from './use-selection.ts';
+import { rangeOf } from './table-state.ts';
 
 const ROWS = ['a', 'b', 'c', 'd'].map((id) => [id, id] as const);
 

@@ -1,8 +1,8 @@
 import type { Metadata } from 'next';
-import { keyListInput, keyListStateOf } from '~/features/keys/key-search.ts';
 import { KeysPage } from '~/features/keys/keys-page.tsx';
 import { isSeveralDatacenters, Prefetched } from '~/lib/api/prefetch.tsx';
 import { firstOf, listedDatacenters } from '~/lib/routes.ts';
+import { keyListInput, keyListStateOf } from '~/resources/list/grant-search.ts';
 
 export const metadata: Metadata = { title: 'Keys' };
 

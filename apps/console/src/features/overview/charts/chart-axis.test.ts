@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import type { AuditEntry } from '~/resources/audit.ts';
-import { axisTicks, clockText, clockTicks, marksOf, tickText } from './chart-axis.ts';
+import { axisTicks, clockText, clockTicks, marksOf, tickText } from './chart-series.ts';
 
 describe('axisTicks', () => {
   it('counts in ones, twos and fives, up to at least the greatest value', () => {

@@ -1,14 +1,14 @@
-import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { SegmentedControl, Skeleton } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { memo, useState } from 'react';
+import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { choiceParam, useQueryState } from '~/lib/address.ts';
 import { clockTime, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { useSignal } from '~/lib/signal.ts';
 import type { AuditEntry } from '~/resources/audit.ts';
 import { Panel } from '~/ui/page.tsx';
-import { eventsHref, windowText } from '../overview-links.ts';
+import { eventsHref, windowText } from '../overview-texts.ts';
 import { RowsLink } from '../tiles.tsx';
 import {
   chartCursor,
@@ -85,7 +85,7 @@ export const ChartPanels = memo(function ChartPanels({
       )}
       {empty.length === 0 ? null : (
         <p className={classes['nothing']}>
-          No {listed(empty.map(({ nothing }) => nothing))} {windowText(windowMinutes)}.
+          No {listWords(empty.map(({ nothing }) => nothing))} {windowText(windowMinutes)}.
         </p>
       )}
     </section>
@@ -93,7 +93,7 @@ export const ChartPanels = memo(function ChartPanels({
 });
 
 /** `grants, waits or handovers` */
-function listed(words: readonly string[]): string {
+function listWords(words: readonly string[]): string {
   return words.length < 2
     ? words.join('')
     : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;

@@ -1,23 +1,27 @@
-import type { StatsPoint } from '@leasehold/api/contract';
+import 'uplot/dist/uPlot.min.css';
 import { ScrollArea, Table } from '@mantine/core';
 import { memo, useEffect, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
-import { absolute, clockTime, counted, duration } from '~/lib/format.ts';
+import type { StatsPoint } from '@leasehold/api/contract';
+import { absolute, clockTime, countText, duration } from '~/lib/format.ts';
 import { useSignal } from '~/lib/signal.ts';
-import { type AuditEntry } from '~/resources/audit.ts';
-import { actText } from '~/resources/act-sentence.ts';
+import { actText, type AuditEntry } from '~/resources/audit.ts';
 import { Link, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
-import { type ActMark, axisTicks, clockText, clockTicks, marksOf, tickText } from './chart-axis.ts';
 import {
+  type ActMark,
+  axisTicks,
   chartCursor,
   type ChartSpec,
+  clockText,
+  clockTicks,
   greatestOf,
   isolatedPlaces,
+  marksOf,
   movedBy,
+  tickText,
   valueText,
 } from './chart-series.ts';
-import 'uplot/dist/uPlot.min.css';
 import classes from './charts.module.css';
 
 /**
@@ -157,7 +161,7 @@ function MarkLinks({
         const left = leftPx + ((atMs - fromMs) / (toMs - fromMs)) * widthPx;
         const told = acts.slice(0, TOLD_MAX).map((act) => actText(act));
         const more = acts.length - told.length;
-        if (more > 0) told.push(`and ${counted(more, 'other')}`);
+        if (more > 0) told.push(`and ${countText(more, 'other')}`);
         return (
           <li key={`${String(atMs)} ${String(acts.length)}`} style={{ left }}>
             <Tip isDescribed label={<MarkTip told={told} acts={acts} />}>

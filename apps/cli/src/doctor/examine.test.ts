@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseConfig } from '../config.ts';
+import { examineDatacenters } from './examine.ts';
+
+async function serverThatSays(status: number, body: string): Promise<string> {
+  const server = createServer((_request, response) => {
+    response.writeHead(status).end(body);
+  });
+  onTestFinished(() => void server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+}
+
+const NOBODY = 'http://127.0.0.1:1';
+
+test('each member of etcd and each peer is checked, and every problem has advice', async () => {
+  const healthy = await serverThatSays(200, '{"health":"true","reason":""}');
+  const leaderless = await serverThatSays(503, '{"health":"false","reason":"RAFT NO LEADER"}');
+  const peer = await serverThatSays(200, 'ok');
+
+  const findings = await examineDatacenters(
+    parseConfig({
+      LEASEHOLD_DATACENTER: 'dc1',
+      LEASEHOLD_ETCD: [healthy, leaderless, NOBODY].join(','),
+      LEASEHOLD_PEERS: `dc2=${peer},dc3=${NOBODY}`,
+      LEASEHOLD_PEER_TOKEN: `lh_${'s'.repeat(43)}`,
+    }),
+  );
+
+  expect(findings.map(({ subject, state }) => [subject, state])).toEqual([
+    ['etcd', 'well'],
+    ['etcd', 'wrong'],
+    ['etcd', 'wrong'],
+    ['peer dc2', 'well'],
+    ['peer dc3', 'wrong'],
+  ]);
+  for (const { state, advice } of findings) if (state === 'wrong') expect(advice).toBeTruthy();
+});
+
+test('a server that answers but is not etcd is reported as wrong', async () => {
+  const web = await serverThatSays(200, '<html></html>');
+
+  const [finding] = await examineDatacenters(parseConfig({ LEASEHOLD_ETCD: web }));
+
+  expect(finding?.state).toBe('wrong');
+});
+
+test('certificates that cannot be read are reported before any request is sent', async () => {
+  const [finding] = await examineDatacenters(
+    parseConfig({ LEASEHOLD_ETCD: 'https://127.0.0.1:1', LEASEHOLD_ETCD_CA_FILE: '/no/such/ca' }),
+  );
+
+  expect(finding).toMatchObject({ subject: 'etcd', state: 'wrong' });
+  expect(finding?.text).toContain('/no/such/ca');
+});
+
+test('without etcd there is nothing to check', async () => {
+  expect(await examineDatacenters(parseConfig({}))).toMatchObject([{ state: 'skipped' }]);
+});

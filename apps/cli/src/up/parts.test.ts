@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { SECRETS } from '@leasehold/service-kit';
+import { parseConfig } from '../config.ts';
+import { agentSpec, consoleSpec, controllerSpec } from './parts.ts';
+
+test('trusted proxies and the secret of the console are passed on to the controller and the console alone', () => {
+  const environment = {
+    LEASEHOLD_TRUSTED_PROXIES: '10.0.0.1',
+    LEASEHOLD_CONSOLE_SECRET: 'a secret of the console: 0123456',
+  };
+  const config = parseConfig({ LEASEHOLD_HOST: '192.0.2.7' });
+  const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://192.0.2.7:4600' };
+
+  expect(controllerSpec(config, { ...of, databaseUrl: 'postgresql://db' }).env).toMatchObject(
+    environment,
+  );
+  expect(consoleSpec(config, of).env).toMatchObject(environment);
+  expect(
+    agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env,
+  ).not.toHaveProperty('LEASEHOLD_CONSOLE_SECRET');
+});
+
+test('the secrets of datacenters are passed on to the controller, and to no other process', () => {
+  const environment = {
+    LEASEHOLD_DATACENTER: 'dc1',
+    LEASEHOLD_PEERS: 'dc2=https://dc2.example.com',
+    LEASEHOLD_PEER_TOKEN: `lh_${'s'.repeat(43)}`,
+    LEASEHOLD_ETCD: 'https://etcd.example.com:2379',
+    LEASEHOLD_ETCD_USER: 'leasehold',
+    LEASEHOLD_ETCD_PASSWORD: 'hunter2',
+  };
+  const config = parseConfig(environment);
+  const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://127.0.0.1:4600' };
+
+  expect(controllerSpec(config, { ...of, databaseUrl: 'postgresql://db' }).env).toMatchObject(
+    environment,
+  );
+  for (const { env } of [
+    consoleSpec(config, of),
+    agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }),
+  ]) {
+    expect(Object.keys(env)).not.toContain('LEASEHOLD_PEER_TOKEN');
+    expect(Object.keys(env)).not.toContain('LEASEHOLD_ETCD_PASSWORD');
+  }
+});
+
+test('a secret in a file is passed on to the controller as such, and neither to others nor beside another value', () => {
+  const environment = {
+    DATABASE_URL_FILE: '/run/secrets/database-url',
+    LEASEHOLD_AUTH_SECRET_FILE: '/run/secrets/auth',
+    LEASEHOLD_TOKEN_FILE: '/run/secrets/token',
+  };
+  const config = parseConfig({});
+  const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://127.0.0.1:4600' };
+  const filesOf = (env: object): string[] =>
+    Object.keys(env).filter((name) => name.endsWith('_FILE'));
+
+  expect(filesOf(controllerSpec(config, { ...of, databaseUrl: 'postgresql://db' }).env)).toEqual([
+    'LEASEHOLD_AUTH_SECRET_FILE',
+  ]);
+  expect(filesOf(consoleSpec(config, of).env)).toEqual([]);
+  expect(
+    filesOf(agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env),
+  ).toEqual([]);
+});
+
+test('neither the console nor the drone has a secret of the controller', () => {
+  const environment = Object.fromEntries(SECRETS.map((name) => [name, 'x']));
+  const config = parseConfig({});
+  const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://127.0.0.1:4600' };
+  const secretsOf = (env: object): string[] =>
+    SECRETS.filter((name) => Object.keys(env).includes(name));
+
+  expect(secretsOf(consoleSpec(config, of).env)).toEqual(['LEASEHOLD_CONSOLE_SECRET']);
+  expect(
+    secretsOf(agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env),
+  ).toEqual(['LEASEHOLD_TOKEN']);
+});

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import {
+  bulkProgressText,
+  bulkSteps,
+  bulkTitle,
+  selectionText,
+  stoppingText,
+  worstCaseText,
+} from './bulk.ts';
+
+describe('texts of bulk actions', () => {
+  it('name the act and the count', () => {
+    expect(bulkTitle('revoke', 'key', 3)).toBe('Revoke 3 keys');
+    expect(bulkTitle('blockRenewal', 'lease', 1)).toBe('Block renewal of 1 lease');
+  });
+
+  it('do not count a failure as done', () => {
+    const progress = { action: 'revoke', total: 40, done: 14, failedCount: 2 } as const;
+    expect(bulkProgressText(progress)).toBe('12 of 40 revoked, 2 failed');
+  });
+
+  it('say how much of a selection is held, and that the rest is skipped', () => {
+    expect(selectionText('key', { selected: 12, held: 2 })).toBe(
+      '2 of 12 selected are held. Grants that have ended are skipped.',
+    );
+    expect(selectionText('lease', { selected: 3, held: 3 })).toBe('All 3 selected are held.');
+    expect(selectionText('key', { selected: 1, held: 1 })).toBe('The selected key is held.');
+    expect(selectionText('key', { selected: 2, held: 0 })).toBe(
+      'None of the 2 selected keys is held.',
+    );
+  });
+
+  it('say by when everything has stopped', () => {
+    expect(worstCaseText('key', 2, 50_000)).toMatch(/^All backends stop within 50 s at worst/u);
+    expect(stoppingText('lease', 1, 3_200)).toBe(
+      'Waiting for 1 holder to stop, within 3 s at worst.',
+    );
+  });
+
+  it('say that every act applies to the listed grants alone', () => {
+    for (const action of ['revoke', 'blockRenewal', 'allowRenewal'] as const) {
+      expect(bulkSteps(action, 'key', 'force').at(-1)).toContain('Only the listed grants');
+    }
+  });
+});

@@ -1,0 +1,170 @@
+/** What bulk actions are called, and what they do, in words. Pure. */
+import { useQuery } from '@tanstack/react-query';
+import { textParam, useQueryState } from '~/lib/address.ts';
+import { type Outputs, query } from '~/lib/api/api.ts';
+import { count, countText, duration } from '~/lib/format.ts';
+import type { ResourceRef } from '~/lib/routes.ts';
+import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
+import { FACE_WORDS, type GrantFace } from '~/resources/grant-view.ts';
+
+const LOOK_EVERY_MS = 700;
+const STORED = 'leasehold.bulk';
+
+/** The bulk action that the page shows, in its address. */
+export function useBulkId(): readonly [string | null, (bulkId: string | null) => void] {
+  const [bulkId, setBulkId] = useQueryState('bulk', textParam, 'replace');
+  return [bulkId, (next) => setBulkId(next)];
+}
+
+type BulkProgress = Outputs['bulk']['get'];
+
+/** Whether a bulk action still has something to do. */
+export function isUnderWay({ state }: Pick<BulkProgress, 'state'>): boolean {
+  return state === 'running' || state === 'interrupted';
+}
+
+/**
+ * Whether all is over: carried out or aborted, and what was revoked has stopped. A controller of the version
+ * before does not say what is stopping.
+ */
+export function isAllOver(progress: BulkProgress): boolean {
+  const { stopping } = progress as Partial<BulkProgress>;
+  return !isUnderWay(progress) && (stopping ?? 0) === 0;
+}
+
+/** How far a bulk action is, read again until all is over, even behind a dialog. */
+export function useBulkProgress(bulkId: string) {
+  return useQuery({
+    ...query('bulk', 'get', { bulkId }),
+    refetchInterval: ({ state: { data } }) =>
+      data === undefined || !isAllOver(data) ? LOOK_EVERY_MS : false,
+  });
+}
+
+/** Keeps the names of the chosen grants for this tab, because the API answers lease ids. */
+export function rememberBulk(
+  bulkId: string,
+  items: readonly (ResourceRef & { readonly leaseId: string })[],
+): void {
+  const names = Object.fromEntries(
+    items.map(({ leaseId, namespace, name }) => [leaseId, { namespace, name }]),
+  );
+  try {
+    window.sessionStorage.setItem(STORED, JSON.stringify({ bulkId, names }));
+  } catch {
+    // The tab's storage is full: the ids are shown then.
+  }
+}
+
+/** The names of the grants in a bulk action of this tab, by lease id. */
+export function namesOfBulk(bulkId: string): Readonly<Record<string, ResourceRef>> {
+  try {
+    const text = window.sessionStorage.getItem(STORED);
+    const stored = (text === null ? null : JSON.parse(text)) as {
+      bulkId?: unknown;
+      names?: Record<string, ResourceRef>;
+    } | null;
+    return stored?.bulkId === bulkId ? (stored.names ?? {}) : {};
+  } catch {
+    return {};
+  }
+}
+
+export type BulkAction = Outputs['bulk']['get']['action'];
+
+const VERBS: Record<BulkAction, string> = {
+  revoke: 'Revoke',
+  blockRenewal: 'Block renewal of',
+  allowRenewal: 'Allow renewal of',
+};
+
+/** `Revoke 3 keys`, `Block renewal of 1 lease`. */
+export function bulkTitle(action: BulkAction, face: GrantFace, itemCount: number): string {
+  return `${VERBS[action]} ${countText(itemCount, ...FACE_WORDS[face])}`;
+}
+
+/** What a bulk action does to each of its items. */
+export function bulkSteps(action: BulkAction, face: GrantFace, mode: RevokeMode): string[] {
+  const others =
+    'Only the listed grants are changed. One that ends meanwhile is skipped, and reported as ended.';
+  return [...STEPS[action](face, mode), others];
+}
+
+/** What a selection is now, before anything is done to it: how much of it is held, and the worst case. */
+export function selectionText(
+  face: GrantFace,
+  { selected, held }: { readonly selected: number; readonly held: number },
+): string {
+  const [one, many] = FACE_WORDS[face];
+  if (held === selected) {
+    return selected === 1
+      ? `The selected ${one} is held.`
+      : `All ${count(selected)} selected are held.`;
+  }
+  const rest = 'Grants that have ended are skipped.';
+  return held === 0
+    ? `None of the ${countText(selected, `selected ${one}`, `selected ${many}`)} is held.`
+    : `${count(held)} of ${count(selected)} selected ${held === 1 ? 'is' : 'are'} held. ${rest}`;
+}
+
+/** By when everything that is revoked has stopped. */
+export function worstCaseText(face: GrantFace, held: number, stopsWithinMs: number): string {
+  const what = face === 'key' ? 'backend' : 'holder';
+  if (held === 0) return 'Nothing is revoked.';
+  const subject = held === 1 ? `Its ${what} stops` : `All ${what}s stop`;
+  return `${subject} within ${duration(stopsWithinMs)} at worst, by the clock of each machine.`;
+}
+
+const STEPS: Record<BulkAction, (face: GrantFace, mode: RevokeMode) => string[]> = {
+  revoke(face, mode) {
+    if (mode === 'force') {
+      return face === 'key'
+        ? [
+            'Each grant ends. Its backend gets SIGKILL now, no grace period.',
+            'No key is granted again before its backend is known to be gone, or the key has expired.',
+          ]
+        : [
+            'Each grant ends now, and is free for others at once.',
+            'A holder without a connection may continue until its own deadline.',
+          ];
+    }
+    return face === 'key'
+      ? ['None is renewed any more, and each backend is asked to stop.']
+      : ['None is renewed any more, and each holder is told to stop.'];
+  },
+  blockRenewal: () => [
+    'The next renewal of each is refused, and its holder stops then. Until then you can allow it again.',
+  ],
+  allowRenewal: () => [
+    'The next renewal of each is answered, if it comes before the grant expires.',
+  ],
+};
+
+const DONE: Record<BulkAction, string> = {
+  revoke: 'revoked',
+  blockRenewal: 'blocked',
+  allowRenewal: 'allowed',
+};
+
+/** `12 of 40 revoked, 2 failed`: how far a bulk action is. */
+export function bulkProgressText(progress: {
+  readonly action: BulkAction;
+  readonly total: number;
+  readonly done: number;
+  readonly failedCount: number;
+}): string {
+  const { action, total, done, failedCount } = progress;
+  const failed = failedCount === 0 ? '' : `, ${count(failedCount)} failed`;
+  return `${count(done - failedCount)} of ${count(total)} ${DONE[action]}${failed}`;
+}
+
+/** `Waiting for 3 backends to stop, within 42 s at worst`: what is left of a bulk revoke that was carried out. */
+export function stoppingText(face: GrantFace, stopping: number, worstCaseMs: number): string {
+  const what = face === 'key' ? 'backend' : 'holder';
+  return `Waiting for ${countText(stopping, what)} to stop, within ${duration(worstCaseMs)} at worst.`;
+}
+
+/** What a failure's code means here. */
+export function failureText(code: string): string {
+  return code === 'gone' ? 'had ended before' : code;
+}

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createEar } from '../testing/warden-fixture.ts';
+import { wardenSource } from './warden-command.ts';
+
+const needs = { replyTimeoutMs: () => 1_000, mayEndSilent: () => Promise.resolve(true) };
+
+test('a warden of an earlier version is neither commanded nor ended: an error says what to do', async () => {
+  const stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-earlier-'));
+  const earlier = spawn(
+    process.execPath,
+    ['-e', 'setInterval(() => undefined, 1000)', 'warden', stateDir],
+    { stdio: 'ignore' },
+  );
+  const record = {
+    socketPath: path.join(stateDir, 'warden.sock'),
+    clockId: 'c1',
+    pid: earlier.pid,
+  };
+  writeFileSync(path.join(stateDir, 'warden.json'), JSON.stringify(record));
+  const source = wardenSource({
+    stateDir,
+    command: ['/bin/false'],
+    searchPath: '',
+    nowMs: () => 0,
+  });
+
+  await expect(source.supply(createEar(), needs)).rejects.toThrow('of an earlier version');
+
+  expect(earlier.exitCode ?? earlier.signalCode).toBeNull();
+  earlier.kill('SIGKILL');
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 10 });
+});
+
+function aStateDir(): string {
+  const stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-supply-'));
+  onTestFinished(() => rmSync(stateDir, { recursive: true, force: true, maxRetries: 10 }));
+  return stateDir;
+}
+
+test.each([
+  [['/bin/sh', '-c', 'echo "Error: ENOSPC" >&2; exit 1'], 'ended (exit code 1): Error: ENOSPC'],
+  [['/bin/sh', '-c', 'kill -KILL $$'], 'ended (SIGKILL): its log is empty'],
+  [['/nowhere/node'], 'ended (spawn /nowhere/node ENOENT)'],
+])('a warden that ends before it answers is not waited for: %s', async (command, problem) => {
+  const stateDir = aStateDir();
+  const source = wardenSource({ stateDir, command, searchPath: '', nowMs: () => 0 });
+
+  await expect(source.supply(createEar(), needs)).rejects.toThrow(problem);
+});
+
+test('no warden is started where its log cannot be written', async () => {
+  const stateDir = aStateDir();
+  symlinkSync('/dev/full', path.join(stateDir, 'warden.log'));
+  const command = ['/bin/sh', '-c', 'sleep 30'];
+  const source = wardenSource({ stateDir, command, searchPath: '', nowMs: () => 0 });
+
+  await expect(source.supply(createEar(), needs)).rejects.toThrow('ENOSPC');
+});
