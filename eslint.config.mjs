@@ -24,8 +24,18 @@ const TESTS = [
 
 const NODE_GLOBALS = Object.fromEntries(
   [
-    ...['process', 'console', 'performance', 'Buffer', 'URL', 'fetch', 'AbortSignal'],
-    ...['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'queueMicrotask'],
+    'process',
+    'console',
+    'performance',
+    'Buffer',
+    'URL',
+    'fetch',
+    'AbortSignal',
+    'setTimeout',
+    'clearTimeout',
+    'setInterval',
+    'clearInterval',
+    'queueMicrotask',
   ].map((name) => [name, 'readonly']),
 );
 
@@ -86,17 +96,17 @@ export default tseslint.config(
   },
   {
     // Files that run other programs, or use a timer of the machine: nothing here judges a grant.
-    files: [
-      'libs/keys-core/src/postgres/embedded/**',
-      'libs/keys-core/src/postgres/migrate*',
-    ],
+    files: ['libs/keys-core/src/postgres/embedded/**', 'libs/keys-core/src/postgres/migrate*'],
     rules: { 'no-restricted-globals': 'off', 'no-restricted-properties': 'off' },
   },
   {
     // Next itself reads which runtime it is in, where it builds `instrumentation.ts`.
     files: [
-      ...['apps/*/src/**/config.ts', 'libs/client/src/config.ts', '**/*.config.ts'],
-      ...['examples/next-cron/config.ts', 'examples/next-cron/instrumentation.ts'],
+      'apps/*/src/**/config.ts',
+      'libs/client/src/config.ts',
+      '**/*.config.ts',
+      'examples/next-cron/config.ts',
+      'examples/next-cron/instrumentation.ts',
     ],
     rules: { 'no-restricted-syntax': ['error', UNSAFE_SQL] },
   },

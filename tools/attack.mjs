@@ -16,7 +16,10 @@ await prepare('npm run attack', ['controller', 'drone', 'console']);
 const child = spawn(
   process.execPath,
   [
-    ...['--conditions=@leasehold/source', '--import', 'tsx', 'tools/attack/main.ts'],
+    '--conditions=@leasehold/source',
+    '--import',
+    'tsx',
+    'tools/attack/main.ts',
     ...process.argv.slice(2),
   ],
   { cwd: root, stdio: 'inherit' },

@@ -18,7 +18,10 @@ await ensurePackages(['etcd-server']);
 const child = spawn(
   process.execPath,
   [
-    ...['--conditions=@leasehold/source', '--import', 'tsx', 'tools/datacenters/main.ts'],
+    '--conditions=@leasehold/source',
+    '--import',
+    'tsx',
+    'tools/datacenters/main.ts',
     ...process.argv.slice(2),
   ],
   { cwd: root, stdio: 'inherit' },

@@ -13,7 +13,8 @@ const TEST =
   /\.(?:test|e2e)\.tsx?$|\/(?:testing|fixtures?|generated)\/|\.d\.m?ts$|^libs\/testing\//u;
 const NEXT_FILE =
   /\/src\/(?:app\/.*\/?(?:page|layout|not-found|error|route|loading)\.tsx?|proxy\.ts)$/u;
-const IMPORT = /(?:from|import)\s*\(?\s*'(\.[^']+)'/gu;
+/** A path, or in the console one below its `src`. */
+const IMPORT = /(?:from|import)\s*\(?\s*'((?:\.|~\/)[^']+)'/gu;
 /** A statement of our own: a template that a pool, or a function that makes fragments, gets. */
 const STATEMENT =
   /(?:\$queryRaw|\$executeRaw|\bsql(?:\.\w+)?)(?:<[^`]{0,400}?>)?`\s*(?:--[^\n]*\n\s*)*(?:with|select|insert|update|delete)\b/giu;
@@ -49,7 +50,9 @@ function importers() {
   const counts = new Map(shipped.map((file) => [file, new Set()]));
   for (const file of shipped) {
     for (const [, specifier] of read(file).matchAll(IMPORT)) {
-      const target = path.join(path.dirname(file), specifier);
+      const target = specifier.startsWith('~/')
+        ? path.join(file.split('/src/')[0], 'src', specifier.slice(2))
+        : path.join(path.dirname(file), specifier);
       for (const name of [target, `${target}.ts`, `${target}.tsx`]) counts.get(name)?.add(file);
     }
   }

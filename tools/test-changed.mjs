@@ -51,7 +51,11 @@ async function affectedFolders() {
     process.execPath,
     [
       path.join(root, 'node_modules/.bin/nx'),
-      ...['show', 'projects', '--affected', `--base=${base}`, '--json'],
+      'show',
+      'projects',
+      '--affected',
+      `--base=${base}`,
+      '--json',
     ],
     { cwd: root, env: { ...process.env, ...NX_ENVIRONMENT } },
   );

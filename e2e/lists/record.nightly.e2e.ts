@@ -7,7 +7,8 @@ test.describe('what is recorded', () => {
     stack,
   }) => {
     const { leaseId, fencingToken, name } = await holdLease(stack, {
-      ...{ key: 'refused-late', holder: 'night-import' },
+      key: 'refused-late',
+      holder: 'night-import',
     });
     const { leases } = stack.api('client');
     await leases.release.mutate({ leaseId, fencingToken });

@@ -106,7 +106,8 @@ test('a hold-off of a database that was put back is an alarm, which an operator 
   const act = dialog.getByRole('button', { name: 'End the hold-off' });
   await expect(act).toBeDisabled();
   await actWithReason(page, {
-    ...{ reason: 'all services were restarted', typed: stack.datacenter },
+    reason: 'all services were restarted',
+    typed: stack.datacenter,
     label: 'End the hold-off',
   });
 

@@ -106,8 +106,13 @@ test.describe('the overview', () => {
 /** Waits in line for a lease of {@link holdLease}, and gives it back. */
 async function waitFor(stack: Stack, key: string): Promise<void> {
   const answer = await stack.api('client').leases.acquire.mutate({
-    ...{ namespace: ['e2e', 'jobs'], key, ttlMs: 60_000, waitMs: 120_000 },
-    ...{ holder: 'patient', localTimeMs: 1_000, idempotencyKey: randomUUID() },
+    namespace: ['e2e', 'jobs'],
+    key,
+    ttlMs: 60_000,
+    waitMs: 120_000,
+    holder: 'patient',
+    localTimeMs: 1_000,
+    idempotencyKey: randomUUID(),
   });
   if (answer.outcome !== 'granted') throw new Error(`${key} is ${answer.outcome}`);
   const { leaseId, fencingToken } = answer.lease;
@@ -122,11 +127,22 @@ const HOUR_MS = 3_600_000;
 
 /** The numbers whose rows are compared: those of lists that nothing else changes all the time. */
 const LISTED = [
-  ...[/keys?, held/, /leases?, held/, /environments?, held/],
-  ...[/keys?, expiring/, /leases?, expiring/, /environments?, expiring/],
-  ...[/keys?, waited for/, /leases?, waited for/, /environments?, waited for/],
-  ...[/keys?, not recorded/, /leases?, not recorded/],
-  ...[/ready$/, /draining$/, /unreachable$/, /lost$/, /failing callbacks?$/],
+  /keys?, held/,
+  /leases?, held/,
+  /environments?, held/,
+  /keys?, expiring/,
+  /leases?, expiring/,
+  /environments?, expiring/,
+  /keys?, waited for/,
+  /leases?, waited for/,
+  /environments?, waited for/,
+  /keys?, not recorded/,
+  /leases?, not recorded/,
+  /ready$/,
+  /draining$/,
+  /unreachable$/,
+  /lost$/,
+  /failing callbacks?$/,
 ];
 
 /** `1 key, held` */

@@ -161,8 +161,12 @@ test.describe('bulk actions', () => {
     const client = stack.api('client');
     for (let at = 0; at < count; at += 1) {
       await client.leases.acquire.mutate({
-        ...{ namespace: ['e2e', stem], key: `job-${String(at).padStart(3, '0')}`, holder: 'h' },
-        ...{ ttlMs: 600_000, localTimeMs: 1_000, idempotencyKey: randomUUID() },
+        namespace: ['e2e', stem],
+        key: `job-${String(at).padStart(3, '0')}`,
+        holder: 'h',
+        ttlMs: 600_000,
+        localTimeMs: 1_000,
+        idempotencyKey: randomUUID(),
       });
     }
     const page = await pageAs('operator');

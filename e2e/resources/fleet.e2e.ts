@@ -77,9 +77,9 @@ test.describe('drones and backends', () => {
     stack,
   }) => {
     const key = { namespace: 'e2e.crashes', name: `job-${randomUUID().slice(0, 6)}` };
-    const refused = stack.api('client').keys.connect.mutate({
-      ...{ key, spawn: { program: 'crasher' }, waitFor: 'ready' },
-    });
+    const refused = stack
+      .api('client')
+      .keys.connect.mutate({ key, spawn: { program: 'crasher' }, waitFor: 'ready' });
     await expect(refused).rejects.toThrow(/crashed with exit code 17/);
     const page = await pageAs('viewer');
     // From the overview it is one click to why, and to what the program wrote last.
@@ -114,9 +114,9 @@ test.describe('drones and backends', () => {
     stack,
   }) => {
     const key = { namespace: 'e2e.crashes', name: `job-${randomUUID().slice(0, 6)}` };
-    const refused = stack.api('client').keys.connect.mutate({
-      ...{ key, spawn: { program: 'crasher' }, waitFor: 'ready' },
-    });
+    const refused = stack
+      .api('client')
+      .keys.connect.mutate({ key, spawn: { program: 'crasher' }, waitFor: 'ready' });
     await expect(refused).rejects.toThrow(/crashed with exit code 17/);
     const page = await pageAs('viewer');
     const lists = [
@@ -148,9 +148,9 @@ test.describe('drones and backends', () => {
     stack,
   }) => {
     const key = { namespace: 'e2e.logs', name: `talk-${randomUUID().slice(0, 6)}` };
-    await stack.api('client').keys.connect.mutate({
-      ...{ key, spawn: { program: 'talker' }, waitFor: 'ready' },
-    });
+    await stack
+      .api('client')
+      .keys.connect.mutate({ key, spawn: { program: 'talker' }, waitFor: 'ready' });
     const page = await pageAs('viewer');
     await page.goto(`/keys/detail?${new URLSearchParams({ ...key, tab: 'log' }).toString()}`);
     const log = page.getByRole('log');

@@ -83,7 +83,9 @@ function addUse(
     ladder: ladderOf(TTL_MS),
     renewedAgoMs,
     more: {
-      ...{ tag: action, comment, metadata },
+      tag: action,
+      comment,
+      metadata,
       released_at: endAgoMs === null ? null : world.ago(endAgoMs),
       end_reason: endAgoMs === null ? null : 'released',
     },

@@ -37,11 +37,15 @@ export function addDrones(world: World, datacenter: string): SeededDrone[] {
       local_time_ms: 1_000_000 + index,
       heartbeat_at: world.ago(heartbeatAgeMs(drone.state)),
       load: {
-        ...{ backends: 0, roundTripMs: world.chance.int(4, 40) / 10 },
+        backends: 0,
+        roundTripMs: world.chance.int(4, 40) / 10,
         machine: {
-          ...{ cpuShare: world.chance.int(20, 700) / 1_000, processors: 16 },
-          ...{ memoryUsedBytes: world.chance.int(8, 60) * 2 ** 30, memoryBytes: 64 * 2 ** 30 },
-          ...{ diskUsedBytes: world.chance.int(40, 300) * 2 ** 30, diskBytes: 400 * 2 ** 30 },
+          cpuShare: world.chance.int(20, 700) / 1_000,
+          processors: 16,
+          memoryUsedBytes: world.chance.int(8, 60) * 2 ** 30,
+          memoryBytes: 64 * 2 ** 30,
+          diskUsedBytes: world.chance.int(40, 300) * 2 ** 30,
+          diskBytes: 400 * 2 ** 30,
         },
       },
     });

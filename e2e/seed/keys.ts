@@ -52,8 +52,10 @@ export function addKeys(
   const idsOf = (fate: Becomes): string[] =>
     made.filter(({ becomes }) => becomes === fate).map(({ leaseId }) => leaseId);
   return {
-    ...{ busy: BUSY, count: made.length },
-    ...{ renewedLeaseIds: idsOf('held'), blockedLeaseIds: idsOf('blocked') },
+    busy: BUSY,
+    count: made.length,
+    renewedLeaseIds: idsOf('held'),
+    blockedLeaseIds: idsOf('blocked'),
   };
 }
 
@@ -124,7 +126,11 @@ function addPresent(
   const fact = factOf(becomes, drone, endedAgoMs);
   if (fact !== undefined) noteFact(world, grant, fact);
   addBackend(world, {
-    ...{ drone, datacenter, program: kind.program, grant, startedAgoMs: grant.grantedAgoMs },
+    drone,
+    datacenter,
+    program: kind.program,
+    grant,
+    startedAgoMs: grant.grantedAgoMs,
     key: { namespace: kind.namespace, name, tag },
     status: STATUS_OF[becomes],
     end: endOf(world, becomes, endedAgoMs),

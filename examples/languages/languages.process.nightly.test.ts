@@ -74,7 +74,9 @@ describe('a lease from another language', () => {
       const key = `of-${name.toLowerCase()}`;
 
       const { stdout, stderr } = await run(program, [...args, key], {
-        ...{ cwd, env, timeout: RUN_MS_MAX },
+        cwd,
+        env,
+        timeout: RUN_MS_MAX,
       });
 
       const [first = '', ...others] = stdout.trimEnd().split('\n');

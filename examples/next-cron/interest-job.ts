@@ -12,7 +12,8 @@ export function interestJob({ pattern, replica, notifyUrl }: CronConfig): CronJo
     if (notifyUrl === undefined) return;
     const instant = dueAt.toISOString();
     const answer = await fetch(notifyUrl, {
-      ...{ method: 'POST', signal },
+      method: 'POST',
+      signal,
       headers: { 'content-type': 'application/json', 'idempotency-key': `${name}/${instant}` },
       body: JSON.stringify({ job: name, dueAt: instant, replica, cents: CENTS }),
     });
@@ -20,7 +21,8 @@ export function interestJob({ pattern, replica, notifyUrl }: CronConfig): CronJo
   }
 
   return {
-    ...{ name, pattern },
+    name,
+    pattern,
     async work(turn) {
       await notify(turn);
       return CENTS;

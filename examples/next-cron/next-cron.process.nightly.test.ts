@@ -88,12 +88,23 @@ async function startReplica(name: string, env: Readonly<Record<string, string>>)
   const replica = await startProcess({
     name: `replica ${name}`,
     args: [
-      ...['--import', path.join(APP, 'testing', 'ends-with-test.mjs')],
-      ...[NEXT, 'start', APP, '--hostname', '127.0.0.1', '--port', port],
+      '--import',
+      path.join(APP, 'testing', 'ends-with-test.mjs'),
+      NEXT,
+      'start',
+      APP,
+      '--hostname',
+      '127.0.0.1',
+      '--port',
+      port,
     ],
     env: {
-      ...{ ...env, REPLICA: name, NOTIFY_URL: receiver.url },
-      ...{ CRON_PATTERN: '* * * * * *', CRON_TTL_MS: String(TTL_MS), NEXT_TELEMETRY_DISABLED: '1' },
+      ...env,
+      REPLICA: name,
+      NOTIFY_URL: receiver.url,
+      CRON_PATTERN: '* * * * * *',
+      CRON_TTL_MS: String(TTL_MS),
+      NEXT_TELEMETRY_DISABLED: '1',
     },
   });
   const url = `http://127.0.0.1:${port}/`;

@@ -9,8 +9,11 @@ const workspace = fileURLToPath(new URL('../..', import.meta.url));
  */
 const config: NextConfig = {
   transpilePackages: [
-    ...['@leasehold/client', '@leasehold/core'],
-    ...['@leasehold/api', '@leasehold/keys-core', '@leasehold/service-kit'],
+    '@leasehold/client',
+    '@leasehold/core',
+    '@leasehold/api',
+    '@leasehold/keys-core',
+    '@leasehold/service-kit',
     // Next would link to it from the build otherwise, and nx keeps no links.
     'pg',
   ],

@@ -17,7 +17,9 @@ export function startCron(): void {
   // A connection in the pool that breaks is replaced.
   pool.on('error', report);
   const leasehold = createLeasehold({
-    ...{ url: config.leaseholdUrl, token: config.leaseholdToken, clientName: replica },
+    url: config.leaseholdUrl,
+    token: config.leaseholdToken,
+    clientName: replica,
   });
   const core = createLeaseholdCore({ database: pgDatabase(pool) });
   const deps = { leasehold, core, pool, replica, ttlMs, report };

@@ -11,8 +11,11 @@ test('F4 a call whose coordinator was killed is retried once its lease has expir
   const worker = await startProcess({
     name: 'worker',
     args: [
-      ...['--conditions=@leasehold/source', '--import', 'tsx'],
-      ...[path.join(import.meta.dirname, 'testing', 'call-worker.ts'), service.databaseUrl],
+      '--conditions=@leasehold/source',
+      '--import',
+      'tsx',
+      path.join(import.meta.dirname, 'testing', 'call-worker.ts'),
+      service.databaseUrl,
     ],
     env: {},
   });

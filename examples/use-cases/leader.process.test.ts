@@ -11,8 +11,13 @@ async function startCandidate(databaseUrl: string, address: string): Promise<Tes
   const candidate = await startProcess({
     name: address,
     args: [
-      ...['--conditions=@leasehold/source', '--import', 'tsx'],
-      ...[CANDIDATE, databaseUrl, address, String(TTL_MS)],
+      '--conditions=@leasehold/source',
+      '--import',
+      'tsx',
+      CANDIDATE,
+      databaseUrl,
+      address,
+      String(TTL_MS),
     ],
     env: {},
   });
@@ -51,7 +56,11 @@ test('I10 another leads within TTL + 1 s after a leader was killed, and at once 
   const vacantMs = Number(takenOver?.at) - Number(killed?.at);
   expect(new Set([first, second, third]).size).toBe(3);
   expect(events.map(({ kind }) => kind)).toEqual([
-    ...['granted', 'expired', 'taken_over', 'released', 'granted'],
+    'granted',
+    'expired',
+    'taken_over',
+    'released',
+    'granted',
   ]);
   expectPrompt(vacantMs, TTL_MS + 1_000);
 });

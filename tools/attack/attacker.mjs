@@ -212,7 +212,12 @@ const ATTACKS = {
 };
 
 const means = {
-  ...{ url, token, isOver, refuse, onSockets, flood },
+  url,
+  token,
+  isOver,
+  refuse,
+  onSockets,
+  flood,
   count: (more) => {
     tried += more;
   },

@@ -68,7 +68,8 @@ async function answerOf(stage: AttackStage, name: string): Promise<string | unde
     const { address } = await stage.api().keys.connect.mutate({
       key: { name },
       spawn: { program: 'server' },
-      ...{ waitFor: 'ready', waitMs: VICTIM_MS },
+      waitFor: 'ready',
+      waitMs: VICTIM_MS,
     });
     return await (await fetch(`http://${String(address)}`)).text();
   } catch {
@@ -119,7 +120,12 @@ async function targetsOf(stage: AttackStage): Promise<unknown> {
   const { ports } = JSON.parse(await readFile(config, 'utf8')) as { readonly ports: unknown };
   return {
     pids: { agent: drone.agent.pid, warden, controller: stage.controller().pid },
-    ...{ stateDir, home: stage.home, socketPath, config, program, ports },
+    stateDir,
+    home: stage.home,
+    socketPath,
+    config,
+    program,
+    ports,
   };
 }
 

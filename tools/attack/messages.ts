@@ -45,8 +45,12 @@ function fieldsOf(count: number, value: string): string {
 }
 
 const IN_FIELDS = [
-  ...['numbers', 'objects', 'unknown fields', 'one text'],
-  ...['the most numbers of a list', 'grants'],
+  'numbers',
+  'objects',
+  'unknown fields',
+  'one text',
+  'the most numbers of a list',
+  'grants',
 ];
 
 /** The times of all procedures, roles and shapes, the longest first. */

@@ -76,7 +76,8 @@ export const fullHistory: Attack = {
   what: 'a service with a quota of 1 MB of events an hour takes leases as fast as it can',
   async carryOut(stage, attackMs): Promise<Yield> {
     const { secret: token } = await stage.api().tokens.create.mutate({
-      ...{ name: 'historian', role: 'client' },
+      name: 'historian',
+      role: 'client',
       limits: { eventBytesPerHour: HISTORY_BYTES_MAX },
     });
     const before = await historyBytes(stage);

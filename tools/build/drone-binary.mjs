@@ -129,8 +129,11 @@ async function makeBlob({ script, licenses }) {
   const blob = path.join(workshop, 'drone.blob');
   const config = path.join(workshop, 'drone.json');
   const content = {
-    ...{ main: script, output: blob, assets: { licenses } },
-    ...{ disableExperimentalSEAWarning: true, useSnapshot: false },
+    main: script,
+    output: blob,
+    assets: { licenses },
+    disableExperimentalSEAWarning: true,
+    useSnapshot: false,
     // Only the Node that made it can use it.
     useCodeCache: target === HOST && node === process.execPath,
   };

@@ -68,7 +68,12 @@ async function packLibrary(folder, { with: madeOf, inside }) {
 
   const { name, version, description, license, type, engines, peerDependenciesMeta } = source;
   const manifest = {
-    ...{ name, version, description, license, type, engines },
+    name,
+    version,
+    description,
+    license,
+    type,
+    engines,
     sideEffects: false,
     exports: {
       ...Object.fromEntries(
@@ -166,8 +171,13 @@ function emitDeclarations(entries, outDir) {
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root);
   const program = ts.createProgram(entries, {
     ...options,
-    ...{ noEmit: false, declaration: true, emitDeclarationOnly: true, noCheck: true },
-    ...{ rootDir: root, outDir, rewriteRelativeImportExtensions: true },
+    noEmit: false,
+    declaration: true,
+    emitDeclarationOnly: true,
+    noCheck: true,
+    rootDir: root,
+    outDir,
+    rewriteRelativeImportExtensions: true,
   });
   const { diagnostics } = program.emit();
   // A type that a public one needs, and that its library does not export, for example.

@@ -174,7 +174,9 @@ test('C61 I14 the keys of a datacenter that is gone get other homes after the wa
     .api('operator')
     .audit.list.query({ action: 'datacenters.giveUp' });
   expect(items[0]).toMatchObject({
-    ...{ actor: 'bootstrap admin', resource: 'datacenter:dc3', reason: REASON },
+    actor: 'bootstrap admin',
+    resource: 'datacenter:dc3',
+    reason: REASON,
     detail: { abandon: false, isFinal: true },
   });
 });

@@ -4,8 +4,12 @@ import ts from 'typescript';
 
 const FILE = path.join(import.meta.dirname, 'checked-manifests.ts');
 const OPTIONS: ts.CompilerOptions = {
-  ...{ strict: true, noEmit: true, skipLibCheck: true, types: [] },
-  ...{ module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2023 },
+  strict: true,
+  noEmit: true,
+  skipLibCheck: true,
+  types: [],
+  module: ts.ModuleKind.NodeNext,
+  target: ts.ScriptTarget.ES2023,
 };
 
 export interface Checked {

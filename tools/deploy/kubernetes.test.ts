@@ -116,7 +116,9 @@ describe('the manifests for Kubernetes', () => {
 
   test('would not pass with a wrong field, a wrong type, or without a field that is required', () => {
     const planted = (spec: object) => ({
-      ...{ apiVersion: 'v1', kind: 'Service', name: 'planted' },
+      apiVersion: 'v1',
+      kind: 'Service',
+      name: 'planted',
       whole: { apiVersion: 'v1', kind: 'Service', spec },
     });
     const problems = apiProblems([

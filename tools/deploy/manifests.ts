@@ -115,7 +115,9 @@ export function manifestsOf(folder: string): Manifest[] {
   return filesOf(folder).flatMap((file) =>
     loadAll(readFileSync(path.join(KUBERNETES, folder, file), 'utf8')).map((whole) => ({
       ...documentSchema.parse(whole),
-      ...{ folder, file: path.join(folder, file), whole },
+      folder,
+      file: path.join(folder, file),
+      whole,
     })),
   );
 }

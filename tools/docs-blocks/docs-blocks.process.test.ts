@@ -169,10 +169,7 @@ afterAll(async () => {
 });
 
 test('every block is run, or listed with a reason', () => {
-  const known = [
-    ...[...quotes, ...modules, ...statements],
-    ...shellPages.flatMap(({ steps }) => steps),
-  ];
+  const known = [...quotes, ...modules, ...statements, ...shellPages.flatMap(({ steps }) => steps)];
 
   expect(toRun.filter((block) => !known.includes(block)).map(placeOf)).toEqual([]);
 });

@@ -19,7 +19,10 @@ describe('blocks of a page', () => {
 
     expect(blocksOf('p.md', text.join('\n'))).toEqual([
       {
-        ...{ page: 'p.md', line: 3, language: 'ts', lines: ['a;'] },
+        page: 'p.md',
+        line: 3,
+        language: 'ts',
+        lines: ['a;'],
         mark: { kind: 'setup', value: 'client' },
       },
       { page: 'p.md', line: 8, language: '', lines: ['b'], mark: undefined },

@@ -29,7 +29,9 @@ export async function setStage(): Promise<Stage> {
   const credentials = await readFile(path.join(home, 'credentials.json'), 'utf8');
   const { controllerUrl, databaseUrl } = run;
   return {
-    ...{ folder, controllerUrl, databaseUrl },
+    folder,
+    controllerUrl,
+    databaseUrl,
     token: (JSON.parse(credentials) as { client: string }).client,
     adapt: (text) => text.replaceAll(SHOWN_ADDRESS, new URL(controllerUrl).host),
     async close() {

@@ -96,10 +96,7 @@ async function runModule(block: Block, stage: Stage): Promise<void> {
   const program = `await import(${JSON.stringify(moduleOf(block))}); process.exit(0);`;
   await run(
     process.execPath,
-    [
-      ...['--conditions=@leasehold/source', '--import', 'tsx'],
-      ...['--input-type=module', '--eval', program],
-    ],
+    ['--conditions=@leasehold/source', '--import', 'tsx', '--input-type=module', '--eval', program],
     {
       timeout: RUN_MS_MAX,
       cwd: REPOSITORY,

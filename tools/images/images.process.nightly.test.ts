@@ -16,12 +16,23 @@ const PACKAGES = 'out/packages-of-images';
 /** As a machine without CAP_SYS_RESOURCE can give them; and the network of this machine, where the database is. */
 const HERE = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096', '--network', 'host'];
 const HARDENED = [
-  ...['--read-only', '--read-only-tmpfs=false'],
-  ...['--cap-drop', 'all', '--security-opt', 'no-new-privileges'],
+  '--read-only',
+  '--read-only-tmpfs=false',
+  '--cap-drop',
+  'all',
+  '--security-opt',
+  'no-new-privileges',
 ];
 /** What deploy/kubernetes/drones and deploy/compose add, so that each program has a user of its own. */
 const DRONE_CAPABILITIES = [
-  ...['SYS_ADMIN', 'SYS_PTRACE', 'SETUID', 'SETGID', 'SETPCAP', 'CHOWN', 'KILL', 'DAC_READ_SEARCH'],
+  'SYS_ADMIN',
+  'SYS_PTRACE',
+  'SETUID',
+  'SETGID',
+  'SETPCAP',
+  'CHOWN',
+  'KILL',
+  'DAC_READ_SEARCH',
 ];
 /** Reports who it is. */
 const PROGRAM = `
@@ -191,9 +202,20 @@ test('a drone with a read-only root runs each program as a user of its own, and 
   };
   const capabilities = DRONE_CAPABILITIES.flatMap((name) => ['--cap-add', name]);
   await start('drone', [
-    ...['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all', ...capabilities],
-    ...['--user', '0:0', '--init=false', '--tmpfs', '/tmp', ...variables(environment)],
-    ...['-v', `${etc}:/etc/leasehold:ro`, DRONE],
+    '--read-only',
+    '--read-only-tmpfs=false',
+    '--cap-drop',
+    'all',
+    ...capabilities,
+    '--user',
+    '0:0',
+    '--init=false',
+    '--tmpfs',
+    '/tmp',
+    ...variables(environment),
+    '-v',
+    `${etc}:/etc/leasehold:ro`,
+    DRONE,
   ]);
 
   const connected = await leasehold('connect', 'demo', '--program', 'who');

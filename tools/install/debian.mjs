@@ -30,9 +30,21 @@ const FOUND_BY = {
 
 /** What the tests of `npm run test:all` need beside those of the gate. */
 export const PACKAGES_OF_ALL = [
-  ...['pgbouncer', 'postgresql-15', 'postgresql', 'patroni', 'haproxy'],
-  ...['podman', 'buildah', 'crun', 'catatonit', 'busybox-static', 'docker-registry'],
-  ...['containernetworking-plugins', 'curl', 'python3', 'golang-go'],
+  'pgbouncer',
+  'postgresql-15',
+  'postgresql',
+  'patroni',
+  'haproxy',
+  'podman',
+  'buildah',
+  'crun',
+  'catatonit',
+  'busybox-static',
+  'docker-registry',
+  'containernetworking-plugins',
+  'curl',
+  'python3',
+  'golang-go',
 ];
 
 /** Makes sure that these Debian packages, or what they bring, are there; says which are not. */

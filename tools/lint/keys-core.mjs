@@ -88,7 +88,12 @@ export const KEYS_CORE = [
     rules: {
       'no-restricted-syntax': [
         'error',
-        ...[PROCESS_ENV, UNSAFE_SQL, DEFAULT_EXPORT, NEW_DATE, TAGGED_SQL, EXPORTED_SERVICE],
+        PROCESS_ENV,
+        UNSAFE_SQL,
+        DEFAULT_EXPORT,
+        NEW_DATE,
+        TAGGED_SQL,
+        EXPORTED_SERVICE,
       ],
     },
   },

@@ -48,7 +48,9 @@ export async function copyConsole(target) {
 /** What the server loads when it starts, and what Next lists for the pages that it then loads. */
 async function serverModules() {
   const { fileList } = await nodeFileTrace([path.join(root, SERVER)], {
-    ...{ base: root, processCwd: root, ignore: isNotLoaded },
+    base: root,
+    processCwd: root,
+    ignore: isNotLoaded,
   });
   return [...new Set([...fileList, ...(await listedByNext())])]
     .filter((file) => /^(?:apps\/console\/)?node_modules\//u.test(file) && !isNotLoaded(file))

@@ -27,7 +27,11 @@ export async function readManifest(...place) {
 export async function commonFields(directory) {
   const { version, license, engines, repository } = await readManifest();
   return {
-    ...{ version, license, keywords: KEYWORDS, author: 'The Leasehold authors', engines },
+    version,
+    license,
+    keywords: KEYWORDS,
+    author: 'The Leasehold authors',
+    engines,
     ...(repository === undefined ? {} : { repository: { ...repository, directory } }),
     publishConfig: { access: 'public' },
   };
@@ -37,11 +41,9 @@ export async function commonFields(directory) {
 export async function leaseholdManifest() {
   const { name, description, type } = await readManifest();
   return {
-    ...{
-      name,
-      description: `Leases and single-instance backends on PostgreSQL. ${description}`,
-      type,
-    },
+    name,
+    description: `Leases and single-instance backends on PostgreSQL. ${description}`,
+    type,
     ...(await commonFields('apps/cli')),
     bin: { leasehold: 'apps/cli/bin/leasehold.mjs' },
     exports: {
@@ -49,8 +51,12 @@ export async function leaseholdManifest() {
       './leasehold.config.schema.json': './leasehold.config.schema.json',
     },
     files: [
-      ...['apps', 'examples', 'prisma', 'leasehold.config.schema.json'],
-      ...['CHANGELOG.md', 'THIRD-PARTY-LICENSES.txt'],
+      'apps',
+      'examples',
+      'prisma',
+      'leasehold.config.schema.json',
+      'CHANGELOG.md',
+      'THIRD-PARTY-LICENSES.txt',
     ],
     optionalDependencies: await postgresOfPlatforms(),
   };
@@ -65,10 +71,18 @@ export async function libraryManifest(library) {
   );
   const { dependencies, peerDependencies, peerDependenciesMeta } = built;
   return {
-    ...{ name, description, type, ...(await commonFields(`libs/${library}`)) },
-    ...{ sideEffects, main: exports['.'].default, types: exports['.'].types, exports },
+    name,
+    description,
+    type,
+    ...(await commonFields(`libs/${library}`)),
+    sideEffects,
+    main: exports['.'].default,
+    types: exports['.'].types,
+    exports,
     files: [...files, 'CHANGELOG.md', 'THIRD-PARTY-LICENSES.txt'],
-    ...{ dependencies, peerDependencies, peerDependenciesMeta },
+    dependencies,
+    peerDependencies,
+    peerDependenciesMeta,
   };
 }
 

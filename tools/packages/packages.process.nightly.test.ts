@@ -53,7 +53,9 @@ function npx(...args: string[]): Promise<{ stdout: string }> {
 /** Started as a shell starts it: in a process group, which Ctrl-C reaches. */
 async function up(): Promise<ChildProcess> {
   const child = spawn('npx', ['leasehold', 'up', '--port', '0'], {
-    ...{ cwd: folder, env, detached: true },
+    cwd: folder,
+    env,
+    detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let said = '';
@@ -194,8 +196,13 @@ function consumerOf(library: string, types: string): { source: string; values: s
 
 const TSCONFIG = {
   compilerOptions: {
-    ...{ strict: true, module: 'nodenext', target: 'es2023', types: ['node'], outDir: 'built' },
-    ...{ lib: ['es2023', 'esnext.disposable', 'dom'], skipLibCheck: false },
+    strict: true,
+    module: 'nodenext',
+    target: 'es2023',
+    types: ['node'],
+    outDir: 'built',
+    lib: ['es2023', 'esnext.disposable', 'dom'],
+    skipLibCheck: false,
   },
   include: ['*.mts'],
 };

@@ -105,13 +105,19 @@ describe('one trace', () => {
       const { backendId } = await client.keys.connect({ key, spawn: { program: 'room' } });
       const call = await root('keys.connect', (span) => receiver.spans.indexOf(span) >= before);
       const procedure = await below(call, {
-        ...{ name: 'keys.connect', service: 'leasehold-controller', kind: SERVER },
+        name: 'keys.connect',
+        service: 'leasehold-controller',
+        kind: SERVER,
       });
       const statement = await below(procedure, {
-        ...{ name: 'connect', service: 'leasehold-controller', kind: CLIENT },
+        name: 'connect',
+        service: 'leasehold-controller',
+        kind: CLIENT,
       });
       const spawn = await below(statement, {
-        ...{ name: 'drone.spawn', service: 'leasehold-drone', kind: CONSUMER },
+        name: 'drone.spawn',
+        service: 'leasehold-drone',
+        kind: CONSUMER,
       });
 
       expect(call).toMatchObject({ service: 'a-service', parentSpanId: '', hasFailed: false });
@@ -132,21 +138,28 @@ describe('one trace', () => {
   test('goes from the call that stops a backend to the drone that stops it', async () => {
     const client = openClient('ws');
     const { backendId } = await client.keys.connect({
-      ...{ key: { name: 'to-stop', namespace: 'traces' }, spawn: { program: 'room' } },
+      key: { name: 'to-stop', namespace: 'traces' },
+      spawn: { program: 'room' },
       waitFor: 'ready',
     });
     const operator = createControllerClient({
-      ...{ url: stage.url, token: stage.credentials.admin, transport: 'http' },
+      url: stage.url,
+      token: stage.credentials.admin,
+      transport: 'http',
     });
     onTestFinished(() => operator.close());
 
     await operator.api.backends.terminate.mutate({ backendId, mode: 'soft', reason: 'why' });
     const call = await root('backends.terminate', () => true);
     const procedure = await below(call, {
-      ...{ name: 'backends.terminate', service: 'leasehold-controller', kind: SERVER },
+      name: 'backends.terminate',
+      service: 'leasehold-controller',
+      kind: SERVER,
     });
     const stop = await below(procedure, {
-      ...{ name: 'drone.stop', service: 'leasehold-drone', kind: CONSUMER },
+      name: 'drone.stop',
+      service: 'leasehold-drone',
+      kind: CONSUMER,
     });
 
     expect(stop.attributes).toMatchObject({
@@ -163,7 +176,9 @@ describe('one trace', () => {
     await expect(refused).rejects.toMatchObject({ data: { leaseholdCode: 'backend.not_found' } });
     const call = await root('backends.get', ({ hasFailed }) => hasFailed);
     const procedure = await below(call, {
-      ...{ name: 'backends.get', service: 'leasehold-controller', kind: SERVER },
+      name: 'backends.get',
+      service: 'leasehold-controller',
+      kind: SERVER,
     });
 
     expect(procedure.attributes).toMatchObject({ 'error.type': 'backend.not_found' });
@@ -187,7 +202,9 @@ describe('one trace', () => {
     // Sent after the renewal: what came before it has arrived with it.
     await client.api.leases.list.query({ namespace: 'traces' });
     await below(await root('leases.list', () => true), {
-      ...{ name: 'leases.list', service: 'leasehold-controller', kind: SERVER },
+      name: 'leases.list',
+      service: 'leasehold-controller',
+      kind: SERVER,
     });
 
     const periodic = receiver.spans.filter(({ name }) =>

@@ -37,7 +37,9 @@ async function open(
   let log = '';
   const destination = { write: (line: string) => void (log += line) };
   const tracing = await startTracing({
-    ...{ name: 'leasehold-test', version: '1', environment },
+    name: 'leasehold-test',
+    version: '1',
+    environment,
     log: createLogger({ name: 'test', level: 'info', destination }),
   });
   onTestFinished(() => tracing.stop());

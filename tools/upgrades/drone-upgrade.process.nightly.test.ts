@@ -57,14 +57,19 @@ async function open(name: string, of: { isSupervised: boolean }): Promise<Case> 
   const installed = path.join(stage.folder, `${name}-installed.mjs`);
   await copyFile(previous.drone, installed);
   const drone = await stage.startDrone({
-    ...{ droneId: name, programs: { [name]: 'stubborn' }, entry: installed },
+    droneId: name,
+    programs: { [name]: 'stubborn' },
+    entry: installed,
   });
   if (of.isSupervised) supervise(drone, installed);
   const before = await stage.connect(name, name);
   const { pids } = await stage.untilHeard(before);
   const { configFile } = drone;
   return {
-    ...{ drone, installed, before, pids },
+    drone,
+    installed,
+    before,
+    pids,
     upgrade: (args, program = bundleOf('drone')) =>
       ranOf([program, 'upgrade', '--config', configFile, ...args], drone.environment()),
     async expectUnharmed(renewals) {

@@ -41,7 +41,10 @@ beforeAll(async () => {
   database = await openEmptyDatabase();
   const { url: databaseUrl } = database;
   on = await FaultStage.open({
-    ...{ databaseUrl, controllers: 2, entry: previous.controller, ladder: LADDER },
+    databaseUrl,
+    controllers: 2,
+    entry: previous.controller,
+    ladder: LADDER,
     env: { LEASEHOLD_HEARTBEAT_MS: HEARTBEAT_MS },
   });
 }, TEST_MS_MAX);
@@ -54,7 +57,9 @@ afterAll(async ({}, file) => {
 async function startService(): Promise<TestProcess> {
   const source = path.join(previous.folder, 'tools/faults/leases/stage/holder.ts');
   const tasks = on.controllers.map(({ url }, index) => ({
-    ...{ url, key: `service-${String(index)}`, ttlMs: HELD_TTL_MS },
+    url,
+    key: `service-${String(index)}`,
+    ttlMs: HELD_TTL_MS,
   }));
   const settings = { token: on.token, namespace: 'held', tasks } satisfies HolderSettings;
   const service = await startProcess({
@@ -97,7 +102,9 @@ describe('an upgrade from the previous version, and back, under load', () => {
         copyTo(stage.folder, bundleOf('drone'), 'drone-new.mjs'),
       ]);
       await stage.startDrone({
-        ...{ droneId: 'd-1', programs: { [PROGRAM]: 'stubborn' }, controllerUrls: urls },
+        droneId: 'd-1',
+        programs: { [PROGRAM]: 'stubborn' },
+        controllerUrls: urls,
         entry: formerDrone,
       });
       const before = await stage.connect('room', PROGRAM);
@@ -118,7 +125,8 @@ describe('an upgrade from the previous version, and back, under load', () => {
         });
         for (const [index, url] of urls.entries()) {
           const answer = await stage.api('admin', url).keys.connect.mutate({
-            ...{ key: { name: `${what}, ${String(index)}` }, spawn: { program: PROGRAM } },
+            key: { name: `${what}, ${String(index)}` },
+            spawn: { program: PROGRAM },
             waitFor: 'ready',
           });
           expect(answer, what).toMatchObject({ status: 'ready', spawned: true });

@@ -44,8 +44,17 @@ const CLEAR_SCREEN = '\u{1b}[H\u{1b}[2J';
 
 /** What changes with the time alone. */
 const TIMES: ReadonlySet<string> = new Set([
-  ...['asOf', 'remainingMs', 'renewedAt', 'expiresAt', 'heartbeatAgeMs', 'heartbeatAt', 'waitedMs'],
-  ...['roundTripMs', 'lastUsedAt', 'machine', 'usage'],
+  'asOf',
+  'remainingMs',
+  'renewedAt',
+  'expiresAt',
+  'heartbeatAgeMs',
+  'heartbeatAt',
+  'waitedMs',
+  'roundTripMs',
+  'lastUsedAt',
+  'machine',
+  'usage',
 ]);
 
 function withoutTimes(field: string, value: unknown): unknown {

@@ -42,7 +42,9 @@ export function findTarget(config: CliConfig, environment: Environment): Target 
   if (context === undefined) {
     const urls = config.context === null ? config.urls : null;
     return {
-      ...{ urls, token: config.token, context: null },
+      urls,
+      token: config.token,
+      context: null,
       from: {
         urls: urls === null ? `leasehold up in ${config.home}` : 'LEASEHOLD_URL',
         token: config.token === null ? `leasehold up in ${config.home}` : 'LEASEHOLD_TOKEN',
@@ -54,7 +56,9 @@ export function findTarget(config: CliConfig, environment: Environment): Target 
   const own = config.context === null ? (config.token ?? context.token) : context.token;
   const isOwn = own !== null && own === context.token;
   return {
-    ...{ urls, context: name, token: own ?? config.token },
+    urls,
+    context: name,
+    token: own ?? config.token,
     from: { urls: `context ${name}`, token: isOwn ? `context ${name}` : 'LEASEHOLD_TOKEN' },
   };
 }

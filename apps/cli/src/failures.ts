@@ -217,7 +217,8 @@ function answeredFailure(error: unknown, asked: Asked | undefined): CliFailure |
   return ofCode(answered.code, `${messageOf(error)}${outputIn(answered.details)}`, {
     details: answered.details,
     incidentId: answered.incidentId ?? undefined,
-    ...{ cause: error, asked },
+    cause: error,
+    asked,
   });
 }
 

@@ -67,8 +67,17 @@ export function runSettings(config: CliConfig) {
   const { host, port, consolePort, datacenter, schema, preset, ladder, heartbeatMs } = config;
   const { environmentLeaseMs, eventRetentionDays, logLevel } = config;
   return {
-    ...{ host, port, consolePort, datacenter, schema, preset, ladder, heartbeatMs },
-    ...{ environmentLeaseMs, eventRetentionDays, logLevel },
+    host,
+    port,
+    consolePort,
+    datacenter,
+    schema,
+    preset,
+    ladder,
+    heartbeatMs,
+    environmentLeaseMs,
+    eventRetentionDays,
+    logLevel,
   };
 }
 

@@ -9,10 +9,25 @@ import { contextOf, runHere } from './testing/in-process.ts';
 const AT = '2030-01-02T03:04:05.000Z';
 
 const aLease = (name: string, more = {}): object => ({
-  ...{ namespace: 'jobs', name, phase: 'held', remainingMs: 5_000, holder: 'worker-1' },
-  ...{ action: null, comment: 'nightly', metadata: null, fencingToken: '7', waiters: 0 },
-  ...{ leaseId: `id-of-${name}`, grantedAt: AT, renewedAt: AT, expiresAt: AT, asOf: AT },
-  ...{ ttlMs: 30_000, renewable: true, datacenter: 'local', ...more },
+  namespace: 'jobs',
+  name,
+  phase: 'held',
+  remainingMs: 5_000,
+  holder: 'worker-1',
+  action: null,
+  comment: 'nightly',
+  metadata: null,
+  fencingToken: '7',
+  waiters: 0,
+  leaseId: `id-of-${name}`,
+  grantedAt: AT,
+  renewedAt: AT,
+  expiresAt: AT,
+  asOf: AT,
+  ttlMs: 30_000,
+  renewable: true,
+  datacenter: 'local',
+  ...more,
 });
 
 /** A controller whose lists are these, one after the other, the last one from then on. */

@@ -114,10 +114,30 @@ function failureText(failure: CliFailure, cli: Cli): string {
 
 /** First the commands that stand by themselves, then groups of commands, by what they are about. */
 const COMMANDS: readonly ((cli: Cli, program: Command) => void)[] = [
-  ...[addUp, addConnect, addFind, addDoctor, addController, addConsole, addDrone, addMigrate],
-  ...[addKeys, addLeases, addEnvironments, addReservations, addDatacenters, addBackends, addDrones],
-  ...[addHoldOff, addAdmin, addTokens, addEvents, addRefusals, addAudit, addWebhook],
-  ...[addContext, addConfig],
+  addUp,
+  addConnect,
+  addFind,
+  addDoctor,
+  addController,
+  addConsole,
+  addDrone,
+  addMigrate,
+  addKeys,
+  addLeases,
+  addEnvironments,
+  addReservations,
+  addDatacenters,
+  addBackends,
+  addDrones,
+  addHoldOff,
+  addAdmin,
+  addTokens,
+  addEvents,
+  addRefusals,
+  addAudit,
+  addWebhook,
+  addContext,
+  addConfig,
 ];
 
 const HELP = `

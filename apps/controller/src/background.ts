@@ -146,7 +146,8 @@ export function backgroundJobs(deps: {
     everyMs: number,
     of: { runOnce(signal: AbortSignal, onMore: () => void): Promise<unknown> },
   ): Job => ({
-    ...{ name, everyMs },
+    name,
+    everyMs,
     run: (signal) => backlogs.round(name, (onMore) => of.runOnce(signal, onMore)),
   });
   const shared: Job[] = [
@@ -156,7 +157,8 @@ export function backgroundJobs(deps: {
     fed('names', NAMES_EVERY_MS, names),
     ...webhookJobs(deps),
     {
-      ...{ name: 'moves', everyMs: MOVES_EVERY_MS },
+      name: 'moves',
+      everyMs: MOVES_EVERY_MS,
       run: (signal) => deps.reservations.carryOutMoves(signal),
     },
     {
@@ -184,12 +186,7 @@ function webhookJobs({
   readonly webhook: Pick<Webhook, 'isConfigured' | 'runOnce'>;
 }): Job[] {
   if (!webhook.isConfigured) return [];
-  return [
-    {
-      ...{ name: 'webhook', everyMs: WEBHOOK_EVERY_MS },
-      run: (signal) => webhook.runOnce(signal),
-    },
-  ];
+  return [{ name: 'webhook', everyMs: WEBHOOK_EVERY_MS, run: (signal) => webhook.runOnce(signal) }];
 }
 
 /** A round of a job whose answer is this has left work undone: the next round begins at once. */

@@ -61,11 +61,7 @@ export async function startController(
     await examineDatabase(store, config, log);
     signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
     const datacenters = await openDatacenters(config, { store, metrics: metrics.registry, log });
-    const fairUse = openFairUse({
-      ...{ store, log },
-      config: config.fairUse,
-      metrics: metrics.registry,
-    });
+    const fairUse = openFairUse({ store, log, config: config.fairUse, metrics: metrics.registry });
     return await serve({ store, metrics, stats, signIn, datacenters, config, fairUse, log });
   } catch (error) {
     signIn?.authority.close();
@@ -160,7 +156,8 @@ function jobsOf(
   return [
     ...backgroundJobs({
       ...serving,
-      ...{ refusals, webhook },
+      refusals,
+      webhook,
       bulk: bulk.runner,
       health: services.stats,
       reservations: services.reservations,

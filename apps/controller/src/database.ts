@@ -290,7 +290,9 @@ export function openMemoryFile(home: string, bootId: string | undefined): Memory
     queued = undefined;
     const { stamp, watch } = newest;
     const text = JSON.stringify({
-      ...{ version: 1, longestTtlMs, stamp },
+      version: 1,
+      longestTtlMs,
+      stamp,
       watch: watch === undefined || bootId === undefined ? undefined : { ...watch, bootId },
     });
     await writeFile(draft, `${text}\n`, { mode: 0o600 });

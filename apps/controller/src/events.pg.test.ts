@@ -269,7 +269,8 @@ describe('events.watch', () => {
     const proxy = await proxyOf(one);
     const { secret } = await one.token('viewer');
     const watched = watch(clientOf(`http://${proxy.host}:${String(proxy.port)}`, secret), {
-      ...{ afterId: 'oldest', namespace: 'a' },
+      afterId: 'oldest',
+      namespace: 'a',
     });
     const sse = await openSse(one, { afterId: 'oldest', namespace: 'a' });
     await insertEvents(one, 'a', 1);

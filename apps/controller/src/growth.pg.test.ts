@@ -15,7 +15,10 @@ const STATEMENT_MS = 500;
 async function openDatabase(): Promise<Store> {
   const { url } = await createTestDatabase();
   const store = openStore({
-    ...{ databaseUrl: url, datacenter: 'local', clock: createBootClock(), ids: systemIds() },
+    databaseUrl: url,
+    datacenter: 'local',
+    clock: createBootClock(),
+    ids: systemIds(),
   });
   onTestFinished(() => store.close());
   return store;

@@ -33,7 +33,9 @@ test('after a reboot the watch of the clock is forgotten, and the rest is not', 
   await openMemoryFile(home, BOOT).keep({ longestTtlMs: 1, stamp: 'a stamp', watch: WATCH });
 
   expect(openMemoryFile(home, 'another boot').remembered).toEqual({
-    ...{ longestTtlMs: 1, stamp: 'a stamp', watch: undefined },
+    longestTtlMs: 1,
+    stamp: 'a stamp',
+    watch: undefined,
   });
 });
 
@@ -48,7 +50,8 @@ test('after many writes at once the file has the newest memory, and the longest 
   );
 
   expect(openMemoryFile(home, BOOT).remembered).toMatchObject({
-    ...{ longestTtlMs: 7_200_000, stamp: 'stamp 2' },
+    longestTtlMs: 7_200_000,
+    stamp: 'stamp 2',
   });
   expect(readdirSync(home)).toEqual(['witness.json']);
 });

@@ -79,7 +79,12 @@ test('a connect, a renewal and a waiting acquire pass few files, and the walkthr
     });
   const acquire = (key: string, waitMs: number) =>
     client.leases.acquire.mutate({
-      ...{ namespace: ['test'], key, ttlMs: 30_000, waitMs, holder: 'a', localTimeMs: 1_000 },
+      namespace: ['test'],
+      key,
+      ttlMs: 30_000,
+      waitMs,
+      holder: 'a',
+      localTimeMs: 1_000,
       idempotencyKey: randomUUID(),
     });
 

@@ -22,7 +22,7 @@ import {
 } from '@leasehold/keys-core/events';
 import { chooseDrone, createFleetService, createOutboxFeed } from '@leasehold/keys-core/fleet';
 import { createLeaseStore, type LeaseStore } from '@leasehold/keys-core/grants';
-import { createKeyService } from '@leasehold/keys-core/keys';
+import { createKeyService, type KeyService } from '@leasehold/keys-core/keys';
 import {
   createLeaseOperations,
   createLeaseService,
@@ -56,12 +56,15 @@ export type Parts = ReturnType<typeof createParts>;
 const JOB_LEASE_MS_MAX = 15_000;
 
 export function createParts(serving: Serving) {
-  const { store, metrics, signIn, datacenters, config, fairUse, log } = serving;
+  const { store, metrics, signIn, datacenters, config, log } = serving;
   const { heartbeatMs, ladder, datacenter } = config;
   const random = (): number => store.ids.random();
   const leases = createLeaseStore(store);
   const { revocations, ...faces } = createLeaseFaces({
-    ...{ store, leases, metrics, log },
+    store,
+    leases,
+    metrics,
+    log,
     environmentLeaseMs: config.environmentLeaseMs,
   });
   const keys = createKeyService({
@@ -78,7 +81,10 @@ export function createParts(serving: Serving) {
   const feed = createOutboxFeed(store, log);
   const whileLeader = leaderOf(serving);
   const bulk = createBulk({
-    ...{ store, keys, whileLeader, log },
+    store,
+    keys,
+    whileLeader,
+    log,
     ...faces,
     codeOf: (error) => describeError(error).leaseholdCode,
   });
@@ -88,39 +94,71 @@ export function createParts(serving: Serving) {
   const refusals = new Refusals(store.clock);
   const stats = createStatsService({ store, datacenter, heartbeatMs, events });
   const webhook = webhookOf(serving, stats);
-  const services: ApiServices = {
-    ...{ keys, fleet },
-    reservations: datacenters.reservationsOf(keys, fleet),
-    ...faces,
-    tokens: createTokenService(store, fairUse.fairUse),
-    audit: auditService(store),
-    events: createEventService(events, store),
-    bulk: bulk.service,
-    people: createPeopleService(store),
-    search: createSearchService({
-      ...{ store, heartbeatMs },
-      onFailure: (error) => log.warn({ err: error }, 'a part of a search failed'),
-    }),
-    ...{ stats, webhook: webhook.service },
-    refusals: refusalService(serving, refusals),
-    witness: witnessService(store),
-    holdOff: createHoldOffService(store),
-    ...{ datacenter, isReadingAudited: config.isReadingAudited, settings: config.settings },
-    datacenters: datacenters.service,
-    giveUp: datacenters.giveUp,
-    now: () => readNow(store.reads),
-    reportFailure: failureReporter(log),
-  };
+  const made = { ...faces, keys, fleet, events, bulk, stats, webhook, refusals };
   return {
     isPressed: () => leases.isPressed(),
-    ...{ services, refusals, webhook, feed, tokens, connections, revocations },
-    ...{ events, bulk, whileLeader },
+    services: servicesOf(serving, made),
+    refusals,
+    webhook,
+    feed,
+    tokens,
+    connections,
+    revocations,
+    events,
+    bulk,
+    whileLeader,
     async close() {
       await bulk.runner.close();
       await events.close();
       for (const part of [feed, connections, tokens, signIn.authority]) part.close();
       await datacenters.close();
     },
+  };
+}
+
+/** What {@link createParts} has made that procedures call. */
+interface Made extends Pick<ApiServices, 'leases' | 'environments' | 'fleet' | 'stats'> {
+  readonly keys: KeyService;
+  readonly events: EventStream;
+  readonly bulk: ReturnType<typeof createBulk>;
+  readonly webhook: ReturnType<typeof webhookOf>;
+  readonly refusals: Refusals;
+}
+
+function servicesOf(
+  serving: Serving,
+  { keys, fleet, leases, environments, events, bulk, stats, webhook, refusals }: Made,
+): ApiServices {
+  const { store, datacenters, config, fairUse, log } = serving;
+  const { heartbeatMs, datacenter } = config;
+  return {
+    keys,
+    fleet,
+    leases,
+    environments,
+    reservations: datacenters.reservationsOf(keys, fleet),
+    tokens: createTokenService(store, fairUse.fairUse),
+    audit: auditService(store),
+    events: createEventService(events, store),
+    bulk: bulk.service,
+    people: createPeopleService(store),
+    search: createSearchService({
+      store,
+      heartbeatMs,
+      onFailure: (error) => log.warn({ err: error }, 'a part of a search failed'),
+    }),
+    stats,
+    webhook: webhook.service,
+    refusals: refusalService(serving, refusals),
+    witness: witnessService(store),
+    holdOff: createHoldOffService(store),
+    datacenter,
+    isReadingAudited: config.isReadingAudited,
+    settings: config.settings,
+    datacenters: datacenters.service,
+    giveUp: datacenters.giveUp,
+    now: () => readNow(store.reads),
+    reportFailure: failureReporter(log),
   };
 }
 
@@ -134,7 +172,11 @@ function auditService({ reads, general }: Store): ApiServices['audit'] {
 
 function webhookOf({ store, config, metrics, log }: Serving, stats: ApiServices['stats']) {
   return createWebhook({
-    ...{ store, stats, log, config: config.webhook, datacenter: config.datacenter },
+    store,
+    stats,
+    log,
+    config: config.webhook,
+    datacenter: config.datacenter,
     onOutcome: (outcome) => metrics.webhook(outcome),
   });
 }
@@ -159,7 +201,8 @@ function witnessService({ witness }: Store): ApiServices['witness'] {
 function leaderOf({ store, config, log }: Serving): WhileLeader {
   const id = store.ids.uuid().slice(0, 8);
   return createWhileLeader({
-    ...{ store, log },
+    store,
+    log,
     holder: `controller ${hostname()}:${String(process.pid)} ${id}`,
     // Not longer than a key's: a hold-off lasts as long as the longest lease.
     ttlMs: Math.min(JOB_LEASE_MS_MAX, config.ladder.ttlMs),
@@ -242,7 +285,9 @@ function createLeaseFaces(deps: {
   );
   const face = (name: 'lease' | 'environment'): LeaseFace => ({
     ...createLeaseService({
-      ...{ store, leases, face: name },
+      store,
+      leases,
+      face: name,
       ttlMsDefault: name === 'environment' ? environmentLeaseMs : undefined,
     }),
     ...createLeaseOperations({ store, face: name, revocations }),

@@ -39,7 +39,10 @@ async function receiver(answer: (response: ServerResponse, nth: number) => void)
 }
 
 const configOf = (url: string, change: Partial<WebhookConfig> = {}): WebhookConfig => ({
-  ...{ url, format: 'json', secret: SECRET, actions: ['tokens.revoke'] },
+  url,
+  format: 'json',
+  secret: SECRET,
+  actions: ['tokens.revoke'],
   ...change,
 });
 
@@ -49,7 +52,9 @@ async function open(url: string, change: Partial<WebhookConfig> = {}) {
   const { stats } = await on.client('viewer');
   const outcomes: string[] = [];
   const webhook = createWebhook({
-    ...{ store: on.controller.store, datacenter: 'local', config: configOf(url, change) },
+    store: on.controller.store,
+    datacenter: 'local',
+    config: configOf(url, change),
     stats: { overview: (input) => stats.overview.query(input) },
     log: { warn: () => undefined },
     onOutcome: (outcome) => outcomes.push(outcome),
@@ -99,7 +104,9 @@ test('chosen entries of the audit are sent, signed, and others are not', async (
   const expected = createHmac('sha256', SECRET).update(content).digest('base64');
   expect(signature).toBe(`v1,${expected}`);
   expect(bodyOf(message)).toMatchObject({
-    ...{ type: 'audit', datacenter: 'local', text: 'ann: tokens.revoke of token:t1: "lost"' },
+    type: 'audit',
+    datacenter: 'local',
+    text: 'ann: tokens.revoke of token:t1: "lost"',
     data: { action: 'tokens.revoke', actor: 'ann' },
   });
 });
@@ -116,7 +123,9 @@ test('a message that fails is sent again with the same id when its time has come
   await round();
   expect(received).toHaveLength(1);
   expect(await service.get()).toMatchObject({
-    ...{ tries: 1, lastError: 'it answered 500', sentAt: null },
+    tries: 1,
+    lastError: 'it answered 500',
+    sentAt: null,
   });
   await on.controller.store.general.$executeRaw`update webhook set next_try_at = null`;
   await round();

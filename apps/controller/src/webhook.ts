@@ -67,7 +67,9 @@ export function createWebhook(deps: WebhookDeps): Webhook {
         const state = await readWebhook(store.general);
         const { url, format, actions } = config;
         return {
-          ...{ origin: new URL(url).origin, format, actions },
+          origin: new URL(url).origin,
+          format,
+          actions,
           alarms: Object.values(state?.alarms ?? {}),
           tries: state?.tries ?? 0,
           lastError: state?.lastError ?? null,
@@ -81,10 +83,7 @@ export function createWebhook(deps: WebhookDeps): Webhook {
         const text = `A test of the webhook of the datacenter ${datacenter}.`;
         const error = await send(
           { config, datacenter },
-          {
-            ...{ id: `test_${randomUUID()}`, type: 'test', text },
-            data: {},
-          },
+          { id: `test_${randomUUID()}`, type: 'test', text, data: {} },
         );
         if (error !== undefined) {
           throw new LeaseError('webhook.failed', `The webhook did not take the message: ${error}`);

@@ -40,7 +40,9 @@ test('an upgrade to a version that cannot command the running warden is refused 
   await writeFile(
     config,
     JSON.stringify({
-      ...{ droneId: 'd1', stateDir, controllerUrls: ['http://127.0.0.1:1'] },
+      droneId: 'd1',
+      stateDir,
+      controllerUrls: ['http://127.0.0.1:1'],
       programs: { one: { command: 'true' } },
     }),
   );
@@ -55,7 +57,9 @@ test('an upgrade to a version that cannot command the running warden is refused 
   const said: string[] = [];
 
   const upgrade = upgradeDrone({
-    ...{ ...options, command: [process.execPath, program], build: null },
+    ...options,
+    command: [process.execPath, program],
+    build: null,
     say: (line) => said.push(line),
   });
 

@@ -116,7 +116,8 @@ async function requireWarden(stateDir: string): Promise<void> {
   const listener = { changed: ignore, superseded: ignore, lost: ignore };
   try {
     const link = await SocketWardenLink.connect(record, {
-      ...{ listener, nowMs: () => performance.now() },
+      listener,
+      nowMs: () => performance.now(),
       replyTimeoutMs: () => WARDEN_REPLY_MS,
     });
     link.close();

@@ -85,7 +85,10 @@ export function intentOf(
     renews: renew,
     waitMs: 0,
     metadata: plainMetadata(metadata),
-    ...{ action, comment, datacenter, signal },
+    action,
+    comment,
+    datacenter,
+    signal,
   };
 }
 

@@ -74,14 +74,16 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     options.holder ??
     `${clientName}@${os.hostname()}:${String(process.pid)}`.slice(0, HOLDER_LENGTH_MAX);
   const reachability = new Reachability({
-    ...{ clock, transport },
+    clock,
+    transport,
     failures: () => controller.failures(),
     connectMs: options.connectMs ?? CONNECT_MS,
     url: [url].flat().join(', '),
   });
   const controller = createControllerClient({
     url,
-    ...{ token, transport },
+    token,
+    transport,
     connectionMs: () => reachability.patienceMs(),
     onAnswer: () => reachability.answered(),
     onConnection(state) {
@@ -95,11 +97,18 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
   const background = new Background();
   const { closing } = background;
   const faces = createLeaseFaces({
-    ...{ api, machine, answerMs, transport, reachability, background },
+    api,
+    machine,
+    answerMs,
+    transport,
+    reachability,
+    background,
     url: database,
   });
   const leases = leasesOf({
-    ...{ machine, holder, faces },
+    machine,
+    holder,
+    faces,
     onDefine: (definition) => faces.declarations.add(definition),
     async close() {
       await faces.close();

@@ -46,13 +46,13 @@ console.log(JSON.stringify({ refusedBy, phase, environment: attempt.outcome, wro
 
 const TSCONFIG = {
   compilerOptions: {
-    ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
-    ...{
-      module: 'nodenext',
-      target: 'es2022',
-      types: ['node'],
-      lib: ['es2023', 'esnext.disposable', 'dom'],
-    },
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    module: 'nodenext',
+    target: 'es2022',
+    types: ['node'],
+    lib: ['es2023', 'esnext.disposable', 'dom'],
     outDir: 'built',
   },
   include: ['*.ts'],
@@ -75,11 +75,18 @@ async function aProject(): Promise<string> {
   const [packed] = JSON.parse(stdout) as { filename: string; files: { path: string }[] }[];
   const files = packed?.files.map((file) => file.path.replace(/^shared-[\w-]+/u, 'shared'));
   expect(files?.toSorted()).toEqual([
-    ...['LICENSE', 'README.md'],
-    ...['index.d.ts', 'index.js', 'index.js.map'],
+    'LICENSE',
+    'README.md',
+    'index.d.ts',
+    'index.js',
+    'index.js.map',
     'package.json',
-    ...['shared.d.ts', 'shared.js', 'shared.js.map'],
-    ...['testing.d.ts', 'testing.js', 'testing.js.map'],
+    'shared.d.ts',
+    'shared.js',
+    'shared.js.map',
+    'testing.d.ts',
+    'testing.js',
+    'testing.js.map',
   ]);
   await rm(copy, { recursive: true, maxRetries: 10 });
   await writeFile(path.join(project, 'package.json'), '{ "private": true, "type": "module" }');
@@ -164,6 +171,12 @@ test('the published types and code import nothing of this repository', async () 
 });
 
 const ALLOWED = new Set([
-  ...['@trpc/client', '@trpc/server', 'ws'],
-  ...['node:async_hooks', 'node:crypto', 'node:events', 'node:os', 'os'],
+  '@trpc/client',
+  '@trpc/server',
+  'ws',
+  'node:async_hooks',
+  'node:crypto',
+  'node:events',
+  'node:os',
+  'os',
 ]);

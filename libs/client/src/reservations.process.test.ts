@@ -58,7 +58,9 @@ test('an environment and a lease in an unknown datacenter are refused at once', 
 /** The lease as the controller shows it. */
 async function seen(key: string) {
   const view = await operator.api.leases.get.query({
-    ...{ namespace: 'placed', name: key, datacenter: 'local' },
+    namespace: 'placed',
+    name: key,
+    datacenter: 'local',
   });
   if (view === null) throw new Error('the lease is not there');
   return view;

@@ -101,8 +101,13 @@ await pool.end();
 
 const TSCONFIG = {
   compilerOptions: {
-    ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
-    ...{ module: 'nodenext', target: 'es2023', types: ['node'], outDir: 'built' },
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    module: 'nodenext',
+    target: 'es2023',
+    types: ['node'],
+    outDir: 'built',
   },
   include: ['*.ts', 'generated/**/*.ts'],
 };

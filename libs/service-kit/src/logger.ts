@@ -86,8 +86,16 @@ const INCIDENTS_MAX = 20;
 
 /** The fields that tell one kind of line from another, besides its message and its error. */
 const KIND_FIELDS = [
-  ...['path', 'url', 'job', 'kind', 'step', 'part', 'datacenter', 'list'],
-  ...['leaseholdCode', 'code'],
+  'path',
+  'url',
+  'job',
+  'kind',
+  'step',
+  'part',
+  'datacenter',
+  'list',
+  'leaseholdCode',
+  'code',
 ];
 
 interface Repeats {

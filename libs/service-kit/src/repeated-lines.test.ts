@@ -41,7 +41,10 @@ test('ten thousand failures of one kind leave the first line in full, and one li
   expect(lines()).toHaveLength(2);
   expect(lines()[0]).toMatchObject({ msg: 'call failed', incidentId: 'inc-0', path: 'keys.list' });
   expect(lines()[1]).toMatchObject({
-    ...{ level: 'error', msg: 'repeated: call failed', path: 'keys.list', repeated: 9_999 },
+    level: 'error',
+    msg: 'repeated: call failed',
+    path: 'keys.list',
+    repeated: 9_999,
     incidentIds: expect.arrayContaining(['inc-9999']) as unknown,
   });
   expect(bytes()).toBeLessThan(10_000);

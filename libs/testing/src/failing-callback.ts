@@ -36,11 +36,16 @@ export async function failCallback(databaseUrl: string, failing: Failing): Promi
 async function failOnce(pool: pg.Pool, { namespace, key, error }: Failing): Promise<void> {
   const clock = createBootClock();
   const store = createServiceStore({
-    ...{ database: pgDatabase(pool), schema: 'leasehold', clock, ids: systemIds() },
+    database: pgDatabase(pool),
+    schema: 'leasehold',
+    clock,
+    ids: systemIds(),
     onError: () => undefined,
   });
   const coordinator = createLeaseCoordinator<PgTransaction>({
-    ...{ store, leases: createLeaseStore(store), holder: 'failing-service' },
+    store,
+    leases: createLeaseStore(store),
+    holder: 'failing-service',
     principal: 'failing-service',
   });
   const id = randomUUID();

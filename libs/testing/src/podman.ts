@@ -31,7 +31,18 @@ const OWNER = 'owner';
 const PREPARE = 'umount /sys/fs/cgroup/unified 2>/dev/null;';
 const BUSYBOX = '/bin/busybox';
 const APPLETS = [
-  ...['cat', 'env', 'httpd', 'id', 'kill', 'mkdir', 'mount', 'nc', 'sh', 'sleep', 'touch', 'wget'],
+  'cat',
+  'env',
+  'httpd',
+  'id',
+  'kill',
+  'mkdir',
+  'mount',
+  'nc',
+  'sh',
+  'sleep',
+  'touch',
+  'wget',
 ];
 
 /** Limits that a machine without CAP_SYS_RESOURCE can give: Podman's own defaults are higher. */

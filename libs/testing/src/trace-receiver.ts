@@ -85,7 +85,10 @@ function spansIn({ resourceSpans }: OtlpBody): ReceivedSpan[] {
     scopeSpans.flatMap(({ spans }) =>
       spans.map(({ name, traceId, spanId, parentSpanId, kind, attributes, links, status }) => ({
         service: String(valuesOf(resource.attributes)['service.name']),
-        ...{ name, traceId, spanId, kind },
+        name,
+        traceId,
+        spanId,
+        kind,
         parentSpanId: parentSpanId ?? '',
         attributes: valuesOf(attributes),
         links: links ?? [],

@@ -79,7 +79,10 @@ function courseChart({ what, course, result }: CourseFigure): Chart {
 
 function draw(title: string, options: echarts.EChartsCoreOption): Chart {
   const chart = echarts.init(null, null, {
-    ...{ renderer: 'svg', ssr: true, width: WIDTH, height: HEIGHT },
+    renderer: 'svg',
+    ssr: true,
+    width: WIDTH,
+    height: HEIGHT,
   });
   chart.setOption({
     animation: false,

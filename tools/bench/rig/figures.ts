@@ -1,16 +1,6 @@
 /** The results of measurements, and how they are shown. */
 
-export type Unit =
-  | '/s'
-  | 'x'
-  | 'ms'
-  | 'us'
-  | 'bytes'
-  | 'MB'
-  | 'cores'
-  | '%'
-  | 'share'
-  | 'count';
+export type Unit = '/s' | 'x' | 'ms' | 'us' | 'bytes' | 'MB' | 'cores' | '%' | 'share' | 'count';
 
 export interface Quantity {
   readonly value: number;

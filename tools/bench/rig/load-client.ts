@@ -100,6 +100,11 @@ await Promise.race([
   new Promise((resolve) => setTimeout(resolve, ANSWERS_MS_MAX)),
 ]);
 const report: LoadReport = {
-  ...{ sentCount, grantedCount, refusedCount, otherCounts, refusedMs, grantedMs },
+  sentCount,
+  grantedCount,
+  refusedCount,
+  otherCounts,
+  refusedMs,
+  grantedMs,
 };
 process.send?.(report);

@@ -28,10 +28,20 @@ export async function startEtcd(rig: Rig): Promise<LockService | undefined> {
   const server = await startPeerServer(
     file,
     [
-      ...['--data-dir', folder, '--log-level', 'error'],
-      ...['--listen-client-urls', url, '--advertise-client-urls', url],
-      ...['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl],
-      ...['--initial-cluster', `default=${peerUrl}`],
+      '--data-dir',
+      folder,
+      '--log-level',
+      'error',
+      '--listen-client-urls',
+      url,
+      '--advertise-client-urls',
+      url,
+      '--listen-peer-urls',
+      peerUrl,
+      '--initial-advertise-peer-urls',
+      peerUrl,
+      '--initial-cluster',
+      `default=${peerUrl}`,
     ],
     () =>
       etcd

@@ -86,8 +86,12 @@ export async function openKernelAlone(rig: Rig): Promise<Pairs> {
       return {
         release: () =>
           leases.release('lease', {
-            ...{ leaseId, fencingToken, principal: 'bench', actor: 'bench' },
-            ...{ result: 'ok', detail: null },
+            leaseId,
+            fencingToken,
+            principal: 'bench',
+            actor: 'bench',
+            result: 'ok',
+            detail: null,
           }),
       };
     },

@@ -108,7 +108,9 @@ test('all connections are taken by others: renewals go on and nothing is lost, r
   const before = await lease.connect('lobby', 'room');
   const { pids } = await lease.untilHeard(before);
   const tasks = Array.from({ length: LEASE_COUNT }, (_, place) => ({
-    ...{ url: lease.controller().url, key: String(place), ttlMs: TTL_MS },
+    url: lease.controller().url,
+    key: String(place),
+    ttlMs: TTL_MS,
   }));
   const settings = { token: lease.token, namespace: 'kept', tasks } satisfies HolderSettings;
   const holder = await lease.start('holder', settings);

@@ -238,7 +238,10 @@ async function untilGranted(stage: FaultStage, key: string): Promise<Granted> {
       const { url } = stage.controllers[round % stage.controllers.length] ?? { url: '' };
       try {
         const answer = await stage.api('admin', url).leases.acquire.mutate({
-          ...{ namespace: ['held'], key, holder: randomUUID(), ttlMs: TTL_MS },
+          namespace: ['held'],
+          key,
+          holder: randomUUID(),
+          ttlMs: TTL_MS,
           localTimeMs: machineMs(),
         });
         if (answer.outcome !== 'granted') return undefined;

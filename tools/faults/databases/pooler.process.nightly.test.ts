@@ -83,7 +83,10 @@ async function hold(
 ): Promise<TestProcess> {
   const { namespace, ttlMs, controller = 0, holdMs, keys = LEASE_COUNT } = of;
   const tasks = Array.from({ length: keys }, (_, place) => ({
-    ...{ url: lease.controller(controller).url, key: String(place), ttlMs, holdMs },
+    url: lease.controller(controller).url,
+    key: String(place),
+    ttlMs,
+    holdMs,
     waitMs: WAIT_MS,
   }));
   const settings = { token: lease.token, namespace, tasks } satisfies HolderSettings;

@@ -70,8 +70,12 @@ async function startKeeper(key: string): Promise<TestProcess> {
 /** One that takes leases again and again, in a queue with its rivals. */
 function startRival(index: number, keys: readonly string[]): Promise<TestProcess> {
   const tasks = keys.map((key) => ({
-    ...{ url: urlOf(index), key, ttlMs: TTL_MS, takesAgain: true },
-    ...{ waitMs: QUEUE_MS, holdMs: HOLD_MS },
+    url: urlOf(index),
+    key,
+    ttlMs: TTL_MS,
+    takesAgain: true,
+    waitMs: QUEUE_MS,
+    holdMs: HOLD_MS,
   }));
   return startHolder(`rival-${String(index)}`, tasks);
 }

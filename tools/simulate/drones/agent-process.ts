@@ -49,7 +49,9 @@ export class AgentProcess {
     const random = world.random.fork(`${process.name} agent`);
     const log = QUIET;
     this.#session = new DroneSession({
-      ...{ link, clock, log },
+      link,
+      clock,
+      log,
       load: () => ({ backends: this.#book.size, engine: undefined, machine: undefined }),
       onAction: (action) => void this.#act(action),
       readLog: () => Promise.reject(new Error('no controller asks')),
@@ -62,14 +64,12 @@ export class AgentProcess {
       config: CONFIG,
       seen: seenIn(seen),
       runContext: {
-        ...{
-          warden,
-          nowMs,
-          log,
-          random: () => random.next(),
-          host: '127.0.0.1',
-          ports: anyPorts(),
-        },
+        warden,
+        nowMs,
+        log,
+        random: () => random.next(),
+        host: '127.0.0.1',
+        ports: anyPorts(),
         lastOutput: () => Promise.resolve(undefined),
         workOf: () => commandWork(ROOM, PLACE, { inherited: {}, capacity: CONFIG.capacity }),
       },
@@ -80,7 +80,9 @@ export class AgentProcess {
       onSpawned: (run) => this.#renewals.tick([run], nowMs()),
     });
     this.#command = new WardenCommand({
-      ...{ wardens, log, examine: nothing },
+      wardens,
+      log,
+      examine: nothing,
       runs: () => this.#book.all(),
       openSession: (clockId) => this.#openSession(clockId),
       accepted: () => this.#session.ref().then(nothing),
@@ -175,13 +177,29 @@ function nothing(): void {
 
 const ROOM: CommandConfig = {
   kind: 'command',
-  ...{ command: '/bin/room', args: [], env: {}, reads: [], cwd: '/', user: { uid: 1, gid: 1 } },
-  ...{ isUserNamed: false, port: 'auto', stopSignal: 'SIGTERM', stopGraceMs: 1_000 },
+  command: '/bin/room',
+  args: [],
+  env: {},
+  reads: [],
+  cwd: '/',
+  user: { uid: 1, gid: 1 },
+  isUserNamed: false,
+  port: 'auto',
+  stopSignal: 'SIGTERM',
+  stopGraceMs: 1_000,
   readiness: { type: 'none', timeoutMs: 300_000, intervalMs: 100 },
-  ...{ allowArgs: false, allowEnv: [], memoryMax: '2g', pidsMax: 1_024, fileSizeMax: '16g' },
+  allowArgs: false,
+  allowEnv: [],
+  memoryMax: '2g',
+  pidsMax: 1_024,
+  fileSizeMax: '16g',
 };
 const PLACE = {
-  ...{ user: null, cwd: '/', command: '/bin/room', refusal: undefined, problems: [] },
+  user: null,
+  cwd: '/',
+  command: '/bin/room',
+  refusal: undefined,
+  problems: [],
   places: { hidden: [], blocked: [], reads: [], fixed: [] },
 };
 const CONFIG: Pick<DroneConfig, 'capacity' | 'programs'> = {

@@ -133,7 +133,10 @@ export class Drone {
     const { world, machine, droneId, server } = this.#options;
     world.trace(() => `a warden of ${droneId} starts`);
     this.#host = new WardenHost({
-      ...{ world, machine, name: `warden of ${droneId}`, random: this.#random },
+      world,
+      machine,
+      name: `warden of ${droneId}`,
+      random: this.#random,
       ledger: server.database.ledger,
       thawedAtMs: () => this.#thawedAtMs,
     });

@@ -16,16 +16,30 @@ const DRONE_COUNT = 2;
 const KEY_COUNT = 2;
 const CONNECT_EVERY_MS = 100;
 const FAULTS = {
-  ...{ storm: 3, cut: 5, stall: 2, freezeWarden: 2, freeze: 2, killAgent: 3, killWarden: 1 },
-  ...{ replace: 2, wallClock: 3, exit: 2, stop: 2, force: 2, pauseController: 1 },
+  storm: 3,
+  cut: 5,
+  stall: 2,
+  freezeWarden: 2,
+  freeze: 2,
+  killAgent: 3,
+  killWarden: 1,
+  replace: 2,
+  wallClock: 3,
+  exit: 2,
+  stop: 2,
+  force: 2,
+  pauseController: 1,
 };
 
 export const DRONES: Scenario = {
   name: 'drones',
   steps: (random) =>
     stepsOver(random, { untilMs: UNTIL_MS, everyMs: 750 }, (atMs) => ({
-      ...{ atMs, what: weighted(random, FAULTS), who: random.whole(0, DRONE_COUNT - 1) },
-      ...{ whom: random.whole(0, KEY_COUNT - 1), ms: random.whole(50, 8_000) },
+      atMs,
+      what: weighted(random, FAULTS),
+      who: random.whole(0, DRONE_COUNT - 1),
+      whom: random.whole(0, KEY_COUNT - 1),
+      ms: random.whole(50, 8_000),
     })),
   async play(world, steps) {
     const stage = new Stage(world);

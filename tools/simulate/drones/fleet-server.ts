@@ -142,9 +142,18 @@ export class FleetServer {
     const { localTimeMs, at } = drone.heartbeat;
     const localMs = localTimeMs + (this.database.machine.wallMs() - at);
     this.#act(droneId, {
-      ...{ kind: 'spawn', actionId: `act-${backendId}`, clockId: drone.clockId, backendId },
-      ...{ program: 'room', args: [], env: {}, key: { name: key.name, namespace: '', tag: '' } },
-      ...{ leaseId, fencingToken, ladder: LADDER, lifetimeLimitSeconds: null },
+      kind: 'spawn',
+      actionId: `act-${backendId}`,
+      clockId: drone.clockId,
+      backendId,
+      program: 'room',
+      args: [],
+      env: {},
+      key: { name: key.name, namespace: '', tag: '' },
+      leaseId,
+      fencingToken,
+      ladder: LADDER,
+      lifetimeLimitSeconds: null,
       deadlines: deadlinesFrom(LADDER, localMs, LADDER.ttlMs),
     });
   }

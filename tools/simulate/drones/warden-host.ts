@@ -110,6 +110,10 @@ export class WardenHost {
 }
 
 const ISOLATION: IsolationFacts = {
-  ...{ user: 'shared', pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true },
+  user: 'shared',
+  pidNamespace: true,
+  privateProc: true,
+  hiddenHome: true,
+  noNewPrivs: true,
   detail: 'simulated',
 };

@@ -13,10 +13,18 @@ export interface Weather {
 }
 
 export const CALM: Weather = {
-  ...{ delayMs: [0.2, 3], lostShare: 0, twiceShare: 0, slowShare: 0, slowMs: 0 },
+  delayMs: [0.2, 3],
+  lostShare: 0,
+  twiceShare: 0,
+  slowShare: 0,
+  slowMs: 0,
 };
 export const STORM: Weather = {
-  ...{ delayMs: [1, 60], lostShare: 0.25, twiceShare: 0.15, slowShare: 0.3, slowMs: 2_500 },
+  delayMs: [1, 60],
+  lostShare: 0.25,
+  twiceShare: 0.15,
+  slowShare: 0.3,
+  slowMs: 2_500,
 };
 
 /** Messages between processes: delayed, lost, repeated and reordered. */

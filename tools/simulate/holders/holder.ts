@@ -97,7 +97,11 @@ export class Holder {
     const { world, ladder, database } = this.#options;
     this.#wanted = undefined;
     const held: Held = {
-      ...{ key, ref, overAtMs: of.overAtMs, isSoft: false, isOver: false },
+      key,
+      ref,
+      overAtMs: of.overAtMs,
+      isSoft: false,
+      isOver: false,
       keeper: new LeaseKeeper({
         ladder,
         deadlines: deadlinesFrom(ladder, of.localTimeMs, of.remainingMs),

@@ -25,8 +25,16 @@ const LOOK_EVERY_MS = 250;
 const STEPS_APART_MS = 1_000;
 const SHORT: Ladder = { renewAfterMs: 1_000, softAfterMs: 1_800, hardAfterMs: 2_800, ttlMs: 3_500 };
 const WEIGHTS = {
-  ...{ ask: 12, release: 2, storm: 3, pause: 3, cut: 3, revoke: 1, block: 1 },
-  ...{ back: 1, forward: 1, unwatched: 1 },
+  ask: 12,
+  release: 2,
+  storm: 3,
+  pause: 3,
+  cut: 3,
+  revoke: 1,
+  block: 1,
+  back: 1,
+  forward: 1,
+  unwatched: 1,
 };
 
 export const HOLDERS: Scenario = {
@@ -69,8 +77,12 @@ class Stage {
       const rate = 0.94 + random.next() * 0.12;
       const machine = new Machine(world, rate, random.whole(0, 1_000_000));
       return new Holder({
-        ...{ world, ladder, network: this.#network, server: this.#server },
-        ...{ database: this.#database, watch: () => this.#watch },
+        world,
+        ladder,
+        network: this.#network,
+        server: this.#server,
+        database: this.#database,
+        watch: () => this.#watch,
         process: new Process(world, `holder-${String(index)}`, machine),
       });
     });

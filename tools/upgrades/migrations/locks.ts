@@ -15,9 +15,14 @@ const POSTGRES = '15';
  * are about style, not about safety.
  */
 const EXCLUDED = [
-  ...['require-lock-timeout', 'require-statement-timeout'],
-  ...['prefer-bigint-over-int', 'prefer-bigint-over-smallint', 'prefer-identity'],
-  ...['prefer-robust-stmts', 'prefer-text-field', 'prefer-timestamptz'],
+  'require-lock-timeout',
+  'require-statement-timeout',
+  'prefer-bigint-over-int',
+  'prefer-bigint-over-smallint',
+  'prefer-identity',
+  'prefer-robust-stmts',
+  'prefer-text-field',
+  'prefer-timestamptz',
 ];
 
 export interface Finding {
@@ -49,7 +54,8 @@ export async function blockingStatements(files: readonly string[]): Promise<Find
   return (JSON.parse(stdout) as Report[]).map(({ file, line, rule_name: rule, message }) => {
     const migration = path.basename(path.dirname(file));
     return {
-      ...{ migration, rule },
+      migration,
+      rule,
       text: `${migration}, line ${String(line + 1)}: ${message} (${rule})`,
     };
   });

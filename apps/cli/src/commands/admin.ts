@@ -103,7 +103,11 @@ function requestOf(
   { role, namespace, program, drone, capacity, address, limit, expires }: TokensCreateOptions,
 ): TokenRequest {
   return {
-    ...{ name, role, droneId: drone, capacity, expiresAt: expires },
+    name,
+    role,
+    droneId: drone,
+    capacity,
+    expiresAt: expires,
     namespaces: namespace.length === 0 ? undefined : namespace,
     programs: program.length === 0 ? undefined : program,
     addresses: address.length === 0 ? undefined : address,

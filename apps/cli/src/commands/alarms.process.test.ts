@@ -31,7 +31,11 @@ afterAll(async () => {
 /** Asks for a lease of an hour, for a holder of its own. */
 function acquire(key: string): Promise<AcquireAnswer> {
   return cli.api().leases.acquire.mutate({
-    ...{ namespace: ['alarms'], key, ttlMs: HOUR_MS, localTimeMs: 0, holder: `holder of ${key}` },
+    namespace: ['alarms'],
+    key,
+    ttlMs: HOUR_MS,
+    localTimeMs: 0,
+    holder: `holder of ${key}`,
   });
 }
 
@@ -77,7 +81,9 @@ test('what a step forward of the clock has expired is not taken over, and the an
   await waitUntil(async () => ((await metric('leasehold_clock_jumps_total')) ?? 0) >= 3);
 
   expect(await acquire('stepped over')).toMatchObject({
-    ...{ outcome: 'held', isExpiryUnconfirmed: true, by: 'holder of stepped over' },
+    outcome: 'held',
+    isExpiryUnconfirmed: true,
+    by: 'holder of stepped over',
   });
   await clock.set(0);
 });
@@ -116,8 +122,11 @@ test('a hold-off of a database that was put back is ended after a confirmation, 
   expect(again.outcome).toBe('granted');
   expect(items).toMatchObject([
     {
-      ...{ action: 'holdOff.end', actor: 'bootstrap admin', resource: 'database' },
-      ...{ reason: 'all services were restarted', detail: { cause: 'controller' } },
+      action: 'holdOff.end',
+      actor: 'bootstrap admin',
+      resource: 'database',
+      reason: 'all services were restarted',
+      detail: { cause: 'controller' },
     },
   ]);
   expect((await cli.run('hold-off', 'show')).stdout).toBe('New grants are not held off.\n');

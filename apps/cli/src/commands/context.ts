@@ -276,7 +276,8 @@ export function addConfig(cli: Cli, program: Command): void {
       const { from, ...config } = configInEffect(cli);
       const shown = {
         ...(options.showSecrets === true ? config : redactedConfig(config)),
-        ...{ clockRatioMax: toleratedClockRatio(config.ladder), from },
+        clockRatioMax: toleratedClockRatio(config.ladder),
+        from,
       };
       cli.show(shown, () => detailsText(flatten(shown)));
     });
@@ -308,7 +309,10 @@ function configInEffect(
   const run = runningIn(config.home);
   if (run === undefined) return { ...config, urls, token, context, from };
   return {
-    ...{ ...config, ...run.settings, context, from },
+    ...config,
+    ...run.settings,
+    context,
+    from,
     databaseUrl: run.databaseUrl,
     urls: [run.controllerUrl],
     consoleOrigin: config.consoleOrigin ?? run.consoleUrl,

@@ -305,7 +305,9 @@ function addRevoke(cli: Cli, parent: Command): void {
       const client = cli.client();
       const { leaseId, datacenter, phase } = await findKey(client, name, options);
       const answer = await client.keys.revoke.mutate({
-        ...{ leaseId, reason, datacenter },
+        leaseId,
+        reason,
+        datacenter,
         mode: isForced ? 'force' : 'graceful',
         abandon: isAbandoned,
       });

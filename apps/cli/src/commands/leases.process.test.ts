@@ -133,7 +133,8 @@ describe('leasehold leases', () => {
       declarations: [{ namespace: ['broken', 'calls'], ttlMs: 1_000 }],
     });
     await failCallback(cli.databaseUrl, {
-      ...{ namespace: ['broken', 'calls'], key: '42' },
+      namespace: ['broken', 'calls'],
+      key: '42',
       error: 'no account\n\u001B[31m42',
     });
 
@@ -180,7 +181,11 @@ describe('leasehold leases', () => {
 describe('leasehold env', () => {
   async function held(environment: string | string[]): Promise<void> {
     const answer = await cli.api().environments.tryAcquire.mutate({
-      ...{ environment, action: 'deploy', holder: 'ci', comment: 'build 7', localTimeMs: 0 },
+      environment,
+      action: 'deploy',
+      holder: 'ci',
+      comment: 'build 7',
+      localTimeMs: 0,
     });
     expect(answer.outcome).toBe('granted');
   }

@@ -18,11 +18,15 @@ beforeAll(async () => {
   );
   const shell = (script: string) => ({ command: 'sh', args: ['-c', script], port: 'auto' });
   await cli.startDrone({
-    ...{ droneId: 'd1', token: secret },
+    droneId: 'd1',
+    token: secret,
     programs: {
       room: {
-        ...{ command: process.execPath, args: [ROOM], env: { ROOM_STORE: 'rooms' } },
-        ...{ port: 'auto', readiness: { type: 'tcp' } },
+        command: process.execPath,
+        args: [ROOM],
+        env: { ROOM_STORE: 'rooms' },
+        port: 'auto',
+        readiness: { type: 'tcp' },
       },
       crashing: shell('echo begins; printf "no table \\033[31mrooms\\033[0m\\n" >&2; exit 17'),
       missing: { command: '/no/such/program', port: 'auto' },
@@ -206,7 +210,8 @@ describe('leasehold drones', () => {
     const { backendId } = await ready('loaded');
     const { backends, drones } = cli.api();
     await waitUntil(async () => (await backends.get.query({ backendId })).usage !== null, {
-      ...{ timeoutMs: 30_000, what: 'what the backend uses' },
+      timeoutMs: 30_000,
+      what: 'what the backend uses',
     });
 
     const drone = await drones.get.query({ droneId: 'd1' });

@@ -43,11 +43,17 @@ export function addUp(cli: Cli, parent: Command): void {
       // Loaded only here, because it loads the database client too.
       const { runUp } = await import('../up/run-up.ts');
       await runUp({
-        ...{ cli, config, request, progress },
+        cli,
+        config,
+        request,
+        progress,
         onRunning: (run, signIn) =>
           cli.show(run, () =>
             runningText({
-              ...{ run, signIn, home: config.home, style: cli.style },
+              run,
+              signIn,
+              home: config.home,
+              style: cli.style,
               at: isElsewhere(cli) ? ' --context local' : '',
             }),
           ),

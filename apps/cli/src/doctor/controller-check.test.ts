@@ -49,10 +49,7 @@ describe('the doctor on the isolation of a drone', () => {
 
 const command = { name: 'room', allowArgs: false, allowEnv: [] };
 const container = { ...command, name: 'box', image: 'room:1' };
-const offering = {
-  ...{ droneId: 'drone-1', status: 'ready' as const },
-  programs: [command, container],
-};
+const offering = { droneId: 'drone-1', status: 'ready' as const, programs: [command, container] };
 
 describe('the doctor on the container engine of a drone', () => {
   test('reports nothing where no program is a container', () => {

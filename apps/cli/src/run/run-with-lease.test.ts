@@ -30,6 +30,7 @@ test('a command under a lease gets no secret of Leasehold, and everything else',
 test('it gets the token, or the file that has it, if that is asked for, and no other secret', () => {
   expect(commandEnvironment(all, { isTokenPassed: true })).toEqual({
     ...OTHERS,
-    ...{ LEASEHOLD_TOKEN: 'x', LEASEHOLD_TOKEN_FILE: 'x' },
+    LEASEHOLD_TOKEN: 'x',
+    LEASEHOLD_TOKEN_FILE: 'x',
   });
 });

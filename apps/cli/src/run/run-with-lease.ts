@@ -235,7 +235,9 @@ async function runUnderLease(options: RunOptions): Promise<RunEnd> {
   });
   try {
     const ended = guard.run({
-      ...{ command, environment, deadlines: sent },
+      command,
+      environment,
+      deadlines: sent,
       onStopping: (kind, cause) => {
         done.push(kind);
         if (cause === 'deadline') begin({ why: 'deadline' });

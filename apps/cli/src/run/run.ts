@@ -58,7 +58,9 @@ export function addRun(cli: Cli, parent: Command): void {
       const graceMs = checkedGraceMs(options);
       assertRunnable(words[0] ?? '', cli.context.environment['PATH'] ?? '');
       await runWithLease(cli, {
-        ...{ scope, graceMs, command: words },
+        scope,
+        graceMs,
+        command: words,
         ttlMs: options.ttl,
         waitMs: options.wait,
         holder: options.holder,

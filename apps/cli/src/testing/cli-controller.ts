@@ -74,7 +74,12 @@ export async function heldLease(
   key: string,
 ): Promise<Extract<AcquireAnswer, { outcome: 'granted' }>['lease']> {
   const answer = await api.leases.acquire.mutate({
-    ...{ namespace, key, ttlMs: 30_000, localTimeMs: 0, holder: 'worker-1', comment: 'for tests' },
+    namespace,
+    key,
+    ttlMs: 30_000,
+    localTimeMs: 0,
+    holder: 'worker-1',
+    comment: 'for tests',
   });
   if (answer.outcome !== 'granted') throw new Error(`${key} is held by ${answer.by}`);
   return answer.lease;

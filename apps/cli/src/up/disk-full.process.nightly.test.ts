@@ -45,7 +45,9 @@ async function connect(): Promise<void> {
     admin: string;
   };
   ({ api } = createControllerClient({
-    ...{ url: readRun(home).controllerUrl, token, transport: 'http' },
+    url: readRun(home).controllerUrl,
+    token,
+    transport: 'http',
   }));
 }
 
@@ -53,7 +55,11 @@ async function connect(): Promise<void> {
 async function acquire(key: string): Promise<string> {
   try {
     const answer = await api.leases.acquire.mutate({
-      ...{ namespace: ['disk'], key, ttlMs: TTL_MS, holder: 'test', localTimeMs: 0 },
+      namespace: ['disk'],
+      key,
+      ttlMs: TTL_MS,
+      holder: 'test',
+      localTimeMs: 0,
       comment: 'x'.repeat(1_000),
     });
     if (answer.outcome === 'granted') acknowledged.set(key, answer.lease.fencingToken);

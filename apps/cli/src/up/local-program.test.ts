@@ -63,7 +63,11 @@ describe('locate', () => {
     });
 
     expect(program.args).toEqual([
-      ...['a.mjs', at('app/echo.py'), at('echo.mjs'), 'neither', '--x=echo.mjs'],
+      'a.mjs',
+      at('app/echo.py'),
+      at('echo.mjs'),
+      'neither',
+      '--x=echo.mjs',
     ]);
     expect(find({ command: './serve', cwd: 'data' }).program.command).toBe(at('serve'));
     expect(find({ command: './run.sh', cwd: 'data' }).program.command).toBe(at('data/run.sh'));

@@ -119,7 +119,10 @@ function interpreterOf(
   const [, question] = QUESTIONS.find(([names]) => names.test(name)) ?? [];
   if (question === undefined || /^\/(?:usr|bin|sbin|opt|nix)\//u.test(command)) return undefined;
   const { status, stdout } = spawnSync(command, question, {
-    ...{ cwd, env: { HOME: homedir(), ...env }, encoding: 'utf8', timeout: ANSWER_MS_MAX },
+    cwd,
+    env: { HOME: homedir(), ...env },
+    encoding: 'utf8',
+    timeout: ANSWER_MS_MAX,
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const [file = '', ...folders] = status === 0 ? stdout.trim().split('\n') : [];

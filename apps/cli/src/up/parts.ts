@@ -395,7 +395,8 @@ async function startDatabase(
     const postgres = await supervisePostgres({
       dataDir: join(config.home, 'postgres'),
       log: (line) => log.write(Buffer.from(`${line}\n`)),
-      ...{ hooks, supervision },
+      hooks,
+      supervision,
     });
     return {
       url: withSchema(postgres.url(DATABASE_NAME), config.schema),

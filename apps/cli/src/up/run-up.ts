@@ -66,7 +66,13 @@ export async function runUp(options: UpOptions): Promise<void> {
     const parts = await unlessStopped(stop, async () => {
       await whenSpace(() => mkdirSync(join(home, 'logs'), { recursive: true, mode: 0o700 }));
       return startParts({
-        ...{ supervision, watch, whenSpace, programs, progress, drone, environment },
+        supervision,
+        watch,
+        whenSpace,
+        programs,
+        progress,
+        drone,
+        environment,
         config: { ...config, ...place },
         atEnd: (ender) => enders.push(ender),
       });

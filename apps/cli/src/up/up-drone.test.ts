@@ -191,12 +191,17 @@ describe('--drone-config', () => {
   test('is used as it is: its drone, its folders and its programs alone', () => {
     up({ program: ['a=sh a.sh'] });
     const droneConfig = config({
-      ...{ droneId: 'machine-7', stateDir: '/var/lib/x', capacity: 3, host: '10.0.0.7' },
+      droneId: 'machine-7',
+      stateDir: '/var/lib/x',
+      capacity: 3,
+      host: '10.0.0.7',
       programs: { b: { command: 'sh', args: ['b.sh'] } },
     });
 
     expect(up({ droneConfig })).toMatchObject({
-      ...{ droneId: 'machine-7', configPath: droneConfig, stateDir: '/var/lib/x' },
+      droneId: 'machine-7',
+      configPath: droneConfig,
+      stateDir: '/var/lib/x',
       bindings: { programs: ['b'], capacity: 3, addresses: ['10.0.0.7/32'] },
       programs: [{ name: 'b', command: 'sh b.sh', source: `from ${droneConfig}` }],
     });

@@ -66,7 +66,8 @@ describe('leasehold.config.json', () => {
     const [, shown = ''] = /```json\n([^`]*)```/u.exec(readFileSync(guide, 'utf8')) ?? [];
 
     expect(Object.keys(readUpFile(undefined, written(shown))?.programs ?? {})).toEqual([
-      ...['echo', 'api'],
+      'echo',
+      'api',
     ]);
   });
 

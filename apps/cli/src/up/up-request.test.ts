@@ -40,7 +40,10 @@ function failure(options: UpOptions): { code: string; message: string } {
 }
 
 const echo = (fields: object = {}) => ({
-  ...{ command: at('bin/node'), args: ['echo.mjs'], cwd: folder, env: { PATH: bin } },
+  command: at('bin/node'),
+  args: ['echo.mjs'],
+  cwd: folder,
+  env: { PATH: bin },
   ...fields,
 });
 
@@ -118,9 +121,7 @@ describe('leasehold.config.json', () => {
     const ofPrograms = { api: [at('src')] };
 
     expect(request({}, { LEASEHOLD_PRESET: '' })).toMatchObject({
-      environment: {
-        ...{ LEASEHOLD_PORT: '1', LEASEHOLD_CONSOLE_PORT: '2', LEASEHOLD_PRESET: 'fast' },
-      },
+      environment: { LEASEHOLD_PORT: '1', LEASEHOLD_CONSOLE_PORT: '2', LEASEHOLD_PRESET: 'fast' },
       withConsole: false,
       ofFile: { programs: { api: echo({ args: ['src/api.mjs'] }) } },
       watch: { paths: [], ofPrograms, scripts: false },

@@ -322,7 +322,9 @@ function typedPrograms(options: UpOptions): Record<string, LocalProgram> {
     }
     const [first = '', ...args] = split.words;
     programs[name] = {
-      ...{ command: first, args, env: { ...env, ...split.env } },
+      command: first,
+      args,
+      env: { ...env, ...split.env },
       ...(cwd === undefined ? {} : { cwd }),
       ...(portEnv === undefined ? {} : { portEnv }),
     };

@@ -25,10 +25,19 @@ const written = (before: string, changes: Parameters<typeof textsOf<typeof PARAM
 
 test('a page has its defaults until the address says something else', () => {
   expect(read('')).toEqual({
-    ...{ q: '', after: null, before: null, live: false, kinds: [], tab: 'grants' },
+    q: '',
+    after: null,
+    before: null,
+    live: false,
+    kinds: [],
+    tab: 'grants',
   });
   expect(read('q=a%26b&after=c&before=100&live=true&kinds=granted,revoked&tab=events')).toEqual({
-    ...{ q: 'a&b', after: 'c', before: 100, live: true, kinds: ['granted', 'revoked'] },
+    q: 'a&b',
+    after: 'c',
+    before: 100,
+    live: true,
+    kinds: ['granted', 'revoked'],
     tab: 'events',
   });
 });

@@ -94,7 +94,8 @@ export function useSort<Sort extends string>(
   return {
     input: { sort, direction },
     table: {
-      ...{ sort, direction },
+      sort,
+      direction,
       setSort: (by: Sort, to: 'asc' | 'desc') =>
         setAddress({ sort: by, dir: by === sort ? to : first(by), after: null }),
     },

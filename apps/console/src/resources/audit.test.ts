@@ -254,8 +254,12 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
 
 function act(action: string, change: Partial<Act> = {}): Act {
   return {
-    ...{ actor: 'ada@example.com', actorName: 'Ada Okafor', action },
-    ...{ resource: PERSON, detail: null, ...change },
+    actor: 'ada@example.com',
+    actorName: 'Ada Okafor',
+    action,
+    resource: PERSON,
+    detail: null,
+    ...change,
   };
 }
 
@@ -278,7 +282,9 @@ test('who acted links to all that they did, and what it was done to links to its
 
 test('a token is called by its name, and an act on oneself has no other person in it', () => {
   const byToken = act('people.signOutEverywhere', {
-    ...{ actor: 'oncall-scripts', actorName: null, detail: { endedCount: 1 } },
+    actor: 'oncall-scripts',
+    actorName: null,
+    detail: { endedCount: 1 },
   });
 
   expect(actText(byToken)).toBe('oncall-scripts signed out everywhere');

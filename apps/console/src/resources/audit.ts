@@ -64,16 +64,23 @@ export function actText(act: Act): string {
 }
 
 const sayRevoked = ({ who, target, kind, mode }: Said): Words => [
-  ...[who, ` revoked the ${kind} `, target],
+  who,
+  ` revoked the ${kind} `,
+  target,
   ...(mode === 'force' ? [' by force'] : []),
 ];
 
 const sayBlocked = ({ who, target, kind }: Said): Words => [
-  ...[who, ` blocked the renewal of the ${kind} `, target],
+  who,
+  ` blocked the renewal of the ${kind} `,
+  target,
 ];
 
 const sayAllowed = ({ who, target, kind }: Said): Words => [
-  ...[who, ` allowed the renewal of the ${kind} `, target, ' again'],
+  who,
+  ` allowed the renewal of the ${kind} `,
+  target,
+  ' again',
 ];
 
 /** Who acts besides people and tokens, at the beginning of a sentence. */
@@ -109,19 +116,19 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     return [who, ` stopped a bulk action after ${String(done)} of ${countText(total, 'grant')}`];
   },
   'backends.terminate': ({ who, target, mode }) => [
-    ...[who, ' terminated the backend ', target],
+    who,
+    ' terminated the backend ',
+    target,
     ...(mode === 'hard' ? [' at once'] : []),
   ],
   'keys.resetFailures': ({ who, target }) => [who, ' reset the failures of the key ', target],
   'webhook.test': ({ who }) => [who, ' sent a test to the webhook'],
   'backends.logs': ({ who, target }) => [who, ' read the output of the backend ', target],
   'reservations.move': ({ who, target, field }) => [
-    ...[
-      who,
-      ' moved the key ',
-      target,
-      ` to ${textOf(field('toDatacenter')) ?? 'another datacenter'}`,
-    ],
+    who,
+    ' moved the key ',
+    target,
+    ` to ${textOf(field('toDatacenter')) ?? 'another datacenter'}`,
   ],
   'reservations.cancelMove': ({ who, target }) => [who, ' cancelled the move of the key ', target],
   'holdOff.end': ({ who }) => [who, ' ended the hold-off'],
@@ -134,16 +141,25 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
   'tokens.create': ({ who, target }) => [who, ' created the token ', target],
   'tokens.revoke': ({ who, target }) => [who, ' revoked the token ', target],
   'people.invite': ({ who, target, field }) => [
-    ...[who, ' invited ', target, ` as ${roleText(field('role'))}`],
+    who,
+    ' invited ',
+    target,
+    ` as ${roleText(field('role'))}`,
   ],
   'people.add': ({ who, target, field }) => [
-    ...[who, ' added ', target, ` as ${roleText(field('role'))}`],
+    who,
+    ' added ',
+    target,
+    ` as ${roleText(field('role'))}`,
   ],
   'people.acceptInvitation': ({ who }) => [who, ' accepted the invitation'],
   'people.resetPassword': ({ who, target }) => [who, ' reset the password of ', target],
   'people.acceptPasswordReset': ({ who }) => [who, ' chose a new password after a reset'],
   'people.setRole': ({ who, target, field }) => [
-    ...[who, ' changed the role of ', target, ` to ${roleText(field('role'))}`],
+    who,
+    ' changed the role of ',
+    target,
+    ` to ${roleText(field('role'))}`,
   ],
   'people.disable': ({ who, target }) => [who, ' disabled ', target],
   'people.enable': ({ who, target, field }) =>
@@ -156,7 +172,8 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
   ],
   'people.refuseSignIn': ({ who }) => [who, ' was refused: no group has a role'],
   'people.linkAccount': ({ who, field }) => [
-    ...[who, ` linked an account of ${textOf(field('provider')) ?? 'an identity provider'}`],
+    who,
+    ` linked an account of ${textOf(field('provider')) ?? 'an identity provider'}`,
   ],
   // A person that does it to another one is recorded with that one's address.
   'people.signOutEverywhere': ({ who, target, field }) =>

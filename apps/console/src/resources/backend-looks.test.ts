@@ -72,13 +72,13 @@ describe('how a backend ended', () => {
 });
 
 const FAILING = {
-  ...{ failures: 25, since: '2026-11-20T10:00:00.000Z', failedAt: '2026-11-20T10:04:59.000Z' },
-  ...{
-    startAt: '2026-11-20T10:05:59.000Z',
-    backendId: 'b1',
-    reason: 'exited' as const,
-    exitCode: 17,
-  },
+  failures: 25,
+  since: '2026-11-20T10:00:00.000Z',
+  failedAt: '2026-11-20T10:04:59.000Z',
+  startAt: '2026-11-20T10:05:59.000Z',
+  backendId: 'b1',
+  reason: 'exited' as const,
+  exitCode: 17,
 } satisfies KeyFailuresView;
 
 test.each([

@@ -141,8 +141,12 @@ test.each([
     let renderedCount = 0;
     const server = await startConsoleServer({
       config: {
-        ...{ host: '127.0.0.1', port: 0, controllerUrls: ['http://127.0.0.1:1'] },
-        ...{ origin: 'http://localhost:4601', trustedProxies: [], consoleSecret: null },
+        host: '127.0.0.1',
+        port: 0,
+        controllerUrls: ['http://127.0.0.1:1'],
+        origin: 'http://localhost:4601',
+        trustedProxies: [],
+        consoleSecret: null,
       },
       log: createLogger({ name: 'console', level: 'silent' }),
       documents: openDocuments(NO_DOCUMENTS),

@@ -343,8 +343,16 @@ export function cutOff(response: ServerResponse): void {
 
 /** Headers about one connection, and not about the messages on it. */
 const OF_THE_CONNECTION = new Set([
-  ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection'],
-  ...['te', 'trailer', 'transfer-encoding', 'upgrade', 'expect'],
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
 ]);
 
 /** Headers about addresses that a browser must not set for the controller; see {@link createNoteSource}. */
@@ -355,10 +363,24 @@ const NOT_PASSED_ON = new Set(['host', 'forwarded', 'x-forwarded-host', 'x-forwa
  * of the body, the caller, and the source address.
  */
 const NEVER_OF_THE_CONNECTION = new Set([
-  ...['content-length', 'transfer-encoding', 'content-type', 'content-encoding', 'host', 'origin'],
-  ...['cookie', 'set-cookie', 'authorization', 'x-leasehold-csrf', 'x-forwarded-for', 'user-agent'],
-  ...[CALLER_HEADER, CONSOLE_SECRET_HEADER],
-  ...['cache-control', 'content-disposition', 'location', 'retry-after'],
+  'content-length',
+  'transfer-encoding',
+  'content-type',
+  'content-encoding',
+  'host',
+  'origin',
+  'cookie',
+  'set-cookie',
+  'authorization',
+  'x-leasehold-csrf',
+  'x-forwarded-for',
+  'user-agent',
+  CALLER_HEADER,
+  CONSOLE_SECRET_HEADER,
+  'cache-control',
+  'content-disposition',
+  'location',
+  'retry-after',
 ]);
 
 /** Methods of requests without a body. Node would send a body with one of these without its length. */
@@ -449,8 +471,12 @@ function answer(response: ServerResponse, code: OwnCode, incidentId: string | nu
   const { message, trpcCode, jsonRpc } = OWN_ERRORS[code];
   const { http, retryable } = ERROR_CODES[code];
   const data = {
-    ...{ code: trpcCode, httpStatus: http, leaseholdCode: code },
-    ...{ retryable, incidentId, details: {} },
+    code: trpcCode,
+    httpStatus: http,
+    leaseholdCode: code,
+    retryable,
+    incidentId,
+    details: {},
   };
   response.writeHead(http, { 'content-type': 'application/json', 'cache-control': 'no-store' });
   response.end(JSON.stringify({ error: { message, code: jsonRpc, data } }));

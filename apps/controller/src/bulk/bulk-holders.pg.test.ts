@@ -64,7 +64,9 @@ describe('the holders of what is selected', () => {
     const operator = await on.token('operator');
     const items = await acquireLeases(on, secret, 2);
     const bulkId = await startBulkAction(on, operator.secret, {
-      ...{ action: 'revoke', mode: 'force', items },
+      action: 'revoke',
+      mode: 'force',
+      items,
     });
     await bulkProgressWhen(on, bulkId);
 

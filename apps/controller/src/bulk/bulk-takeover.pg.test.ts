@@ -19,7 +19,9 @@ describe('a bulk action', () => {
     const operator = await on.token('operator');
     const items = await acquireLeases(on, secret, 400);
     const bulkId = await startBulkAction(on, operator.secret, {
-      ...{ action: 'revoke', mode: 'force', items },
+      action: 'revoke',
+      mode: 'force',
+      items,
     });
     await bulkProgressWhen(heir, bulkId, ({ done }) => done > 0);
 

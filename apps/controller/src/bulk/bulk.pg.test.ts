@@ -34,13 +34,23 @@ describe('a bulk action', () => {
     const items = [ended, regranted, otherToken, neverThere, ...rest.slice(1)];
 
     const bulkId = await startBulkAction(on, operator.secret, {
-      ...{ action: 'revoke', mode: 'force', reason: 'the region is on fire', items },
+      action: 'revoke',
+      mode: 'force',
+      reason: 'the region is on fire',
+      items,
     });
     const seen = await bulkProgressWhen(on, bulkId);
 
     expect(seen).toMatchObject({
-      ...{ bulkId, action: 'revoke', mode: 'force', reason: 'the region is on fire' },
-      ...{ actor: 'test operator', state: 'done', total: 1_001, done: 1_001, failedCount: 4 },
+      bulkId,
+      action: 'revoke',
+      mode: 'force',
+      reason: 'the region is on fire',
+      actor: 'test operator',
+      state: 'done',
+      total: 1_001,
+      done: 1_001,
+      failedCount: 4,
     });
     expect(seen.failed).toEqual(
       items.slice(0, 4).map((item) => ({ leaseId: item?.leaseId, code: 'gone' })),
@@ -60,7 +70,9 @@ describe('a bulk action', () => {
     const [ended, held] = await acquireLeases(on, secret, 2);
     await mutate(on, 'leases.release', { secret, input: ended });
     const bulkId = await startBulkAction(on, operator.secret, {
-      ...{ action: 'revoke', reason: 'why not', items: [ended, held] },
+      action: 'revoke',
+      reason: 'why not',
+      items: [ended, held],
     });
     await bulkProgressWhen(on, bulkId);
     const read = (procedure: string, given: object) =>
@@ -75,7 +87,9 @@ describe('a bulk action', () => {
 
     expect(audited.items).toMatchObject([
       {
-        ...{ action: 'bulk.start', resource: `bulk:${bulkId}`, reason: 'why not' },
+        action: 'bulk.start',
+        resource: `bulk:${bulkId}`,
+        reason: 'why not',
         detail: { action: 'revoke', mode: 'graceful', total: 2 },
       },
     ]);

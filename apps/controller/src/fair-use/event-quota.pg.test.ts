@@ -27,7 +27,11 @@ async function limited(
 }
 
 const aLease = (key: string = randomUUID()) => ({
-  ...{ namespace: ['test'], key, ttlMs: 30_000, holder: 'alice', localTimeMs: 1_000_000 },
+  namespace: ['test'],
+  key,
+  ttlMs: 30_000,
+  holder: 'alice',
+  localTimeMs: 1_000_000,
 });
 
 /** The refusal of a call; undefined if it was not refused. */

@@ -245,7 +245,8 @@ describe('callers without a known token', () => {
     const refused: string[] = [];
     const rates = createRates({
       nowMs: () => Date.now(),
-      ...{ anonymousPerSecondMax: 2, newSecretsPerSecondMax: 1 },
+      anonymousPerSecondMax: 2,
+      newSecretsPerSecondMax: 1,
       onRefusal: (limit) => refused.push(limit),
     });
     await rates.anonymous('2001:db8::1');

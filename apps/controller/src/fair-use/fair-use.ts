@@ -489,7 +489,10 @@ export function openFairUse({
     onRefusal: (limit) => refusals.inc({ limit, role: 'none' }),
   });
   const fairUse = createFairUse({
-    ...{ store, rates, nowMs, log },
+    store,
+    rates,
+    nowMs,
+    log,
     limits: config.limits,
     onRefusal: (limit, role) => refusals.inc({ limit, role }),
   });

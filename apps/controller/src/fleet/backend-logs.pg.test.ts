@@ -25,8 +25,13 @@ function answering(
     const { request, questionId } = question;
     requests.push(request);
     const page = {
-      ...{ backendId: request.backendId, from: request.from ?? 0, lines: [], position: 0 },
-      ...{ hasMore: false, isThere: true, hasEnded: false },
+      backendId: request.backendId,
+      from: request.from ?? 0,
+      lines: [],
+      position: 0,
+      hasMore: false,
+      isThere: true,
+      hasEnded: false,
       ...pageOf(request),
     };
     await drone.answer(questionId, page);
@@ -51,9 +56,7 @@ describe('the output of a backend', () => {
 
     const page = await (
       await other.client('viewer')
-    ).backends.logs.query({
-      ...{ backendId, tail: 5, sinceMs: 60_000 },
-    });
+    ).backends.logs.query({ backendId, tail: 5, sinceMs: 60_000 });
 
     expect(page).toMatchObject({ backendId, lines: [lineOf('one')], hasEnded: true });
     expect(requests).toEqual([{ backendId, tail: 5, sinceMs: 60_000, waitMs: 0 }]);
@@ -67,7 +70,8 @@ describe('the output of a backend', () => {
     const texts = ['one', 'two', 'three'];
     answering(drone, ({ from = 0 }) => ({
       lines: [lineOf(texts[from] ?? 'none')],
-      ...{ position: from + 1, hasEnded: from === 2 },
+      position: from + 1,
+      hasEnded: from === 2,
     }));
     return { on, backendId };
   }

@@ -57,9 +57,7 @@ test('a client that is limited to programs starts no other program, but connects
   const refused = await connect({ program: 'room' });
   await (
     await on.client('client')
-  ).keys.connect.mutate({
-    ...{ key: { name: 'k' }, spawn: { program: 'room' } },
-  });
+  ).keys.connect.mutate({ key: { name: 'k' }, spawn: { program: 'room' } });
 
   expect(refused).toBe('spawn.not_allowed');
   expect(await connect()).toMatchObject({ spawned: false });

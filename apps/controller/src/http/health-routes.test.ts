@@ -14,7 +14,8 @@ test('a controller is not ready while its database answers with any error', asyn
   const checkReady = (): Promise<void> =>
     Promise.reject(new Error('the database system is starting up'));
   await mountHealth(server, {
-    ...{ checkReady, clock: createBootClock() },
+    checkReady,
+    clock: createBootClock(),
   } as unknown as HealthRoutesDeps);
 
   const answer = await server.inject('/readyz');

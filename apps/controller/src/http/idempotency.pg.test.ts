@@ -25,8 +25,12 @@ interface Procedure {
 }
 
 const acquireInput = (name: string, change: object = {}): Record<string, unknown> => ({
-  ...{ namespace: ['idem'], key: name, ttlMs: 30_000, holder: 'alice' },
-  ...{ comment: 'why', metadata: { a: 1, b: [2] } },
+  namespace: ['idem'],
+  key: name,
+  ttlMs: 30_000,
+  holder: 'alice',
+  comment: 'why',
+  metadata: { a: 1, b: [2] },
   ...change,
 });
 const acquireAsked = {
@@ -77,8 +81,12 @@ const PROCEDURES: readonly Procedure[] = [
     path: 'environments.tryAcquire',
     family: 'environment',
     input: (name, change) => ({
-      ...{ environment: ['idem', name], action: 'deploy', holder: 'alice', localTimeMs: 1 },
-      ...{ comment: 'why', metadata: { a: 1 } },
+      environment: ['idem', name],
+      action: 'deploy',
+      holder: 'alice',
+      localTimeMs: 1,
+      comment: 'why',
+      metadata: { a: 1 },
       ...change,
     }),
     asked: {

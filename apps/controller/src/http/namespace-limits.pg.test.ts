@@ -80,11 +80,29 @@ test('a token that is limited to a namespace learns nothing of another namespace
   expect(leaked).toEqual([]);
   expect(seen).toEqual(
     expect.arrayContaining([
-      ...['keys.get', 'keys.history', 'leases.get', 'leases.waiters', 'leases.history'],
-      ...['environments.get', 'environments.history', 'backends.get', 'reservations.get'],
-      ...['keys.list', 'leases.list', 'leases.tree', 'leases.contention', 'leases.declared'],
-      ...['leases.failingCallbacks', 'search.find', 'leases.at', 'environments.at'],
-      ...['environments.list', 'backends.list', 'drones.list', 'events.list', 'reservations.list'],
+      'keys.get',
+      'keys.history',
+      'leases.get',
+      'leases.waiters',
+      'leases.history',
+      'environments.get',
+      'environments.history',
+      'backends.get',
+      'reservations.get',
+      'keys.list',
+      'leases.list',
+      'leases.tree',
+      'leases.contention',
+      'leases.declared',
+      'leases.failingCallbacks',
+      'search.find',
+      'leases.at',
+      'environments.at',
+      'environments.list',
+      'backends.list',
+      'drones.list',
+      'events.list',
+      'reservations.list',
     ]),
   );
 });
@@ -136,6 +154,7 @@ test('a reader of events that is limited to a namespace is told no number of all
     expect(error?.data).toHaveProperty('details', {});
   }
   expect(await query(on, 'events.head', { secret: limited.secret })).toEqual({
-    ...{ lastId: 'oldest', oldestId: null },
+    lastId: 'oldest',
+    oldestId: null,
   });
 });

@@ -60,7 +60,10 @@ async function filled(on: TestController) {
     await waiting;
   });
   await act('environments.tryAcquire', {
-    ...{ environment: ['odd', 'prod'], action: 'deploy', holder: 'alice', localTimeMs: 1 },
+    environment: ['odd', 'prod'],
+    action: 'deploy',
+    holder: 'alice',
+    localTimeMs: 1,
   });
   await act('leases.declare', { declarations: [{ namespace: ['odd'], ttlMs: 30_000 }] });
   const token = (await act('tokens.create', { name: 'a', role: 'client' })) as { tokenId: string };
@@ -68,11 +71,16 @@ async function filled(on: TestController) {
     person: { personId: string };
   };
   const bulk = (await act('bulk.start', {
-    ...{ action: 'blockRenewal', reason: 'why', items: [refOf(lease)] },
+    action: 'blockRenewal',
+    reason: 'why',
+    items: [refOf(lease)],
   })) as { bulkId: string };
   return {
     session: { droneId: 'd1', clockId: drone.clockId, session: drone.session() },
-    ...{ backendId, lease, tokenId: token.tokenId, personId: invited.person.personId },
+    backendId,
+    lease,
+    tokenId: token.tokenId,
+    personId: invited.person.personId,
     bulkId: bulk.bulkId,
   };
 }

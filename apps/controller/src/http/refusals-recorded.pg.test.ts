@@ -39,7 +39,11 @@ const connect = (name: string, change: object = {}): Call => ({
 const acquire = (name: string, change: object = {}): Call => ({
   path: 'leases.acquire',
   input: {
-    ...{ namespace: ['idem'], key: name, ttlMs: 30_000, holder: 'alice', localTimeMs: 1 },
+    namespace: ['idem'],
+    key: name,
+    ttlMs: 30_000,
+    holder: 'alice',
+    localTimeMs: 1,
     ...change,
   },
 });
@@ -50,7 +54,10 @@ const acquireMany = (name: string, change: object = {}): Call => {
 const tryAcquire = (name: string, change: object = {}): Call => ({
   path: 'environments.tryAcquire',
   input: {
-    ...{ environment: ['idem', name], action: 'deploy', holder: 'alice', localTimeMs: 1 },
+    environment: ['idem', name],
+    action: 'deploy',
+    holder: 'alice',
+    localTimeMs: 1,
     ...change,
   },
 });

@@ -34,12 +34,8 @@ test('an etcd that was lost and created again is told which datacenters were giv
   await before.store.put(['game', 'demo'], pointer.fromId);
   await before.store.putPointer(pointer);
   const other = await anEtcd();
-  const after = await startReservations({
-    ...{ store, datacenter: 'dc1', endpoints: other.endpoints },
-  });
-  const late = startReservations({
-    ...{ store: lost, datacenter: 'dc3', endpoints: other.endpoints },
-  });
+  const after = await startReservations({ store, datacenter: 'dc1', endpoints: other.endpoints });
+  const late = startReservations({ store: lost, datacenter: 'dc3', endpoints: other.endpoints });
 
   expect(declared).toMatchObject({ opened: null, remainingMs: null });
   expect(early).toMatchObject({

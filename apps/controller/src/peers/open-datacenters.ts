@@ -140,7 +140,8 @@ function openPeers(
     },
   };
   return {
-    ...{ peers, service },
+    peers,
+    service,
     /** Jobs that find out which of them can be reached. */
     jobs: all.map(({ client }): Job => ({
       name: `datacenter ${client.datacenter}`,

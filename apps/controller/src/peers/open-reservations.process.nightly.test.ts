@@ -104,7 +104,10 @@ describe('a datacenter with etcd', () => {
     for (let count = 0; count < 1_200; count += 1) await grantOld(store, `old-${String(count)}`);
 
     const { store: here } = await startReservations({
-      ...{ store, datacenter: 'dc1', peers: [], endpoints: null },
+      store,
+      datacenter: 'dc1',
+      peers: [],
+      endpoints: null,
     });
 
     for (const name of ['old-0', 'old-999', 'old-1199']) {

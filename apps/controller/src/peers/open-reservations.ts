@@ -138,7 +138,12 @@ async function openShared(
   const duties = createDuties({ datacenter, shared, reservations, store, log });
   const known = createKnownGivenUp({ shared: shared.givenUp, store, log });
   const standing = createOwnStanding({
-    ...{ datacenter, shared: shared.givenUp, known, store, keyTtlMs, startAloneMs },
+    datacenter,
+    shared: shared.givenUp,
+    known,
+    store,
+    keyTtlMs,
+    startAloneMs,
   });
   let leave: ReturnType<typeof createLeaving>;
   try {

@@ -61,7 +61,9 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
   const { clock, reachability } = deps;
   const { api, close } = openApi(config, deps.from);
   const make = createCallMaker({
-    ...{ datacenter, reachability, onCall: deps.onCall },
+    datacenter,
+    reachability,
+    onCall: deps.onCall,
     onLate: () => void probe(),
   });
   let probing: Promise<void> | undefined;

@@ -76,7 +76,10 @@ export async function startReservations(options: StartOptions): Promise<OpenRese
   const { store, datacenter, peers = ['dc9'], endpoints, startAloneMs = 60_000 } = options;
   const opened = await openReservations(
     {
-      ...{ datacenter, peers, keyTtlMs: TTL_MS, startAloneMs },
+      datacenter,
+      peers,
+      keyTtlMs: TTL_MS,
+      startAloneMs,
       etcd: endpoints === null ? null : { endpoints },
     },
     { store, log: createLogger({ name: 'controller', level: 'silent' }) },
@@ -132,8 +135,15 @@ export async function isGrantedUnder(
   const outcome = await leases
     .grant({
       ...common,
-      ...{ face: 'key', namespace, name, leaseId: randomUUID(), tag: '' },
-      ...{ comment: null, metadata: null, ladder: serviceLadder(TTL_MS), homeReservation },
+      face: 'key',
+      namespace,
+      name,
+      leaseId: randomUUID(),
+      tag: '',
+      comment: null,
+      metadata: null,
+      ladder: serviceLadder(TTL_MS),
+      homeReservation,
     })
     .catch(() => undefined);
   if (outcome?.outcome !== 'granted') return false;

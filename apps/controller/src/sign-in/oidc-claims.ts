@@ -125,7 +125,10 @@ async function refuse(
     const { email, role } = await readForRefusal(tx, personId);
     const endedCount = await endSessionsOf(tx, personId);
     await writeAudit(tx, {
-      ...{ actor: email, role, action: 'people.refuseSignIn', source },
+      actor: email,
+      role,
+      action: 'people.refuseSignIn',
+      source,
       resource: `person:${personId}`,
       detail: { method: 'oidc', reason: 'no group has a role', endedCount },
     });
@@ -151,7 +154,10 @@ async function addUnlessKnown(
     const made = await addPerson(tx, { email, name: shown, ...grant, addedBy: PROVIDER });
     if (made === undefined) return;
     await writeAudit(tx, {
-      ...{ actor: PROVIDER, role: grant.role, action: 'people.add', source: call?.source },
+      actor: PROVIDER,
+      role: grant.role,
+      action: 'people.add',
+      source: call?.source,
       resource: `person:${made}`,
       detail: { email, ...grant },
     });
@@ -168,7 +174,10 @@ export async function applyGrant(tx: Tx, personId: string, grant: Grant): Promis
     const change = await changeRole(tx, personId, role, namespaces);
     if (!change.changed) return false;
     await writeAudit(tx, {
-      ...{ actor: PROVIDER, role, action: 'people.setRole', resource: `person:${personId}` },
+      actor: PROVIDER,
+      role,
+      action: 'people.setRole',
+      resource: `person:${personId}`,
       detail: { email: change.email, role, namespaces },
     });
     return true;

@@ -36,7 +36,10 @@ async function aStage(
   const oidc = { ...provider.config, scopes: ['groups'], groups };
   const on = await startTestController({ signIn: { oidc } });
   return {
-    ...{ on, provider, people, admin: await signedInAdmin(on) },
+    on,
+    provider,
+    people,
+    admin: await signedInAdmin(on),
     join: (...joined) => {
       people['bob'] = { ...bob, groups: joined };
     },
@@ -59,7 +62,8 @@ test('members of a group come in without an invitation, with its role, and the a
 
   expect(location).toBe('/');
   expect(await browser.query('session.get')).toMatchObject({
-    ...{ role: 'operator', namespaces: null },
+    role: 'operator',
+    namespaces: null,
     person: { email: 'bob@example.com', signInMethods: ['oidc'] },
   });
   expect(await stage.admin.query('people.list')).toMatchObject({
@@ -81,7 +85,8 @@ test('each sign-in brings the role up to date, in open sessions too', async () =
 
   for (const { browser } of [first, second]) {
     expect(await browser.query('session.get')).toMatchObject({
-      ...{ role: 'operator', namespaces: ['games.eu'] },
+      role: 'operator',
+      namespaces: ['games.eu'],
     });
   }
   expect(await stage.admin.query('audit.list', { action: 'people.setRole' })).toMatchObject({
@@ -121,7 +126,8 @@ test('a role that is given by hand has no limits until the next sign-in', async 
   await enter(stage);
 
   expect(await browser.query('session.get')).toMatchObject({
-    ...{ role: 'operator', namespaces: ['games.eu'] },
+    role: 'operator',
+    namespaces: ['games.eu'],
   });
 });
 

@@ -119,7 +119,8 @@ describe('sign-in with an identity provider', () => {
     expect(await stage.admin.query('audit.list', { action: 'people.linkAccount' })).toMatchObject({
       items: [
         {
-          ...{ actor: 'bob@example.com', resource: `person:${personId}` },
+          actor: 'bob@example.com',
+          resource: `person:${personId}`,
           detail: { provider: 'oidc', subject: expect.any(String) as string },
         },
       ],

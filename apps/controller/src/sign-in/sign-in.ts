@@ -99,7 +99,8 @@ function createPersonAccess(deps: {
     return {
       principal: `person:${personId}`,
       name: email,
-      ...{ role, namespaces },
+      role,
+      namespaces,
       droneId: null,
       session: { sessionId, personId, email, name, signInMethods, csrfToken, expiresAt },
     };

@@ -91,7 +91,8 @@ export class DroneAgent {
       clock,
       log,
       load: () => ({
-        ...{ backends: this.#book.size, engine: this.#containers.status },
+        backends: this.#book.size,
+        engine: this.#containers.status,
         machine: this.#load.machine,
       }),
       takeUsage: () => this.#load.takeUsage(),
@@ -106,7 +107,9 @@ export class DroneAgent {
     this.#containers = new Containers({ config, environment: inheritedEnv, log });
     const nowMs = (): number => clock.nowMs();
     this.#load = new LoadWatch({
-      ...{ stateDir: config.stateDir, nowMs, log },
+      stateDir: config.stateDir,
+      nowMs,
+      log,
       backends: () => this.#book.all().flatMap((run) => run.measured ?? []),
     });
     const warden = (): WardenLink => this.#command.warden;
@@ -116,7 +119,12 @@ export class DroneAgent {
       config,
       seen: SeenBackends.open(config.stateDir),
       runContext: {
-        ...{ warden, nowMs, random, log, host: config.host, ports },
+        warden,
+        nowMs,
+        random,
+        log,
+        host: config.host,
+        ports,
         workOf: (program) => this.#workOf(program),
         lastOutput: (backendId) => lastOutput(logFolder, backendId),
       },

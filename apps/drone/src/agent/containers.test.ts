@@ -19,11 +19,16 @@ function requestOf(fields: Record<string, unknown> = {}, args: string[] = []) {
   const program = containerOf(fields);
   const order = {
     identity: {
-      ...{ backendId: 'b1', leaseId: 'lease', fencingToken: '7', programName: 'room', program },
+      backendId: 'b1',
+      leaseId: 'lease',
+      fencingToken: '7',
+      programName: 'room',
+      program,
       ladder: KEY_LADDERS.fast,
     },
     plan: { key: { name: 'k', namespace: 'n' }, args, env: { A: 'asked' }, lifetimeLimitMs: null },
-    ...{ keyId: 'key-id', port: 21_000 },
+    keyId: 'key-id',
+    port: 21_000,
   };
   return containerRequest(program, 'sha256:1', { order, place }).create;
 }
@@ -31,9 +36,17 @@ function requestOf(fields: Record<string, unknown> = {}, args: string[] = []) {
 describe('what the engine is asked to make', () => {
   test('has no privileges and has limits, unless the configuration says otherwise', () => {
     expect(requestOf()['HostConfig']).toMatchObject({
-      ...{ CapDrop: ['ALL'], CapAdd: [], SecurityOpt: ['no-new-privileges'], Privileged: false },
-      ...{ Memory: 512 * 1_024 ** 2, MemorySwap: 512 * 1_024 ** 2, NanoCpus: 1e9, PidsLimit: 256 },
-      ...{ RestartPolicy: { Name: 'no' }, Init: true, ReadonlyRootfs: false },
+      CapDrop: ['ALL'],
+      CapAdd: [],
+      SecurityOpt: ['no-new-privileges'],
+      Privileged: false,
+      Memory: 512 * 1_024 ** 2,
+      MemorySwap: 512 * 1_024 ** 2,
+      NanoCpus: 1e9,
+      PidsLimit: 256,
+      RestartPolicy: { Name: 'no' },
+      Init: true,
+      ReadonlyRootfs: false,
     });
   });
 
@@ -58,8 +71,12 @@ describe('what the engine is asked to make', () => {
     const { Env } = requestOf({ env: { A: 'configured', LEASEHOLD_KEY: 'other' } });
 
     expect(Env).toEqual([
-      ...['A=asked', 'LEASEHOLD_KEY=k', 'LEASEHOLD_KEY_ID=key-id', 'LEASEHOLD_FENCING_TOKEN=7'],
-      ...['LEASEHOLD_BACKEND_ID=b1', 'PORT=21000'],
+      'A=asked',
+      'LEASEHOLD_KEY=k',
+      'LEASEHOLD_KEY_ID=key-id',
+      'LEASEHOLD_FENCING_TOKEN=7',
+      'LEASEHOLD_BACKEND_ID=b1',
+      'PORT=21000',
     ]);
   });
 

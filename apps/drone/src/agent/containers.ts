@@ -399,8 +399,12 @@ function environmentOf(program: ContainerConfig, order: WorkOrder): string[] {
     ...program.env,
     ...plan.env,
     ...leaseholdEnv({
-      ...{ keyName: plan.key.name, keyId, fencingToken, backendId },
-      ...{ port: inside, portEnv: program.portEnv },
+      keyName: plan.key.name,
+      keyId,
+      fencingToken,
+      backendId,
+      port: inside,
+      portEnv: program.portEnv,
     }),
   };
   return Object.entries(variables).map(([name, value]) => `${name}=${value}`);

@@ -233,7 +233,8 @@ export class DroneSession {
     const localTimeMs = clock.nowMs();
     const { backends, engine, machine } = this.#options.load();
     const load = {
-      ...{ backends, roundTripMs: this.#roundTripMs },
+      backends,
+      roundTripMs: this.#roundTripMs,
       ...(engine && { engine }),
       ...(machine && { machine }),
     };

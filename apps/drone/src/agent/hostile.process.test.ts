@@ -71,8 +71,11 @@ function targetsOf(fleet: Fleet): unknown {
   const [leash] = childrenOf(warden, 'leasehold-leash');
   return {
     pids: { agent: drone.agent.pid, warden, controller: fleet.controller().pid, leash },
-    ...{ stateDir: drone.stateDir, home: fleet.home, socketPath },
-    ...{ config: drone.configFile, program: drone.file },
+    stateDir: drone.stateDir,
+    home: fleet.home,
+    socketPath,
+    config: drone.configFile,
+    program: drone.file,
   };
 }
 

@@ -5,8 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BackendMeter, LoadWatch, type MeasuredBackend } from './load.ts';
 
 const log = {
-  ...{ debug: () => undefined, info: () => undefined },
-  ...{ warn: () => undefined, error: () => undefined },
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
 };
 
 function watch(stateDir: string = os.tmpdir()): LoadWatch {
@@ -86,8 +88,18 @@ interface Process {
 function addProcess(pid: number, of: Process): void {
   const { parent = 1, session = 0, ticks = 0, pages = 0, cgroup = '0::/' } = of;
   const fields = [
-    ...['S', parent, 0, session, ...Array<number>(7).fill(0), ticks, 0, 0, 0],
-    ...[...Array<number>(6).fill(0), pages, 0],
+    'S',
+    parent,
+    0,
+    session,
+    ...Array<number>(7).fill(0),
+    ticks,
+    0,
+    0,
+    0,
+    ...Array<number>(6).fill(0),
+    pages,
+    0,
   ];
   write(`proc/${String(pid)}/stat`, `${String(pid)} (a (b) c) ${fields.join(' ')}\n`);
   write(`proc/${String(pid)}/cgroup`, `${cgroup}\n`);
@@ -103,7 +115,9 @@ function mounts(...of: readonly [folder: string, type: string, options: string][
 
 const meter = (): BackendMeter => new BackendMeter(path.join(root, 'proc'));
 const backend = (backendId: string, pid: number): MeasuredBackend => ({
-  ...{ backendId, pid, isContainer: false },
+  backendId,
+  pid,
+  isContainer: false,
 });
 
 describe('what a backend uses', () => {

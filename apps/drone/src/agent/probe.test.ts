@@ -108,7 +108,10 @@ describe.each(['tcp', 'none'] as const)('a backend with the readiness %s', (type
 test('a backend that was ready is noticed when a stranger has taken its port', async () => {
   const own = await listener(LISTEN);
   const port = (): { host: string; port: number; pid: number; inside: null } => ({
-    ...{ host: '127.0.0.1', port: own.port, pid: own.pid, inside: null },
+    host: '127.0.0.1',
+    port: own.port,
+    pid: own.pid,
+    inside: null,
   });
   const watch = new PortWatch(port);
   expect(watch.look()).toBe('own');
@@ -117,7 +120,8 @@ test('a backend that was ready is noticed when a stranger has taken its port', a
   await listener(LISTEN, { port: own.port });
 
   const end = await untilTaken({
-    ...{ port, isWanted: () => true },
+    port,
+    isWanted: () => true,
     readiness: { type: 'tcp', timeoutMs: 1_000, intervalMs: 5 },
   });
 

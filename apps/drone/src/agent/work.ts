@@ -53,7 +53,10 @@ export function commandWork(
   const { inherited, capacity } = of;
   const { refusal, user, places, command, cwd } = place;
   const fieldsOf = ({ identity, plan, keyId, port }: WorkOrder): WorkFields => ({
-    ...{ user, places, command, cwd },
+    user,
+    places,
+    command,
+    cwd,
     limits: {
       memoryBytes: bytesOf(program.memoryMax),
       pids: program.pidsMax,
@@ -369,7 +372,9 @@ export function startRequestOf(
 ): StartRequest {
   return {
     ...of.fields,
-    ...{ backendId, leaseId, ...of.deadlines },
+    backendId,
+    leaseId,
+    ...of.deadlines,
     hardAfterMs: ladder.hardAfterMs,
     softToHardMs: ladder.hardAfterMs - ladder.softAfterMs,
     leashMs: leashMs(ladder),

@@ -27,7 +27,9 @@ beforeAll(async () => {
 beforeEach(() => {
   guard = new ContainerGuard({ stateDir, shell: '/bin/sh', onProblem: () => undefined });
   context = {
-    ...{ stateDir, guard, logFolder: path.join(stateDir, 'logs') },
+    stateDir,
+    guard,
+    logFolder: path.join(stateDir, 'logs'),
     removals: new ContainerRemovals(),
     nowMs: () => os.uptime() * 1_000,
     onProblem: () => undefined,
@@ -44,17 +46,29 @@ function startOf(script: string): ContainerStart {
   const backendId = `b-${randomUUID()}`;
   const nowMs = os.uptime() * 1_000;
   return {
-    ...{ backendId, leaseId: 'lease-one', program: 'test', meta: null },
-    ...{ softAtMs: nowMs + softInMs, hardAtMs: nowMs + softInMs + 1_000 },
-    ...{ hardAfterMs: 100_000, softToHardMs: 1_000, leashMs: 250 },
-    ...{ stopSignal: 'SIGTERM', stopGraceMs: 1_000 },
+    backendId,
+    leaseId: 'lease-one',
+    program: 'test',
+    meta: null,
+    softAtMs: nowMs + softInMs,
+    hardAtMs: nowMs + softInMs + 1_000,
+    hardAfterMs: 100_000,
+    softToHardMs: 1_000,
+    leashMs: 250,
+    stopSignal: 'SIGTERM',
+    stopGraceMs: 1_000,
     container: {
-      ...{ engine: engine.socket, name: backendId, keyId: backendId, memory: '64m' },
+      engine: engine.socket,
+      name: backendId,
+      keyId: backendId,
+      memory: '64m',
       create: {
         Image: engine.image,
         Entrypoint: ['/bin/sh', '-c', script],
         HostConfig: {
-          ...{ NetworkMode: 'host', Init: true, LogConfig: { Type: 'none' } },
+          NetworkMode: 'host',
+          Init: true,
+          LogConfig: { Type: 'none' },
           Ulimits: [
             { Name: 'nofile', Soft: 1_024, Hard: 1_024 },
             { Name: 'nproc', Soft: 4_096, Hard: 4_096 },

@@ -125,13 +125,24 @@ async function firstPossible(
   const { setpriv, unshare, setsid, shell, mount } = tools;
   if (setpriv === undefined || unshare === undefined || setsid === undefined) return undefined;
   const inNamespace = (...more: string[]): string[] => [
-    ...[setpriv, '--pdeathsig', 'KILL', unshare, ...more],
-    ...['--pid', '--fork', '--kill-child', '--'],
+    setpriv,
+    '--pdeathsig',
+    'KILL',
+    unshare,
+    ...more,
+    '--pid',
+    '--fork',
+    '--kill-child',
+    '--',
   ];
   // Creating a user namespace clears the parent-death signal, so it comes before. The capabilities
   // that it gives are init's: they keep a program of the same user from reaching into init.
   const inUserNamespace = (...more: string[]): string[] => [
-    ...[unshare, '--user', '--map-current-user', '--keep-caps', '--'],
+    unshare,
+    '--user',
+    '--map-current-user',
+    '--keep-caps',
+    '--',
     ...inNamespace(...more),
   ];
   const view = ['--mount', '--mount-proc'];

@@ -111,9 +111,7 @@ export class BackendProcess {
       const pid = await spawnedPid(child);
       const log = new OutputLog(logFolder, request.backendId);
       collectOutput(child, log);
-      backend = new BackendProcess(child, {
-        ...{ pid, means, stopSignal, groups, cleanUp, log, nowMs },
-      });
+      backend = new BackendProcess(child, { pid, means, stopSignal, groups, cleanUp, log, nowMs });
     } catch (cause) {
       cleanUp();
       throw cause;
@@ -261,11 +259,23 @@ function launchWords(
   // Covers are the drone's own, so that only a program of the drone's user could write into them.
   const fixed = user === null ? [...places.fixed, ...coversOf(viewOf(places, hidden))] : [];
   return [
-    ...[...means.chain, means.shell, '-c', initScript(means), 'leasehold-init'],
-    ...[stopSignal.slice('SIG'.length), cwd ?? of.folders.data, means.mount ?? '', limiting ?? ''],
+    ...means.chain,
+    means.shell,
+    '-c',
+    initScript(means),
+    'leasehold-init',
+    stopSignal.slice('SIG'.length),
+    cwd ?? of.folders.data,
+    means.mount ?? '',
+    limiting ?? '',
     ...(means.mount === null ? [] : fixed),
-    ...['--', ...(of.groups?.joins ?? []), '--'],
-    ...[...means.session, ...means.drop(user), request.command, ...request.args],
+    '--',
+    ...(of.groups?.joins ?? []),
+    '--',
+    ...means.session,
+    ...means.drop(user),
+    request.command,
+    ...request.args,
   ];
 }
 
@@ -281,7 +291,9 @@ function tableFile(
   const sharedMemoryBytes = limits && Math.ceil(limits.memoryBytes / 2);
   const view = {
     ...viewOf(places, hidden),
-    ...{ workshop, sharedMemoryBytes, writes: [data, temporary] },
+    workshop,
+    sharedMemoryBytes,
+    writes: [data, temporary],
   };
   try {
     // All of it or an error: a table without its end would leave folders uncovered.

@@ -58,8 +58,11 @@ describe('the output of a backend', () => {
     await Promise.all([finished(stdout), finished(stderr)]);
 
     const said = [
-      ...['stdout one', 'stderr failed', 'stdout two'],
-      ...['stdout no end of line', 'stderr no end of line'],
+      'stdout one',
+      'stderr failed',
+      'stdout two',
+      'stdout no end of line',
+      'stderr no end of line',
     ];
     expect(written()).toBe(said.map((line) => `${AT} ${line}\n`).join(''));
     expect(log.isWritten).toBe(true);

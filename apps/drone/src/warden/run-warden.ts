@@ -66,7 +66,8 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   for (const folder of [logFolder, workshop]) mkdirSync(folder, { recursive: true, mode: 0o700 });
   const means = await probeLaunchMeans({
     find: toolFinder(searchPath),
-    ...{ stateDir, workshop },
+    stateDir,
+    workshop,
     isRoot: process.getuid?.() === 0,
   });
   removeLeftTemporary(stateDir, means);
@@ -85,12 +86,7 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   });
   let isShutdown = false;
   const server: AgentServer = new AgentServer({
-    identity: {
-      clockId,
-      pid: process.pid,
-      isolation: means.facts,
-      containers: true,
-    },
+    identity: { clockId, pid: process.pid, isolation: means.facts, containers: true },
     secret,
     warden: () => warden,
     onShutdown: () => {
@@ -102,7 +98,10 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   const guard = new ContainerGuard({ stateDir, shell: means.shell, onProblem });
   const nowMs = (): number => clock.nowMs();
   const context: LaunchContext = {
-    ...{ means, stateDir, logFolder, workshop },
+    means,
+    stateDir,
+    logFolder,
+    workshop,
     // The socket may be elsewhere, where its path is short enough.
     hidden: [stateDir, realpathSync(path.dirname(socketPath))],
     nowMs,

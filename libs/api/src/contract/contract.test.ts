@@ -168,14 +168,19 @@ describe('contract', () => {
 
   test('what a drone reports of its load is bounded, and may be left out', () => {
     const machine = {
-      ...{ cpuShare: 0.5, processors: 8, memoryUsedBytes: 1, memoryBytes: 2 },
-      ...{ diskUsedBytes: 0, diskBytes: 2 ** 50 },
+      cpuShare: 0.5,
+      processors: 8,
+      memoryUsedBytes: 1,
+      memoryBytes: 2,
+      diskUsedBytes: 0,
+      diskBytes: 2 ** 50,
     };
     const use = { backendId: 'bk-1', memoryBytes: 1 };
     const beat = { droneId: 'd1', clockId: LEASE_ID, session: 1, localTimeMs: 1 };
     const beating = (of: { machine?: object; usage?: object }): boolean =>
       heartbeatInputSchema.safeParse({
-        ...{ ...beat, load: { backends: 0, ...(of.machine && { machine: of.machine }) } },
+        ...beat,
+        load: { backends: 0, ...(of.machine && { machine: of.machine }) },
         ...(of.usage && { usage: of.usage }),
       }).success;
 
@@ -184,16 +189,26 @@ describe('contract', () => {
     expect(beating({ usage: Array(500).fill(use) })).toBe(true);
     expect(beating({ usage: Array(501).fill(use) })).toBe(false);
     const wrongOfMachine = [
-      ...[{ cpuShare: 1.1 }, { cpuShare: -1 }, { cpuShare: Number.NaN }, { processors: 0 }],
-      ...[{ memoryBytes: 1.5 }, { memoryBytes: 2 ** 60 }, { diskBytes: -1 }, { diskBytes: '1' }],
-      ...[{ colour: 'red' }],
+      { cpuShare: 1.1 },
+      { cpuShare: -1 },
+      { cpuShare: Number.NaN },
+      { processors: 0 },
+      { memoryBytes: 1.5 },
+      { memoryBytes: 2 ** 60 },
+      { diskBytes: -1 },
+      { diskBytes: '1' },
+      { colour: 'red' },
     ];
     for (const wrong of wrongOfMachine) {
       expect(beating({ machine: { ...machine, ...wrong } })).toBe(false);
     }
     const wrongOfBackends = [
-      ...[{ backendId: 'B 1' }, { memoryBytes: -1 }, { memoryBytes: Infinity }, { cpus: -1 }],
-      ...[{ cpus: 1e9 }, { cpus: null }],
+      { backendId: 'B 1' },
+      { memoryBytes: -1 },
+      { memoryBytes: Infinity },
+      { cpus: -1 },
+      { cpus: 1e9 },
+      { cpus: null },
     ];
     for (const wrong of wrongOfBackends) {
       expect(beating({ usage: [{ ...use, ...wrong }] })).toBe(false);

@@ -296,7 +296,7 @@ export const programKindsSchema = z.union([commandProgramSchema, containerProgra
  */
 export function programOf<Command extends z.ZodType>(commandProgram: Command) {
   const container = containerProgramSchema.transform((program) => ({
-    ...{ kind: 'container' as const },
+    kind: 'container' as const,
     ...program,
   }));
   return z.unknown().transform((given, context): z.output<Command> | ContainerConfig => {

@@ -68,7 +68,10 @@ export const datacentersRouter = router({
     const givenUp = await services.giveUp.giveUp(input, actor);
     const { datacenter, reason, abandon } = input;
     await services.audit.write({
-      ...{ ...actor, action: 'datacenters.giveUp', resource: `datacenter:${datacenter}`, reason },
+      ...actor,
+      action: 'datacenters.giveUp',
+      resource: `datacenter:${datacenter}`,
+      reason,
       detail: { abandon, isFinal: givenUp.opened !== null, remainingMs: givenUp.remainingMs },
     });
     return givenUp;

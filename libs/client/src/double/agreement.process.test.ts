@@ -158,7 +158,8 @@ const SCENARIOS: Record<string, (world: World) => Promise<unknown>> = {
     return {
       first: first.outcome,
       held: held.outcome === 'held' && [held.by, held.action],
-      ...{ vetoed, recorded },
+      vetoed,
+      recorded,
     };
   },
   async 'what is refused'(world) {

@@ -244,7 +244,10 @@ export class TestRegistry {
     return {
       resource: { face, namespace: namespace.join('.'), name: key },
       leaseId: `00000000-0000-4000-8000-${String(this.#grantsCount).padStart(12, '0')}`,
-      ...{ holder, principal: PRINCIPAL, confirms, ladder: serviceLadder(ttlMs) },
+      holder,
+      principal: PRINCIPAL,
+      confirms,
+      ladder: serviceLadder(ttlMs),
     };
   }
 

@@ -158,7 +158,7 @@ describe('what goes wrong', () => {
     expect(second.isHeld).toBe(true);
     await test.advance(30_000);
     expect(second.signal.aborted).toBe(true);
-    expect(kindsOf(test)).toEqual([...['granted', 'revoked', 'granted', 'revoked'], 'expired']);
+    expect(kindsOf(test)).toEqual(['granted', 'revoked', 'granted', 'revoked', 'expired']);
   });
 
   test('a renewal that is blocked is noticed at the next one, and may be allowed again', async () => {

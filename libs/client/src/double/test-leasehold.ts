@@ -150,13 +150,19 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
     environments: new TestWire('environment', { registry, link, clock }),
   };
   const faces = createFaces({
-    ...{ machine, wires, background, url: 'test', answerMs: ANSWER_MS },
+    machine,
+    wires,
+    background,
+    url: 'test',
+    answerMs: ANSWER_MS,
     beforeAcquire: () => undefined,
     // Time stands still: calls without an answer would never end.
     patience: settled,
   });
   const leases = leasesOf({
-    ...{ machine, holder, faces },
+    machine,
+    holder,
+    faces,
     onDefine: () => undefined,
     close: () => faces.close(),
   });

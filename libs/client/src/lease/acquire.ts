@@ -104,8 +104,10 @@ export class LeaseTaker {
     const outer = currentContext();
     outer?.throwIfOver();
     const scopeId = [
-      ...[this.#deps.url, intent.datacenter ?? ''],
-      ...[intent.scope.face, scopeText(intent.scope)],
+      this.#deps.url,
+      intent.datacenter ?? '',
+      intent.scope.face,
+      scopeText(intent.scope),
     ].join('\0');
     if (intent.waitMs > 0 && outer?.holds(scopeId) === true) {
       throw new LeaseSelfDeadlockError(intent.scope);
@@ -181,7 +183,12 @@ export class LeaseTaker {
   #requestOf(intent: AcquireIntent): AcquireRequest {
     const { scope, ttlMs, holder, action, comment, metadata, datacenter } = intent;
     return {
-      ...{ ttlMs, holder, action, comment, metadata, datacenter },
+      ttlMs,
+      holder,
+      action,
+      comment,
+      metadata,
+      datacenter,
       namespace: scope.namespace,
       key: scope.key,
       idempotencyKey: this.#machine.uuid(),

@@ -115,7 +115,8 @@ describe('a lease that was waited for', () => {
     const { clock, wire, define } = await setUpLine();
     const giveUp = new AbortController();
     const waiting = define({ ttlMs: TTL_MS }, 'bob').acquire('k', {
-      ...{ waitMs: 20_000, signal: giveUp.signal },
+      waitMs: 20_000,
+      signal: giveUp.signal,
     });
     wire.beforeHeartbeat = () => {
       wire.weather = 'lose_reply';

@@ -44,7 +44,11 @@ const WAYS: readonly [string, (setup: Setup) => Run][] = [
 function environmentIntent() {
   return {
     scope: { face: 'environment', namespace: [], key: 'k' },
-    ...{ ttlMs: TTL_MS, holder: 'me', waitMs: 0, renews: false, signal: undefined },
+    ttlMs: TTL_MS,
+    holder: 'me',
+    waitMs: 0,
+    renews: false,
+    signal: undefined,
   } as const;
 }
 
@@ -65,10 +69,7 @@ describe.each(WAYS)('work under %s', (name, wayOf) => {
       wayOf(setup)(async () => {
         setup.clock.jump(TTL_MS);
         await setup.wire.acquire(
-          {
-            ...{ namespace: [], key: 'k', ttlMs: TTL_MS, holder: 'other' },
-            idempotencyKey: 'other',
-          },
+          { namespace: [], key: 'k', ttlMs: TTL_MS, holder: 'other', idempotencyKey: 'other' },
           0,
           undefined as never,
         );

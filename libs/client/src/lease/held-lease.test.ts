@@ -208,7 +208,11 @@ describe('a held lease', () => {
     const { clock, wire, holdings, taker } = setUpLeases();
     const lease = await taker.acquire({
       scope: { face: 'environment', namespace: [], key: 'prod' },
-      ...{ ttlMs: TTL_MS, holder: 'me', waitMs: 0, renews: false, signal: undefined },
+      ttlMs: TTL_MS,
+      holder: 'me',
+      waitMs: 0,
+      renews: false,
+      signal: undefined,
     });
 
     holdings.recheck();

@@ -106,7 +106,9 @@ export function createLeaseFaces(deps: LeaseFacesDeps) {
       leases: createLeaseWire({ api, machine, reachability }),
       environments: createEnvironmentWire({ api, machine, reachability }),
     },
-    ...{ background, url, answerMs },
+    background,
+    url,
+    answerMs,
     isHopeless: (momentMs) => reachability.isHopeless(momentMs),
     beforeAcquire() {
       declarations.send();

@@ -26,13 +26,20 @@ export function setUpLeases(options: { databaseNowMs?: (localMs: number) => numb
   };
   const holdings = new Holdings({ machine, wire, background });
   const taker = new LeaseTaker({
-    ...{ machine, wire, background, holdings },
+    machine,
+    wire,
+    background,
+    holdings,
     answerMs: 10_000,
     url: 'http://controller',
     beforeAcquire: () => undefined,
   });
   return {
-    ...{ clock, wire, background, holdings, taker },
+    clock,
+    wire,
+    background,
+    holdings,
+    taker,
     define: (definitionOptions: LeaseDefinitionOptions = {}, holder = 'me'): LeaseDefinition =>
       createLeaseDefinition(taker, holder, {
         namespace: ['user', 'update'],

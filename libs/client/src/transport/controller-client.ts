@@ -124,7 +124,10 @@ export function createControllerClient(options: ControllerClientOptions): Contro
   // Next to the connection: the others may change the input, by which a message finds its trace.
   const closing = sharedController();
   const own = [
-    ...[shownErrorsLink(urls), closedLink(closing.signal), witnessLink(), deadline],
+    shownErrorsLink(urls),
+    closedLink(closing.signal),
+    witnessLink(),
+    deadline,
     ...(options.transport === 'ws' ? [waiting.link()] : []),
     tracingLink(),
   ];

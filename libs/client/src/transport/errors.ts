@@ -84,7 +84,8 @@ export function unreachableBy(failures: ConnectionFailures, url?: string): Unrea
     return new UnreachableError({ message: `${text}${where}`, url });
   }
   return new UnreachableError({
-    ...{ message: `${text}\n${failuresText(failures)}`, url },
+    message: `${text}\n${failuresText(failures)}`,
+    url,
     cause: firstCauseOf([...failures.values()][0]),
   });
 }

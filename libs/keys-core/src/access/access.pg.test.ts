@@ -84,7 +84,10 @@ describe('API tokens', () => {
     expect(await findToken(store.general, hashTokenSecret(bound.secret))).toMatchObject(bindings);
     expect(await readToken(store.general, bound.tokenId)).toMatchObject(bindings);
     expect(await findToken(store.general, hashTokenSecret(free.secret))).toMatchObject({
-      ...{ programs: null, capacity: null, addresses: null, limits: null },
+      programs: null,
+      capacity: null,
+      addresses: null,
+      limits: null,
     });
     expect(await readToken(store.general, randomUUID())).toBeUndefined();
   });
@@ -94,7 +97,8 @@ describe('API tokens', () => {
     const good = await aToken(store.general);
     let statementCount = 0;
     const counting: Pick<Store, 'vital' | 'hints' | 'clock'> = {
-      ...{ hints: store.hints, clock: store.clock },
+      hints: store.hints,
+      clock: store.clock,
       vital: new Proxy(store.vital, {
         get(target, name) {
           if (name === '$queryRaw') statementCount += 1;

@@ -21,12 +21,10 @@ export function createHoldOffService(store: Pick<Store, 'general' | 'witness'>):
           const { cause, since, until } = ended;
           await writeAudit(tx, {
             ...actor,
-            ...{
-              action: 'holdOff.end',
-              resource: 'database',
-              reason,
-              detail: { cause, since, until },
-            },
+            action: 'holdOff.end',
+            resource: 'database',
+            reason,
+            detail: { cause, since, until },
           });
         }
         return { ended, remaining: holdOffView(await readHoldOff(tx)) };

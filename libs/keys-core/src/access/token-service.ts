@@ -92,8 +92,15 @@ export function createTokenService(store: Store, fairUse: UseReport): TokenServi
           action: 'tokens.create',
           resource: `token:${made.tokenId}`,
           detail: {
-            ...{ name: made.name, role, namespaces, droneId, expiresAt },
-            ...{ programs, capacity, addresses, limits },
+            name: made.name,
+            role,
+            namespaces,
+            droneId,
+            expiresAt,
+            programs,
+            capacity,
+            addresses,
+            limits,
           },
         });
         return made;

@@ -37,7 +37,10 @@ export function createBulk(deps: BulkRunnerDeps): Bulk {
     async start({ action, mode, reason, items }, caller, { source }) {
       const order = {
         ...caller,
-        ...{ bulkId: store.ids.uuid(), action, reason, source },
+        bulkId: store.ids.uuid(),
+        action,
+        reason,
+        source,
         mode: action === 'revoke' ? (mode ?? 'graceful') : null,
       };
       // No controller could get the lease of this bulk action before the end of the hold-off.

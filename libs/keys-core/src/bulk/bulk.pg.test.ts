@@ -69,7 +69,10 @@ describe('bulk actions in the database', () => {
     const { order } = await start(kernel, items);
 
     expect(await readBulk(kernel.store.general, order.bulkId)).toMatchObject({
-      ...{ total: 10_000, done: 0, state: 'running', isAtWork: false },
+      total: 10_000,
+      done: 0,
+      state: 'running',
+      isAtWork: false,
     });
   });
 
@@ -146,7 +149,10 @@ describe('bulk actions in the database', () => {
     await finishBulk(general, order.bulkId);
 
     expect(await readBulk(general, order.bulkId)).toMatchObject({
-      ...{ state: 'done', done: 2, failedCount: 1, failed: [{ code: 'gone' }] },
+      state: 'done',
+      done: 2,
+      failedCount: 1,
+      failed: [{ code: 'gone' }],
     });
     const audited = await general.$queryRaw<{ action: string }[]>`
       select action from audit order by id`;

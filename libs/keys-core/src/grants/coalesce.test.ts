@@ -57,7 +57,9 @@ describe('coalescer', () => {
       run: (items) => new Promise((resolve) => answers.push(() => resolve([...items]))),
       keysOf: (item) => [item],
       failureOf: () => undefined,
-      ...{ batchSizeMax: 10, inFlightMax: 1, queueMax: 10 },
+      batchSizeMax: 10,
+      inFlightMax: 1,
+      queueMax: 10,
       origins: {
         read: () => present,
         run: (origins, work) => {

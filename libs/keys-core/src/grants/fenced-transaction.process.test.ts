@@ -16,8 +16,13 @@ describe('a process that is paused in a fenced transaction', () => {
     const worker = await startProcess({
       name: 'worker',
       args: [
-        ...['--import', 'tsx', '--conditions', '@leasehold/source'],
-        ...[PROGRAM, kernel.databaseUrl, String(TTL_MS)],
+        '--import',
+        'tsx',
+        '--conditions',
+        '@leasehold/source',
+        PROGRAM,
+        kernel.databaseUrl,
+        String(TTL_MS),
       ],
       env: {},
     });

@@ -116,15 +116,22 @@ test('rows that a callback, a waiter or a living backend refers to are kept', as
   await longFree(kernel, { name: 'waited for' });
   await joinLine(kernel.store.general, [
     {
-      ...{ face: 'lease', namespace: 'test', name: 'waited for', ticketId: randomUUID() },
-      ...{ waiter: 'bob', principal: 'token-b', idempotencyKey: 'k' },
+      face: 'lease',
+      namespace: 'test',
+      name: 'waited for',
+      ticketId: randomUUID(),
+      waiter: 'bob',
+      principal: 'token-b',
+      idempotencyKey: 'k',
     },
   ]);
   const lives = await longFree(kernel, { face: 'key', name: 'lives' });
   await aBackend(kernel.store.general, { droneId: 'd1', leaseId: lives.leaseId });
   const over = await longFree(kernel, { face: 'key', name: 'over' });
   await aBackend(kernel.store.general, {
-    ...{ droneId: 'd1', leaseId: over.leaseId, status: 'terminated' as const },
+    droneId: 'd1',
+    leaseId: over.leaseId,
+    status: 'terminated' as const,
   });
 
   await createFreeRowRemover(kernel.store).runOnce();

@@ -41,7 +41,10 @@ describe('plans', () => {
     // Explained statements return no row, and this one expects a row always.
     await expect(
       deleteFreeRows(sql, {
-        ...{ fromPage: 0, toPage: 100, limit: 1_000, datacenter: 'local' },
+        fromPage: 0,
+        toPage: 100,
+        limit: 1_000,
+        datacenter: 'local',
         belief: A_GUARD.belief,
       }),
     ).rejects.toThrow('one row expected');

@@ -168,8 +168,12 @@ export async function crashLoopOf(
     `The last ${String(failures)} backends of this key have failed, since ${isoOf(since)}${how}. The next start may be in ${String(Math.ceil(remainingMs / 1_000))} s.`,
     {
       details: {
-        ...{ remainingMs: Math.ceil(remainingMs), failures, since: isoOf(since), backendId },
-        ...{ reason: end?.reason ?? null, exitCode: end?.exitCode ?? null },
+        remainingMs: Math.ceil(remainingMs),
+        failures,
+        since: isoOf(since),
+        backendId,
+        reason: end?.reason ?? null,
+        exitCode: end?.exitCode ?? null,
         output: end?.output ?? null,
       },
     },
@@ -189,8 +193,14 @@ async function failureOf(
     `The backend ended${when}: ${sayEnd(end)}${sayLived(livedMs)}.`,
     {
       details: {
-        ...{ backendId, droneId, reason, exitCode, signal: signalOf(exitCode) ?? null, livedMs },
-        ...{ detail, output },
+        backendId,
+        droneId,
+        reason,
+        exitCode,
+        signal: signalOf(exitCode) ?? null,
+        livedMs,
+        detail,
+        output,
       },
     },
   );

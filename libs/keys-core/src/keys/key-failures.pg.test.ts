@@ -156,7 +156,9 @@ describe('backends of a key that fail one after another', () => {
     expect(await events(['crash_loop'])).toMatchObject([
       { detail: { failures: 4, backendId: fourth, delayMs: 2_000 } },
       {
-        ...{ face: 'key', name: 'demo', actor: `drone:${drone.droneId}` },
+        face: 'key',
+        name: 'demo',
+        actor: `drone:${drone.droneId}`,
         detail: { failures: 3, backendId: third, reason: 'exited', exitCode: 17, delayMs: 1_000 },
       },
     ]);

@@ -118,7 +118,10 @@ export function storeErrorOf(error: unknown): unknown {
 async function getKey(store: Store, key: Named, caller: Caller): Promise<KeyView | null> {
   const { namespace, name } = key;
   const filter = {
-    ...{ namespace, name, includeChildren: false, namespaces: caller.namespaces },
+    namespace,
+    name,
+    includeChildren: false,
+    namespaces: caller.namespaces,
     livesIn: store.datacenter,
   };
   const [row] = await listKeys(store.reads, filter, ONE);

@@ -106,7 +106,10 @@ export function createAcquirer(store: KernelStore, leases: LeaseStore): Acquirer
     const stopWaiting = life.startWaiting?.();
     try {
       const outcome = await room.wait({
-        ...{ request, isReplay, life, startedAtMs },
+        request,
+        isReplay,
+        life,
+        startedAtMs,
         giveUpAtMs: startedAtMs + call.waitMs,
         look: (turn) => leases.refusal(turn),
         attempt: ask,
@@ -210,7 +213,10 @@ class AcquireAnswers {
   ): Promise<AcquireAnswer> {
     const { input, request, life, startedAtMs } = call;
     const acquired = await carryOut({
-      ...{ request, life, startedAtMs, waitMs: input.waitMs },
+      request,
+      life,
+      startedAtMs,
+      waitMs: input.waitMs,
       ask: (wanted) => this.#ask(wanted, life),
       inLine: (idempotencyKey) => ({
         ...(isKeyed(request) ? request : keyed(request, input, idempotencyKey)),
@@ -292,7 +298,9 @@ class AcquireAnswers {
     const { principal, idempotencyKey, actor } = request;
     invariant(idempotencyKey !== undefined, 'a place in line has a key');
     await this.#deps.cancel({
-      ...{ principal, idempotencyKey, actor },
+      principal,
+      idempotencyKey,
+      actor,
       result: 'failed',
       detail: 'its caller did not answer when its turn came',
       onlyUnrepeated: true,

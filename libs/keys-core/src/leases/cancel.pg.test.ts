@@ -257,7 +257,9 @@ describe('a request that was given up', () => {
       const lease = await acquired(one, { name, idempotencyKey });
       const replays = Array.from({ length: 6 }, (_, place) =>
         acquire(place % 2 === 0 ? one : two, {
-          ...{ name, idempotencyKey, localTimeMs: 0 },
+          name,
+          idempotencyKey,
+          localTimeMs: 0,
           waitMs: place < 3 ? 0 : 500,
         }).catch((error: unknown) => error),
       );

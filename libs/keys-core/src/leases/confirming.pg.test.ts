@@ -103,7 +103,8 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
       'a removal',
       ({ store }, { leaseId }) =>
         remove(store.general, 'lease', [leaseId], {
-          ...{ actor: 'op', belief: store.clockWatch.belief(0) },
+          actor: 'op',
+          belief: store.clockWatch.belief(0),
         }),
     ],
     [

@@ -84,7 +84,9 @@ export async function acquireOnce<Tx>(
   const tries = new HookedTries(deps, wanted);
   const acquired = await deps.acquirer
     .acquire({
-      ...{ request, waitMs, startedAtMs },
+      request,
+      waitMs,
+      startedAtMs,
       life: { signal, isAlive: () => !signal.aborted },
       ask: (turn) => tries.ask(turn),
       inLine: (idempotencyKey) => ({ ...request, idempotencyKey }),

@@ -39,10 +39,7 @@ describe('failing callbacks', () => {
     const after = await on.operations.failingCallbacks({ limit: 10 }, OPERATOR);
 
     expect(shown.items).toMatchObject([
-      {
-        ...{ namespace: 'a', name: 'x', service: 'service', tries: 1 },
-        lastError: 'no such account',
-      },
+      { namespace: 'a', name: 'x', service: 'service', tries: 1, lastError: 'no such account' },
     ]);
     const [one] = shown.items;
     const sinceExpiredMs = (at: string | undefined): number =>

@@ -70,8 +70,13 @@ describe('the line under faults', () => {
     const two = await openLeases({ databaseUrl: one.databaseUrl });
     const idempotencyKey = randomUUID();
     const request = aRequest({
-      ...{ namespace: 'user.update', name: '42', holder: 'bob', principal: SERVICE.principal },
-      ...{ leaseId: randomUUID(), idempotencyKey, isQueued: true },
+      namespace: 'user.update',
+      name: '42',
+      holder: 'bob',
+      principal: SERVICE.principal,
+      leaseId: randomUUID(),
+      idempotencyKey,
+      isQueued: true,
     });
     // Joined without a waiting room: its looks would be a second attempt to grant the ticket.
     const { leaseId: ticketId, holder: waiter } = request;

@@ -58,8 +58,12 @@ describe('waiting in line', () => {
     // Joined without a waiting room, nobody looks for it, so that the lease stays free.
     await joinLine(one.store.general, [
       {
-        ...{ face: 'lease', namespace: 'user.update', name: '42', waiter: 'first' },
-        ...{ ticketId: randomUUID(), idempotencyKey: randomUUID() },
+        face: 'lease',
+        namespace: 'user.update',
+        name: '42',
+        waiter: 'first',
+        ticketId: randomUUID(),
+        idempotencyKey: randomUUID(),
         principal: SERVICE.principal,
       },
     ]);

@@ -17,7 +17,9 @@ interface Term {
 /** A controller that does `job` whenever it can until the test ends, and the times at which it did. */
 function aController(kernel: Kernel, holder: string) {
   const whileLeader = createWhileLeader({
-    ...{ store: kernel.store, holder, ttlMs: TTL_MS },
+    store: kernel.store,
+    holder,
+    ttlMs: TTL_MS,
     log: createLogger({ name: 'test', level: 'silent' }),
   });
   const stopping = new AbortController();
@@ -149,7 +151,7 @@ describe('work that only one controller does', () => {
         select lease_id as "leaseId" from lease`;
 
       await revoke(kernel.store.general, 'lease', [
-        { ...{ leaseId: held?.leaseId ?? '', mode, abandon: false }, ...BY_OPERATOR },
+        { leaseId: held?.leaseId ?? '', mode, abandon: false, ...BY_OPERATOR },
       ]);
       await waitUntil(() => two.terms.length > 0);
 

@@ -38,8 +38,11 @@ export function createWhileLeader({ store, holder, ttlMs, log }: WhileLeaderDeps
   // Metrics and statistics are about callers.
   const quiet = { ...store, observer: SILENT_OBSERVER };
   const coordinator = createLeaseCoordinator({
-    ...{ store: quiet, leases: createLeaseStore(quiet) },
-    ...{ holder, principal: SYSTEM_ACTOR, actor: SYSTEM_ACTOR },
+    store: quiet,
+    leases: createLeaseStore(quiet),
+    holder,
+    principal: SYSTEM_ACTOR,
+    actor: SYSTEM_ACTOR,
   });
   return async (name, work, stopping) => {
     const topic = `leader:${name}`;

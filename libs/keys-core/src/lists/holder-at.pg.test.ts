@@ -63,7 +63,9 @@ describe('who held it at a moment', () => {
     expect(await hoursAgo(kernel, 3.5)).toMatchObject({
       phase: 'held',
       grant: {
-        ...{ holder: 'bob', fencingToken: second.fencingToken, leaseId: second.leaseId },
+        holder: 'bob',
+        fencingToken: second.fencingToken,
+        leaseId: second.leaseId,
         end: { kind: 'revoked', actor: 'ada', reason: 'it hangs' },
       },
     });

@@ -74,7 +74,12 @@ export function grantView(
   const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = row;
   const phase = phaseOf(row, row.asOf);
   return {
-    ...{ name, namespace, phase, leaseId, fencingToken, holder },
+    name,
+    namespace,
+    phase,
+    leaseId,
+    fencingToken,
+    holder,
     grantedAt: isoOf(row.grantedAt),
     renewedAt: isoOf(row.renewedAt),
     expiresAt: isoOf(row.expiresAt),
@@ -84,7 +89,8 @@ export function grantView(
     stopsBy: row.stopsBy === null ? null : isoOf(row.stopsBy),
     endReason: (row.endReason as EndReason | null) ?? (phase === 'expired' ? 'expired' : null),
     releasedAt: row.releasedAt === null ? null : isoOf(row.releasedAt),
-    ...{ waiters, datacenter },
+    waiters,
+    datacenter,
     asOf: isoOf(row.asOf),
   };
 }
@@ -138,7 +144,8 @@ export async function holderAtMoment(
     at: isoOf(facts.at),
     ...answer,
     oldestAt: facts.oldestAt === null ? null : isoOf(facts.oldestAt),
-    ...{ datacenter: store.datacenter, asOf: isoOf(facts.now) },
+    datacenter: store.datacenter,
+    asOf: isoOf(facts.now),
   };
 }
 

@@ -19,6 +19,8 @@ test('an error that is its own cause is nothing of these, and the search for it 
   error.cause = error;
 
   expect([isReadOnly(error), isDiskFull(error), isOutOfConnections(error)]).toEqual([
-    ...[false, false, false],
+    false,
+    false,
+    false,
   ]);
 });

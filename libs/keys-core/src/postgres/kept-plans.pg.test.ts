@@ -15,7 +15,9 @@ import {
 
 /** Of these there is one row, or one for each controller, whatever is stored. */
 const ONE_ROW = [
-  ...['database_epoch', 'lease_token_floor', 'reservation_membership'],
+  'database_epoch',
+  'lease_token_floor',
+  'reservation_membership',
   'database_witness',
 ];
 const OF_NO_TABLE = ['CTE Scan', 'Subquery Scan', 'Function Scan'];

@@ -125,10 +125,17 @@ test.each(ORDERS)(
        where schemaname not in ('pg_catalog', 'information_schema') order by 1`,
     );
     expect(schemas.map(({ schemaname }) => schemaname)).toEqual([
-      ...['graphile_worker', 'leasehold', 'pgboss', 'public'],
+      'graphile_worker',
+      'leasehold',
+      'pgboss',
+      'public',
     ]);
     expect(await tablesIn(url, 'public')).toEqual([
-      ...['_prisma_migrations', 'audit', 'drone', 'lease', 'person'],
+      '_prisma_migrations',
+      'audit',
+      'drone',
+      'lease',
+      'person',
     ]);
   },
 );

@@ -95,8 +95,12 @@ export function openStore(options: StoreOptions): Store {
     statementTimeoutMs: number,
     { prepared = UNPREPARED, isKept = false }: Partial<PoolOptions> = {},
   ): PoolOptions => ({
-    ...{ databaseUrl: options.databaseUrl, max, statementTimeoutMs },
-    ...{ prepared, isKept, onError },
+    databaseUrl: options.databaseUrl,
+    max,
+    statementTimeoutMs,
+    prepared,
+    isKept,
+    onError,
   });
   const pool = <Name extends PoolName>(...args: Parameters<typeof poolOptions>): Pool<Name> =>
     openPool(poolOptions(...args));

@@ -8,7 +8,10 @@ import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 import { onlyRow } from './sql.ts';
 
 const anEntry = (resource: string) => ({
-  ...{ actor: 'alice', role: 'admin', action: 'tokens.create', resource },
+  actor: 'alice',
+  role: 'admin',
+  action: 'tokens.create',
+  resource,
 });
 
 const failureOf = async (work: Promise<unknown>): Promise<unknown> =>

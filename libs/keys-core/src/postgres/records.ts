@@ -17,10 +17,24 @@ import { onlyRow, type PoolName, type Sql } from './sql.ts';
 
 /** The tables that are records. No other can be reached by a typed query. */
 export const RECORD_MODELS = [
-  ...(['apiToken', 'audit', 'webhook', 'bulk', 'bulkItem'] as const),
-  ...(['drone', 'droneQuestion', 'backend', 'backendAction', 'keyFailure'] as const),
-  ...(['person', 'personAccount', 'personSession', 'personVerification', 'signInFailure'] as const),
-  ...(['reservationMembership', 'reservationDatacenter', 'reservationGivenUp'] as const),
+  'apiToken',
+  'audit',
+  'webhook',
+  'bulk',
+  'bulkItem',
+  'drone',
+  'droneQuestion',
+  'backend',
+  'backendAction',
+  'keyFailure',
+  'person',
+  'personAccount',
+  'personSession',
+  'personVerification',
+  'signInFailure',
+  'reservationMembership',
+  'reservationDatacenter',
+  'reservationGivenUp',
   'databaseEpoch',
 ] as const;
 

@@ -69,7 +69,9 @@ test('a database is migrated whatever is set for it', async () => {
 
   expect(applied.length).toBeGreaterThan(0);
   expect(await migrationStatus(url, findMigrationsDir())).toMatchObject({
-    ...{ pending: [], changed: [], newer: [] },
+    pending: [],
+    changed: [],
+    newer: [],
   });
   const { store } = await openKernel({ databaseUrl: url });
   await store.witness.ready();

@@ -66,7 +66,11 @@ describe('connecting where one datacenter is alone', () => {
     // The key's state; a drone; reserving; the grant with its backend.
     expect(trips).toHaveLength(4);
     expect(await reservationsOf(on)).toContainEqual({
-      ...{ key: '["","demo"]', state: 'active', chain: [], by: CLIENT.actor, isFirst: true },
+      key: '["","demo"]',
+      state: 'active',
+      chain: [],
+      by: CLIENT.actor,
+      isFirst: true,
     });
   });
 

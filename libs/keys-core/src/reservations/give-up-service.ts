@@ -94,7 +94,10 @@ class GivingUp implements GiveUpService {
         ? null
         : (standing.startAloneMs + standing.keyTtlMs) * WAIT_RATE + WAIT_EXTRA_MS;
     const declaration: GivenUp = {
-      ...{ datacenter, reason, declaredBy: actor.actor, declaredIn: store.datacenter },
+      datacenter,
+      reason,
+      declaredBy: actor.actor,
+      declaredIn: store.datacenter,
       declaredAt: await this.#now(),
       opened: null,
     };
@@ -108,7 +111,10 @@ class GivingUp implements GiveUpService {
     const standing = await shared.readStanding(datacenter);
     const nowMs = String(Math.ceil(await readClockMs(store.general)));
     const isOpened = await shared.open(seen, {
-      ...{ at: await this.#now(), by: actor.actor, reason, isAbandoned: abandon },
+      at: await this.#now(),
+      by: actor.actor,
+      reason,
+      isAbandoned: abandon,
       tokenFloor: withMargin(laterToken(standing?.token ?? '0', nowMs)),
     });
     await known.refresh();

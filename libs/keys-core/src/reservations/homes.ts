@@ -105,7 +105,8 @@ class KnownHomes implements Homes {
       {
         store: reservations,
         statusThere: (id, of) => this.statusAt(id, of),
-        ...{ resolver, ids: store.ids },
+        resolver,
+        ids: store.ids,
       },
       home,
       { key, toDatacenter, opened },

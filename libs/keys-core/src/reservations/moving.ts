@@ -288,7 +288,11 @@ function viewOf(row: PendingMoveRow): PendingMove {
   const { reservationId, toDatacenter, askedBy, askedAt, reason, failure } = row;
   const { leaseId, holder, heldUntil } = row;
   return {
-    ...{ reservationId, toDatacenter, askedBy, reason, failure },
+    reservationId,
+    toDatacenter,
+    askedBy,
+    reason,
+    failure,
     key: parseReservationKey(row.key),
     askedAt: isoOf(askedAt),
     heldBy:

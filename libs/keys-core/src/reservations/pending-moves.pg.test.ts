@@ -78,7 +78,10 @@ describe('a requested move', () => {
     await requestMove(home, reservationId, held.leaseId);
 
     expect(await afterRound(home, reservationId)).toMatchObject({
-      ...{ toDatacenter: 'dc2', askedBy: OPERATOR.actor, reason: 'nearer', failure: null },
+      toDatacenter: 'dc2',
+      askedBy: OPERATOR.actor,
+      reason: 'nearer',
+      failure: null,
       heldBy: { leaseId: held.leaseId },
     });
     expect(await livesIn(world)).toBe('dc1');

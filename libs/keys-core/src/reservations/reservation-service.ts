@@ -46,7 +46,14 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
   const mover = createMover({ store, reservations, resolver, local, peers, homes });
   const pending = createPendingMoves({ store, local, mover });
   const connecting = createConnecting({
-    ...{ store, keys: deps.keys, reservations, resolver, local, peers, homes, placing },
+    store,
+    keys: deps.keys,
+    reservations,
+    resolver,
+    local,
+    peers,
+    homes,
+    placing,
   });
   const isAlone = reservations.kind === 'postgres' && peers.names.length === 0;
   return {

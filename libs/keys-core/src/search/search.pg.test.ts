@@ -29,7 +29,8 @@ async function openSearch(): Promise<Searching> {
   const { store } = kernel;
   const failures: unknown[] = [];
   const search = createSearchService({
-    ...{ store, heartbeatMs: HEARTBEAT_MS.standard },
+    store,
+    heartbeatMs: HEARTBEAT_MS.standard,
     onFailure: (error) => failures.push(error),
   });
   let nowMs = 0;
@@ -39,7 +40,8 @@ async function openSearch(): Promise<Searching> {
   const rollup = createEventRollup(store);
   return {
     ...kernel,
-    ...{ search, failures },
+    search,
+    failures,
     async texts(text, caller = ADMIN, kinds) {
       const { items } = await search.find({ text, kinds, limit: 50 }, caller);
       return items.map((item) => item.text);
@@ -83,8 +85,12 @@ test('the exact name comes first, then names that begin with it, then words, the
   await insertLeases(on, ['backroom', 'room-10', 'game-room', 'room', 'roomy-long-name', 'broom']);
 
   expect(await on.texts('room')).toEqual([
-    ...['room', 'room-10', 'roomy-long-name', 'game-room'],
-    ...['broom', 'backroom'],
+    'room',
+    'room-10',
+    'roomy-long-name',
+    'game-room',
+    'broom',
+    'backroom',
   ]);
 });
 
@@ -218,7 +224,8 @@ describe('what a line of a log names is found by', () => {
     const on = await openKernel();
     const { general } = on.store;
     const search = createSearchService({
-      ...{ store: on.store, heartbeatMs: HEARTBEAT_MS.standard },
+      store: on.store,
+      heartbeatMs: HEARTBEAT_MS.standard,
       onFailure: (error) => expect.fail(String(error)),
     });
     const grant = await granted(on, {
@@ -294,7 +301,8 @@ describe('who finds what', () => {
     expect(await on.texts('aaaaaaaa-0000', ADMIN)).toEqual(['alpha-ci']);
     expect(await on.texts('hash-alpha', ADMIN)).toEqual([]);
     expect(await on.texts('alpha', ADMIN, ['drone', 'person'])).toEqual([
-      ...['drone-alpha', 'ada@example.com'],
+      'drone-alpha',
+      'ada@example.com',
     ]);
   });
 
@@ -303,7 +311,10 @@ describe('who finds what', () => {
     const limited = { ...ADMIN, namespaces: ['team'] };
 
     expect((await on.texts('alpha', limited)).sort()).toEqual([
-      ...['bk-alpha-team', 'team/alpha-environment', 'team/alpha-key', 'team/alpha-lease'],
+      'bk-alpha-team',
+      'team/alpha-environment',
+      'team/alpha-key',
+      'team/alpha-lease',
     ]);
     expect(await on.texts('team2/alpha-key', limited)).toEqual([]);
     expect(await on.texts('bk-alpha-team2', limited)).toEqual([]);

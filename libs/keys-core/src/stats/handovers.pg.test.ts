@@ -50,7 +50,10 @@ describe('handovers', () => {
     const { store, leases } = await openKernel({ observer });
     const drone = await aDrone(store.general);
     const keys = createKeyService({
-      ...{ store, leases, ladder: KEY_LADDERS.standard, heartbeatMs: HEARTBEAT_MS.standard },
+      store,
+      leases,
+      ladder: KEY_LADDERS.standard,
+      heartbeatMs: HEARTBEAT_MS.standard,
       chooseDrone: () => Promise.resolve({ droneId: drone.droneId }),
     });
     const connect = (waitMs: number): ReturnType<typeof keys.connect> =>

@@ -118,11 +118,7 @@ test('grants expire since the first of them was blocked or revoked', async () =>
   await granted(kernel, { name: 'held' });
   const { leaseId } = await granted(kernel, { face: 'key', name: 'k' });
   await revoke(kernel.store.general, 'key', [
-    {
-      leaseId,
-      ...{ actor: 'o', reason: 'r', namespaces: null },
-      ...{ mode: 'force', abandon: false },
-    },
+    { leaseId, actor: 'o', reason: 'r', namespaces: null, mode: 'force', abandon: false },
   ]);
   await kernel.store.general.$queryRaw`
     update lease_event set at = at - interval '30 seconds' where lease_id = ${leaseId}::uuid returning id`;

@@ -7,8 +7,10 @@ const ago = (ms: number): string => new Date(NOW - ms).toISOString();
 const NO_DRONES = { count: 0, named: [] };
 const NOTHING_EXPIRES = { count: 0, since: null };
 const RENEWED = {
-  ...{ renewals: 5_000, refused: 0 },
-  ...{ renewalsLately: 1_000, refusedLately: 0 },
+  renewals: 5_000,
+  refused: 0,
+  renewalsLately: 1_000,
+  refusedLately: 0,
   since: null,
 };
 const HEALTHY: Present = {
@@ -22,7 +24,10 @@ const HEALTHY: Present = {
   crashLoops: { count: 0, since: null },
   drones: {
     ready: { count: 2, named: [] },
-    ...{ draining: NO_DRONES, stopped: NO_DRONES, unreachable: NO_DRONES, lost: NO_DRONES },
+    draining: NO_DRONES,
+    stopped: NO_DRONES,
+    unreachable: NO_DRONES,
+    lost: NO_DRONES,
   },
   renewals: RENEWED,
   expiring: { key: NOTHING_EXPIRES, lease: NOTHING_EXPIRES, environment: NOTHING_EXPIRES },
@@ -104,11 +109,15 @@ describe('what needs attention', () => {
   test('is what is late and what fails, each since it began, the worst first', () => {
     const concerns = judged({
       eventLag: { lagMs: 12_000, culprit: null },
-      ...{ failingCallbacks: 2, callbacksSince: NOW - 600_000 },
+      failingCallbacks: 2,
+      callbacksSince: NOW - 600_000,
       reaperLagMs: 9_000,
       holdOff: {
-        ...{ since: ago(30_000), until: ago(-60_000), remainingMs: 60_000 },
-        ...{ cause: 'timeline', epoch: 2 },
+        since: ago(30_000),
+        until: ago(-60_000),
+        remainingMs: 60_000,
+        cause: 'timeline',
+        epoch: 2,
       },
     });
 

@@ -53,13 +53,19 @@ test('each refusal is listed with who, which grant, its token, why and when it h
   const lateEvent = events.find(({ name }) => name === 'late');
   expect(events).toHaveLength(2);
   expect(lateEvent).toMatchObject({
-    ...{ leaseId: late.leaseId, fencingToken: late.fencingToken, reason: 'expired' },
-    ...{ kind: 'renewal_refused', actor: 'alice', detail: { holder: 'alice', count: 1 } },
+    leaseId: late.leaseId,
+    fencingToken: late.fencingToken,
+    reason: 'expired',
+    kind: 'renewal_refused',
+    actor: 'alice',
+    detail: { holder: 'alice', count: 1 },
   });
   const { endedAt } = lateEvent?.detail as { endedAt: string };
   expect((lateEvent?.at ?? 0) - Date.parse(endedAt)).toBeGreaterThanOrEqual(3_000 - 1);
   expect(events.find(({ name }) => name === 'gone')).toMatchObject({
-    ...{ actor: 'bob', fencingToken: gone.fencingToken, reason: 'released' },
+    actor: 'bob',
+    fencingToken: gone.fencingToken,
+    reason: 'released',
     detail: { holder: 'bob', nextHolder: 'carl', nextToken: next.fencingToken },
   });
   expect(await counted()).toBe(2);

@@ -112,14 +112,18 @@ async function countsOf({ store, heartbeatMs, events }: StatsDeps): Promise<Coun
   const lagsMs = Object.values(resources).map(({ oldestOverdueMs }) => oldestOverdueMs);
   const present = {
     reaperLagMs: Math.round(Math.max(0, ...lagsMs)),
-    ...{ holdOff, clockJump, eventLag, failingCallbacks },
+    holdOff,
+    clockJump,
+    eventLag,
+    failingCallbacks,
   };
   return {
     countedAt,
     ...present,
     health: await healthOf(sql, {
       ...present,
-      ...{ drones, nowMs: Date.parse(countedAt) },
+      drones,
+      nowMs: Date.parse(countedAt),
       expiring: byFace((face) => ({
         count: resources[face].expiring,
         since: resources[face].expiringSince,
@@ -181,7 +185,8 @@ async function pastOf({ store }: StatsDeps, windowMinutes: number): Promise<Past
   });
   const { within, before } = splitSteps(steps, { asOf, ...window });
   return {
-    ...{ asOf: new Date(asOf).toISOString(), stepMs },
+    asOf: new Date(asOf).toISOString(),
+    stepMs,
     series: seriesOf(within, { asOf, ...window }),
     totals: numbersOf(within),
     before: isBeforeKept ? numbersOf(before) : null,

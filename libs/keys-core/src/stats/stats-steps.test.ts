@@ -26,8 +26,15 @@ describe('steps of a window', () => {
     const asOf = Date.parse('2026-01-01T00:01:05Z');
     const step = (ago: number) => ({
       at: Math.floor((asOf - ago) / 10_000) * 10_000,
-      ...{ grants: 1, releases: 0, expiries: 0, revocations: 0 },
-      ...{ denials: 0, renewals: 0, refusedRenewals: 0, waits: [], handovers: [] },
+      grants: 1,
+      releases: 0,
+      expiries: 0,
+      revocations: 0,
+      denials: 0,
+      renewals: 0,
+      refusedRenewals: 0,
+      waits: [],
+      handovers: [],
     });
     const window = { asOf, stepMs: 10_000, stepCount: 3 };
     const steps = [55_000, 35_000, 25_000, 0].map(step);
@@ -44,8 +51,15 @@ describe('steps of a window', () => {
     const asOf = Date.parse('2026-01-01T00:01:05Z');
     const step = {
       at: asOf - 15_000,
-      ...{ grants: 2, releases: 0, expiries: 0, revocations: 0 },
-      ...{ denials: 0, renewals: 0, refusedRenewals: 0, waits: [], handovers: [] },
+      grants: 2,
+      releases: 0,
+      expiries: 0,
+      revocations: 0,
+      denials: 0,
+      renewals: 0,
+      refusedRenewals: 0,
+      waits: [],
+      handovers: [],
     };
 
     const series = seriesOf([step], { asOf, stepMs: 10_000, stepCount: 3 });

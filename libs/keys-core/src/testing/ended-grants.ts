@@ -22,7 +22,10 @@ export async function refsNotHeld(kernel: Kernel): Promise<GrantRef[]> {
   await age(kernel, superseded.leaseId, 60_000);
   const next = await granted(kernel, { name: 'superseded' });
   return [
-    ...[expired, released, revoked, superseded],
+    expired,
+    released,
+    revoked,
+    superseded,
     { leaseId: next.leaseId, fencingToken: superseded.fencingToken },
     { leaseId: randomUUID(), fencingToken: '1' },
   ];

@@ -196,14 +196,14 @@ const FIRST_ROWS = `
 
 /** Tables that are not emptied: what a process knows of them must stay true. */
 const KEPT_TABLES = [
-  ...['schema_migration', 'database_epoch', 'database_witness'],
-  ...[
-    'lease_token_floor',
-    'search_mark',
-    'reservation_membership',
-    'stats_cursor',
-    'lease_event_mark',
-  ],
+  'schema_migration',
+  'database_epoch',
+  'database_witness',
+  'lease_token_floor',
+  'search_mark',
+  'reservation_membership',
+  'stats_cursor',
+  'lease_event_mark',
 ];
 
 /** Tables that refer to others come first. */

@@ -89,7 +89,10 @@ export async function startDatacenters(options: DatacentersOptions = {}): Promis
       if (own !== null) enders.push(() => own.stop());
       const drone = { droneId: `drone-${name}`, entry: options.entries?.drone };
       return openStage({
-        ...{ name, datacenter: name, port: wiring.portOf(name), clusterUrl: options.clusterUrl },
+        name,
+        datacenter: name,
+        port: wiring.portOf(name),
+        clusterUrl: options.clusterUrl,
         databaseUrl: own?.url('leasehold'),
         consoleOrigin: options.consoleOrigin,
         entry: options.entries?.controller,

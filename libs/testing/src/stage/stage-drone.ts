@@ -65,9 +65,11 @@ export class StageDrone {
     const settings = { droneId, stateDir, controllerUrls, programs, ports, ...config };
     await writeFile(configFile, JSON.stringify(settings));
     if (user !== undefined) await giveTo(user, home);
-    const [command = '', ...args] = [
+    const [command, ...args] = [
       ...(entry.endsWith('js') ? [process.execPath, entry] : [entry]),
-      ...['agent', '--config', configFile],
+      'agent',
+      '--config',
+      configFile,
     ];
     const env = { LEASEHOLD_LOG_LEVEL: 'debug', ...this.environment(), ...this.#plan.env };
     const agent = await startProcess({ name: `drone ${droneId}`, command, args, env, user });

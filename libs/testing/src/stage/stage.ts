@@ -235,7 +235,8 @@ export class Stage implements AsyncDisposable {
     const entry = options.entry ?? this.#options.entry ?? bundleOf('controller');
     const controller = await startControllerProcess({
       databaseUrl: options.databaseUrl ?? controllersUrl ?? this.#databaseUrl,
-      ...{ home: this.home, port: options.port },
+      home: this.home,
+      port: options.port,
       entry: clock === undefined ? entry : await skewedEntry(this.folder, entry, clock),
       env: {
         ...variablesOf(ladder),
@@ -268,7 +269,10 @@ export class Stage implements AsyncDisposable {
     this.onClose(ports.giveBack);
     const entry = options.entry ?? (this.#droneFile ??= copyDrone(this.folder));
     const drone = new StageDrone({
-      ...{ ...options, controllerUrls, home: this.home, ports },
+      ...options,
+      controllerUrls,
+      home: this.home,
+      ports,
       token: options.token ?? (await this.#tokenOf(droneId)),
       entry: clock === undefined ? entry : await skewedEntry(this.folder, entry, clock),
       env: { ...(datacenter === undefined ? {} : { LEASEHOLD_DATACENTER: datacenter }), ...env },

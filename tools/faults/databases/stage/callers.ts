@@ -49,7 +49,11 @@ export function startCallers({ apis, namespace, count, comment }: CallersOptions
     const answered = await api.leases.acquire
       .mutate({
         namespace: [namespace],
-        ...{ key, comment, ttlMs: TTL_MS, holder: 'caller', localTimeMs: 0 },
+        key,
+        comment,
+        ttlMs: TTL_MS,
+        holder: 'caller',
+        localTimeMs: 0,
         // One attempt, however often it is sent: an answer that was lost is given again.
         idempotencyKey: `${namespace}-${key}`,
       })

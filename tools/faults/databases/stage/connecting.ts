@@ -39,7 +39,9 @@ export class Connecting {
       const name = this.#keys[round % this.#keys.length] ?? '';
       try {
         const answer = await api.keys.connect.mutate({
-          ...{ key: { name }, spawn: { program: this.#program }, waitMs: 0 },
+          key: { name },
+          spawn: { program: this.#program },
+          waitMs: 0,
         });
         this.answers.set(answer.backendId, answer);
       } catch (error) {

@@ -71,7 +71,10 @@ export class Load {
     const { key, isKept } = of;
     const askedAtMs = machineMs();
     const answer = await api.leases.acquire.mutate({
-      ...{ namespace: [LOAD], key, holder: randomUUID(), localTimeMs: askedAtMs },
+      namespace: [LOAD],
+      key,
+      holder: randomUUID(),
+      localTimeMs: askedAtMs,
       ttlMs: this.#ttlMs(isKept),
     });
     if (answer.outcome !== 'granted') {

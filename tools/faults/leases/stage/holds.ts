@@ -18,7 +18,9 @@ export function holdsOf(processes: readonly TestProcess[]): Hold[] {
   );
   return allWords(processes, 'held')
     .map(({ key, leaseId, token, atMs }) => ({
-      ...{ key, leaseId, token },
+      key,
+      leaseId,
+      token,
       fromMs: atMs,
       untilMs: endings.get(leaseId) ?? Infinity,
     }))

@@ -4,8 +4,22 @@ import { grantsOf } from '../checks/grants.ts';
 import type { History, Invariant } from '../history.ts';
 
 export const INVARIANTS: readonly Invariant[] = [
-  ...(['I1', 'I2', 'I3', 'I4', 'I5', 'I6', 'I7', 'I8'] as const),
-  ...(['I9', 'I10', 'I11', 'I12', 'I13', 'I14', 'I15', 'I16'] as const),
+  'I1',
+  'I2',
+  'I3',
+  'I4',
+  'I5',
+  'I6',
+  'I7',
+  'I8',
+  'I9',
+  'I10',
+  'I11',
+  'I12',
+  'I13',
+  'I14',
+  'I15',
+  'I16',
 ];
 
 export function judgedTimes(history: History): Record<Invariant, number[]> {

@@ -55,8 +55,13 @@ async function inflict(world: World, planned: PlannedFault): Promise<Happened> {
   await kind.inflict(world, target, forMs);
   const { name, reaches, recoveryMsMax } = kind;
   return {
-    ...{ id, name, target: `${target}: ${kind.what}`, fromMs, untilMs: machineMs() },
-    ...{ reaches, recoveryMsMax },
+    id,
+    name,
+    target: `${target}: ${kind.what}`,
+    fromMs,
+    untilMs: machineMs(),
+    reaches,
+    recoveryMsMax,
   };
 }
 
@@ -79,9 +84,14 @@ async function untilRecovered(
 /** What others made the machine do is no fault of ours, and explains what comes late. */
 function busyOf({ fromMs, untilMs }: Stall, index: number): FaultSeen {
   return {
-    ...{ id: `busy-${String(index + 1)}`, name: BUSY, target: 'machine: others were busy' },
-    ...{ fromMs, untilMs, recoveredAtMs: untilMs + CATCHING_UP_MS },
-    ...{ reaches: ['leases', 'keys', 'stream', 'datacenters'], recoveryMsMax: RECOVERY_MS_MAX },
+    id: `busy-${String(index + 1)}`,
+    name: BUSY,
+    target: 'machine: others were busy',
+    fromMs,
+    untilMs,
+    recoveredAtMs: untilMs + CATCHING_UP_MS,
+    reaches: ['leases', 'keys', 'stream', 'datacenters'],
+    recoveryMsMax: RECOVERY_MS_MAX,
   };
 }
 

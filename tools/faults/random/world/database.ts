@@ -33,7 +33,9 @@ export async function openDatabase(): Promise<WorldDatabase> {
     await migrate(url, findMigrationsDir());
     const pool = new pg.Pool({
       ...connectionOf(url),
-      ...{ max: SESSIONS_MAX, query_timeout: QUERY_MS_MAX, connectionTimeoutMillis: QUERY_MS_MAX },
+      max: SESSIONS_MAX,
+      query_timeout: QUERY_MS_MAX,
+      connectionTimeoutMillis: QUERY_MS_MAX,
     });
     pool.on('error', () => undefined);
     await pool.query(`create table ${SINK} (entries text[] not null)`);

@@ -114,7 +114,9 @@ export class Fleet {
     for (const [index, clock] of DRONE_CLOCKS.entries()) {
       const droneId = `d${String(index)}`;
       await this.stage.startDrone({
-        ...{ droneId, clock, entry: path.join(PROGRAMS, 'drone.mjs') },
+        droneId,
+        clock,
+        entry: path.join(PROGRAMS, 'drone.mjs'),
         controllerUrls: await this.#urlsFor(droneId),
         programs: { [PROGRAM]: witness(this.testimonyFile, 'stubborn') },
         env: { LEASEHOLD_LOG_LEVEL: 'info' },

@@ -117,8 +117,11 @@ export class Monitor {
     const answers = this.#fleet.controllers.map(async (_controller, index) => {
       const api = this.#api(index);
       const answer = await api.leases.acquire.mutate({
-        ...{ namespace: [NAMESPACE, 'probe'], key: randomUUID(), ttlMs: PROBE_TTL_MS },
-        ...{ holder: 'monitor', localTimeMs: machineMs() },
+        namespace: [NAMESPACE, 'probe'],
+        key: randomUUID(),
+        ttlMs: PROBE_TTL_MS,
+        holder: 'monitor',
+        localTimeMs: machineMs(),
       });
       if (answer.outcome !== 'granted') return false;
       const { leaseId, fencingToken } = answer.lease;
@@ -147,9 +150,7 @@ export class Monitor {
     const answers = KEYS.map(async (name, index) => {
       const { backendId } = await this.#api(
         index % this.#fleet.controllers.length,
-      ).keys.connect.mutate({
-        ...{ key: { name }, spawn: { program: PROGRAM }, waitMs: 0 },
-      });
+      ).keys.connect.mutate({ key: { name }, spawn: { program: PROGRAM }, waitMs: 0 });
       return lives.has(backendId);
     });
     return isAll(answers);

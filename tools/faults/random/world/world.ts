@@ -136,8 +136,10 @@ export class World {
     const seen = { database, fleet, faults, starved, beganAtMs, endedAtMs };
     const shared = await this.shared?.finish();
     const own = {
-      ...{ revokes: this.#revokes, restores: this.#restores },
-      ...{ observer: this.#observer, readers: this.#readers },
+      revokes: this.#revokes,
+      restores: this.#restores,
+      observer: this.#observer,
+      readers: this.#readers,
     };
     return harvest({ ...seen, ...own, shared });
   }

@@ -114,7 +114,9 @@ function TokenForm({
   const mayMake = name.trim() !== '' && (!isDrone || droneId.trim() !== '') && isExpiryKnown;
 
   const input = {
-    ...{ name: name.trim(), role, expiresAt },
+    name: name.trim(),
+    role,
+    expiresAt,
     ...(isDrone ? { droneId: droneId.trim() } : {}),
     ...boundsInput(role, bounds),
   };

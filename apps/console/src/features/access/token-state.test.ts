@@ -33,15 +33,15 @@ describe('expiryOf', () => {
 });
 
 describe('boundsInput', () => {
-  const all = {
-    ...{ namespaces: ['rooms'], programs: ['room'], addresses: ['10.0.0.0/8'], capacity: 5 },
-  };
+  const all = { namespaces: ['rooms'], programs: ['room'], addresses: ['10.0.0.0/8'], capacity: 5 };
 
   test('sends only the bounds that the role has, even if others were filled in', () => {
     expect(boundsInput('viewer', all)).toEqual({ namespaces: ['rooms'] });
     expect(boundsInput('client', all)).toEqual({ namespaces: ['rooms'], programs: ['room'] });
     expect(boundsInput('drone', all)).toEqual({
-      ...{ programs: ['room'], addresses: ['10.0.0.0/8'], capacity: 5 },
+      programs: ['room'],
+      addresses: ['10.0.0.0/8'],
+      capacity: 5,
     });
   });
 

@@ -2,8 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { auditListInput, parseAuditSearch } from './searches.ts';
 
 const NO_FILTERS = {
-  ...{ q: '', action: null, show: null, after: null },
-  ...{ range: null, from: null, to: null },
+  q: '',
+  action: null,
+  show: null,
+  after: null,
+  range: null,
+  from: null,
+  to: null,
 };
 
 describe('the search of the audit', () => {
@@ -38,8 +43,11 @@ describe('auditListInput', () => {
     const q = 'actor:omar@example.com q4-roadmap';
 
     expect(auditListInput({ ...NO_FILTERS, q, action: 'keys.revoke', range: '1h' })).toEqual({
-      ...{ limit: 100, actor: 'omar@example.com', text: 'q4-roadmap' },
-      ...{ action: 'keys.revoke', windowMinutes: 60 },
+      limit: 100,
+      actor: 'omar@example.com',
+      text: 'q4-roadmap',
+      action: 'keys.revoke',
+      windowMinutes: 60,
     });
   });
 });

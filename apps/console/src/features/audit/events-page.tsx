@@ -167,11 +167,9 @@ function useShownEvent(
     'events',
     'list',
     {
-      ...{
-        afterId: wanted === undefined ? '0' : eventBefore(wanted.id),
-        direction: 'asc',
-        limit: 1,
-      },
+      afterId: wanted === undefined ? '0' : eventBefore(wanted.id),
+      direction: 'asc',
+      limit: 1,
       kinds: [...EVENT_KINDS],
       ...at(wanted?.datacenter),
     },

@@ -38,9 +38,12 @@ export function RefusalsPage() {
   const face = faceOf(address.face) ?? undefined;
   const filter = useDatacenterFilter();
   const input = {
-    ...{ limit: 100, cursor: address.after ?? undefined, face },
+    limit: 100,
+    cursor: address.after ?? undefined,
+    face,
     name: search.name ?? search.contains,
-    ...{ namespace, code },
+    namespace,
+    code,
     ...timeRangeInput(address),
     ...filter.input,
   };

@@ -40,7 +40,8 @@ test('asks for the time up to now', () => {
   const search = parseSearch('', EVENT_FIELDS);
 
   expect(eventListInput({ ...NO_FILTERS, search, range: '15m' })).toEqual({
-    ...{ limit: 100, windowMinutes: 15 },
+    limit: 100,
+    windowMinutes: 15,
   });
 });
 

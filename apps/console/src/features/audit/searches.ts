@@ -48,7 +48,11 @@ export function auditListInput(wanted: AuditWanted): Exclude<Inputs['audit']['li
   const { q, action, after } = wanted;
   const { actor, resource, text } = parseAuditSearch(q);
   return {
-    ...{ limit: PAGE_ROWS, cursor: after ?? undefined, actor, resource, text },
+    limit: PAGE_ROWS,
+    cursor: after ?? undefined,
+    actor,
+    resource,
+    text,
     action: action ?? undefined,
     // An action that is named is shown, whichever it is.
     signIns: action === null ? signInsOf(wanted.show) : undefined,
@@ -86,7 +90,10 @@ export function eventListInput({
   const name = search.name ?? search.contains;
   const { namespace, lease } = search.fields;
   return {
-    ...{ limit: 100, cursor: after ?? undefined, name, namespace },
+    limit: 100,
+    cursor: after ?? undefined,
+    name,
+    namespace,
     leaseId: lease !== undefined && LEASE_ID.test(lease) ? lease.toLowerCase() : undefined,
     face: face ?? undefined,
     kinds: kinds.length === 0 ? undefined : [...kinds],

@@ -38,7 +38,8 @@ export function BackendsPage() {
   // What is sorted by what it uses is running.
   const live = address.live || sorted.input.sort !== 'created';
   const input = {
-    ...{ ...backendListInput({ ...address, live, search }), ...sorted.input },
+    ...backendListInput({ ...address, live, search }),
+    ...sorted.input,
     ...filter.input,
   };
   const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });

@@ -133,7 +133,11 @@ export function backendListInput(wanted: BackendsWanted): NonNullable<Inputs['ba
   const { search, after, live } = wanted;
   const { drone, program, namespace, key } = search.fields;
   return {
-    ...{ limit: PAGE_ROWS, cursor: after ?? undefined, droneId: drone, program, namespace },
+    limit: PAGE_ROWS,
+    cursor: after ?? undefined,
+    droneId: drone,
+    program,
+    namespace,
     name: key ?? search.name ?? search.contains,
     status: statusOf(wanted.status) ?? undefined,
     live: live || undefined,

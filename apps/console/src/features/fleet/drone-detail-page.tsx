@@ -159,7 +159,9 @@ function DroneButtons({ drone }: { readonly drone: Drone }) {
   const whyNot = useDroneWhyNot();
   usePageActs(
     DRONE_ACTS.map(({ act, label, icon }) => ({
-      ...{ label: `${label} ${drone.droneId}`, icon, whyNot: whyNot(act, drone) },
+      label: `${label} ${drone.droneId}`,
+      icon,
+      whyNot: whyNot(act, drone),
       run: () => setRequest({ act, drone }),
     })),
   );

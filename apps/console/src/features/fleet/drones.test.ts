@@ -2,13 +2,18 @@ import { describe, expect, test } from 'vitest';
 import { actProblem, droneNotice, isolationFacts, roundTrip } from './drones.tsx';
 
 const READY = {
-  ...{ draining: false, lostAt: null, stoppedAt: null },
-  ...{ isConnected: true, backendCount: 2 },
+  draining: false,
+  lostAt: null,
+  stoppedAt: null,
+  isConnected: true,
+  backendCount: 2,
 };
 const DRAINING = { ...READY, draining: true };
 const LOST = { ...DRAINING, isConnected: false, lostAt: '2026-11-21T10:00:00.000Z' };
 const STOPPED = {
-  ...{ ...READY, isConnected: false, backendCount: 0 },
+  ...READY,
+  isConnected: false,
+  backendCount: 0,
   stoppedAt: '2026-11-21T10:00:00.000Z',
 };
 
@@ -45,7 +50,8 @@ describe('droneNotice', () => {
 
   test('is calm about a drone that was stopped: nothing is wrong', () => {
     expect(droneNotice({ ...at, status: 'stopped', backendCount: 0 })).toMatchObject({
-      ...{ tone: 'calm', text: expect.stringContaining('none of its backends run') as string },
+      tone: 'calm',
+      text: expect.stringContaining('none of its backends run') as string,
     });
   });
 

@@ -24,8 +24,11 @@ export interface DroneActRequest {
 const DRONE_EVERY_MS = 2_000;
 
 const TITLES: Record<DroneAct, string> = {
-  ...{ drain: 'Drain', undrain: 'Undrain', stop: 'Stop backends' },
-  ...{ markLost: 'Mark lost', remove: 'Remove' },
+  drain: 'Drain',
+  undrain: 'Undrain',
+  stop: 'Stop backends',
+  markLost: 'Mark lost',
+  remove: 'Remove',
 };
 const CONSEQUENCES = {
   drain: DrainConsequence,

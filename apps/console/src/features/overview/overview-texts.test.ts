@@ -45,8 +45,13 @@ function culprit(
   change: Partial<NonNullable<EventLag['culprit']>>,
 ): NonNullable<EventLag['culprit']> {
   return {
-    ...{ pid: null, applicationName: null, database: null, preparedAs: null },
-    ...{ ageMs: null, state: null, queryAgeMs: null },
+    pid: null,
+    applicationName: null,
+    database: null,
+    preparedAs: null,
+    ageMs: null,
+    state: null,
+    queryAgeMs: null,
     ...change,
   };
 }

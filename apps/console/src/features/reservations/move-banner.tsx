@@ -87,7 +87,8 @@ function useProgress(move: FollowedMove): {
   const links = detail.data?.links;
   const request = useQuery({
     ...query('reservations', 'pendingMove', {
-      ...{ key: [...key], reservationId: fromId },
+      key: [...key],
+      reservationId: fromId,
       ...at(fromDatacenter),
     }),
     enabled: observed(links).next === 'look',

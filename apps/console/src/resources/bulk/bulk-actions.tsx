@@ -217,10 +217,13 @@ function useMatching(face: GrantFace, input: ListedInput) {
           const page: ListPage<GrantView> = await client.query({
             ...query(GROUP_OF[face], 'list', {
               ...input,
-              ...{ datacenter: undefined, cursor: cursor ?? undefined, limit: LIMITS.pageSizeMax },
+              datacenter: undefined,
+              cursor: cursor ?? undefined,
+              limit: LIMITS.pageSizeMax,
             }),
             // Only for the selection: no other part of the page shows it.
-            ...{ staleTime: 0, gcTime: 0 },
+            staleTime: 0,
+            gcTime: 0,
           });
           if (isGone.current) return;
           items.push(...page.items);

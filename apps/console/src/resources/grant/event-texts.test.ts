@@ -2,8 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { eventSentence, eventText, refusalsOf } from './event-texts.ts';
 
 const EVENT: Parameters<typeof eventSentence>[0] = {
-  ...{ kind: 'granted', face: 'key', fencingToken: '42', at: '2026-11-21T10:00:03.000Z' },
-  ...{ actor: 'web-shop', reason: null, detail: { holder: 'drone-fra-2' } },
+  kind: 'granted',
+  face: 'key',
+  fencingToken: '42',
+  at: '2026-11-21T10:00:03.000Z',
+  actor: 'web-shop',
+  reason: null,
+  detail: { holder: 'drone-fra-2' },
 };
 
 test('what cannot be seen in a text is escaped, once', () => {

@@ -46,14 +46,13 @@ function GrantActions({ face, grant }: { readonly face: GrantFace; readonly gran
   const BlockIcon = grant.renewable ? IconLock : IconLockOpen;
   const blockLabel = grant.renewable ? 'Block renewal' : 'Allow renewal';
   const block: PageAct = {
-    ...{ label: `${blockLabel} of ${grant.name}`, icon: BlockIcon, whyNot },
+    label: `${blockLabel} of ${grant.name}`,
+    icon: BlockIcon,
+    whyNot,
     run: () => setOpen('block'),
   };
   usePageActs([
-    {
-      ...{ label: `Revoke ${grant.name}`, icon: IconHandStop, whyNot },
-      run: () => setOpen('revoke'),
-    },
+    { label: `Revoke ${grant.name}`, icon: IconHandStop, whyNot, run: () => setOpen('revoke') },
     ...(face === 'environment' ? [] : [block]),
   ]);
   return (

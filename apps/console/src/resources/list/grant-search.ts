@@ -42,7 +42,8 @@ export function keyListInput(state: AskedState): NonNullable<Inputs['keys']['lis
   const { tag, drone, namespace } = state.search.fields;
   return {
     ...grantListInput(state),
-    ...{ tag, droneId: drone },
+    tag,
+    droneId: drone,
     ...(namespace === undefined ? {} : { namespace, includeChildren: true }),
   };
 }
@@ -81,8 +82,14 @@ export function grantListInput(state: AskedState, recentMs: number = RECENT_GRAN
   const { holder, lease, own } = fields;
   const is = KINDS.find((known) => known === fields['is']);
   return {
-    ...{ limit: PAGE_ROWS, cursor: after ?? undefined, sort, direction },
-    ...{ name, contains, holder, leaseId: lease },
+    limit: PAGE_ROWS,
+    cursor: after ?? undefined,
+    sort,
+    direction,
+    name,
+    contains,
+    holder,
+    leaseId: lease,
     // What is waited for or overdue is so now, however long ago it was granted.
     ...(is === undefined
       ? phaseInput(search, recentMs)

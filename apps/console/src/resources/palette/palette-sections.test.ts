@@ -16,7 +16,10 @@ const listedFor = (text: string): [string, string[]][] =>
 describe('what the palette lists', () => {
   test('without a text: what can be done here, what was opened last, all pages, the console', () => {
     expect(listedFor(' ').map(([label]) => label)).toEqual([
-      ...['This page', 'Recent', 'Pages', 'Console'],
+      'This page',
+      'Recent',
+      'Pages',
+      'Console',
     ]);
   });
 

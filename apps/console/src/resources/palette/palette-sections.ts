@@ -166,7 +166,10 @@ function useConsoleEntries(): ConsoleEntries {
   const { setColorScheme } = useMantineColorScheme();
   const isPaused = useSignal(pause.isPausedByHand);
   const act = (label: string, icon: Entry['icon'], run: () => void): Entry => ({
-    ...{ id: `console ${label}`, label, icon, run },
+    id: `console ${label}`,
+    label,
+    icon,
+    run,
   });
   return {
     pages: NAV_GROUPS.flatMap(({ items }) =>

@@ -63,8 +63,11 @@ function openStage(): Stage {
       };
       const part = stage.scheduler.add({
         use: {
-          ...{ principal: name, role: 'client', isBehind: () => connection.isBehind },
-          ...{ assertBatch: () => undefined, countCalls: () => Promise.resolve() },
+          principal: name,
+          role: 'client',
+          isBehind: () => connection.isBehind,
+          assertBatch: () => undefined,
+          countCalls: () => Promise.resolve(),
           ...use,
         } as unknown as PrincipalUse,
         begin: (call) => {

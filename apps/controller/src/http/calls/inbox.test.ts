@@ -9,7 +9,9 @@ describe('a call that is read by both ends of its message', () => {
     const text = JSON.stringify({ id: 12, method: 'mutation', params });
 
     expect(peekedCall(text)).toEqual({
-      ...{ id: 12, method: 'mutation', unread: text },
+      id: 12,
+      method: 'mutation',
+      unread: text,
       params: { path: PATH },
     });
   });

@@ -5,8 +5,11 @@ import { expect, test } from 'vitest';
 import { followAccess } from './open-connections.ts';
 
 const ACCESS: Access = {
-  ...{ principal: 'token-a', name: 'a', role: 'viewer' },
-  ...{ namespaces: null, droneId: null },
+  principal: 'token-a',
+  name: 'a',
+  role: 'viewer',
+  namespaces: null,
+  droneId: null,
 };
 
 /** What is followed at the end, of an answer that was gone before it is followed, or goes afterwards. */

@@ -70,7 +70,11 @@ function tokenView({
 function tokenAccess(row: Pick<TokenRow, AccessField>): TokenAccess {
   const { id, name, role, droneId, capacity } = row;
   return {
-    ...{ tokenId: id, name, role: role as Role, droneId, capacity },
+    tokenId: id,
+    name,
+    role: role as Role,
+    droneId,
+    capacity,
     namespaces: limitsOf(row.namespaces),
     programs: limitsOf(row.programs),
     addresses: limitsOf(row.addresses),
@@ -118,9 +122,14 @@ export async function insertToken(sql: RecordSql, token: NewToken): Promise<Toke
     : await sql.records.apiToken.createManyAndReturn({
         data: [
           {
-            ...{ id: token.tokenId, name: token.name, secretHash: hashTokenSecret(token.secret) },
-            ...{ role: token.role, droneId: token.droneId ?? null, createdBy: token.createdBy },
-            ...{ expiresAt, capacity: token.capacity ?? null },
+            id: token.tokenId,
+            name: token.name,
+            secretHash: hashTokenSecret(token.secret),
+            role: token.role,
+            droneId: token.droneId ?? null,
+            createdBy: token.createdBy,
+            expiresAt,
+            capacity: token.capacity ?? null,
             namespaces: [...(token.namespaces ?? [])],
             programs: [...(token.programs ?? [])],
             addresses: [...(token.addresses ?? [])],

@@ -5,7 +5,9 @@ import { openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { type AuditEntry, type AuditListInput, listAudit, writeAudit } from './audit.ts';
 
 const ENTRY: AuditEntry = {
-  ...{ actor: 'ada@example.com', role: 'operator', action: 'keys.revoke' },
+  actor: 'ada@example.com',
+  role: 'operator',
+  action: 'keys.revoke',
   resource: 'lease:0190',
 };
 

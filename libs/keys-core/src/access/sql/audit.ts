@@ -75,7 +75,12 @@ export async function writeAudit({ records }: RecordSql, entry: AuditEntry): Pro
   const { actor, role, action, resource, reason = null, source = null, detail } = entry;
   await records.audit.create({
     data: {
-      ...{ actor, role, action, resource, reason, source },
+      actor,
+      role,
+      action,
+      resource,
+      reason,
+      source,
       ...(detail === undefined ? {} : { detail: detail as Prisma.InputJsonObject }),
     },
     select: { id: true },
@@ -229,7 +234,9 @@ export async function readWebhook(sql: RecordSql): Promise<WebhookState | null> 
   return {
     auditId: String(auditId),
     alarms: alarms as WebhookState['alarms'],
-    ...{ tries, lastError, sentAt: sentAt?.toISOString() ?? null },
+    tries,
+    lastError,
+    sentAt: sentAt?.toISOString() ?? null,
     waitMs: nextTryAt === null ? 0 : Math.max(0, Number(nextTryAt) - Number(await readClock(sql))),
   };
 }
@@ -281,7 +288,8 @@ export async function recordWebhookStep(
     where: { auditId: BigInt(from.auditId), alarms: { equals: from.alarms }, tries: from.tries },
     data: {
       auditId: BigInt(auditId),
-      ...{ alarms, tries: failure?.tries ?? 0 },
+      alarms,
+      tries: failure?.tries ?? 0,
       nextTryAt: failure === null ? null : new Date(Number(now) + failure.waitMs),
       ...(failure === null ? {} : { lastError: failure.error }),
       ...(isSent ? { lastError: null, sentAt: now } : {}),

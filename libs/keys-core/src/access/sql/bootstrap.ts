@@ -208,7 +208,12 @@ export async function makeFirstToken(
     const where = { secretHash: hashTokenSecret(secret) };
     if ((await tx.records.apiToken.findUnique({ where })) !== null) return false;
     await insertToken(tx, {
-      ...{ tokenId: randomUUID(), secret, name: 'first', role: 'admin', droneId: null, ...UNBOUND },
+      tokenId: randomUUID(),
+      secret,
+      name: 'first',
+      role: 'admin',
+      droneId: null,
+      ...UNBOUND,
       createdBy: 'LEASEHOLD_FIRST_TOKEN',
     });
     return true;
@@ -248,7 +253,10 @@ export async function bootstrapCredentials(
     const createdBy = options.place === undefined ? MAKER : `${MAKER} ${options.place}`;
     const bindings = role === 'drone' ? (options.bindings ?? UNBOUND) : UNBOUND;
     secrets[role] = await ensureToken(store.general, {
-      ...{ role, droneId, createdBy, bindings },
+      role,
+      droneId,
+      createdBy,
+      bindings,
       secret: known[role],
     });
   }

@@ -184,7 +184,11 @@ export async function addPerson(
   const [made] = await records.person.createManyAndReturn({
     data: [
       {
-        ...{ id: randomUUID(), email, name, role, invitedBy: addedBy },
+        id: randomUUID(),
+        email,
+        name,
+        role,
+        invitedBy: addedBy,
         ...(namespaces === null ? {} : { namespaces: [...namespaces] }),
       },
     ],
@@ -261,7 +265,8 @@ export async function recordSignIn(
 ): Promise<{ email: string; role: OrderedRole; epoch: number } | undefined> {
   const now = await readClock(sql);
   const mayBegin = {
-    ...{ id: personId, disabledAt: null },
+    id: personId,
+    disabledAt: null,
     ...(knownEpoch === undefined ? {} : { sessionEpoch: knownEpoch }),
   };
   const select = { email: true, role: true, sessionEpoch: true };
@@ -377,7 +382,8 @@ function findInvited({ records }: RecordSql, secret: string, now: Date) {
   return records.person.findUnique({
     where: {
       invitationHash: hashInvitation(secret),
-      ...{ disabledAt: null, invitationExpiresAt: { gt: now } },
+      disabledAt: null,
+      invitationExpiresAt: { gt: now },
     },
     select: { id: true, name: true, joinedAt: true },
   });
@@ -409,7 +415,9 @@ export async function acceptInvitation(
     data: {
       joinedAt: joinedAt ?? now,
       ...(joinedAt === null && input.name !== null ? { name: input.name } : {}),
-      ...{ invitationHash: null, invitationExpiresAt: null, updatedAt: now },
+      invitationHash: null,
+      invitationExpiresAt: null,
+      updatedAt: now,
     },
     select: { email: true, role: true },
   });

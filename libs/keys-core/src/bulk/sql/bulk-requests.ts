@@ -72,13 +72,26 @@ export async function startBulk(
     const total = items.length;
     await tx.records.bulk.createMany({
       data: {
-        ...{ id, action, mode, reason, actor, principal, role, source, total },
+        id,
+        action,
+        mode,
+        reason,
+        actor,
+        principal,
+        role,
+        source,
+        total,
         ...(namespaces === null ? {} : { namespaces: [...namespaces] }),
       },
     });
     await insertItems(tx, id, items);
     await writeAudit(tx, {
-      ...{ actor, role, source, reason, action: 'bulk.start', resource: `bulk:${id}` },
+      actor,
+      role,
+      source,
+      reason,
+      action: 'bulk.start',
+      resource: `bulk:${id}`,
       detail: { action, ...(mode === null ? {} : { mode }), total },
     });
     return true;
@@ -121,7 +134,11 @@ export async function abortBulk(
     }
     const { actor, role, source } = by;
     await writeAudit(tx, {
-      ...{ actor, role, source, action: 'bulk.abort', resource: `bulk:${bulkId}` },
+      actor,
+      role,
+      source,
+      action: 'bulk.abort',
+      resource: `bulk:${bulkId}`,
       detail: { done: aborted.doneCount, total: aborted.total },
     });
     return true;

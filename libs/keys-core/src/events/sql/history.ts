@@ -272,7 +272,9 @@ function beginningOf({
   if (begun === null) return undefined;
   const { leaseId, fencingToken, at, detail } = begun;
   return {
-    ...{ leaseId, fencingToken, since: isoOf(at) },
+    leaseId,
+    fencingToken,
+    since: isoOf(at),
     holder: textIn(detail, 'holder'),
     action: textIn(detail, 'action'),
     comment: textIn(detail, 'comment'),
@@ -297,7 +299,11 @@ function withoutBeginning(next: FactAt | null, isKept: boolean): Answer {
     grant: {
       leaseId: next.leaseId,
       fencingToken: ownToken(next),
-      ...{ holder: null, action: null, comment: null, since: null, blocked: null },
+      holder: null,
+      action: null,
+      comment: null,
+      since: null,
+      blocked: null,
       until: isEnd ? isoOf(next.at) : null,
       end: isEnd ? endOf(next, next.at) : null,
     },

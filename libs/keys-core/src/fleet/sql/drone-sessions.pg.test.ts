@@ -45,7 +45,10 @@ describe('drone session', () => {
     const clockId = randomUUID();
     const isolation = {
       user: 'own',
-      ...{ pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true },
+      pidNamespace: true,
+      privateProc: true,
+      hiddenHome: true,
+      noNewPrivs: true,
       detail: 'nothing is missing',
     } as const;
 

@@ -10,8 +10,12 @@ import { getDrone, listDrones } from './drones.ts';
 const HEARTBEAT_MS = 1_000;
 const GIB = 2 ** 30;
 const MACHINE = {
-  ...{ cpuShare: 0.25, processors: 8, memoryUsedBytes: GIB, memoryBytes: 4 * GIB },
-  ...{ diskUsedBytes: 10 * GIB, diskBytes: 100 * GIB },
+  cpuShare: 0.25,
+  processors: 8,
+  memoryUsedBytes: GIB,
+  memoryBytes: 4 * GIB,
+  diskUsedBytes: 10 * GIB,
+  diskBytes: 100 * GIB,
 };
 
 type Kernel = Awaited<ReturnType<typeof openKernel>>;
@@ -22,7 +26,9 @@ const beat = (
   { machine, usage }: { machine?: object; usage?: Parameters<typeof recordHeartbeat>[1]['usage'] },
 ): Promise<void> =>
   recordHeartbeat(store.vital, {
-    ...{ ...ref, localTimeMs: 2_000, usage },
+    ...ref,
+    localTimeMs: 2_000,
+    usage,
     load: { backends: 1, ...(machine && { machine }) },
   });
 

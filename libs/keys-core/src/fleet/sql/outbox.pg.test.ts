@@ -11,7 +11,11 @@ describe('questions to a drone', () => {
   const page = {
     backendId: 'b1',
     lines: [{ at: '2026-11-27T12:00:00.000Z', stream: 'stdout' as const, text: 'one' }],
-    ...{ from: 0, position: 40, hasMore: false, isThere: true, hasEnded: false },
+    from: 0,
+    position: 40,
+    hasMore: false,
+    isThere: true,
+    hasEnded: false,
   };
   const signal = new AbortController().signal;
 

@@ -8,7 +8,11 @@ import { countDrones, getDrone, readDroneGroups, removeDrone, setLost } from './
 const HEARTBEAT_MS = 1_000;
 const LONG_AGO_MS = 60_000;
 const CHOICE = {
-  ...{ program: 'room', args: [], env: {}, datacenter: 'local', heartbeatMs: HEARTBEAT_MS },
+  program: 'room',
+  args: [],
+  env: {},
+  datacenter: 'local',
+  heartbeatMs: HEARTBEAT_MS,
   random: () => 0,
 };
 
@@ -43,12 +47,17 @@ describe('a drone that has said goodbye', () => {
     await age(on);
 
     expect(await getDrone(store.general, ref.droneId, HEARTBEAT_MS)).toMatchObject({
-      ...{ status: 'stopped', draining: false, isConnected: false, backendCount: 0 },
+      status: 'stopped',
+      draining: false,
+      isConnected: false,
+      backendCount: 0,
       stoppedAt: expect.stringMatching(/Z$/u) as string,
     });
     expect((await readDroneGroups(store.guests, HEARTBEAT_MS)).unreachable.count).toBe(0);
     expect(await countDrones(store.general, HEARTBEAT_MS)).toMatchObject({
-      ...{ stopped: 1, unreachable: 0, ready: 0 },
+      stopped: 1,
+      unreachable: 0,
+      ready: 0,
     });
   });
 
@@ -83,7 +92,9 @@ describe('a drone that has said goodbye', () => {
     await recordHeartbeat(store.general, { ...ref, session, localTimeMs: 3_000, load: {} });
 
     expect(await getDrone(store.general, ref.droneId, HEARTBEAT_MS)).toMatchObject({
-      ...{ status: 'ready', stoppedAt: null, isConnected: true },
+      status: 'ready',
+      stoppedAt: null,
+      isConnected: true,
     });
   });
 
@@ -125,7 +136,8 @@ describe('removing a drone', () => {
 
     const isConnected = !('heartbeatAgeMs' in change);
     await expect(removeDrone(store.general, ref.droneId, HEARTBEAT_MS)).rejects.toMatchObject({
-      ...{ code: 'drone.in_use', details: { isConnected, backendCount } },
+      code: 'drone.in_use',
+      details: { isConnected, backendCount },
       message: expect.stringMatching(isConnected ? /stop it first/u : /keys expire/u) as string,
     });
 
@@ -179,7 +191,10 @@ describe('removing a drone', () => {
     await aDrone(store.general, { droneId: ref.droneId });
 
     expect(await getDrone(store.general, ref.droneId, HEARTBEAT_MS)).toMatchObject({
-      ...{ status: 'ready', draining: false, lostAt: null, session: 1 },
+      status: 'ready',
+      draining: false,
+      lostAt: null,
+      session: 1,
     });
   });
 });

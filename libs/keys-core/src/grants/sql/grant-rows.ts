@@ -111,7 +111,12 @@ function grantOf(row: GrantedRow, request: GrantRequest): Grant {
     face: request.face,
     namespace: request.namespace,
     name: request.name,
-    ...{ leaseId, fencingToken, grantedAt, expiresAt, asOf, freeMs },
+    leaseId,
+    fencingToken,
+    grantedAt,
+    expiresAt,
+    asOf,
+    freeMs,
     ladder: firstLadder(request),
     remainingMs: expiresAt - asOf,
     previous: isFirst

@@ -282,7 +282,7 @@ async function moveBackend(
   const { image = null, output = null } = said;
   const noted =
     said.status === 'terminated'
-      ? fragment`,${noteEnd(said.backendId, { ...{ reason, exitCode }, hasFailed: isFailure(said, backend), lasted: backend.hasLasted })}`
+      ? fragment`,${noteEnd(said.backendId, { reason, exitCode, hasFailed: isFailure(said, backend), lasted: backend.hasLasted })}`
       : fragment``;
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
     with moved as (

@@ -195,7 +195,10 @@ function spawnRows(plan: SpawnPlan): Fragment {
   const offsets = deadlinesFrom(request.ladder, 0, request.ladder.ttlMs);
   const action = {
     kind: 'spawn',
-    ...{ backendId, program, args, env },
+    backendId,
+    program,
+    args,
+    env,
     key: { name: request.name, namespace: request.namespace, tag: request.tag },
     leaseId: request.leaseId,
     ladder: request.ladder,

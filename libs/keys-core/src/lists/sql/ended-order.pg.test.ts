@@ -15,7 +15,10 @@ test('in the order of their ends, what was released is at the time when it was r
   const filter = { includeChildren: true, namespaces: null };
 
   const rows = await listKeys(store.general, filter, {
-    ...{ by: 'expiresAt', direction: 'asc', after: null, limit: 10 },
+    by: 'expiresAt',
+    direction: 'asc',
+    after: null,
+    limit: 10,
   });
 
   expect(rows.map(({ name }) => name)).toEqual(['expired', 'released', 'held', 'held longer']);

@@ -25,7 +25,10 @@ async function setUp(): Promise<Setup> {
   let restart = (): void => undefined;
   const restarted = new Promise<void>((resolve) => (restart = resolve));
   return {
-    ...{ dataDir: join(folder, 'postgres'), log: () => undefined, gaveUp, restarted },
+    dataDir: join(folder, 'postgres'),
+    log: () => undefined,
+    gaveUp,
+    restarted,
     hooks: {
       restarting: () => undefined,
       restarted: () => undefined,

@@ -120,7 +120,10 @@ function running(
   return {
     url: (database) =>
       `postgresql://${USER}:${password}@127.0.0.1:${String(port)}/${encodeURIComponent(database)}`,
-    ...{ port, lostPort, pid, exited },
+    port,
+    lostPort,
+    pid,
+    exited,
     async stop() {
       child.kill('SIGINT');
       if (await endsWithin(FAST_STOP_MS)) return;
@@ -359,7 +362,9 @@ export async function supervisePostgres(options: SupervisedPostgresOptions) {
   async function start(port?: number): Promise<EmbeddedPostgres> {
     severeLines = [];
     const started = await startEmbeddedPostgres({
-      ...{ dataDir, port, signal },
+      dataDir,
+      port,
+      signal,
       log(line) {
         log(line);
         if (SEVERE.test(line)) severeLines = [...severeLines, line].slice(-LINES_KEPT);
@@ -388,7 +393,11 @@ export async function supervisePostgres(options: SupervisedPostgresOptions) {
 
   let postgres = await start();
   const kept = keepRunning(running(), {
-    ...{ name: 'PostgreSQL', start: startAgain, supervision, hooks, stopping: stopping.signal },
+    name: 'PostgreSQL',
+    start: startAgain,
+    supervision,
+    hooks,
+    stopping: stopping.signal,
   });
   return {
     /** The connection string of one of its databases; the same after each restart. */

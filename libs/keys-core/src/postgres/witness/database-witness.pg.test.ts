@@ -121,7 +121,10 @@ describe('H-restore a database that has gone back behind what a process has seen
     const former = await granted(kernel, { name: 'k' });
     await kernel.leases.release('lease', {
       ...former,
-      ...{ principal: 'token-a', actor: 'alice', result: 'ok', detail: null },
+      principal: 'token-a',
+      actor: 'alice',
+      result: 'ok',
+      detail: null,
     });
     const largest = String(BigInt(former.fencingToken) + BigInt(HOUR_MS));
     const stamp = await stampOf(kernel, { witnessId: randomUUID(), fencingToken: largest });
@@ -257,7 +260,9 @@ describe('H-restore nothing is held off', () => {
   test('when a controller was suspended for so long that its row was removed', async () => {
     const time = await passingTime();
     const kernel = await open({
-      ...{ databaseUrl: time.databaseUrl, clock: time.clock, clockWatch: undefined },
+      databaseUrl: time.databaseUrl,
+      clock: time.clock,
+      clockWatch: undefined,
     });
     await granted(kernel);
 

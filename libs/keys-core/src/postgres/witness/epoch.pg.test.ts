@@ -63,7 +63,10 @@ describe('the epoch of a database', () => {
     await other.query('commit');
 
     await expect(checking).resolves.toMatchObject({
-      ...{ epoch: 1, token: begun.rows[0]?.token, isNew: false, holdOffMs: 0 },
+      epoch: 1,
+      token: begun.rows[0]?.token,
+      isNew: false,
+      holdOffMs: 0,
       longestTtlMs: LONGEST_TTL_MS,
     });
   });

@@ -68,7 +68,11 @@ export function openMemory(
     keep: async (ttlMs) => keep?.(memory(ttlMs)),
   });
   const witness = createDatabaseWitness({
-    ...{ sql, clock, ids, clockWatch, longestTtl },
+    sql,
+    clock,
+    ids,
+    clockWatch,
+    longestTtl,
     remembered: remembered?.stamp,
     onNotice: onWitness ?? ((): void => undefined),
     onLook: () => {

@@ -62,8 +62,15 @@ const FORM = new RegExp(
 
 export function writeStamp(stamp: WitnessStamp, secret: string): string {
   const text = [
-    ...['1', stamp.witnessId, stamp.beat, Math.floor(stamp.at), stamp.run, stamp.position],
-    ...[stamp.epoch, stamp.epochToken, stamp.fencingToken],
+    '1',
+    stamp.witnessId,
+    stamp.beat,
+    Math.floor(stamp.at),
+    stamp.run,
+    stamp.position,
+    stamp.epoch,
+    stamp.epochToken,
+    stamp.fencingToken,
   ].join(SEPARATOR);
   return `${text}${SEPARATOR}${signatureOf(text, secret)}`;
 }

@@ -313,7 +313,9 @@ function createEtcdHistory(): EtcdHistory {
 
 function requiring({ key, revision }: Proof, request: ITxnRequest): ITxnRequest {
   const isThere: ICompare = {
-    ...{ key, target: 'Mod', result: 'Greater' },
+    key,
+    target: 'Mod',
+    result: 'Greater',
     mod_revision: String(revision - 1n),
   };
   const look: IRequestOp = { request_range: { key } };

@@ -30,7 +30,10 @@ async function isGranted(kernel: Kernel, homeReservation?: string): Promise<bool
 async function openedAt(kernel: Kernel): Promise<string> {
   const reservationId = anId('dc1');
   await activate(kernel.store, {
-    ...{ reservationId, key: KEY, chain: [], tokenFloor: null },
+    reservationId,
+    key: KEY,
+    chain: [],
+    tokenFloor: null,
     actor: 'test',
   });
   return reservationId;
@@ -74,7 +77,10 @@ describe('the seal of a key', () => {
     expect(await isGranted(kernel, first)).toBe(false);
     const tokenFloor = (BigInt(left.pointer.tokenFloor) + 5_000_000n).toString();
     await activate(kernel.store, {
-      ...{ reservationId: back, key: KEY, chain: [first, away], tokenFloor },
+      reservationId: back,
+      key: KEY,
+      chain: [first, away],
+      tokenFloor,
       actor: 'test',
     });
 
@@ -111,7 +117,10 @@ describe('the seal of a key', () => {
       }
       if (!hasLeft) continue;
       await activate(kernel.store, {
-        ...{ reservationId: back, key: KEY, chain: [home, away], tokenFloor: '1' },
+        reservationId: back,
+        key: KEY,
+        chain: [home, away],
+        tokenFloor: '1',
         actor: 'test',
       });
       home = back;
@@ -172,7 +181,10 @@ describe('the seal of a key', () => {
     await openedAt(kernel);
 
     const other = await activate(kernel.store, {
-      ...{ reservationId: anId('dc1'), key: KEY, chain: [], tokenFloor: null },
+      reservationId: anId('dc1'),
+      key: KEY,
+      chain: [],
+      tokenFloor: null,
       actor: 'test',
     });
 

@@ -239,7 +239,14 @@ function viewOf(row: NameRow, datacenter: string): FoundView {
   const { kind, namespace, name, id, state, keyName, isLive } = row;
   const detail = keyName === null ? row.detail : resourceText({ namespace, name: keyName });
   return {
-    ...{ kind, namespace, name, id, state, detail, isLive, datacenter },
+    kind,
+    namespace,
+    name,
+    id,
+    state,
+    detail,
+    isLive,
+    datacenter,
     text: kind === 'backend' ? id : resourceText({ namespace, name }),
     match: MATCHES[row.rank] ?? 'substring',
   };
@@ -341,7 +348,14 @@ function idView(row: FoundRow, datacenter: string): FoundView {
   const { kind, namespace, name, id, state, isLive, keyName, by } = row;
   const isBackend = kind === 'backend';
   return {
-    ...{ kind, namespace, name, id, state, isLive, datacenter, by },
+    kind,
+    namespace,
+    name,
+    id,
+    state,
+    isLive,
+    datacenter,
+    by,
     detail: keyName === null ? row.detail : resourceText({ namespace, name: keyName }),
     text: isBackend ? id : resourceText({ namespace, name }),
     match: 'exact',
@@ -445,7 +459,10 @@ async function findOthers(
     order by m.rank, o."isLive" desc, char_length(o.text), o.text ${C}, o.id
     limit ${limit}`;
   return found.map(({ rank, ...row }) => ({
-    ...{ kind, namespace: '', datacenter, match: MATCHES[rank] ?? 'substring' },
+    kind,
+    namespace: '',
+    datacenter,
+    match: MATCHES[rank] ?? 'substring',
     ...row,
   }));
 }

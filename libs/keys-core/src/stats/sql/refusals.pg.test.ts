@@ -9,8 +9,14 @@ import {
 } from './refusals.ts';
 
 const REFUSAL: Refusal = {
-  ...{ face: 'key', namespace: 'a', name: 'x', code: 'spawn.no_drone' },
-  ...{ principal: 't1', actor: 'web', holder: null, reason: 'No drone offers "room".' },
+  face: 'key',
+  namespace: 'a',
+  name: 'x',
+  code: 'spawn.no_drone',
+  principal: 't1',
+  actor: 'web',
+  holder: null,
+  reason: 'No drone offers "room".',
 };
 
 async function open() {

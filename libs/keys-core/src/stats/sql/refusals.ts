@@ -123,7 +123,11 @@ export async function listRefusals(
     order by r.last_at desc, r.face, r.namespace, r.name, r.code
     limit ${input.limit + 1}`;
   const page = pageOf(rows, input.limit, ({ lastAt, face, namespace, name, code }) => [
-    ...[lastAt, face, namespace, name, code],
+    lastAt,
+    face,
+    namespace,
+    name,
+    code,
   ]);
   return { ...page, items: page.items.map((row) => ({ ...row, datacenter })) };
 }

@@ -93,7 +93,12 @@ describe('the judge of the event stream', () => {
 
 describe('the judge of homes', () => {
   const connect = (datacenter: string): Connect => ({
-    ...{ id: 'c', process: 'p', resource: 'k', calledAtMs: 1, repliedAtMs: 2, kind: 'connect' },
+    id: 'c',
+    process: 'p',
+    resource: 'k',
+    calledAtMs: 1,
+    repliedAtMs: 2,
+    kind: 'connect',
     answer: { outcome: 'connected', backendId: 'b', leaseId: 'lease-1', token: '1', datacenter },
   });
   const events = [event('granted', '1', 1)];

@@ -101,16 +101,19 @@ export function revoked(of: string, [from, until]: Times): Operation {
 
 export function hold(token: string, fromMs: number, untilMs: number, of: Partial<Hold>): Hold {
   const grant = { resource: RESOURCE, leaseId: `lease-${token}`, token };
-  return {
-    ...{ process: 'p', ...grant, fromMs, untilMs },
-    ...{ end: 'lost', lateMs: 0, stallMs: 0, ...of },
-  };
+  return { process: 'p', ...grant, fromMs, untilMs, end: 'lost', lateMs: 0, stallMs: 0, ...of };
 }
 
 export function fault(fromMs: number, untilMs: number, of: Partial<FaultSeen> = {}): FaultSeen {
   return {
-    ...{ id: 'fault', name: 'F12', target: 'database', fromMs, untilMs, recoveredAtMs: untilMs },
-    ...{ reaches: ['leases', 'keys'], recoveryMsMax: 5_000 },
+    id: 'fault',
+    name: 'F12',
+    target: 'database',
+    fromMs,
+    untilMs,
+    recoveredAtMs: untilMs,
+    reaches: ['leases', 'keys'],
+    recoveryMsMax: 5_000,
     ...of,
   };
 }

@@ -100,7 +100,9 @@ describe('the judge of a run whose database was put back to an earlier state', (
     const stream = { reader: 'r', ids: [10], fromId: 10, throughId: 50 };
     const ticket = { resource: RESOURCE, id: 1, ticketId: 'ticket-1' };
     const seen = (atMs: number) => ({
-      ...{ ...ticket, seenAtMs: atMs, seenByMs: atMs + 20 },
+      ...ticket,
+      seenAtMs: atMs,
+      seenByMs: atMs + 20,
       validUntilMs: atMs + 500,
     });
 

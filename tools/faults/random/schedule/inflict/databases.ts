@@ -55,11 +55,10 @@ export async function expireTogether(world: World, target: string, forMs: number
   const beganAtMs = machineMs();
   for (let from = 0; from < TOGETHER_COUNT; from += PER_CALL) {
     const items = Array.from({ length: PER_CALL }, (_, index) => ({
-      ...{
-        namespace: [NAMESPACE, 'together'],
-        key: `${String(beganAtMs)}-${String(from + index)}`,
-      },
-      ...{ ttlMs: TOGETHER_TTL_MS, holder: 'nobody' },
+      namespace: [NAMESPACE, 'together'],
+      key: `${String(beganAtMs)}-${String(from + index)}`,
+      ttlMs: TOGETHER_TTL_MS,
+      holder: 'nobody',
     }));
     // What is not granted because of another fault does not expire.
     await api.leases.acquireMany.mutate({ localTimeMs: machineMs(), items }).catch(() => undefined);

@@ -19,7 +19,10 @@ export async function runHolder(parts: WorkerParts): Promise<void> {
   const { settings, signal } = parts;
   const clock = clockOf(settings.clock);
   const leasehold = createLeasehold({
-    ...{ url: settings.urls, token: settings.token, clientName: settings.name, clock },
+    url: settings.urls,
+    token: settings.token,
+    clientName: settings.name,
+    clock,
   });
   const definition = leasehold.defineLease([NAMESPACE], { ttlMs: TTL_MS, waitMs: WAIT_MS });
   await Promise.all(

@@ -23,7 +23,9 @@ type Query = (text: string, values: unknown[]) => Promise<{ rows: { entries: str
 export async function runUpdater(parts: WorkerParts): Promise<void> {
   const { settings, signal, diary, random } = parts;
   const leasehold = createLeasehold({
-    ...{ url: settings.urls, token: settings.token, clientName: settings.name },
+    url: settings.urls,
+    token: settings.token,
+    clientName: settings.name,
     clock: clockOf(settings.clock),
   });
   const updating = leasehold.defineLease([NAMESPACE], { ttlMs: TTL_MS, waitMs: WAIT_MS });

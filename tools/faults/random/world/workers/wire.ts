@@ -44,7 +44,10 @@ export class Wire {
     this.#parts = parts;
     const { urls, token } = parts.settings;
     this.#client = createControllerClient({
-      ...{ url: urls, token, transport: 'ws', callTimeoutMs: ANSWER_MS_MAX },
+      url: urls,
+      token,
+      transport: 'ws',
+      callTimeoutMs: ANSWER_MS_MAX,
     });
   }
 
@@ -103,7 +106,9 @@ export class Wire {
       const spawn = { program: PROGRAM };
       const { backendId, leaseId, fencingToken, datacenter } =
         await this.#client.api.keys.connect.mutate({
-          ...{ key: { name }, spawn, waitMs: CONNECT_WAIT_MS },
+          key: { name },
+          spawn,
+          waitMs: CONNECT_WAIT_MS,
         });
       return { outcome: 'connected', backendId, leaseId, token: fencingToken, datacenter };
     });

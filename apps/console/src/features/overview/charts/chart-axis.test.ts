@@ -26,7 +26,12 @@ describe('the axis of time', () => {
   it('is marked at round times, as many as have room', () => {
     expect(texts('16:20', '17:19', 320)).toEqual(['16:30', '16:45', '17:00', '17:15']);
     expect(texts('16:20', '17:19', 600)).toEqual([
-      ...['16:20', '16:30', '16:40', '16:50', '17:00', '17:10'],
+      '16:20',
+      '16:30',
+      '16:40',
+      '16:50',
+      '17:00',
+      '17:10',
     ]);
     expect(texts('17:01', '17:15', 280)).toEqual(['17:05', '17:10', '17:15']);
     expect(texts('17:01', '17:15', 1)).toEqual(['17:15']);
@@ -43,7 +48,10 @@ describe('tickText', () => {
   it('has a unit, and no more digits than it needs', () => {
     expect([0, 500, 2_000].map((value) => tickText(value, 'ms'))).toEqual(['0', '500 ms', '2 s']);
     expect([0, 400, 2_000, 20_000].map((value) => tickText(value, 'count'))).toEqual([
-      ...['0', '400', '2,000', '20k'],
+      '0',
+      '400',
+      '2,000',
+      '20k',
     ]);
   });
 });

@@ -121,7 +121,8 @@ function auditHref(acts: readonly AuditEntry[]): string {
   // `to` itself is not included.
   const to = new Date(Date.parse(newest.at) + 1).toISOString();
   return routes.audit({
-    ...{ from: oldest.at, to },
+    from: oldest.at,
+    to,
     ...(acts.length === 1 ? { action: newest.action, q: `actor:"${newest.actor}"` } : {}),
   });
 }
