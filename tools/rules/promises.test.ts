@@ -19,7 +19,10 @@ const tests = JSON.parse(readText('docs', 'promise-tests.json')) as PromiseTests
 const titles = testTitles();
 
 test('every promise of docs/lease-semantics.md has tests that exist', () => {
-  expect(unmarkedPromises(semantics)).toEqual([]);
+  expect(
+    unmarkedPromises(semantics),
+    'end these with a mark such as <!--c-name-->, and name its tests in docs/promise-tests.json',
+  ).toEqual([]);
   expect(markProblems([semantics, security], tests, titles)).toEqual([]);
   expect(Object.keys(tests).length).toBeGreaterThan(100);
 });
