@@ -1,5 +1,5 @@
-import { executionAsyncId } from 'node:async_hooks';
-import { describe, expect, test } from 'vitest';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { makeAdmin } from '@leasehold/keys-core/access';
 import { startTestController } from '../testing/test-controller.ts';
 import {
@@ -35,7 +35,10 @@ describe('sign-in', () => {
     });
   });
 
-  test('leaves no hook behind that would slow down every promise of the controller', async () => {
+  test('leaves no storage behind that would slow down every promise of the controller', async () => {
+    const uses = vi.spyOn(AsyncLocalStorage.prototype, 'run');
+    const ends = vi.spyOn(AsyncLocalStorage.prototype, 'disable');
+    onTestFinished(() => void vi.restoreAllMocks());
     const on = await startTestController();
     const browser = await signedInAdmin(on);
 
@@ -44,9 +47,11 @@ describe('sign-in', () => {
       browser.signIn('nobody@example.com', PASSWORD),
     ]);
 
-    // Promises have no id unless an `AsyncLocalStorage` or another hook follows them.
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(executionAsyncId()).toBe(0);
+    const used = [...new Set(uses.mock.contexts)];
+    const lastOf = ({ mock }: typeof uses | typeof ends, storage: unknown): number =>
+      Math.max(...mock.invocationCallOrder.filter((_, call) => mock.contexts[call] === storage));
+    expect(used.length).toBeGreaterThan(1);
+    expect(used.filter((storage) => lastOf(ends, storage) < lastOf(uses, storage))).toEqual([]);
   });
 
   test('behind https the cookie is sent only over https', async () => {
