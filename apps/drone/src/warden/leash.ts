@@ -27,7 +27,7 @@ const MOMENT_FD = 3;
  * hundredths of a second since boot, as `/proc/uptime` has them. A nap lasts a minute at most.
  *
  * A signal that comes before its `sleep` is known is noted in `woken`; one that comes later ends the
- * `sleep`. The parent is asked before it is killed, so the number cannot be another process's.
+ * `sleep`. One that came before `ready` would end the leash: none is sent until then. The parent is asked before it is killed, so the number cannot be another process's.
  */
 const LEASH_SCRIPT = `
 warden=$1; shift
@@ -70,6 +70,11 @@ export class Leash {
   readonly #file: number;
   #child: ChildProcess | undefined;
   #heldMs: number | undefined;
+  /** Whether the process takes the signal: before it does, the signal would end it. */
+  #isReady = false;
+  /** Whether the moment moved earlier before that. */
+  #isWakeDue = false;
+  #readiness: Promise<void> = Promise.resolve();
   #restart: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -84,12 +89,14 @@ export class Leash {
   static async start(options: LeashOptions): Promise<Leash> {
     const leash = new Leash(options);
     leash.#write(undefined);
-    await leash.#run();
+    leash.#run();
+    await leash.ready();
     return leash;
   }
 
-  get pid(): number | undefined {
-    return this.#child?.pid;
+  /** Resolves when the leash can be woken, or could not be started. */
+  ready(): Promise<void> {
+    return this.#readiness;
   }
 
   /** When the warden must have acted next; undefined while there is nothing to act on. */
@@ -98,7 +105,12 @@ export class Leash {
     const isEarlier = atMs !== undefined && atMs < (this.#heldMs ?? Number.POSITIVE_INFINITY);
     this.#heldMs = atMs;
     this.#write(atMs);
-    if (isEarlier) this.#child?.kill('SIGUSR1');
+    if (isEarlier) this.#wake();
+  }
+
+  #wake(): void {
+    this.#isWakeDue = !this.#isReady;
+    if (this.#isReady) this.#child?.kill('SIGUSR1');
   }
 
   close(): void {
@@ -115,7 +127,7 @@ export class Leash {
     if (writeSync(this.#file, line, 0) < line.length) throw new Error('the disk is full');
   }
 
-  async #run(): Promise<void> {
+  #run(): void {
     const { shell, endWithParent, onProblem } = this.#options;
     const words = [...endWithParent, shell, '-c', LEASH_SCRIPT, 'leasehold-leash'];
     const [file = shell, ...args] = [...words, String(process.pid), ...endWithParent];
@@ -127,18 +139,25 @@ export class Leash {
       stdio: ['ignore', 'pipe', 'ignore', this.#file],
     });
     this.#child = child;
-    await new Promise<void>((resolve) => {
+    this.#isReady = false;
+    this.#readiness = new Promise<void>((resolve) => {
       const ended = (how: string): void => {
         if (this.#child !== child) return;
         this.#child = undefined;
+        this.#isReady = false;
         resolve();
         if (this.#isClosed) return;
         onProblem(`the leash ended (${how})`);
-        this.#restart = setTimeout(() => void this.#run(), RESTART_MS);
+        this.#restart = setTimeout(() => this.#run(), RESTART_MS);
       };
       child.once('error', (error) => ended(error.message));
       child.once('exit', (code, signal) => ended(signal ?? String(code)));
-      (child.stdout as Readable).once('data', resolve);
+      (child.stdout as Readable).once('data', () => {
+        if (this.#child !== child) return;
+        this.#isReady = true;
+        if (this.#isWakeDue) this.#wake();
+        resolve();
+      });
     });
   }
 }

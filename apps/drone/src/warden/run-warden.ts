@@ -110,6 +110,7 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     launch: launcher(context, { stateDir, logFolder, guard, removals, nowMs, onProblem }),
     nowMs,
     onActBy: (atMs) => leash.hold(atMs),
+    whenLeashed: () => leash.ready(),
     onChange: (backend) => server.tell(backend),
   });
 

@@ -231,6 +231,8 @@ interface WardenOptions {
    * after every change; undefined while none exists.
    */
   readonly onActBy: (atMs: number | undefined) => void;
+  /** Resolves when what follows that moment can be woken for an earlier one; waited for before a program runs. */
+  readonly whenLeashed?: (() => Promise<void>) | undefined;
   readonly seenIdsMax?: number | undefined;
 }
 
@@ -259,6 +261,7 @@ export class Warden {
     this.#refuseUnlessWanted(request);
 
     const process = await this.#launchWanted(request);
+    await this.#options.whenLeashed?.();
     try {
       if (!this.#launchingIds.delete(backendId)) throw new StartRefused('not_wanted_any_more');
       // Launching took time; the program runs only if soft is still ahead.
