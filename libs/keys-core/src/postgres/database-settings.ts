@@ -158,6 +158,12 @@ const TRIES = 3;
 const REMEDY =
   'add pgbouncer=true to DATABASE_URL and set the connection options for the role, see "Poolers" in docs/operate/postgresql.md';
 
+/** What is wrong, where a pooler has refused a connection for its options. */
+export function optionsRefusal(error: unknown): string | undefined {
+  const isRefused = error instanceof Error && OPTIONS_REFUSED.test(error.message);
+  return isRefused ? `a pooler refuses connection options: ${REMEDY}` : undefined;
+}
+
 /**
  * Why statements that are prepared once for a connection would fail; undefined when they work. A pooler in
  * transaction mode gives each transaction any session, and most do not take the statements along.
@@ -175,8 +181,8 @@ export async function poolerProblem(databaseUrl: string): Promise<string | undef
     for (let tries = 0; tries < TRIES; tries += 1) await findAgain(...clients);
     return undefined;
   } catch (error) {
-    const message = error instanceof Error ? error.message : '';
-    if (OPTIONS_REFUSED.test(message)) return `a pooler refuses connection options: ${REMEDY}`;
+    const refusal = optionsRefusal(error);
+    if (refusal !== undefined) return refusal;
     if (sqlStateOf(error) !== UNKNOWN_STATEMENT) throw error;
     return `a pooler in transaction mode does not keep prepared statements: ${REMEDY}`;
   } finally {

@@ -18,6 +18,7 @@ import { connectionOf, searchPathOf } from '@leasehold/service-kit/database-url'
 import { WITHOUT_TRANSACTION_TIMEOUT } from '@leasehold/service-kit/session-settings';
 import packageJson from '../../package.json' with { type: 'json' };
 import { LeaseError, messageOf } from '../kernel/errors.ts';
+import { optionsRefusal } from './database-settings.ts';
 
 /** Which migrations a database has, compared with those of this version. */
 export interface MigrationStatus {
@@ -407,7 +408,7 @@ function migrationFailure(cause: unknown, name?: string): LeaseError {
 }
 
 function unreachable(cause: unknown): LeaseError {
-  const reason = messageOf(cause);
+  const reason = optionsRefusal(cause) ?? messageOf(cause);
   return new LeaseError('store.unavailable', `The database cannot be reached: ${reason}`, {
     cause,
   });
