@@ -290,7 +290,7 @@ export interface WebhookConfig {
 }
 
 /** What a secret in the form of Standard Webhooks begins with; the rest is the key, in base64. */
-export const SECRET_PREFIX = 'whsec_';
+const SECRET_PREFIX = 'whsec_';
 const KEY_BYTES_MIN = 24;
 
 /** Text that is not base64 would be decoded to a shorter key, or to none. */

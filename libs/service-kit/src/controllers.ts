@@ -166,9 +166,9 @@ function connectionError(cause: unknown): TypeError {
 // With one address there is no choice: no sign of life is requested, and calls fail with their own errors.
 
 /** After so long without anything from an address, it is asked for a sign of life. */
-export const SILENCE_MS = 500;
+const SILENCE_MS = 500;
 /** How long it may take to give one. With {@link SILENCE_MS}: how long a silent one is trusted. */
-export const SIGN_OF_LIFE_MS_MAX = 1_000;
+const SIGN_OF_LIFE_MS_MAX = 1_000;
 
 /** Statuses of a controller that stops or is without its database, and of a proxy without either. */
 const AWAY_STATUSES = new Set([502, 503, 504]);

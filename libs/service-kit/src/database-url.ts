@@ -69,7 +69,7 @@ end`;
 export type Settings = Readonly<Record<string, string | undefined>>;
 
 /** Settings as a connection's start-up option `options` takes them. */
-export function optionsOf(settings: Settings): string {
+function optionsOf(settings: Settings): string {
   return Object.entries(settings)
     .flatMap(([name, value]) =>
       value === undefined ? [] : [`-c ${name}=${value.replaceAll(' ', String.raw`\ `)}`],

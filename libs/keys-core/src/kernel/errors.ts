@@ -33,7 +33,7 @@ export class LeaseError extends Error {
 }
 
 /** A state that must not occur: a defect of Leasehold, not of its caller. */
-export class InvariantError extends Error {
+class InvariantError extends Error {
   override readonly name = 'InvariantError';
 }
 

@@ -70,7 +70,7 @@ export function joinNamespace(segments: readonly string[]): string {
 }
 
 /** @throws {LeaseError} `request.invalid`. */
-export function assertNamespace(namespace: string): void {
+function assertNamespace(namespace: string): void {
   const problem = namespaceProblem(namespace);
   if (problem !== undefined) {
     throw new LeaseError('request.invalid', `namespace ${problem}`, {

@@ -16,7 +16,7 @@ import { inTransaction } from './service-database.ts';
 import { onlyRow, type PoolName, type Sql } from './sql.ts';
 
 /** The tables that are records. No other can be reached by a typed query. */
-export const RECORD_MODELS = [
+const RECORD_MODELS = [
   'apiToken',
   'audit',
   'webhook',

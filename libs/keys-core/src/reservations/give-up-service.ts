@@ -196,7 +196,7 @@ function notGivenUp(datacenter: string): LeaseError {
  */
 const TOKEN_MARGIN = 2_592_000_000n;
 
-export function withMargin(token: string): string {
+function withMargin(token: string): string {
   return String(BigInt(token) + TOKEN_MARGIN);
 }
 

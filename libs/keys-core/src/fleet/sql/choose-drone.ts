@@ -6,7 +6,6 @@
  */
 import { statusRank } from '../../kernel/backends.ts';
 import type { Offered, WantedProgram } from '../../kernel/drones.ts';
-import { readClock, type RecordSql } from '../../postgres/records.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 import { HAS_LEFT, heartbeatAgeMsMax } from './drones.ts';
@@ -115,18 +114,16 @@ export function offerOf(programs: readonly OfferedProgram[]): Offered {
  * full ones too. Each different program once.
  */
 export async function readOfferedPrograms(
-  sql: RecordSql,
+  sql: Sql<'general'>,
   { datacenter, heartbeatMs }: { readonly datacenter: string; readonly heartbeatMs: number },
 ): Promise<OfferedProgram[]> {
-  const heardAt = new Date(Number(await readClock(sql)) - heartbeatAgeMsMax(heartbeatMs));
-  const drones = await sql.records.drone.findMany({
-    where: { datacenter, draining: false, lostAt: null, heartbeatAt: { gte: heardAt } },
-    orderBy: { id: 'asc' },
-    select: { programs: true, session: true, stoppedSession: true },
-  });
-  const offered = drones
-    .filter(({ session, stoppedSession }) => session !== stoppedSession)
-    .flatMap(({ programs }) => programs as unknown as OfferedProgram[]);
-  // The fields of a program come from the database in one order.
-  return [...new Map(offered.map((program) => [JSON.stringify(program), program])).values()];
+  const rows = await sql.$queryRaw<{ offeredProgram: OfferedProgram }[]>`
+    select distinct e.program as "offeredProgram"
+    from drone d
+    cross join lateral jsonb_array_elements(d.programs) as e (program)
+    where d.datacenter = ${datacenter} and not d.draining and d.lost_at is null
+      and not ${HAS_LEFT}
+      and d.heartbeat_at >= clock_timestamp()
+        - ${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
+  return rows.map(({ offeredProgram }) => offeredProgram);
 }

@@ -27,7 +27,7 @@ const SAME_WITHIN_S = 10;
  *
  * - **Index**: none. A step is rare, and the table of grants is read once.
  */
-export async function noteClockJump(sql: Sql<'general'>, jumpMs: number): Promise<void> {
+async function noteClockJump(sql: Sql<'general'>, jumpMs: number): Promise<void> {
   await sql.$queryRaw`
     insert into clock_jump (at, jump_ms, unsure_until)
     select c.at, ${Math.round(jumpMs)}::bigint, c.at + coalesce((

@@ -275,6 +275,9 @@ export async function rememberGivenUp({ records }: RecordSql, givenUp: GivenUp):
 
 /** The datacenters whose keys may be given other homes, as far as this database knows. */
 export async function readGivenUp({ records }: RecordSql): Promise<GivenUp[]> {
-  const rows = await records.reservationGivenUp.findMany({ orderBy: { datacenter: 'asc' } });
-  return rows.map(({ givenUp }) => givenUp as unknown as GivenUp);
+  // Only what is remembered above is in the column.
+  const rows: readonly { readonly givenUp: unknown }[] = await records.reservationGivenUp.findMany({
+    orderBy: { datacenter: 'asc' },
+  });
+  return rows.map(({ givenUp }) => givenUp as GivenUp);
 }
