@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { makeAdmin } from '@leasehold/keys-core/access';
 import { startTestController } from '../testing/test-controller.ts';
 import {
@@ -38,7 +38,6 @@ describe('sign-in', () => {
   test('leaves no storage behind that would slow down every promise of the controller', async () => {
     const uses = vi.spyOn(AsyncLocalStorage.prototype, 'run');
     const ends = vi.spyOn(AsyncLocalStorage.prototype, 'disable');
-    onTestFinished(() => void vi.restoreAllMocks());
     const on = await startTestController();
     const browser = await signedInAdmin(on);
 
