@@ -129,6 +129,10 @@ test('what happens in other namespaces changes no answer to a token that is limi
     }
     return all;
   };
+  const find = { secret: limited.secret, input: inputs['search.find'] ?? {} };
+  const isFilled = async (): Promise<boolean> =>
+    JSON.stringify(await query(on, 'search.find', find)).includes('"isComplete":true');
+  await waitUntil(isFilled, { what: 'the names that searches read' });
   const before = await answers();
 
   const other = await on.token('client');
