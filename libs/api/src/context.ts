@@ -186,7 +186,7 @@ export interface CallerConnection extends CallerLife {
 export interface CallerUse extends ReservationUse {
   readonly limits: FairUseLimits;
   /** Counts the items of a call that carries many. Renewals and releases are urgent. */
-  countItems(count: number, kind?: 'ordinary' | 'urgent'): Promise<void>;
+  countItems(count: number, kind?: 'ordinary' | 'urgent'): void;
   /**
    * Runs a read in its turn: few run at once, per caller and in total, and fewer still in the
    * background: the pages of exports and of streams that are behind.

@@ -11,69 +11,80 @@ afterEach(() => {
 });
 
 describe('calls per second', () => {
-  test('more than the limit are refused until the window is over, and the refusal says when that is', async () => {
+  test('more than the limit are refused until the window is over, and the refusal says when that is', () => {
     const { use, refusals } = openUse();
     const mine = use({ callsPerSecond: 10 });
-    await mine.countCalls(10, false);
+    mine.countCalls(10, false);
     vi.advanceTimersByTime(400);
 
-    await expect(mine.countCalls(1, false)).rejects.toMatchObject({
-      code: 'request.rate_limited',
-      retryable: true,
-      details: { limit: 'callsPerSecond', max: 10, retryAfterMs: 600 },
-    });
+    expect(() => mine.countCalls(1, false)).toThrow(
+      expect.objectContaining({
+        code: 'request.rate_limited',
+        retryable: true,
+        details: { limit: 'callsPerSecond', max: 10, retryAfterMs: 600 },
+      }),
+    );
     vi.advanceTimersByTime(601);
-    await mine.countCalls(10, false);
+    mine.countCalls(10, false);
 
     expect(refusals).toEqual(['callsPerSecond client']);
   });
 
-  test('a caller that goes on after twice its limit is not answered until the window is over', async () => {
+  test('a caller that goes on after twice its limit is not answered until the window is over', () => {
     const mine = openUse().use({ callsPerSecond: 10 });
 
-    await expect(mine.countCalls(20, false)).rejects.toMatchObject({
-      code: 'request.rate_limited',
-    });
+    expect(() => mine.countCalls(20, false)).toThrow(
+      expect.objectContaining({
+        code: 'request.rate_limited',
+      }),
+    );
     const isShutBefore = mine.isShut;
-    await expect(mine.countCalls(1, false)).rejects.toMatchObject({ code: 'request.rate_limited' });
+    expect(() => mine.countCalls(1, false)).toThrow(
+      expect.objectContaining({ code: 'request.rate_limited' }),
+    );
 
     expect([isShutBefore, mine.isShut]).toEqual([false, true]);
     vi.advanceTimersByTime(1_001);
     expect(mine.isShut).toBe(false);
   });
 
-  test('renewals and releases are counted separately: other calls leave them their share', async () => {
+  test('renewals and releases are counted separately: other calls leave them their share', () => {
     const mine = openUse().use({ callsPerSecond: 10 });
-    await mine.countCalls(10, false);
+    mine.countCalls(10, false);
 
-    await mine.countCalls(10, true);
-    await expect(mine.countCalls(1, true)).rejects.toMatchObject({ code: 'request.rate_limited' });
+    mine.countCalls(10, true);
+    expect(() => mine.countCalls(1, true)).toThrow(
+      expect.objectContaining({ code: 'request.rate_limited' }),
+    );
   });
 
-  test('the items of a call count, and a call of more items than a batch may have is refused', async () => {
+  test('the items of a call count, and a call of more items than a batch may have is refused', () => {
     const mine = openUse().use({ callsPerSecond: 100, batchSize: 50 });
-    await mine.countCalls(1, false);
-    await mine.countItems(50);
+    mine.countCalls(1, false);
+    mine.countItems(50);
 
-    await expect(mine.countItems(51)).rejects.toMatchObject({
-      code: 'quota.exceeded',
-      retryable: false,
-      details: { limit: 'batchSize', max: 50, used: 51 },
-    });
-    await expect(mine.countItems(50).then(() => mine.countItems(3))).rejects.toMatchObject({
-      code: 'request.rate_limited',
-    });
+    expect(() => mine.countItems(51)).toThrow(
+      expect.objectContaining({
+        code: 'quota.exceeded',
+        retryable: false,
+        details: { limit: 'batchSize', max: 50, used: 51 },
+      }),
+    );
+    mine.countItems(50);
+    expect(() => mine.countItems(3)).toThrow(
+      expect.objectContaining({ code: 'request.rate_limited' }),
+    );
     // A renewal of many is not a batch that could be smaller.
-    await mine.countItems(90, 'urgent');
+    mine.countItems(90, 'urgent');
   });
 
-  test('each principal has its own limit, and all of its connections share it', async () => {
+  test('each principal has its own limit, and all of its connections share it', () => {
     const { fairUse } = openUse();
     const one = fairUse.of(accessOf('client', { callsPerSecond: 1 }, 'a'));
-    await one.countCalls(1, false);
+    one.countCalls(1, false);
 
     expect(fairUse.of(accessOf('client', { callsPerSecond: 1 }, 'a'))).toBe(one);
-    await fairUse.of(accessOf('client', { callsPerSecond: 1 }, 'b')).countCalls(1, false);
+    fairUse.of(accessOf('client', { callsPerSecond: 1 }, 'b')).countCalls(1, false);
   });
 });
 

@@ -26,8 +26,8 @@ import {
   createStreamPacer,
   quotaExceeded,
   rateLimited,
-  type Rates,
   type ReadLane,
+  SHUT_TIMES,
 } from './pacing.ts';
 
 /** Principals that use nothing now are forgotten when there are more than this. */
@@ -56,7 +56,7 @@ export interface PrincipalUse extends CallerUse {
   readonly principal: string;
   readonly role: Role;
   /** Counts calls that arrived together. @throws {LeaseError} `request.rate_limited`. */
-  countCalls(count: number, isUrgent: boolean): Promise<void>;
+  countCalls(count: number, isUrgent: boolean): void;
   /** Whether it has sent so many calls in this second that it is not answered any more. */
   readonly isShut: boolean;
   /** @throws {LeaseError} `quota.exceeded` for a request or message of more calls than it may have. */
@@ -100,8 +100,7 @@ export interface FairUse {
 interface FairUseDeps {
   readonly store: Pick<Store, 'guests' | 'clock'>;
   readonly limits: Readonly<Record<Role, FairUseLimits>>;
-  readonly rates: Rates;
-  /** A monotonic reading in milliseconds that is cheap enough for each answer. */
+  /** A monotonic reading in milliseconds that is cheap enough for each call. */
   readonly nowMs: () => number;
   readonly log: Logger;
   /** Called for each refusal, for metrics. */
@@ -164,6 +163,7 @@ class Use implements PrincipalUse {
   readonly #open: Open = { connections: 0, streams: 0, waiters: 0, unreadBytes: 0 };
   #role: Role = 'viewer';
   #limits!: FairUseLimits;
+  readonly #calls: Record<'ordinary' | 'urgent', CountWindow>;
   readonly #bytes: CountWindow;
   readonly #receivedBytes: CountWindow;
   /** Of messages that have not ended. */
@@ -176,8 +176,10 @@ class Use implements PrincipalUse {
   constructor(shared: Shared, principal: string) {
     this.#shared = shared;
     this.principal = principal;
-    this.#bytes = new CountWindow(SECOND_MS, shared.nowMs);
-    this.#receivedBytes = new CountWindow(SECOND_MS, shared.nowMs);
+    const second = (): CountWindow => new CountWindow(SECOND_MS, shared.nowMs);
+    this.#calls = { ordinary: second(), urgent: second() };
+    this.#bytes = second();
+    this.#receivedBytes = second();
     const hour = (): CountWindow => new CountWindow(HOUR_MS, shared.nowMs);
     this.#hourly = { reservationsPerHour: hour(), eventBytesPerHour: hour() };
   }
@@ -196,7 +198,8 @@ class Use implements PrincipalUse {
 
   get isIdle(): boolean {
     const isClosed = Object.values(this.#open).every((count) => count === 0);
-    return isClosed && Object.values(this.#hourly).every(({ count }) => count === 0);
+    const windows = [...Object.values(this.#hourly), ...Object.values(this.#calls)];
+    return isClosed && windows.every(({ count }) => count === 0);
   }
 
   /** The role of a person may have changed since. */
@@ -213,18 +216,21 @@ class Use implements PrincipalUse {
     return limit in this.#open ? this.#open[limit as keyof Open] : null;
   }
 
-  async countCalls(count: number, isUrgent: boolean): Promise<void> {
-    const key = isUrgent ? `${this.principal} urgent` : this.principal;
-    const over = await this.#shared.rates.over(key, count, this.#limits.callsPerSecond);
-    if (over === undefined) return;
-    if (over.isShut) this.#shutUntilMs = this.#shared.nowMs() + over.retryAfterMs;
-    throw this.#limited('callsPerSecond', over.retryAfterMs);
+  countCalls(count: number, isUrgent: boolean): void {
+    const calls = this.#calls[isUrgent ? 'urgent' : 'ordinary'];
+    const max = this.#limits.callsPerSecond;
+    calls.add(count);
+    if (calls.count <= max) return;
+    if (calls.count > max * SHUT_TIMES) {
+      this.#shutUntilMs = this.#shared.nowMs() + calls.remainingMs;
+    }
+    throw this.#limited('callsPerSecond', calls.remainingMs);
   }
 
-  async countItems(count: number, kind: 'ordinary' | 'urgent' = 'ordinary'): Promise<void> {
+  countItems(count: number, kind: 'ordinary' | 'urgent' = 'ordinary'): void {
     if (kind === 'ordinary') this.assertBatch(count);
     // The call itself is counted already.
-    if (count > 1) await this.countCalls(count - 1, kind === 'urgent');
+    if (count > 1) this.countCalls(count - 1, kind === 'urgent');
   }
 
   assertBatch(count: number): void {
@@ -490,7 +496,6 @@ export function openFairUse({
   });
   const fairUse = createFairUse({
     store,
-    rates,
     nowMs,
     log,
     limits: config.limits,

@@ -3,8 +3,9 @@ import { LeaseError } from '@leasehold/keys-core';
 import { sourceOfTries } from '@leasehold/keys-core/access';
 import { FairQueue } from '@leasehold/service-kit/fair-queue';
 
-// All rates, by one library: calls of principals, requests without a good token by
-// address, secrets that were never seen before, and passwords. Windows of a second.
+// The rates of strangers, by one library: requests without a good token by address, secrets that were never seen
+// before, and passwords. Windows of a second. Calls of those who are known are counted in `fair-use.ts`, without a
+// promise and a timer for each.
 
 /** Secrets never seen before that one address may try in a second. Many share one statement. */
 const NEW_SECRETS_PER_SECOND_MAX = 1_000;
@@ -13,21 +14,11 @@ const SIGN_INS_PER_SECOND_MAX = 10;
 const WINDOW_SECONDS = 1;
 
 /** One that goes on after this many times its limit is not answered any more: answers cost too. */
-const SHUT_TIMES = 2;
+export const SHUT_TIMES = 2;
 /** So many addresses that are not answered are remembered; others are answered with a refusal. */
 const SHUT_MAX = 10_000;
 
-/** What somebody who has sent too many calls may expect. */
-interface Over {
-  /** When it may call again. */
-  readonly retryAfterMs: number;
-  /** Whether it has sent so many that it is not answered any more. */
-  readonly isShut: boolean;
-}
-
 export interface Rates {
-  /** Counts calls of a principal; resolves to what is to be done if that is too many. */
-  over(key: string, count: number, max: number): Promise<Over | undefined>;
   /** Whether an address is not answered any more, in this second: of those with a secret that was never seen, or of all others. */
   isShut(kind: 'anonymous' | 'newSecret', address: string): boolean;
   /** Counts a request that came without a good token. @throws {LeaseError} `request.rate_limited`. */
@@ -51,19 +42,7 @@ export function createRates({
   /** Called for each refusal of an address, for metrics. */
   readonly onRefusal: (limit: string) => void;
 }): Rates {
-  const calls = limiterOf(0);
   const shut = { anonymous: shutFor(nowMs), newSecret: shutFor(nowMs) };
-  const over = async (
-    limiter: RateLimiterMemory,
-    { key, count, max }: { key: string; count: number; max: number },
-  ): Promise<Over | undefined> => {
-    const { consumedPoints, msBeforeNext }: RateLimiterRes = await limiter.penalty(key, count);
-    if (consumedPoints <= max) return undefined;
-    return {
-      retryAfterMs: Math.max(1, Math.ceil(msBeforeNext)),
-      isShut: consumedPoints > max * SHUT_TIMES,
-    };
-  };
   const byAddress = (
     limit: string,
     max: number,
@@ -72,15 +51,15 @@ export function createRates({
     const limiter = limiterOf(max);
     return async (address) => {
       const key = sourceOfTries({ address });
-      const isOver = await over(limiter, { key, count: 1, max });
-      if (isOver === undefined) return;
-      if (isOver.isShut) shutOfKind?.add(key, isOver.retryAfterMs);
+      const { consumedPoints, msBeforeNext }: RateLimiterRes = await limiter.penalty(key, 1);
+      if (consumedPoints <= max) return;
+      const retryAfterMs = Math.max(1, Math.ceil(msBeforeNext));
+      if (consumedPoints > max * SHUT_TIMES) shutOfKind?.add(key, retryAfterMs);
       onRefusal(limit);
-      throw rateLimited(limit, max, isOver.retryAfterMs);
+      throw rateLimited(limit, max, retryAfterMs);
     };
   };
   return {
-    over: (key, count, max) => over(calls, { key, count, max }),
     isShut: (kind, address) => shut[kind].has(sourceOfTries({ address })),
     anonymous: byAddress('requestsWithoutToken', anonymousPerSecondMax, shut.anonymous),
     newSecret: byAddress('newTokens', newSecretsPerSecondMax, shut.newSecret),

@@ -245,7 +245,7 @@ export function requireCaller(
       caller = await callerOfRequest(deps, request.raw);
       const { count, isUrgent } = callsOf(request);
       caller.use.assertBatch(count);
-      await caller.use.countCalls(count, isUrgent);
+      caller.use.countCalls(count, isUrgent);
       if (!isUrgent) caller.use.assertHasRead();
       callers.set(request.raw, caller);
       deps.guard.known(request.raw);

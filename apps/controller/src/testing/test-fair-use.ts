@@ -2,7 +2,6 @@ import type { Access } from '@leasehold/api';
 import { FAIR_USE_DEFAULTS, type FairUseOverrides, type Role } from '@leasehold/keys-core';
 import { createLogger } from '@leasehold/service-kit';
 import { createFairUse, type FairUse, type PrincipalUse } from '../fair-use/fair-use.ts';
-import { createRates } from '../fair-use/pacing.ts';
 
 export function accessOf(role: Role, limits: FairUseOverrides = {}, principal = 'token-a'): Access {
   return { principal, name: 'a token', role, namespaces: null, droneId: null, limits };
@@ -20,12 +19,6 @@ export function openUse(held: () => Map<string, number> = () => new Map<string, 
   const fairUse = createFairUse({
     store: { guests: { $queryRaw: rows } as never, clock: { nowMs: () => Date.now() } as never },
     limits: FAIR_USE_DEFAULTS,
-    rates: createRates({
-      anonymousPerSecondMax: 5,
-      newSecretsPerSecondMax: 5,
-      nowMs: () => Date.now(),
-      onRefusal: () => undefined,
-    }),
     nowMs: () => Date.now(),
     log: createLogger({ name: 'test', level: 'silent' }),
     onRefusal: (limit, role) => refusals.push(`${limit} ${role}`),

@@ -80,7 +80,7 @@ export const keysRouter = router({
     .input(bounded(keyRenewInputSchema))
     .mutation(({ ctx, input: { witness, ...renewals } }) =>
       renewing(ctx, witness, async () => {
-        await ctx.use?.countItems(renewals.renewals.length, 'urgent');
+        ctx.use?.countItems(renewals.renewals.length, 'urgent');
         return { results: await ctx.services.keys.renew(renewals) };
       }),
     ),

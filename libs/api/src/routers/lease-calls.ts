@@ -111,7 +111,7 @@ async function renewMany(
   face: 'leases' | 'environments',
   input: { readonly localTimeMs: number; readonly renewals: readonly unknown[] },
 ): Promise<{ results: (LeaseRenewResult | FailedRenewal)[] }> {
-  await ctx.use?.countItems(input.renewals.length, 'urgent');
+  ctx.use?.countItems(input.renewals.length, 'urgent');
   const renewals: GrantRef[] = [];
   const failed: FailedRenewal[] = [];
   const turn = createTurns();

@@ -85,7 +85,7 @@ const holding = {
 
   releaseMany: clientProcedure.input(bounded(releaseManyInputSchema)).mutation(
     placed(async (ctx, { items }) => {
-      await ctx.use?.countItems(items.length, 'urgent');
+      ctx.use?.countItems(items.length, 'urgent');
       const results = await oneByOne(
         { ...callOf(ctx), items, schema: releaseItemSchema },
         async (item) => ({ outcome: await release(ctx, 'leases', item) }),
@@ -102,7 +102,7 @@ const holding = {
     ),
 
   declare: clientProcedure.input(bounded(declareInputSchema)).mutation(async ({ ctx, input }) => {
-    await ctx.use?.countItems(input.declarations.length);
+    ctx.use?.countItems(input.declarations.length);
     for (const { namespace } of input.declarations) assertMayHold(ctx.access, namespace);
     const { declarations } = input;
     const ownMax = ctx.use?.limits.declarations;
@@ -230,7 +230,7 @@ export async function acquireMany(
   ctx: CalledContext,
   { items, localTimeMs }: Omit<z.output<typeof acquireManyInputSchema>, 'witness'>,
 ): Promise<{ results: (Acquired | FailedItem)[] }> {
-  await ctx.use?.countItems(items.length);
+  ctx.use?.countItems(items.length);
   const places = new Map<string | undefined, number[]>();
   for (const [index, item] of items.entries()) {
     const place = placeOf(ctx, item);

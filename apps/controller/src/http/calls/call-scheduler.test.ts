@@ -67,7 +67,7 @@ function openStage(): Stage {
           role: 'client',
           isBehind: () => connection.isBehind,
           assertBatch: () => undefined,
-          countCalls: () => Promise.resolve(),
+          countCalls: () => undefined,
           ...use,
         } as unknown as PrincipalUse,
         begin: (call) => {
@@ -278,10 +278,9 @@ describe('call scheduler', () => {
     const error = Object.assign(new Error('no'), {});
     const { LeaseError: Refusal } = await import('@leasehold/keys-core');
     const connection = stage.add('a', {
-      countCalls: () =>
-        Promise.reject(
-          new Refusal('request.rate_limited', error.message, { details: { retryAfterMs: 50 } }),
-        ),
+      countCalls: () => {
+        throw new Refusal('request.rate_limited', error.message, { details: { retryAfterMs: 50 } });
+      },
     });
 
     connection.receive(many(2));
@@ -321,11 +320,9 @@ describe('call scheduler', () => {
   test('what follows a message over the limit is not even counted until the pause is over', async () => {
     const stage = openStage();
     let countedCount = 0;
-    const refuse = (): Promise<void> => {
+    const refuse = (): void => {
       countedCount += 1;
-      return Promise.reject(
-        new LeaseError('request.rate_limited', undefined, { details: { retryAfterMs: 250 } }),
-      );
+      throw new LeaseError('request.rate_limited', undefined, { details: { retryAfterMs: 250 } });
     };
     const connection = stage.add('a', { countCalls: refuse });
 

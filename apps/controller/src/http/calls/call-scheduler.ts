@@ -345,13 +345,13 @@ class Scheduler implements CallScheduler {
   #next(isBeginning: boolean): Inbox | undefined {
     if (!isBeginning) return this.#ordinary.shift((_principal, inbox) => this.#isKept(inbox));
     const mayServe = (principal: string, inbox: Inbox): boolean =>
-      this.#mayBegin(principal) || inbox.mayRead || this.#isKept(inbox);
+      this.#mayBegin(principal) || inbox.messages.length > 0 || this.#isKept(inbox);
     return this.#ordinary.shift(mayServe) ?? this.#urgent.shift();
   }
 
   /** Whether the next step for a connection only hands the gate a call that it keeps back. */
-  #isKept({ mayRead, messages: [message], calls: [next] }: Inbox): boolean {
-    const call = next?.call ?? (mayRead && message ? peekedCall(message.text) : undefined);
+  #isKept({ messages: [message], calls: [next] }: Inbox): boolean {
+    const call = next?.call ?? (message && peekedCall(message.text));
     return call !== undefined && this.#gate.wouldKeep(call);
   }
 
@@ -370,7 +370,7 @@ class Scheduler implements CallScheduler {
       connection.begin(urgent);
       return;
     }
-    const message = inbox.mayRead && !this.#comesFirst(inbox) ? inbox.messages.shift() : undefined;
+    const message = this.#comesFirst(inbox) ? undefined : inbox.messages.shift();
     if (message !== undefined) {
       inbox.queuedBytes -= message.text.length;
       this.#read(inbox, message);
@@ -401,7 +401,7 @@ class Scheduler implements CallScheduler {
     const { connection } = inbox;
     const peeked = peekedCall(text);
     if (peeked !== undefined && this.#gate.wouldKeep(peeked)) {
-      void this.#admit(inbox, [peeked], atMs);
+      this.#admit(inbox, [peeked], atMs);
       return;
     }
     let calls: WireCall[];
@@ -411,10 +411,13 @@ class Scheduler implements CallScheduler {
       connection.refuse(refusableCall(text), error as LeaseError);
       return;
     }
-    const isUrgent = ({ params }: WireCall): boolean =>
-      typeof params?.path === 'string' && isUrgentCall(params.path);
-    void this.#admit(inbox, calls.filter(isUrgent), undefined);
-    void this.#admit(
+    const [first] = calls;
+    if (calls.length === 1 && first !== undefined) {
+      this.#admit(inbox, calls, isUrgent(first) ? undefined : atMs);
+      return;
+    }
+    this.#admit(inbox, calls.filter(isUrgent), undefined);
+    this.#admit(
       inbox,
       calls.filter((call) => !isUrgent(call)),
       atMs,
@@ -422,17 +425,12 @@ class Scheduler implements CallScheduler {
   }
 
   /** Counts calls that came together, and refuses them or queues them. Urgent ones have no `atMs`. */
-  async #admit(inbox: Inbox, calls: readonly WireCall[], atMs: number | undefined): Promise<void> {
+  #admit(inbox: Inbox, calls: readonly WireCall[], atMs: number | undefined): void {
     if (calls.length === 0) return;
-    inbox.countingCount += 1;
-    const refusal = await refusalOf(inbox.connection.use, calls, atMs === undefined);
-    inbox.countingCount -= 1;
-    if (inbox.isClosed) return;
+    const refusal = refusalOf(inbox.connection.use, calls, atMs === undefined);
     if (refusal !== undefined) this.#refuse(inbox, calls, refusal);
     else if (atMs === undefined) inbox.urgentCalls.push(...calls);
-    else inbox.calls.push(...calls.map((call) => ({ call, atMs })));
-    inbox.updatePause();
-    this.#schedule(inbox);
+    else for (const call of calls) inbox.calls.push({ call, atMs });
   }
 
   #refuse(inbox: Inbox, calls: readonly WireCall[], refusal: LeaseError): void {
@@ -455,15 +453,19 @@ class Scheduler implements CallScheduler {
   }
 }
 
+function isUrgent({ params }: WireCall): boolean {
+  return typeof params?.path === 'string' && isUrgentCall(params.path);
+}
+
 /** Counts calls that came together. @returns why they are refused; undefined when they are not. */
-async function refusalOf(
+function refusalOf(
   use: PrincipalUse,
   calls: readonly WireCall[],
   isUrgent: boolean,
-): Promise<LeaseError | undefined> {
+): LeaseError | undefined {
   try {
     use.assertBatch(calls.length);
-    await use.countCalls(calls.length, isUrgent);
+    use.countCalls(calls.length, isUrgent);
     return undefined;
   } catch (error) {
     return error instanceof LeaseError ? error : new LeaseError('internal.error');

@@ -10,6 +10,7 @@ const QUEUED_CALLS_MAX = 2_000;
 /** A call as it is sent. */
 export interface WireCall {
   readonly id?: unknown;
+  readonly jsonrpc?: unknown;
   readonly method?: unknown;
   readonly params?: { readonly path?: unknown; readonly input?: unknown };
   /** What it belongs to, as the client library writes it. */
@@ -111,8 +112,6 @@ export class Inbox {
   readonly calls: { readonly call: WireCall; readonly atMs: number }[] = [];
   queuedBytes = 0;
   isScheduled = false;
-  /** Groups of calls that are being counted. No message is read meanwhile: if they are refused, it waits. */
-  countingCount = 0;
   isClosed = false;
   /** Whether something other than the length of its queue keeps it from being read. */
   isHeld = false;
@@ -127,13 +126,9 @@ export class Inbox {
   }
 
   get hasWork(): boolean {
-    const { urgentCalls, calls } = this;
-    const hasSome = this.mayRead || urgentCalls.length > 0 || calls.length > 0;
+    const { messages, urgentCalls, calls } = this;
+    const hasSome = messages.length > 0 || urgentCalls.length > 0 || calls.length > 0;
     return hasSome && !this.isClosed && !this.isHeld;
-  }
-
-  get mayRead(): boolean {
-    return this.messages.length > 0 && this.countingCount === 0;
   }
 
   updatePause(): void {
