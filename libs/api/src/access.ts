@@ -97,6 +97,22 @@ export function assertRole({ role }: Pick<Access, 'role'>, needed: Role): void {
   );
 }
 
+/** @throws {LeaseError} `auth.required`, `auth.forbidden`. */
+export function accessFor(role: Role, { access }: { readonly access: Access | undefined }): Access {
+  if (access === undefined) throw new LeaseError('auth.required');
+  assertRole(access, role);
+  return access;
+}
+
+/** @throws {LeaseError} `auth.forbidden` for an input that names another drone than the token. */
+export function assertOwnDrone({ droneId }: Pick<Access, 'droneId'>, input: unknown): void {
+  const named =
+    typeof input === 'object' && input !== null && 'droneId' in input ? input.droneId : undefined;
+  if (named !== undefined && named !== droneId) {
+    throw new LeaseError('auth.forbidden', 'A drone may act only for itself.');
+  }
+}
+
 /** Whether the caller may see what is in a namespace. */
 export function mayRead(access: Access, namespace: string): boolean {
   return (

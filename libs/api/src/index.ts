@@ -28,6 +28,7 @@ export {
   type MessageBound,
   roleBound,
 } from './call-kinds.ts';
+export { callDirectly, isDirectCall } from './direct-calls.ts';
 export type {
   ApiContext,
   ApiServices,

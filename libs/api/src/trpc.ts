@@ -1,4 +1,4 @@
-import { isPeriodicCall, LeaseError, type Role } from '@leasehold/keys-core';
+import { isPeriodicCall, type Role } from '@leasehold/keys-core';
 import {
   activeTracer,
   contextFrom,
@@ -7,7 +7,7 @@ import {
   traced,
 } from '@leasehold/service-kit/tracing';
 import { initTRPC } from '@trpc/server';
-import { assertRole, assertUnlimited, callerOf, type Access } from './access.ts';
+import { accessFor, assertOwnDrone, assertUnlimited, callerOf } from './access.ts';
 import { actorOf, type ApiContext } from './context.ts';
 import { describeError, errorData, toTrpcError } from './error-map.ts';
 
@@ -101,13 +101,6 @@ async function* untilOver<T>(events: AsyncIterable<T>, leave: () => void): Async
   }
 }
 
-/** @throws {LeaseError} `auth.required`, `auth.forbidden`. */
-function accessFor(role: Role, { access }: ApiContext): Access {
-  if (access === undefined) throw new LeaseError('auth.required');
-  assertRole(access, role);
-  return access;
-}
-
 export const viewerProcedure = procedureFor('viewer');
 export const clientProcedure = procedureFor('client');
 export const operatorProcedure = procedureFor('operator');
@@ -138,12 +131,7 @@ export const peerProcedure = procedureFor('peer');
 
 /** A drone's token acts for its own drone id alone. */
 export const droneProcedure = procedureFor('drone').use(async ({ ctx, getRawInput, next }) => {
-  const input = await getRawInput();
-  const droneId =
-    typeof input === 'object' && input !== null && 'droneId' in input ? input.droneId : undefined;
-  if (droneId !== undefined && droneId !== ctx.access.droneId) {
-    throw new LeaseError('auth.forbidden', 'A drone may act only for itself.');
-  }
+  assertOwnDrone(ctx.access, await getRawInput());
   return next();
 });
 

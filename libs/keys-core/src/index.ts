@@ -67,7 +67,13 @@ export {
   invariant,
 } from './kernel/errors.ts';
 export { errorText, messageOf } from './kernel/errors.ts';
-export { HOLD_OFF_CAUSES, type HoldOffCause, isPeriodicCall, LIMITS } from './kernel/limits.ts';
+export {
+  HOLD_OFF_CAUSES,
+  type HoldOffCause,
+  isHotCall,
+  isPeriodicCall,
+  LIMITS,
+} from './kernel/limits.ts';
 export {
   type EndReason,
   type GrantRef,

@@ -62,6 +62,23 @@ export function isPeriodicCall(path: string): boolean {
   return PERIODIC.has(path);
 }
 
+const HOT = new Set([
+  'keys.connect',
+  'keys.renew',
+  'leases.acquire',
+  'leases.acquireMany',
+  'leases.heartbeat',
+  'leases.release',
+  'leases.releaseMany',
+  'leases.cancel',
+  'drones.heartbeat',
+]);
+
+/** Calls that are made so often that they take a short way over a WebSocket: `lane.ts` of the client, `direct-calls.ts` of the API. */
+export function isHotCall(path: string): boolean {
+  return HOT.has(path);
+}
+
 /** What showed that a database was restored, or failed over with loss, in words that follow "because". */
 export const HOLD_OFF_CAUSES = {
   /** The system identifier: a dump was restored into another cluster. */

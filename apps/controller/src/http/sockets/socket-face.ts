@@ -1,7 +1,13 @@
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import { describeError, errorShape } from '@leasehold/api';
+import {
+  callDirectly,
+  describeError,
+  errorShape,
+  isDirectCall,
+  type ApiContext,
+} from '@leasehold/api';
 import type { Clock, LeaseError } from '@leasehold/keys-core';
 import { activeTracer, carrierIn, withinCarried } from '@leasehold/service-kit/tracing';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
@@ -114,9 +120,17 @@ const EMPTY = Buffer.alloc(0);
 const TRY_AGAIN_LATER = 1_013;
 const LOOK_EVERY_MS = 5_000;
 
+/** What carries out calls that do not go through tRPC. */
+export interface DirectCaller {
+  readonly ctx: ApiContext;
+  /** Called with each call that failed. */
+  readonly onError: (error: Error, path: string) => void;
+}
+
 /**
  * The socket that tRPC's adapter is given in place of the real one: it gets one call at a time, when
- * the scheduler says, and what it answers is counted until the caller has read it.
+ * the scheduler says, and what it answers is counted until the caller has read it. Calls that are made
+ * most often do not go to the adapter: see {@link callDirectly}.
  */
 export class SocketFace extends EventEmitter implements ScheduledConnection {
   readonly use: PrincipalUse;
@@ -131,6 +145,7 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   #unread = new Set<() => void>();
   /** How many answers have been taken since the last check. */
   #takenCount = 0;
+  #direct: DirectCaller | undefined;
 
   /** @param network what carries the socket, paused. */
   constructor(socket: WebSocket, network: Network, use: PrincipalUse) {
@@ -190,12 +205,34 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
     this.#socket.close(code, reason);
   }
 
+  /** From now on calls of {@link isDirectCall} are carried out by `direct`. */
+  callBy(direct: DirectCaller): void {
+    this.#direct = direct;
+  }
+
   begin(call: WireCall): void {
+    const path = call.params?.path;
+    if (this.#direct !== undefined && isOrdinary(call) && isDirectCall(path)) {
+      void this.#carryOut(this.#direct, call, path);
+      return;
+    }
     decoding.call = call;
     // As binary: {@link callEncoder} decodes it, and tRPC would look into a text first.
     const handOver = (): boolean => this.emit('message', EMPTY, true);
     if (call.trace === undefined || activeTracer() === undefined) handOver();
     else withinCarried(carrierIn(call.trace), handOver);
+  }
+
+  async #carryOut(direct: DirectCaller, { id, params }: WireCall, path: string): Promise<void> {
+    let answer: string;
+    try {
+      const data = await callDirectly(direct.ctx, path, params?.input);
+      answer = JSON.stringify({ id, result: { type: 'data', data } });
+    } catch (error) {
+      direct.onError(error instanceof Error ? error : new Error(String(error)), path);
+      answer = SocketFace.refusalOf(id, error);
+    }
+    if (this.readyState === this.#socket.OPEN) this.send(answer);
   }
 
   refuse(call: WireCall | undefined, error: LeaseError): void {
@@ -254,6 +291,11 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
     this.#socket.close(TRY_AGAIN_LATER, 'answers are not read');
     this.#socket.terminate();
   }
+}
+
+/** A call as our clients write it; tRPC knows what to answer to anything else. */
+function isOrdinary({ id, method, jsonrpc }: WireCall): boolean {
+  return method === 'mutation' && typeof id === 'number' && jsonrpc === undefined;
 }
 
 /** The call that is being handed over; it is taken before another one can be. */

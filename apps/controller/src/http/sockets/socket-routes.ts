@@ -67,15 +67,15 @@ export function mountSockets(
     onRefusal: ({ use }) => deps.onOverload(use.role),
   });
   const scheduler = createCallScheduler(deps.nowMs, gate);
-  const contexts = new WeakMap<object, (signal: AbortSignal) => ApiContext>();
+  const contexts = new WeakMap<object, ApiContext>();
   const connect = getWSConnectionHandler({
     wss: server.websocketServer,
     router: appRouter,
     experimental_encoder: callEncoder,
     onError: ({ error, path, ctx }) =>
       deps.failures.note(error, { path, requestId: ctx?.requestId }),
-    createContext: ({ res, info }) => {
-      const context = contexts.get(res)?.(info.signal);
+    createContext: ({ res }) => {
+      const context = contexts.get(res);
       if (context === undefined) throw new LeaseError('auth.required');
       return context;
     },
@@ -141,7 +141,7 @@ interface On {
   readonly request: IncomingMessage;
   readonly requestId: string;
   readonly scheduler: CallScheduler;
-  readonly contexts: WeakMap<object, (signal: AbortSignal) => ApiContext>;
+  readonly contexts: WeakMap<object, ApiContext>;
   readonly connect: Connect;
 }
 
@@ -162,15 +162,16 @@ function serve(
   deps.guard.known(request);
   const face = new SocketFace(socket, request.socket, use);
   const kept = keepSocket(socket, deps.clock);
-  const life = (signal: AbortSignal): CallerConnection => ({
+  const gone = new AbortController();
+  socket.once('close', () => gone.abort());
+  const life: CallerConnection = {
     ...kept,
-    signal,
+    signal: gone.signal,
     whenRead: whenRead(deps.pacer, face),
-  });
-  contexts.set(face, (signal) => ({
-    ...contextOf(deps, request, { ...caller, life: life(signal) }),
-    requestId,
-  }));
+  };
+  const ctx = { ...contextOf(deps, request, { ...caller, life }), requestId };
+  contexts.set(face, ctx);
+  face.callBy({ ctx, onError: (error, path) => deps.failures.note(error, { path, requestId }) });
   followAccess(deps, access, socket);
   connect(face, request);
   // The adapter takes the first message for the connection parameters, if there are to be any.
