@@ -178,5 +178,6 @@ const ALLOWED = new Set([
   'node:crypto',
   'node:events',
   'node:os',
+  'node:timers',
   'os',
 ]);

@@ -26,7 +26,8 @@ import {
 } from '@trpc/client';
 import { WebSocket, type ClientOptions } from 'ws';
 import { sharedController } from '../signals.ts';
-import { LeaseholdCallError, shownErrorsLink } from './errors.ts';
+import { LeaseholdCallError, showError, shownErrorsLink } from './errors.ts';
+import { Lane, withLane } from './lane.ts';
 import {
   closedLink,
   deadlineLink,
@@ -35,6 +36,7 @@ import {
   tracingLink,
   WaitingCalls,
   witnessLink,
+  Witnesses,
 } from './links.ts';
 
 /** Every procedure of the contract, typed. */
@@ -101,6 +103,7 @@ interface Deps extends ControllerClientOptions {
   /** Aborts when the client is closed. */
   readonly closing: AbortController;
   readonly failures: Map<string, unknown>;
+  readonly lane: Lane;
 }
 
 /**
@@ -120,18 +123,26 @@ export function createControllerClient(options: ControllerClientOptions): Contro
     waiting.changed(state);
     options.onConnection?.(state);
   };
-  const deadline = deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS, failures);
+  const timeoutMs = options.callTimeoutMs ?? CALL_TIMEOUT_MS;
+  const witnesses = new Witnesses();
   // Next to the connection: the others may change the input, by which a message finds its trace.
   const closing = sharedController();
   const own = [
     shownErrorsLink(urls),
     closedLink(closing.signal),
-    witnessLink(),
-    deadline,
+    witnessLink(witnesses),
+    deadlineLink(timeoutMs, failures),
     ...(options.transport === 'ws' ? [waiting.link()] : []),
     tracingLink(),
   ];
-  const deps = { ...options, onConnection, own, closing, failures, urls };
+  const lane = new Lane({
+    witnesses,
+    closing: closing.signal,
+    timeoutMs,
+    failures,
+    explain: (error) => showError(error, urls.join(', ')),
+  });
+  const deps = { ...options, onConnection, own, closing, failures, urls, lane };
   return options.transport === 'ws' ? overWebSocket(deps) : overHttp(deps);
 }
 
@@ -160,6 +171,7 @@ function overWebSocket(deps: Deps): ControllerClient {
   const sockets = createSockets({
     handshakeMs: patience.handshakeMs,
     onConnection: deps.onConnection,
+    lane: deps.lane,
     onFailure(address, error) {
       if (!failures.has(address)) failures.set(address, error);
     },
@@ -192,7 +204,7 @@ function overWebSocket(deps: Deps): ControllerClient {
   });
   sendPromptly(client);
   const ws = wsLink<AppRouter>({ client });
-  return clientOver({ own: [...own, ws], failures }, async () => {
+  const end = async (): Promise<void> => {
     closing.abort();
     const closed = client.close();
     // On a dead link, or before it is open, a socket would close much later.
@@ -200,7 +212,9 @@ function overWebSocket(deps: Deps): ControllerClient {
     await Promise.race([closed, setTimeout(END_MS_MAX, undefined, { signal: cancel.signal })]);
     cancel.abort();
     sockets.terminate();
-  });
+  };
+  const over = clientOver({ own: [...own, ws], failures }, end);
+  return { ...over, api: withLane(over.api, deps.lane) };
 }
 
 function clientOver(
@@ -255,6 +269,8 @@ class QuickClosingWebSocket extends WebSocket {
 
 interface SocketsOptions {
   readonly handshakeMs: number;
+  /** Sends its calls over the newest connection, and takes their answers. */
+  readonly lane: Lane;
   readonly onConnection: ((state: 'open' | 'closed') => void) | undefined;
   /** An address could not be connected to. */
   readonly onFailure: (address: string, error: Error) => void;
@@ -271,16 +287,21 @@ interface Sockets {
  * Sockets that report each opening, and the closing of the last one. When a connection is replaced, the
  * new one opens before the old one has closed: the last report would be a wrong `closed`.
  */
-function createSockets({ handshakeMs, onConnection, onFailure }: SocketsOptions): Sockets {
+function createSockets({ handshakeMs, lane, onConnection, onFailure }: SocketsOptions): Sockets {
   const sockets = new Set<WebSocket>();
   let openCount = 0;
   const Socket = class extends QuickClosingWebSocket {
+    #isOpened = false;
+
     constructor(address: string | URL) {
       super(address, handshakeMs);
       const fail = (error: Error): void => onFailure(String(address), error);
       sockets.add(this);
       this.once('error', fail);
-      this.once('close', () => sockets.delete(this));
+      this.once('close', (code: number, reason: Buffer) => {
+        sockets.delete(this);
+        lane.closed(this, { code, reason: reason.toString() });
+      });
       this.once('open', () => {
         this.off('error', fail);
         openCount += 1;
@@ -290,6 +311,21 @@ function createSockets({ handshakeMs, onConnection, onFailure }: SocketsOptions)
           if (openCount === 0) onConnection?.('closed');
         });
       });
+    }
+
+    /** tRPC sends the token first: then the lane may use the connection. */
+    override send(data: string): void {
+      super.send(data);
+      if (this.#isOpened) return;
+      this.#isOpened = true;
+      lane.opened(this);
+    }
+
+    /** What answers a call of the lane is not for tRPC. */
+    override emit(event: string | symbol, ...values: unknown[]): boolean {
+      const [data] = values;
+      if (event === 'message' && Buffer.isBuffer(data) && lane.take(data)) return true;
+      return super.emit(event, ...values);
     }
   };
   return {

@@ -306,14 +306,13 @@ export function shownErrorsLink(urls: readonly string[]): TRPCLink<AppRouter> {
   const url = urls.join(', ');
   return () =>
     ({ op, next }) =>
-      next(op).pipe(
-        tap({
-          error(error) {
-            Object.defineProperty(error, ASKED_URL, { value: url });
-            Object.defineProperty(error, INSPECT, { value: () => shownCallError(error, url) });
-          },
-        }),
-      );
+      next(op).pipe(tap({ error: (error) => showError(error, url) }));
+}
+
+/** Adds the address to an error of a call, and makes it print in two lines. */
+export function showError(error: TRPCClientError<AppRouter>, url: string): void {
+  Object.defineProperty(error, ASKED_URL, { value: url });
+  Object.defineProperty(error, INSPECT, { value: () => shownCallError(error, url) });
 }
 
 function shownCallError(error: TRPCClientError<AppRouter>, url: string): string {

@@ -193,12 +193,7 @@ export function deadlineLink(timeoutMs: number, failures: ConnectionFailures): T
           op.type === 'subscription'
             ? undefined
             : setTimeout(() => {
-                const why = failures.size === 0 ? '' : `\n${failuresText(failures)}`;
-                const cause = new LeaseError(
-                  'request.outcome_unknown',
-                  `No answer within ${String(timeoutMs)} ms; the outcome is unknown.${why}`,
-                );
-                observer.error(TRPCClientError.from(cause));
+                observer.error(TRPCClientError.from(noAnswerWithin(timeoutMs, failures)));
               }, timeoutMs);
         const stop = (): void => clearTimeout(timer);
         const subscription = next(op)
@@ -209,6 +204,15 @@ export function deadlineLink(timeoutMs: number, failures: ConnectionFailures): T
           subscription.unsubscribe();
         };
       });
+}
+
+/** What a call gets that has no answer in time, with the reasons if nothing can be connected to. */
+export function noAnswerWithin(timeoutMs: number, failures: ConnectionFailures): LeaseError {
+  const why = failures.size === 0 ? '' : `\n${failuresText(failures)}`;
+  return new LeaseError(
+    'request.outcome_unknown',
+    `No answer within ${String(timeoutMs)} ms; the outcome is unknown.${why}`,
+  );
 }
 
 /** Calls of holders: their answers report how far the database has come, and later calls repeat it. */
@@ -224,32 +228,49 @@ const PATHS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Sends back what controllers have reported about their database, so that a controller whose
+ * What controllers have reported about their database, which is sent back to them, so that a controller whose
  * database was restored from a copy learns of it from holders, even when it has forgotten it
  * itself. The report is opaque, and of no use to others.
  */
-export function witnessLink(): TRPCLink<AppRouter> {
+export class Witnesses {
   /** The newest report, by datacenter; the controller's own is `''`. */
-  const witnesses = new Map<string, string>();
+  readonly #newest = new Map<string, string>();
+
+  /** What a call has to send; undefined for a call that sends none. */
+  of(path: string, datacenter: string | undefined): string | undefined {
+    return PATHS.has(path) ? this.#newest.get(datacenter ?? '') : undefined;
+  }
+
+  /** Remembers the report in the answer to a call. */
+  note(
+    { path, datacenter }: { readonly path: string; readonly datacenter: string | undefined },
+    data: unknown,
+  ): void {
+    if (!PATHS.has(path)) return;
+    const told = toldIn(data);
+    if (told !== undefined) this.#newest.set(datacenter ?? '', told);
+  }
+}
+
+/** Sends back the reports of {@link Witnesses}. */
+export function witnessLink(witnesses: Witnesses): TRPCLink<AppRouter> {
   return () =>
     ({ op, next }) => {
       if (!PATHS.has(op.path)) return next(op);
       const input = (op.input ?? {}) as { readonly datacenter?: string };
-      const place = input.datacenter ?? '';
-      const witness = witnesses.get(place);
+      const call = { path: op.path, datacenter: input.datacenter };
+      const witness = witnesses.of(call.path, call.datacenter);
       return next({ ...op, input: witness === undefined ? input : { ...input, witness } }).pipe(
         tap({
           next({ result }) {
-            const told = toldIn(result);
-            if (told !== undefined) witnesses.set(place, told);
+            if ('data' in result) witnesses.note(call, result.data);
           },
         }),
       );
     };
 }
 
-function toldIn(result: object): string | undefined {
-  const data = 'data' in result ? result.data : undefined;
+function toldIn(data: unknown): string | undefined {
   const isObject = typeof data === 'object' && data !== null && 'witness' in data;
   return isObject && typeof data.witness === 'string' ? data.witness : undefined;
 }
