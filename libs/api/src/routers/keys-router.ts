@@ -31,12 +31,12 @@ export const keysRouter = router({
     const { services, access, caller, signal } = ctx;
     const { namespace = '', name = '' } = input.key ?? {};
     return refusing(
-      {
+      () => ({
         ctx,
         resource: { face: 'key', namespace, name },
         idempotencyKey: input.idempotencyKey,
         refuse: (error) => services.reservations.refuse(input, caller, error),
-      },
+      }),
       async () => {
         assertMayHold(access, namespace);
         assertMayStart(access, input.spawn?.program);

@@ -55,12 +55,12 @@ const holding = {
   acquire: clientProcedure.input(bounded(acquireInputSchema)).mutation(({ ctx, input }) => {
     const { witness: told, ...asked } = input;
     return refusing(
-      {
+      () => ({
         ctx,
         ...askedFor('lease', { ...input, name: input.key }),
         idempotencyKey: input.idempotencyKey,
         refuse: (error) => acquiring(ctx, told, () => refuse(ctx, asked, error)),
-      },
+      }),
       async () => {
         assertMayHold(ctx.access, input.namespace);
         // Whether it waits there is not known here.
@@ -197,22 +197,22 @@ function waitingLife(ctx: CalledContext): CallerLife {
 /** Acquires a lease of this datacenter. @throws {LeaseError} `auth.forbidden`. */
 async function acquire(ctx: CalledContext, input: Omit<Wanted, 'datacenter'>): Promise<Acquired> {
   const { key, ...rest } = input;
+  const { use, services, caller } = ctx;
   assertMayHold(ctx.access, input.namespace);
-  await ctx.use?.mayHold(1);
+  const counted = use?.mayHold(1);
+  if (counted !== undefined) await counted;
   const wanted = { ...rest, name: key };
-  const answer = await writing(
-    ctx.use,
-    bytesOfGrant(wanted),
-    () =>
-      ctx.services.leases.acquire(
-        wanted,
-        ctx.caller,
-        wanted.waitMs > 0 ? waitingLife(ctx) : ctx.life,
-      ),
-    ({ outcome }) => outcome === 'granted',
-  );
-  if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
-  return answer;
+  const takeBack = use?.startWriting(bytesOfGrant(wanted));
+  let isGranted = false;
+  try {
+    const life = wanted.waitMs > 0 ? waitingLife(ctx) : ctx.life;
+    const answer = await services.leases.acquire(wanted, caller, life);
+    isGranted = answer.outcome === 'granted';
+    if (isGranted) use?.noteHeld(1);
+    return answer;
+  } finally {
+    if (!isGranted) takeBack?.();
+  }
 }
 
 /** Records why an acquire is refused, and throws it: see `LeaseService.refuse`. */
@@ -274,12 +274,12 @@ function acquireHere(
     ({ datacenter: _here, ...item }) => {
       const wanted = { ...item, waitMs: 0, localTimeMs };
       return refusing(
-        {
+        () => ({
           ctx,
           ...askedFor('lease', { ...item, name: item.key }),
           idempotencyKey: item.idempotencyKey,
           refuse: (error) => refuse(ctx, wanted, error),
-        },
+        }),
         () => acquire(ctx, wanted),
       );
     },
@@ -335,7 +335,7 @@ export const environmentsRouter = router({
     const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
     const { action } = input;
     return refusing(
-      {
+      () => ({
         ctx,
         ...askedFor('environment', { ...place, ...input }),
         idempotencyKey: input.idempotencyKey,
@@ -346,7 +346,7 @@ export const environmentsRouter = router({
               await services.environments.refuse({ ...wanted, ...elsewhere }, caller, error),
             ),
           ),
-      },
+      }),
       async () => {
         assertMayHold(access, place.namespace);
         return at(ctx, input, () =>

@@ -102,24 +102,38 @@ interface Refusing<Answer> {
 
 /**
  * Carries a request out. A refusal that no retry changes is recorded: a late duplicate is not granted what
- * its caller was refused.
+ * its caller was refused. `how` is read for a request that is not granted.
  */
 export async function refusing<Answer extends object>(
-  how: Refusing<Answer>,
+  how: () => Refusing<Answer>,
   run: () => Promise<Answer>,
 ): Promise<Answer> {
+  let answer: Answer;
   try {
-    const answer = await run().catch((error: unknown) => refused(how, error));
-    if (isHeld(answer) && !isElsewhere(how.ctx, how.datacenter)) {
-      note(how, { code: 'held', reason: `It is held by ${answer.by}.` });
-    }
-    return answer;
+    answer = await run();
+  } catch (error) {
+    answer = await refuse(how(), error);
+  }
+  if (isHeld(answer)) noteHeld(how(), answer);
+  return answer;
+}
+
+/** @throws what a request gets that has failed, once it is noted. */
+async function refuse<Answer>(how: Refusing<Answer>, failure: unknown): Promise<Answer> {
+  try {
+    return await refused(how, failure);
   } catch (error) {
     // Another datacenter keeps what it has refused itself.
     if (error instanceof LeaseError && error.from === undefined) {
       note(how, { code: error.code, reason: error.message });
     }
     throw error;
+  }
+}
+
+function noteHeld<Answer>(how: Refusing<Answer>, { by }: { readonly by: string }): void {
+  if (!isElsewhere(how.ctx, how.datacenter)) {
+    note(how, { code: 'held', reason: `It is held by ${by}.` });
   }
 }
 

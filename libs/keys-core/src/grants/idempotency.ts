@@ -33,11 +33,18 @@ export function idempotentRequest(
 
 /** The same text for equal values, whatever the order of their fields. */
 function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_name, part: unknown) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
+  return JSON.stringify(sorted(value));
+}
+
+function sorted(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(sorted);
+  // Without a prototype, `__proto__` is a field like any other.
+  const fields = Object.create(null) as Record<string, unknown>;
+  for (const name of Object.keys(value).sort()) {
+    fields[name] = sorted((value as Record<string, unknown>)[name]);
+  }
+  return fields;
 }
 
 /** A refusal as the record of an idempotency key has it, on every face. */

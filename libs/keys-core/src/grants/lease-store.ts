@@ -94,15 +94,13 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
     },
     isAsked: (resource) => asked.has(resourceKey(resource)),
     refusal: readRefusal,
-    async grant(request, signal) {
+    grant(request, signal) {
       const key = resourceKey(request);
+      const ask = (): Promise<GrantOutcome> => asked.run(key, () => grants.submit(request, signal));
       // A statement grants a resource once, so a crowd would be served one by one, and the caller whose
       // turn it is in line last: so a caller that is not the first does a plain read before.
-      if (asked.has(key) && request.isQueued !== true) {
-        const refused = await readRefusal(request, signal);
-        if (refused !== undefined) return refused;
-      }
-      return asked.run(key, () => grants.submit(request, signal));
+      if (!asked.has(key) || request.isQueued === true) return ask();
+      return readRefusal(request, signal).then((refused) => refused ?? ask());
     },
     async renew(face, request) {
       const outcome = await renewals[face].submit(request);

@@ -180,13 +180,13 @@ const QUEUE_MAX = 50_000;
  * key.
  */
 class AcquireAnswers {
-  readonly #deps: AcquiringDeps;
+  readonly #deps: AcquiringDeps & { readonly nowMs: () => number };
   readonly #acquirer: Acquirer;
   readonly #refusals: Coalescer<RequestAnswer, boolean>;
   readonly #readPast: (request: KeyedRequest) => Promise<PastRequest | undefined>;
 
   constructor(deps: AcquiringDeps) {
-    this.#deps = deps;
+    this.#deps = { ...deps, nowMs: () => deps.store.clock.nowMs() };
     this.#acquirer = createAcquirer(deps.store, deps.leases);
     this.#readPast = createPastRequestReader(deps.store.transitions);
     this.#refusals = createCoalescer({
@@ -199,12 +199,32 @@ class AcquireAnswers {
   }
 
   acquire(input: Input, caller: Caller, life: CallerLife): Promise<AcquireAnswer> {
-    const startedAtMs = this.#deps.store.clock.nowMs();
-    const request = this.#requestOf(input, caller);
-    return this.#answer(
-      { input, request, life, startedAtMs, nowMs: () => this.#deps.store.clock.nowMs() },
-      (call) => this.#acquirer.acquire(call),
-    );
+    const { nowMs } = this.#deps;
+    const call = {
+      input,
+      request: this.#requestOf(input, caller),
+      life,
+      startedAtMs: nowMs(),
+      nowMs,
+    };
+    if (input.waitMs === 0) return this.#acquireNow(call);
+    return this.#answer(call, (wanted) => this.#acquirer.acquire(wanted));
+  }
+
+  /** What most calls are: it never waits, so nothing is prepared for a wait. */
+  async #acquireNow(call: Call): Promise<AcquireAnswer> {
+    const { request, life } = call;
+    const outcome = await this.#deps.leases.grant(request, life.signal);
+    switch (outcome.outcome) {
+      case 'granted':
+        return grantedAnswer(call, outcome.grant, 0);
+      case 'recorded':
+        invariant(isKeyed(request), 'only a key is recorded');
+        return this.#answerAgain(call, request, undefined);
+      case 'held':
+      case 'queued':
+        return this.#refuse(call, outcome);
+    }
   }
 
   async #answer(
@@ -248,13 +268,13 @@ class AcquireAnswers {
 
   /** See {@link LeaseService.refuse}. A caller that may not have the earlier answer is only refused. */
   async refuse(input: Input, { principal }: Caller, error: unknown): Promise<AcquireAnswer> {
-    const { store, face } = this.#deps;
+    const { nowMs, face } = this.#deps;
     const { idempotencyKey } = input;
     const refusal = refusalOf(error);
     if (idempotencyKey === undefined || refusal === undefined) throw error;
     const { namespace, name } = input;
     const request = { principal, ...keyed({ face, namespace, name }, input, idempotencyKey) };
-    const startedAtMs = store.clock.nowMs();
+    const startedAtMs = nowMs();
     const isFirst = await this.#refusals.submit({ request, answer: refusal });
     if (isFirst || refusal.error.code === 'auth.forbidden') throw error;
     const past = await this.#readPast(request);
@@ -262,18 +282,20 @@ class AcquireAnswers {
     if (past.record.answer !== null) return refusalAgain(past.record);
     // It waits in line: a caller that is refused now does not join it there.
     if (past.grant === undefined) throw error;
-    return grantedAnswer({ input, startedAtMs, nowMs: () => store.clock.nowMs() }, past.grant, 0);
+    return grantedAnswer({ input, startedAtMs, nowMs }, past.grant, 0);
   }
 
   #requestOf(input: Input, caller: Caller): GrantRequest {
     const ttlMs = input.ttlMs ?? this.#deps.ttlMsDefault;
     assertTtl(ttlMs);
-    const request = {
-      face: this.#deps.face,
-      namespace: input.namespace,
-      name: input.name,
+    const { face } = this.#deps;
+    const { namespace, name, holder, idempotencyKey } = input;
+    return {
+      face,
+      namespace,
+      name,
       leaseId: newTimedId(this.#deps.store),
-      holder: input.holder,
+      holder,
       principal: caller.principal,
       tag: input.action ?? '',
       comment: input.comment ?? null,
@@ -282,9 +304,10 @@ class AcquireAnswers {
       // One that may wait confirms what it has waited for.
       confirms: input.confirms === true && input.waitMs === 0,
       actor: caller.actor,
+      idempotencyKey,
+      fingerprint:
+        idempotencyKey === undefined ? undefined : fingerprintOf({ face, namespace, name }, input),
     };
-    const { idempotencyKey } = input;
-    return idempotencyKey === undefined ? request : keyed(request, input, idempotencyKey);
   }
 
   /**
@@ -310,9 +333,8 @@ class AcquireAnswers {
 
   /** Refuses, and records it: a late duplicate must not be granted what its caller was refused. */
   async #refuse(call: Call, refused: Refused): Promise<AcquireAnswer> {
-    const { store, face } = this.#deps;
-    const { request, startedAtMs } = call;
-    const answer = heldAnswer(face, refused, store.clock.nowMs() - startedAtMs);
+    const { request, startedAtMs, nowMs } = call;
+    const answer = heldAnswer(this.#deps.face, refused, nowMs() - startedAtMs);
     if (!isKeyed(request)) return answer;
     const isFirst = await this.#refusals.submit({ request, answer });
     return isFirst ? answer : this.#answerAgain(call, request, undefined);
@@ -349,7 +371,11 @@ function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest 
 
 /** The request with an idempotency key and the fingerprint that is recorded with it. */
 function keyed<Asked extends Resource>(request: Asked, input: Input, idempotencyKey: string) {
-  const { fingerprint } = idempotentRequest(request, {
+  return { ...request, idempotencyKey, fingerprint: fingerprintOf(request, input) };
+}
+
+function fingerprintOf(resource: Resource, input: Input): string {
+  const { fingerprint } = idempotentRequest(resource, {
     ttlMs: input.ttlMs ?? null,
     holder: input.holder,
     action: input.action ?? null,
@@ -358,7 +384,7 @@ function keyed<Asked extends Resource>(request: Asked, input: Input, idempotency
     // Only where it is present: without it, the fingerprint is that of older versions.
     ...(input.datacenter === undefined ? {} : { datacenter: input.datacenter }),
   });
-  return { ...request, idempotencyKey, fingerprint };
+  return fingerprint;
 }
 
 type LeaseServiceDeps = Omit<AcquiringDeps, 'cancel'>;
