@@ -157,12 +157,15 @@ export class Holdings implements LeaseOwner {
   }
 
   #takeDue(nowMs: number): HeldLease[] {
-    return this.#appointments.takeDue(nowMs).map((appointment) => {
-      this.#appointments.end(appointment);
-      const kept = this.#leases.get(appointment.what.leaseId);
+    const leases: HeldLease[] = [];
+    for (const appointment of this.#appointments.takeDue(nowMs)) {
+      const lease = this.#appointments.end(appointment);
+      if (lease === undefined) continue;
+      const kept = this.#leases.get(lease.leaseId);
       if (kept !== undefined) kept.next = undefined;
-      return appointment.what;
-    });
+      leases.push(lease);
+    }
+    return leases;
   }
 
   #all(): HeldLease[] {
