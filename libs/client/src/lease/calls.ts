@@ -79,6 +79,9 @@ export function reasonOf(thrown: unknown): Error {
 class Try extends Ending {
   /** By the clock of this machine. */
   readonly untilMs: number;
+  /** Those that began before and after it and are running. */
+  before: Try | undefined;
+  after: Try | undefined;
 
   constructor(untilMs: number) {
     super();
@@ -89,12 +92,15 @@ class Try extends Ending {
 /**
  * Tries that may all take equally long, for calls that are made again and again: one tick ends those whose time
  * is over, and one signal all of them, so that a call that is answered costs no timer and no listener.
+ *
+ * They are a list, in the order in which their time is over, and no `Set`: the table of a set that much is added to
+ * and deleted from is replaced again and again, and the tables before it keep what they held until a full collection.
  */
 export class Tries {
   readonly #clock: Machine['clock'];
   readonly #ms: number;
-  /** In the order in which their time is over. */
-  readonly #running = new Set<Try>();
+  #first: Try | undefined;
+  #last: Try | undefined;
   #stopTicking: (() => void) | undefined;
 
   /** `over` ends those that are running; after it none may begin. */
@@ -102,29 +108,37 @@ export class Tries {
     this.#clock = clock;
     this.#ms = ms;
     onAbort(over, (reason) => {
-      for (const one of this.#running) one.end(reason);
+      for (let one = this.#first; one !== undefined; one = one.after) one.end(reason);
     });
   }
 
   /** Begins one, which ends with an {@link OutcomeUnknownError} when its time is over. */
   begin(nowMs: number): Try {
     const one = new Try(nowMs + this.#ms);
-    this.#running.add(one);
+    one.before = this.#last;
+    if (this.#last === undefined) this.#first = one;
+    else this.#last.after = one;
+    this.#last = one;
     this.#stopTicking ??= outsideOfWork(() => this.#clock.onTick((atMs) => this.#tick(atMs)));
     return one;
   }
 
-  /** It was answered. */
+  /** It was answered. To be called once. */
   end(one: Try): void {
-    this.#running.delete(one);
-    if (this.#running.size > 0) return;
+    const { before, after } = one;
+    if (before === undefined) this.#first = after;
+    else before.after = after;
+    if (after === undefined) this.#last = before;
+    else after.before = before;
+    one.before = undefined;
+    one.after = undefined;
+    if (this.#first !== undefined) return;
     this.#stopTicking?.();
     this.#stopTicking = undefined;
   }
 
   #tick(nowMs: number): void {
-    for (const one of this.#running) {
-      if (one.untilMs > nowMs) return;
+    for (let one = this.#first; one !== undefined && one.untilMs <= nowMs; one = one.after) {
       one.end(new OutcomeUnknownError());
     }
   }

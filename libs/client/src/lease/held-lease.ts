@@ -91,6 +91,8 @@ export class HeldLease implements Lease {
   readonly fencingToken: string;
   /** When the one who keeps all leases judges it next. */
   next: Appointment<HeldLease> | undefined;
+  /** Its place among all of them; -1 if it is not kept. */
+  place = -1;
   readonly datacenter: string | undefined;
   /** Whether it is renewed; an environment's lease is not, unless that was requested. */
   readonly renews: boolean;

@@ -39,7 +39,13 @@ export class Holdings implements LeaseOwner {
   readonly #machine: Machine;
   readonly #wire: LeaseWire;
   readonly #background: Background;
-  readonly #leases = new Map<string, HeldLease>();
+  /**
+   * Each knows its place. No `Map`: its table would be replaced again and again, and the tables before it would keep
+   * what they held until a full collection.
+   */
+  readonly #leases: HeldLease[] = [];
+  /** By their ids, from a notice until the next tick. */
+  #byId: Map<string, HeldLease> | undefined;
   readonly #releases: Tries;
   readonly #appointments = new Appointments<HeldLease>();
   readonly #pulse = { atMs: -Infinity };
@@ -60,9 +66,10 @@ export class Holdings implements LeaseOwner {
 
   /** Keeps a lease from now on. A first renewal that is already due is sent at once. */
   adopt(lease: HeldLease, nowMs: number): void {
-    if (this.#leases.size > 0) this.tick(nowMs);
+    if (this.#leases.length > 0) this.tick(nowMs);
     else this.#pulse.atMs = nowMs;
-    this.#leases.set(lease.leaseId, lease);
+    lease.place = this.#leases.push(lease) - 1;
+    this.#byId = undefined;
     this.#stopTicking ??= outsideOfWork(() => this.#machine.clock.onTick((at) => this.tick(at)));
     if (lease.dueAtMs <= nowMs) this.#judge([lease], nowMs);
     else this.#schedule(lease);
@@ -70,8 +77,8 @@ export class Holdings implements LeaseOwner {
 
   forget(lease: HeldLease): void {
     this.#cancel(lease);
-    this.#leases.delete(lease.leaseId);
-    if (this.#leases.size > 0) return;
+    this.#remove(lease);
+    if (this.#leases.length > 0) return;
     this.#stopTicking?.();
     this.#stopTicking = undefined;
   }
@@ -80,15 +87,17 @@ export class Holdings implements LeaseOwner {
   tick(nowMs: number): void {
     const isGap = nowMs - this.#pulse.atMs > GAP_MS;
     this.#pulse.atMs = Math.max(this.#pulse.atMs, nowMs);
+    this.#byId = undefined;
     if (!isGap && !this.#appointments.isDue(nowMs)) return;
-    const leases = isGap ? this.#all() : this.#takeDue(nowMs);
+    const leases = isGap ? [...this.#leases] : this.#takeDue(nowMs);
     if (isGap) for (const lease of leases) lease.slept();
     this.#judge(leases, nowMs);
   }
 
   /** A notice of the session: one of ours, or of another process with the same token. */
   revoked(notice: RevocationNotice): void {
-    this.#leases.get(notice.leaseId)?.revoked(notice);
+    this.#byId ??= new Map(this.#leases.map((lease) => [lease.leaseId, lease]));
+    this.#byId.get(notice.leaseId)?.revoked(notice);
   }
 
   /**
@@ -96,7 +105,7 @@ export class Holdings implements LeaseOwner {
    * the others are left alone; the session repeats the notices of the last minute.
    */
   recheck(): void {
-    const leases = this.#all().filter((lease) => lease.renews);
+    const leases = this.#leases.filter((lease) => lease.renews);
     for (const some of calls(leases, (lease) => lease.datacenter)) {
       this.#background.add(this.#recheck(some));
     }
@@ -104,7 +113,7 @@ export class Holdings implements LeaseOwner {
 
   /** Ends every lease for its holder; the grants run out by themselves. */
   abandonAll(): void {
-    for (const lease of this.#all()) lease.abandon(this.#background.closing.reason);
+    for (const lease of [...this.#leases]) lease.abandon(this.#background.closing.reason);
   }
 
   async giveBack(
@@ -198,13 +207,19 @@ export class Holdings implements LeaseOwner {
     return leases;
   }
 
-  #all(): HeldLease[] {
-    return [...this.#leases.values()];
+  /** The last one takes its place. */
+  #remove(lease: HeldLease): void {
+    const last = this.#leases.at(-1);
+    if (lease.place < 0 || last === undefined) return;
+    this.#leases[lease.place] = last;
+    last.place = lease.place;
+    this.#leases.pop();
+    lease.place = -1;
   }
 
   #schedule(lease: HeldLease): void {
     const { next, dueAtMs } = lease;
-    if (next?.atMs === dueAtMs || !this.#leases.has(lease.leaseId)) return;
+    if (next?.atMs === dueAtMs || lease.place < 0) return;
     if (next !== undefined) this.#appointments.end(next);
     lease.next = this.#appointments.add(dueAtMs, lease);
   }

@@ -215,7 +215,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     const batch: Call<Item, Answer>[] = [];
     const rest: Call<Item, Answer>[] = [];
     // A key that stays behind blocks its later calls too, so that they keep their order.
-    const blocked = new Set<string>();
+    let blocked: Set<string> | undefined;
     let seenCount = 0;
     for (const call of this.#queue) {
       if (batch.length === this.#options.batchSizeMax) break;
@@ -229,6 +229,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
         for (const key of call.keys) this.#keysInFlight.add(key);
       } else {
         rest.push(call);
+        blocked ??= new Set();
         for (const key of call.keys) blocked.add(key);
       }
     }
@@ -237,8 +238,10 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     return batch;
   }
 
-  #isFree({ keys }: Call<Item, Answer>, blocked: ReadonlySet<string>): boolean {
-    for (const key of keys) if (this.#keysInFlight.has(key) || blocked.has(key)) return false;
+  #isFree({ keys }: Call<Item, Answer>, blocked: ReadonlySet<string> | undefined): boolean {
+    for (const key of keys) {
+      if (this.#keysInFlight.has(key) || blocked?.has(key) === true) return false;
+    }
     return true;
   }
 
