@@ -94,11 +94,12 @@ function listOf(check: Check, lengthMax = Infinity): Check {
 
 /** An object, of which these fields are checked. `field` is `''` where the fields have no name before theirs. */
 function fields(shape: Readonly<Record<string, Check>>): Check {
+  const checks = Object.entries(shape);
   return (value, field) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       return { field: field === '' ? 'options' : field, problem: 'must be an object' };
     }
-    for (const [name, check] of Object.entries(shape)) {
+    for (const [name, check] of checks) {
       const inner = (value as Record<string, unknown>)[name];
       const found = check(inner, field === '' ? name : `${field}.${name}`);
       if (found !== undefined) return found;
@@ -198,7 +199,7 @@ const definition = fields({
   description: optional(comment),
 });
 
-const acquiring = fields({ ...attempt, ttlMs: optional(ttlMs), waitMs: optional(waitMs) });
+const acquiring = fields({ ...attempt, waitMs: optional(waitMs) });
 
 const environment = fields({
   ...attempt,
@@ -216,10 +217,11 @@ export function assertDefinition(namespace: readonly string[], options: unknown)
 }
 
 /** @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`. */
-export function assertAcquire(key: string, options: { readonly ttlMs?: number | undefined }): void {
+export function assertAcquire(key: string, options: unknown, wantedTtlMs: number): void {
   assertInput(name, key, 'key');
   assertInput(acquiring, options, '');
-  assertTtlRange(options.ttlMs);
+  assertInput(ttlMs, wantedTtlMs, 'ttlMs');
+  assertTtlRange(wantedTtlMs);
 }
 
 /** @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`. */

@@ -102,10 +102,19 @@ export class Ending {
     return this.#controller.signal;
   }
 
-  /** Calls `fn`, one at most, with the reason. */
+  /** Calls `fn` with the reason. */
   onEnd(fn: (reason: unknown) => void): void {
-    if (this.#isOver) fn(this.#reason);
-    else this.#listener = fn;
+    const earlier = this.#listener;
+    if (this.#isOver) {
+      fn(this.#reason);
+    } else if (earlier === undefined) {
+      this.#listener = fn;
+    } else {
+      this.#listener = (reason) => {
+        earlier(reason);
+        fn(reason);
+      };
+    }
   }
 
   /** Has no effect the second time. */

@@ -18,7 +18,17 @@ describe('appointments', () => {
     }
 
     expect(appointments.count).toBe(1);
-    expect(appointments.takeDue(2e9).length).toBeLessThanOrEqual(1_002);
-    expect(appointments.end(kept)).toBe(true);
+    expect(appointments.takeDue(2e9)).toEqual([kept]);
+    expect(appointments.end(kept)).toBe('work');
+    expect(appointments.end(kept)).toBeUndefined();
+  });
+
+  test('that are cancelled keep nothing in memory', () => {
+    const appointments = new Appointments<object>();
+    const cancelled = appointments.add(1e9, {});
+
+    appointments.end(cancelled);
+
+    expect(cancelled.what).toBeUndefined();
   });
 });

@@ -45,14 +45,33 @@ describe('the boot clock', () => {
     expect(clock.nowMs()).toBe(1_000);
   });
 
-  test('has one timer for any number of callbacks, and none without them', () => {
+  test('has one timer for any number of callbacks, and none a tick after the last of them', () => {
     const clock = createBootClock(() => readingMs);
 
     const cancels = [clock.at(2_000, vi.fn()), clock.at(3_000, vi.fn()), clock.onTick(vi.fn())];
     expect(vi.getTimerCount()).toBe(1);
     for (const cancel of cancels) cancel();
+    vi.advanceTimersByTime(TICK_MS);
 
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('keeps a process alive while it has callbacks, and no longer', () => {
+    vi.useRealTimers();
+    const clock = createBootClock();
+    const timersCount = (): number =>
+      process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timersCount();
+
+    const first = clock.at(clock.nowMs() + 60_000, vi.fn());
+    expect(timersCount()).toBe(before + 1);
+    first();
+    expect(timersCount()).toBe(before);
+    const second = clock.onTick(vi.fn());
+    expect(timersCount()).toBe(before + 1);
+    second();
+
+    expect(timersCount()).toBe(before);
   });
 
   test('does not call a callback that was cancelled in the same tick', () => {

@@ -31,7 +31,8 @@ export function readBootId(): string | undefined {
 }
 
 /**
- * The clock of this machine. All callbacks share one timer, which exists only while there are any.
+ * The clock of this machine. All callbacks share one timer. Without any it keeps no process alive, and is gone at
+ * its next tick: a service that makes one call after the other begins no timer for each.
  * A callback that throws does not stop the others; its error becomes an uncaught exception.
  * `readMs` is the reading; a test passes one that is fast, slow or far ahead.
  */
@@ -44,10 +45,15 @@ export function createBootClock(readMs: () => number = createBootReader()): Tick
   // A virtualised reading may step back; what is given out never does.
   const nowMs = (): number => (lastMs = Math.max(lastMs, readMs()));
 
-  const stopIfUnused = (): void => {
-    if (listeners.size > 0 || appointments.count > 0) return;
-    clearInterval(timer);
-    timer = undefined;
+  const isUsed = (): boolean => listeners.size > 0 || appointments.count > 0;
+
+  const begin = (): void => {
+    if (timer === undefined) timer = setInterval(tick, TICK_MS);
+    else if (!timer.hasRef()) timer.ref();
+  };
+
+  const end = (): void => {
+    if (!isUsed()) timer?.unref();
   };
 
   const tick = (): void => {
@@ -57,27 +63,30 @@ export function createBootClock(readMs: () => number = createBootReader()): Tick
     }
     for (const appointment of appointments.takeDue(tickMs)) {
       // One of the others may have cancelled it.
-      if (appointments.end(appointment)) callApart(appointment.what);
+      const fn = appointments.end(appointment);
+      if (fn !== undefined) callApart(fn);
     }
-    stopIfUnused();
+    if (isUsed()) return;
+    clearInterval(timer);
+    timer = undefined;
   };
 
   const onTick = (fn: (nowMs: number) => void): (() => void) => {
     // Wrapped, so that the same function may be given twice.
     const listener = (tickMs: number): void => fn(tickMs);
     listeners.add(listener);
-    timer ??= setInterval(tick, TICK_MS);
+    begin();
     return () => {
       listeners.delete(listener);
-      stopIfUnused();
+      end();
     };
   };
 
   const at = (atMs: number, fn: () => void): (() => void) => {
     const appointment = appointments.add(atMs, fn);
-    timer ??= setInterval(tick, TICK_MS);
+    begin();
     return () => {
-      if (appointments.end(appointment)) stopIfUnused();
+      if (appointments.end(appointment) !== undefined) end();
     };
   };
 
@@ -163,7 +172,14 @@ export function createBootReader(clocks: MachineClocks = MACHINE_CLOCKS): () => 
 
 export interface Appointment<What> {
   readonly atMs: number;
-  readonly what: What;
+  /** Undefined once it is over. */
+  readonly what: What | undefined;
+}
+
+/** As the queue has it. */
+interface Entry<What> {
+  readonly atMs: number;
+  what: What | undefined;
 }
 
 /** So many that are over may be left in the queue. */
@@ -171,42 +187,60 @@ const LEFT_COUNT_MAX = 1_000;
 
 /** A tick costs what is due, however many others there are. */
 export class Appointments<What> {
-  readonly #open = new Set<Appointment<What>>();
+  #openCount = 0;
   #queue = queueOf<What>([]);
 
   /** How many are neither over nor cancelled. */
   get count(): number {
-    return this.#open.size;
+    return this.#openCount;
   }
 
   add(atMs: number, what: What): Appointment<What> {
-    const appointment = { atMs, what };
-    this.#open.add(appointment);
-    this.#queue.push(appointment);
-    return appointment;
+    const entry: Entry<What> = { atMs, what };
+    this.#openCount += 1;
+    this.#queue.push(entry);
+    return entry;
+  }
+
+  /** Whether {@link takeDue} may have something to take out. */
+  isDue(nowMs: number): boolean {
+    const next = this.#queue.peek();
+    return next !== undefined && next.atMs <= nowMs;
   }
 
   /** Takes out all up to this moment. Each is open until {@link end}. */
   takeDue(nowMs: number): Appointment<What>[] {
     const due: Appointment<What>[] = [];
     for (let next = this.#queue.peek(); next !== undefined && next.atMs <= nowMs;) {
-      due.push(next);
+      if (next.what !== undefined) due.push(next);
       this.#queue.pop();
       next = this.#queue.peek();
     }
     return due;
   }
 
-  /** @returns whether it was open. What is cancelled stays in the queue until most of it is of that kind. */
-  end(appointment: Appointment<What>): boolean {
-    const wasOpen = this.#open.delete(appointment);
-    if (this.#queue.length > 2 * this.#open.size + LEFT_COUNT_MAX) {
-      this.#queue = queueOf([...this.#open]);
+  /**
+   * What is cancelled stays in the queue until most of it is of that kind, without what it was about: most
+   * appointments are timeouts of calls that are answered, and their callers must not stay in memory.
+   * @returns what it was about, if it was open.
+   */
+  end(appointment: Appointment<What>): What | undefined {
+    const entry: Entry<What> = appointment;
+    const { what } = entry;
+    if (what === undefined) return undefined;
+    entry.what = undefined;
+    this.#openCount -= 1;
+    if (this.#queue.length > 2 * this.#openCount + LEFT_COUNT_MAX) {
+      this.#queue = queueOf(this.#queue.data.filter(isOpen));
     }
-    return wasOpen;
+    return what;
   }
 }
 
-function queueOf<What>(appointments: Appointment<What>[]): TinyQueue<Appointment<What>> {
-  return new TinyQueue(appointments, (a, b) => a.atMs - b.atMs);
+function isOpen({ what }: Entry<unknown>): boolean {
+  return what !== undefined;
+}
+
+function queueOf<What>(entries: Entry<What>[]): TinyQueue<Entry<What>> {
+  return new TinyQueue(entries, (a, b) => a.atMs - b.atMs);
 }

@@ -1,10 +1,11 @@
 /** Acquires a lease of either face: from the intent to the lease that is kept. */
 import { LIMITS, serviceLadder, UNCONFIRMED_LADDER } from '@leasehold/keys-core';
 import type { AcquireAnswer, HeldAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
-import { currentContext, outsideOfWork } from '../context/work-context.ts';
+import { currentContext, outsideOfWork, type WorkContext } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
-import { linkSignals, type Ending } from '../signals.ts';
+import { linkSignals, onAbort, type Ending, type LinkedSignal } from '../signals.ts';
 import {
+  callErrorOf,
   LeaseholdCallError,
   OutcomeUnknownError,
   type UnreachableError,
@@ -14,17 +15,17 @@ import {
   isPassing,
   mayPassInTime,
   pauseBeforeRetry,
+  Tries,
   untilAnswered,
   type Background,
 } from './calls.ts';
-import { HeldLease } from './held-lease.ts';
+import { HeldLease, scopeIdOf } from './held-lease.ts';
 import type { Holdings } from './holdings.ts';
 import type { AcquireRequest, LeaseWire } from './lease-wire.ts';
 import {
   LeaseHeldError,
   LeaseSelfDeadlockError,
   LeaseWaitTimeoutError,
-  scopeText,
   type HeldBy,
   type Lease,
   type LeaseScope,
@@ -63,87 +64,131 @@ interface LeaseTakerDeps extends AcquireDeps {
   readonly beforeAcquire: () => void;
 }
 
+/** What becomes of an answer that somebody else holds the lease. */
+type Refuse<T> = (intent: AcquireIntent, answer: HeldAnswer) => T;
+
 export class LeaseTaker {
   readonly #deps: LeaseTakerDeps;
   readonly #machine: Machine;
+  /** Those who ask together with others. */
+  readonly #tries: Tries;
+  /** For a caller that gave no signal. */
+  readonly #unlinked: LinkedSignal;
   /** How many ask together with others now. */
   #togetherCount = 0;
   /** Since when the latest asks alone. */
   #aloneSinceMs = -Infinity;
 
   constructor(deps: LeaseTakerDeps) {
+    const { machine, background } = deps;
     this.#deps = deps;
-    this.#machine = deps.machine;
+    this.#machine = machine;
+    this.#tries = new Tries(machine, Math.min(TRY_MS, deps.answerMs), background.closing);
+    this.#unlinked = linkSignals([background.closing]);
   }
 
   /** @throws {LeaseHeldError}, {@link LeaseWaitTimeoutError}, {@link LeaseSelfDeadlockError}; see `acquireGrant`. */
-  async acquire(intent: AcquireIntent): Promise<HeldLease> {
-    const taken = await this.#take(intent);
-    if (taken instanceof HeldLease) return taken;
-    const heldBy = heldByOf(taken);
-    throw intent.waitMs > 0
-      ? new LeaseWaitTimeoutError(intent.scope, heldBy)
-      : new LeaseHeldError(intent.scope, heldBy);
+  acquire(intent: AcquireIntent): Promise<HeldLease> {
+    return this.#take(intent, throwHeld);
   }
 
   /** Never waits; the holder is returned as a value. @throws see `acquireGrant`. */
-  async tryAcquire(intent: Omit<AcquireIntent, 'waitMs'>): Promise<LeaseAttempt> {
-    const taken = await this.#take({ ...intent, waitMs: 0 });
+  async tryAcquire(intent: AcquireIntent): Promise<LeaseAttempt> {
+    const taken = await this.#take(intent, heldByIn);
     return taken instanceof HeldLease
       ? {
           outcome: 'granted',
           lease: taken,
           [Symbol.asyncDispose]: () => taken[Symbol.asyncDispose](),
         }
-      : { outcome: 'held', ...heldByOf(taken), [Symbol.asyncDispose]: () => Promise.resolve() };
-  }
-
-  async #take(intent: AcquireIntent): Promise<HeldLease | HeldAnswer> {
-    const { closing } = this.#deps.background;
-    closing.throwIfAborted();
-    const outer = currentContext();
-    outer?.throwIfOver();
-    const scopeId = [
-      this.#deps.url,
-      intent.datacenter ?? '',
-      intent.scope.face,
-      scopeText(intent.scope),
-    ].join('\0');
-    if (intent.waitMs > 0 && outer?.holds(scopeId) === true) {
-      throw new LeaseSelfDeadlockError(intent.scope);
-    }
-    this.#deps.beforeAcquire();
-    using linked = linkSignals([intent.signal, outer?.signal, closing]);
-    const acquired = await this.#ask(intent, linked.signal);
-    if (acquired.answer.outcome === 'held') return acquired.answer;
-    const lease = this.#leaseOf(intent, acquired.answer, { acquired, scopeId });
-    return await this.#confirmed(lease, linked.signal);
+      : { outcome: 'held', ...taken, [Symbol.asyncDispose]: () => Promise.resolve() };
   }
 
   /**
    * A caller that may wait asks and waits in one call. While others are asking, it first asks in one call with
    * them, because most leases are free, and only if it is refused waits in line, with an attempt of its own.
    */
-  async #ask(intent: AcquireIntent, signal: AbortSignal | undefined): Promise<Acquired> {
-    const { clock } = this.#machine;
-    const endsAtMs = clock.nowMs() + intent.waitMs;
-    if (intent.waitMs > 0 && this.#isAlone()) {
-      const sinceMs = clock.nowMs();
-      this.#aloneSinceMs = sinceMs;
-      try {
-        return await this.#waitInLine(intent, endsAtMs, signal);
-      } finally {
-        if (this.#aloneSinceMs === sinceMs) this.#aloneSinceMs = -Infinity;
-      }
+  #take<T>(intent: AcquireIntent, refuse: Refuse<T>): Promise<HeldLease | T> {
+    const { background, url, beforeAcquire } = this.#deps;
+    background.throwIfClosing();
+    const outer = currentContext();
+    outer?.throwIfOver();
+    if (intent.waitMs > 0 && outer?.holds(scopeIdOf(url, intent)) === true) {
+      throw new LeaseSelfDeadlockError(intent.scope);
     }
+    beforeAcquire();
+    return intent.waitMs > 0 && this.#isAlone()
+      ? this.#takeAlone(intent, outer, refuse)
+      : this.#takeTogether(intent, outer, refuse);
+  }
+
+  async #takeAlone<T>(
+    intent: AcquireIntent,
+    outer: WorkContext | undefined,
+    refuse: Refuse<T>,
+  ): Promise<HeldLease | T> {
+    const linked = this.#linked(intent, outer);
+    const sinceMs = this.#machine.clock.nowMs();
+    this.#aloneSinceMs = sinceMs;
+    try {
+      const acquired = await this.#waitInLine(intent, sinceMs + intent.waitMs, linked.signal);
+      return await this.#handOut(intent, acquired, { outer, signal: linked.signal, refuse });
+    } finally {
+      if (this.#aloneSinceMs === sinceMs) this.#aloneSinceMs = -Infinity;
+      linked[Symbol.dispose]();
+    }
+  }
+
+  async #takeTogether<T>(
+    intent: AcquireIntent,
+    outer: WorkContext | undefined,
+    refuse: Refuse<T>,
+  ): Promise<HeldLease | T> {
+    const { clock } = this.#machine;
+    const linked = this.#linked(intent, outer);
+    const { signal } = linked;
+    try {
+      const endsAtMs = clock.nowMs() + intent.waitMs;
+      let acquired = await this.#askTogether(intent, signal);
+      if (acquired.answer.outcome === 'held' && endsAtMs > clock.nowMs()) {
+        acquired = await this.#waitInLine(intent, endsAtMs, signal);
+      }
+      // Not to wait for what is no promise saves most callers a turn.
+      const out = this.#handOut(intent, acquired, { outer, signal, refuse });
+      return out instanceof Promise ? await out : out;
+    } finally {
+      linked[Symbol.dispose]();
+    }
+  }
+
+  /** What ends the acquire before its answer. Nobody listens to a caller that gave no signal of its own. */
+  #linked({ signal }: AcquireIntent, outer: WorkContext | undefined): LinkedSignal {
+    const { closing } = this.#deps.background;
+    return signal === undefined && outer === undefined
+      ? this.#unlinked
+      : linkSignals([signal, outer?.signal, closing]);
+  }
+
+  async #askTogether(intent: AcquireIntent, signal: AbortSignal | undefined): Promise<Acquired> {
+    const { wire, background } = this.#deps;
+    const sentAtMs = this.#machine.clock.nowMs();
+    const request = requestOf(this.#machine, intent);
+    signal?.throwIfAborted();
+    const one = this.#tries.begin(sentAtMs);
+    const isFollowed = signal !== undefined && signal !== background.closing;
+    const unfollow = isFollowed ? onAbort(signal, (reason) => one.end(reason)) : undefined;
     this.#togetherCount += 1;
     try {
-      const first = await acquireGrant(this.#deps, this.#requestOf(intent), { waitMs: 0, signal });
-      if (first.answer.outcome === 'granted' || endsAtMs <= clock.nowMs()) return first;
+      const answer = await outsideOfWork(() => wire.acquire(request, 0, one));
+      return { answer, sentAtMs };
+    } catch (error) {
+      const failed = { error: one.aborted ? one.reason : callErrorOf(error), sentAtMs };
+      return await acquireGrant(this.#deps, request, { waitMs: 0, signal, failed });
     } finally {
       this.#togetherCount -= 1;
+      this.#tries.end(one);
+      unfollow?.();
     }
-    return this.#waitInLine(intent, endsAtMs, signal);
   }
 
   #isAlone(): boolean {
@@ -167,9 +212,10 @@ export class LeaseTaker {
   ): Promise<Acquired> {
     for (let lossCount = 1; ; lossCount += 1) {
       const waitMs = Math.max(0, endsAtMs - this.#machine.clock.nowMs());
+      signal?.throwIfAborted();
       try {
         const confirms = waitMs > 0 && lossCount <= CONFIRMING_TRIES_MAX;
-        const request = { ...this.#requestOf(intent), confirms };
+        const request = { ...requestOf(this.#machine, intent), confirms };
         return await acquireGrant(this.#deps, request, { waitMs, signal });
       } catch (error) {
         const isPlaceLost =
@@ -180,47 +226,38 @@ export class LeaseTaker {
     }
   }
 
-  #requestOf(intent: AcquireIntent): AcquireRequest {
-    const { scope, ttlMs, holder, action, comment, metadata, datacenter } = intent;
-    return {
-      ttlMs,
-      holder,
-      action,
-      comment,
-      metadata,
-      datacenter,
-      namespace: scope.namespace,
-      key: scope.key,
-      idempotencyKey: this.#machine.uuid(),
-    };
-  }
-
-  #leaseOf(
+  /** The lease, as soon as its holder may act on it. */
+  #handOut<T>(
     intent: AcquireIntent,
-    answer: Extract<AcquireAnswer, { outcome: 'granted' }>,
-    { acquired, scopeId }: { readonly acquired: Acquired; readonly scopeId: string },
-  ): HeldLease {
-    const ladder = serviceLadder(intent.ttlMs ?? LIMITS.ttlMsMax);
-    const graceMs = ladder.ttlMs - ladder.hardAfterMs;
+    { answer, sentAtMs }: Acquired,
+    how: {
+      readonly outer: WorkContext | undefined;
+      readonly signal: AbortSignal | undefined;
+      readonly refuse: Refuse<T>;
+    },
+  ): HeldLease | T | Promise<HeldLease> {
+    if (answer.outcome === 'held') return how.refuse(intent, answer);
+    const { machine, holdings, url } = this.#deps;
+    const nowMs = machine.clock.nowMs();
     const lease = new HeldLease({
-      machine: this.#machine,
-      owner: this.#deps.holdings,
-      scope: intent.scope,
-      scopeId,
+      machine,
+      owner: holdings,
+      url,
+      intent,
       granted: answer.lease,
-      ttlMs: intent.ttlMs,
-      renews: intent.renews,
-      datacenter: intent.datacenter,
-      isConfirmed: acquired.tookMs <= graceMs,
-      outer: currentContext(),
+      sentAtMs,
+      nowMs,
+      outer: how.outer,
     });
-    if (lease.loseAtMs - this.#machine.clock.nowMs() > ladder.ttlMs) {
+    if (lease.loseAtMs - nowMs > lease.ttlMs) {
       // It belongs to another clock: no work may rely on it.
       void lease.release('failed');
       throw new LeaseholdCallError('internal.error', { message: 'A deadline beyond the TTL.' });
     }
-    this.#deps.holdings.adopt(lease);
-    return lease;
+    holdings.adopt(lease, nowMs);
+    return lease.isHeld && how.signal?.aborted !== true
+      ? lease
+      : this.#confirmed(lease, how.signal);
   }
 
   /** A lease whose answer took too long is handed out once the controller has renewed it. */
@@ -240,6 +277,31 @@ export class LeaseTaker {
       signal?.removeEventListener('abort', giveUp);
     }
   }
+}
+
+function requestOf(machine: Machine, intent: AcquireIntent): AcquireRequest {
+  return {
+    namespace: intent.scope.namespace,
+    key: intent.scope.key,
+    ttlMs: intent.ttlMs,
+    holder: intent.holder,
+    action: intent.action,
+    comment: intent.comment,
+    metadata: intent.metadata,
+    datacenter: intent.datacenter,
+    idempotencyKey: machine.uuid(),
+  };
+}
+
+function throwHeld(intent: AcquireIntent, answer: HeldAnswer): never {
+  const heldBy = heldByOf(answer);
+  throw intent.waitMs > 0
+    ? new LeaseWaitTimeoutError(intent.scope, heldBy)
+    : new LeaseHeldError(intent.scope, heldBy);
+}
+
+function heldByIn(_intent: AcquireIntent, answer: HeldAnswer): HeldBy {
+  return heldByOf(answer);
 }
 
 function heldByOf({
@@ -280,12 +342,19 @@ interface AcquireDeps {
 interface AcquireBounds {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
+  /** A first try that was made already. */
+  readonly failed?: FailedTry | undefined;
 }
 
-/** An answer, and how long the call took that its deadlines are from. */
+interface FailedTry {
+  readonly error: unknown;
+  readonly sentAtMs: number;
+}
+
+/** An answer, and when the call was sent that its deadlines are from. */
 interface Acquired {
   readonly answer: AcquireAnswer;
-  readonly tookMs: number;
+  readonly sentAtMs: number;
 }
 
 type Granted = Extract<AcquireAnswer, { outcome: 'granted' }>;
@@ -298,10 +367,9 @@ type Granted = Extract<AcquireAnswer, { outcome: 'granted' }>;
 async function acquireGrant(
   deps: AcquireDeps,
   request: AcquireRequest,
-  { waitMs, signal }: AcquireBounds,
+  { waitMs, signal, failed }: AcquireBounds,
 ): Promise<Acquired> {
-  signal?.throwIfAborted();
-  const attempt = new Attempt(deps, request, waitMs);
+  const attempt = new Attempt(deps, request, { waitMs, failed });
   try {
     const acquired = await attempt.carryOut(signal);
     const { answer } = acquired;
@@ -326,34 +394,56 @@ class Attempt {
   readonly #deps: AcquireDeps;
   readonly #request: AcquireRequest;
   readonly #waitMs: number;
+  readonly #failed: FailedTry | undefined;
   readonly #beganAtMs: number;
 
-  constructor(deps: AcquireDeps, request: AcquireRequest, waitMs: number) {
+  constructor(
+    deps: AcquireDeps,
+    request: AcquireRequest,
+    { waitMs, failed }: Omit<AcquireBounds, 'signal'>,
+  ) {
     this.#deps = deps;
     this.#request = request;
     this.#waitMs = waitMs;
-    this.#beganAtMs = deps.machine.clock.nowMs();
+    this.#failed = failed;
+    this.#beganAtMs = failed?.sentAtMs ?? deps.machine.clock.nowMs();
   }
 
   async carryOut(signal: AbortSignal | undefined): Promise<Acquired> {
     const { machine, answerMs } = this.#deps;
     const tryMs = Math.min(TRY_MS, answerMs);
-    for (let failureCount = 1; ; failureCount += 1) {
+    let failureCount = 0;
+    if (this.#failed !== undefined) {
+      await this.#pause((failureCount += 1), this.#failed.error, signal);
+    }
+    for (;;) {
       const sentAtMs = machine.clock.nowMs();
       const lineMs = Math.max(0, this.#waitMs - (sentAtMs - this.#beganAtMs));
+      let thrown: unknown;
       try {
         const answer = await callWithin(machine, { ms: lineMs + tryMs, signal }, (ending) =>
           outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, ending)),
         );
-        return { answer, tookMs: machine.clock.nowMs() - sentAtMs };
+        return { answer, sentAtMs };
       } catch (error) {
-        const tookMs = machine.clock.nowMs() - this.#beganAtMs;
-        const isOver = tookMs >= this.#waitMs + answerMs;
-        if (signal?.aborted === true || !isPassing(error) || isOver) throw error;
-        if (this.#deps.isHopeless?.(this.#beganAtMs) === true) throw error;
+        thrown = error;
       }
-      await pauseBeforeRetry(machine, failureCount, signal);
+      await this.#pause((failureCount += 1), thrown, signal);
     }
+  }
+
+  /** Waits before the next try. @throws the error of the one before, if there is to be none. */
+  async #pause(
+    failureCount: number,
+    error: unknown,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const { machine, answerMs, isHopeless } = this.#deps;
+    const tookMs = machine.clock.nowMs() - this.#beganAtMs;
+    const isOver = tookMs >= this.#waitMs + answerMs;
+    if (signal?.aborted === true || !isPassing(error) || isOver) throw error;
+    if (isHopeless?.(this.#beganAtMs) === true) throw error;
+    await pauseBeforeRetry(machine, failureCount, signal);
   }
 
   /** Renews a grant for the first time. It is handed out only then, with deadlines for the whole TTL. */
@@ -381,7 +471,7 @@ class Attempt {
       });
     }
     const lease = { ...answer.lease, deadlines: result.deadlines };
-    return { answer: { ...answer, lease }, tookMs: machine.clock.nowMs() - sentAtMs };
+    return { answer: { ...answer, lease }, sentAtMs };
   }
 
   async #renewOnce(

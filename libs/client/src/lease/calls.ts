@@ -1,5 +1,6 @@
 /** How calls are limited in time, and retried. */
 import { backoffMs } from '@leasehold/keys-core';
+import { outsideOfWork } from '../context/work-context.ts';
 import { pause, type Machine } from '../machine.ts';
 import { Ending, onAbort, sharedController } from '../signals.ts';
 import {
@@ -41,27 +42,105 @@ export function mayPassInTime(error: unknown): boolean {
  * Makes one call and limits it to `ms` milliseconds of this machine's clock.
  * @throws {OutcomeUnknownError} when they are over; the signal's reason when that aborts first.
  */
-export async function callWithin<T>(
+export function callWithin<T>(
   { clock }: Machine,
   bounds: { readonly ms: number; readonly signal?: AbortSignal | undefined },
   call: (ending: Ending) => Promise<T>,
 ): Promise<T> {
   const { signal } = bounds;
-  // Before anything is sent: also an end of the whole client comes as a signal.
-  signal?.throwIfAborted();
-  const ending = new Ending();
-  const unfollow = signal && onAbort(signal, (reason) => ending.end(reason));
-  const cancel = clock.at(clock.nowMs() + bounds.ms, () => ending.end(new OutcomeUnknownError()));
-  try {
-    return await new Promise<T>((resolve, reject) => {
-      call(ending).then(resolve, reject);
-      ending.onEnd(reject);
+  return new Promise((resolve, reject) => {
+    // Before anything is sent: also an end of the whole client comes as a signal.
+    signal?.throwIfAborted();
+    const ending = new Ending();
+    const cancel = clock.at(clock.nowMs() + bounds.ms, () => ending.end(new OutcomeUnknownError()));
+    const unfollow = signal && onAbort(signal, (reason) => ending.end(reason));
+    const leave = (): void => {
+      cancel();
+      unfollow?.();
+    };
+    const fail = (error: unknown): void => {
+      leave();
+      reject(reasonOf(callErrorOf(error)));
+    };
+    ending.onEnd(fail);
+    call(ending).then((answer) => {
+      leave();
+      resolve(answer);
+    }, fail);
+  });
+}
+
+/** What was thrown, for a promise that is to be rejected with it unchanged. */
+export function reasonOf(thrown: unknown): Error {
+  return thrown as Error;
+}
+
+/** One try of a call: it may be ended before its answer. */
+class Try extends Ending {
+  /** By the clock of this machine. */
+  readonly untilMs: number;
+  /** Those that began before and after it and are running. */
+  before: Try | undefined;
+  after: Try | undefined;
+
+  constructor(untilMs: number) {
+    super();
+    this.untilMs = untilMs;
+  }
+}
+
+/**
+ * Tries that may all take equally long, for calls that are made again and again: one tick ends those whose time
+ * is over, and one signal all of them, so that a call that is answered costs no timer and no listener.
+ *
+ * They are a list, in the order in which their time is over, and no `Set`: the table of a set that much is added to
+ * and deleted from is replaced again and again, and the tables before it keep what they held until a full collection.
+ */
+export class Tries {
+  readonly #clock: Machine['clock'];
+  readonly #ms: number;
+  #first: Try | undefined;
+  #last: Try | undefined;
+  #stopTicking: (() => void) | undefined;
+
+  /** `over` ends those that are running; after it none may begin. */
+  constructor({ clock }: Machine, ms: number, over: AbortSignal) {
+    this.#clock = clock;
+    this.#ms = ms;
+    onAbort(over, (reason) => {
+      for (let one = this.#first; one !== undefined; one = one.after) one.end(reason);
     });
-  } catch (error) {
-    throw callErrorOf(error);
-  } finally {
-    cancel();
-    unfollow?.();
+  }
+
+  /** Begins one, which ends with an {@link OutcomeUnknownError} when its time is over. */
+  begin(nowMs: number): Try {
+    const one = new Try(nowMs + this.#ms);
+    one.before = this.#last;
+    if (this.#last === undefined) this.#first = one;
+    else this.#last.after = one;
+    this.#last = one;
+    this.#stopTicking ??= outsideOfWork(() => this.#clock.onTick((atMs) => this.#tick(atMs)));
+    return one;
+  }
+
+  /** It was answered. To be called once. */
+  end(one: Try): void {
+    const { before, after } = one;
+    if (before === undefined) this.#first = after;
+    else before.after = after;
+    if (after === undefined) this.#last = before;
+    else after.before = before;
+    one.before = undefined;
+    one.after = undefined;
+    if (this.#first !== undefined) return;
+    this.#stopTicking?.();
+    this.#stopTicking = undefined;
+  }
+
+  #tick(nowMs: number): void {
+    for (let one = this.#first; one !== undefined && one.untilMs <= nowMs; one = one.after) {
+      one.end(new OutcomeUnknownError());
+    }
   }
 }
 
@@ -114,7 +193,8 @@ export async function untilAnswered<T>(
  * grant whose caller has gone on. First callers are refused and waits end; then these calls end too.
  */
 export class Background {
-  readonly #running = new Set<Promise<unknown>>();
+  #runningCount = 0;
+  #onIdle: (() => void)[] = [];
   readonly #closing = sharedController();
   readonly #ending = sharedController();
 
@@ -130,12 +210,26 @@ export class Background {
 
   /** Runs it to its end and ignores a failure, because a grant that is not released expires by itself. */
   add(work: Promise<unknown>): void {
-    const quiet = work
-      .catch(() => undefined)
-      .finally(() => {
-        this.#running.delete(quiet);
-      });
-    this.#running.add(quiet);
+    this.began();
+    const ended = (): void => this.ended();
+    work.then(ended, ended);
+  }
+
+  /** A call of that kind has begun. */
+  began(): void {
+    this.#runningCount += 1;
+  }
+
+  /** It has ended. */
+  ended(): void {
+    this.#runningCount -= 1;
+    if (this.#runningCount > 0) return;
+    for (const tell of this.#onIdle.splice(0)) tell();
+  }
+
+  /** @throws {LeaseholdCallError} `client.closed`. */
+  throwIfClosing(): void {
+    this.#closing.signal.throwIfAborted();
   }
 
   /** The client is closed: from now on its callers are refused, and none waits. */
@@ -151,6 +245,6 @@ export class Background {
 
   /** Fulfilled when all running calls have ended. */
   async idle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    while (this.#runningCount > 0) await new Promise<void>((tell) => this.#onIdle.push(tell));
   }
 }

@@ -19,6 +19,7 @@ import {
   type RefusalReason,
 } from '@leasehold/keys-core';
 import type { GrantedLease, LeaseDeadlines, RevocationNotice } from '@leasehold/keys-core/leases';
+import type { Appointment } from '@leasehold/service-kit/appointments';
 import { TICK_MS } from '@leasehold/service-kit/boot-clock';
 import { runInContext, type ContextPart, type WorkContext } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
@@ -28,6 +29,7 @@ import {
   LeaseRevoked,
   LeaseRevoking,
   LeaseUnconfirmedError,
+  scopeText,
   type Lease,
   type LeaseLossReason,
   type LeaseScope,
@@ -42,6 +44,8 @@ const STOP_LEAD_MS = 2 * TICK_MS;
 export interface LeaseOwner {
   /** The newest reading of the clock, for all leases. */
   readonly pulse: Pulse;
+  /** A number in `[0, 1)`. */
+  readonly random: () => number;
   /** Judges every lease that is due by the clock. */
   tick(nowMs: number): void;
   /** The lease is over for its holder, whether released or lost. */
@@ -50,20 +54,34 @@ export interface LeaseOwner {
   giveBack(lease: HeldLease, result: 'ok' | 'failed', detail?: string): Promise<ReleaseReport>;
 }
 
-export interface HeldLeaseOptions {
-  readonly machine: Machine;
-  readonly owner: LeaseOwner;
+/** What its caller wanted. */
+interface HeldIntent {
   readonly scope: LeaseScope;
-  /** Identifies the scope within this process; see `WorkContext.holds`. */
-  readonly scopeId: string;
-  readonly granted: Omit<GrantedLease, 'namespace' | 'key'>;
   /** Undefined where the controller chose it. */
   readonly ttlMs: number | undefined;
   readonly renews: boolean;
   /** Where it is; undefined: in the controller's own datacenter. */
-  readonly datacenter: string | undefined;
-  /** False if the answer took too long: the first renewal confirms it. */
-  readonly isConfirmed: boolean;
+  readonly datacenter?: string | undefined;
+}
+
+/** Identifies the scope within this process; see `WorkContext.holds`. `url` tells those of different controllers apart. */
+export function scopeIdOf(
+  url: string,
+  { scope, datacenter = '' }: Pick<HeldIntent, 'scope' | 'datacenter'>,
+): string {
+  return [url, datacenter, scope.face, scopeText(scope)].join('\0');
+}
+
+export interface HeldLeaseOptions {
+  readonly machine: Machine;
+  readonly owner: LeaseOwner;
+  /** See {@link scopeIdOf}. */
+  readonly url: string;
+  readonly intent: HeldIntent;
+  readonly granted: Pick<GrantedLease, 'leaseId' | 'fencingToken' | 'deadlines'>;
+  /** When the call was sent that was answered with it: if that is long ago, the first renewal confirms it. */
+  readonly sentAtMs: number;
+  readonly nowMs: number;
   /** The work that it was acquired in. */
   readonly outer: WorkContext | undefined;
 }
@@ -71,20 +89,24 @@ export interface HeldLeaseOptions {
 export class HeldLease implements Lease {
   readonly leaseId: string;
   readonly fencingToken: string;
-  readonly scopeId: string;
+  /** When the one who keeps all leases judges it next. */
+  next: Appointment<HeldLease> | undefined;
+  /** Its place among all of them; -1 if it is not kept. */
+  place = -1;
   readonly datacenter: string | undefined;
+  /** Whether it is renewed; an environment's lease is not, unless that was requested. */
+  readonly renews: boolean;
+  readonly #url: string;
   readonly #scope: LeaseScope;
   readonly #machine: Machine;
   readonly #owner: LeaseOwner;
   readonly #ladder: Ladder;
   readonly #keeper: LeaseKeeper;
-  /** Whether it is renewed; an environment's lease is not, unless that was requested. */
-  readonly renews: boolean;
   readonly #outer: WorkContext | undefined;
   readonly #unlink: (() => void) | undefined;
   readonly #ending = new Ending();
-  readonly #notice = new Ending();
-  readonly #confirming: (() => void)[] = [];
+  #notice: Ending | undefined;
+  #confirming: (() => void)[] | undefined;
   #state: 'held' | 'lost' | 'released' = 'held';
   #lost: LeaseLost | undefined;
   /** How the grant ended, as the controller reported it; it needs no release then. */
@@ -94,27 +116,38 @@ export class HeldLease implements Lease {
   #wasHeldAtRelease = false;
 
   constructor(options: HeldLeaseOptions) {
-    const { granted, machine } = options;
+    const { granted, machine, owner, intent, nowMs, outer } = options;
     this.leaseId = granted.leaseId;
     this.fencingToken = granted.fencingToken;
-    this.scopeId = options.scopeId;
-    this.datacenter = options.datacenter;
-    this.#scope = options.scope;
+    this.datacenter = intent.datacenter;
+    this.renews = intent.renews;
+    this.#url = options.url;
+    this.#scope = intent.scope;
     this.#machine = machine;
-    this.#owner = options.owner;
-    this.renews = options.renews;
-    this.#outer = options.outer;
-    this.#ladder = ladderOf(options.ttlMs, granted.deadlines);
+    this.#owner = owner;
+    this.#outer = outer;
+    this.#ladder = ladderOf(intent.ttlMs, granted.deadlines);
+    const graceMs = this.#ladder.ttlMs - this.#ladder.hardAfterMs;
     this.#keeper = new LeaseKeeper({
       ladder: this.#ladder,
       deadlines: withLead(granted.deadlines),
-      isConfirmed: options.isConfirmed || !options.renews,
-      nowMs: machine.clock.nowMs(),
-      pulse: options.owner.pulse,
-      random: () => machine.random(),
+      isConfirmed: nowMs - options.sentAtMs <= graceMs || !intent.renews,
+      nowMs,
+      pulse: owner.pulse,
+      random: owner.random,
     });
-    this.#unlink = this.#outer?.onOver(this.#cancel);
-    if (this.#outer?.signal.aborted === true) this.#cancel();
+    if (outer === undefined) return;
+    const cancel = (): void => this.#cancel();
+    this.#unlink = outer.onOver(cancel);
+    if (outer.signal.aborted) cancel();
+  }
+
+  get scopeId(): string {
+    return scopeIdOf(this.#url, { scope: this.#scope, datacenter: this.datacenter });
+  }
+
+  get ttlMs(): number {
+    return this.#ladder.ttlMs;
   }
 
   get namespace(): readonly string[] {
@@ -130,6 +163,7 @@ export class HeldLease implements Lease {
   }
 
   get revoking(): AbortSignal {
+    this.#notice ??= new Ending();
     return this.#notice.signal;
   }
 
@@ -161,7 +195,7 @@ export class HeldLease implements Lease {
   async confirm(): Promise<void> {
     while (!this.isHeld) {
       this.#throwIfOver();
-      await new Promise<void>((resolve) => this.#confirming.push(resolve));
+      await new Promise<void>((resolve) => (this.#confirming ??= []).push(resolve));
     }
   }
 
@@ -303,7 +337,7 @@ export class HeldLease implements Lease {
   }
 
   #lossByTheClock(): LeaseLost {
-    if (this.#notice.aborted) {
+    if (this.#notice?.aborted === true) {
       const { note } = this.#notice.reason as LeaseRevoking;
       return new LeaseRevoked(this.#grant(), note);
     }
@@ -328,13 +362,15 @@ export class HeldLease implements Lease {
   }
 
   /** The work that this lease belongs to is over; the lease itself is held until it is released. */
-  readonly #cancel = (): void => {
+  #cancel(): void {
     this.#ending.end(this.#outer?.overBecause);
     this.#wakeConfirming();
-  };
+  }
 
   #announce(note: string | null): void {
-    if (this.#state === 'held') this.#notice.end(new LeaseRevoking(this.#scope, note));
+    if (this.#state !== 'held') return;
+    this.#notice ??= new Ending();
+    this.#notice.end(new LeaseRevoking(this.#scope, note));
   }
 
   #leave(state: 'lost' | 'released'): void {
@@ -345,13 +381,16 @@ export class HeldLease implements Lease {
   }
 
   #wakeConfirming(): void {
+    if (this.#confirming === undefined) return;
     for (const wake of this.#confirming.splice(0)) wake();
   }
 
-  async #giveBack(result: 'ok' | 'failed', detail: string | undefined): Promise<ReleaseReport> {
+  #giveBack(result: 'ok' | 'failed', detail: string | undefined): Promise<ReleaseReport> {
     this.#wasHeldAtRelease = this.isHeld;
     if (this.#state === 'held') this.#leave('released');
-    return this.#verdict ?? this.#owner.giveBack(this, result, detail);
+    return this.#verdict === undefined
+      ? this.#owner.giveBack(this, result, detail)
+      : Promise.resolve(this.#verdict);
   }
 
   #grant(): LostGrant {
@@ -374,13 +413,23 @@ function withLead({ renewAtMs, loseAtMs }: LeaseDeadlines): Deadlines {
   return { renewAtMs, softTerminateAtMs: loseAtMs - STOP_LEAD_MS, hardTerminateAtMs: loseAtMs };
 }
 
-/** The ladder by which answers are judged; without a known TTL, its window comes from the first answer. */
+let latest: { readonly ladder: Ladder; readonly goesFor: number | undefined } | undefined;
+
+/**
+ * The ladder by which answers are judged; without a known TTL, its window comes from the first answer. Most leases
+ * of a process have the one of the lease before.
+ */
 function ladderOf(ttlMs: number | undefined, { renewAtMs, loseAtMs }: LeaseDeadlines): Ladder {
+  const windowMs = loseAtMs - STOP_LEAD_MS - renewAtMs;
+  if (latest?.goesFor === ttlMs && latest !== undefined) {
+    const { softAfterMs, renewAfterMs } = latest.ladder;
+    if (Math.abs(softAfterMs - renewAfterMs - windowMs) < 1) return latest.ladder;
+  }
   const ladder = serviceLadder(ttlMs ?? LIMITS.ttlMsMax);
   const softAfterMs = ladder.hardAfterMs - STOP_LEAD_MS;
-  return {
-    ...ladder,
-    softAfterMs,
-    renewAfterMs: softAfterMs - (loseAtMs - STOP_LEAD_MS - renewAtMs),
+  latest = {
+    ladder: { ...ladder, softAfterMs, renewAfterMs: softAfterMs - windowMs },
+    goesFor: ttlMs,
   };
+  return latest.ladder;
 }

@@ -4,10 +4,18 @@
  */
 import { GAP_MS, LIMITS, type GrantRef, type Pulse } from '@leasehold/keys-core';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
-import { Appointments, type Appointment } from '@leasehold/service-kit/appointments';
+import { Appointments } from '@leasehold/service-kit/appointments';
 import { outsideOfWork } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
-import { callWithin, mayPassInTime, untilAnswered, type Background } from './calls.ts';
+import { callErrorOf } from '../transport/errors.ts';
+import {
+  callWithin,
+  mayPassInTime,
+  pauseBeforeRetry,
+  Tries,
+  untilAnswered,
+  type Background,
+} from './calls.ts';
 import type { HeldLease, LeaseOwner } from './held-lease.ts';
 import type { LeaseWire, ReleaseRequest } from './lease-wire.ts';
 import type { ReleaseReport } from './lease.ts';
@@ -15,12 +23,6 @@ import type { ReleaseReport } from './lease.ts';
 /** A release is answered within this time, by the controller or as `unknown`. */
 const RELEASE_MS_MAX = 5_000;
 const RELEASE_TRY_MS = 2_000;
-
-interface Kept {
-  readonly lease: HeldLease;
-  /** When it is judged next. */
-  next?: Appointment<HeldLease> | undefined;
-}
 
 interface Due {
   readonly lease: HeldLease;
@@ -37,15 +39,25 @@ export class Holdings implements LeaseOwner {
   readonly #machine: Machine;
   readonly #wire: LeaseWire;
   readonly #background: Background;
-  readonly #leases = new Map<string, Kept>();
+  /**
+   * Each knows its place. No `Map`: its table would be replaced again and again, and the tables before it would keep
+   * what they held until a full collection.
+   */
+  readonly #leases: HeldLease[] = [];
+  /** By their ids, from a notice until the next tick. */
+  #byId: Map<string, HeldLease> | undefined;
+  readonly #releases: Tries;
   readonly #appointments = new Appointments<HeldLease>();
   readonly #pulse = { atMs: -Infinity };
+  readonly random: () => number;
   #stopTicking: (() => void) | undefined;
 
   constructor({ machine, wire, background }: HoldingsDeps) {
     this.#machine = machine;
     this.#wire = wire;
     this.#background = background;
+    this.#releases = new Tries(machine, RELEASE_TRY_MS, background.signal);
+    this.random = () => machine.random();
   }
 
   get pulse(): Pulse {
@@ -53,20 +65,20 @@ export class Holdings implements LeaseOwner {
   }
 
   /** Keeps a lease from now on. A first renewal that is already due is sent at once. */
-  adopt(lease: HeldLease): void {
-    const nowMs = this.#machine.clock.nowMs();
-    if (this.#leases.size > 0) this.tick(nowMs);
+  adopt(lease: HeldLease, nowMs: number): void {
+    if (this.#leases.length > 0) this.tick(nowMs);
     else this.#pulse.atMs = nowMs;
-    this.#leases.set(lease.leaseId, { lease });
+    lease.place = this.#leases.push(lease) - 1;
+    this.#byId = undefined;
     this.#stopTicking ??= outsideOfWork(() => this.#machine.clock.onTick((at) => this.tick(at)));
-    this.#judge([lease], nowMs);
+    if (lease.dueAtMs <= nowMs) this.#judge([lease], nowMs);
+    else this.#schedule(lease);
   }
 
   forget(lease: HeldLease): void {
-    const kept = this.#leases.get(lease.leaseId);
-    if (kept?.next !== undefined) this.#appointments.end(kept.next);
-    this.#leases.delete(lease.leaseId);
-    if (this.#leases.size > 0) return;
+    this.#cancel(lease);
+    this.#remove(lease);
+    if (this.#leases.length > 0) return;
     this.#stopTicking?.();
     this.#stopTicking = undefined;
   }
@@ -75,14 +87,17 @@ export class Holdings implements LeaseOwner {
   tick(nowMs: number): void {
     const isGap = nowMs - this.#pulse.atMs > GAP_MS;
     this.#pulse.atMs = Math.max(this.#pulse.atMs, nowMs);
-    const leases = isGap ? this.#all() : this.#takeDue(nowMs);
+    this.#byId = undefined;
+    if (!isGap && !this.#appointments.isDue(nowMs)) return;
+    const leases = isGap ? [...this.#leases] : this.#takeDue(nowMs);
     if (isGap) for (const lease of leases) lease.slept();
     this.#judge(leases, nowMs);
   }
 
   /** A notice of the session: one of ours, or of another process with the same token. */
   revoked(notice: RevocationNotice): void {
-    this.#leases.get(notice.leaseId)?.lease.revoked(notice);
+    this.#byId ??= new Map(this.#leases.map((lease) => [lease.leaseId, lease]));
+    this.#byId.get(notice.leaseId)?.revoked(notice);
   }
 
   /**
@@ -90,7 +105,7 @@ export class Holdings implements LeaseOwner {
    * the others are left alone; the session repeats the notices of the last minute.
    */
   recheck(): void {
-    const leases = this.#all().filter((lease) => lease.renews);
+    const leases = this.#leases.filter((lease) => lease.renews);
     for (const some of calls(leases, (lease) => lease.datacenter)) {
       this.#background.add(this.#recheck(some));
     }
@@ -98,35 +113,60 @@ export class Holdings implements LeaseOwner {
 
   /** Ends every lease for its holder; the grants run out by themselves. */
   abandonAll(): void {
-    for (const lease of this.#all()) lease.abandon(this.#background.closing.reason);
+    for (const lease of [...this.#leases]) lease.abandon(this.#background.closing.reason);
   }
 
-  giveBack(lease: HeldLease, result: 'ok' | 'failed', detail?: string): Promise<ReleaseReport> {
+  async giveBack(
+    lease: HeldLease,
+    result: 'ok' | 'failed',
+    detail?: string,
+  ): Promise<ReleaseReport> {
+    const { leaseId, fencingToken, datacenter } = lease;
+    const request: ReleaseRequest = { leaseId, fencingToken, result, detail };
+    const background = this.#background;
+    if (background.signal.aborted) return 'unknown';
+    const beganAtMs = this.#machine.clock.nowMs();
+    const one = this.#releases.begin(beganAtMs);
+    background.began();
+    try {
+      return await outsideOfWork(() => this.#wire.release(request, one, datacenter));
+    } catch (error) {
+      const failure = one.aborted ? one.reason : callErrorOf(error);
+      const mayGoOn = this.#machine.clock.nowMs() < lease.surelyOverAtMs;
+      if (!mayGoOn || !mayPassInTime(failure)) return 'unknown';
+      return await this.#giveBackAgain(lease, request, beganAtMs + RELEASE_MS_MAX);
+    } finally {
+      this.#releases.end(one);
+      background.ended();
+    }
+  }
+
+  /** Retries until it is answered or the grant is over; the report waits only until that moment. */
+  #giveBackAgain(
+    lease: HeldLease,
+    request: ReleaseRequest,
+    reportAtMs: number,
+  ): Promise<ReleaseReport> {
     const machine = this.#machine;
-    const request: ReleaseRequest = {
-      ...lease.ref,
-      result,
-      datacenter: lease.datacenter,
-      ...(detail === undefined ? {} : { detail }),
+    const { signal } = this.#background;
+    const bounds = {
+      untilMs: lease.surelyOverAtMs,
+      tryMs: RELEASE_TRY_MS,
+      signal,
+      mayPass: mayPassInTime,
     };
-    const signal = this.#background.signal;
-    let triesCount = 0;
-    const released = outsideOfWork(() =>
-      untilAnswered(
-        machine,
-        { untilMs: lease.surelyOverAtMs, tryMs: RELEASE_TRY_MS, signal, mayPass: mayPassInTime },
-        async (ending) => {
-          triesCount += 1;
-          const outcome = await this.#wire.release(request, ending);
-          // By an earlier try, whose answer was lost.
-          return outcome === 'already_released' && triesCount > 1 ? 'released' : outcome;
-        },
-      ),
-    );
+    const released = outsideOfWork(async () => {
+      await pauseBeforeRetry(machine, 1, signal);
+      const outcome = await untilAnswered(machine, bounds, (ending) =>
+        this.#wire.release(request, ending, lease.datacenter),
+      );
+      // By an earlier try, whose answer was lost.
+      return outcome === 'already_released' ? 'released' : outcome;
+    });
     this.#background.add(released);
     return new Promise((resolve) => {
       const giveUp = (): void => resolve('unknown');
-      const cancel = machine.clock.at(machine.clock.nowMs() + RELEASE_MS_MAX, giveUp);
+      const cancel = machine.clock.at(reportAtMs, giveUp);
       released.then(resolve, giveUp).finally(cancel);
     });
   }
@@ -157,23 +197,36 @@ export class Holdings implements LeaseOwner {
   }
 
   #takeDue(nowMs: number): HeldLease[] {
-    return this.#appointments.takeDue(nowMs).map((appointment) => {
-      this.#appointments.end(appointment);
-      const kept = this.#leases.get(appointment.what.leaseId);
-      if (kept !== undefined) kept.next = undefined;
-      return appointment.what;
-    });
+    const leases: HeldLease[] = [];
+    for (const appointment of this.#appointments.takeDue(nowMs)) {
+      const lease = this.#appointments.end(appointment);
+      if (lease === undefined) continue;
+      lease.next = undefined;
+      leases.push(lease);
+    }
+    return leases;
   }
 
-  #all(): HeldLease[] {
-    return Array.from(this.#leases.values(), ({ lease }) => lease);
+  /** The last one takes its place. */
+  #remove(lease: HeldLease): void {
+    const last = this.#leases.at(-1);
+    if (lease.place < 0 || last === undefined) return;
+    this.#leases[lease.place] = last;
+    last.place = lease.place;
+    this.#leases.pop();
+    lease.place = -1;
   }
 
   #schedule(lease: HeldLease): void {
-    const kept = this.#leases.get(lease.leaseId);
-    if (kept === undefined || kept.next?.atMs === lease.dueAtMs) return;
-    if (kept.next !== undefined) this.#appointments.end(kept.next);
-    kept.next = this.#appointments.add(lease.dueAtMs, lease);
+    const { next, dueAtMs } = lease;
+    if (next?.atMs === dueAtMs || lease.place < 0) return;
+    if (next !== undefined) this.#appointments.end(next);
+    lease.next = this.#appointments.add(dueAtMs, lease);
+  }
+
+  #cancel(lease: HeldLease): void {
+    if (lease.next !== undefined) this.#appointments.end(lease.next);
+    lease.next = undefined;
   }
 
   /** Only refusals are used: other answers leave the deadlines here early, never late. */

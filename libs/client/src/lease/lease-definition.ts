@@ -2,6 +2,7 @@
 import { errorText } from '@leasehold/keys-core';
 import { assertAcquire, assertDefinition, assertWork, plainMetadata } from '../inputs.ts';
 import type { AcquireIntent, LeaseAttempt, LeaseTaker } from './acquire.ts';
+import { reasonOf } from './calls.ts';
 import type { HeldLease } from './held-lease.ts';
 import { LeaseLost, type Lease } from './lease.ts';
 
@@ -63,6 +64,7 @@ export interface LeaseDefinition {
 
 const TTL_MS = 30_000;
 const WAIT_MS = 5_000;
+const NO_OPTIONS: AcquireOptions = {};
 
 /** @throws {LeaseholdCallError} `request.invalid` if the namespace or an option is not valid. */
 export function createLeaseDefinition(
@@ -73,22 +75,30 @@ export function createLeaseDefinition(
   assertDefinition(namespace, options);
   const { ttlMs = TTL_MS, waitMs = WAIT_MS, description } = options;
 
-  const intentFor = (key: string, wanted: TryAcquireOptions): Omit<AcquireIntent, 'waitMs'> => {
-    assertAcquire(key, { ...wanted, ttlMs: wanted.ttlMs ?? ttlMs });
+  const intentFor = (key: string, wanted: AcquireOptions, mayWaitMs: number): AcquireIntent => {
+    const wantedTtlMs = wanted.ttlMs ?? ttlMs;
+    assertAcquire(key, wanted, wantedTtlMs);
     return {
       scope: { face: 'lease', namespace, key },
-      ttlMs: wanted.ttlMs ?? ttlMs,
+      ttlMs: wantedTtlMs,
       holder: wanted.holder ?? holder,
+      action: undefined,
       comment: wanted.comment,
       metadata: plainMetadata(wanted.metadata),
       datacenter: wanted.datacenter,
       signal: wanted.signal,
+      waitMs: mayWaitMs,
       renews: true,
     };
   };
 
-  const acquire = async (key: string, wanted: AcquireOptions = {}): Promise<HeldLease> =>
-    taker.acquire({ ...intentFor(key, wanted), waitMs: wanted.waitMs ?? waitMs });
+  const acquire = (key: string, wanted: AcquireOptions = NO_OPTIONS): Promise<HeldLease> => {
+    try {
+      return taker.acquire(intentFor(key, wanted, wanted.waitMs ?? waitMs));
+    } catch (error) {
+      return Promise.reject(reasonOf(error));
+    }
+  };
 
   return {
     namespace,
@@ -96,7 +106,7 @@ export function createLeaseDefinition(
     waitMs,
     description,
     acquire,
-    tryAcquire: async (key, wanted = {}) => taker.tryAcquire(intentFor(key, wanted)),
+    tryAcquire: async (key, wanted = NO_OPTIONS) => taker.tryAcquire(intentFor(key, wanted, 0)),
     async run(key, work, wanted) {
       assertWork(work);
       return runUnder(await acquire(key, wanted), work);

@@ -40,12 +40,12 @@ export interface AcquireRequest {
   readonly confirms?: boolean | undefined;
 }
 
-export interface ReleaseRequest extends ReleaseInput {
-  /** Where the lease is. */
-  readonly datacenter?: string | undefined;
-}
+export type ReleaseRequest = Omit<ReleaseInput, 'datacenter'>;
 
-/** Every method throws errors of this library, or the reason of the ending that was passed in. */
+/**
+ * Every method throws errors of this library, or the reason of the ending that was passed in. An acquire that does
+ * not wait and a release fail as soon as it is over; what they sent may arrive.
+ */
 export interface LeaseWire {
   /** Asks for a grant, waiting in line for up to `waitMs`. */
   acquire(request: AcquireRequest, waitMs: number, ending: Ending): Promise<AcquireAnswer>;
@@ -60,7 +60,8 @@ export interface LeaseWire {
     ending: Ending,
     datacenter?: string,
   ): Promise<LeaseRenewResult[]>;
-  release(request: ReleaseRequest, ending: Ending): Promise<ReleaseOutcome>;
+  /** Releases a lease of that datacenter, by default the controller's own. */
+  release(request: ReleaseRequest, ending: Ending, datacenter?: string): Promise<ReleaseOutcome>;
   /** Why nothing sent since that moment can have arrived; undefined if it can. */
   unreachableSince(momentMs: number): UnreachableError | undefined;
 }
@@ -80,23 +81,20 @@ interface WireDeps {
 export function createLeaseWire(deps: WireDeps): LeaseWire {
   const { api, machine } = deps;
   const acquiresOf = byDatacenter(() =>
-    createBatches<AcquireRequest, AcquireAnswer>(machine, async (items, { signal }) => {
+    createBatches<AcquireRequest, AcquireAnswer>(machine, async (requests) => {
       const localTimeMs = machine.clock.nowMs();
-      const { results } = await api.leases.acquireMany.mutate(
-        { localTimeMs, items: items.map(itemOf) },
-        { signal },
-      );
-      return results;
+      const items = requests.map(itemOf);
+      const { results } = await api.leases.acquireMany.mutate({ localTimeMs, items });
+      return results.some(isFailed) ? results.map(answerOf) : (results as AcquireAnswer[]);
     }),
   );
   const releasesOf = byDatacenter((datacenter) =>
-    createBatches<Omit<ReleaseRequest, 'datacenter'>, { outcome: ReleaseOutcome }>(
-      machine,
-      async (items, { signal }) => {
-        const { results } = await api.leases.releaseMany.mutate({ items, datacenter }, { signal });
-        return results;
-      },
-    ),
+    createBatches<ReleaseRequest, ReleaseOutcome>(machine, async (items) => {
+      const { results } = await api.leases.releaseMany.mutate({ items: [...items], datacenter });
+      return results.map((result): ReleaseOutcome | Promise<ReleaseOutcome> =>
+        result.outcome === 'failed' ? Promise.reject(failureOf(result)) : result.outcome,
+      );
+    }),
   );
   return {
     ...sharedCalls(api.leases, deps),
@@ -109,9 +107,7 @@ export function createLeaseWire(deps: WireDeps): LeaseWire {
         { signal: ending.signal },
       );
     },
-    async release({ datacenter, ...request }, ending) {
-      return (await releasesOf(datacenter).submit(request, ending)).outcome;
-    },
+    release: (request, ending, datacenter) => releasesOf(datacenter).submit(request, ending),
   };
 }
 
@@ -120,16 +116,30 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
   const { api, machine } = deps;
   return {
     ...sharedCalls(api.environments, deps),
-    acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, { signal }) {
+    acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, ending) {
       const localTimeMs = machine.clock.nowMs();
-      return api.environments.tryAcquire.mutate(
+      const acquired = api.environments.tryAcquire.mutate(
         { ...rest, action, localTimeMs, environment: [...namespace, key], durationMs: ttlMs },
-        { signal },
+        { signal: ending.signal },
       );
+      return unlessOver(ending, acquired);
     },
-    release: async (request, { signal }) =>
-      (await api.environments.release.mutate(request, { signal })).outcome,
+    async release(request, ending, datacenter) {
+      const released = api.environments.release.mutate(
+        { ...request, datacenter },
+        { signal: ending.signal },
+      );
+      return (await unlessOver(ending, released)).outcome;
+    },
   };
+}
+
+/** Fails as soon as the ending is over: not every transport ends a call then. */
+function unlessOver<T>(ending: Ending, call: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    ending.onEnd(reject);
+    call.then(resolve, reject);
+  });
 }
 
 /** The calls that both faces make in the same way. */
@@ -160,15 +170,23 @@ function byDatacenter<Batches>(
 ): (datacenter: string | undefined) => Batches {
   const made = new Map<string | undefined, Batches>();
   return (datacenter) => {
-    const batches = made.get(datacenter) ?? make(datacenter);
-    made.set(datacenter, batches);
+    let batches = made.get(datacenter);
+    if (batches === undefined) made.set(datacenter, (batches = make(datacenter)));
     return batches;
   };
 }
 
-function itemOf({ namespace, ttlMs, action: _action, confirms: _, ...rest }: AcquireRequest) {
-  if (ttlMs === undefined) throw new LeaseholdCallError('lease.ttl_out_of_range');
-  return { ...rest, ttlMs, namespace: [...namespace] };
+type AcquireItem = Parameters<ControllerApi['leases']['acquireMany']['mutate']>[0]['items'][number];
+
+/** What is sent of a request: usually the request itself, because a copy of each would cost more than to send it. */
+function itemOf(request: AcquireRequest): AcquireItem {
+  if (request.ttlMs === undefined) throw new LeaseholdCallError('lease.ttl_out_of_range');
+  const isItem = request.action === undefined && request.confirms === undefined;
+  return (isItem ? request : withoutOthers(request)) as AcquireItem;
+}
+
+function withoutOthers({ action: _action, confirms: _, ...item }: AcquireRequest) {
+  return item;
 }
 
 /** This many acquires with the largest metadata and comment fit into the largest message. */
@@ -186,21 +204,16 @@ interface FailedItem {
   >;
 }
 
-/** Joins many calls of this process into few calls on the wire: see the coalescer. */
-function createBatches<Item, Answer extends { readonly outcome: string }>(
+/**
+ * Joins many calls of this process into few calls on the wire: see the coalescer. A batch that has no answer in time
+ * is not waited for; its items have ended before it.
+ */
+function createBatches<Item, Answer>(
   machine: Machine,
-  send: (items: Item[], ending: Ending) => Promise<readonly (Answer | FailedItem)[]>,
+  send: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>,
 ): Coalescer<Item, Answer> {
   return createCoalescer<Item, Answer>({
-    run: async (items) => {
-      const results = await callWithin(machine, { ms: CALL_MS }, (ending) =>
-        send([...items], ending),
-      );
-      return results.map((result) =>
-        isFailed(result) ? Promise.reject(failureOf(result)) : result,
-      );
-    },
-    keysOf: () => [],
+    run: (items) => callWithin(machine, { ms: CALL_MS }, () => send(items)),
     failureOf: batchFailureOf,
     batchSizeMax: BATCH_SIZE_MAX,
     inFlightMax: CALLS_IN_FLIGHT_MAX,
@@ -212,6 +225,10 @@ function createBatches<Item, Answer extends { readonly outcome: string }>(
 
 function isFailed(result: { readonly outcome: string }): result is FailedItem {
   return result.outcome === 'failed';
+}
+
+function answerOf(result: AcquireAnswer | FailedItem): AcquireAnswer | Promise<AcquireAnswer> {
+  return isFailed(result) ? Promise.reject(failureOf(result)) : result;
 }
 
 function failureOf({ error }: FailedItem): LeaseholdCallError {

@@ -31,7 +31,7 @@ export class SimulatedWire implements LeaseWire {
   beforeHeartbeat: (count: number) => void = () => undefined;
   /** The datacenter that each heartbeat named. */
   readonly heartbeatDatacenters: (string | undefined)[] = [];
-  readonly releases: ReleaseRequest[] = [];
+  readonly releases: (ReleaseRequest & { readonly datacenter: string | undefined })[] = [];
   readonly acquires: AcquireRequest[] = [];
   /** Whether what a caller that may wait is granted is a grant that it has waited for. */
   isWaitedFor = false;
@@ -96,8 +96,8 @@ export class SimulatedWire implements LeaseWire {
     );
   }
 
-  release(request: ReleaseRequest, ending: Ending): Promise<ReleaseOutcome> {
-    this.releases.push(request);
+  release(request: ReleaseRequest, ending: Ending, datacenter?: string): Promise<ReleaseOutcome> {
+    this.releases.push({ ...request, datacenter });
     return this.#travel(ending, () => this.#registry.release('lease', request, request.result));
   }
 

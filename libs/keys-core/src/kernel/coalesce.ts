@@ -49,8 +49,8 @@ export interface CoalescerOptions<Item, Answer> {
    * tried again alone is answered by a promise, so that its neighbours do not wait for it.
    */
   readonly run: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>;
-  /** What may be in flight only once: a resource, a lease id, an idempotency key. */
-  readonly keysOf: (item: Item) => readonly string[];
+  /** What may be in flight only once: a resource, a lease id, an idempotency key. By default nothing. */
+  readonly keysOf?: ((item: Item) => readonly string[]) | undefined;
   /** Classifies what `run` threw; undefined for an error that concerns the whole batch. */
   readonly failureOf: (error: unknown) => BatchFailure | undefined;
   readonly batchSizeMax: number;
@@ -71,7 +71,10 @@ export interface CoalescerOptions<Item, Answer> {
 }
 
 /** Whether the caller has given up, and why. An `AbortSignal` is one. */
-export type GivenUp = Pick<AbortSignal, 'aborted' | 'reason'>;
+export interface GivenUp extends Pick<AbortSignal, 'aborted' | 'reason'> {
+  /** Calls `fn` with the reason when the caller gives up: a call that was submitted with it fails then. */
+  readonly onEnd?: ((fn: (reason: unknown) => void) => void) | undefined;
+}
 
 export interface Coalescer<Item, Answer> {
   /** @throws {LeaseError} `request.rate_limited` when the queue is full; else what `run` throws. */
@@ -102,21 +105,33 @@ export function createCoalescer<Item, Answer>(
   return new Coalescing(options);
 }
 
+const NO_KEYS: readonly string[] = [];
+
 class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
   readonly #options: CoalescerOptions<Item, Answer>;
   readonly #keysInFlight = new Set<string>();
   #queue: Call<Item, Answer>[] = [];
   #inFlightCount = 0;
   #isGathering = false;
+  readonly #leave = (): void => {
+    this.#isGathering = false;
+    this.#pump();
+  };
 
   constructor(options: CoalescerOptions<Item, Answer>) {
     this.#options = options;
   }
 
   submit(item: Item, signal?: GivenUp): Promise<Answer> {
-    return new Promise((resolve, reject) =>
-      this.#enqueue([this.#callOf(item, signal, resolve, reject)], reject),
-    );
+    return new Promise((resolve, reject) => {
+      if (this.#queue.length >= this.#options.queueMax) {
+        reject(new LeaseError('request.rate_limited'));
+        return;
+      }
+      signal?.onEnd?.(reject);
+      this.#queue.push(this.#callOf(item, signal, resolve, reject));
+      this.#arrived();
+    });
   }
 
   submitAll(items: readonly Item[], signal?: GivenUp): Promise<Answer[]> {
@@ -137,7 +152,12 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
         };
         return this.#callOf(item, signal, take, reject);
       });
-      this.#enqueue(calls, reject);
+      if (this.#queue.length + calls.length > this.#options.queueMax) {
+        reject(new LeaseError('request.rate_limited'));
+        return;
+      }
+      for (const call of calls) this.#queue.push(call);
+      this.#arrived();
     });
   }
 
@@ -156,20 +176,12 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     const { keysOf, origins } = this.#options;
     const origin = origins?.read();
     const queuedAtMs = this.#nowMs();
-    return { item, keys: keysOf(item), signal, queuedAtMs, origin, resolve, reject };
+    const keys = keysOf === undefined ? NO_KEYS : keysOf(item);
+    return { item, keys, signal, queuedAtMs, origin, resolve, reject };
   }
 
   #nowMs(): number {
     return this.#options.nowMs?.() ?? 0;
-  }
-
-  #enqueue(calls: readonly Call<Item, Answer>[], reject: (error: unknown) => void): void {
-    if (this.#queue.length + calls.length > this.#options.queueMax) {
-      reject(new LeaseError('request.rate_limited'));
-      return;
-    }
-    for (const call of calls) this.#queue.push(call);
-    this.#arrived();
   }
 
   /** Something was queued, or a batch in flight has ended. */
@@ -179,10 +191,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     } else if (!this.#isGathering) {
       this.#isGathering = true;
       // eslint-disable-next-line no-restricted-globals -- no time: the end of this turn of the event loop
-      setImmediate(() => {
-        this.#isGathering = false;
-        this.#pump();
-      });
+      setImmediate(this.#leave);
     }
   }
 
@@ -191,12 +200,14 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
       const batch = this.#takeBatch();
       if (batch.length === 0) return;
       this.#inFlightCount += 1;
-      void this.#carryOut(batch).finally(() => {
-        this.#inFlightCount -= 1;
-        for (const call of batch) for (const key of call.keys) this.#keysInFlight.delete(key);
-        this.#arrived();
-      });
+      void this.#carryOut(batch);
     }
+  }
+
+  #ended(batch: readonly Call<Item, Answer>[]): void {
+    this.#inFlightCount -= 1;
+    for (const { keys } of batch) for (const key of keys) this.#keysInFlight.delete(key);
+    if (this.#queue.length > 0) this.#arrived();
   }
 
   /** Takes from the queue what one statement may hold, in order; the rest keeps its place. */
@@ -204,7 +215,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     const batch: Call<Item, Answer>[] = [];
     const rest: Call<Item, Answer>[] = [];
     // A key that stays behind blocks its later calls too, so that they keep their order.
-    const blocked = new Set<string>();
+    let blocked: Set<string> | undefined;
     let seenCount = 0;
     for (const call of this.#queue) {
       if (batch.length === this.#options.batchSizeMax) break;
@@ -213,20 +224,36 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
         call.reject(call.signal.reason);
         continue;
       }
-      const isFree = call.keys.every((key) => !this.#keysInFlight.has(key) && !blocked.has(key));
-      if (isFree) {
+      if (this.#isFree(call, blocked)) {
         batch.push(call);
         for (const key of call.keys) this.#keysInFlight.add(key);
       } else {
         rest.push(call);
+        blocked ??= new Set();
         for (const key of call.keys) blocked.add(key);
       }
     }
-    this.#queue = rest.concat(this.#queue.slice(seenCount));
+    this.#queue =
+      seenCount === this.#queue.length ? rest : rest.concat(this.#queue.slice(seenCount));
     return batch;
   }
 
-  async #carryOut(batch: readonly Call<Item, Answer>[], triesLeft = 1): Promise<void> {
+  #isFree({ keys }: Call<Item, Answer>, blocked: ReadonlySet<string> | undefined): boolean {
+    for (const key of keys) {
+      if (this.#keysInFlight.has(key) || blocked?.has(key) === true) return false;
+    }
+    return true;
+  }
+
+  async #carryOut(batch: readonly Call<Item, Answer>[]): Promise<void> {
+    try {
+      await this.#answer(batch, 1);
+    } finally {
+      this.#ended(batch);
+    }
+  }
+
+  async #answer(batch: readonly Call<Item, Answer>[], triesLeft: number): Promise<void> {
     this.#options.onBatch?.(batch.length);
     let answers: readonly (Answer | Promise<Answer>)[];
     try {
@@ -235,7 +262,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
       await this.#recover(batch, triesLeft, error);
       return;
     }
-    batch.forEach((call, index) => call.resolve(answers[index] as Answer));
+    for (const [index, call] of batch.entries()) call.resolve(answers[index] as Answer);
   }
 
   #run(batch: readonly Call<Item, Answer>[]): Promise<readonly (Answer | Promise<Answer>)[]> {
@@ -251,11 +278,11 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
   async #recover(batch: readonly Call<Item, Answer>[], triesLeft: number, error: unknown) {
     const failure = this.#options.failureOf(error);
     if (failure === 'contention' && triesLeft > 0) {
-      await this.#carryOut(batch, triesLeft - 1);
+      await this.#answer(batch, triesLeft - 1);
     } else if ((failure === 'contention' || failure === 'data') && batch.length > 1) {
       const middle = Math.ceil(batch.length / 2);
-      await this.#carryOut(batch.slice(0, middle));
-      await this.#carryOut(batch.slice(middle));
+      await this.#answer(batch.slice(0, middle), 1);
+      await this.#answer(batch.slice(middle), 1);
     } else {
       for (const call of batch) call.reject(error);
     }
