@@ -1,4 +1,4 @@
-import { createCoalescer } from '../../grants/index.ts';
+import { createCoalescer, type RequestKey } from '../../grants/index.ts';
 import type { BackendEnd } from '../../kernel/backends.ts';
 import type { LeaseRow } from '../../kernel/lease.ts';
 import type { Named, Resource } from '../../kernel/resource.ts';
@@ -37,6 +37,13 @@ export interface KeyStateRow extends KeyLease {
   readonly delayMs: number;
   /** For how long the key's expiry will not be believed yet, in milliseconds; mostly 0. */
   readonly doubtMs: number;
+  /** Whether the idempotency key of the caller's request has been used. */
+  readonly isRequestRecorded: boolean;
+}
+
+/** A key as one caller asks for it: with the idempotency key of its request, if that has one. */
+interface AskedKey extends Named {
+  readonly request: RequestKey | undefined;
 }
 
 type KeyStateRead = Omit<KeyStateRow, 'doubtMs'>;
@@ -54,8 +61,8 @@ const QUEUE_MAX = 50_000;
 export function createKeyStateReader(
   store: Pick<Store, 'transitions' | 'clock' | 'clockWatch'>,
   heartbeatMs: number,
-): (key: Named) => Promise<KeyStateRow | undefined> {
-  const reads = createCoalescer<Named, KeyStateRow | undefined>({
+): (key: Named, request: RequestKey | undefined) => Promise<KeyStateRow | undefined> {
+  const reads = createCoalescer<AskedKey, KeyStateRow | undefined>({
     run: async (keys) => {
       const sentAtMs = store.clock.nowMs();
       const rows = await readKeyStates(store.transitions, keys, heartbeatMs);
@@ -72,7 +79,7 @@ export function createKeyStateReader(
     queueMax: QUEUE_MAX,
     isGathering: true,
   });
-  return ({ namespace, name }) => reads.submit({ namespace, name });
+  return ({ namespace, name }, request) => reads.submit({ namespace, name, request });
 }
 
 /**
@@ -81,7 +88,11 @@ export function createKeyStateReader(
  * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`, one
  * probe for each, however large the tables are: see {@link isFound}.
  */
-async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], heartbeatMs: number) {
+async function readKeyStates(
+  sql: Sql<'transitions'>,
+  keys: readonly AskedKey[],
+  heartbeatMs: number,
+) {
   const rows = await sql.$queryRaw<(KeyStateRead & { place: number })[]>`
     select w.place::int as place, ${KEY_LEASE_COLUMNS},
       l.home_reservation as "homeReservation",
@@ -94,11 +105,17 @@ async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], he
       greatest(0, date_part('epoch', k.start_at - clock_timestamp()) * 1000) as "delayMs",
       ${isFound(fragment`
         select true from backend_action a
-        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null`)} as "isStopAsked"
+        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null`)} as "isStopAsked",
+      ${isFound(fragment`
+        select true from lease_request r
+        where r.principal = w.principal ${C} and r.idempotency_key = w.idempotency_key ${C}`)}
+        as "isRequestRecorded"
     from unnest(
       ${keys.map((key) => key.namespace)}::text[],
-      ${keys.map((key) => key.name)}::text[]
-    ) with ordinality as w (namespace, name, place)
+      ${keys.map((key) => key.name)}::text[],
+      ${keys.map((key) => key.request?.principal ?? null)}::text[],
+      ${keys.map((key) => key.request?.idempotencyKey ?? null)}::text[]
+    ) with ordinality as w (namespace, name, principal, idempotency_key, place)
     cross join lateral (
       select l.* from lease l
       where l.face = 'key' and l.namespace = w.namespace ${C} and l.name = w.name ${C}
