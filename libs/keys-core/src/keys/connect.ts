@@ -33,7 +33,7 @@ import {
 } from './connect-answers.ts';
 import { type ConnectDecision, decideConnect, type KeyState } from './decide-connect.ts';
 import type { ConnectResult, KeyService, NamedConnect } from './key-types.ts';
-import { createKeyStateReader, type KeyStateRow } from './sql/key-state.ts';
+import { createKeyStateReader, type FoundKey, type KeyStateRow } from './sql/key-state.ts';
 import { type ConnectDeps, NotAtHome, startBackend, type Wanted } from './start-backend.ts';
 
 /** How often a waiting connect reads the key when no hint comes. */
@@ -52,7 +52,7 @@ const LOST_SPAWNS_MIN = 8;
 
 /** What all connects of a controller share. */
 interface Shared extends ConnectDeps {
-  readonly readRow: ReturnType<typeof createKeyStateReader>;
+  readonly readKey: ReturnType<typeof createKeyStateReader<KeyState>>;
   readonly answers: ConnectAnswers;
   readonly tickets: Tickets;
   /** Spawn attempts under way in this process, by topic. */
@@ -66,7 +66,7 @@ export function createConnect(
   const answers = createConnectAnswers(store);
   const shared: Shared = {
     ...deps,
-    readRow: createKeyStateReader(store, deps.heartbeatMs),
+    readKey: createKeyStateReader(store, deps.heartbeatMs, stateOf),
     answers,
     tickets: createTickets(store.general),
     spawning: new RequestsInProgress(),
@@ -129,10 +129,10 @@ class OneConnect {
     const { key } = input;
     signal.throwIfAborted();
     await this.#shared.spawning.newest(this.#topic);
-    const row = await this.#shared.readRow(key, this.#wanted.idempotent);
-    const before = this.#mayBeRepeated(row) ? await this.#answerBefore() : undefined;
+    const found = await this.#shared.readKey(key, this.#wanted.idempotent);
+    const before = this.#mayBeRepeated(found) ? await this.#answerBefore() : undefined;
     if (before !== undefined) return before;
-    const state = stateOf(row);
+    const { state } = found;
     this.#assertAtHome(state);
     const decision = decideConnect(state, { tag: key.tag, hasSpawn: input.spawn !== undefined });
     switch (decision.do) {
@@ -156,9 +156,9 @@ class OneConnect {
   }
 
   /** Whether the request may have been answered before: nothing is done for it until that is known. */
-  #mayBeRepeated(row: KeyStateRow | undefined): boolean {
+  #mayBeRepeated({ state, isRequestRecorded }: FoundKey<KeyState>): boolean {
     if (this.#wanted.idempotent === undefined) return false;
-    return row === undefined ? !this.#isNew : row.isRequestRecorded;
+    return isRequestRecorded || (state === undefined && !this.#isNew);
   }
 
   async #answerBefore(): Promise<ConnectResult | undefined> {
@@ -257,8 +257,7 @@ class OneConnect {
   }
 }
 
-function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
-  if (row === undefined) return undefined;
+function stateOf(row: KeyStateRow): KeyState {
   const { backendId, backendStatus, address, droneId, isDroneReachable, isStopAsked } = row;
   return {
     lease: row,
