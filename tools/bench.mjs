@@ -17,6 +17,7 @@ await runBundled('tools/bench', {
   main: 'tools/bench/main.ts',
   'bench-controller': 'tools/bench/rig/bench-controller.ts',
   'floor-server': 'tools/bench/rig/floor-server.ts',
+  'echo-server': 'tools/bench/rig/echo-server.ts',
   'soak-client': 'tools/bench/rig/soak-client.ts',
   'load-client': 'tools/bench/rig/load-client.ts',
   'simulated-drone': 'apps/drone/src/testing/simulated-main.ts',

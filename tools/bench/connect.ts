@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { createControllerClient, type ControllerClient } from '@leasehold/client';
+import { createControllerClient, createLeasehold, type ControllerClient } from '@leasehold/client';
 import { invariant } from '@leasehold/keys-core';
 import { createTRPCClient, createWSClient, wsLink } from '@trpc/client';
 import type pg from 'pg';
@@ -8,16 +8,35 @@ import { WebSocket } from 'ws';
 import type { BenchServers, EmptyRouter } from './rig/bench-controller.ts';
 import { startChild } from './rig/child.ts';
 import type { Figure } from './rig/figures.ts';
+import { openFrames, openTurns } from './rig/frames.ts';
+import { Meter } from './rig/meter.ts';
+import { readProcessorTime } from './rig/processor-time.ts';
 import { atLeast, atMost, milliseconds, perSecond, times } from './rig/quantities.ts';
 import { insertTokenOf, type Rig } from './rig/rig.ts';
-import { compare, durationMsOf, quantile, rateOf } from './rig/rounds.ts';
+import {
+  compareRates,
+  durationMsOf,
+  quantile,
+  rateOf,
+  type Side,
+  takeTurns,
+} from './rig/rounds.ts';
 import { PRINCIPAL, SEEDED, seedLeases } from './rig/seed.ts';
 
 const CALLER_COUNT = 64;
+const CALLERS = `${String(CALLER_COUNT)} callers`;
 const BACKEND_COUNT = 1_000;
 const PROGRAM = 'room';
 
-/** `connect` to running backends against a procedure that does nothing, both over one WebSocket. */
+/** The key of a backend that runs: each caller asks for another one each time. */
+interface RunningKey {
+  readonly name: string;
+}
+
+/**
+ * `connect` to running backends, all over one WebSocket: as a service does it, through the client library, and as
+ * a procedure alone, against a procedure that does nothing and a bare server that sends each frame back.
+ */
 export async function measureConnect(rig: Rig): Promise<Figure[]> {
   const database = await rig.database('bench_connect');
   await seedLeases(database.pool, BACKEND_COUNT);
@@ -26,44 +45,98 @@ export async function measureConnect(rig: Rig): Promise<Figure[]> {
   await mkdir(home);
   const controller = await startChild<BenchServers>('bench-controller', [database.url, home]);
   rig.onClose(() => controller.stop());
-  const client = createControllerClient({
-    url: controller.ready.controllerUrl,
-    token: await insertTokenOf(database, { role: 'client', droneId: null }),
-    transport: 'ws',
-  });
-  const emptySocket = createWSClient({
-    url: `${controller.ready.emptyUrl.replace(/^http/u, 'ws')}/trpc`,
-    WebSocket: WebSocket as unknown as typeof globalThis.WebSocket,
-  });
-  rig.onClose(() => Promise.all([client.close(), emptySocket.close()]));
-  const empty = createTRPCClient<EmptyRouter>({ links: [wsLink({ client: emptySocket })] });
-  const roundMs = rig.isQuick ? 200 : 2_000;
-  let turn = 0;
-  const { ours, theirs, ratio } = await compare(
-    {
-      name: 'connect',
-      round: () =>
-        rateOf(CALLER_COUNT, roundMs, async () => {
-          turn += 1;
-          const name = `${SEEDED}${String(turn % BACKEND_COUNT)}`;
-          const { spawned, status } = await client.api.keys.connect.mutate({ key: { name } });
-          invariant(!spawned && status === 'ready', 'the bench connects to what runs');
-        }),
-    },
-    { name: 'empty', round: () => rateOf(CALLER_COUNT, roundMs, () => empty.empty.mutate()) },
-    rig.isQuick ? 2 : 9,
+  const token = await insertTokenOf(database, { role: 'client', droneId: null });
+  const url = controller.ready.controllerUrl;
+  const client = createControllerClient({ url, token, transport: 'ws' });
+  const leasehold = createLeasehold({ url, token, clientName: 'bench' });
+  rig.onClose(() => Promise.all([client.close(), leasehold.close()]));
+  const { keys } = leasehold;
+  const meter = new Meter(() =>
+    readProcessorTime({ controllerPids: [controller.pid], postgresFolder: rig.folder }),
   );
+  const sides = {
+    ours: sideOf(rig, 'connect', async (key) => isRunning(await keys.connect({ key }))),
+    spawning: sideOf(rig, 'connect that may start', async (key) =>
+      isRunning(await keys.connect({ key, spawn: { program: PROGRAM } })),
+    ),
+    procedure: sideOf(rig, 'procedure', async (key) =>
+      isRunning(await client.api.keys.connect.mutate({ key })),
+    ),
+    empty: sideOf(rig, 'empty procedure', await openEmpty(rig, controller.ready.emptyUrl)),
+    ...(await openEchoes(rig)),
+  };
+  const { ours } = sides;
+  const measured = { ...sides, ours: { ...ours, round: () => meter.during(ours.round) } };
+  const rates = await takeTurns(Object.values(measured), rig.isQuick ? 2 : 9);
+  const names = Object.keys(measured) as (keyof typeof measured)[];
+  const ratesOf = (name: keyof typeof measured): number[] => rates[names.indexOf(name)] ?? [];
+  const against = (side: keyof typeof measured, peer: keyof typeof measured): Compared => {
+    const { ours, theirs, ratio } = compareRates(ratesOf(side), ratesOf(peer));
+    return { ours: perSecond(ours), theirs: perSecond(theirs), result: times(ratio) };
+  };
   return [
     {
-      what: `connect to running backends, ${String(CALLER_COUNT)} callers, against an empty procedure`,
-      ours: perSecond(ours),
-      theirs: perSecond(theirs),
-      result: times(ratio),
+      what: `connect to running backends, ${CALLERS}, against a bare \`ws\` echo`,
+      ...against('ours', 'echo'),
+      required: atLeast(0.5),
+      goal: atLeast(0.7),
+    },
+    {
+      what: `… against an echo of frames that hold all calls of a turn`,
+      ...against('ours', 'echoOfTurns'),
+    },
+    {
+      what: `… that may start a backend, against a bare \`ws\` echo`,
+      ...against('spawning', 'echo'),
+    },
+    {
+      what: `keys.connect without the client library, ${CALLERS}, against an empty procedure`,
+      ...against('procedure', 'empty'),
       required: atLeast(0.6),
       goal: atLeast(0.8),
     },
+    ...meter.eachCall(`processor time for each connect, ${CALLERS}`),
+    meter.coresInUse(`cores in use by connects, ${CALLERS}`),
     ...(await measureFresh(client.api, rig.isQuick ? 20 : 400)),
   ];
+}
+
+type Compared = Pick<Figure, 'ours' | 'theirs' | 'result'>;
+
+function sideOf(rig: Rig, name: string, call: (key: RunningKey) => Promise<unknown>): Side {
+  let turn = 0;
+  const work = (): Promise<unknown> => {
+    turn += 1;
+    return call({ name: `${SEEDED}${String(turn % BACKEND_COUNT)}` });
+  };
+  return { name, round: () => rateOf(CALLER_COUNT, rig.isQuick ? 200 : 2_000, work) };
+}
+
+function isRunning({ spawned, status }: { spawned: boolean; status: string }): void {
+  invariant(!spawned && status === 'ready', 'the bench connects to what runs');
+}
+
+/** A procedure that does nothing, over tRPC's own client. */
+async function openEmpty(rig: Rig, url: string): Promise<() => Promise<unknown>> {
+  const socket = createWSClient({
+    url: `${url.replace(/^http/u, 'ws')}/trpc`,
+    WebSocket: WebSocket as unknown as typeof globalThis.WebSocket,
+  });
+  rig.onClose(() => socket.close());
+  const empty = createTRPCClient<EmptyRouter>({ links: [wsLink({ client: socket })] });
+  await empty.empty.mutate();
+  return () => empty.empty.mutate();
+}
+
+async function openEchoes(rig: Rig): Promise<Record<'echo' | 'echoOfTurns', Side>> {
+  const server = await startChild<string>('echo-server', []);
+  rig.onClose(() => server.stop());
+  const call = await openFrames<RunningKey>(rig, server.ready);
+  const callOfTurn = await openTurns<RunningKey>(rig, server.ready);
+  return {
+    echo: sideOf(rig, 'echo', call),
+    echoOfTurns: sideOf(rig, 'echo of turns', callOfTurn),
+  };
 }
 
 /** One caller connects to keys that never ran: until the answer that says where the backend starts. */

@@ -1,12 +1,5 @@
-import {
-  atLeast,
-  atMost,
-  cores,
-  microseconds,
-  milliseconds,
-  perSecond,
-  times,
-} from '../rig/quantities.ts';
+import { Meter } from '../rig/meter.ts';
+import { atLeast, atMost, milliseconds, perSecond, times } from '../rig/quantities.ts';
 import type { Bound, Figure } from '../rig/figures.ts';
 import { readProcessorTime, type ProcessorTime } from '../rig/processor-time.ts';
 import type { Rig } from '../rig/rig.ts';
@@ -70,7 +63,7 @@ export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
       figures.push(rateFigure(callerCount, name, rates));
       figures.push(ratioFigure(callerCount, name, compareRates(ourRates, rates)));
     }
-    figures.push(...meter.figures(callerCount));
+    figures.push(...costFigures(meter, callerCount));
   }
   return [...figures, ...latencyFigures(latencies, ours.name)];
 }
@@ -144,54 +137,23 @@ function ratioFigure(
   };
 }
 
-/** Adds up what our side takes during its rounds. */
-class Meter {
-  readonly #read: () => ProcessorTime;
-  readonly #usedUs = { client: 0, controller: 0, postgres: 0 };
-  #pairCount = 0;
-  #tookUs = 0;
-
-  constructor(read: () => ProcessorTime) {
-    this.#read = read;
-  }
-
-  async during(round: () => Promise<number>): Promise<number> {
-    const before = this.#read();
-    const startedAtMs = performance.now();
-    const rate = await round();
-    const tookMs = performance.now() - startedAtMs;
-    const after = this.#read();
-    for (const party of ['client', 'controller', 'postgres'] as const) {
-      this.#usedUs[party] += after[party] - before[party];
-    }
-    this.#tookUs += tookMs * 1_000;
-    this.#pairCount += (rate * tookMs) / 1_000;
-    return rate;
-  }
-
-  figures(callerCount: CallerCount): Figure[] {
-    const isLimited = callerCount === 256;
-    const costs = (['client', 'controller', 'postgres'] as const).map((party): Figure => ({
-      what: `processor time for each acquire + release, ${callersOf(callerCount)}: ${party}`,
-      result: microseconds(this.#usedUs[party] / this.#pairCount),
-      ...(isLimited ? COSTS[party] : {}),
+function costFigures(meter: Meter, callerCount: CallerCount): Figure[] {
+  const isLimited = callerCount === 256;
+  const callers = callersOf(callerCount);
+  const what = `processor time for each acquire + release, ${callers}`;
+  const costs = meter
+    .eachCall(what, isLimited ? COSTS : {})
+    .map(({ party, ...figure }): Figure => ({
+      ...figure,
       bar: {
         chart: 'Processor time for each acquire + release, in microseconds',
-        group: callersOf(callerCount),
+        group: callers,
         name: party,
         isStacked: true,
       },
     }));
-    const { client, controller, postgres } = this.#usedUs;
-    return [
-      ...costs,
-      {
-        what: `cores in use, ${callersOf(callerCount)}`,
-        result: cores((client + controller + postgres) / this.#tookUs),
-        ...(callerCount === 1 ? {} : { required: atLeast(CORES_REQUIRED) }),
-      },
-    ];
-  }
+  const inUse = meter.coresInUse(`cores in use, ${callers}`);
+  return [...costs, callerCount === 1 ? inUse : { ...inUse, required: atLeast(CORES_REQUIRED) }];
 }
 
 function callersOf(count: number): string {

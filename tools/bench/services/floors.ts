@@ -1,11 +1,10 @@
 /** What an acquire and a release cost at least: without our layers, and without the way to the controller. */
-import { once } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import { invariant, serviceLadder } from '@leasehold/keys-core';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
-import { WebSocket } from 'ws';
 import { newTimedId } from '../../../libs/keys-core/src/kernel/clock.ts';
 import { startChild } from '../rig/child.ts';
+import { openTurns } from '../rig/frames.ts';
 import type { Rig } from '../rig/rig.ts';
 import { HOLD_TTL_MS, type LockService } from './lock-service.ts';
 
@@ -13,7 +12,6 @@ import { HOLD_TTL_MS, type LockService } from './lock-service.ts';
 export type Pairs = Pick<LockService, 'name' | 'take'>;
 
 interface Answer {
-  readonly id: number;
   readonly leaseId?: string;
   readonly token?: string;
 }
@@ -23,31 +21,7 @@ export async function openFloor(rig: Rig): Promise<Pairs> {
   const { url } = await rig.database('bench_floor');
   const server = await startChild<string>('floor-server', [url]);
   rig.onClose(() => server.stop());
-  const socket = new WebSocket(server.ready, { perMessageDeflate: false });
-  await once(socket, 'open');
-  rig.onClose(() => {
-    socket.terminate();
-    return Promise.resolve();
-  });
-  const waiting = new Map<number, (answer: Answer) => void>();
-  let lastId = 0;
-  let frame: object[] = [];
-  socket.on('message', (data: Buffer) => {
-    for (const answer of JSON.parse(data.toString()) as Answer[]) {
-      waiting.get(answer.id)?.(answer);
-      waiting.delete(answer.id);
-    }
-  });
-  const call = (body: object): Promise<Answer> =>
-    new Promise((resolve) => {
-      lastId += 1;
-      waiting.set(lastId, resolve);
-      if (frame.push({ id: lastId, ...body }) > 1) return;
-      queueMicrotask(() => {
-        socket.send(JSON.stringify(frame));
-        frame = [];
-      });
-    });
+  const call = await openTurns<Answer>(rig, server.ready);
   return {
     name: 'the floor',
     async take(name) {

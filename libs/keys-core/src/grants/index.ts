@@ -30,6 +30,7 @@ export {
   readRequest,
   recordAnswers,
   type RequestAnswer,
+  type RequestKey,
 } from './sql/requests.ts';
 export { createLeaseStore, type LeaseStore } from './lease-store.ts';
 export {

@@ -1,11 +1,14 @@
 import {
+  createCoalescer,
   idempotentRequest,
   type KeyedRequest,
+  keyText,
   readRequest,
   recordAnswers,
   type RecordedRefusal,
   refusalIn,
   refusalOf,
+  type RequestAnswer,
 } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
@@ -22,31 +25,58 @@ import { AnsweredMeanwhile } from './start-backend.ts';
 /** What is recorded of a connect: its result or its error. */
 type RecordedConnect = { readonly backendId: string; readonly spawned: boolean } | RecordedRefusal;
 
+/** The answers of connects that are recorded under their idempotency keys. */
+export interface ConnectAnswers {
+  readonly store: Store;
+  /**
+   * Records an answer; of two equal requests at once the first answer counts for both, and is returned.
+   * @throws {LeaseError} the refusal that the request got first; `request.idempotency_reused`.
+   */
+  first(request: KeyedRequest, answer: RecordedConnect): Promise<ConnectResult | undefined>;
+}
+
+const ANSWERS_PER_STATEMENT_MAX = 200;
+const STATEMENTS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+
+/** Those that came together are recorded by one statement. */
+export function createConnectAnswers(store: Store): ConnectAnswers {
+  const records = createCoalescer<RequestAnswer, boolean>({
+    run: (answers) => recordAnswers(store.transitions, answers),
+    keysOf: ({ request }) => [keyText(request)],
+    batchSizeMax: ANSWERS_PER_STATEMENT_MAX,
+    inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  });
+  return {
+    store,
+    first: async (request, answer) =>
+      (await records.submit({ request, answer })) ? undefined : answeredBefore(store, request),
+  };
+}
+
 /**
  * One idempotency key, one attempt, one answer, refusals included: a late duplicate of a request
  * that was refused must not start a backend that nobody waits for. Retryable refusals are not
- * recorded, because the caller is meant to ask again.
+ * recorded, because the caller is meant to ask again. `attempt` looks for an earlier answer before it does
+ * anything, and records its own.
  * @throws {LeaseError} `request.idempotency_reused`.
  */
 export async function connectOnceFor(
-  store: Store,
+  answers: ConnectAnswers,
   request: KeyedRequest | undefined,
   attempt: () => Promise<ConnectResult>,
 ): Promise<ConnectResult> {
   if (request === undefined) return attempt();
-  const before = await answeredBefore(store, request);
-  if (before !== undefined) return before;
   try {
-    const result = await attempt();
-    const { backendId, spawned } = result;
-    if (spawned) return result;
-    return (await answeredFirst(store, request, { backendId, spawned })) ?? result;
+    return await attempt();
   } catch (error) {
     if (error instanceof AnsweredMeanwhile) {
-      const first = await answeredBefore(store, request);
+      const first = await answeredBefore(answers.store, request);
       if (first !== undefined) return first;
     }
-    return refuseOnce(store, request, error);
+    return refuseOnce(answers, request, error);
   }
 }
 
@@ -55,13 +85,13 @@ export async function connectOnceFor(
  * A caller that may not have it is only refused.
  */
 export async function refuseOnce(
-  store: Store,
+  answers: ConnectAnswers,
   request: KeyedRequest | undefined,
   error: unknown,
 ): Promise<ConnectResult> {
   const refusal = refusalOf(error);
   if (request === undefined || refusal === undefined) throw error;
-  const first = await answeredFirst(store, request, refusal);
+  const first = await answers.first(request, refusal);
   if (first === undefined || refusal.error.code === 'auth.forbidden') throw error;
   return first;
 }
@@ -91,12 +121,6 @@ export async function answeredBefore(
 ): Promise<ConnectResult | undefined> {
   const record = await readRequest(store.general, request);
   return record === undefined ? undefined : replay(store, record);
-}
-
-/** Records an answer; of two equal requests at once the first answer counts for both, and is returned. */
-async function answeredFirst(store: Store, request: KeyedRequest, answer: RecordedConnect) {
-  const [isFirst] = await recordAnswers(store.general, [{ request, answer }]);
-  return isFirst === true ? undefined : answeredBefore(store, request);
 }
 
 async function replay(store: Store, record: RecordedRequest): Promise<ConnectResult> {

@@ -62,6 +62,42 @@ describe('a connect that is sent again with its idempotency key', () => {
     expect(await rowCounts(on)).toMatchObject({ backends: 1 });
   });
 
+  test('a connect without a program that finds a backend leaves no record, and looks again when it is sent again', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const { backendId } = await connect(on);
+    const looking = { ...IDEMPOTENT, spawn: undefined };
+
+    expect(await connect(on, looking)).toMatchObject({ backendId, spawned: false });
+    expect(await rowCounts(on)).toMatchObject({ requests: 0 });
+    await on.keys.report(reportOf(drone, backendId, 'terminated'));
+
+    await expect(connect(on, looking)).rejects.toMatchObject({ code: 'key.unheld' });
+    // A refusal is recorded, and stays.
+    await connect(on);
+    await expect(connect(on, looking)).rejects.toMatchObject({ code: 'key.unheld' });
+  });
+
+  test('many that find the backend of a key are recorded together, each with its own answer', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const { backendId } = await connect(on);
+    const sent = Array.from({ length: 50 }, (_, place) => ({
+      idempotencyKey: `request-${String(place)}`,
+    }));
+
+    const answers = await Promise.all(sent.map((request) => connect(on, request)));
+
+    expect(answers.every((answer) => answer.backendId === backendId && !answer.spawned)).toBe(true);
+    const [written] = await on.store.general.$queryRaw<{ transactions: number }[]>`
+      select count(distinct xmin::text)::int as transactions from lease_request`;
+    expect(written).toEqual({ transactions: 1 });
+    await on.keys.report(reportOf(drone, backendId, 'terminated'));
+    for (const request of sent) {
+      expect(await connect(on, request)).toMatchObject({ backendId, status: 'terminated' });
+    }
+  });
+
   test('I7 many equal requests at once, through two controllers, spawn once and get the same answer', async () => {
     const on = await openKeys();
     const other = await openKeys({ databaseUrl: on.databaseUrl });

@@ -3,7 +3,7 @@
  *
  * Read, decide, act, and start over whenever acting changed nothing:
  *
- * 1. Read the key, its backend and its drone's liveness in one statement.
+ * 1. Read the key, its backend, its drone's liveness, and whether the request came before, in one statement.
  * 2. {@link decideConnect} says: return it, refuse, wait, or spawn.
  * 3. *Wait*: hold a ticket, wait for a hint that the key was freed, or half a second, or the key's
  *    own end, and read again until `waitMs` is over.
@@ -23,15 +23,17 @@ import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
 import {
   answeredBefore,
+  type ConnectAnswers,
   connectOnceFor,
   crashLoopOf,
+  createConnectAnswers,
   keyedConnect,
   refuseOnce,
   waitUntilReady,
 } from './connect-answers.ts';
 import { type ConnectDecision, decideConnect, type KeyState } from './decide-connect.ts';
 import type { ConnectResult, KeyService, NamedConnect } from './key-types.ts';
-import { createKeyStateReader, type KeyStateRow } from './sql/key-state.ts';
+import { createKeyStateReader, type FoundKey, type KeyStateRow } from './sql/key-state.ts';
 import { type ConnectDeps, NotAtHome, startBackend, type Wanted } from './start-backend.ts';
 
 /** How often a waiting connect reads the key when no hint comes. */
@@ -50,7 +52,8 @@ const LOST_SPAWNS_MIN = 8;
 
 /** What all connects of a controller share. */
 interface Shared extends ConnectDeps {
-  readonly readState: (key: NamedConnect['key']) => Promise<KeyState | undefined>;
+  readonly readKey: ReturnType<typeof createKeyStateReader<KeyState>>;
+  readonly answers: ConnectAnswers;
   readonly tickets: Tickets;
   /** Spawn attempts under way in this process, by topic. */
   readonly spawning: RequestsInProgress<ConnectResult | undefined>;
@@ -60,17 +63,18 @@ export function createConnect(
   deps: ConnectDeps,
 ): Pick<KeyService, 'connect' | 'connectAgain' | 'refuse'> {
   const { store } = deps;
-  const readRow = createKeyStateReader(deps.store, deps.heartbeatMs);
+  const answers = createConnectAnswers(store);
   const shared: Shared = {
     ...deps,
-    readState: async (key) => stateOf(await readRow(key)),
+    readKey: createKeyStateReader(store, deps.heartbeatMs, stateOf),
+    answers,
     tickets: createTickets(store.general),
     spawning: new RequestsInProgress(),
   };
   return {
     async connect(input, caller, signal, reserve) {
       const idempotent = keyedConnect(input, caller);
-      const result = await connectOnceFor(store, idempotent, () =>
+      const result = await connectOnceFor(answers, idempotent, () =>
         new OneConnect(shared, { input, caller, signal, idempotent, reserve }).run(),
       );
       return input.waitFor === 'ready' ? waitUntilReady(store, result, signal) : result;
@@ -83,7 +87,7 @@ export function createConnect(
       return waitUntilReady(store, result, signal);
     },
 
-    refuse: (input, caller, error) => refuseOnce(store, keyedConnect(input, caller), error),
+    refuse: (input, caller, error) => refuseOnce(answers, keyedConnect(input, caller), error),
   };
 }
 
@@ -96,6 +100,8 @@ class OneConnect {
   readonly #startedAtMs: number;
   #ticketId: string | undefined;
   #lostSpawnsCount = 0;
+  /** Whether it was found that the request has not come before. */
+  #isNew = false;
 
   constructor(shared: Shared, wanted: Wanted) {
     this.#shared = shared;
@@ -123,14 +129,15 @@ class OneConnect {
     const { key } = input;
     signal.throwIfAborted();
     await this.#shared.spawning.newest(this.#topic);
-    const state = await this.#shared.readState(key);
+    const found = await this.#shared.readKey(key, this.#wanted.idempotent);
+    const before = this.#mayBeRepeated(found) ? await this.#answerBefore() : undefined;
+    if (before !== undefined) return before;
+    const { state } = found;
     this.#assertAtHome(state);
     const decision = decideConnect(state, { tag: key.tag, hasSpawn: input.spawn !== undefined });
     switch (decision.do) {
       case 'return':
-        this.#store.observer.grant('key', 'denied', 'active');
-        this.#store.observer.joined('key');
-        return resultOf(this.#store, key, state);
+        return this.#join(state);
       case 'refuse':
         this.#store.observer.grant(
           'key',
@@ -146,6 +153,36 @@ class OneConnect {
       default:
         return assertNever(decision);
     }
+  }
+
+  /** Whether the request may have been answered before: nothing is done for it until that is known. */
+  #mayBeRepeated({ state, isRequestRecorded }: FoundKey<KeyState>): boolean {
+    if (this.#wanted.idempotent === undefined) return false;
+    return isRequestRecorded || (state === undefined && !this.#isNew);
+  }
+
+  async #answerBefore(): Promise<ConnectResult | undefined> {
+    const { idempotent } = this.#wanted;
+    const before = idempotent && (await answeredBefore(this.#store, idempotent));
+    this.#isNew = before === undefined;
+    return before;
+  }
+
+  /**
+   * Answers with the backend that runs. That is recorded if the request could start one: its late duplicate must not.
+   * A request without a program changes nothing, whenever it comes, and leaves no record.
+   */
+  async #join(state: KeyState | undefined): Promise<ConnectResult> {
+    const { input, idempotent } = this.#wanted;
+    const result = resultOf(this.#store, input.key, state);
+    if (idempotent !== undefined && input.spawn !== undefined) {
+      const { backendId, spawned } = result;
+      const first = await this.#shared.answers.first(idempotent, { backendId, spawned });
+      if (first !== undefined) return first;
+    }
+    this.#store.observer.grant('key', 'denied', 'active');
+    this.#store.observer.joined('key');
+    return result;
   }
 
   /** @throws {NotAtHome} when the key's row belongs to another reservation: the key has moved, or will. */
@@ -220,8 +257,7 @@ class OneConnect {
   }
 }
 
-function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
-  if (row === undefined) return undefined;
+function stateOf(row: KeyStateRow): KeyState {
   const { backendId, backendStatus, address, droneId, isDroneReachable, isStopAsked } = row;
   return {
     lease: row,

@@ -1,7 +1,7 @@
-import { createCoalescer } from '../../grants/index.ts';
+import { createCoalescer, type RequestKey } from '../../grants/index.ts';
 import type { BackendEnd } from '../../kernel/backends.ts';
 import type { LeaseRow } from '../../kernel/lease.ts';
-import type { Named, Resource } from '../../kernel/resource.ts';
+import { keyTopic, type Named, type Resource } from '../../kernel/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 import type { ConnectResult } from '../key-types.ts';
@@ -39,6 +39,20 @@ export interface KeyStateRow extends KeyLease {
   readonly doubtMs: number;
 }
 
+/** What one caller asks for: a key, and whether the idempotency key of its request has been used. */
+interface AskedKey {
+  readonly key: Named;
+  readonly request: RequestKey | undefined;
+}
+
+/** What one caller is told. */
+export interface FoundKey<State> {
+  /** Undefined where no such key exists. Of all that asked for the key together. */
+  readonly state: State | undefined;
+  /** Whether the idempotency key has been used. Not read, and false, where no key was found. */
+  readonly isRequestRecorded: boolean;
+}
+
 type KeyStateRead = Omit<KeyStateRow, 'doubtMs'>;
 
 /** How many keys one statement reads at most. */
@@ -49,21 +63,32 @@ const QUEUE_MAX = 50_000;
 
 /**
  * Reads keys for many callers at once: reads that are asked for while others are under way share a
- * statement. Each caller gets a state that was read after its call.
+ * statement, and read a key once, however many ask for it. Each caller gets a state that was read after its
+ * call. `stateOf` makes it, once for each key.
  */
-export function createKeyStateReader(
+export function createKeyStateReader<State>(
   store: Pick<Store, 'transitions' | 'clock' | 'clockWatch'>,
   heartbeatMs: number,
-): (key: Named) => Promise<KeyStateRow | undefined> {
-  const reads = createCoalescer<Named, KeyStateRow | undefined>({
-    run: async (keys) => {
+  stateOf: (row: KeyStateRow) => State,
+): (key: Named, request: RequestKey | undefined) => Promise<FoundKey<State>> {
+  const reads = createCoalescer<AskedKey, FoundKey<State>>({
+    run: async (asked) => {
+      const { keys, places } = distinctKeys(asked);
       const sentAtMs = store.clock.nowMs();
-      const rows = await readKeyStates(store.transitions, keys, heartbeatMs);
-      const seen = rows.find((row) => row !== undefined);
+      const rows = await readKeyStates(store.transitions, { keys, asked }, heartbeatMs);
+      const [seen] = rows;
       if (seen !== undefined) {
         store.clockWatch.observe(seen.asOf, sentAtMs, store.clock.nowMs());
       }
-      return rows.map((row) => row && { ...row, doubtMs: store.clockWatch.doubtMs(row) });
+      const states = new Array<State | undefined>(keys.length).fill(undefined);
+      for (const row of rows) {
+        states[row.place - 1] = stateOf({ ...row, doubtMs: store.clockWatch.doubtMs(row) });
+      }
+      const recorded = new Set(seen?.recordedPlaces);
+      return places.map((place, index) => ({
+        state: states[place],
+        isRequestRecorded: recorded.has(index + 1),
+      }));
     },
     // Reads do not exclude each other: one statement may read a key for several callers.
     keysOf: () => [],
@@ -72,17 +97,42 @@ export function createKeyStateReader(
     queueMax: QUEUE_MAX,
     isGathering: true,
   });
-  return ({ namespace, name }) => reads.submit({ namespace, name });
+  return (key, request) => reads.submit({ key, request });
+}
+
+/** Each key once, and for each that asks the place of its key. */
+function distinctKeys(asked: readonly AskedKey[]): { keys: Named[]; places: number[] } {
+  const keys: Named[] = [];
+  const placeOf = new Map<string, number>();
+  const places = asked.map(({ key }) => {
+    const text = keyTopic(key);
+    const known = placeOf.get(text);
+    if (known !== undefined) return known;
+    placeOf.set(text, keys.length);
+    return keys.push(key) - 1;
+  });
+  return { keys, places };
+}
+
+/** A key at its place among those that were read, from 1. */
+interface PlacedRead extends KeyStateRead {
+  readonly place: number;
+  /** The places of requests, from 1, whose idempotency keys have been used: the same in each row. */
+  readonly recordedPlaces: readonly number[] | null;
 }
 
 /**
- * Reads each key, in the order asked; undefined where none exists. A drone is reachable while its
+ * Reads each key that exists, and which requests have been recorded. A drone is reachable while its
  * newest heartbeat is younger than three intervals, no operator has called it lost, and its warden
  * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`, one
  * probe for each, however large the tables are: see {@link isFound}.
  */
-async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], heartbeatMs: number) {
-  const rows = await sql.$queryRaw<(KeyStateRead & { place: number })[]>`
+function readKeyStates(
+  sql: Sql<'transitions'>,
+  { keys, asked }: { readonly keys: readonly Named[]; readonly asked: readonly AskedKey[] },
+  heartbeatMs: number,
+): Promise<PlacedRead[]> {
+  return sql.$queryRaw<PlacedRead[]>`
     select w.place::int as place, ${KEY_LEASE_COLUMNS},
       l.home_reservation as "homeReservation",
       b.id as "backendId", b.status as "backendStatus", b.address, b.drone_id as "droneId",
@@ -94,7 +144,17 @@ async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], he
       greatest(0, date_part('epoch', k.start_at - clock_timestamp()) * 1000) as "delayMs",
       ${isFound(fragment`
         select true from backend_action a
-        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null`)} as "isStopAsked"
+        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null`)} as "isStopAsked",
+      (
+        select array_agg(q.place::int)
+        from unnest(
+          ${asked.map(({ request }) => request?.principal ?? null)}::text[],
+          ${asked.map(({ request }) => request?.idempotencyKey ?? null)}::text[]
+        ) with ordinality as q (principal, idempotency_key, place)
+        where ${isFound(fragment`
+          select true from lease_request r
+          where r.principal = q.principal ${C} and r.idempotency_key = q.idempotency_key ${C}`)}
+      ) as "recordedPlaces"
     from unnest(
       ${keys.map((key) => key.namespace)}::text[],
       ${keys.map((key) => key.name)}::text[]
@@ -111,9 +171,6 @@ async function readKeyStates(sql: Sql<'transitions'>, keys: readonly Named[], he
       where k.namespace = w.namespace ${C} and k.name = w.name ${C}
       limit 1
     ) k on true`;
-  const found = new Array<KeyStateRead | undefined>(keys.length).fill(undefined);
-  for (const row of rows) found[row.place - 1] = row;
-  return found;
 }
 
 /** What a caller of `connect` learns about a backend. */
