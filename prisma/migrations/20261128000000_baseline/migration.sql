@@ -41,18 +41,16 @@ create function lease_next_token(previous bigint)
 returns bigint language sql volatile parallel safe
 return greatest(coalesce(previous, 0) + 1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 
--- Renewals change no indexed column and leave room in their page, so that they stay HOT.
+-- Renewals change no indexed column and leave room in their page, so that they stay HOT. What the next grant
+-- of a resource mostly repeats comes first, and what it changes after it: of an update, PostgreSQL logs what is
+-- between the first byte that changes and the last one.
 create table lease (
   face text collate "C" not null,
   namespace text collate "C" not null,
   name text collate "C" not null,
-  lease_id uuid not null,
-  previous_lease_id uuid,
-  previous_fencing_token bigint,
-  previous_end text,
-  fencing_token bigint not null,
-  holder text not null,
+  home_reservation text collate "C",
   principal text collate "C" not null,
+  holder text not null,
   tag text not null default '',
   comment text,
   metadata jsonb,
@@ -60,14 +58,18 @@ create table lease (
   renew_after_ms integer not null,
   soft_after_ms integer not null,
   hard_after_ms integer not null,
+  renewable boolean not null default true,
+  lease_id uuid not null,
+  previous_lease_id uuid,
+  previous_fencing_token bigint,
+  previous_end text,
+  fencing_token bigint not null,
   granted_at timestamptz(3) not null,
   renewed_at timestamptz(3) not null,
   expires_at timestamptz(3) not null,
-  renewable boolean not null default true,
   released_at timestamptz(3),
   end_reason text,
   stops_by timestamptz(3),
-  home_reservation text collate "C",
 
   constraint lease_pkey primary key (face, namespace, name),
   constraint lease_face_check check (face in ('key', 'lease', 'environment')),
