@@ -155,23 +155,31 @@ for each statement execute function lease_event_note_truncated();
 
 insert into lease_event_mark (removed_through_id) values (0);
 
-create table lease_request (
-  principal text collate "C" not null,
-  idempotency_key text collate "C" not null,
-  lease_id uuid,
-  answer jsonb,
-  created_at timestamptz(3) not null default clock_timestamp(),
-  resource text collate "C",
-  fingerprint text collate "C",
-  grant_repeated_at timestamptz(3),
+-- What a request is found by: 128 bits of SHA-256 of its sender and its idempotency key. Every grant writes
+-- one, so that it is narrow. Null without a key.
+create function lease_request_id(principal text, idempotency_key text)
+returns uuid language sql stable parallel safe
+return encode(
+  substr(sha256(convert_to(length(principal) || ':' || principal || idempotency_key, 'UTF8')), 1, 16), 'hex'
+)::uuid;
 
-  constraint lease_request_pkey primary key (principal, idempotency_key)
+-- Without an index on created_at, which every grant would have to keep up to date: see retention.
+create table lease_request (
+  id uuid not null,
+  lease_id uuid,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  grant_repeated_at timestamptz(3),
+  face text collate "C",
+  fingerprint text collate "C",
+  answer jsonb,
+
+  constraint lease_request_pkey primary key (id)
 );
-create index lease_request_created_at_idx on lease_request (created_at);
 comment on table lease_request is 'One idempotency key, one attempt, one answer. Kept for 24 h.';
+comment on column lease_request.id is 'Of its sender and its idempotency key: lease_request_id.';
 comment on column lease_request.lease_id is 'Of the grant, or of the ticket that waits for it; null for a refusal, and when the request was given up before it came.';
 comment on column lease_request.answer is 'The refusal, or what a connect was answered, or that the request was given up; null for the grant of a lease, whose row and events say what became of it, and while it waits.';
-comment on column lease_request.resource is 'Face, namespace and name, with U+001F between; null when the request was given up before it came.';
+comment on column lease_request.face is 'Null when the request was given up before it came.';
 comment on column lease_request.fingerprint is 'Of everything that was asked for, and of nothing that a retry may change; null when the request was given up before it came.';
 comment on column lease_request.grant_repeated_at is 'When a repeated request was first answered with the grant. Its controller no longer gives such a grant back.';
 

@@ -95,7 +95,7 @@ export async function grant(
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
             and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)`)})
         and (w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))
-        and (w.is_queued or w.idempotency_key is null or not ${IS_USED})
+        and (w.is_queued or w.request_id is null or not ${IS_USED})
     ),
     -- Row by row in the order of locking: lateral, so that however large the table is, each resource
     -- is one probe of the primary key.
@@ -174,14 +174,14 @@ export async function grantFree(
     ${freeCandidates(
       IS_ENDED_BY_WORD,
       fragment`(w.face <> 'lease' or not ${IS_AWAITED})
-        and (w.idempotency_key is null or not ${IS_USED})`,
+        and (w.request_id is null or not ${IS_USED})`,
     )},
     ${upsertGrants(IS_ENDED_BY_WORD)},
     -- With what only the request has. An inner join of rows that PostgreSQL expects to be ten would compare
     -- a hundred with a hundred; a full one can only be carried out by hashing or sorting. A condition
     -- that null could not fulfil would make it an inner one.
     made as materialized (
-      select g.*, c.actor, c.idempotency_key, c.fingerprint, c.ended_at
+      select g.*, c.actor, c.request_id, c.fingerprint, c.ended_at
       from granted g
       full join candidate c on c.lease_id = g.lease_id
       where coalesce(g.lease_id is not null, false)
@@ -193,12 +193,11 @@ export async function grantFree(
       from made m
     ),
     request as (
-      insert into lease_request (principal, idempotency_key, lease_id, resource, fingerprint)
-      select m.principal, m.idempotency_key, m.lease_id,
-        concat_ws(chr(31), m.face, m.namespace, m.name), m.fingerprint
+      insert into lease_request (id, lease_id, face, fingerprint)
+      select m.request_id, m.lease_id, m.face, m.fingerprint
       from made m
-      where m.idempotency_key is not null
-      order by m.principal ${C}, m.idempotency_key ${C}
+      where m.request_id is not null
+      order by m.request_id
     )
     select ${grantedColumns(fragment`g.ended_at`)} from made g`;
   return grantsOf(rows, requests);
@@ -372,7 +371,7 @@ export async function readRefusals(
       coalesce(c.count, 0) as "waiterCount",
       h.waiter as "headWaiter", date_part('epoch', h.created_at) * 1000 as "headCreatedAt",
       date_part('epoch', h.valid_until - clock_timestamp()) * 1000 as "headLapsesInMs",
-      q.principal is not null as "isRecorded"
+      q.id is not null as "isRecorded"
     from unnest(
       ${requests.map((request) => request.face)}::text[],
       ${requests.map((request) => request.namespace)}::text[],
@@ -408,8 +407,8 @@ export async function readRefusals(
       ) o
     ) c on true
     left join lateral (
-      select q.principal from lease_request q
-      where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key ${C}
+      select q.id from lease_request q
+      where q.id = lease_request_id(w.principal, w.idempotency_key)
         and (q.lease_id is distinct from w.lease_id or (w.is_queued and own.id is null))
       limit 1
     ) q on true
