@@ -64,7 +64,7 @@ export async function joinLine(
       order by a.request_id
       on conflict (id) do update set lease_id = excluded.lease_id
         where q.lease_id = excluded.lease_id and q.answer is null
-          and q.fingerprint is not distinct from excluded.fingerprint
+          and coalesce(q.fingerprint = excluded.fingerprint, true)
       returning q.lease_id
     )
     insert into lease_waiter as w (face, namespace, name, ticket_id, waiter, principal, valid_until)
