@@ -100,8 +100,8 @@ const ENDING = [
     name: 'release-with-another-token',
     breaks: 'a grant is released with its own token',
     file: `${CORE}/grants/sql/release.ts`,
-    find: 'where l.lease_id = a.lease_id and l.fencing_token = a.fencing_token\n',
-    replace: 'where l.lease_id = a.lease_id\n',
+    find: 'and l.fencing_token = a.fencing_token\n        and l.released_at is null',
+    replace: 'and l.released_at is null',
   },
   {
     name: 'release-hides-an-expiry',
