@@ -390,6 +390,7 @@ create table database_epoch (
   hold_off_cause text,
   witness_secret text not null default gen_random_uuid()::text || gen_random_uuid()::text,
   hold_off_since timestamptz(3),
+  identified_run bigint,
 
   constraint database_epoch_pkey primary key (only_row),
   constraint database_epoch_only_row_check check (only_row)
@@ -398,20 +399,13 @@ comment on table database_epoch is 'Which life of the database this is. A restor
 comment on column database_epoch.settled_until is 'Every grant that expired up to here did so on a clock that was watched.';
 comment on column database_epoch.hold_off_cause is 'Why grants are or were last held off: what showed that the database had changed.';
 comment on column database_epoch.witness_secret is 'Signs what drones and clients are told of the database, so that nobody can make up a restore.';
+comment on column database_epoch.identified_run is 'The run of the server, as its start in epoch microseconds, in which the system identifier was last seen to be this one: it cannot change within a run.';
 comment on column database_epoch.hold_off_since is 'When the latest hold-off began; null when there was none.';
 
 -- Which history of the database this is: the timeline changes with every promotion of a standby.
 create function database_timeline()
 returns integer language sql volatile
 return ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int;
-
--- Whether new grants are held off: for a time after a restore or a failover was noted, and from the
--- first moment in which the database is another one than was noted.
-create function database_holds_off(hold_off_until timestamptz, system_identifier text, timeline integer)
-returns boolean language sql volatile
-return coalesce(hold_off_until > clock_timestamp(), false)
-  or timeline <> database_timeline()
-  or system_identifier <> (select s.system_identifier::text from pg_control_system() as s);
 
 create table database_witness (
   id uuid not null,
@@ -427,24 +421,6 @@ comment on column database_witness.beat is 'Grows by one with each beat.';
 comment on column database_witness.at is 'When the newest beat was written.';
 comment on column database_witness.watched_since is 'Since when this process has watched the database''s clock without a jump, as of the newest beat; null when it is not sure.';
 comment on column database_witness.key_ladder_ms is 'When keys that this controller grants are renewed, stopped softly and hard, and expire: milliseconds. Null for a process that grants no keys.';
-
--- Whether the database has lost something that a witness had seen in it: the witness's own row is
--- missing or behind, or the write-ahead log is. Within one run of the server the log is compared as it
--- is now. After a restart it is compared with where the newest checkpoint began: whatever was written
--- before the restart and is not lost lies before that.
--- A row that is missing because it was removed for its age tells nothing.
-create function database_is_behind(witness uuid, seen_beat bigint, seen_at timestamptz, seen_run bigint, seen_position pg_lsn)
-returns boolean language sql volatile
-return coalesce(
-    (select w.beat < seen_beat from database_witness w where w.id = witness),
-    seen_at > clock_timestamp() - interval '47 hours'
-  )
-  or seen_position > case
-    when seen_run = floor(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint
-      then pg_current_wal_flush_lsn()
-    else (select c.redo_lsn from pg_control_checkpoint() as c)
-  end;
-comment on function database_is_behind(uuid, bigint, timestamptz, bigint, pg_lsn) is 'Whether the database has lost what a witness saw in it.';
 
 create table clock_jump (
   id bigserial not null,
