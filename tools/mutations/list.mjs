@@ -357,8 +357,8 @@ const IDEMPOTENCY = [
     name: 'replay-granted-again',
     breaks: 'a replay gets the answer of its first request, and no second grant',
     file: `${CORE}/grants/sql/grant.ts`,
-    find: 'where m.idempotency_key is not null',
-    replace: "where m.idempotency_key is not null and m.face <> 'lease'",
+    find: 'where m.request_id is not null',
+    replace: "where m.request_id is not null and m.face <> 'lease'",
   },
   {
     name: 'given-up-request-granted-late',

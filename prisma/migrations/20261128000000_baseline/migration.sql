@@ -81,7 +81,7 @@ create table lease (
 create unique index lease_lease_id_key on lease (lease_id);
 comment on table lease is 'One row per resource, kept after release. Phase is computed, never stored.';
 comment on column lease.lease_id is 'This grant. Its unique index is full: fenced transactions rest on that.';
-comment on column lease.previous_end is 'How the grant before this one ended: released, expired, revoked or removed; lapsed or unconfirmed when it expired and this grant ended it; null for none.';
+comment on column lease.previous_end is 'How the grant before this one ended: released, expired, revoked or removed; lapsed or unconfirmed when it expired and this grant ended it; null for none. With the other two of the former grant it is for the statement that writes it: one that knows it already leaves all three as they are.';
 comment on column lease.fencing_token is 'Grows with every grant, stays the same under renewal.';
 comment on column lease.principal is 'Who is authenticated as the owner: a drone id for keys, an API token id otherwise.';
 comment on column lease.tag is 'Plane''s tag of a key; the action that an environment is leased for.';
