@@ -100,8 +100,8 @@ const ENDING = [
     name: 'release-with-another-token',
     breaks: 'a grant is released with its own token',
     file: `${CORE}/grants/sql/release.ts`,
-    find: 'where l.lease_id = a.lease_id and l.fencing_token = a.fencing_token\n',
-    replace: 'where l.lease_id = a.lease_id\n',
+    find: 'and l.fencing_token = a.fencing_token\n        and l.released_at is null',
+    replace: 'and l.released_at is null',
   },
   {
     name: 'release-hides-an-expiry',
@@ -357,8 +357,8 @@ const IDEMPOTENCY = [
     name: 'replay-granted-again',
     breaks: 'a replay gets the answer of its first request, and no second grant',
     file: `${CORE}/grants/sql/grant.ts`,
-    find: 'where m.idempotency_key is not null',
-    replace: "where m.idempotency_key is not null and m.face <> 'lease'",
+    find: 'where m.request_id is not null',
+    replace: "where m.request_id is not null and m.face <> 'lease'",
   },
   {
     name: 'given-up-request-granted-late',

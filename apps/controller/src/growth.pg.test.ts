@@ -29,8 +29,8 @@ const FEEDS: Readonly<Record<string, string>> = {
   lease_event: `insert into lease_event (at, face, namespace, name, lease_id, fencing_token, kind, actor)
     select clock_timestamp() - interval '31 days', 'lease', 'n', i::text, gen_random_uuid(), i, 'granted', 'a'
     from generate_series(1, FED) i`,
-  lease_request: `insert into lease_request (principal, idempotency_key, answer, created_at)
-    select 'p', i::text, '{}', clock_timestamp() - interval '25 hours' from generate_series(1, FED) i`,
+  lease_request: `insert into lease_request (id, answer, created_at)
+    select lease_request_id('p', i::text), '{}', clock_timestamp() - interval '25 hours' from generate_series(1, FED) i`,
   lease_reap: `insert into lease_reap (lease_id, face, namespace, name, fencing_token, expired_at)
     select gen_random_uuid(), 'lease', 'n', i::text, i, clock_timestamp() - interval '26 hours'
     from generate_series(1, FED) i`,

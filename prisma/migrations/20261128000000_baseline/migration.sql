@@ -41,18 +41,16 @@ create function lease_next_token(previous bigint)
 returns bigint language sql volatile parallel safe
 return greatest(coalesce(previous, 0) + 1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 
--- Renewals change no indexed column and leave room in their page, so that they stay HOT.
+-- Renewals change no indexed column and leave room in their page, so that they stay HOT. What the next grant
+-- of a resource mostly repeats comes first, and what it changes after it: of an update, PostgreSQL logs what is
+-- between the first byte that changes and the last one.
 create table lease (
   face text collate "C" not null,
   namespace text collate "C" not null,
   name text collate "C" not null,
-  lease_id uuid not null,
-  previous_lease_id uuid,
-  previous_fencing_token bigint,
-  previous_end text,
-  fencing_token bigint not null,
-  holder text not null,
+  home_reservation text collate "C",
   principal text collate "C" not null,
+  holder text not null,
   tag text not null default '',
   comment text,
   metadata jsonb,
@@ -60,14 +58,18 @@ create table lease (
   renew_after_ms integer not null,
   soft_after_ms integer not null,
   hard_after_ms integer not null,
+  renewable boolean not null default true,
+  lease_id uuid not null,
+  previous_lease_id uuid,
+  previous_fencing_token bigint,
+  previous_end text,
+  fencing_token bigint not null,
   granted_at timestamptz(3) not null,
   renewed_at timestamptz(3) not null,
   expires_at timestamptz(3) not null,
-  renewable boolean not null default true,
   released_at timestamptz(3),
   end_reason text,
   stops_by timestamptz(3),
-  home_reservation text collate "C",
 
   constraint lease_pkey primary key (face, namespace, name),
   constraint lease_face_check check (face in ('key', 'lease', 'environment')),
@@ -79,7 +81,7 @@ create table lease (
 create unique index lease_lease_id_key on lease (lease_id);
 comment on table lease is 'One row per resource, kept after release. Phase is computed, never stored.';
 comment on column lease.lease_id is 'This grant. Its unique index is full: fenced transactions rest on that.';
-comment on column lease.previous_end is 'How the grant before this one ended: released, expired, revoked or removed; lapsed or unconfirmed when it expired and this grant ended it; null for none.';
+comment on column lease.previous_end is 'How the grant before this one ended: released, expired, revoked or removed; lapsed or unconfirmed when it expired and this grant ended it; null for none. With the other two of the former grant it is for the statement that writes it: one that knows it already leaves all three as they are.';
 comment on column lease.fencing_token is 'Grows with every grant, stays the same under renewal.';
 comment on column lease.principal is 'Who is authenticated as the owner: a drone id for keys, an API token id otherwise.';
 comment on column lease.tag is 'Plane''s tag of a key; the action that an environment is leased for.';
@@ -153,23 +155,31 @@ for each statement execute function lease_event_note_truncated();
 
 insert into lease_event_mark (removed_through_id) values (0);
 
-create table lease_request (
-  principal text collate "C" not null,
-  idempotency_key text collate "C" not null,
-  lease_id uuid,
-  answer jsonb,
-  created_at timestamptz(3) not null default clock_timestamp(),
-  resource text collate "C",
-  fingerprint text collate "C",
-  grant_repeated_at timestamptz(3),
+-- What a request is found by: 128 bits of SHA-256 of its sender and its idempotency key. Every grant writes
+-- one, so that it is narrow. Null without a key.
+create function lease_request_id(principal text, idempotency_key text)
+returns uuid language sql stable parallel safe
+return encode(
+  substr(sha256(convert_to(length(principal) || ':' || principal || idempotency_key, 'UTF8')), 1, 16), 'hex'
+)::uuid;
 
-  constraint lease_request_pkey primary key (principal, idempotency_key)
+-- Without an index on created_at, which every grant would have to keep up to date: see retention.
+create table lease_request (
+  id uuid not null,
+  lease_id uuid,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  grant_repeated_at timestamptz(3),
+  face text collate "C",
+  fingerprint text collate "C",
+  answer jsonb,
+
+  constraint lease_request_pkey primary key (id)
 );
-create index lease_request_created_at_idx on lease_request (created_at);
 comment on table lease_request is 'One idempotency key, one attempt, one answer. Kept for 24 h.';
+comment on column lease_request.id is 'Of its sender and its idempotency key: lease_request_id.';
 comment on column lease_request.lease_id is 'Of the grant, or of the ticket that waits for it; null for a refusal, and when the request was given up before it came.';
 comment on column lease_request.answer is 'The refusal, or what a connect was answered, or that the request was given up; null for the grant of a lease, whose row and events say what became of it, and while it waits.';
-comment on column lease_request.resource is 'Face, namespace and name, with U+001F between; null when the request was given up before it came.';
+comment on column lease_request.face is 'Null when the request was given up before it came.';
 comment on column lease_request.fingerprint is 'Of everything that was asked for, and of nothing that a retry may change; null when the request was given up before it came.';
 comment on column lease_request.grant_repeated_at is 'When a repeated request was first answered with the grant. Its controller no longer gives such a grant back.';
 
@@ -380,6 +390,7 @@ create table database_epoch (
   hold_off_cause text,
   witness_secret text not null default gen_random_uuid()::text || gen_random_uuid()::text,
   hold_off_since timestamptz(3),
+  identified_run bigint,
 
   constraint database_epoch_pkey primary key (only_row),
   constraint database_epoch_only_row_check check (only_row)
@@ -388,20 +399,13 @@ comment on table database_epoch is 'Which life of the database this is. A restor
 comment on column database_epoch.settled_until is 'Every grant that expired up to here did so on a clock that was watched.';
 comment on column database_epoch.hold_off_cause is 'Why grants are or were last held off: what showed that the database had changed.';
 comment on column database_epoch.witness_secret is 'Signs what drones and clients are told of the database, so that nobody can make up a restore.';
+comment on column database_epoch.identified_run is 'The run of the server, as its start in epoch microseconds, in which the system identifier was last seen to be this one: it cannot change within a run.';
 comment on column database_epoch.hold_off_since is 'When the latest hold-off began; null when there was none.';
 
 -- Which history of the database this is: the timeline changes with every promotion of a standby.
 create function database_timeline()
 returns integer language sql volatile
 return ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int;
-
--- Whether new grants are held off: for a time after a restore or a failover was noted, and from the
--- first moment in which the database is another one than was noted.
-create function database_holds_off(hold_off_until timestamptz, system_identifier text, timeline integer)
-returns boolean language sql volatile
-return coalesce(hold_off_until > clock_timestamp(), false)
-  or timeline <> database_timeline()
-  or system_identifier <> (select s.system_identifier::text from pg_control_system() as s);
 
 create table database_witness (
   id uuid not null,
@@ -417,24 +421,6 @@ comment on column database_witness.beat is 'Grows by one with each beat.';
 comment on column database_witness.at is 'When the newest beat was written.';
 comment on column database_witness.watched_since is 'Since when this process has watched the database''s clock without a jump, as of the newest beat; null when it is not sure.';
 comment on column database_witness.key_ladder_ms is 'When keys that this controller grants are renewed, stopped softly and hard, and expire: milliseconds. Null for a process that grants no keys.';
-
--- Whether the database has lost something that a witness had seen in it: the witness's own row is
--- missing or behind, or the write-ahead log is. Within one run of the server the log is compared as it
--- is now. After a restart it is compared with where the newest checkpoint began: whatever was written
--- before the restart and is not lost lies before that.
--- A row that is missing because it was removed for its age tells nothing.
-create function database_is_behind(witness uuid, seen_beat bigint, seen_at timestamptz, seen_run bigint, seen_position pg_lsn)
-returns boolean language sql volatile
-return coalesce(
-    (select w.beat < seen_beat from database_witness w where w.id = witness),
-    seen_at > clock_timestamp() - interval '47 hours'
-  )
-  or seen_position > case
-    when seen_run = floor(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint
-      then pg_current_wal_flush_lsn()
-    else (select c.redo_lsn from pg_control_checkpoint() as c)
-  end;
-comment on function database_is_behind(uuid, bigint, timestamptz, bigint, pg_lsn) is 'Whether the database has lost what a witness saw in it.';
 
 create table clock_jump (
   id bigserial not null,

@@ -235,54 +235,6 @@ describe('an idempotency key on the wire', () => {
       expect((await Promise.all(names.map(holdersOf))).flat()).toHaveLength(1);
     }
   });
-
-  const olds: readonly [string, Record<Family, string>, object][] = [
-    [
-      'a connect',
-      { connect: 'backend.not_found', acquire: REUSED, environment: REUSED },
-      { answer: { backendId: 'bk-gone', spawned: true } },
-    ],
-    [
-      'a connect that was refused',
-      { connect: 'key.tag_mismatch', acquire: REUSED, environment: REUSED },
-      { answer: { error: { code: 'key.tag_mismatch', message: 'm', details: {} } } },
-    ],
-    [
-      'a lease that was refused',
-      { connect: REUSED, acquire: 'held', environment: REUSED },
-      { answer: { outcome: 'held', by: 'b' }, resource: 'lease\u001fidem\u001fold' },
-    ],
-    [
-      'a request that was given up',
-      { connect: REUSED, acquire: GIVEN_UP, environment: GIVEN_UP },
-      { answer: { outcome: 'cancelled' } },
-    ],
-  ];
-
-  test.each(olds)(
-    'what an older version recorded of %s answers only the requests that the record may belong to',
-    async (
-      _what,
-      expected,
-      { answer, resource = null }: { answer?: object; resource?: string | null },
-    ) => {
-      await startTestDrone(on, { droneId: `d-${randomUUID()}` });
-      const makers = PROCEDURES.filter(({ isCancel }) => isCancel !== true);
-      for (const of of makers) {
-        const idempotencyKey = randomUUID();
-        const leaseId = resource === null ? null : randomUUID();
-        await on.controller.store.general.$queryRaw`
-          insert into lease_request (principal, idempotency_key, lease_id, answer, resource)
-          select id::text, ${idempotencyKey}, ${leaseId}::uuid, ${JSON.stringify(answer)}::jsonb, ${resource}
-          from api_token where role = 'client' returning principal`;
-
-        expect([of.path, await send(of, idempotencyKey, { name: 'old' })]).toEqual([
-          of.path,
-          expected[of.family],
-        ]);
-      }
-    },
-  );
 });
 
 /** The expected answer to the second request with a key. */

@@ -1,7 +1,7 @@
 /** Idempotency keys: what tells requests apart, what is recorded of a refusal, and giving up by key. */
 import { hash } from 'node:crypto';
 import { ERROR_CODES, type ErrorCode, LeaseError } from '../kernel/errors.ts';
-import { type IdempotentRequest, recordedResource } from '../kernel/recorded-request.ts';
+import { type IdempotentRequest, resourceText } from '../kernel/recorded-request.ts';
 import { type Face, leaseTopic, type Resource } from '../kernel/resource.ts';
 import { type KernelStore, pause } from '../postgres/kernel-store.ts';
 import { createCoalescer } from './coalesce.ts';
@@ -27,7 +27,7 @@ export function idempotentRequest(
   asked: Readonly<Record<string, unknown>>,
 ): IdempotentRequest {
   const resource = { face, namespace, name };
-  const digest = hash('sha256', canonicalJson([recordedResource(resource), asked]), 'base64url');
+  const digest = hash('sha256', canonicalJson([resourceText(resource), asked]), 'base64url');
   return { ...resource, fingerprint: digest.slice(0, FINGERPRINT_LENGTH) };
 }
 

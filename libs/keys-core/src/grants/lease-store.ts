@@ -10,7 +10,7 @@ import type { KernelStore, StatementKind } from '../postgres/kernel-store.ts';
 import { createCoalescer } from './coalesce.ts';
 import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
 import { releaseBatch } from './releasing.ts';
-import { observeRenewals, type RenewalLane, type RenewAnswer, renewBatch } from './renewing.ts';
+import { observeRenewals, type RenewAnswer, renewBatch } from './renewing.ts';
 import type { ReleaseRequest } from './sql/release.ts';
 import type { RenewRequest } from './sql/renew.ts';
 import { keyText } from './sql/requests.ts';
@@ -66,11 +66,11 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
     nowMs: () => store.clock.nowMs(),
     onBatch: counted('grant'),
   });
-  const lane: RenewalLane = { fullUntilMs: 0 };
+  const lanes = { renew: { fullUntilMs: 0 }, release: { fullUntilMs: 0 } };
   const renewals = perFace((face) =>
     createCoalescer<RenewRequest, RenewAnswer>({
       ...common,
-      run: (requests) => renewBatch(store, face, requests, lane),
+      run: (requests) => renewBatch(store, face, requests, lanes.renew),
       keysOf: (request) => [request.leaseId],
       batchSizeMax: RENEWALS_PER_STATEMENT_MAX,
       onBatch: counted('renew'),
@@ -79,7 +79,7 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
   const releases = perFace((face) =>
     createCoalescer<ReleaseRequest, ReleaseOutcome>({
       ...common,
-      run: (requests) => releaseBatch(store, face, requests),
+      run: (requests) => releaseBatch(store, face, requests, lanes.release),
       keysOf: (request) => [request.leaseId],
       batchSizeMax: RELEASES_PER_STATEMENT_MAX,
       onBatch: counted('release'),

@@ -3,6 +3,7 @@ import type { ReleaseOutcome } from '../kernel/lease.ts';
 import { type Face, othersTurnTopic, turnTopic } from '../kernel/resource.ts';
 import { type KernelStore, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
+import { type ShortLane, tryShort } from './sql/in-time.ts';
 import { type PastEnd, readEndedGrants } from './sql/past-grants.ts';
 import { release, type Released, releaseHeld, type ReleaseRequest } from './sql/release.ts';
 
@@ -13,8 +14,14 @@ export async function releaseBatch(
   store: KernelStore,
   face: Face,
   requests: readonly ReleaseRequest[],
+  lane: ShortLane,
 ): Promise<ReleaseAnswer[]> {
-  const held = await carryOut(store, () => releaseHeld(store.transitions, face, requests));
+  const short = await tryShort(
+    lane,
+    () => store.clock.nowMs(),
+    () => carryOut(store, () => releaseHeld(store.transitions, face, requests)),
+  );
+  const held = short ?? new Map<string, Released>();
   const others = await releaseOthers(
     store,
     face,
@@ -53,12 +60,12 @@ async function releaseOthers(
 }
 
 /** Sends a statement that releases, and reports what it released. */
-async function carryOut(
+async function carryOut<Answers extends Map<string, Released> | undefined>(
   store: KernelStore,
-  statement: () => Promise<Map<string, Released>>,
-): Promise<Map<string, Released>> {
+  statement: () => Promise<Answers>,
+): Promise<Answers> {
   const answers = await timed(store, 'release', statement);
-  for (const released of answers.values()) {
+  for (const released of answers?.values() ?? []) {
     wakeWaiters(store, released);
     observeHeld(store, released);
   }

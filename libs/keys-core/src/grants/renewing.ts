@@ -6,6 +6,7 @@ import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { assertTableIsOpen, LOCK_NOT_AVAILABLE } from './sql/guard.ts';
+import { type ShortLane, tryShort } from './sql/in-time.ts';
 import { readEndedGrants } from './sql/past-grants.ts';
 import { renew, renewInTime, type RenewRequest } from './sql/renew.ts';
 import { setRenewable } from './sql/revoke.ts';
@@ -13,15 +14,6 @@ import { setRenewable } from './sql/revoke.ts';
 /** How often, and how long apart, a renewal that met a locked row is tried again. */
 const SKIPPED_RENEWAL_TRIES = 3;
 const SKIPPED_RENEWAL_PAUSE_MS = 20;
-
-/** After a short statement has failed, for how long the full one is sent at once: the database is busy. */
-const FULL_ONLY_MS = 1_000;
-
-/** What a store remembers of its renewals. */
-export interface RenewalLane {
-  /** Until when the short statement is not tried, by the store's clock. */
-  fullUntilMs: number;
-}
 
 /** Undefined: the row was locked at every try. */
 export type RenewAnswer = RenewOutcome | undefined;
@@ -31,7 +23,7 @@ export async function renewBatch(
   store: KernelStore,
   face: Face,
   requests: readonly RenewRequest[],
-  lane: RenewalLane,
+  lane: ShortLane,
 ): Promise<(RenewAnswer | Promise<RenewAnswer>)[]> {
   const answers = await renewPlain(store, face, requests, lane);
   const others = requests.filter(({ leaseId }) => !answers.has(leaseId));
@@ -48,14 +40,14 @@ async function renewPlain(
   store: KernelStore,
   face: Face,
   requests: readonly RenewRequest[],
-  lane: RenewalLane,
+  lane: ShortLane,
 ): Promise<Map<string, RenewOutcome>> {
-  if (store.clock.nowMs() < lane.fullUntilMs) return new Map();
-  const renewed = await timed(store, 'renew', () => renewInTime(store.renewals, face, requests));
-  if (renewed === undefined) {
-    lane.fullUntilMs = store.clock.nowMs() + FULL_ONLY_MS;
-    return new Map();
-  }
+  const renewed = await tryShort(
+    lane,
+    () => store.clock.nowMs(),
+    () => timed(store, 'renew', () => renewInTime(store.renewals, face, requests)),
+  );
+  if (renewed === undefined) return new Map();
   if (renewed.place !== undefined) store.witness.saw({ place: renewed.place });
   return renewed.outcomes;
 }

@@ -11,9 +11,9 @@ export interface RecordedRequest {
   readonly leaseId: string | null;
   /** Its answer; null for a grant of a lease, and while it waits. */
   readonly answer: unknown;
-  /** What it was for, see {@link recordedResource}; null when it was given up before it came. */
-  readonly resource: string | null;
-  /** Of the whole request; null when it was given up before it came, or an older version recorded it. */
+  /** Null when it was given up before it came. */
+  readonly face: Face | null;
+  /** Of the whole request; null when it was given up before it came. */
   readonly fingerprint: string | null;
 }
 
@@ -25,8 +25,8 @@ export interface IdempotentRequest extends Resource {
 
 const SEPARATOR = '\u001f';
 
-/** A resource as the record of a request names it; no part of it can contain the separator. */
-export function recordedResource({ face, namespace, name }: Resource): string {
+/** A resource as one text; no part of it can contain the separator. */
+export function resourceText({ face, namespace, name }: Resource): string {
   return [face, namespace, name].join(SEPARATOR);
 }
 
@@ -48,18 +48,12 @@ export function isOfFace(record: RecordedRequest, face: Face): boolean {
 
 function isSameRequest(record: RecordedRequest, request: IdempotentRequest): boolean {
   if (record.fingerprint !== null) return record.fingerprint === request.fingerprint;
-  // It was given up before it came, or recorded by a version without fingerprints.
-  const face = faceOf(record);
-  if (face === undefined) return request.face !== 'key';
-  if (face !== request.face) return false;
-  return record.resource === null || record.resource === recordedResource(request);
+  // It was given up before it came.
+  return isOfFace(record, request.face);
 }
 
-/** Undefined for a given-up request that an older version recorded, which it never did for a key. */
-function faceOf({ resource, answer }: RecordedRequest): Face | undefined {
-  if (resource !== null) return FACES.find((face) => face === resource.split(SEPARATOR, 1)[0]);
-  if (typeof answer !== 'object' || answer === null) return undefined;
-  if ('face' in answer) return FACES.find((face) => face === answer.face);
-  // An older version recorded no resource for a connect.
-  return 'backendId' in answer || 'error' in answer ? 'key' : undefined;
+function faceOf({ face, answer }: RecordedRequest): Face | undefined {
+  if (face !== null) return face;
+  if (typeof answer !== 'object' || answer === null || !('face' in answer)) return undefined;
+  return FACES.find((one) => one === answer.face);
 }

@@ -164,8 +164,9 @@ describe('the classification of a failed statement', () => {
     [
       '21000: one row twice in a statement',
       (kernel: Kernel) => kernel.store.general.$executeRaw`
-      insert into lease_request (principal, idempotency_key) values ('p', 'k'), ('p', 'k')
-      on conflict (principal, idempotency_key) do update set answer = null`,
+      insert into lease_request (id)
+      select lease_request_id('p', 'k') from generate_series(1, 2)
+      on conflict (id) do update set answer = null`,
     ],
   ])('%s is bad data', async (name, run) => {
     const kernel = await openKernel();

@@ -3,6 +3,7 @@ import { givenUp, isOfFace, type RecordedRequest } from '../../kernel/recorded-r
 import type { Face, Resource } from '../../kernel/resource.ts';
 import {
   C,
+  type Fragment,
   fragment,
   isFace,
   isFound,
@@ -66,6 +67,15 @@ export async function cancelRequests(
   return requests.map((request) => ends.get(keyText(request)) ?? NOT_FOUND);
 }
 
+/** The keys as rows, each with the `id` of its record. */
+function askedKeys(keys: readonly RequestKey[]): Fragment {
+  return fragment`
+      select lease_request_id(a.principal, a.idempotency_key) as id, a.principal, a.idempotency_key
+      from unnest(
+        ${keys.map((key) => key.principal)}::text[], ${keys.map((key) => key.idempotencyKey)}::text[]
+      ) as a (principal, idempotency_key)`;
+}
+
 /** Records keys that are new as given up. @returns those, as texts. */
 async function barNew(
   sql: Sql<'general'>,
@@ -73,14 +83,16 @@ async function barNew(
   keys: readonly RequestKey[],
 ): Promise<Set<string>> {
   const rows = await sql.$queryRaw<RequestKey[]>`
-    insert into lease_request (principal, idempotency_key, answer)
-    select a.principal, a.idempotency_key, ${JSON.stringify(givenUp(face))}::jsonb
-    from unnest(
-      ${keys.map((key) => key.principal)}::text[], ${keys.map((key) => key.idempotencyKey)}::text[]
-    ) as a (principal, idempotency_key)
-    order by a.principal ${C}, a.idempotency_key ${C}
-    on conflict (principal, idempotency_key) do nothing
-    returning principal, idempotency_key as "idempotencyKey"`;
+    with asked as materialized (${askedKeys(keys)}),
+    barred as (
+      insert into lease_request (id, answer)
+      select a.id, ${JSON.stringify(givenUp(face))}::jsonb
+      from asked a
+      order by a.id
+      on conflict (id) do nothing
+      returning id
+    )
+    select a.principal, a.idempotency_key as "idempotencyKey" from barred b join asked a on a.id = b.id`;
   return new Set(rows.map(keyText));
 }
 
@@ -153,19 +165,13 @@ async function lockRequests(
   onLocked: OnLocked,
 ): Promise<Map<string, LockedRequest>> {
   const rows = await tx.$queryRaw<(LockedRequest & RequestKey)[]>`
-    select k.* from (
-      select a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key
-      from unnest(
-        ${keys.map((key) => key.principal)}::text[], ${keys.map((key) => key.idempotencyKey)}::text[]
-      ) as a (principal, idempotency_key)
-      order by 1, 2
-    ) a
+    select a.principal, a.idempotency_key as "idempotencyKey", k.*
+    from (select a.* from (${askedKeys(keys)}) a order by a.id) a
     cross join lateral (
-      select q.principal, q.idempotency_key as "idempotencyKey", q.lease_id as "leaseId", q.answer,
-        q.resource, q.fingerprint, q.grant_repeated_at is not null as "isRepeated",
-        q.ctid::text as "rowAt"
+      select q.lease_id as "leaseId", q.answer, q.face, q.fingerprint,
+        q.grant_repeated_at is not null as "isRepeated", q.ctid::text as "rowAt"
       from lease_request q
-      where q.principal = a.principal and q.idempotency_key = a.idempotency_key
+      where q.id = a.id
       for update of q ${onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT}
     ) k`;
   return new Map(rows.map((row) => [keyText(row), row]));

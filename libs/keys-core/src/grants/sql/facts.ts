@@ -1,5 +1,5 @@
 /** What statements write of a grant that begins or has expired: events, and callbacks that are owed. */
-import { C, type Fragment, fragment } from '../../postgres/sql.ts';
+import { type Fragment, fragment } from '../../postgres/sql.ts';
 
 /** The reason in the event of a grant that ran out before its caller had confirmed it. */
 const NOT_CONFIRMED = fragment`'not confirmed: its caller never began to use it'`;
@@ -117,13 +117,12 @@ export const GRANT_FACTS = fragment`
       where t.ticket_id = any(array(select g.lease_id from granted g))
     ),
     request as (
-      insert into lease_request (principal, idempotency_key, lease_id, resource, fingerprint)
-      select w.principal, w.idempotency_key, g.lease_id,
-        concat_ws(chr(31), w.face, w.namespace, w.name), w.fingerprint
+      insert into lease_request (id, lease_id, face, fingerprint)
+      select w.request_id, g.lease_id, w.face, w.fingerprint
       from granted g
       join wanted w on w.lease_id = g.lease_id
-      where w.idempotency_key is not null and not w.is_queued
+      where w.request_id is not null and not w.is_queued
       -- As whatever writes many records: two in different orders could wait for each other.
-      order by w.principal ${C}, w.idempotency_key ${C}
+      order by w.request_id
     )
   `;

@@ -12,7 +12,7 @@ export function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['
         w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
         w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
         w.ttl_ms, w.first_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
-        w.idempotency_key ${C} as idempotency_key, w.fingerprint, w.is_queued,
+        lease_request_id(w.principal, w.idempotency_key) as request_id, w.fingerprint, w.is_queued,
         w.home_reservation ${C} as home_reservation
       from unnest(
         ${requests.map((r) => r.leaseId)}::uuid[],
@@ -51,8 +51,7 @@ export const IS_AWAITED = isFound(fragment`
 
 /** Whether the idempotency key of a request `w` has been used: then it is answered from its record. */
 export const IS_USED = isFound(fragment`
-  select true from lease_request q
-  where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key`);
+  select true from lease_request q where q.id = w.request_id`);
 
 /** The ladder of a new grant, until it is renewed. */
 export function firstLadder({ confirms, ladder }: GrantRequest): Ladder {

@@ -95,7 +95,7 @@ export async function grant(
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
             and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)`)})
         and (w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))
-        and (w.is_queued or w.idempotency_key is null or not ${IS_USED})
+        and (w.is_queued or w.request_id is null or not ${IS_USED})
     ),
     -- Row by row in the order of locking: lateral, so that however large the table is, each resource
     -- is one probe of the primary key.
@@ -153,10 +153,13 @@ export function isPlain({ isQueued, homeReservation }: GrantRequest): boolean {
  * statement, {@link grant}, which costs twice as much: one that ended by time alone,
  * a place in line, a key at home here.
  *
- * The two share their parts, and so what they promise:
- *
- * - **Locks**: only rows that it takes, in the order (face, namespace, name). It passes over locked ones.
- * - **Atomic because** {@link upsertGrants} judges after the row lock.
+ * - **Does not lock first**, and so writes each row once and not twice: a lock is a record of its own in the
+ *   write-ahead log. It takes only rows that have no locker (`xmax`) in the statement's snapshot, in the order
+ *   (face, namespace, name), and passes over the others. One that gets a locker in the moment in
+ *   between is waited for, up to the connection's `lock_timeout`.
+ * - **Atomic because** the update judges again a row that was changed in between, and takes it only if it still has
+ *   the grant that was seen in it; and an insert that meets a row does nothing.
+ * - **The token** is computed in SET from the newest version of the row.
  * - **Between the two statements** anything may happen: the second one judges by itself.
  * - **Index**: the primary keys of `lease` and `lease_request`, `lease_waiter_resource_idx`.
  *
@@ -171,36 +174,84 @@ export async function grantFree(
     with wanted as materialized (
       select w.* from (${wantedRows(requests, mark)}) w order by w.face, w.namespace, w.name
     ),
-    ${freeCandidates(
-      IS_ENDED_BY_WORD,
-      fragment`(w.face <> 'lease' or not ${IS_AWAITED})
-        and (w.idempotency_key is null or not ${IS_USED})`,
-    )},
-    ${upsertGrants(IS_ENDED_BY_WORD)},
-    -- With what only the request has. An inner join of rows that PostgreSQL expects to be ten would compare
-    -- a hundred with a hundred; a full one can only be carried out by hashing or sorting. A condition
-    -- that null could not fulfil would make it an inner one.
-    made as materialized (
-      select g.*, c.actor, c.idempotency_key, c.fingerprint, c.ended_at
-      from granted g
-      full join candidate c on c.lease_id = g.lease_id
-      where coalesce(g.lease_id is not null, false)
+    candidate as materialized (
+      select w.*, k.*
+      from wanted w
+      left join lateral (
+        select l.ctid as row_at, l.released_at as ended_at, l.lease_id as previous_lease_id,
+          l.fencing_token as previous_fencing_token, l.end_reason as previous_end,
+          -- Without a locker, and not changed meanwhile: the update need not wait for it.
+          ${IS_ENDED_BY_WORD} and l.xmax = '0' as is_free
+        from lease l
+        where l.face = w.face and l.namespace = w.namespace and l.name = w.name
+        limit 1
+      ) k on true
+      where k.is_free is distinct from false
+        and (w.face <> 'lease' or not ${IS_AWAITED})
+        and (w.request_id is null or not ${IS_USED})
+    ),
+    made as (
+      update lease l
+      set lease_id = c.lease_id,
+          fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
+          holder = c.holder, principal = c.principal, tag = c.tag, comment = c.comment,
+          metadata = c.metadata, ttl_ms = c.ttl_ms, renew_after_ms = c.renew_after_ms,
+          soft_after_ms = c.soft_after_ms, hard_after_ms = c.hard_after_ms,
+          granted_at = clock_timestamp(), renewed_at = clock_timestamp(),
+          expires_at = clock_timestamp() + c.first_ms * interval '1 millisecond',
+          renewable = true, released_at = null, end_reason = null
+      from candidate c
+      -- A row that was changed since is judged again. By nothing that an index could be read through for.
+      where l.ctid = c.row_at and l.lease_id is not distinct from c.previous_lease_id
+        and ${IS_ENDED_BY_WORD}
+        and l.home_reservation is null
+      returning
+        l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
+        l.holder, l.principal, l.tag, l.comment, c.actor, c.request_id, c.fingerprint, c.ended_at,
+        c.previous_lease_id, c.previous_fencing_token, c.previous_end
+    ),
+    first as (
+      insert into lease as l (
+        face, namespace, name, lease_id, fencing_token, holder, principal, tag, comment, metadata,
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
+      )
+      select
+        c.face, c.namespace, c.name, c.lease_id, lease_next_token(${TOKEN_FLOOR}), c.holder,
+        c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
+        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.first_ms * interval '1 millisecond'
+      from candidate c
+      where c.row_at is null
+      order by c.face, c.namespace, c.name
+      on conflict (face, namespace, name) do nothing
+      returning
+        l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
+        l.holder, l.principal, l.tag, l.comment
+    ),
+    granted as materialized (
+      select * from made
+      union all
+      -- With what only the request has. An inner join of rows that PostgreSQL expects to be ten would compare
+      -- a hundred with a hundred; a full one can only be carried out by hashing or sorting. A condition
+      -- that null could not fulfil would make it an inner one.
+      select f.*, c.actor, c.request_id, c.fingerprint, null, null, null, null
+      from first f
+      full join (select * from candidate c where c.row_at is null) c on c.lease_id = f.lease_id
+      where coalesce(f.lease_id is not null, false)
     ),
     fact as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
       select m.face, m.namespace, m.name, m.lease_id, m.fencing_token, 'granted', m.actor,
         ${grantDetail(fragment`m`)}
-      from made m
+      from granted m
     ),
     request as (
-      insert into lease_request (principal, idempotency_key, lease_id, resource, fingerprint)
-      select m.principal, m.idempotency_key, m.lease_id,
-        concat_ws(chr(31), m.face, m.namespace, m.name), m.fingerprint
-      from made m
-      where m.idempotency_key is not null
-      order by m.principal ${C}, m.idempotency_key ${C}
+      insert into lease_request (id, lease_id, face, fingerprint)
+      select m.request_id, m.lease_id, m.face, m.fingerprint
+      from granted m
+      where m.request_id is not null
+      order by m.request_id
     )
-    select ${grantedColumns(fragment`g.ended_at`)} from made g`;
+    select ${grantedColumns(fragment`g.ended_at`)} from granted g`;
   return grantsOf(rows, requests);
 }
 
@@ -372,7 +423,7 @@ export async function readRefusals(
       coalesce(c.count, 0) as "waiterCount",
       h.waiter as "headWaiter", date_part('epoch', h.created_at) * 1000 as "headCreatedAt",
       date_part('epoch', h.valid_until - clock_timestamp()) * 1000 as "headLapsesInMs",
-      q.principal is not null as "isRecorded"
+      q.id is not null as "isRecorded"
     from unnest(
       ${requests.map((request) => request.face)}::text[],
       ${requests.map((request) => request.namespace)}::text[],
@@ -408,8 +459,8 @@ export async function readRefusals(
       ) o
     ) c on true
     left join lateral (
-      select q.principal from lease_request q
-      where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key ${C}
+      select q.id from lease_request q
+      where q.id = lease_request_id(w.principal, w.idempotency_key)
         and (q.lease_id is distinct from w.lease_id or (w.is_queued and own.id is null))
       limit 1
     ) q on true

@@ -42,7 +42,7 @@ export async function joinLine(
   const rows = await sql.$queryRaw<Ticket[]>`
     with asked as materialized (
       select a.face ${C} as face, a.namespace ${C} as namespace, a.name ${C} as name, a.ticket_id,
-        a.waiter, a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key,
+        a.waiter, a.principal, lease_request_id(a.principal, a.idempotency_key) as request_id,
         a.fingerprint, a.place
       from unnest(
         ${requests.map((request) => request.face)}::text[],
@@ -58,13 +58,13 @@ export async function joinLine(
       )
     ),
     request as (
-      insert into lease_request as q (principal, idempotency_key, lease_id, resource, fingerprint)
-      select a.principal, a.idempotency_key, a.ticket_id,
-        concat_ws(chr(31), a.face, a.namespace, a.name), a.fingerprint
+      insert into lease_request as q (id, lease_id, face, fingerprint)
+      select a.request_id, a.ticket_id, a.face, a.fingerprint
       from asked a
-      order by a.principal, a.idempotency_key
-      on conflict (principal, idempotency_key) do update set lease_id = excluded.lease_id
-        where q.lease_id = excluded.lease_id and q.answer is null and q.resource = excluded.resource
+      order by a.request_id
+      on conflict (id) do update set lease_id = excluded.lease_id
+        where q.lease_id = excluded.lease_id and q.answer is null
+          and coalesce(q.fingerprint = excluded.fingerprint, true)
       returning q.lease_id
     )
     insert into lease_waiter as w (face, namespace, name, ticket_id, waiter, principal, valid_until)
@@ -132,8 +132,7 @@ export async function leaveLine(
 ): Promise<(boolean | undefined)[]> {
   const rows = await sql.$queryRaw<{ ticketId: string; hasLeft: boolean }[]>`
     with asked as materialized (
-      select a.ticket_id, a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key,
-        a.answer
+      select a.ticket_id, lease_request_id(a.principal, a.idempotency_key) as request_id, a.answer
       from unnest(
         ${leavings.map(({ ticketId }) => ticketId)}::uuid[],
         ${leavings.map(({ principal }) => principal)}::text[],
@@ -142,10 +141,10 @@ export async function leaveLine(
       ) as a (ticket_id, principal, idempotency_key, answer)
     ),
     request as materialized (
-      select k.* from (select a.* from asked a order by a.principal, a.idempotency_key) a
+      select k.* from (select a.* from asked a order by a.request_id) a
       cross join lateral (
-        select q.principal, q.idempotency_key, a.ticket_id, a.answer from lease_request q
-        where q.principal = a.principal and q.idempotency_key = a.idempotency_key
+        select q.id, a.ticket_id, a.answer from lease_request q
+        where q.id = a.request_id
         for update of q skip locked
       ) k
     ),
@@ -164,11 +163,11 @@ export async function leaveLine(
     ),
     -- The rows are there, and locked: a conflict finds each by its key, whatever has changed it meanwhile.
     answered as (
-      insert into lease_request as q (principal, idempotency_key, answer)
-      select r.principal, r.idempotency_key, r.answer::jsonb
+      insert into lease_request as q (id, answer)
+      select r.id, r.answer::jsonb
       from request r
       join gone g on g.ticket_id = r.ticket_id
-      on conflict (principal, idempotency_key) do update set answer = excluded.answer
+      on conflict (id) do update set answer = excluded.answer
         where q.answer is null
     )
     select a.ticket_id as "ticketId", g.ticket_id is not null as "hasLeft"

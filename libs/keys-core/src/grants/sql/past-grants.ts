@@ -2,7 +2,7 @@
 import { type Ladder, UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
 import { assertSameRequest, type RecordedRequest } from '../../kernel/recorded-request.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
-import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
+import { type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 import { createCoalescer } from '../coalesce.ts';
 import { type KeyedRequest, keyText, type RequestKey } from './requests.ts';
 
@@ -55,10 +55,10 @@ export async function readGrant(
   return row === undefined ? undefined : grantOf(row);
 }
 
-type PastRequestRow = Omit<RecordedRequest, 'leaseId'> & {
-  /** The principal of the request, which is that of the grant, if there is one. */
-  readonly askedBy: string;
-  readonly idempotencyKey: string;
+type PastRequestRow = Pick<RecordedRequest, 'answer' | 'fingerprint'> & {
+  /** Its place among the keys that were asked for, from 1. */
+  readonly place: number;
+  readonly recordedFace: Face | null;
   readonly ticketId: string | null;
   /** Whether its record notes that its caller is told of the grant. */
   readonly isNoted: boolean;
@@ -98,8 +98,8 @@ export function createPastRequestReader(
   return async function read(request): Promise<PastRequest | undefined> {
     const row = await reads.submit(request);
     if (row === undefined) return undefined;
-    const { ticketId, answer, resource, fingerprint, isNoted } = row;
-    const record = { leaseId: ticketId, answer, resource, fingerprint };
+    const { ticketId, answer, recordedFace, fingerprint, isNoted } = row;
+    const record = { leaseId: ticketId, answer, face: recordedFace, fingerprint };
     assertSameRequest(record, request);
     if (row.leaseId === null) return { record, grant: undefined };
     if (answer === null && !isNoted) return read(request);
@@ -111,20 +111,21 @@ export function createPastRequestReader(
 async function readPastRequests(sql: Sql<'transitions'>, keys: readonly RequestKey[]) {
   const rows = await sql.$queryRaw<PastRequestRow[]>`
     with asked as materialized (
-      select distinct a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key
+      select lease_request_id(a.principal, a.idempotency_key) as id, min(a.place)::int as place
       from unnest(
         ${keys.map((key) => key.principal)}::text[], ${keys.map((key) => key.idempotencyKey)}::text[]
-      ) as a (principal, idempotency_key)
-      order by 1, 2
+      ) with ordinality as a (principal, idempotency_key, place)
+      group by 1
+      order by 1
     ),
     past as materialized (
-      select q.*, g.*
+      select a.place, q.*, g.*
       from asked a
       cross join lateral (
-        select q.principal as "askedBy", q.idempotency_key as "idempotencyKey",
-          q.lease_id as "ticketId", q.answer, q.resource, q.fingerprint, q.ctid as "rowAt"
+        select q.id, q.face as "recordedFace", q.lease_id as "ticketId", q.answer, q.fingerprint,
+          q.ctid as "rowAt"
         from lease_request q
-        where q.principal = a.principal and q.idempotency_key = a.idempotency_key
+        where q.id = a.id
         limit 1
       ) q
       left join lateral (${grantWithId(fragment`q."ticketId"`)}) g on true
@@ -135,20 +136,19 @@ async function readPastRequests(sql: Sql<'transitions'>, keys: readonly RequestK
       set grant_repeated_at = coalesce(q.grant_repeated_at, clock_timestamp())
       from past p
       where q.ctid = p."rowAt" and q.answer is null and p.answer is null and p."leaseId" is not null
-      returning q.principal, q.idempotency_key
+      returning q.id
     )
-    select p."askedBy", p."idempotencyKey", p."ticketId", p.answer, p.resource, p.fingerprint,
+    select p.place, p."recordedFace", p."ticketId", p.answer, p.fingerprint,
       p.face, p.namespace, p.name, p."leaseId", p."fencingToken", p.holder, p.principal,
       p."ttlMs", p."renewAfterMs", p."softAfterMs", p."hardAfterMs", p."isConfirmed",
-      p."remainingMs", p."asOf", n.principal is not null as "isNoted"
+      p."remainingMs", p."asOf", n.id is not null as "isNoted"
     from past p
-    left join noted n on n.principal = p."askedBy" and n.idempotency_key = p."idempotencyKey"`;
-  const found = new Map(
-    rows.map((row) => [
-      keyText({ principal: row.askedBy, idempotencyKey: row.idempotencyKey }),
-      row,
-    ]),
-  );
+    left join noted n on n.id = p.id`;
+  const found = new Map<string, PastRequestRow>();
+  for (const row of rows) {
+    const key = keys[row.place - 1];
+    if (key !== undefined) found.set(keyText(key), row);
+  }
   return keys.map((key) => found.get(keyText(key)));
 }
 

@@ -2,6 +2,7 @@ import type { GrantRef, ReleaseOutcome } from '../../kernel/lease.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
 import { type Fragment, fragment, isFace, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
 import { expiredReason, IS_CONFIRMED } from './facts.ts';
+import { BEGUN, isInTime, LASTS, unlessLate } from './in-time.ts';
 
 /** A release that a holder asks for. */
 export interface ReleaseRequest extends GrantRef {
@@ -108,42 +109,46 @@ export async function release(
 }
 
 /**
- * Releases each grant that is in force, if its holder asks with its token: what most requests meet.
+ * Releases each grant that is in force for a while yet, if its holder asks with its token: what most requests meet.
  * Whatever is without an answer here is for the full statement, {@link release}, which also
  * knows of grants that are over, costs a third more, and judges by itself.
  *
- * - **Locks first, judges then**, and passes over locked rows.
+ * - **Does not lock first**, and so writes each row once and not twice: `IN_TIME` has what makes that safe.
+ * - **Waits for a locked row, but hardly**, and fails as a whole then.
  * - **A late release changes nothing**: it goes by lease id and token.
- * - **Finds a locked row by its place** (`ctid`), as `renew.ts` does: one that was changed since the
- *   statement's snapshot is not found, as if it had been skipped.
- * - **Index**: `lease_lease_id_key`, `lease_waiter_resource_idx`.
+ * - **Index**: `lease_lease_id_key`, `lease_waiter_resource_idx`. Changes no indexed column, so that it stays HOT.
+ *
+ * @returns undefined when it failed for one of these reasons, and did nothing.
  */
 export async function releaseHeld(
   sql: Sql<'transitions'>,
   face: Face,
   requests: readonly ReleaseRequest[],
-): Promise<Map<string, Released>> {
-  const rows = await sql.$queryRaw<Released[]>`
-    with asked as materialized (${askedReleases(requests)}),
-    locked as materialized (
-      select k.*, a.actor, a.result, a.detail
-      from asked a
+): Promise<Map<string, Released> | undefined> {
+  const rows = await unlessLate(
+    () => sql.$queryRaw<Released[]>`
+    with ${BEGUN},
+    -- Limited to a row, so that it is one probe of the index for each request, whenever it was planned.
+    asked as materialized (
+      select a.*, k.row_at
+      from (${askedReleases(requests)}) a
       cross join lateral (
-        select l.ctid as row_at, l.released_at, l.end_reason, l.expires_at
-        from lease l
-        where l.lease_id = a.lease_id and l.fencing_token = a.fencing_token
-          and l.principal = a.principal and l.face ${isFace(face)} and l.end_reason is null
-        for no key update of l skip locked
+        select l.ctid as row_at from lease l
+        where l.lease_id = a.lease_id and l.principal = a.principal and l.face ${isFace(face)}
+        limit 1
       ) k
     ),
     ended as (
       update lease l
       set released_at = clock_timestamp(), end_reason = 'released'
-      from locked k
-      where l.ctid = k.row_at and lease_unexpired(k.released_at, k.end_reason, k.expires_at)
+      from asked a
+      -- A row that was changed since is judged again. By nothing that an index could be read through for.
+      where l.ctid = a.row_at and l.lease_id is not distinct from a.lease_id
+        and l.fencing_token = a.fencing_token
+        and l.released_at is null and l.end_reason is null and ${LASTS}
       returning
         l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.tag, l.granted_at,
-        k.actor, k.result, k.detail, 'released' as outcome
+        a.actor, a.result, a.detail, 'released' as outcome
     ),
     fact as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, reason)
@@ -151,8 +156,10 @@ export async function releaseHeld(
         case when e.result = 'failed' then 'failed' else 'released' end, e.actor, e.detail
       from ended e
     )
-    select ${releasedColumns(fragment`e`)} from ended e`;
-  return new Map(rows.map((row) => [row.leaseId, row]));
+    select ${releasedColumns(fragment`e`)}, ${isInTime(fragment`clock_timestamp()`)}
+    from ended e`,
+  );
+  return rows === undefined ? undefined : new Map(rows.map((row) => [row.leaseId, row]));
 }
 
 /** The requests as rows. */

@@ -3,9 +3,8 @@ import {
   assertSameRequest,
   type IdempotentRequest,
   type RecordedRequest,
-  recordedResource,
 } from '../../kernel/recorded-request.ts';
-import { C, type Sql } from '../../postgres/sql.ts';
+import { onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** The sender and the key, by which a record is found. */
 export interface RequestKey {
@@ -25,9 +24,8 @@ export async function readRequest(
   request: KeyedRequest,
 ): Promise<RecordedRequest | undefined> {
   const [record] = await sql.$queryRaw<RecordedRequest[]>`
-    select lease_id as "leaseId", answer, resource, fingerprint from lease_request
-    where principal = ${request.principal} ${C}
-      and idempotency_key = ${request.idempotencyKey} ${C}`;
+    select lease_id as "leaseId", answer, face, fingerprint from lease_request
+    where id = lease_request_id(${request.principal}, ${request.idempotencyKey})`;
   if (record !== undefined) assertSameRequest(record, request);
   return record;
 }
@@ -47,21 +45,27 @@ export async function recordAnswers(
   answers: readonly RequestAnswer[],
 ): Promise<boolean[]> {
   const requests = answers.map(({ request }) => request);
-  const rows = await sql.$queryRaw<RequestKey[]>`
-    insert into lease_request (principal, idempotency_key, answer, resource, fingerprint)
-    select r.principal, r.idempotency_key, r.answer::jsonb, r.resource, r.fingerprint
-    from unnest(
-      ${requests.map((request) => request.principal)}::text[],
-      ${requests.map((request) => request.idempotencyKey)}::text[],
-      ${answers.map(({ answer }) => JSON.stringify(answer))}::text[],
-      ${requests.map(recordedResource)}::text[],
-      ${requests.map((request) => request.fingerprint)}::text[]
-    ) as r (principal, idempotency_key, answer, resource, fingerprint)
-    order by r.principal ${C}, r.idempotency_key ${C}
-    on conflict (principal, idempotency_key) do nothing
-    returning principal, idempotency_key as "idempotencyKey"`;
-  const recorded = new Set(rows.map(keyText));
-  return requests.map((request) => recorded.has(keyText(request)));
+  const rows = await sql.$queryRaw<{ place: number }[]>`
+    with asked as materialized (
+      select lease_request_id(r.principal, r.idempotency_key) as id, r.answer, r.face, r.fingerprint, r.place
+      from unnest(
+        ${requests.map((request) => request.principal)}::text[],
+        ${requests.map((request) => request.idempotencyKey)}::text[],
+        ${answers.map(({ answer }) => JSON.stringify(answer))}::text[],
+        ${requests.map((request) => request.face)}::text[],
+        ${requests.map((request) => request.fingerprint)}::text[]
+      ) with ordinality as r (principal, idempotency_key, answer, face, fingerprint, place)
+    ),
+    recorded as (
+      insert into lease_request (id, answer, face, fingerprint)
+      select a.id, a.answer::jsonb, a.face, a.fingerprint from asked a
+      order by a.id
+      on conflict (id) do nothing
+      returning id
+    )
+    select a.place::int as place from recorded r join asked a on a.id = r.id`;
+  const recorded = new Set(rows.map(({ place }) => place));
+  return requests.map((_, index) => recorded.has(index + 1));
 }
 
 /** A different text for each key: a principal contains no NUL. */
@@ -69,16 +73,36 @@ export function keyText({ principal, idempotencyKey }: RequestKey): string {
   return `${principal}\0${idempotencyKey}`;
 }
 
-/** Drops records older than a day, at most `limit`. @returns how many. */
-export async function dropOldRequests(sql: Sql<'general'>, limit: number): Promise<number> {
-  const rows = await sql.$queryRaw<{ principal: string }[]>`
-    delete from lease_request r
-    using (
-      select principal, idempotency_key from lease_request
-      where created_at < clock_timestamp() - interval '24 hours'
-      limit ${limit}
-    ) old
-    where r.principal = old.principal and r.idempotency_key = old.idempotency_key
-    returning r.principal`;
-  return rows.length;
+/** The pages of the table of records, and one of them by chance. */
+export async function readRequestPages(
+  sql: Sql<'general'>,
+): Promise<{ pages: number; anyPage: number }> {
+  return onlyRow(
+    await sql.$queryRaw<{ pages: number; anyPage: number }[]>`
+      select p.pages, floor(random() * p.pages)::int as "anyPage"
+      from (
+        select (pg_relation_size('lease_request') / current_setting('block_size')::int)::int as pages
+      ) p`,
+  );
+}
+
+/** Drops records older than a day, at most `limit`, in a range of the table's pages. @returns how many. */
+export async function dropOldRequests(
+  sql: Sql<'general'>,
+  { fromPage, toPage, limit }: { fromPage: number; toPage: number; limit: number },
+): Promise<number> {
+  const rows = await sql.$queryRaw<{ dropped: number }[]>`
+    with gone as (
+      delete from lease_request r
+      where r.ctid = any(array(
+        select q.ctid from lease_request q
+        where q.ctid >= ${`(${String(fromPage)},0)`}::tid and q.ctid < ${`(${String(toPage)},0)`}::tid
+          and q.created_at < (select clock_timestamp()) - interval '24 hours'
+        limit ${limit}
+        for update skip locked
+      ))
+      returning r.id
+    )
+    select count(*)::int as dropped from gone`;
+  return onlyRow(rows).dropped;
 }

@@ -2,6 +2,7 @@ import { statusRank } from '../../kernel/backends.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { isSurelyOver } from '../../postgres/clock/expiry.ts';
 import {
+  rangesFrom,
   removeAll,
   removeOld,
   type RetentionPass,
@@ -9,7 +10,7 @@ import {
 } from '../../postgres/retention-pass.ts';
 import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 import { dropLapsedTickets } from './line.ts';
-import { dropOldRequests } from './requests.ts';
+import { dropOldRequests, readRequestPages } from './requests.ts';
 
 /** How long after its end a row is kept, in hours: replays and late answers find it until then. */
 const KEPT_HOURS = 24;
@@ -106,7 +107,7 @@ export async function removeOldLeaseRows(
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<void> {
-  await removeAll(pass, 'answers', () => dropOldRequests(sql, ROWS_PER_STATEMENT_MAX));
+  await removeOldRequests(sql, pass);
   // Index: `lease_event_at_idx`.
   await removeOld(sql, pass, 'events', {
     old: fragment`
@@ -124,4 +125,41 @@ export async function removeOldLeaseRows(
       gone as (delete from lease_reap p using old o where p.lease_id = o.lease_id returning p.lease_id)`,
   });
   await removeAll(pass, 'tickets', () => dropLapsedTickets(sql, ROWS_PER_STATEMENT_MAX));
+}
+
+/** A table of more pages than this is looked through in several passes: of 32 MB, with 250,000 records. */
+const REQUEST_PAGES_PER_PASS_MAX = 4_096;
+const REQUEST_PAGES_PER_STATEMENT = 512;
+
+/**
+ * Removes old records of idempotency keys from pages of their table, beginning at a random one. There is no index
+ * on their age, and none could be had for less than a tenth of what a grant writes.
+ */
+async function removeOldRequests(sql: Sql<'general'>, pass: RetentionPass): Promise<void> {
+  let ranges: { fromPage: number; toPage: number }[] | undefined;
+  await removeAll(pass, 'answers', async () => {
+    if (ranges === undefined) {
+      const { pages, anyPage } = await readRequestPages(sql);
+      ranges = rangesFrom(anyPage, pages, REQUEST_PAGES_PER_PASS_MAX).flatMap(inParts);
+    }
+    for (;;) {
+      const [range] = ranges;
+      if (range === undefined || pass.signal?.aborted === true) return 0;
+      const limit = ROWS_PER_STATEMENT_MAX;
+      const dropped = await dropOldRequests(sql, { ...range, limit });
+      if (dropped >= limit) return dropped;
+      ranges.shift();
+    }
+  });
+}
+
+function inParts(range: { fromPage: number; toPage: number }): (typeof range)[] {
+  const parts: (typeof range)[] = [];
+  for (let { fromPage } = range; fromPage < range.toPage; fromPage += REQUEST_PAGES_PER_STATEMENT) {
+    parts.push({
+      fromPage,
+      toPage: Math.min(fromPage + REQUEST_PAGES_PER_STATEMENT, range.toPage),
+    });
+  }
+  return parts;
 }

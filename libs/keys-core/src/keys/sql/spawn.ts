@@ -13,7 +13,6 @@ import {
 } from '../../grants/index.ts';
 import { deadlinesFrom } from '../../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../../kernel/lease.ts';
-import { recordedResource } from '../../kernel/recorded-request.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 import type { Seen } from '../../postgres/witness/witness-stamp.ts';
@@ -222,11 +221,9 @@ function spawnRows(plan: SpawnPlan): Fragment {
       insert into backend_state (backend_id, status) select ${backendId}, 'scheduled' from granted_here
     ),
     request as (
-      insert into lease_request (principal, idempotency_key, lease_id, answer, resource, fingerprint)
-      select ${idempotent?.principal ?? null}, ${idempotent?.idempotencyKey ?? null}, g.lease_id,
-        ${JSON.stringify({ backendId, spawned: true })}::jsonb,
-        ${idempotent === null ? null : recordedResource(idempotent)},
-        ${idempotent?.fingerprint ?? null}
+      insert into lease_request (id, lease_id, answer, face, fingerprint)
+      select lease_request_id(${idempotent?.principal ?? null}, ${idempotent?.idempotencyKey ?? null}), g.lease_id,
+        ${JSON.stringify({ backendId, spawned: true })}::jsonb, 'key', ${idempotent?.fingerprint ?? null}
       from granted_here g
       where ${idempotent !== null}
     ),

@@ -44,29 +44,56 @@ export function isTakable(belief: ClockBelief): Fragment {
   )`;
 }
 
+/** In which run of the server this is: its start, in epoch microseconds. */
+export const SERVER_RUN = fragment`floor(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint`;
+
 /**
  * A position of the write-ahead log, for a witness. Once this statement is committed, the log up to there is
  * on the disk: up to its end, unless commits are answered before that. Only behind a pooler they may be.
  */
 export const LOG_PLACE = fragment`
-  floor(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text as run,
+  ${SERVER_RUN}::text as run,
   case current_setting('synchronous_commit')
     when 'off' then pg_current_wal_flush_lsn() else pg_current_wal_insert_lsn()
   end::text as position`;
 
-/** Whether the database has gone back behind what this process has seen. Evaluated once per statement. */
+/**
+ * Whether the database has lost something that a witness had seen in it: the witness's own row is
+ * missing or behind, or the write-ahead log is. Within one run of the server the log is compared as it
+ * is now. After a restart it is compared with where the newest checkpoint began: whatever was written
+ * before the restart and is not lost lies before that.
+ * A row that is missing because it was removed for its age tells nothing.
+ *
+ * Evaluated once per statement, and in it: a function with a query of its own takes longer than a grant.
+ */
 export function isBehind({ witnessId, beat, at, run, position }: WitnessMark): Fragment {
-  return fragment`(select database_is_behind(
-    ${witnessId}::uuid, ${beat}::bigint, to_timestamp(${at / 1000}::float8), ${run}::bigint, ${position}::pg_lsn
-  ))`;
+  return fragment`(select
+    coalesce(
+      (select w.beat < ${beat}::bigint from database_witness w where w.id = ${witnessId}::uuid),
+      to_timestamp(${at / 1000}::float8) > clock_timestamp() - interval '47 hours'
+    )
+    or ${position}::pg_lsn > case
+      when ${run}::bigint = ${SERVER_RUN} then pg_current_wal_flush_lsn()
+      else (select c.redo_lsn from pg_control_checkpoint() as c)
+    end
+  )`;
 }
 
-/** Whether the database grants nothing at all: it was restored or failed over, or has gone back. */
+/**
+ * Whether the database grants nothing at all: for a time after a restore or a failover was noted, from the
+ * first moment in which the database is another one than was noted, and when it has gone back. Its system
+ * identifier is read from a file, once for each run of the server, in which it cannot change.
+ */
 export function isHeldOff(mark: WitnessMark): Fragment {
   return fragment`(
     exists (
       select from database_epoch e
-      where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline)
+      where coalesce(e.hold_off_until > clock_timestamp(), false)
+        or e.timeline <> database_timeline()
+        or case
+          when e.identified_run = ${SERVER_RUN} then false
+          else e.system_identifier <> (select s.system_identifier::text from pg_control_system() as s)
+        end
     )
     or ${isBehind(mark)}
   )`;

@@ -16,7 +16,7 @@ import { compareFencingTokens } from '../../kernel/lease.ts';
 import type { HoldOffCause } from '../../kernel/limits.ts';
 import { keepNewest, RequestsInProgress } from '../../kernel/requests-in-progress.ts';
 import type { ClockBelief, ClockWatch } from '../clock/clock-watch.ts';
-import { isBehind, LOG_PLACE } from '../clock/expiry.ts';
+import { isBehind, LOG_PLACE, SERVER_RUN } from '../clock/expiry.ts';
 import { removeOld, type RetentionPass } from '../retention-pass.ts';
 import { fragment, onlyRow, type Sql } from '../sql.ts';
 import {
@@ -357,7 +357,7 @@ class OwnWitness {
   }
 }
 
-/** For how many days after its last beat a row is kept: longer than any TTL. See `database_is_behind`. */
+/** For how many days after its last beat a row is kept: longer than any TTL. See `isBehind`. */
 const KEPT_DAYS = 2;
 
 /** How far the database has come. Instants are epoch milliseconds of the database. */
@@ -415,17 +415,26 @@ interface BeatAnswer extends DatabasePlace {
  * - **The watch** is written only when this very statement has not met a jump.
  * - **Settles** what has expired when this process has watched for as long as the longest TTL; and takes
  *   back what was settled ahead of a clock that has gone back.
+ * - **Notes** in which run of the server the system identifier was compared: see `isHeldOff`.
  * - **Index**: the primary keys. The witnesses of others, a few rows, are read whole.
  */
 async function beat(sql: Sql<'renewals'>, request: BeatRequest): Promise<BeatAnswer> {
   const { mark, nextBeat, epochToken, belief } = request;
   const since = fragment`to_timestamp(${belief.watchedSince / 1000}::float8)`;
   const isWatched = fragment`clock_timestamp() <= to_timestamp(${belief.until / 1000}::float8)`;
+  const settles = fragment`(
+          e.settled_until > clock_timestamp() or (
+            ${isWatched} and exists (select from moved)
+            and e.settled_until < clock_timestamp() - interval '1 second'
+            and ${since} <= clock_timestamp() - e.longest_ttl_ms * interval '1 millisecond'
+          ))`;
+  const isThisOne = fragment`e.system_identifier = f.system_identifier`;
   return onlyRow(
     await sql.$queryRaw<BeatAnswer[]>`
       with found as materialized (
         select ${isBehind(mark)} as is_behind,
-          s.system_identifier::text as system_identifier, database_timeline() as timeline
+          s.system_identifier::text as system_identifier, database_timeline() as timeline,
+          ${SERVER_RUN} as run
         from pg_control_system() s
       ),
       moved as (
@@ -440,13 +449,11 @@ async function beat(sql: Sql<'renewals'>, request: BeatRequest): Promise<BeatAns
       ),
       settled as (
         update database_epoch e
-        set settled_until = clock_timestamp()
+        set settled_until = case when ${settles} then clock_timestamp() else e.settled_until end,
+            identified_run = case when ${isThisOne} then f.run else e.identified_run end
+        from found f
         where e.token = ${epochToken}::uuid
-          and (e.settled_until > clock_timestamp() or (
-            ${isWatched} and exists (select from moved)
-            and e.settled_until < clock_timestamp() - interval '1 second'
-            and ${since} <= clock_timestamp() - e.longest_ttl_ms * interval '1 millisecond'
-          ))
+          and (${settles} or (${isThisOne} and e.identified_run is distinct from f.run))
         returning e.settled_until
       )
       select ${PLACE},

@@ -24,7 +24,9 @@ async function makeAnother(
   if (what === 'timeline') {
     await store.general.$executeRaw`update database_epoch set timeline = timeline - 1`;
   } else {
-    await store.general.$executeRaw`update database_epoch set system_identifier = 'of the backup'`;
+    // Another cluster is another run of the server.
+    await store.general
+      .$executeRaw`update database_epoch set system_identifier = 'of the backup', identified_run = 0`;
   }
 }
 
