@@ -91,14 +91,15 @@ comment on column lease.end_reason is 'released, expired, revoked or removed; nu
 comment on column lease.stops_by is 'A key ended by force is not granted before this moment, unless its backend was reported gone.';
 comment on column lease.home_reservation is 'The reservation under which a key is granted. When it names one of another datacenter, the key has moved there and the row is sealed: nothing is granted on it. Null on other faces.';
 
+-- What has a fixed length comes first: between texts it would be padded.
 create table lease_event (
   id bigserial not null,
   at timestamptz(3) not null default clock_timestamp(),
+  fencing_token bigint not null,
+  lease_id uuid not null,
   face text collate "C" not null,
   namespace text collate "C" not null,
   name text collate "C" not null,
-  lease_id uuid not null,
-  fencing_token bigint not null,
   kind text not null,
   actor text not null,
   reason text,
