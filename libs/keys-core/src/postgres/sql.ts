@@ -69,6 +69,31 @@ export const LEASE_COLUMNS = fragment`
   l.end_reason as "endReason", l.renewable,
   date_part('epoch', clock_timestamp()) * 1000 as "asOf"`;
 
+/**
+ * Numbers, booleans and ids as one text in PostgreSQL's form of an array. The client library turns a list into
+ * the same text, at several times the cost.
+ */
+export function arrayText(values: readonly (string | number | boolean | undefined)[]): string {
+  invariant(
+    values.every((value) => typeof value !== 'string' || !value.includes(',')),
+    'an id holds no comma',
+  );
+  return `{${values.join(',')}}`;
+}
+
+const ESCAPED = /["\\]/gu;
+const HAS_ESCAPED = /["\\]/u;
+
+/** Texts as one text in PostgreSQL's form of an array, for the same reason. */
+export function textArray(values: readonly (string | null)[]): string {
+  return `{${values.map((value) => (value === null ? 'NULL' : quoted(value))).join(',')}}`;
+}
+
+function quoted(text: string): string {
+  const escaped = HAS_ESCAPED.test(text) ? text.replaceAll(ESCAPED, String.raw`\$&`) : text;
+  return `"${escaped}"`;
+}
+
 /** Gives a text the collation of the columns that it is compared with. */
 export const C = fragment`collate "C"`;
 

@@ -2,7 +2,7 @@
 import { type Ladder, UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
 import type { EndReason, Grant, GrantRequest } from '../../kernel/lease.ts';
 import { type GrantGuard, isHeldOff, LOG_PLACE } from '../../postgres/clock/expiry.ts';
-import { C, type Fragment, fragment, isFound } from '../../postgres/sql.ts';
+import { arrayText, C, type Fragment, fragment, isFound, textArray } from '../../postgres/sql.ts';
 import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
 
 /** The requests as rows; none while a restored database grants nothing, from its first moment on. */
@@ -15,25 +15,25 @@ export function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['
         lease_request_id(w.principal, w.idempotency_key) as request_id, w.fingerprint, w.is_queued,
         w.home_reservation ${C} as home_reservation
       from unnest(
-        ${requests.map((r) => r.leaseId)}::uuid[],
-        ${requests.map((r) => r.face)}::text[],
-        ${requests.map((r) => r.namespace)}::text[],
-        ${requests.map((r) => r.name)}::text[],
-        ${requests.map((r) => r.holder)}::text[],
-        ${requests.map((r) => r.principal)}::text[],
-        ${requests.map((r) => r.tag)}::text[],
-        ${requests.map((r) => r.comment)}::text[],
-        ${requests.map((r) => (r.metadata == null ? null : JSON.stringify(r.metadata)))}::text[],
-        ${requests.map((r) => r.ladder.ttlMs)}::int[],
-        ${requests.map((r) => firstLadder(r).ttlMs)}::int[],
-        ${requests.map((r) => r.ladder.renewAfterMs)}::int[],
-        ${requests.map((r) => r.ladder.softAfterMs)}::int[],
-        ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
-        ${requests.map((r) => r.actor)}::text[],
-        ${requests.map((r) => r.idempotencyKey ?? null)}::text[],
-        ${requests.map((r) => r.fingerprint ?? null)}::text[],
-        ${requests.map((r) => r.isQueued === true)}::boolean[],
-        ${requests.map((r) => r.homeReservation ?? null)}::text[]
+        ${arrayText(requests.map((r) => r.leaseId))}::uuid[],
+        ${textArray(requests.map((r) => r.face))}::text[],
+        ${textArray(requests.map((r) => r.namespace))}::text[],
+        ${textArray(requests.map((r) => r.name))}::text[],
+        ${textArray(requests.map((r) => r.holder))}::text[],
+        ${textArray(requests.map((r) => r.principal))}::text[],
+        ${textArray(requests.map((r) => r.tag))}::text[],
+        ${textArray(requests.map((r) => r.comment))}::text[],
+        ${textArray(requests.map((r) => (r.metadata == null ? null : JSON.stringify(r.metadata))))}::text[],
+        ${arrayText(requests.map((r) => r.ladder.ttlMs))}::int[],
+        ${arrayText(requests.map((r) => firstLadder(r).ttlMs))}::int[],
+        ${arrayText(requests.map((r) => r.ladder.renewAfterMs))}::int[],
+        ${arrayText(requests.map((r) => r.ladder.softAfterMs))}::int[],
+        ${arrayText(requests.map((r) => r.ladder.hardAfterMs))}::int[],
+        ${textArray(requests.map((r) => r.actor))}::text[],
+        ${textArray(requests.map((r) => r.idempotencyKey ?? null))}::text[],
+        ${textArray(requests.map((r) => r.fingerprint ?? null))}::text[],
+        ${arrayText(requests.map((r) => r.isQueued === true))}::boolean[],
+        ${textArray(requests.map((r) => r.homeReservation ?? null))}::text[]
       ) as w (
         lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
         ttl_ms, first_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key,

@@ -1,6 +1,14 @@
 import type { GrantRef, ReleaseOutcome } from '../../kernel/lease.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
-import { type Fragment, fragment, isFace, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
+import {
+  arrayText,
+  type Fragment,
+  fragment,
+  isFace,
+  NO_FRAGMENT,
+  type Sql,
+  textArray,
+} from '../../postgres/sql.ts';
 import { expiredReason, IS_CONFIRMED } from './facts.ts';
 import { BEGUN, isInTime, LASTS, unlessLate } from './in-time.ts';
 
@@ -167,12 +175,12 @@ function askedReleases(requests: readonly ReleaseRequest[]): Fragment {
   return fragment`
       select a.lease_id, a.fencing_token, a.principal collate "C" as principal, a.actor, a.result, a.detail
       from unnest(
-        ${requests.map((r) => r.leaseId)}::uuid[],
-        ${requests.map((r) => r.fencingToken)}::bigint[],
-        ${requests.map((r) => r.principal)}::text[],
-        ${requests.map((r) => r.actor)}::text[],
-        ${requests.map((r) => r.result)}::text[],
-        ${requests.map((r) => r.detail)}::text[]
+        ${arrayText(requests.map((r) => r.leaseId))}::uuid[],
+        ${arrayText(requests.map((r) => r.fencingToken))}::bigint[],
+        ${textArray(requests.map((r) => r.principal))}::text[],
+        ${textArray(requests.map((r) => r.actor))}::text[],
+        ${textArray(requests.map((r) => r.result))}::text[],
+        ${textArray(requests.map((r) => r.detail))}::text[]
       ) as a (lease_id, fencing_token, principal, actor, result, detail)`;
 }
 

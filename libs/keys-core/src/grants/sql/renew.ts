@@ -3,7 +3,7 @@ import type { Ladder } from '../../kernel/ladder.ts';
 import type { GrantRef, GrantRequest, RefusalReason, RenewOutcome } from '../../kernel/lease.ts';
 import type { Face } from '../../kernel/resource.ts';
 import { type GrantGuard, isHeldOff, isTakable, LOG_PLACE } from '../../postgres/clock/expiry.ts';
-import { C, type Fragment, fragment, isFace, type Sql } from '../../postgres/sql.ts';
+import { arrayText, C, type Fragment, fragment, isFace, type Sql } from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { EXPIRED_FACTS, GRANT_EVENTS, IS_CONFIRMED } from './facts.ts';
 import { BEGUN, isInTime, LASTS, unlessLate } from './in-time.ts';
@@ -200,18 +200,6 @@ function renewedOf(groups: readonly JudgedGroup[]): Renewed {
     }
   }
   return { outcomes, place };
-}
-
-/**
- * Numbers and ids as one text in PostgreSQL's form of an array. The client library turns a list into
- * the same text, at several times the cost of the statement's other work on this side.
- */
-function arrayText(values: readonly (string | number | undefined)[]): string {
-  invariant(
-    values.every((value) => typeof value !== 'string' || !value.includes(',')),
-    'an id holds no comma',
-  );
-  return `{${values.join(',')}}`;
 }
 
 /** What the holder has now. Instants are epoch milliseconds of the database. */
