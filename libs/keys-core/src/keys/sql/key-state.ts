@@ -153,7 +153,7 @@ function readKeyStates(
         ) with ordinality as q (principal, idempotency_key, place)
         where ${isFound(fragment`
           select true from lease_request r
-          where r.principal = q.principal ${C} and r.idempotency_key = q.idempotency_key ${C}`)}
+          where r.id = lease_request_id(q.principal, q.idempotency_key)`)}
       ) as "recordedPlaces"
     from unnest(
       ${keys.map((key) => key.namespace)}::text[],
