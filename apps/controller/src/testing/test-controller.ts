@@ -90,7 +90,7 @@ export async function openTestController(
       webhook: options.webhook ?? null,
       settings: [],
       ladder: KEY_LADDERS.fast,
-      // A test drone sends one heartbeat: it is heard from for 21 s, also where everything is slow.
+      // A test drone sends one heartbeat, which lasts 21 s: enough where everything is slow.
       heartbeatMs: HEARTBEAT_MS.standard,
       environmentLeaseMs: ENVIRONMENT_LEASE_MS,
       isReadingAudited: options.isReadingAudited ?? false,

@@ -8,6 +8,7 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import type { AppRouter } from '@leasehold/api';
+import { isHotCall } from '@leasehold/keys-core';
 import {
   controllerUrlsOf,
   controllerUrlsProblem,
@@ -27,7 +28,7 @@ import {
 import { WebSocket, type ClientOptions } from 'ws';
 import { sharedController } from '../signals.ts';
 import { LeaseholdCallError, showError, shownErrorsLink } from './errors.ts';
-import { Lane, withLane } from './lane.ts';
+import { Lane } from './lane.ts';
 import {
   closedLink,
   deadlineLink,
@@ -224,6 +225,39 @@ function clientOver(
   const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
     createTRPCClient<AppRouter>({ links: [...links, ...own] });
   return { api: apiWith([]), apiWith, failures: () => new Map(failures), close };
+}
+
+/** The same API, whose hot calls take the lane where they can. */
+function withLane(api: ControllerApi, lane: Lane): ControllerApi {
+  type Call = (input: object, options?: { readonly signal?: AbortSignal }) => Promise<unknown>;
+  type Procedures = Readonly<Record<string, { readonly mutate: Call }>>;
+  const groups = new Map<string, Procedures>();
+  const groupOf = (group: string, procedures: Procedures): Procedures => {
+    const calls = new Map<string, { readonly mutate: Call }>();
+    return new Proxy(procedures, {
+      get(_target, name: string) {
+        const path = `${group}.${name}`;
+        const known = calls.get(name);
+        if (known !== undefined || !isHotCall(path)) return known ?? procedures[name];
+        const call = {
+          mutate: (input: object, options?: { readonly signal?: AbortSignal }) =>
+            lane.call(path, input, options?.signal) ??
+            (procedures[name]?.mutate(input, options) as Promise<unknown>),
+        };
+        calls.set(name, call);
+        return call;
+      },
+    });
+  };
+  return new Proxy(api, {
+    get(_target, name: string) {
+      const procedures = (api as unknown as Record<string, Procedures>)[name];
+      if (procedures === undefined) return undefined;
+      const known = groups.get(name) ?? groupOf(name, procedures);
+      groups.set(name, known);
+      return known;
+    },
+  });
 }
 
 /**

@@ -4,12 +4,11 @@
  * call. Where it cannot be taken, because there is no connection or because traces are sent, a call goes over tRPC.
  */
 import type { AppRouter } from '@leasehold/api';
-import { isHotCall, LeaseError } from '@leasehold/keys-core';
+import { LeaseError } from '@leasehold/keys-core';
 import type { ConnectionFailures } from '@leasehold/service-kit/controllers';
 import { activeTracer } from '@leasehold/service-kit/tracing';
 import { TRPCClientError } from '@trpc/client';
 import { onAbort } from '../signals.ts';
-import type { ControllerApi } from './controller-client.ts';
 import { noAnswerWithin, type Witnesses } from './links.ts';
 
 /** What the lane needs of a WebSocket. */
@@ -197,37 +196,4 @@ export class Lane {
     this.#deps.explain(error);
     return error;
   }
-}
-
-/** The same API, whose hot calls take the lane where they can. */
-export function withLane(api: ControllerApi, lane: Lane): ControllerApi {
-  type Call = (input: object, options?: { readonly signal?: AbortSignal }) => Promise<unknown>;
-  type Procedures = Readonly<Record<string, { readonly mutate: Call }>>;
-  const groups = new Map<string, Procedures>();
-  const groupOf = (group: string, procedures: Procedures): Procedures => {
-    const calls = new Map<string, { readonly mutate: Call }>();
-    return new Proxy(procedures, {
-      get(_target, name: string) {
-        const path = `${group}.${name}`;
-        const known = calls.get(name);
-        if (known !== undefined || !isHotCall(path)) return known ?? procedures[name];
-        const call = {
-          mutate: (input: object, options?: { readonly signal?: AbortSignal }) =>
-            lane.call(path, input, options?.signal) ??
-            (procedures[name]?.mutate(input, options) as Promise<unknown>),
-        };
-        calls.set(name, call);
-        return call;
-      },
-    });
-  };
-  return new Proxy(api, {
-    get(_target, name: string) {
-      const procedures = (api as unknown as Record<string, Procedures>)[name];
-      if (procedures === undefined) return undefined;
-      const known = groups.get(name) ?? groupOf(name, procedures);
-      groups.set(name, known);
-      return known;
-    },
-  });
 }
