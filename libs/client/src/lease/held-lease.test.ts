@@ -44,6 +44,30 @@ describe('a held lease', () => {
     expect(wire.heartbeats.map((renewals) => renewals.length)).toEqual([50]);
   });
 
+  test('has its own answer to a renewal, whatever the order of the answers, and is asked about again without one', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const definition = define({ ttlMs: TTL_MS });
+    const leases = [];
+    for (const key of ['a', 'b', 'c']) leases.push(await definition.acquire(key));
+    const heartbeat = wire.heartbeat.bind(wire);
+    wire.heartbeat = async (renewals, ending) =>
+      (await heartbeat(renewals, ending)).slice(1).reverse();
+    wire.revoke('c');
+
+    await clock.advance(TTL_MS / 3 + 100);
+    const askedAgain = wire.heartbeats.slice(1).flat();
+
+    expect(leases.map(({ signal }) => signal.aborted)).toEqual([false, false, true]);
+    expect(leases.map((lease) => lease.remainingMs() > LOSE_AFTER_MS - 1_000)).toEqual([
+      false,
+      true,
+      false,
+    ]);
+    expect(new Set(askedAgain.map(({ leaseId }) => leaseId))).toEqual(
+      new Set([leases[0]?.leaseId]),
+    );
+  });
+
   test('I4 aborts its signal by its own deadline when no answers come any more', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');

@@ -286,9 +286,9 @@ export class HeldLease implements Lease {
     return due;
   }
 
-  renewed(requestId: number, deadlines: LeaseDeadlines): void {
+  renewed(requestId: number, deadlines: LeaseDeadlines, nowMs: number): void {
     if (this.#state !== 'held') return;
-    const stops = this.#keeper.renewed(requestId, withLead(deadlines), this.#machine.clock.nowMs());
+    const stops = this.#keeper.renewed(requestId, withLead(deadlines), nowMs);
     if (stops.length > 0) this.#lose(this.#lossByTheClock());
     else if (!this.#keeper.isUnconfirmed) this.#isAsking = false;
     this.#wakeConfirming();

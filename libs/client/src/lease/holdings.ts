@@ -186,10 +186,11 @@ export class Holdings implements LeaseOwner {
   async #renew(due: readonly Due[]): Promise<void> {
     const answers = await this.#heartbeat(due.map(({ lease }) => lease));
     // First of all: whether there was a gap before the answers.
-    this.tick(this.#machine.clock.nowMs());
-    for (const { lease, requestId } of due) {
-      const answer = answers?.get(lease.leaseId);
-      if (answer?.outcome === 'renewed') lease.renewed(requestId, answer.deadlines);
+    const nowMs = this.#machine.clock.nowMs();
+    this.tick(nowMs);
+    for (const [place, { lease, requestId }] of due.entries()) {
+      const answer = answers?.[place];
+      if (answer?.outcome === 'renewed') lease.renewed(requestId, answer.deadlines, nowMs);
       else if (answer?.outcome === 'refused') lease.refused(answer.reason);
       if (answer === undefined) lease.failed(requestId);
       this.#schedule(lease);
@@ -232,27 +233,32 @@ export class Holdings implements LeaseOwner {
   /** Only refusals are used: other answers leave the deadlines here early, never late. */
   async #recheck(leases: readonly HeldLease[]): Promise<void> {
     const answers = await outsideOfWork(() => this.#heartbeat(leases));
-    for (const lease of leases) {
-      const answer = answers?.get(lease.leaseId);
+    for (const [place, lease] of leases.entries()) {
+      const answer = answers?.[place];
       if (answer?.outcome === 'refused') lease.refused(answer.reason);
     }
   }
 
   /**
-   * Renews leases of one datacenter. Undefined if no answer came before the last of them is over.
+   * Renews leases of one datacenter. Returns the answers in the order of the leases, undefined for a lease without
+   * one; undefined as a whole if no answer came before the last lease is over.
    */
   async #heartbeat(
     leases: readonly HeldLease[],
-  ): Promise<Map<string, HeartbeatAnswer> | undefined> {
-    const untilMs = Math.max(...leases.map(({ loseAtMs }) => loseAtMs));
-    const refs: GrantRef[] = leases.map(({ ref }) => ref);
+  ): Promise<readonly (HeartbeatAnswer | undefined)[] | undefined> {
+    const refs: GrantRef[] = [];
+    let untilMs = 0;
+    for (const lease of leases) {
+      refs.push(lease.ref);
+      untilMs = Math.max(untilMs, lease.loseAtMs);
+    }
     try {
       const answers = await callWithin(
         this.#machine,
         { ms: untilMs - this.#machine.clock.nowMs(), signal: this.#background.signal },
         (ending) => this.#wire.heartbeat(refs, ending, leases[0]?.datacenter),
       );
-      return new Map(answers.map((answer) => [answer.leaseId, answer]));
+      return inOrderOf(refs, answers);
     } catch {
       // Whatever went wrong, another try follows; the keeper watches the deadline.
       return undefined;
@@ -261,6 +267,19 @@ export class Holdings implements LeaseOwner {
 }
 
 type HeartbeatAnswer = Awaited<ReturnType<LeaseWire['heartbeat']>>[number];
+
+/** A controller answers in this order, unless some have no answer. */
+function inOrderOf(
+  refs: readonly GrantRef[],
+  answers: readonly HeartbeatAnswer[],
+): readonly (HeartbeatAnswer | undefined)[] {
+  const isInOrder =
+    refs.length === answers.length &&
+    answers.every(({ leaseId }, place) => leaseId === refs[place]?.leaseId);
+  if (isInOrder) return answers;
+  const byId = new Map(answers.map((answer) => [answer.leaseId, answer]));
+  return refs.map(({ leaseId }) => byId.get(leaseId));
+}
 
 /** Groups for one call each: leases of one datacenter, and no more than a call takes. */
 function* calls<T>(

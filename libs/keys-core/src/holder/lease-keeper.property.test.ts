@@ -55,7 +55,7 @@ interface Owner {
   begin(nowMs: number): Pulse | undefined;
   /** At each reading, before anything else. */
   beat(keeper: LeaseKeeper, nowMs: number): void;
-  tick(keeper: LeaseKeeper, nowMs: number): KeeperEffect[];
+  tick(keeper: LeaseKeeper, nowMs: number): readonly KeeperEffect[];
 }
 
 const OF_ONE: Owner = {

@@ -65,6 +65,9 @@ export interface LeaseKeeperOptions {
   readonly random: () => number;
 }
 
+/** What most readings return. */
+const NOTHING: readonly KeeperEffect[] = [];
+
 /** When the owner of many keepers has last looked at its clock. */
 export interface Pulse {
   readonly atMs: number;
@@ -142,19 +145,19 @@ export class LeaseKeeper {
   }
 
   /** What is due at this reading. Each stop is returned once; a renewal once for each try. */
-  tick(nowMs: number): KeeperEffect[] {
+  tick(nowMs: number): readonly KeeperEffect[] {
     const stops = this.#observe(nowMs);
     if (this.isStopping) return stops;
 
-    return this.#isTryDue(nowMs) ? [this.#beginTry(nowMs)] : [];
+    return this.#isTryDue(nowMs) ? [this.#beginTry(nowMs)] : NOTHING;
   }
 
   /** The answer `renewed` to one request, with deadlines counted from when that request was sent. */
-  renewed(requestId: number, deadlines: Deadlines, nowMs: number): KeeperEffect[] {
+  renewed(requestId: number, deadlines: Deadlines, nowMs: number): readonly KeeperEffect[] {
     const stops = this.#observe(nowMs);
     if (this.isStopping) return stops;
-    if (requestId > this.#lastRequestId || requestId <= this.#newestRenewedId) return [];
-    if (!this.#isPlausible(deadlines, nowMs)) return [];
+    if (requestId > this.#lastRequestId || requestId <= this.#newestRenewedId) return NOTHING;
+    if (!this.#isPlausible(deadlines, nowMs)) return NOTHING;
 
     const isProvisional = this.#confirmingId > 0 && this.#newestRenewedId === 0;
     const isLater = deadlines.hardTerminateAtMs > this.#deadlines.hardTerminateAtMs;
@@ -167,11 +170,11 @@ export class LeaseKeeper {
   }
 
   /** The answer `refused` to one request. Stops the holder, unless a newer answer allows it to continue. */
-  refused(requestId: number, reason: RefusalReason, nowMs: number): KeeperEffect[] {
+  refused(requestId: number, reason: RefusalReason, nowMs: number): readonly KeeperEffect[] {
     const stops = this.#observe(nowMs);
     if (this.isStopping) return stops;
     // Blocking can be undone, so a newer `renewed` outweighs it. The end of a grant cannot.
-    if (reason === 'renewal_blocked' && requestId < this.#newestRenewedId) return [];
+    if (reason === 'renewal_blocked' && requestId < this.#newestRenewedId) return NOTHING;
 
     const hardTerminateAtMs = isOver(reason) ? nowMs : this.#goodbyeEndsAt(nowMs);
     return [...this.#beginStop(lossReasonOf(reason), hardTerminateAtMs), ...this.#stopsDue(nowMs)];
@@ -197,7 +200,7 @@ export class LeaseKeeper {
   }
 
   /** Notes a reading: a gap before it, and the stops that are due at it. */
-  #observe(nowMs: number): KeeperEffect[] {
+  #observe(nowMs: number): readonly KeeperEffect[] {
     if (this.#isOnItsOwn) {
       if (this.#isGap(nowMs)) this.slept();
       if (nowMs > this.#pulse.atMs) this.#pulse = { atMs: nowMs };
@@ -241,9 +244,11 @@ export class LeaseKeeper {
     return [{ kind: 'soft_terminate', reason }];
   }
 
-  #stopsDue(nowMs: number): KeeperEffect[] {
-    const effects: KeeperEffect[] = [];
+  #stopsDue(nowMs: number): readonly KeeperEffect[] {
     const { softTerminateAtMs, hardTerminateAtMs } = this.#deadlines;
+    // Hard is after soft: at most readings neither is due.
+    if (this.#lossReason === undefined && nowMs < softTerminateAtMs) return NOTHING;
+    const effects: KeeperEffect[] = [];
     if (this.#lossReason === undefined && nowMs >= softTerminateAtMs) {
       effects.push(...this.#beginStop('key_expired', hardTerminateAtMs));
     }
