@@ -96,19 +96,31 @@ export async function refuseOnce(
   return first;
 }
 
-/** A connect in the form that is recorded with its idempotency key; undefined without a key. */
-export function keyedConnect(
-  { key, spawn, idempotencyKey }: NamedConnect,
-  { principal }: Caller,
-): KeyedRequest | undefined {
+/**
+ * A connect in the form that is recorded with its idempotency key; undefined without a key. Its fingerprint is made
+ * when somebody asks for it: a connect that finds a backend, and could start none, needs none.
+ */
+export function keyedConnect(input: NamedConnect, { principal }: Caller): KeyedRequest | undefined {
+  const { key, idempotencyKey } = input;
   if (idempotencyKey === undefined) return undefined;
   const resource = { face: 'key', namespace: key.namespace, name: key.name } as const;
+  return {
+    principal,
+    idempotencyKey,
+    ...resource,
+    get fingerprint() {
+      return idempotentRequest(resource, askedOf(input)).fingerprint;
+    },
+  };
+}
+
+/** All that a connect asks for besides its key. */
+function askedOf({ key, spawn }: NamedConnect): Record<string, unknown> {
   const { program, args, env, lifetimeLimitSeconds = null, datacenter = null } = spawn ?? {};
-  const asked = {
+  return {
     tag: key.tag,
     spawn: spawn === undefined ? null : { program, args, env, lifetimeLimitSeconds, datacenter },
   };
-  return { principal, idempotencyKey, ...idempotentRequest(resource, asked) };
 }
 
 /**
