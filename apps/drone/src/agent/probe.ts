@@ -132,6 +132,7 @@ export class PortWatch {
   readonly #backend: () => BackendPort;
   #judged = '';
   #owner: PortOwner = 'nobody';
+  #hasLooked = false;
 
   constructor(backend: () => BackendPort) {
     this.#backend = backend;
@@ -139,7 +140,9 @@ export class PortWatch {
 
   look(): PortOwner {
     const backend = this.#backend();
-    const seen = inodesOf(listenersAt(backend, listeners(this.#judged === '') ?? []));
+    // Only the first look needs a list of its own: a backend may listen never, and is looked at all the same.
+    const seen = inodesOf(listenersAt(backend, listeners(!this.#hasLooked)));
+    this.#hasLooked = true;
     if (seen === '') return 'nobody';
     if (seen !== this.#judged) {
       const { owner, inodes } = judge(backend);
@@ -177,8 +180,8 @@ function judgeOwner(backend: BackendPort, found: readonly Listener[]): PortOwner
   return found.every(isOwn) ? 'own' : 'stranger';
 }
 
-function listenersAt({ host, port }: BackendPort, all: readonly Listener[]): Listener[] {
-  return all.filter((one) => one.port === port && isReachedAt(one, host));
+function listenersAt({ host, port }: BackendPort, all: Listeners | undefined): Listener[] {
+  return (all?.get(port) ?? []).filter((one) => isReachedAt(one, host));
 }
 
 /** The engine passes connections on. Only itself, or root, may have a socket on the machine's side. */
@@ -257,15 +260,28 @@ const LISTENS = '0A';
 const AGE_MS_MAX = 500;
 
 const ANY_ADDRESS = new Set(['0.0.0.0', '[::]']);
-let last: { atMs: number; listeners: readonly Listener[] | undefined } | undefined;
+/** By port, because each of many backends asks for its own. */
+type Listeners = ReadonlyMap<number, readonly Listener[]>;
+let last: { atMs: number; listeners: Listeners | undefined } | undefined;
 
 /** Those of this process's network, up to {@link AGE_MS_MAX} old unless `isFresh`; undefined where there is no `/proc`. */
-function listeners(isFresh: boolean): readonly Listener[] | undefined {
+function listeners(isFresh: boolean): Listeners | undefined {
   const nowMs = performance.now();
   if (isFresh || last === undefined || nowMs - last.atMs > AGE_MS_MAX) {
-    last = { atMs: nowMs, listeners: listenersOfNetwork('self') };
+    const all = listenersOfNetwork('self');
+    last = { atMs: nowMs, listeners: all && byPort(all) };
   }
   return last.listeners;
+}
+
+function byPort(all: readonly Listener[]): Listeners {
+  const found = new Map<number, Listener[]>();
+  for (const one of all) {
+    const same = found.get(one.port);
+    if (same === undefined) found.set(one.port, [one]);
+    else same.push(one);
+  }
+  return found;
 }
 
 /** Those of the network that a process is in; undefined when that cannot be read. */
