@@ -95,8 +95,9 @@ export class SimulatedWarden implements WardenLink, WardenSource {
 
   /** Checks every backend, as the real warden does at each tick. */
   tick(): void {
+    const nowMs = this.#nowMs();
     for (const { backend } of this.#backends.values()) {
-      if (backend.tick(this.#nowMs())) this.#listener?.changed(backend.snapshot());
+      if (backend.tick(nowMs)) this.#listener?.changed(backend.snapshot());
     }
   }
 
@@ -136,9 +137,9 @@ export class SimulatedWarden implements WardenLink, WardenSource {
     return Promise.resolve();
   }
 
-  alive(): Promise<string[]> {
-    const living = [...this.#backends].filter(([, { backend }]) => backend.state !== 'gone');
-    return Promise.resolve(living.map(([backendId]) => backendId));
+  alive(among: readonly string[] = [...this.#backends.keys()]): Promise<string[]> {
+    const state = (backendId: string) => this.#backends.get(backendId)?.backend.state ?? 'gone';
+    return Promise.resolve(among.filter((backendId) => state(backendId) !== 'gone'));
   }
 
   list(): Promise<BackendSnapshot[]> {
