@@ -21,5 +21,6 @@ await runBundled('tools/bench', {
   'soak-client': 'tools/bench/rig/soak-client.ts',
   'load-client': 'tools/bench/rig/load-client.ts',
   'simulated-drone': 'apps/drone/src/testing/simulated-main.ts',
+  'simulated-fleet': 'tools/bench/rig/simulated-fleet.ts',
   drone: 'apps/drone/src/main.ts',
 });

@@ -27,6 +27,7 @@ const CALLER_COUNT = 64;
 const CALLERS = `${String(CALLER_COUNT)} callers`;
 const BACKEND_COUNT = 1_000;
 const PROGRAM = 'room';
+const ONE_KEY = { name: `${SEEDED}0` };
 
 /** The key of a backend that runs: each caller asks for another one each time. */
 interface RunningKey {
@@ -59,6 +60,9 @@ export async function measureConnect(rig: Rig): Promise<Figure[]> {
     spawning: sideOf(rig, 'connect that may start', async (key) =>
       isRunning(await keys.connect({ key, spawn: { program: PROGRAM } })),
     ),
+    ofOneKey: sideOf(rig, 'connect to one key', async () =>
+      isRunning(await keys.connect({ key: ONE_KEY })),
+    ),
     procedure: sideOf(rig, 'procedure', async (key) =>
       isRunning(await client.api.keys.connect.mutate({ key })),
     ),
@@ -88,6 +92,10 @@ export async function measureConnect(rig: Rig): Promise<Figure[]> {
     {
       what: `… that may start a backend, against a bare \`ws\` echo`,
       ...against('spawning', 'echo'),
+    },
+    {
+      what: `… all of one key, against a bare \`ws\` echo`,
+      ...against('ofOneKey', 'echo'),
     },
     {
       what: `keys.connect without the client library, ${CALLERS}, against an empty procedure`,

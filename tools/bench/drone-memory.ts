@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createControllerClient, type ControllerClient } from '@leasehold/client';
 import { invariant } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit';
 import { wardenSource } from '../../apps/drone/src/agent/warden-command.ts';
@@ -12,11 +9,10 @@ import { bundled, startChild } from './rig/child.ts';
 import type { Figure } from './rig/figures.ts';
 import { residentBytes } from './rig/processes.ts';
 import { atMost, megabytes } from './rig/quantities.ts';
-import { insertTokenOf, type BenchDatabase, type Rig } from './rig/rig.ts';
+import type { Rig } from './rig/rig.ts';
+import { countReady, spawnBackends, startAgent } from './rig/simulated-drones.ts';
 
-const DRONE_ID = 'bench-drone';
 const PROGRAM = 'room';
-const SPAWNS_AT_ONCE = 25;
 const WARDEN_BACKEND_COUNT = 5;
 const AGENT_MB_MAX = 120;
 const WARDEN_MB_MAX = 60;
@@ -24,7 +20,6 @@ const WARDEN_MB_MAX = 60;
 const HOLD_MS = 16_000;
 const LOOK_MS = 250;
 const REPLY_MS = 10_000;
-const READY_MS_MAX = 120_000;
 
 /** What a drone costs in memory: the agent while it holds keys, the warden with a few backends. */
 export async function measureDroneMemory(rig: Rig): Promise<Figure[]> {
@@ -40,19 +35,9 @@ async function agentMemory(rig: Rig): Promise<Figure> {
   const controller = await startChild<BenchServers>('bench-controller', [database.url, home]);
   rig.onClose(() => controller.stop());
   const { controllerUrl } = controller.ready;
-  const client = createControllerClient({
-    url: controllerUrl,
-    token: await insertTokenOf(database, { role: 'client', droneId: null }),
-    transport: 'ws',
-  });
-  rig.onClose(() => client.close());
-  const pid = await startAgent(rig, {
-    controllerUrl,
-    home,
-    capacity: keyCount,
-    token: await insertTokenOf(database, { role: 'drone', droneId: DRONE_ID }),
-  });
-  await spawnBackends(client.api, database, keyCount);
+  const site = { database, controllerUrl };
+  const pid = await startAgent(rig, { ...site, capacity: keyCount });
+  await spawnBackends(rig, site, keyCount);
   let mostBytes = 0;
   for (let heldMs = 0; heldMs < (rig.isQuick ? 1_000 : HOLD_MS); heldMs += LOOK_MS) {
     mostBytes = Math.max(mostBytes, residentBytes(pid));
@@ -65,81 +50,6 @@ async function agentMemory(rig: Rig): Promise<Figure> {
     result: megabytes(mostBytes),
     required: atMost(AGENT_MB_MAX),
   };
-}
-
-async function startAgent(
-  rig: Rig,
-  drone: { controllerUrl: string; home: string; capacity: number; token: string },
-): Promise<number> {
-  const configFile = path.join(drone.home, 'drone.json');
-  await writeFile(
-    configFile,
-    JSON.stringify({
-      droneId: DRONE_ID,
-      controllerUrls: [drone.controllerUrl],
-      stateDir: path.join(drone.home, 'drone'),
-      capacity: drone.capacity,
-      programs: { [PROGRAM]: { command: 'on-paper', readiness: { type: 'none' } } },
-    }),
-  );
-  const agent = spawn(
-    process.execPath,
-    [bundled('simulated-drone'), 'agent', '--config', configFile],
-    {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: {
-        PATH: process.env['PATH'],
-        LEASEHOLD_TOKEN: drone.token,
-        LEASEHOLD_DATACENTER: 'bench',
-        LEASEHOLD_LOG_LEVEL: 'warn',
-      },
-    },
-  );
-  rig.onClose(async () => {
-    if (agent.exitCode !== null || agent.signalCode !== null) return;
-    agent.kill('SIGKILL');
-    await once(agent, 'exit');
-  });
-  invariant(agent.pid !== undefined, 'the agent has started');
-  return agent.pid;
-}
-
-/** Connects until every key has a ready backend. The first ones wait for the drone's session. */
-async function spawnBackends(
-  api: ControllerClient['api'],
-  database: BenchDatabase,
-  keyCount: number,
-): Promise<void> {
-  const endsAtMs = performance.now() + READY_MS_MAX;
-  for (let first = 0; first < keyCount;) {
-    const count = Math.min(SPAWNS_AT_ONCE, keyCount - first);
-    const answers = await Promise.allSettled(
-      Array.from({ length: count }, (_, place) =>
-        api.keys.connect.mutate({
-          key: { name: `held-${String(first + place)}` },
-          spawn: { program: PROGRAM },
-        }),
-      ),
-    );
-    const failed = answers.find((answer) => answer.status === 'rejected');
-    if (failed === undefined) {
-      first += count;
-      continue;
-    }
-    if (performance.now() > endsAtMs) throw failed.reason;
-    await pause(LOOK_MS);
-  }
-  while ((await countReady(database)) < keyCount) {
-    invariant(performance.now() < endsAtMs, 'the backends become ready');
-    await pause(LOOK_MS);
-  }
-}
-
-async function countReady({ pool }: BenchDatabase): Promise<number> {
-  const { rows } = await pool.query<{ count: number }>(
-    `select count(*)::int as count from backend where status = 'ready'`,
-  );
-  return rows[0]?.count ?? 0;
 }
 
 /** A real warden with real processes. */

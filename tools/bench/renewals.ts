@@ -1,4 +1,5 @@
 import { invariant } from '@leasehold/keys-core';
+import { measureDroneRenewals } from './drone-renewals.ts';
 import type { Figure } from './rig/figures.ts';
 import { atLeast, perSecond, share, times } from './rig/quantities.ts';
 import { compare, rateOf } from './rig/rounds.ts';
@@ -50,6 +51,7 @@ export async function measureRenewals(rig: Rig): Promise<Figure[]> {
       result: share(hot),
       required: atLeast(0.9),
     },
+    ...(await measureDroneRenewals(rig)),
   ];
 }
 
