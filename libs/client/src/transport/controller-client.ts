@@ -238,11 +238,12 @@ function withLane(api: ControllerApi, lane: Lane): ControllerApi {
       get(_target, name: string) {
         const path = `${group}.${name}`;
         const known = calls.get(name);
-        if (known !== undefined || !isHotCall(path)) return known ?? procedures[name];
-        const call = {
-          mutate: (input: object, options?: { readonly signal?: AbortSignal }) =>
-            lane.call(path, input, options?.signal) ??
-            (procedures[name]?.mutate(input, options) as Promise<unknown>),
+        if (known !== undefined) return known;
+        const overTrpc = procedures[name];
+        if (overTrpc === undefined || !isHotCall(path)) return overTrpc;
+        const call: { readonly mutate: Call } = {
+          mutate: (input, options) =>
+            lane.call(path, input, options?.signal) ?? overTrpc.mutate(input, options),
         };
         calls.set(name, call);
         return call;
