@@ -1,4 +1,3 @@
-import { deadlinesFrom, GAP_MS, KEY_LADDERS } from '@leasehold/keys-core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AgentStage } from '../testing/agent-stage.ts';
 import { until } from '../testing/wait.ts';
@@ -215,45 +214,6 @@ describe('renewal', () => {
 
     expect(controller.renewals).toHaveLength(before);
     expect(warden.stops[0]).toMatchObject({ mode: 'soft', reason: 'key_expired', isKeyLost: true });
-  });
-
-  test('asks the warden about the backends whose keys are due, and about no others', async () => {
-    const asked: unknown[] = [];
-    const alive = warden.alive.bind(warden);
-    warden.alive = (among) => {
-      asked.push(among);
-      return alive(among);
-    };
-    await stage.start();
-    controller.send(controller.spawnAt(clock.nowMs()));
-    await stage.untilReported('ready');
-    asked.length = 0;
-    const other = { backendId: 'b2', leaseId: 'lease-2', actionId: '2' };
-    controller.send(controller.spawnAt(clock.nowMs(), other));
-
-    await stage.untilReported('ready', 'b2');
-
-    expect(asked[0]).toEqual(['b2']);
-  });
-
-  test('C23 is requested at once after a gap in the readings of the clock, long before it is due', async () => {
-    const ladder = KEY_LADDERS.standard;
-    const deadlinesAt = (localTimeMs: number) => deadlinesFrom(ladder, localTimeMs, ladder.ttlMs);
-    controller.answerRenewal = ({ localTimeMs }, leaseId) => ({
-      leaseId,
-      outcome: 'renewed',
-      deadlines: deadlinesAt(localTimeMs),
-    });
-    await stage.start();
-    const nowMs = clock.nowMs();
-    controller.send(controller.spawnAt(nowMs, { ladder, deadlines: deadlinesAt(nowMs) }));
-    await stage.untilReported('ready');
-    const before = controller.renewals.length;
-
-    stage.sleptMs = 2 * GAP_MS;
-    await until('its key is renewed', () => controller.renewals.length > before);
-
-    expect(controller.renewals.at(-1)?.localTimeMs).toBeLessThan(nowMs + ladder.renewAfterMs);
   });
 
   test('that is refused stops the backend at once, and tells the warden that the key is lost', async () => {

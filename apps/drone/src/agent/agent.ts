@@ -9,7 +9,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SpawnAction, TerminateAction } from '@leasehold/api';
 import {
-  GAP_MS,
   isFullyIsolated,
   type Ladder,
   LIMITS,
@@ -114,16 +113,7 @@ export class DroneAgent {
       backends: () => this.#book.all().flatMap((run) => run.measured ?? []),
     });
     const warden = (): WardenLink => this.#command.warden;
-    const pulse = { atMs: nowMs() };
-    this.#renewals = new KeyRenewals({
-      link,
-      warden,
-      nowMs,
-      log,
-      droneId: config.droneId,
-      runs: () => this.#book.runs,
-      pulse,
-    });
+    this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId: config.droneId });
     const ports = new Ports({ host: config.host, ...config.ports }, log);
     this.#book = new RunBook({
       config,
@@ -131,7 +121,6 @@ export class DroneAgent {
       runContext: {
         warden,
         nowMs,
-        pulse,
         random,
         log,
         host: config.host,
@@ -225,7 +214,7 @@ export class DroneAgent {
     return new WardenCommand({
       wardens,
       log,
-      runs: () => this.#book.runs,
+      runs: () => this.#book.all(),
       examine: (isolation) => this.#examine(isolation),
       openSession: (clockId, isolation) => this.#openSession(clockId, isolation),
       accepted: () => this.#session.ref().then(() => undefined),
@@ -243,7 +232,7 @@ export class DroneAgent {
   }
 
   #tick(nowMs: number): void {
-    this.#renewals.tick(this.#book.runs, nowMs);
+    this.#renewals.tick(this.#book.all(), nowMs);
     this.#command.tick(nowMs);
   }
 
@@ -370,9 +359,6 @@ interface KeyRenewalsOptions {
   readonly nowMs: () => number;
   readonly log: Log;
   readonly droneId: string;
-  readonly runs: () => Iterable<BackendRun>;
-  /** When this agent has last looked at its clock, for all runs. */
-  readonly pulse: { atMs: number };
 }
 
 export class KeyRenewals {
@@ -382,23 +368,14 @@ export class KeyRenewals {
     this.#options = options;
   }
 
-  /** Lets each of these runs do what is due, and sends the renewals among it. */
+  /** Lets every run do what is due, and sends the renewals among it. */
   tick(runs: Iterable<BackendRun>, nowMs: number): void {
-    this.#look(nowMs);
     const due: DueRenewal[] = [];
     for (const run of runs) {
-      if (nowMs < run.dueAtMs) continue;
       const requestId = run.tick(nowMs);
       if (requestId !== undefined) due.push({ run, requestId });
     }
     for (const page of pagesOf(due)) void this.#renew(page);
-  }
-
-  /** Notes that the clock was read. After a gap every key must be renewed before its backend goes on. */
-  #look(nowMs: number): void {
-    const { pulse, runs } = this.#options;
-    if (nowMs - pulse.atMs > GAP_MS) for (const run of runs()) run.slept();
-    pulse.atMs = Math.max(pulse.atMs, nowMs);
   }
 
   /**
@@ -448,7 +425,7 @@ export class KeyRenewals {
   ): Promise<{ asked: ReadonlySet<BackendRun>; results: readonly RenewResult[] }> {
     const { link, droneId, nowMs } = this.#options;
     const warden = this.#options.warden();
-    const aliveIds = new Set(await warden.alive(runs.map(({ identity }) => identity.backendId)));
+    const aliveIds = new Set(await warden.alive());
     const asked = new Set(runs.filter((run) => run.isWorthRenewing(aliveIds)));
     if (asked.size === 0) return { asked, results: [] };
     const identities = [...asked].map(({ identity }) => identity);
@@ -467,8 +444,6 @@ export class KeyRenewals {
   }
 
   async #take(due: readonly DueRenewal[], results: readonly RenewResult[]): Promise<void> {
-    // An answer may come before the first tick after a gap.
-    this.#look(this.#options.nowMs());
     const resultOf = new Map(results.map((result) => [result.leaseId, result]));
     const moved: BackendRun[] = [];
     for (const { run, requestId } of due) {

@@ -18,7 +18,6 @@ import {
   type BackendStatus,
   type Deadlines,
   type KeeperEffect,
-  type Pulse,
   type RefusalReason,
   type TerminationReason,
 } from '@leasehold/keys-core';
@@ -57,8 +56,6 @@ export interface RunContext {
   /** @throws {WardenLost} while none exists. */
   readonly warden: () => WardenLink;
   readonly nowMs: () => number;
-  /** When the agent has last looked at its clock. It ticks runs that are due, and tells all of a gap. */
-  readonly pulse: Pulse;
   readonly random: () => number;
   readonly log: Log;
   readonly host: string;
@@ -119,7 +116,6 @@ export class BackendRun {
       // This agent has not renewed it yet, whether it is a new grant or an adopted one.
       isConfirmed: false,
       nowMs: context.nowMs(),
-      pulse: context.pulse,
       random: context.random,
     });
   }
@@ -188,20 +184,15 @@ export class BackendRun {
     return this.#stage !== 'running' || aliveIds.has(this.identity.backendId);
   }
 
-  /** When the warden is asked about it; never while the warden has nothing of it. */
-  get askAtMs(): number {
-    if (!this.#isWithWarden) return Infinity;
-    return askAtMs(this.#keeper.deadlines.hardTerminateAtMs, this.identity.ladder);
-  }
-
-  /** When the warden is killed if it has not answered by then; never while the warden has nothing of it. */
-  get killAtMs(): number {
-    if (!this.#isWithWarden) return Infinity;
-    return killAtMs(this.#keeper.deadlines.hardTerminateAtMs, this.identity.ladder);
-  }
-
-  get #isWithWarden(): boolean {
-    return !this.#isUnlaunched && this.#stage !== 'over';
+  /** When the warden is asked about it, and when the warden is killed if no answer came. */
+  get watch(): { readonly askAtMs: number; readonly killAtMs: number } | undefined {
+    if (this.#isUnlaunched || this.#stage === 'over') return undefined;
+    const { hardTerminateAtMs } = this.#keeper.deadlines;
+    const { ladder } = this.identity;
+    return {
+      askAtMs: askAtMs(hardTerminateAtMs, ladder),
+      killAtMs: killAtMs(hardTerminateAtMs, ladder),
+    };
   }
 
   /** Its deadlines, as a request to the warden. */
@@ -209,21 +200,6 @@ export class BackendRun {
     const { softTerminateAtMs: softAtMs, hardTerminateAtMs: hardAtMs } = this.#keeper.deadlines;
     const { backendId, leaseId } = this.identity;
     return { backendId, leaseId, softAtMs, hardAtMs };
-  }
-
-  /** When {@link BackendRun.tick} has something to do, unless an answer or a report changes that. */
-  get dueAtMs(): number {
-    const { dueAtMs } = this.#keeper;
-    const notes = this.#notes;
-    const mayEnd = notes !== undefined && this.#isWanted();
-    if (!mayEnd) return dueAtMs;
-    const startupEndsAtMs = notes.isReady ? Infinity : notes.startupEndsAtMs;
-    return Math.min(dueAtMs, startupEndsAtMs, notes.lifetimeEndsAtMs ?? Infinity);
-  }
-
-  /** There was a gap in the readings of the clock: its key is renewed before anything else. */
-  slept(): void {
-    this.#keeper.slept();
   }
 
   /** Does what is due; returns the id of a renewal that is to be sent now. */

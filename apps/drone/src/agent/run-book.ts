@@ -59,11 +59,6 @@ export class RunBook {
     return this.#runs.has(backendId);
   }
 
-  /** As they are now, and as they change: for a look at each, in one go. */
-  get runs(): Iterable<BackendRun> {
-    return this.#runs.values();
-  }
-
   all(): BackendRun[] {
     return [...this.#runs.values()];
   }

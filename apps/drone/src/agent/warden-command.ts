@@ -11,7 +11,6 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Ladder } from '@leasehold/keys-core';
 import type { Log } from '../config.ts';
 import { readWardenRecord, type WardenRecord } from '../records.ts';
 import type { BackendSnapshot, IsolationFacts } from '../warden/protocol.ts';
@@ -181,7 +180,7 @@ interface WardenCommandOptions {
   readonly wardens: WardenSource;
   readonly log: Log;
   /** The backends that this agent has to do with. */
-  readonly runs: () => Iterable<BackendRun>;
+  readonly runs: () => readonly BackendRun[];
   /**
    * Checks the isolation of a warden before anything depends on it.
    * @throws {IsolationTooWeak} when it is weaker than the configuration requires.
@@ -286,7 +285,7 @@ export class WardenCommand {
       lost: () => attachment.lost(),
     };
     const warden = await wardens.supply(listener, {
-      replyTimeoutMs: () => replyTimeoutMs(laddersOf(runs())),
+      replyTimeoutMs: () => replyTimeoutMs(runs().map((run) => run.identity.ladder)),
       mayEndSilent: (clockId) => this.#mayEndSilent(clockId),
     });
     try {
@@ -349,7 +348,7 @@ export class WardenCommand {
    */
   async #recover(): Promise<void> {
     if (this.#isClosed) return;
-    const backendCount = [...this.#options.runs()].length;
+    const backendCount = this.#options.runs().length;
     this.#lose();
     await this.#takeAgain(new WardenLost(`the warden of ${String(backendCount)} backends is gone`));
   }
@@ -443,19 +442,19 @@ class WardenGuard {
    * Past a backend's soft deadline nothing else may ask the warden about it. The link gives the
    * warden up when it does not reply.
    */
-  ask(warden: WardenLink, runs: Iterable<BackendRun>, nowMs: number): void {
-    if (this.#isAsking || !isAnyToBeAsked(runs, nowMs)) return;
+  ask(warden: WardenLink, runs: readonly BackendRun[], nowMs: number): void {
+    if (this.#isAsking || !runs.some((run) => (run.watch?.askAtMs ?? Infinity) <= nowMs)) return;
     this.#isAsking = true;
     const answered = (): void => {
       this.#isAsking = false;
     };
-    warden.alive([]).then(answered, answered);
+    warden.alive().then(answered, answered);
   }
 
   /** The connection has ended, and these backends may still run. */
-  lost(warden: WardenLink, runs: Iterable<BackendRun>): void {
+  lost(warden: WardenLink, runs: readonly BackendRun[]): void {
     const { pid } = warden.identity;
-    const moments = [...runs].map(({ killAtMs }) => killAtMs).filter(Number.isFinite);
+    const moments = runs.flatMap(({ watch }) => (watch === undefined ? [] : [watch.killAtMs]));
     // Lost again before it listed what it runs: what is known from the first time still counts.
     if (this.#silent?.pid === pid) moments.push(this.#silent.killAtMs);
     if (moments.length === 0) return;
@@ -474,13 +473,4 @@ class WardenGuard {
     this.#log.error({ wardenPid: silent.pid }, 'the warden does not answer; it is killed');
     this.#end(silent.pid);
   }
-}
-
-function isAnyToBeAsked(runs: Iterable<BackendRun>, nowMs: number): boolean {
-  for (const run of runs) if (run.askAtMs <= nowMs) return true;
-  return false;
-}
-
-function* laddersOf(runs: Iterable<BackendRun>): Generator<Ladder> {
-  for (const run of runs) yield run.identity.ladder;
 }

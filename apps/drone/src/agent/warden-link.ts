@@ -37,8 +37,8 @@ export interface WardenLink {
   /** Whether the warden knows the backend. */
   stop(stop: StopRequest): Promise<boolean>;
   note(backendId: string, meta: unknown): Promise<void>;
-  /** Which of these backends have processes left. A warden of an earlier version names others too. */
-  alive(among: readonly string[]): Promise<string[]>;
+  /** The ids of the backends of which processes are left. */
+  alive(): Promise<string[]>;
   list(): Promise<BackendSnapshot[]>;
   forget(backendId: string): Promise<void>;
   /** Kills whatever is left, and ends the warden; resolves when it has. */
@@ -198,8 +198,8 @@ export class SocketWardenLink implements WardenLink {
     await this.#ask({ op: 'note', backendId, meta });
   }
 
-  async alive(among: readonly string[]): Promise<string[]> {
-    return (await this.#ask({ op: 'alive', backendIds: among })) as string[];
+  async alive(): Promise<string[]> {
+    return (await this.#ask({ op: 'alive' })) as string[];
   }
 
   async list(): Promise<BackendSnapshot[]> {

@@ -3,11 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import type { TerminateAction } from '@leasehold/api';
 import type { IsolationLevel } from '@leasehold/api/drone-file';
-import {
-  createBootClock,
-  createBootReader,
-  type TickingClock,
-} from '@leasehold/service-kit/boot-clock';
+import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { DroneAgent } from '../agent/agent.ts';
 import type { WardenSource } from '../agent/warden-link.ts';
 import type { CommandConfig, DroneConfig } from '../config.ts';
@@ -38,19 +34,12 @@ export const room: CommandConfig = {
 /** Agents between a warden with simulated processes and a controller that the test controls. */
 export class AgentStage {
   readonly stateDir: string = mkdtempSync(path.join(os.tmpdir(), 'lh-agent-'));
-  /** For how long the machine has slept, as its clock tells; a test may raise it. */
-  sleptMs = 0;
-  readonly clock: TickingClock = this.#createClock();
+  readonly clock: TickingClock = createBootClock();
   readonly warden: SimulatedWarden = new SimulatedWarden(() => this.clock.nowMs());
   readonly controller: ScriptedController = new ScriptedController();
   /** The messages of what the agents have logged as warnings. */
   readonly warnings: string[] = [];
   readonly #agents: DroneAgent[] = [];
-
-  #createClock(): TickingClock {
-    const readMs = createBootReader();
-    return createBootClock(() => readMs() + this.sleptMs);
-  }
 
   /** Ends every agent; the warden and its backends are left. */
   async close(): Promise<void> {

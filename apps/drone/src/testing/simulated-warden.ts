@@ -95,9 +95,8 @@ export class SimulatedWarden implements WardenLink, WardenSource {
 
   /** Checks every backend, as the real warden does at each tick. */
   tick(): void {
-    const nowMs = this.#nowMs();
     for (const { backend } of this.#backends.values()) {
-      if (backend.tick(nowMs)) this.#listener?.changed(backend.snapshot());
+      if (backend.tick(this.#nowMs())) this.#listener?.changed(backend.snapshot());
     }
   }
 
@@ -137,9 +136,9 @@ export class SimulatedWarden implements WardenLink, WardenSource {
     return Promise.resolve();
   }
 
-  alive(among: readonly string[] = [...this.#backends.keys()]): Promise<string[]> {
-    const state = (backendId: string) => this.#backends.get(backendId)?.backend.state ?? 'gone';
-    return Promise.resolve(among.filter((backendId) => state(backendId) !== 'gone'));
+  alive(): Promise<string[]> {
+    const living = [...this.#backends].filter(([, { backend }]) => backend.state !== 'gone');
+    return Promise.resolve(living.map(([backendId]) => backendId));
   }
 
   list(): Promise<BackendSnapshot[]> {

@@ -175,8 +175,7 @@ export type Command =
   | { readonly id: number; readonly op: 'extend'; readonly items: readonly ExtendRequest[] }
   | { readonly id: number; readonly op: 'stop'; readonly stop: StopRequest }
   | { readonly id: number; readonly op: 'note'; readonly backendId: string; readonly meta: unknown }
-  /** Without ids of all; a warden of an earlier version always answers so. */
-  | { readonly id: number; readonly op: 'alive'; readonly backendIds?: readonly string[] }
+  | { readonly id: number; readonly op: 'alive' }
   | { readonly id: number; readonly op: 'list' }
   | { readonly id: number; readonly op: 'forget'; readonly backendId: string }
   | { readonly id: number; readonly op: 'shutdown' };
@@ -280,7 +279,6 @@ export function decodeRequest(line: string): Request {
         meta: message['meta'] ?? null,
       };
     case 'alive':
-      return { id, op: 'alive', ...decodeAmong(message) };
     case 'list':
     case 'shutdown':
       return { id, op: message['op'] };
@@ -289,11 +287,6 @@ export function decodeRequest(line: string): Request {
     default:
       throw new ProtocolError(`unknown op ${JSON.stringify(message['op'])}`);
   }
-}
-
-function decodeAmong(message: Fields): { readonly backendIds?: readonly string[] } {
-  if (message['backendIds'] === undefined) return {};
-  return { backendIds: listOf(message, 'backendIds').map((one) => text(one, 'backendIds')) };
 }
 
 function decodeStart(fields: Fields): StartRequest {

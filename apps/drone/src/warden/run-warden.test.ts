@@ -108,17 +108,6 @@ test(
   THOUSANDS_MS_MAX,
 );
 
-test('of the backends that an agent asks about, those that live are named', async () => {
-  await inFolder(async (connect) => {
-    const link = await connect();
-    for (const backendId of ['b1', 'b2', 'b3']) await link.start(startOf('', { backendId }));
-
-    expect(await link.alive(['b3', 'nobody', 'b1'])).toEqual(['b3', 'b1']);
-    expect(await link.alive([])).toEqual([]);
-    link.close();
-  });
-});
-
 test('the longest allowed start is carried out, a longer one is refused, and other backends are not affected', async () => {
   await inFolder(async (connect) => {
     const link = await connect();

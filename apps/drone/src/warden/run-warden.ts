@@ -275,7 +275,7 @@ export class AgentServer {
       case 'note':
         return warden.note(request.backendId, request.meta);
       case 'alive':
-        return warden.aliveIds(request.backendIds);
+        return warden.aliveIds();
       case 'list':
         return warden.list();
       case 'forget':

@@ -317,14 +317,11 @@ export class Warden {
     return backend !== undefined;
   }
 
-  /** The ids of the backends of which processes are left; with `among`, of these only. */
-  aliveIds(among: Iterable<string> = this.#backends.keys()): string[] {
-    const alive: string[] = [];
-    for (const backendId of among) {
-      const state = this.#backends.get(backendId)?.state ?? 'gone';
-      if (state !== 'gone') alive.push(backendId);
-    }
-    return alive;
+  /** The ids of the backends of which processes are left. */
+  aliveIds(): string[] {
+    return this.list()
+      .filter((backend) => backend.state !== 'gone')
+      .map((backend) => backend.backendId);
   }
 
   list(): BackendSnapshot[] {
