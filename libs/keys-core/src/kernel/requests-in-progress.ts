@@ -21,19 +21,19 @@ export class RequestsInProgress<Answer> {
   }
 
   /** Runs a request, which is in progress until it settles. Other requests of the key do not delay it. */
-  run(key: string, request: () => Promise<Answer>): Promise<Answer> {
+  async run(key: string, request: () => Promise<Answer>): Promise<Answer> {
     const mine = request();
     const entry = this.#entries.get(key) ?? { count: 0, newest: undefined };
     this.#entries.set(key, entry);
     entry.count += 1;
     entry.newest = mine;
-    const settle = (): void => {
+    try {
+      return await mine;
+    } finally {
       entry.count -= 1;
       if (entry.newest === mine) entry.newest = undefined;
       if (entry.count === 0) this.#entries.delete(key);
-    };
-    mine.then(settle, settle);
-    return mine;
+    }
   }
 
   /** Joins the newest request of the key and shares its answer or failure; without one, runs this one. */
