@@ -68,8 +68,7 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
   assertInput(clientShape, options, '');
   const clock = options.clock ?? createBootClock();
   const ids = systemIds();
-  const from = { clock, ids };
-  const machine: Machine = { clock, ...ids, uuid: () => newTimedId(from) };
+  const machine: Machine = { clock, ...ids, uuid: () => newTimedId({ clock, ids }) };
   const { transport = 'ws', answerMs = ANSWER_MS, clientName = 'client' } = options;
   const holder =
     options.holder ??

@@ -40,18 +40,9 @@ export function newTimedId(from: {
 }): string {
   const random = from.ids.uuid();
   invariant(UUID.test(random), 'a source of ids gives UUIDs');
-  const nowMs = Math.floor(from.clock.nowMs());
-  if (nowMs !== latest.ms) latest = { ms: nowMs, digits: timeDigits(nowMs) };
-  return latest.digits + random.slice(15);
-}
-
-/** Many ids are made within a millisecond. */
-let latest = { ms: NaN, digits: '' };
-
-/** What is before the random digits, with the version. */
-function timeDigits(ms: number): string {
-  const first = ms.toString(16).padStart(TIME_DIGITS, '0').slice(-TIME_DIGITS);
-  return `${first.slice(0, 8)}-${first.slice(8)}-8`;
+  const time = Math.floor(from.clock.nowMs()).toString(16).padStart(TIME_DIGITS, '0');
+  const first = time.slice(-TIME_DIGITS);
+  return `${first.slice(0, 8)}-${first.slice(8)}-8${random.slice(15)}`;
 }
 
 // A moment as people write it. Pure.
