@@ -2,6 +2,7 @@ import { roleAllows, type Role } from '@leasehold/keys-core';
 import type { z } from 'zod';
 import { assertRole } from './access.ts';
 import type { BoundedInput } from './bounded-input.ts';
+import type { CalledContext } from './forwarding/elsewhere.ts';
 import {
   auditRouter,
   peopleRouter,
@@ -71,13 +72,23 @@ export interface DeclaredProcedure {
   readonly inputs: readonly z.ZodType[];
 }
 
-type Declared = Omit<DeclaredProcedure, 'inputs'> & { readonly inputs: readonly BoundedInput[] };
+/** What tRPC keeps of a procedure. */
+export interface KeptProcedure extends Omit<DeclaredProcedure, 'inputs'> {
+  readonly inputs: readonly BoundedInput[];
+  readonly resolver: (call: { readonly ctx: CalledContext; readonly input: unknown }) => unknown;
+}
 
-/** All procedures, by path. tRPC keeps them flat; its type has them nested, as they were declared. */
+/** tRPC keeps procedures flat, by path; its type has them nested, as they were declared. */
+export const KEPT_PROCEDURES = appRouter._def.procedures as unknown as Readonly<
+  Record<string, { readonly _def: KeptProcedure }>
+>;
+
+/** All procedures, by path. */
 export const PROCEDURES: ReadonlyMap<string, DeclaredProcedure> = new Map(
-  Object.entries(
-    appRouter._def.procedures as unknown as Record<string, { readonly _def: Declared }>,
-  ).map(([path, { _def }]) => [path, { ..._def, inputs: _def.inputs.map(({ schema }) => schema) }]),
+  Object.entries(KEPT_PROCEDURES).map(([path, { _def }]) => [
+    path,
+    { ..._def, inputs: _def.inputs.map(({ schema }) => schema) },
+  ]),
 );
 
 /**

@@ -3,37 +3,29 @@
  * has come. They are the procedures of the router, with its resolvers, roles, inputs and errors, in tRPC's own frames,
  * so that no client has to know which way a call goes.
  */
-import { isHotCall, LeaseError } from '@leasehold/keys-core';
+import { HOT_CALLS, LeaseError } from '@leasehold/keys-core';
 import { activeTracer } from '@leasehold/service-kit/tracing';
 import { accessFor, assertOwnDrone, callerOf } from './access.ts';
-import { appRouter } from './app-router.ts';
+import { KEPT_PROCEDURES, type KeptProcedure } from './app-router.ts';
 import type { BoundedInput } from './bounded-input.ts';
 import { actorOf, type ApiContext } from './context.ts';
 import type { CalledContext } from './forwarding/elsewhere.ts';
 import type { ProcedureMeta } from './trpc.ts';
 
-/** What tRPC keeps of a procedure. */
-interface Declared {
-  readonly type: 'query' | 'mutation' | 'subscription';
-  readonly meta?: ProcedureMeta;
-  readonly inputs: readonly BoundedInput[];
-  readonly resolver: DirectCall['run'];
-}
-
 interface DirectCall extends ProcedureMeta {
   readonly input: BoundedInput;
-  readonly run: (call: { readonly ctx: CalledContext; readonly input: unknown }) => unknown;
+  readonly run: KeptProcedure['resolver'];
 }
 
 const DIRECT_CALLS: ReadonlyMap<string, DirectCall> = new Map(
-  Object.entries(
-    appRouter._def.procedures as unknown as Record<string, { readonly _def: Declared }>,
-  ).flatMap(([path, { _def }]) => (isHotCall(path) ? [[path, directCallOf(path, _def)]] : [])),
+  HOT_CALLS.map((path) => [path, directCallOf(path)]),
 );
 
-function directCallOf(path: string, { type, meta, inputs, resolver }: Declared): DirectCall {
+function directCallOf(path: string): DirectCall {
+  const { type, meta, inputs = [], resolver } = KEPT_PROCEDURES[path]?._def ?? {};
   const [input, ...others] = inputs;
-  if (type !== 'mutation' || meta === undefined || input === undefined || others.length > 0) {
+  const isPlain = type === 'mutation' && others.length === 0;
+  if (!isPlain || meta === undefined || input === undefined || resolver === undefined) {
     throw new Error(`${path} is no mutation with a role and one input`);
   }
   return { ...meta, input, run: resolver };

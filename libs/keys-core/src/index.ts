@@ -70,7 +70,7 @@ export { errorText, messageOf } from './kernel/errors.ts';
 export {
   HOLD_OFF_CAUSES,
   type HoldOffCause,
-  isHotCall,
+  HOT_CALLS,
   isPeriodicCall,
   LIMITS,
 } from './kernel/limits.ts';

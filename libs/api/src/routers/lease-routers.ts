@@ -199,20 +199,17 @@ async function acquire(ctx: CalledContext, input: Omit<Wanted, 'datacenter'>): P
   const { key, ...rest } = input;
   const { use, services, caller } = ctx;
   assertMayHold(ctx.access, input.namespace);
-  const counted = use?.mayHold(1);
-  if (counted !== undefined) await counted;
+  await use?.mayHold(1);
   const wanted = { ...rest, name: key };
-  const takeBack = use?.startWriting(bytesOfGrant(wanted));
-  let isGranted = false;
-  try {
-    const life = wanted.waitMs > 0 ? waitingLife(ctx) : ctx.life;
-    const answer = await services.leases.acquire(wanted, caller, life);
-    isGranted = answer.outcome === 'granted';
-    if (isGranted) use?.noteHeld(1);
-    return answer;
-  } finally {
-    if (!isGranted) takeBack?.();
-  }
+  const life = wanted.waitMs > 0 ? waitingLife(ctx) : ctx.life;
+  const answer = await writing(
+    use,
+    bytesOfGrant(wanted),
+    () => services.leases.acquire(wanted, caller, life),
+    ({ outcome }) => outcome === 'granted',
+  );
+  if (answer.outcome === 'granted') use?.noteHeld(1);
+  return answer;
 }
 
 /** Records why an acquire is refused, and throws it: see `LeaseService.refuse`. */

@@ -8,7 +8,7 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import type { AppRouter } from '@leasehold/api';
-import { isHotCall } from '@leasehold/keys-core';
+import { HOT_CALLS } from '@leasehold/keys-core';
 import {
   controllerUrlsOf,
   controllerUrlsProblem,
@@ -18,6 +18,7 @@ import {
 import {
   createTRPCClient,
   createWSClient,
+  getUntypedClient,
   httpLink,
   TRPCClientError,
   wsLink,
@@ -229,36 +230,20 @@ function clientOver(
 
 /** The same API, whose hot calls take the lane where they can. */
 function withLane(api: ControllerApi, lane: Lane): ControllerApi {
-  type Call = (input: object, options?: { readonly signal?: AbortSignal }) => Promise<unknown>;
-  type Procedures = Readonly<Record<string, { readonly mutate: Call }>>;
-  const groups = new Map<string, Procedures>();
-  const groupOf = (group: string, procedures: Procedures): Procedures => {
-    const calls = new Map<string, { readonly mutate: Call }>();
-    return new Proxy(procedures, {
-      get(_target, name: string) {
-        const path = `${group}.${name}`;
-        const known = calls.get(name);
-        if (known !== undefined) return known;
-        const overTrpc = procedures[name];
-        if (overTrpc === undefined || !isHotCall(path)) return overTrpc;
-        const call: { readonly mutate: Call } = {
-          mutate: (input, options) =>
-            lane.call(path, input, options?.signal) ?? overTrpc.mutate(input, options),
-        };
-        calls.set(name, call);
-        return call;
-      },
+  const overTrpc = getUntypedClient(api);
+  const groupOf = (group: 'keys' | 'leases' | 'drones'): unknown => {
+    const calls = HOT_CALLS.filter((path) => path.startsWith(`${group}.`)).map((path) => {
+      const mutate = (input: object, options?: { readonly signal?: AbortSignal }) =>
+        lane.call(path, input, options?.signal) ?? overTrpc.mutation(path, input, options);
+      return [path.slice(group.length + 1), { value: { mutate } }] as const;
     });
+    return Object.create(api[group], Object.fromEntries(calls));
   };
-  return new Proxy(api, {
-    get(_target, name: string) {
-      const procedures = (api as unknown as Record<string, Procedures>)[name];
-      if (procedures === undefined) return undefined;
-      const known = groups.get(name) ?? groupOf(name, procedures);
-      groups.set(name, known);
-      return known;
-    },
-  });
+  return Object.create(api, {
+    keys: { value: groupOf('keys') },
+    leases: { value: groupOf('leases') },
+    drones: { value: groupOf('drones') },
+  }) as ControllerApi;
 }
 
 /**

@@ -104,7 +104,12 @@ export class Lane {
       const text = this.#textOf(id, { path, input, datacenter });
       const endsAtMs = performance.now() + this.#deps.timeoutMs;
       const waiting: Waiting = {
-        ...{ path, datacenter, socket, endsAtMs, resolve, reject },
+        path,
+        datacenter,
+        socket,
+        endsAtMs,
+        resolve,
+        reject,
         unfollow: undefined,
       };
       this.#waiting.set(id, waiting);

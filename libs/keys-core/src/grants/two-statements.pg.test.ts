@@ -106,31 +106,33 @@ describe('the short statement and the full one', () => {
     await kernel.leases.release('lease', releaseOf(await granted(kernel)));
     const { general } = kernel.store;
     // The first that makes the next token waits: it has chosen the row, and not taken it yet.
-    await general.$executeRaw`create table gate (is_open boolean)`;
     await general.$executeRaw`
       create or replace function lease_next_token(previous bigint)
-      returns bigint language plpgsql volatile parallel safe as $$
+      returns bigint language plpgsql volatile parallel safe set lock_timeout = 0 as $$
       begin
-        if pg_try_advisory_xact_lock(4711) then
-          while not exists (select from gate) loop perform pg_sleep(0.005); end loop;
-        end if;
+        if pg_try_advisory_xact_lock(1) then perform pg_advisory_xact_lock(2); end if;
         return coalesce(previous, 0) + 1;
       end $$`;
 
-    const late = kernel.leases.grant(aRequest({ holder: 'late' }));
-    await waitUntil(
-      async () =>
-        (
-          await general.$queryRaw<unknown[]>`
-          select 1 as one from pg_locks where locktype = 'advisory' and objid = 4711`
-        ).length > 0,
-      { what: 'the statement that makes a token' },
-    );
-    const other = createLeaseStore(kernel.store);
-    expect(await other.grant(aRequest({ holder: 'other' }))).toMatchObject({ outcome: 'granted' });
-    await general.$executeRaw`insert into gate values (true)`;
+    const late = await general.$transaction(async (tx) => {
+      await tx.$queryRaw`select pg_advisory_xact_lock(2)::text as locked`;
+      const asked = kernel.leases.grant(aRequest({ holder: 'late' }));
+      await waitUntil(
+        async () =>
+          (
+            await tx.$queryRaw<unknown[]>`
+              select 1 as one from pg_locks where locktype = 'advisory' and objid = 2 and not granted`
+          ).length > 0,
+        { what: 'the statement that makes a token' },
+      );
+      const other = createLeaseStore(kernel.store);
+      expect(await other.grant(aRequest({ holder: 'other' }))).toMatchObject({
+        outcome: 'granted',
+      });
+      return { asked };
+    });
 
-    expect(await late).toMatchObject({ outcome: 'held', by: { holder: 'other' } });
+    expect(await late.asked).toMatchObject({ outcome: 'held', by: { holder: 'other' } });
     expect((await eventsOf(kernel, 'thing')).map((line) => line.split(' ')[0])).toEqual([
       'granted',
       'released',

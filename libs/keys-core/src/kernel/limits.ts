@@ -62,7 +62,11 @@ export function isPeriodicCall(path: string): boolean {
   return PERIODIC.has(path);
 }
 
-const HOT = new Set([
+/**
+ * Calls that are made so often that they take a short way over a WebSocket: `lane.ts` of the client,
+ * `direct-calls.ts` of the API.
+ */
+export const HOT_CALLS = [
   'keys.connect',
   'keys.renew',
   'leases.acquire',
@@ -72,12 +76,7 @@ const HOT = new Set([
   'leases.releaseMany',
   'leases.cancel',
   'drones.heartbeat',
-]);
-
-/** Calls that are made so often that they take a short way over a WebSocket: `lane.ts` of the client, `direct-calls.ts` of the API. */
-export function isHotCall(path: string): boolean {
-  return HOT.has(path);
-}
+] as const;
 
 /** What showed that a database was restored, or failed over with loss, in words that follow "because". */
 export const HOLD_OFF_CAUSES = {

@@ -411,15 +411,10 @@ class Scheduler implements CallScheduler {
       connection.refuse(refusableCall(text), error as LeaseError);
       return;
     }
-    const [first] = calls;
-    if (calls.length === 1 && first !== undefined) {
-      this.#admit(inbox, calls, isUrgent(first) ? undefined : atMs);
-      return;
-    }
-    this.#admit(inbox, calls.filter(isUrgent), undefined);
+    this.#admit(inbox, calls.filter(isServedFirst), undefined);
     this.#admit(
       inbox,
-      calls.filter((call) => !isUrgent(call)),
+      calls.filter((call) => !isServedFirst(call)),
       atMs,
     );
   }
@@ -453,7 +448,8 @@ class Scheduler implements CallScheduler {
   }
 }
 
-function isUrgent({ params }: WireCall): boolean {
+/** Whether a call is served before others. */
+function isServedFirst({ params }: WireCall): boolean {
   return typeof params?.path === 'string' && isUrgentCall(params.path);
 }
 

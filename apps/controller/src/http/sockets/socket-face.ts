@@ -206,7 +206,7 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   }
 
   /** From now on calls of {@link isDirectCall} are carried out by `direct`. */
-  callBy(direct: DirectCaller): void {
+  serveDirectly(direct: DirectCaller): void {
     this.#direct = direct;
   }
 

@@ -171,7 +171,10 @@ function serve(
   };
   const ctx = { ...contextOf(deps, request, { ...caller, life }), requestId };
   contexts.set(face, ctx);
-  face.callBy({ ctx, onError: (error, path) => deps.failures.note(error, { path, requestId }) });
+  face.serveDirectly({
+    ctx,
+    onError: (error, path) => deps.failures.note(error, { path, requestId }),
+  });
   followAccess(deps, access, socket);
   connect(face, request);
   // The adapter takes the first message for the connection parameters, if there are to be any.

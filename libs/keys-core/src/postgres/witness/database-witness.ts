@@ -14,7 +14,7 @@ import type { Clock, IdSource } from '../../kernel/clock.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { compareFencingTokens } from '../../kernel/lease.ts';
 import type { HoldOffCause } from '../../kernel/limits.ts';
-import { keepNewest, RequestsInProgress } from '../../kernel/requests-in-progress.ts';
+import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
 import type { ClockBelief, ClockWatch } from '../clock/clock-watch.ts';
 import { isBehind, LOG_PLACE, SERVER_RUN } from '../clock/expiry.ts';
 import { removeOld, type RetentionPass } from '../retention-pass.ts';
@@ -42,7 +42,6 @@ import {
 const FRESH_MS = 2_500;
 /** How many confirmed stamps of other processes are remembered. */
 const OTHERS_MAX = 10_000;
-const WRITTEN_MAX = 64;
 
 export interface DatabaseWitness {
   /** How far the database was seen; available after {@link ready}. */
@@ -80,8 +79,6 @@ class Witness implements DatabaseWitness {
   /** The confirmed stamps of other processes, by their row. */
   readonly #others = new Map<string, WitnessStamp>();
   readonly #judging = new RequestsInProgress<void>();
-  /** The newest stamps that this process has written, each with the token of its epoch. */
-  readonly #written = new Map<string, string>();
 
   constructor(options: DatabaseWitnessOptions) {
     this.#options = options;
@@ -125,9 +122,7 @@ class Witness implements DatabaseWitness {
     if (row === undefined) return undefined;
     const { mark, epoch, fencingToken } = row;
     const stamp = { ...mark, epoch: epoch.epoch, epochToken: epoch.token, fencingToken };
-    const line = writeStamp(stamp, epoch.secret);
-    keepNewest(this.#written, WRITTEN_MAX, [line, epoch.token]);
-    return line;
+    return writeStamp(stamp, epoch.secret);
   }
 
   /** Compares the database with what this process had seen in an earlier run. */
@@ -141,8 +136,6 @@ class Witness implements DatabaseWitness {
   async consider(line: string | undefined): Promise<void> {
     if (line === undefined) return;
     await this.ready();
-    // Most holders send back what they were told last: it shows nothing new while its epoch lasts.
-    if (this.#written.get(line) === this.#own.present.epoch.token) return;
     const stamp = readStamp(line, this.#own.present.epoch.secret);
     if (stamp === undefined) return;
     // Another controller may have begun that epoch a moment ago.
