@@ -42,6 +42,15 @@ export {
   type SpawnAction,
   type TerminateAction,
 } from './kernel/drones.ts';
+export type {
+  GatewayKey,
+  GatewayRevocation,
+  GatewayRoute,
+  GatewayRouteState,
+  GatewaySynced,
+  GatewayTokenClaims,
+  GatewayUse,
+} from './kernel/gateway.ts';
 export {
   BACKEND_SORTS,
   BACKEND_STATUSES,

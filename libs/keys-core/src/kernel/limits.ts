@@ -32,10 +32,18 @@ export const LIMITS = {
   backendEnvMax: 64,
   backendEnvValueBytesMax: 4_096,
   lifetimeLimitSecondsMax: 366 * 24 * 60 * 60,
+  idleStopSecondsMax: 30 * 24 * 60 * 60,
   programsPerDroneMax: 256,
   /** Backends of one drone at once. */
   capacityMax: 100_000,
   bulkItemsMax: 10_000,
+  gatewayUserBytesMax: 255,
+  /** Tokens travel in headers and addresses, which are short. */
+  gatewayClaimsBytesMax: 2_048,
+  gatewayTokenSecondsMax: 30 * 24 * 60 * 60,
+  gatewayTokenSecondsDefault: 60 * 60,
+  /** Routes that a gateway asks for again by one call. */
+  gatewayUsesPerCallMax: 10_000,
   /** What holders are told about the database and send back. */
   witnessBytesMax: 512,
   reservationKeyBytesMax: 1_024,
