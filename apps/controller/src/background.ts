@@ -9,7 +9,7 @@ import {
 import { removeOldBulks, type BulkRunner } from '@leasehold/keys-core/bulk';
 import { removeOldFleetRows } from '@leasehold/keys-core/fleet';
 import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
-import { createReaper } from '@leasehold/keys-core/keys';
+import { createIdleStopper, createReaper } from '@leasehold/keys-core/keys';
 import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
 import {
   pause,
@@ -105,6 +105,8 @@ function untilNext({ everyMs }: Job, { store }: Background, signal: AbortSignal)
 }
 
 const REAP_EVERY_MS = 1_000;
+/** No backend lives longer than its idle time and two seconds: what is left is for its drone. */
+const IDLE_STOPS_EVERY_MS = 500;
 const FREE_ROWS_EVERY_MS = 5_000;
 const LOOK_EVERY_MS = 1_000;
 const LAST_USES_EVERY_MS = 15_000;
@@ -134,9 +136,11 @@ export function backgroundJobs(deps: {
   readonly whileLeader: WhileLeader;
   readonly retentionDays: number;
   readonly backlogs: Backlogs;
+  readonly heartbeatMs: number;
 }): Job[] {
   const { store, backlogs } = deps;
   const reaper = createReaper(store);
+  const idleStops = createIdleStopper(store, deps.heartbeatMs);
   const freeRows = createFreeRowRemover(store);
   const rollup = createEventRollup(store);
   const names = createNameFiller(store);
@@ -169,6 +173,7 @@ export function backgroundJobs(deps: {
   ];
   return [
     { name: 'reap', everyMs: REAP_EVERY_MS, run: () => reaper.runOnce() },
+    fed('idle stops', IDLE_STOPS_EVERY_MS, idleStops),
     { name: 'witness', everyMs: LOOK_EVERY_MS, run: () => store.witness.look() },
     { name: 'last uses', everyMs: LAST_USES_EVERY_MS, run: () => deps.tokens.flushLastUses() },
     { name: 'sessions seen', everyMs: LAST_USES_EVERY_MS, run: () => deps.sessions.flushSeen() },

@@ -152,7 +152,7 @@ function jobsOf(
   backlogs: Backlogs,
 ): Job[] {
   const { signIn, datacenters, config } = serving;
-  const { retentionDays } = config;
+  const { retentionDays, heartbeatMs } = config;
   return [
     ...backgroundJobs({
       ...serving,
@@ -165,6 +165,7 @@ function jobsOf(
       whileLeader,
       sessions: signIn.authority,
       retentionDays,
+      heartbeatMs,
       backlogs,
     }),
     ...datacenters.jobs,

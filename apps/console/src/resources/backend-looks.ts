@@ -28,6 +28,7 @@ const REASON_TEXTS: Record<TerminationReason, string> = {
   revoked: 'its key was revoked',
   external: 'it was stopped on request',
   lifetime: 'its lifetime ended',
+  idle: 'nobody used it for its idle time',
   startup_timeout: 'it was not ready in time',
   exited: 'it ended by itself',
   drone_lost: 'its drone was lost',

@@ -24,6 +24,7 @@ import {
   toldFields,
   uuidSchema,
 } from './common.ts';
+import { idleStopSchema, lifetimeSchema } from './keys.ts';
 
 /** The name of a container image. */
 const imageSchema = textSchema({ bytesMin: 1, bytesMax: 512 });
@@ -36,6 +37,10 @@ const offeredProgramSchema = z.strictObject({
   allowEnv: z.array(envNameSchema).max(LIMITS.backendEnvMax).default([]),
   /** The image of a program that is a container; left out for a command of the machine. */
   image: imageSchema.optional(),
+  /** The most that a request gets. */
+  lifetimeLimitSeconds: lifetimeSchema.optional(),
+  /** For requests that name none. */
+  idleStopSeconds: idleStopSchema.optional(),
 });
 
 /** What keeps the programs of a drone from the drone itself, as its machine provides it. */

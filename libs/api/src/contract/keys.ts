@@ -41,6 +41,11 @@ const envValueSchema = textSchema({
   isControlAllowed: true,
 });
 
+/** For how long a backend may live. */
+export const lifetimeSchema = z.int().min(1).max(LIMITS.lifetimeLimitSecondsMax);
+/** For how long a backend may be without a use. */
+export const idleStopSchema = z.int().min(1).max(LIMITS.idleStopSecondsMax);
+
 /** A spawn is sent on one line to the process that carries it out, with control characters escaped. */
 const SPAWN_TEXT_BYTES_MAX = 256 * 1_024;
 
@@ -56,7 +61,10 @@ export const spawnSchema = z
         `must have at most ${String(LIMITS.backendEnvMax)} entries`,
       )
       .default({}),
-    lifetimeLimitSeconds: z.number().int().min(1).max(LIMITS.lifetimeLimitSecondsMax).optional(),
+    /** By default, and at most, that of the program. */
+    lifetimeLimitSeconds: lifetimeSchema.optional(),
+    /** After how long without a use it is stopped; by default as the program says. */
+    idleStopSeconds: idleStopSchema.optional(),
     datacenter: datacenterSchema.optional(),
   })
   .refine(

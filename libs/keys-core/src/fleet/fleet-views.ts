@@ -1,8 +1,8 @@
 import type { BackendStatus, TerminationReason } from '../kernel/backends.ts';
-import type { DroneIsolation, DroneStatus } from '../kernel/drones.ts';
+import type { DroneIsolation, DroneStatus, ProgramTimes } from '../kernel/drones.ts';
 
 /** A program as a drone offers it: what a request may pass to it, and never its command line. */
-export interface OfferedProgram {
+export interface OfferedProgram extends ProgramTimes {
   readonly name: string;
   readonly allowArgs: boolean;
   /** Names of environment variables that a request may set. */

@@ -21,6 +21,7 @@ export const TERMINATION_REASONS = [
   'revoked',
   'external',
   'lifetime',
+  'idle',
   'startup_timeout',
   'exited',
   'drone_lost',
@@ -74,6 +75,7 @@ const STOPPED: Partial<Record<TerminationReason, string>> = {
   revoked: 'it was stopped: its key was revoked',
   external: 'it was stopped by an operator, or with its drone',
   lifetime: 'it was stopped: its lifetime was over',
+  idle: 'it was stopped: nobody used it for as long as its idle time',
   drone_lost: 'its drone was lost',
 };
 

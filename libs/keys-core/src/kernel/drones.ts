@@ -125,6 +125,12 @@ export function isFullyIsolated(isolation: DroneIsolation): boolean {
 
 // What drones offer, and what requests want of it.
 
+/** For how long a backend may live, and be without a use; left out for any time. */
+export interface ProgramTimes {
+  readonly lifetimeLimitSeconds?: number | undefined;
+  readonly idleStopSeconds?: number | undefined;
+}
+
 /** What a request wants to start. */
 export interface WantedProgram {
   readonly program: string;

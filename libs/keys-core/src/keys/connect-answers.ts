@@ -12,12 +12,13 @@ import {
 } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { sayEnd, sayLived, signalOf } from '../kernel/backends.ts';
+import { isStopping, sayEnd, sayLived, signalOf } from '../kernel/backends.ts';
 import type { RecordedRequest } from '../kernel/recorded-request.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type { ConnectResult, NamedConnect } from './key-types.ts';
+import { touchBackends } from './sql/idle-stop.ts';
 import { readKeyFailures } from './sql/key-failures.ts';
 import { readBackendAnswer, readBackendEnd } from './sql/key-state.ts';
 import { AnsweredMeanwhile } from './start-backend.ts';
@@ -117,9 +118,15 @@ export function keyedConnect(input: NamedConnect, { principal }: Caller): KeyedR
 /** All that a connect asks for besides its key. */
 function askedOf({ key, spawn }: NamedConnect): Record<string, unknown> {
   const { program, args, env, lifetimeLimitSeconds = null, datacenter = null } = spawn ?? {};
+  // Left out where it is not given: a request is told by the same fingerprint as before there was an idle stop.
+  const idle =
+    spawn?.idleStopSeconds === undefined ? {} : { idleStopSeconds: spawn.idleStopSeconds };
   return {
     tag: key.tag,
-    spawn: spawn === undefined ? null : { program, args, env, lifetimeLimitSeconds, datacenter },
+    spawn:
+      spawn === undefined
+        ? null
+        : { program, args, env, lifetimeLimitSeconds, datacenter, ...idle },
   };
 }
 
@@ -145,8 +152,21 @@ async function replay(store: Store, record: RecordedRequest): Promise<ConnectRes
 async function resultOf(store: Store, backendId: string, spawned: boolean): Promise<ConnectResult> {
   const row = await readBackendAnswer(store.general, backendId);
   if (row === undefined) throw new LeaseError('backend.not_found');
-  const { name, namespace, tag, ...rest } = row;
-  return { ...rest, key: { name, namespace, tag }, spawned };
+  const { name, namespace, tag, hasIdleStop, ...rest } = row;
+  const { status } = rest;
+  const isUsable = !hasIdleStop || isStopping(status) || (await isStillUsable(store, rest.leaseId));
+  return {
+    ...rest,
+    status: isUsable ? status : 'terminating',
+    key: { name, namespace, tag },
+    spawned,
+  };
+}
+
+/** Notes a use: an answer that comes late, or again, sends its caller to the backend too. */
+async function isStillUsable(store: Store, leaseId: string): Promise<boolean> {
+  const [used] = await touchBackends(store.transitions, [{ leaseId, usedAgoMs: 0 }]);
+  return used?.state === 'usable';
 }
 
 /** How often a connect that waits for readiness reads the backend when no hint comes. */

@@ -33,6 +33,7 @@ import {
 } from './connect-answers.ts';
 import { type ConnectDecision, decideConnect, type KeyState } from './decide-connect.ts';
 import type { ConnectResult, KeyService, NamedConnect } from './key-types.ts';
+import { createToucher } from './sql/idle-stop.ts';
 import { createKeyStateReader, type FoundKey, type KeyStateRow } from './sql/key-state.ts';
 import { type ConnectDeps, NotAtHome, startBackend, type Wanted } from './start-backend.ts';
 
@@ -53,6 +54,8 @@ const LOST_SPAWNS_MIN = 8;
 /** What all connects of a controller share. */
 interface Shared extends ConnectDeps {
   readonly readKey: ReturnType<typeof createKeyStateReader<KeyState>>;
+  /** Notes a use of a backend with idle stop; false when nobody may be sent to it. */
+  readonly touch: (leaseId: string) => Promise<boolean>;
   readonly answers: ConnectAnswers;
   readonly tickets: Tickets;
   /** Spawn attempts under way in this process, by topic. */
@@ -67,6 +70,7 @@ export function createConnect(
   const shared: Shared = {
     ...deps,
     readKey: createKeyStateReader(store, deps.heartbeatMs, stateOf),
+    touch: createToucher(store),
     answers,
     tickets: createTickets(store.general),
     spawning: new RequestsInProgress(),
@@ -171,9 +175,13 @@ class OneConnect {
   /**
    * Answers with the backend that runs. That is recorded if the request could start one: its late duplicate must not.
    * A request without a program changes nothing, whenever it comes, and leaves no record.
+   * @returns undefined when it was found idle meanwhile: the key is to be read again.
    */
-  async #join(state: KeyState | undefined): Promise<ConnectResult> {
+  async #join(state: KeyState | undefined): Promise<ConnectResult | undefined> {
     const { input, idempotent } = this.#wanted;
+    if (state?.backend?.hasIdleStop === true && !(await this.#shared.touch(state.lease.leaseId))) {
+      return undefined;
+    }
     const result = resultOf(this.#store, input.key, state);
     if (idempotent !== undefined && input.spawn !== undefined) {
       const { backendId, spawned } = result;
@@ -258,7 +266,8 @@ class OneConnect {
 }
 
 function stateOf(row: KeyStateRow): KeyState {
-  const { backendId, backendStatus, address, droneId, isDroneReachable, isStopAsked } = row;
+  const { backendId, backendStatus, address, droneId, hasIdleStop } = row;
+  const { isDroneReachable, isStopAsked } = row;
   return {
     lease: row,
     doubtMs: row.doubtMs,
@@ -269,7 +278,7 @@ function stateOf(row: KeyStateRow): KeyState {
     backend:
       backendId === null || backendStatus === null || droneId === null
         ? null
-        : { id: backendId, status: backendStatus as BackendStatus, address, droneId },
+        : { id: backendId, status: backendStatus as BackendStatus, address, droneId, hasIdleStop },
   };
 }
 

@@ -34,7 +34,14 @@ function state(
     backend:
       change.backend === null
         ? null
-        : { id: 'b1', status: 'ready', address: 'h:1', droneId: 'd1', ...change.backend },
+        : {
+            id: 'b1',
+            status: 'ready',
+            address: 'h:1',
+            droneId: 'd1',
+            hasIdleStop: false,
+            ...change.backend,
+          },
     isDroneReachable: change.isDroneReachable ?? true,
     isStopAsked: change.isStopAsked ?? false,
     homeReservation: null,

@@ -10,10 +10,15 @@ export interface KeyState {
     readonly status: BackendStatus;
     readonly address: string | null;
     readonly droneId: string;
+    /** Whether a caller that is sent to it is noted as a use. */
+    readonly hasIdleStop: boolean;
   } | null;
   /** Whether the drone sent a heartbeat within three intervals. */
   readonly isDroneReachable: boolean;
-  /** Whether a stop of the backend was requested: nobody is sent to it, even before its drone knows. */
+  /**
+   * Whether a stop of the backend was requested, or it was found idle: nobody is sent to it, even before its drone
+   * knows.
+   */
   readonly isStopAsked: boolean;
   /** The reservation that the key was granted under; null when under none. */
   readonly homeReservation: string | null;

@@ -12,7 +12,8 @@ export {
   type KeyView,
   type SpawnRequest,
 } from './key-types.ts';
-export { createReaper } from './reaper.ts';
+export { createIdleStopper, createReaper } from './reaper.ts';
+export { type BackendUse, touchBackends, type UsedBackend } from './sql/idle-stop.ts';
 export { countCrashLoops, type CrashLoops } from './sql/key-failures.ts';
 export { recordLostBackends, terminateAllOf } from './sql/key-backend.ts';
 export { NotAtHome, RANDOM_ID_LENGTH } from './start-backend.ts';

@@ -41,7 +41,10 @@ export type ReserveHere = (key: NamedConnect['key']) => Promise<string>;
 export type NamedConnect = ConnectInput & { readonly key: NonNullable<ConnectInput['key']> };
 
 export interface SpawnRequest extends WantedProgram {
+  /** By default, and at most, that of the program. */
   readonly lifetimeLimitSeconds?: number | undefined;
+  /** After how long without a use the backend is stopped. By default that of the program; without one never. */
+  readonly idleStopSeconds?: number | undefined;
   /** Where a key that has no home yet is to live. */
   readonly datacenter?: string | undefined;
 }

@@ -1,6 +1,7 @@
 import { readClock, readLeasePages, reap } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { rangesFrom } from '../postgres/retention-pass.ts';
+import { stopIdleBackends } from './sql/idle-stop.ts';
 import { recordLostBackends, recordOverdueBackends } from './sql/key-backend.ts';
 
 /**
@@ -72,4 +73,23 @@ async function reapRange(store: Store, fromPage: number, toPage: number): Promis
     if (reaped.length < GRANTS_PER_STATEMENT_MAX) break;
   }
   return reapedCount;
+}
+
+/**
+ * Stops idle backends, in every controller at once, as the reaper does: no backend lives on because the one controller
+ * whose turn it was has died. Their drones are told at once.
+ */
+export function createIdleStopper(store: Store, heartbeatMs: number) {
+  return {
+    /** `onMore` is called when more are due than one round looks at. @returns how many were stopped. */
+    async runOnce(_signal: AbortSignal, onMore: () => void): Promise<number> {
+      const { stopped, isMore } = await stopIdleBackends(store, heartbeatMs);
+      for (const droneId of new Set(stopped.map((one) => one.droneId))) {
+        store.hints.notify(`drone:${droneId}`);
+      }
+      for (const { backendId } of stopped) store.hints.notify(`backend:${backendId}`);
+      if (isMore) onMore();
+      return stopped.length;
+    },
+  };
 }

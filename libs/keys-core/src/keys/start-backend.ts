@@ -3,16 +3,19 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { Ladder } from '../kernel/ladder.ts';
 import { newTimedId } from '../kernel/clock.ts';
+import type { ProgramTimes } from '../kernel/drones.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { timed } from '../postgres/kernel-store.ts';
 import type { ConnectResult, NamedConnect, ReserveHere, SpawnRequest } from './key-types.ts';
 import { spawn, type SpawnOutcome, type SpawnPlan } from './sql/spawn.ts';
 
-/** Chooses a drone for a program, or says why none exists. */
+/** Chooses a drone for a program, with what the program limits there, or says why none exists. */
 export type ChooseDrone = (
   wanted: Pick<SpawnRequest, 'program' | 'args' | 'env'>,
-) => Promise<{ readonly droneId: string } | { readonly problem: 'no_drone' | 'not_allowed' }>;
+) => Promise<
+  ({ readonly droneId: string } & ProgramTimes) | { readonly problem: 'no_drone' | 'not_allowed' }
+>;
 
 export interface ConnectDeps {
   readonly store: Store;
@@ -68,13 +71,33 @@ export async function startBackend(
       throw new LeaseError(chosen.problem === 'no_drone' ? 'spawn.no_drone' : 'spawn.not_allowed');
     }
     const { key, homeReservation = await wanted.reserve?.(key) } = wanted.input;
-    const plan = planOf(deps, wanted, { ...asked, droneId: chosen.droneId, homeReservation });
+    const times = timesOf(asked, chosen);
+    const plan = planOf(deps, wanted, {
+      ...asked,
+      ...times,
+      droneId: chosen.droneId,
+      homeReservation,
+    });
     const made = await runSpawn(deps.store, plan);
     if (made.outcome === 'held') return undefined;
     if (made.outcome === 'not_home') throw new NotAtHome();
     if (made.outcome === 'spawned') return spawnedResult(deps.store, wanted, { plan, made });
   }
   throw new LeaseError('spawn.no_drone');
+}
+
+/**
+ * The request's own where it has one. A program's lifetime is the most that anybody gets: it protects the drone. Its
+ * idle time is a default: it saves what nobody uses, and a caller knows better how its users come and go.
+ */
+function timesOf(asked: ProgramTimes, program: ProgramTimes): ProgramTimes {
+  const lifetimes = [asked.lifetimeLimitSeconds, program.lifetimeLimitSeconds].filter(
+    (seconds) => seconds !== undefined,
+  );
+  return {
+    lifetimeLimitSeconds: lifetimes.length === 0 ? undefined : Math.min(...lifetimes),
+    idleStopSeconds: asked.idleStopSeconds ?? program.idleStopSeconds,
+  };
 }
 
 /** Notifies the drone and the watchers of lost backends, and makes the answer. */
@@ -153,6 +176,7 @@ function planOf(
     args: asked.args,
     env: asked.env,
     lifetimeLimitSeconds: asked.lifetimeLimitSeconds ?? null,
+    idleStopSeconds: asked.idleStopSeconds ?? null,
     idempotent: wanted.idempotent ?? null,
     isPlain: wanted.isPlain === true,
   };

@@ -5,7 +5,7 @@
  * at the same moment do not all choose the same drone.
  */
 import { statusRank } from '../../kernel/backends.ts';
-import type { Offered, WantedProgram } from '../../kernel/drones.ts';
+import type { Offered, ProgramTimes, WantedProgram } from '../../kernel/drones.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 import { HAS_LEFT, heartbeatAgeMsMax } from './drones.ts';
@@ -19,7 +19,7 @@ export interface DroneChoiceInput extends WantedProgram {
 
 /** `not_allowed`: drones offer the program, and none of them takes what the request passes. */
 export type DroneChoice =
-  { readonly droneId: string } | { readonly problem: 'no_drone' | 'not_allowed' };
+  ({ readonly droneId: string } & ProgramTimes) | { readonly problem: 'no_drone' | 'not_allowed' };
 
 /** A drone that offers the program. */
 export interface Candidate {
@@ -42,7 +42,9 @@ export async function chooseDrone(
     willing.filter((candidate) => candidate.isAvailable),
     input.random,
   );
-  return chosen === undefined ? { problem: 'no_drone' } : { droneId: chosen.droneId };
+  if (chosen === undefined) return { problem: 'no_drone' };
+  const { lifetimeLimitSeconds, idleStopSeconds } = chosen.program;
+  return { droneId: chosen.droneId, lifetimeLimitSeconds, idleStopSeconds };
 }
 
 /** Of two different candidates taken at random, the one with fewer backends. */

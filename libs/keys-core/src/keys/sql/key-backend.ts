@@ -179,6 +179,8 @@ interface BackendRow extends GrantRef, Named {
   readonly livedMs: number | null;
   /** Whether it has been ready for a minute. */
   readonly hasLasted: boolean;
+  /** Whether it was found idle, and stopped for that. */
+  readonly isFoundIdle: boolean;
 }
 
 interface ReportResult {
@@ -203,9 +205,10 @@ const NOTHING = { freed: null, isOverstay: false, hasFailed: false };
  *
  * @throws {LeaseError} `session.superseded`, `backend.not_found`.
  */
-export async function report(store: Store, said: BackendReport): Promise<ReportResult> {
+export async function report(store: Store, reported: BackendReport): Promise<ReportResult> {
   return store.vital.$transaction(async (tx) => {
-    const backend = await readBackend(tx, said);
+    const backend = await readBackend(tx, reported);
+    const said = withOwnReason(reported, backend);
     if (backend.status === 'terminated' && said.status !== 'terminated') {
       return { ...NOTHING, outcome: 'kill' };
     }
@@ -223,6 +226,14 @@ export async function report(store: Store, said: BackendReport): Promise<ReportR
   });
 }
 
+/**
+ * A drone is told that an idle stop is a stop from outside, and reports it as that: controllers of the version before
+ * would refuse a report with another reason, again and again.
+ */
+function withOwnReason(reported: BackendReport, { isFoundIdle }: BackendRow): BackendReport {
+  return isFoundIdle && reported.reason === 'external' ? { ...reported, reason: 'idle' } : reported;
+}
+
 /** Reads the backend and checks that the report comes from its drone's newest session. */
 async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<BackendRow> {
   const [row] = await tx.$queryRaw<(BackendRow & { isNewest: boolean })[]>`
@@ -236,7 +247,7 @@ async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<Backe
         order by s.id limit 1
       ) as "livedMs",
       b.status = 'ready' and b.status_at < clock_timestamp() - interval '1 minute' as "hasLasted",
-      b.namespace, b.name,
+      b.stop_asked_at is not null as "isFoundIdle", b.namespace, b.name,
       d.session = ${said.session}::bigint and d.clock_id = ${said.clockId}::uuid as "isNewest"
     from backend b
     join drone d on d.id = b.drone_id
@@ -330,10 +341,19 @@ export async function recordLostBackends(
 ): Promise<string[]> {
   if (leaseIds.length === 0) return [];
   const rows = await tx.$queryRaw<{ id: string }[]>`
-    with lost as (
+    with locked as materialized (
+      -- In the order of all that lock several backends.
+      select b.id
+      from backend b
+      where b.lease_id = any (${leaseIds}::uuid[]) and b.status_rank < 7
+      order by b.lease_id
+      for no key update
+    ),
+    lost as (
       update backend b
       set status = 'terminated', status_rank = 7, reason = 'drone_lost', status_at = clock_timestamp()
-      where b.lease_id = any (${leaseIds}::uuid[]) and b.status_rank < 7
+      from locked k
+      where b.id = k.id
       returning b.id
     ),
     state as (

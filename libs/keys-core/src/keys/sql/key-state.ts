@@ -29,6 +29,8 @@ export interface KeyStateRow extends KeyLease {
   readonly address: string | null;
   readonly droneId: string | null;
   readonly isDroneReachable: boolean;
+  /** Whether the backend is stopped when nobody uses it: each caller that is sent to it is noted as a use then. */
+  readonly hasIdleStop: boolean;
   /** The reservation that the key is granted under; sealed when it is another datacenter's. */
   readonly homeReservation: string | null;
   /** Somebody has requested a stop of the backend; its drone may not know yet. */
@@ -142,7 +144,8 @@ function readKeyStates(
         false
       ) as "isDroneReachable",
       greatest(0, date_part('epoch', k.start_at - clock_timestamp()) * 1000) as "delayMs",
-      ${isFound(fragment`
+      b.idle_stop_seconds is not null as "hasIdleStop",
+      b.stop_asked_at is not null or ${isFound(fragment`
         select true from backend_action a
         where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null`)} as "isStopAsked",
       (
@@ -174,7 +177,8 @@ function readKeyStates(
 }
 
 /** What a caller of `connect` learns about a backend. */
-type BackendAnswerRow = Omit<ConnectResult, 'key' | 'spawned'> & ConnectResult['key'];
+type BackendAnswerRow = Omit<ConnectResult, 'key' | 'spawned'> &
+  ConnectResult['key'] & { readonly hasIdleStop: boolean };
 
 /** Reads one backend. Index: its primary key. */
 export async function readBackendAnswer(
@@ -183,7 +187,8 @@ export async function readBackendAnswer(
 ): Promise<BackendAnswerRow | undefined> {
   const rows = await sql.$queryRaw<BackendAnswerRow[]>`
     select id as "backendId", drone_id as "droneId", datacenter, name, namespace, tag,
-      lease_id as "leaseId", fencing_token::text as "fencingToken", status, address
+      lease_id as "leaseId", fencing_token::text as "fencingToken", status, address,
+      idle_stop_seconds is not null as "hasIdleStop"
     from backend
     where id = ${backendId}`;
   return rows[0];

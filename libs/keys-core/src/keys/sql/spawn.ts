@@ -14,8 +14,9 @@ import {
 import { deadlinesFrom } from '../../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../../kernel/lease.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
+import { type Fragment, fragment, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
 import type { Seen } from '../../postgres/witness/witness-stamp.ts';
+import { firstIdleCheck } from './idle-stop.ts';
 import { recordLostBackends } from './key-backend.ts';
 
 export type SpawnOutcome =
@@ -175,6 +176,7 @@ export interface SpawnPlan {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly lifetimeLimitSeconds: number | null;
+  readonly idleStopSeconds: number | null;
   /** Written with the grant, so that a replay of the same request finds this one's answer. */
   readonly idempotent: KeyedRequest | null;
   /** Whether the key seemed never to have been held, or released by its last holder. */
@@ -190,7 +192,7 @@ export interface SpawnPlan {
  * it was sent: they are early and never late. No process is started on them alone.
  */
 function spawnRows(plan: SpawnPlan): Fragment {
-  const { request, idempotent, backendId, droneId, program, args, env } = plan;
+  const { request, idempotent, backendId, droneId, program, args, env, idleStopSeconds } = plan;
   const offsets = deadlinesFrom(request.ladder, 0, request.ladder.ttlMs);
   const action = {
     kind: 'spawn',
@@ -208,15 +210,17 @@ function spawnRows(plan: SpawnPlan): Fragment {
     made as (
       insert into backend (
         id, drone_id, datacenter, clock_id, program, args, env, lifetime_limit_seconds,
-        namespace, name, tag, lease_id, fencing_token, status, status_rank
+        idle_stop_seconds, last_used_at, namespace, name, tag, lease_id, fencing_token, status, status_rank
       )
       select
         ${backendId}, ${droneId}, ${plan.datacenter}, g.clock_id, ${program},
         ${JSON.stringify(args)}::jsonb, ${JSON.stringify(env)}::jsonb,
-        ${plan.lifetimeLimitSeconds}::int, g.namespace, g.name, g.tag, g.lease_id, g.fencing_token,
+        ${plan.lifetimeLimitSeconds}::int, ${idleStopSeconds}::int,
+        case when ${idleStopSeconds !== null} then clock_timestamp() end, g.namespace, g.name, g.tag, g.lease_id, g.fencing_token,
         'scheduled', 0
       from granted_here g
     ),
+    ${idleStopSeconds === null ? NO_FRAGMENT : firstIdleCheck(backendId, idleStopSeconds)}
     state as (
       insert into backend_state (backend_id, status) select ${backendId}, 'scheduled' from granted_here
     ),
