@@ -18,6 +18,7 @@ function withOption(words: readonly string[], option: readonly string[]): string
 describe('a duration', () => {
   test.each([
     [CONNECT, '--lifetime', ['90s', '1h', '366d', '60000']],
+    [CONNECT, '--idle-stop', ['90s', '1h', '30d', '60000']],
     [CONNECT, '--wait', ['0', '250ms', '1.5s', '2m', '120000']],
     [['events', 'ls'], '--last', ['90s', '15m', '7d', '60000']],
     [['audit', 'ls'], '--last', ['15m', '366d']],
@@ -32,6 +33,8 @@ describe('a duration', () => {
   test.each([
     [CONNECT, '--lifetime', '999ms', '1s to 366d'],
     [CONNECT, '--lifetime', '367d', '1s to 366d'],
+    [CONNECT, '--idle-stop', '999ms', '1s to 30d'],
+    [CONNECT, '--idle-stop', '31d', '1s to 30d'],
     [CONNECT, '--wait', '3m', '0 to 2m'],
     [CONNECT, '--wait', 'soon', '0 to 2m'],
     [CONNECT, '--wait', '-1s', '0 to 2m'],

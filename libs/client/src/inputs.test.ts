@@ -170,7 +170,8 @@ function fieldsOf(): Field[] {
     ...['comment', 'metadata', 'holder', 'datacenter', 'durationMs', 'action'].map(environment),
     ...['description', 'ttlMs'].map(define),
     ...['waitMs', 'waitFor', 'idempotencyKey', 'key'].map(connect),
-    ...['program', 'args', 'env', 'lifetimeLimitSeconds', 'datacenter'].map(spawn),
+    ...['program', 'args', 'env', 'datacenter'].map(spawn),
+    ...['lifetimeLimitSeconds', 'idleStopSeconds'].map(spawn),
     {
       of: 'key',
       isAllowed: (value) => acquireInputSchema.safeParse({ ...acquireInput, key: value }).success,

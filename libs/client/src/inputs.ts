@@ -297,6 +297,7 @@ export const connectShape: Check = fields({
       ),
       env: optional(environmentVariables),
       lifetimeLimitSeconds: optional(whole(1, LIMITS.lifetimeLimitSecondsMax)),
+      idleStopSeconds: optional(whole(1, LIMITS.idleStopSecondsMax)),
       datacenter: optional(datacenter),
     }),
   ),

@@ -341,6 +341,7 @@ interface ConnectOptions {
   readonly arg: string[];
   readonly env: string[];
   readonly lifetime?: number;
+  readonly idleStop?: number;
   readonly wait: number;
   readonly datacenter?: string;
 }
@@ -362,6 +363,10 @@ export function addConnect(cli: Cli, parent: Command): void {
   withDuration(command, '--lifetime', {
     about: 'stop the backend after this time',
     range: [SECOND_MS, LIMITS.lifetimeLimitSecondsMax * SECOND_MS],
+  });
+  withDuration(command, '--idle-stop', {
+    about: 'stop the backend when nobody has used it for this time',
+    range: [SECOND_MS, LIMITS.idleStopSecondsMax * SECOND_MS],
   });
   withDuration(command, '--wait', {
     about: 'how long to wait for a key whose backend is stopping',
@@ -392,13 +397,13 @@ export function addConnect(cli: Cli, parent: Command): void {
 }
 
 function connectInput(name: string | undefined, options: ConnectOptions): ConnectInput {
-  const { namespace, tag, program, arg, env, lifetime, datacenter } = options;
+  const { namespace, tag, program, arg, env, lifetime, idleStop, datacenter } = options;
   if (program === undefined && name === undefined) {
     throw usageFailure('Give a key, or a --program to start under a key with a random name.');
   }
-  const isOfSpawn = [lifetime, datacenter].some((value) => value !== undefined);
+  const isOfSpawn = [lifetime, idleStop, datacenter].some((value) => value !== undefined);
   if (program === undefined && (arg.length > 0 || env.length > 0 || isOfSpawn)) {
-    throw usageFailure('--arg, --env, --lifetime and --datacenter need a --program.');
+    throw usageFailure('--arg, --env, --lifetime, --idle-stop and --datacenter need a --program.');
   }
   return {
     // Made here, so that it is in the namespace and under the tag that were asked for.
@@ -410,13 +415,17 @@ function connectInput(name: string | undefined, options: ConnectOptions): Connec
             program,
             args: arg,
             env: Object.fromEntries(env.map(variableOf)),
-            lifetimeLimitSeconds:
-              lifetime === undefined ? undefined : Math.ceil(lifetime / SECOND_MS),
+            lifetimeLimitSeconds: secondsOf(lifetime),
+            idleStopSeconds: secondsOf(idleStop),
             datacenter,
           },
     waitMs: options.wait,
     waitFor: 'ready',
   };
+}
+
+function secondsOf(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.ceil(ms / SECOND_MS);
 }
 
 function variableOf(text: string): [name: string, value: string] {
