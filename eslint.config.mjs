@@ -76,7 +76,7 @@ export default tseslint.config(
   },
   ...KEYS_CORE,
   {
-    files: ['apps/drone/**/*.ts', 'libs/client/**/*.ts', 'libs/api/src/contract/**/*.ts'],
+    files: ['apps/{drone,gateway}/**/*.ts', 'libs/client/**/*.ts', 'libs/api/src/contract/**/*.ts'],
     rules: noImportsOf([TRPC_ERROR], [DRIVERS, TESTING, ...STORE]),
   },
   ...CONSOLE,

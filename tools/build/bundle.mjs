@@ -1,5 +1,5 @@
 /**
- * Bundles one app into `apps/<app>/dist/main.mjs`: `node tools/build/bundle.mjs controller|console|drone|cli`.
+ * Bundles one app into `apps/<app>/dist/main.mjs`: `node tools/build/bundle.mjs controller|console|drone|gateway|cli`.
  *
  * One file for each app, so that it starts fast and a single executable is only one step away.
  */
@@ -14,6 +14,7 @@ const ENTRIES = {
   controller: 'main.ts',
   console: 'server/main.ts',
   drone: 'main.ts',
+  gateway: 'main.ts',
   cli: 'main.ts',
 };
 const [, , app] = process.argv;

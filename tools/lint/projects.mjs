@@ -16,6 +16,7 @@ const DEPENDENCIES = {
   'scope:test': ['scope:test', 'scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:controller': ['scope:api', 'scope:core', 'scope:kit'],
   'scope:drone': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
+  'scope:gateway': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:e2e': ['scope:test', 'scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:cli': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:console': ['scope:api', 'scope:core', 'scope:kit'],
@@ -27,6 +28,7 @@ const BANNED_EXTERNALS = {
   'type:api': ['@prisma/*', 'pg', 'next', 'react'],
   'type:client': ['@prisma/*', 'pg', 'fastify'],
   'scope:drone': ['@prisma/*', 'pg'],
+  'scope:gateway': ['@prisma/*', 'pg', 'fastify'],
   'scope:console': ['@prisma/*', 'pg', 'fastify'],
 };
 

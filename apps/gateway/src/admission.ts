@@ -1,0 +1,102 @@
+/** Who is let in: finds the token of a request, and whether it is for the key that the request is for. */
+import type { IncomingMessage } from 'node:http';
+import { COOKIE, cookieValues } from './headers.ts';
+import { Refusal } from './refusal.ts';
+import { keyIdOf, type Target } from './target.ts';
+import type { Tokens, VerifiedToken } from './tokens.ts';
+
+export type KeyTarget = Exclude<Target, { form: 'own' }>;
+
+export interface Admitted {
+  readonly token: VerifiedToken;
+  /** Whether `Authorization` holds it, and not a credential of the program's. */
+  readonly isBearer: boolean;
+}
+
+/** Of one name: a browser sends one for each path that it was set for. */
+const COOKIES_MAX = 4;
+
+export interface AdmissionDeps {
+  readonly tokens: Tokens;
+  /** Resolves when the controller has been asked once more. */
+  readonly ask: () => Promise<void>;
+}
+
+/**
+ * The token of a request, in force and for its key. In the path, then `Authorization`, then a cookie.
+ * @throws {Refusal} with the first problem, if no token is good.
+ */
+export async function admit(
+  deps: AdmissionDeps,
+  target: KeyTarget,
+  request: IncomingMessage,
+): Promise<Admitted> {
+  const bearer = /^Bearer +(\S+)$/iu.exec(request.headers.authorization ?? '')?.[1];
+  if (target.form !== 'token') return admitByHeader(deps, { target, request, bearer });
+  const token = await verified(deps, target.token);
+  if (target.keyId !== undefined) assertHost(target.keyId, token);
+  return { token, isBearer: bearer === target.token };
+}
+
+async function admitByHeader(
+  deps: AdmissionDeps,
+  {
+    target,
+    request,
+    bearer,
+  }: {
+    readonly target: Exclude<KeyTarget, { form: 'token' }>;
+    readonly request: IncomingMessage;
+    readonly bearer: string | undefined;
+  },
+): Promise<Admitted> {
+  const cookies = cookieValues(request.headers.cookie, COOKIE).slice(0, COOKIES_MAX);
+  let problem: Refusal | undefined;
+  for (const text of [...(bearer === undefined ? [] : [bearer]), ...cookies]) {
+    try {
+      const token = await verified(deps, text);
+      assertKey(target, token);
+      if (text !== bearer) assertSameOrigin(request);
+      return { token, isBearer: text === bearer };
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      // A bearer token of the program's own says nothing about a cookie.
+      if (text !== bearer || cookies.length === 0) problem ??= error;
+    }
+  }
+  throw problem ?? new Refusal('gateway.token_required');
+}
+
+/** A key that is not known may have been made a moment ago: the controller is asked once. */
+async function verified({ tokens, ask }: AdmissionDeps, text: string): Promise<VerifiedToken> {
+  if (!tokens.isReady || tokens.isOfUnknownKey(text)) await ask();
+  if (!tokens.isReady) throw new Refusal('gateway.cut_off');
+  return tokens.verify(text);
+}
+
+function assertKey(target: Exclude<KeyTarget, { form: 'token' }>, token: VerifiedToken): void {
+  if (target.form === 'host') assertHost(target.keyId, token);
+  else if (target.namespace !== token.claims.ns || target.name !== token.claims.key) {
+    throw new Refusal('gateway.wrong_key');
+  }
+}
+
+function assertHost(keyId: string, { claims }: VerifiedToken): void {
+  if (keyIdOf({ namespace: claims.ns, name: claims.key }) !== keyId) {
+    throw new Refusal('gateway.wrong_key');
+  }
+}
+
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/**
+ * A browser sends a cookie with whatever a page of another site makes it send. Its `Origin` names that site, and a
+ * WebSocket has no other protection.
+ */
+function assertSameOrigin(request: IncomingMessage): void {
+  const { origin, host } = request.headers;
+  const isChange = request.headers.upgrade !== undefined || !SAFE.has(request.method ?? '');
+  if (origin === undefined || !isChange) return;
+  const isOwn = URL.canParse(origin) && new URL(origin).host === host?.toLowerCase();
+  if (!isOwn) throw new Refusal('gateway.cross_origin');
+}

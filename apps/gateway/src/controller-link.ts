@@ -1,0 +1,94 @@
+/** The gateway's connection to a controller: two procedures carry everything. */
+import type { gatewayRouteInputSchema, gatewaySyncInputSchema } from '@leasehold/api/contract';
+import {
+  createControllerClient,
+  isUnreachable,
+  leaseholdErrorOf,
+  type ControllerClientOptions,
+} from '@leasehold/client';
+import type { GatewayRoute, GatewaySynced } from '@leasehold/keys-core';
+import type { z } from 'zod';
+import { Refusal } from './refusal.ts';
+
+export type RouteInput = z.input<typeof gatewayRouteInputSchema>;
+export type SyncInput = z.input<typeof gatewaySyncInputSchema>;
+
+export interface ControllerLink {
+  /**
+   * Asks where the requests for a key go; may start its backend, and waits for it.
+   * @throws {Refusal} when there is nothing to go to.
+   * @throws {LinkDown} when the controller did not answer: it is asked again.
+   */
+  route(input: RouteInput): Promise<GatewayRoute>;
+  /** Given up after `timeoutMs`. */
+  sync(input: SyncInput, timeoutMs: number): Promise<GatewaySynced>;
+  close(): Promise<void>;
+}
+
+/** No controller answers; nothing is known about what was asked. */
+export class LinkDown extends Error {
+  override readonly name = 'LinkDown';
+}
+
+/** Beyond what a question may wait for a backend. */
+const ANSWER_MS_MAX = 5_000;
+const WAIT_MS_MAX = 120_000;
+/** As those of a drone: a silent network must cost a try, and not a route. */
+const PING_MS = 500;
+const PONG_TIMEOUT_MS = 500;
+const RECONNECT_MS_MAX = 1_000;
+
+interface GatewayApi {
+  readonly gateway: {
+    readonly route: { mutate(input: RouteInput, options: object): Promise<GatewayRoute> };
+    readonly sync: { mutate(input: SyncInput, options: object): Promise<GatewaySynced> };
+  };
+}
+
+export function createControllerLink(
+  options: Pick<ControllerClientOptions, 'url' | 'token' | 'random' | 'onConnection'>,
+): ControllerLink {
+  const client = createControllerClient({
+    ...options,
+    transport: 'ws',
+    callTimeoutMs: WAIT_MS_MAX + ANSWER_MS_MAX,
+    pingMs: PING_MS,
+    pongTimeoutMs: PONG_TIMEOUT_MS,
+    reconnectMsMax: RECONNECT_MS_MAX,
+  });
+  const api = client.api as unknown as GatewayApi;
+  return {
+    async route(input) {
+      const timeoutMs = (input.waitMs ?? 0) + ANSWER_MS_MAX;
+      try {
+        return await api.gateway.route.mutate(input, { signal: AbortSignal.timeout(timeoutMs) });
+      } catch (error) {
+        throw refusalOf(error);
+      }
+    },
+    sync: (input, timeoutMs) =>
+      api.gateway.sync.mutate(input, { signal: AbortSignal.timeout(timeoutMs) }),
+    close: () => client.close(),
+  };
+}
+
+/** What a failed question means for a request. */
+function refusalOf(cause: unknown): Error {
+  const error = leaseholdErrorOf(cause);
+  if (error === undefined || isUnreachable(cause)) return new LinkDown('no answer', { cause });
+  const { code } = error;
+  if (code === 'request.outcome_unknown' || code.startsWith('store.')) {
+    return new LinkDown('no answer', { cause });
+  }
+  const options = { reason: code, cause };
+  if (NOT_RUNNING.has(code)) return new Refusal('gateway.not_running', options);
+  if (ENDED.has(code)) return new Refusal('gateway.grant_ended', options);
+  if (code === 'auth.required' || code === 'auth.forbidden') {
+    return new Refusal('gateway.cut_off', options);
+  }
+  if (error.retryable) return new Refusal('gateway.wait_over', options);
+  return new Refusal('gateway.start_failed', options);
+}
+
+const NOT_RUNNING = new Set(['key.unheld', 'gateway.start_over']);
+const ENDED = new Set(['gateway.grant_over']);

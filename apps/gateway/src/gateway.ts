@@ -1,0 +1,493 @@
+/** The gateway's server: lets requests in, finds their route, and passes them on. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import https from 'node:https';
+import net, { type AddressInfo, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Logger } from '@leasehold/service-kit';
+import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
+import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
+import { createSources, type Sources } from '@leasehold/service-kit/source-address';
+import { admit, type Admitted, type KeyTarget } from './admission.ts';
+import type { GatewayConfig, Listen } from './config.ts';
+import type { ControllerLink } from './controller-link.ts';
+import { COOKIE, headersForBackend, type ForwardedFrom } from './headers.ts';
+import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
+import { BackendFailed, createPasser, Passing, type Passer } from './passing.ts';
+import { Refusal, refuse, refuseUpgrade } from './refusal.ts';
+import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
+import { assertPlainHead, assertWebSocket, hasBody, keyPrefix, readTarget } from './target.ts';
+import { Tokens, type VerifiedToken } from './tokens.ts';
+
+/** For receiving the head of a request, in milliseconds; its body may take as long as it needs. */
+const SERVER_TIMES = {
+  headersTimeout: 10_000,
+  requestTimeout: 0,
+  /** Between requests: longer than the proxies in front keep a connection. */
+  keepAliveTimeout: 72_000,
+  connectionsCheckingInterval: 1_000,
+  keepAlive: true,
+  keepAliveInitialDelay: 30_000,
+};
+/** Requests of one socket that are under way: clients send one after the other. */
+const REQUESTS_PER_SOCKET_MAX = 16;
+/** Connections of one address whose callers have shown no good token. */
+const STRANGERS_PER_ADDRESS_MAX = 256;
+/** What a request with a body keeps in memory while it is held, beyond its head: what Node and the system read ahead. */
+const HELD_BODY_BYTES = 131_072;
+/** A gateway that was not answered for longer is not ready. */
+const SYNC_AGE_MS_MAX = 5_000;
+/** How long requests in progress may take to end when the gateway stops. */
+const STOP_MS_MAX = 8_000;
+/** A longer cookie is not kept by browsers. */
+const COOKIE_BYTES_MAX = 4_000;
+
+export interface Gateway {
+  /** Under which browsers reach it. */
+  readonly url: string;
+  readonly port: number;
+  readonly metricsUrl: string;
+  /** Answers what is in progress, and ends all connections. */
+  close(): Promise<void>;
+}
+
+interface GatewayDeps {
+  readonly clock: TickingClock;
+  readonly link: ControllerLink;
+  readonly log: Logger;
+  readonly version: string;
+}
+
+/** Starts to serve. Until the controller has answered once, requests wait. */
+export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
+  const service = new GatewayService(config, deps);
+  await service.listen();
+  return service;
+}
+
+/** A request that has come, whether it is to be a WebSocket or not. */
+interface Arrived {
+  readonly request: IncomingMessage;
+  readonly requestId: string;
+  readonly to: ServerResponse | Socket;
+  readonly head: Buffer;
+  readonly beganAtMs: number;
+  /** Aborted when its client is gone. */
+  readonly gone: AbortSignal;
+}
+
+class GatewayService implements Gateway {
+  readonly #config: GatewayConfig;
+  readonly #deps: GatewayDeps;
+  readonly #tokens: Tokens;
+  readonly #routes: Routes;
+  readonly #metrics: GatewayMetrics;
+  readonly #passer: Passer;
+  readonly #sources: Sources;
+  readonly #server: Server;
+  readonly #metricsServer: Server;
+  readonly #guard: ConnectionGuard;
+  readonly #open = new Map<Passing, VerifiedToken>();
+  #isStopping = false;
+
+  constructor(config: GatewayConfig, deps: GatewayDeps) {
+    this.#config = config;
+    this.#deps = deps;
+    const { clock, link, version, log } = deps;
+    this.#tokens = new Tokens(clock);
+    let isCutOff = false;
+    this.#routes = new Routes({
+      clock,
+      link,
+      version,
+      gatewayId: config.gatewayId,
+      bounds: config.bounds,
+      tokens: this.#tokens,
+      onSync: (problem) => {
+        if (problem !== undefined && !isCutOff) log.warn({ err: problem }, 'no controller answers');
+        if (problem === undefined && isCutOff) log.info('a controller answers again');
+        isCutOff = problem !== undefined;
+        this.#endRefused();
+      },
+    });
+    this.#metrics = createMetrics(() => clock.nowMs(), this.#routes);
+    this.#passer = createPasser(this.#metrics.observer);
+    this.#sources = createSources({ trustedProxies: config.trustedProxies });
+    this.#server = this.#createServer();
+    this.#guard = guardConnections(this.#server, {
+      perAddressMax: STRANGERS_PER_ADDRESS_MAX,
+      sources: this.#sources,
+      connectionsMax: config.bounds.connectionsMax,
+      unknownMax: Math.ceil(config.bounds.connectionsMax / 2),
+    });
+    this.#metricsServer = createMetricsServer(this.#metrics.registry, () => this.#whyNotReady());
+  }
+
+  get url(): string {
+    const { publicUrl, tls, listen } = this.#config;
+    return publicUrl ?? urlOf(this.#server, listen, tls === null ? 'http' : 'https');
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get metricsUrl(): string {
+    return urlOf(this.#metricsServer, this.#config.metricsListen, 'http');
+  }
+
+  async listen(): Promise<void> {
+    await listenOn(this.#metricsServer, this.#config.metricsListen);
+    await listenOn(this.#server, this.#config.listen);
+    this.#routes.start();
+  }
+
+  async close(): Promise<void> {
+    this.#isStopping = true;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeIdleConnections();
+    for (const passing of this.#open.keys()) if (passing.isOpen) passing.end('gateway.stopping');
+    const timer = setTimeout(() => {
+      this.#routes.close('gateway.stopping');
+      this.#server.closeAllConnections();
+    }, STOP_MS_MAX);
+    await closed;
+    clearTimeout(timer);
+    this.#routes.close('gateway.stopping');
+    this.#metricsServer.close();
+    this.#metricsServer.closeAllConnections();
+  }
+
+  #whyNotReady(): string | undefined {
+    if (this.#isStopping) return 'it stops';
+    const ageMs = this.#routes.syncAgeMs();
+    return ageMs === undefined || ageMs > SYNC_AGE_MS_MAX ? 'no controller answers' : undefined;
+  }
+
+  #createServer(): Server {
+    const { tls, bounds } = this.#config;
+    const options = { ...SERVER_TIMES, maxHeaderSize: bounds.headerBytesMax };
+    const server =
+      tls === null
+        ? http.createServer(options)
+        : https.createServer({ ...options, ...tls, ALPNProtocols: ['http/1.1'] });
+    // Past a number, Node would drop headers silently, those that say where a body ends too.
+    server.maxHeadersCount = 0;
+    const begin = boundAnswers(REQUESTS_PER_SOCKET_MAX);
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+      if (!begin(request, response)) return;
+      this.#guard.begin(request, response);
+      response.on('error', () => undefined);
+      const gone = new AbortController();
+      response.once('close', () => gone.abort(new ClientGone('the client is gone')));
+      void this.#serve(this.#arrived(request, response, gone.signal));
+    };
+    server.on('request', onRequest);
+    // Told to go on when its route is known.
+    server.on('checkContinue', onRequest);
+    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      if (!(socket instanceof net.Socket)) return;
+      this.#guard.begin(request, response(socket));
+      const gone = new AbortController();
+      socket.on('error', () => socket.destroy());
+      socket.once('close', () => gone.abort(new ClientGone('the client is gone')));
+      void this.#serve(this.#arrived(request, socket, gone.signal, head));
+    });
+    server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      this.#metrics.refused('gateway.bad_request');
+      answerClientError(error, socket);
+    });
+    return server;
+  }
+
+  #arrived(
+    request: IncomingMessage,
+    to: ServerResponse | Socket,
+    gone: AbortSignal,
+    head: Buffer = Buffer.alloc(0),
+  ): Arrived {
+    const beganAtMs = this.#deps.clock.nowMs();
+    return { request, to, gone, head, beganAtMs, requestId: requestIdOf(request) };
+  }
+
+  /** Answers every request in some way. */
+  async #serve(arrived: Arrived): Promise<void> {
+    try {
+      await this.#pass(arrived);
+    } catch (error) {
+      if (error instanceof ClientGone) return;
+      this.#answerFailure(arrived, error);
+    }
+  }
+
+  #answerFailure({ request, requestId, to }: Arrived, error: unknown): void {
+    const refusal = refusalOf(error);
+    this.#metrics.refused(refusal.code);
+    const { code, reason, status } = refusal;
+    const fields = { requestId, code, reason };
+    if (!(error instanceof Refusal)) {
+      this.#deps.log.error({ ...fields, err: error }, 'a request failed');
+    } else if (status >= 500) {
+      this.#deps.log.warn({ ...fields, err: error.cause }, 'a request was not passed');
+    } else this.#deps.log.debug(fields, 'a request was refused');
+    if (to instanceof net.Socket) refuseUpgrade(refusal, { request, socket: to, requestId });
+    else if (to.headersSent) to.destroy();
+    else refuse(refusal, { request, response: to, requestId });
+  }
+
+  async #pass(arrived: Arrived): Promise<void> {
+    const { request, to } = arrived;
+    if (this.#isStopping) throw new Refusal('gateway.stopping');
+    assertPlainHead(request);
+    if (to instanceof net.Socket) assertWebSocket(request);
+    const { publicUrl, keyHosts } = this.#config;
+    const own = publicUrl === null ? null : new URL(publicUrl).host;
+    const target = readTarget(request, { own, keys: keyHosts });
+    if (target.form === 'own') {
+      if (target.path === '/healthz' && !(to instanceof net.Socket)) {
+        to.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}');
+        return;
+      }
+      throw new Refusal('gateway.not_found');
+    }
+    const admitted = await admit(
+      { tokens: this.#tokens, ask: () => this.#routes.sync() },
+      target,
+      request,
+    );
+    this.#guard.known(request);
+    if (!(to instanceof net.Socket) && this.#redirect(arrived, target, admitted)) return;
+    await this.#passTo(arrived, target, admitted);
+  }
+
+  /** Sends a browser to where its address has no token. @returns whether it was. */
+  #redirect({ request, to, requestId }: Arrived, target: KeyTarget, { token }: Admitted): boolean {
+    if (to instanceof net.Socket) return false;
+    const { claims, text } = token;
+    const key = { namespace: claims.ns, name: claims.key };
+    const query =
+      request.url?.includes('?') === true ? request.url.slice(request.url.indexOf('?')) : '';
+    if (target.rest === '') {
+      // Relative addresses of a page need the slash.
+      to.writeHead(308, {
+        ...PRIVATE,
+        location: `${target.prefix}/${query}`,
+        'x-request-id': requestId,
+      });
+      to.end();
+      return true;
+    }
+    const isLong = text.length > COOKIE_BYTES_MAX;
+    if (target.form !== 'token' || isLong || !isNavigation(request)) return false;
+    const prefix = target.keyId === undefined ? keyPrefix(key) : '';
+    const isSecure = this.#from(request).protocol === 'https';
+    const cookie = [
+      `${COOKIE}=${text}`,
+      `Path=${prefix}/`,
+      `Max-Age=${String(this.#tokens.secondsLeft(token))}`,
+      'HttpOnly',
+      'SameSite=Lax',
+      ...(isSecure ? ['Secure'] : []),
+    ].join('; ');
+    to.writeHead(303, {
+      ...PRIVATE,
+      location: `${prefix}${target.rest}`,
+      'set-cookie': cookie,
+      'x-request-id': requestId,
+    });
+    to.end();
+    return true;
+  }
+
+  async #passTo(arrived: Arrived, target: KeyTarget, admitted: Admitted): Promise<void> {
+    const wanted = wantedBy(admitted.token);
+    for (let tries = 1; ; tries += 1) {
+      const active = await this.#route(arrived, wanted);
+      try {
+        await this.#passOver(active, arrived, target, admitted);
+        return;
+      } catch (error) {
+        if (!(error instanceof BackendFailed)) throw error;
+        active.isSuspect = true;
+        if (!error.mayRepeat || tries > 1) throw error;
+        this.#metrics.repeated();
+      }
+    }
+  }
+
+  async #route({ request, gone, beganAtMs }: Arrived, wanted: Wanted): Promise<ActiveRoute> {
+    const current = this.#routes.current(wanted);
+    if (current !== undefined) return current;
+    const active = await this.#routes.take(wanted, { bytes: heldBytesOf(request), signal: gone });
+    this.#metrics.heldFor(this.#deps.clock.nowMs() - beganAtMs);
+    return active;
+  }
+
+  async #passOver(
+    active: ActiveRoute,
+    { request, requestId, to, head, beganAtMs, gone }: Arrived,
+    target: KeyTarget,
+    { token, isBearer }: Admitted,
+  ): Promise<void> {
+    gone.throwIfAborted();
+    // It may have been revoked while the request was held.
+    const problem = this.#tokens.problemOf(token);
+    if (problem !== undefined) throw new Refusal(problem);
+    const { claims, text } = token;
+    const { address } = active.route;
+    const key = { namespace: claims.ns, name: claims.key };
+    const place = { prefix: target.prefix, address, isToken: target.form === 'token', requestId };
+    const parts = { active, user: claims.sub, requestId, place, request, to, beganAtMs };
+    const passing = new Passing(parts, this.#deps.clock);
+    const isOfHost =
+      target.form === 'host' || (target.form === 'token' && target.keyId !== undefined);
+    request.headers = headersForBackend({
+      request,
+      requestId,
+      claims,
+      token: text,
+      isBearer,
+      route: active.route,
+      forwardedPrefix: isOfHost ? '' : keyPrefix(key),
+      from: this.#from(request),
+    });
+    request.url = target.rest;
+    const release = active.use(passing, this.#deps.clock);
+    this.#open.set(passing, token);
+    const isWebSocket = to instanceof net.Socket;
+    try {
+      if (isWebSocket) await this.#passer.webSocket(passing, head);
+      else await this.#passer.request(passing);
+      this.#metrics.passed(
+        isWebSocket ? 'websocket' : 'request',
+        passing.isEnded ? 'cut' : 'answered',
+      );
+    } catch (error) {
+      this.#metrics.passed(isWebSocket ? 'websocket' : 'request', 'failed');
+      throw error;
+    } finally {
+      this.#open.delete(passing);
+      release();
+    }
+  }
+
+  /** Ends what is open by tokens that are not in force any more. */
+  #endRefused(): void {
+    for (const [passing, token] of this.#open) {
+      const problem = this.#tokens.problemOf(token);
+      if (problem !== undefined) passing.end(problem);
+    }
+  }
+
+  /** Where a request comes from: what proxies say is kept if they are trusted. */
+  #from(request: IncomingMessage): ForwardedFrom {
+    const { tls, publicUrl } = this.#config;
+    const { headers, socket } = request;
+    const peer = plainAddress(socket.remoteAddress ?? '');
+    const isSecure = tls !== null || publicUrl?.startsWith('https:') === true;
+    const host = headers.host ?? '';
+    if (!this.#sources.isFromProxy(request)) {
+      return { addresses: [peer], protocol: isSecure ? 'https' : 'http', host };
+    }
+    const said = [headers['x-forwarded-for'] ?? []].flat().join(',');
+    const addresses = said
+      .split(',')
+      .map((one) => one.trim())
+      .filter((one) => net.isIP(one) !== 0);
+    const isSaidSecure = headers['x-forwarded-proto'] === 'https';
+    return {
+      addresses: [...addresses, peer],
+      protocol: isSecure || isSaidSecure ? 'https' : 'http',
+      host,
+    };
+  }
+}
+
+/** Nobody waits for an answer. */
+class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+}
+
+/** Of answers whose address or cookie has a token. */
+const PRIVATE = {
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+  'content-length': 0,
+};
+
+function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  if (!(error instanceof BackendFailed)) return new Refusal('gateway.failed', { cause: error });
+  const code = error.mayRepeat ? 'gateway.backend_unreachable' : 'gateway.backend_failed';
+  return new Refusal(code, { cause: error });
+}
+
+function wantedBy({ claims }: VerifiedToken): Wanted {
+  const { ns: namespace, key: name, tag, grant, start } = claims;
+  return { namespace, name, tag, grant, start };
+}
+
+/** Whether a browser opens a page of its own: it is sent on, and keeps a cookie. */
+function isNavigation({ method = '', headers }: IncomingMessage): boolean {
+  if (!['GET', 'HEAD'].includes(method)) return false;
+  const mode = headers['sec-fetch-mode'];
+  if (mode === undefined) return headers.accept?.includes('text/html') ?? false;
+  // Within a page of another site, browsers keep no cookie.
+  const isOwnPage =
+    headers['sec-fetch-dest'] === 'document' || headers['sec-fetch-site'] !== 'cross-site';
+  return mode === 'navigate' && isOwnPage;
+}
+
+function heldBytesOf(request: IncomingMessage): number {
+  const head = request.rawHeaders.reduce(
+    (sum, text) => sum + text.length,
+    request.url?.length ?? 0,
+  );
+  return head + (hasBody(request) ? HELD_BODY_BYTES : 0);
+}
+
+/** What callers may name a request: it is written to the log as it is. */
+const GIVEN_ID = /^[\w.-]{1,64}$/u;
+
+function requestIdOf({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && GIVEN_ID.test(given) ? given : randomUUID();
+}
+
+function plainAddress(address: string): string {
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/iu.exec(address)?.[1] ?? address;
+}
+
+/** The end of an upgrade that is no WebSocket yet is that of its socket. */
+function response(socket: Socket): Pick<ServerResponse, 'once'> {
+  return socket as unknown as Pick<ServerResponse, 'once'>;
+}
+
+function answerClientError({ code }: NodeJS.ErrnoException, socket: Duplex): void {
+  if (!socket.writable || code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const status =
+    code === 'HPE_HEADER_OVERFLOW'
+      ? '431 Request Header Fields Too Large'
+      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? '408 Request Timeout'
+        : '400 Bad Request';
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () =>
+    socket.destroy(),
+  );
+}
+
+async function listenOn(server: Server, { host, port }: Listen): Promise<void> {
+  server.listen({ host, port });
+  await once(server, 'listening');
+}
+
+function urlOf(server: Server, { host }: Listen, protocol: string): string {
+  const { port } = server.address() as AddressInfo;
+  return `${protocol}://${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
+}

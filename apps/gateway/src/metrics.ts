@@ -1,0 +1,147 @@
+/** What a gateway counts, and where it is read: an address of its own, which no program can take. */
+import { createServer, type Server } from 'node:http';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { PassingObserver } from './passing.ts';
+import type { RefusalCode } from './refusal.ts';
+import type { Routes } from './routes.ts';
+
+const MS_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000];
+/** Programs whose connections are counted by name; those of all others are counted together. */
+const PROGRAMS_MAX = 50;
+const OTHER_PROGRAMS = 'other';
+
+export interface GatewayMetrics {
+  readonly registry: Registry;
+  readonly observer: PassingObserver;
+  refused(code: RefusalCode): void;
+  passed(kind: 'request' | 'websocket', outcome: 'answered' | 'cut' | 'failed'): void;
+  /** How long a request was held. */
+  heldFor(durationMs: number): void;
+  repeated(): void;
+}
+
+export function createMetrics(nowMs: () => number, routes: Routes): GatewayMetrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const of = instrumentsIn(registry);
+  addGauges(registry, routes);
+  return {
+    registry,
+    refused: (code) => of.refusals.inc({ code }),
+    passed: (kind, outcome) => of.requests.inc({ kind, outcome }),
+    heldFor: (durationMs) => of.held.observe(durationMs),
+    repeated: () => of.repeats.inc(),
+    observer: {
+      firstByte: (passing) => of.firstByte.observe(nowMs() - passing.parts.beganAtMs),
+      bytes: (direction, count) => of.bytes.inc({ direction }, count),
+    },
+  };
+}
+
+function instrumentsIn(registry: Registry) {
+  const registers = [registry];
+  return {
+    requests: new Counter({
+      name: 'leasehold_gateway_requests_total',
+      help: 'Requests that were passed to backends, by kind and by how they ended.',
+      labelNames: ['kind', 'outcome'],
+      registers,
+    }),
+    refusals: new Counter({
+      name: 'leasehold_gateway_refusals_total',
+      help: 'Requests that the gateway answered itself, by why.',
+      labelNames: ['code'],
+      registers,
+    }),
+    repeats: new Counter({
+      name: 'leasehold_gateway_repeats_total',
+      help: 'Requests that were sent to a second backend, because the first refused the connection.',
+      registers,
+    }),
+    held: new Histogram({
+      name: 'leasehold_gateway_held_ms',
+      help: 'How long requests were held until there was a route.',
+      buckets: MS_BUCKETS,
+      registers,
+    }),
+    firstByte: new Histogram({
+      name: 'leasehold_gateway_first_byte_ms',
+      help: 'Time from a request to the first byte of its answer.',
+      buckets: MS_BUCKETS,
+      registers,
+    }),
+    bytes: new Counter({
+      name: 'leasehold_gateway_bytes_total',
+      help: 'Bytes of bodies and WebSockets, from clients (in) and to them (out).',
+      labelNames: ['direction'],
+      registers,
+    }),
+  };
+}
+
+function addGauges(registry: Registry, routes: Routes): void {
+  const registers = [registry];
+  const gauge = (name: string, help: string, read: () => number): void => {
+    new Gauge({
+      name: `leasehold_gateway_${name}`,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  };
+  gauge('held', 'Requests that are held.', () => routes.held.count);
+  gauge('held_bytes', 'What held requests keep in memory.', () => routes.held.bytes);
+  gauge('routes', 'Routes that are kept valid.', () => [...routes.active].length);
+  gauge(
+    'sync_age_ms',
+    'Time since the question was sent that the controller answered last; -1 before the first.',
+    () => routes.syncAgeMs() ?? -1,
+  );
+  gauge('route_age_ms', 'For how long the oldest route is known.', () => routes.oldestMs());
+  new Gauge({
+    name: 'leasehold_gateway_open_connections',
+    help: 'Requests in progress and open WebSockets, by program.',
+    labelNames: ['program'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [program, count] of connectionsByProgram(routes)) this.set({ program }, count);
+    },
+  });
+}
+
+function connectionsByProgram(routes: Routes): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { route, connections } of routes.active) {
+    const isKnown = counts.has(route.program) || counts.size < PROGRAMS_MAX;
+    const program = isKnown ? route.program : OTHER_PROGRAMS;
+    counts.set(program, (counts.get(program) ?? 0) + connections);
+  }
+  return counts;
+}
+
+/** `/healthz`: the process answers. `/readyz`: it can pass requests. `/metrics`. */
+export function createMetricsServer(
+  registry: Registry,
+  whyNotReady: () => string | undefined,
+): Server {
+  return createServer((request, response) => {
+    const path = request.url?.split('?', 1)[0];
+    const send = (status: number, body: string, type = 'application/json'): void => {
+      response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body);
+    };
+    if (path === '/healthz') send(200, '{"status":"ok"}');
+    else if (path === '/readyz') {
+      const problem = whyNotReady();
+      if (problem === undefined) send(200, '{"status":"ready"}');
+      else send(503, JSON.stringify({ status: 'not ready', problem }));
+    } else if (path === '/metrics') {
+      registry.metrics().then(
+        (text) => send(200, text, registry.contentType),
+        () => send(500, '{"status":"failed"}'),
+      );
+    } else send(404, '{"status":"not found"}');
+  });
+}

@@ -1,0 +1,278 @@
+/**
+ * Passes requests and WebSockets to backends. `httpxy` carries the bytes; here each piece of them is judged before it
+ * is passed, in both directions: a process that was frozen finds in its sockets what was sent while it was, and what
+ * it passed then would be an answer of a backend whose grant may be over.
+ */
+import http, { type ClientRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import net, { type Socket } from 'node:net';
+import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import { createProxyServer } from 'httpxy';
+import { changeAnswer, type AnswerPlace } from './headers.ts';
+import { Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
+import type { ActiveRoute, RouteUser } from './routes.ts';
+import { hasBody } from './target.ts';
+
+/** How long a backend may take to accept a connection, and to answer that it upgrades one. */
+const CONNECT_MS_MAX = 5_000;
+const UPGRADE_MS_MAX = 30_000;
+/** How long one side of a WebSocket may stay open when the other has ended. */
+const HALF_OPEN_MS_MAX = 5_000;
+/** After so long without a byte, the system asks whether the other side is still there. */
+const KEEP_ALIVE_MS = 30_000;
+
+/** What is counted of a request on its way. */
+export interface PassingObserver {
+  firstByte(passing: Passing): void;
+  bytes(direction: 'in' | 'out', count: number): void;
+}
+
+interface Parts {
+  readonly active: ActiveRoute;
+  readonly user: string;
+  readonly requestId: string;
+  readonly place: AnswerPlace;
+  readonly request: IncomingMessage;
+  /** The socket of a WebSocket. */
+  readonly to: ServerResponse | Socket;
+  /** When it came. */
+  readonly beganAtMs: number;
+}
+
+/** The backend could not be asked, or ended the connection without an answer. Nothing was sent to the client. */
+export class BackendFailed extends Error {
+  override readonly name = 'BackendFailed';
+  /** Whether it never received the request, or one that can be repeated. */
+  readonly mayRepeat: boolean;
+
+  constructor(mayRepeat: boolean, cause: unknown) {
+    super('the backend did not answer', { cause });
+    this.mayRepeat = mayRepeat;
+  }
+}
+
+/** A request, or a WebSocket, on its way. */
+export class Passing implements RouteUser {
+  readonly parts: Parts;
+  readonly #clock: Pick<TickingClock, 'nowMs'>;
+  /** What it is passed to, once it is. */
+  outgoing: ClientRequest | Socket | undefined;
+  isEnded = false;
+  isOpen = false;
+
+  constructor(parts: Parts, clock: Pick<TickingClock, 'nowMs'>) {
+    this.parts = parts;
+    this.#clock = clock;
+  }
+
+  get user(): string {
+    return this.parts.user;
+  }
+
+  /** Whether a piece may be passed now. Otherwise all of it ends. */
+  mayPass(): boolean {
+    if (this.isEnded) return false;
+    if (this.parts.active.isValid(this.#clock.nowMs())) return true;
+    this.end('gateway.route_over');
+    return false;
+  }
+
+  /** Answers, if nothing was answered yet; else the client sees that its connection is cut. */
+  end(code: RefusalCode): void {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    const { to, request, requestId } = this.parts;
+    const refusal = new Refusal(code);
+    if (to instanceof net.Socket) {
+      if (this.isOpen) to.destroy();
+      else refuseUpgrade(refusal, { request, socket: to, requestId });
+    } else if (to.headersSent) to.destroy();
+    else refuse(refusal, { request, response: to, requestId });
+    this.outgoing?.destroy();
+  }
+}
+
+export interface Passer {
+  /** Resolves when the answer has been passed, or was cut. @throws {BackendFailed} */
+  request(passing: Passing): Promise<void>;
+  /** Resolves when the WebSocket is over. @throws {BackendFailed} */
+  webSocket(passing: Passing, head: Buffer): Promise<void>;
+}
+
+export function createPasser(observer: PassingObserver): Passer {
+  const underWay = new WeakMap<IncomingMessage, Passing>();
+  return {
+    request: requestPasser(underWay, observer),
+    webSocket: webSocketPasser(underWay, observer),
+  };
+}
+
+type UnderWay = WeakMap<IncomingMessage, Passing>;
+
+function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['request'] {
+  const proxy = createProxyServer();
+  // In the same turn the body is piped: a listener that is added earlier would take its first piece alone.
+  proxy.on('proxyReq', (outgoing, request) => {
+    const passing = underWay.get(request);
+    if (passing?.mayPass() !== true) {
+      outgoing.destroy();
+      return;
+    }
+    passing.outgoing = outgoing;
+    if (hasBody(request)) guard(request, passing, (count) => observer.bytes('in', count));
+  });
+  proxy.on('proxyRes', (answer, request) => {
+    const passing = underWay.get(request);
+    if (passing?.mayPass() !== true) {
+      answer.destroy();
+      return;
+    }
+    changeAnswer(answer.headers, passing.parts.place);
+    observer.firstByte(passing);
+    guard(answer, passing, (count) => observer.bytes('out', count));
+  });
+  return async (passing) => {
+    const { request, to, active } = passing.parts;
+    if (to instanceof net.Socket) throw new TypeError('a request is answered by a response');
+    underWay.set(request, passing);
+    try {
+      await proxy.web(request, to, { target: targetOf(active), agent: active.agent });
+    } catch (error) {
+      if (passing.isEnded) return;
+      if (to.headersSent) to.destroy();
+      else throw new BackendFailed(mayRepeat(request, passing, error), error);
+    }
+  };
+}
+
+/** Judges each piece before the library passes it: where it ends the passing, the other side is destroyed already. */
+function guard(
+  source: IncomingMessage | Socket,
+  passing: Passing,
+  count: (bytes: number) => void,
+): void {
+  source.prependListener('data', (piece: Buffer) => {
+    if (passing.mayPass()) count(piece.length);
+  });
+}
+
+function targetOf({ route }: ActiveRoute): { protocol: string; host: string; port: number } {
+  const { hostname, port } = new URL(`http://${route.address}`);
+  return { protocol: 'http:', host: hostname.replaceAll(/[[\]]/gu, ''), port: Number(port) || 80 };
+}
+
+/** No connection was made, so nothing was sent. */
+const NOT_CONNECTED = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EHOSTDOWN',
+]);
+/** May be carried out twice. */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
+
+function mayRepeat(request: IncomingMessage, { outgoing }: Passing, error: unknown): boolean {
+  // A part of the body may be gone.
+  if (hasBody(request)) return false;
+  if (NOT_CONNECTED.has(codeOf(error))) return true;
+  const isReused = outgoing instanceof http.ClientRequest && outgoing.reusedSocket;
+  return isReused && IDEMPOTENT.has(request.method ?? '');
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer['webSocket'] {
+  const proxy = createProxyServer();
+  const bySocket = new WeakMap<Socket, Passing>();
+  proxy.on('proxyReqWs', (outgoing, request) => {
+    const passing = underWay.get(request);
+    if (passing === undefined) return;
+    const judge = (answer: IncomingMessage): boolean => {
+      if (!passing.mayPass()) return false;
+      changeAnswer(answer.headers, passing.parts.place);
+      observer.firstByte(passing);
+      return true;
+    };
+    // Before the library's own listeners, which write to the client.
+    outgoing.on('upgrade', (answer, backend: Socket) => {
+      const { upgrade } = answer.headers;
+      if (!judge(answer)) backend.destroy();
+      else if (upgrade !== undefined) {
+        answer.headers.upgrade = upgrade;
+        answer.headers.connection = 'Upgrade';
+      }
+      bySocket.set(backend, passing);
+    });
+    outgoing.on('response', (answer) => {
+      // It keeps its socket from being used again: the library writes the answer by hand.
+      const { 'transfer-encoding': encoding } = answer.headers;
+      if (!judge(answer)) answer.destroy();
+      else if (encoding !== undefined) answer.headers['transfer-encoding'] = encoding;
+      guard(answer, passing, (count) => observer.bytes('out', count));
+    });
+  });
+  proxy.on('open', (backend) => {
+    const passing = bySocket.get(backend);
+    if (passing !== undefined) join(passing, backend, observer);
+  });
+  // The library closes the socket in the turn of an error: it is answered here or not at all.
+  proxy.on('error', (_error, request) => {
+    if (request !== undefined) underWay.get(request)?.end('gateway.backend_failed');
+  });
+  return async (passing, head) => {
+    const { request, to, active } = passing.parts;
+    if (!(to instanceof net.Socket)) throw new TypeError('a WebSocket has a socket');
+    const { host, port } = targetOf(active);
+    const backend = await connected(host, port);
+    passing.outgoing = backend;
+    if (to.destroyed || !passing.mayPass()) {
+      backend.destroy();
+      return;
+    }
+    underWay.set(request, passing);
+    const agent = new http.Agent();
+    agent.createConnection = () => backend;
+    const target = { protocol: 'http:', host, port };
+    await proxy.ws(request, to, { target, agent, upgradeTimeout: UPGRADE_MS_MAX }, head);
+  };
+}
+
+/** A connection to a backend: that one can be made is known before anything of the client is used up. */
+async function connected(host: string, port: number): Promise<Socket> {
+  const socket = net.connect({ host, port });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.setTimeout(CONNECT_MS_MAX, () => reject(new Error('no connection in time')));
+      socket.once('error', reject);
+      socket.once('connect', resolve);
+    });
+    socket.setTimeout(0);
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw new BackendFailed(true, error);
+  }
+}
+
+/** Two sockets that are one WebSocket from now on: neither outlives the other. */
+function join(passing: Passing, backend: Socket, observer: PassingObserver): void {
+  const { to } = passing.parts;
+  if (!(to instanceof net.Socket)) return;
+  passing.isOpen = true;
+  passing.outgoing = backend;
+  guard(to, passing, (count) => observer.bytes('in', count));
+  guard(backend, passing, (count) => observer.bytes('out', count));
+  const cut = (): void => {
+    to.destroy();
+    backend.destroy();
+  };
+  for (const socket of [to, backend]) {
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    socket.once('end', () => setTimeout(cut, HALF_OPEN_MS_MAX).unref());
+    socket.on('error', cut);
+  }
+  to.once('close', () => backend.destroy());
+  backend.once('close', () => to.destroySoon());
+}

@@ -1,0 +1,198 @@
+/**
+ * Reads for whom a request is: its form, its key and the rest of its path. All of it is hostile. What two programs may
+ * understand in two ways is refused: the gateway and a backend must never see two different requests.
+ */
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { nameProblem, namespaceProblem } from '@leasehold/keys-core';
+import { Refusal } from './refusal.ts';
+
+export type Target =
+  /** `/t/<token>/…`: the token names the key. */
+  | {
+      readonly form: 'token';
+      readonly token: string;
+      /** Of the host, if that is a key's own. */
+      readonly keyId: string | undefined;
+      readonly prefix: string;
+      readonly rest: string;
+    }
+  /** `/k/<namespace or _>/<name>/…` */
+  | {
+      readonly form: 'key';
+      readonly namespace: string;
+      readonly name: string;
+      readonly prefix: string;
+      readonly rest: string;
+    }
+  /** `<key-id>.rooms.example.com` */
+  | { readonly form: 'host'; readonly keyId: string; readonly prefix: ''; readonly rest: string }
+  /** A path of the gateway's own. */
+  | { readonly form: 'own'; readonly path: string };
+
+/** Whose requests a gateway serves. */
+export interface ServedHosts {
+  /** Its public address, `host` or `host:port`; null: any. */
+  readonly own: string | null;
+  /** What follows the id of a key, with its first dot. */
+  readonly keys: string | null;
+}
+
+const ROOT_NAMESPACE = '_';
+
+/** The path under which a key is reached: both names are percent-encoded, so neither has a slash. */
+export function keyPrefix({ namespace, name }: { namespace: string; name: string }): string {
+  const part = namespace === '' ? ROOT_NAMESPACE : encodeURIComponent(namespace);
+  return `/k/${part}/${encodeURIComponent(name)}`;
+}
+
+const KEY_ID_LENGTH = 32;
+
+/** The label of a key's own host. A hash: names have other characters than hosts, and other lengths. */
+export function keyIdOf({ namespace, name }: { namespace: string; name: string }): string {
+  const hash = createHash('sha256').update(`${namespace}\0${name}`).digest('hex');
+  return hash.slice(0, KEY_ID_LENGTH);
+}
+
+/** A path: it begins with a slash, and has neither `#` nor `\\` nor what is not printable ASCII. */
+const ORIGIN_FORM = /^\/[\x21\x22\x24-\x5b\x5d-\x7e]*$/u;
+
+/** A JSON Web Token. */
+const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/u;
+
+/**
+ * @throws {Refusal} for a target that is not a plain path, that has a segment of dots, in whatever encoding, or whose
+ * host the gateway does not serve.
+ */
+export function readTarget(
+  { url = '', headers }: Pick<IncomingMessage, 'url' | 'headers'>,
+  hosts: ServedHosts,
+): Target {
+  // Neither `http://host/path`, which proxies are sent, nor `host:port` and `*`.
+  if (!ORIGIN_FORM.test(url)) throw new Refusal('gateway.bad_request');
+  const host = (headers.host ?? '').toLowerCase();
+  const [path = ''] = url.split('?', 1);
+  const keyId = keyIdIn(host, hosts.keys);
+  if (keyId === undefined && hosts.own !== null && host !== hosts.own) {
+    throw new Refusal('gateway.wrong_host');
+  }
+  const target = tokenTarget(url, path, keyId);
+  if (target !== undefined) return target;
+  if (keyId !== undefined) return { form: 'host', keyId, prefix: '', rest: restOf(url, '') };
+  return keyTarget(url, path) ?? { form: 'own', path };
+}
+
+const TOKEN_PATH = /^\/t\/([^/]+)(?=\/|$)/u;
+const KEY_PATH = /^\/k\/([^/]+)\/([^/]+)(?=\/|$)/u;
+
+function tokenTarget(url: string, path: string, keyId: string | undefined): Target | undefined {
+  const [prefix = '', token] = TOKEN_PATH.exec(path) ?? [];
+  // On a key's own host every other path is the program's.
+  if (token === undefined || (keyId !== undefined && !TOKEN.test(token))) return undefined;
+  return { form: 'token', token, keyId, prefix, rest: restOf(url, prefix) };
+}
+
+function keyTarget(url: string, path: string): Target | undefined {
+  const [prefix, namespace, name] = KEY_PATH.exec(path) ?? [];
+  if (prefix === undefined || namespace === undefined || name === undefined) return undefined;
+  return { form: 'key', ...keyOf(namespace, name), prefix, rest: restOf(url, prefix) };
+}
+
+function keyOf(first: string, second: string): { namespace: string; name: string } {
+  const namespace = first === ROOT_NAMESPACE ? '' : decoded(first);
+  const name = decoded(second);
+  if (nameProblem(name) !== undefined || namespaceProblem(namespace) !== undefined) {
+    throw new Refusal('gateway.not_found');
+  }
+  return { namespace, name };
+}
+
+function decoded(segment: string): string {
+  let text: string;
+  try {
+    text = decodeURIComponent(segment);
+  } catch {
+    throw new Refusal('gateway.bad_request');
+  }
+  // A browser would have removed it: no address that it was given has it.
+  if (text === '.' || text === '..') throw new Refusal('gateway.bad_request');
+  return text;
+}
+
+/** Encodings of dots and of what separates segments, once and several times. */
+const ENCODED = /%(?:25)*(2e|2f|5c)/giu;
+const CHARACTER_OF: Readonly<Record<string, string>> = { '2e': '.', '2f': '/', '5c': '\\' };
+
+/** What the backend is asked for, with the query; empty when the slash after the prefix is missing. */
+function restOf(url: string, prefix: string): string {
+  const rest = url.slice(prefix.length);
+  const [path = ''] = rest.split('?', 1);
+  const plain = path.replaceAll(
+    ENCODED,
+    (_all, code: string) => CHARACTER_OF[code.toLowerCase()] ?? '',
+  );
+  if (plain.split(/[/\\]/u).some((segment) => segment === '..' || segment === '.')) {
+    throw new Refusal('gateway.bad_request');
+  }
+  if (!rest.startsWith('/')) return '';
+  // `//host/path` would be the address of another host, to a program that resolves it.
+  return rest.replace(/^\/+/u, '/');
+}
+
+/** The id of the key whose host it is. */
+function keyIdIn(host: string, suffix: string | null): string | undefined {
+  if (suffix === null) return undefined;
+  const hostName = suffix.includes(':') ? host : host.replace(/:\d+$/u, '');
+  if (!hostName.endsWith(suffix)) return undefined;
+  const label = hostName.slice(0, -suffix.length);
+  return /^[0-9a-f]{32}$/u.test(label) ? label : undefined;
+}
+
+/** Reflects what it is sent, cookies too, to whatever made a browser send it. */
+const METHODS_REFUSED = new Set(['TRACE', 'TRACK', 'CONNECT']);
+
+/** Headers that frame a request or choose its host: a second one is a second opinion. */
+const ONCE = new Set(['host', 'content-length', 'transfer-encoding', 'upgrade', 'authorization']);
+
+/**
+ * @throws {Refusal} for a request whose end, whose host or whose credentials another program may understand in another
+ * way. Node's parser refuses most of it; this does not depend on its version.
+ */
+export function assertPlainHead(request: IncomingMessage): void {
+  if (METHODS_REFUSED.has(request.method ?? '')) throw new Refusal('gateway.method');
+  const seen = onceIn(request.rawHeaders);
+  if (!isPlainlyFramed(request, seen)) throw new Refusal('gateway.bad_request');
+  if (!seen.has('host') && request.httpVersion !== '1.0') throw new Refusal('gateway.bad_request');
+}
+
+/** The headers of {@link ONCE} that are there. @throws {Refusal} when one of them is there twice. */
+function onceIn(rawHeaders: readonly string[]): Set<string> {
+  const seen = new Set<string>();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase() ?? '';
+    if (!ONCE.has(name)) continue;
+    if (seen.has(name)) throw new Refusal('gateway.bad_request');
+    seen.add(name);
+  }
+  return seen;
+}
+
+/** Either a length or chunks, and no other encoding. */
+function isPlainlyFramed({ headers }: IncomingMessage, seen: ReadonlySet<string>): boolean {
+  const encoding = headers['transfer-encoding'];
+  if (encoding === undefined) return true;
+  return encoding.toLowerCase() === 'chunked' && !seen.has('content-length');
+}
+
+/** Whether a request has a body, however long. */
+export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  if (headers['transfer-encoding'] !== undefined) return true;
+  return headers['content-length'] !== undefined && headers['content-length'] !== '0';
+}
+
+/** @throws {Refusal} for an upgrade to anything other than a WebSocket. */
+export function assertWebSocket({ method, headers }: IncomingMessage): void {
+  if (headers.upgrade?.toLowerCase() !== 'websocket') throw new Refusal('gateway.unsupported');
+  const isPlain = method === 'GET' && !hasBody({ headers });
+  if (!isPlain) throw new Refusal('gateway.bad_request');
+}
