@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import http from 'node:http';
+import net from 'node:net';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { Refusal } from './refusal.ts';
 import { openGatewayStage, startBackend, type GatewayStage } from './testing/gateway-stage.ts';
 
 /** A WebSocket through the gateway, and what it was sent. */
@@ -144,3 +146,164 @@ describe('fencing', () => {
     expect(messages).toHaveLength(1);
   });
 });
+
+describe('waking', () => {
+  test('requests wait while the backend starts, and are then passed', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    const token = await stage.controller.sign({ start: 'abc' });
+    let ready = (): void => undefined;
+    stage.controller.answerRoute = (input) =>
+      new Promise((resolve) => {
+        ready = () => resolve(stage.controller.routeTo(input));
+      });
+    const replies = Promise.all([
+      stage.ask(`/t/${token}/`),
+      stage.ask(`/t/${token}/`, { method: 'POST', body: 'abc' }),
+    ]);
+    await waitUntil(async () => (await metric(stage, 'leasehold_gateway_held')) === 2);
+    expect(stage.controller.questions).toMatchObject([{ start: 'abc' }]);
+    ready();
+    expect((await replies).map(({ status, json }) => [status, json.bytes])).toEqual([
+      [200, 0],
+      [200, 3],
+    ]);
+  });
+
+  test('a start that fails is answered with a code, and nothing of the program', async () => {
+    const stage = await openGatewayStage();
+    const token = await stage.controller.sign({ start: 'abc' });
+    stage.controller.answerRoute = () =>
+      Promise.reject(new Refusal('gateway.start_failed', { reason: 'backend.start_failed' }));
+    const reply = await stage.ask(`/t/${token}/`, { headers: { 'x-request-id': 'id-1' } });
+    expect(reply.status).toBe(502);
+    expect(reply.json.error).toMatchObject({
+      code: 'gateway.start_failed',
+      reason: 'backend.start_failed',
+      requestId: 'id-1',
+    });
+    const page = await stage.ask(`/t/${token}/`, {
+      headers: { accept: 'text/html', 'sec-fetch-mode': 'cors' },
+    });
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+  });
+
+  test('a backend that refuses connections is asked for again, once, and only for what nobody has received', async () => {
+    const stage = await openGatewayStage();
+    const [dead, two] = [await startBackend('dead'), await startBackend('two')];
+    dead.close();
+    const token = await stage.controller.sign();
+    stage.controller.answerRoute = (input) => {
+      stage.controller.move(
+        stage.controller.questions.length % 2 === 1 ? dead.address : two.address,
+      );
+      return Promise.resolve(stage.controller.routeTo(input));
+    };
+    expect((await stage.ask(`/t/${token}/`)).json.name).toBe('two');
+    expect(stage.controller.questions).toHaveLength(2);
+    stage.controller.ended.add(stage.controller.leaseId);
+    await waitUntil(async () => (await metric(stage, 'leasehold_gateway_routes')) === 0);
+    const post = await stage.ask(`/t/${token}/`, { method: 'POST', body: 'a' });
+    expect([post.status, post.json.error.code]).toEqual([502, 'gateway.backend_failed']);
+    const { messages } = await openSocket(stage, `/t/${token}/`);
+    await waitUntil(() => messages.length > 0);
+  });
+});
+
+describe('clients that hold up their requests', () => {
+  test('a body that does not go on is given up, one that waits for the backend is not', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    stage.controller.validForMs = 1_000_000;
+    const token = await stage.controller.sign();
+    const slow = net.connect(stage.port, '127.0.0.1');
+    onTestFinished(() => void slow.destroy());
+    slow.write(`POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc`);
+    let said = '';
+    slow.on('data', (piece: Buffer) => (said += piece.toString()));
+    const closed = once(slow, 'close');
+    await waitUntil(() => backend.requests.length === 1);
+    backend.handler = (request) => void request.pause();
+    const waiting = stage.ask(`/t/${token}/`, { method: 'POST', body: Buffer.alloc(20_000_000) });
+    waiting.catch(() => undefined);
+    await waitUntil(() => backend.requests.length === 2);
+    await waitUntil(() => {
+      stage.skip(10_000);
+      return said !== '';
+    });
+    await closed;
+    expect(said).toMatch(/^HTTP\/1\.1 408/u);
+    expect(await metric(stage, 'leasehold_gateway_open_connections{program="room"}')).toBe(1);
+  });
+
+  test('a WebSocket whose client never reads holds up its backend, and is closed in the end', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    stage.controller.validForMs = 10_000_000;
+    const token = await stage.controller.sign({ exp: Date.now() / 1_000 + 1_000_000 });
+    const { socket } = await openSocket(stage, `/t/${token}/`);
+    socket.pause();
+    const other = socket as unknown as { _socket: net.Socket };
+    other._socket.pause();
+    // Each is echoed.
+    for (let sent = 0; sent < 64; sent += 1) socket.send(Buffer.alloc(1_000_000, 'x'));
+    const passed = (): Promise<number> =>
+      metric(stage, 'leasehold_gateway_bytes_total{direction="out"}');
+    await waitUntil(async () => {
+      const before = await passed();
+      return before > 0 && before === (await passed());
+    });
+    expect(await passed()).toBeLessThan(32_000_000);
+    await waitUntil(() => {
+      stage.skip(10_000);
+      return backend.sockets.size === 0;
+    });
+  });
+
+  test('a WebSocket that ends without saying so is closed at the backend too', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    const token = await stage.controller.sign();
+    const { socket } = await openSocket(stage, `/t/${token}/`);
+    socket.terminate();
+    await waitUntil(() => backend.sockets.size === 0);
+    const open = 'leasehold_gateway_open_connections{program="room"}';
+    expect(await metric(stage, open)).toBe(0);
+  });
+});
+
+describe('its end', () => {
+  test('what is in progress is answered, WebSockets are closed, and nothing new is taken', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    const token = await stage.controller.sign();
+    const { socket } = await openSocket(stage, `/t/${token}/`);
+    let finish = (): void => undefined;
+    backend.handler = (_request, response) => {
+      response.write('begun ');
+      finish = () => void response.end('done');
+    };
+    const asked = stage.ask(`/t/${token}/`);
+    await waitUntil(() => backend.requests.length === 1);
+    const closing = stage.gateway.close();
+    await once(socket, 'close');
+    await expect(stage.ask(`/t/${token}/`)).rejects.toThrow('ECONNREFUSED');
+    const ready = await fetch(`${stage.gateway.metricsUrl}/readyz`);
+    expect(ready.status).toBe(503);
+    finish();
+    expect((await asked).body).toBe('begun done');
+    await closing;
+  });
+});
+
+/** A metric as it is read. */
+async function metric({ gateway }: GatewayStage, name: string): Promise<number> {
+  const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text();
+  const line = text.split('\n').find((one) => one.startsWith(`${name} `));
+  return Number(line?.slice(name.length + 1) ?? Number.NaN);
+}

@@ -10,12 +10,21 @@ import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { createSources, type Sources } from '@leasehold/service-kit/source-address';
+import {
+  activeTracer,
+  carrierIn,
+  carrierOf,
+  contextFrom,
+  SpanKind,
+  traced,
+  type SpanPlan,
+} from '@leasehold/service-kit/tracing';
 import { admit, type Admitted, type KeyTarget } from './admission.ts';
 import type { GatewayConfig, Listen } from './config.ts';
 import type { ControllerLink } from './controller-link.ts';
 import { COOKIE, headersForBackend, type ForwardedFrom } from './headers.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
-import { BackendFailed, createPasser, Passing, type Passer } from './passing.ts';
+import { BackendFailed, createPasser, LOOK_MS, Passing, type Passer } from './passing.ts';
 import { Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
 import { assertPlainHead, assertWebSocket, hasBody, keyPrefix, readTarget } from './target.ts';
@@ -91,6 +100,7 @@ class GatewayService implements Gateway {
   readonly #guard: ConnectionGuard;
   readonly #open = new Map<Passing, VerifiedToken>();
   #isStopping = false;
+  #cancelLook: () => void = () => undefined;
 
   constructor(config: GatewayConfig, deps: GatewayDeps) {
     this.#config = config;
@@ -142,10 +152,19 @@ class GatewayService implements Gateway {
     await listenOn(this.#metricsServer, this.#config.metricsListen);
     await listenOn(this.#server, this.#config.listen);
     this.#routes.start();
+    this.#look();
+  }
+
+  #look(): void {
+    if (this.#isStopping) return;
+    for (const passing of [...this.#open.keys()]) passing.look();
+    const { clock } = this.#deps;
+    this.#cancelLook = clock.at(clock.nowMs() + LOOK_MS, () => this.#look());
   }
 
   async close(): Promise<void> {
     this.#isStopping = true;
+    this.#cancelLook();
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.#server.closeIdleConnections();
@@ -215,12 +234,25 @@ class GatewayService implements Gateway {
 
   /** Answers every request in some way. */
   async #serve(arrived: Arrived): Promise<void> {
+    const tracer = activeTracer();
     try {
-      await this.#pass(arrived);
+      if (tracer === undefined) await this.#pass(arrived);
+      else await traced(tracer, this.#spanOf(arrived), () => this.#pass(arrived));
     } catch (error) {
       if (error instanceof ClientGone) return;
       this.#answerFailure(arrived, error);
     }
+  }
+
+  /** What a client says about a trace counts if a trusted proxy has passed it on. */
+  #spanOf({ request }: Arrived): SpanPlan {
+    const isTrusted = this.#sources.isFromProxy(request);
+    return {
+      name: 'gateway.request',
+      kind: SpanKind.SERVER,
+      attributes: { 'http.request.method': request.method ?? '' },
+      parent: contextFrom(isTrusted ? carrierIn(request.headers) : {}),
+    };
   }
 
   #answerFailure({ request, requestId, to }: Arrived, error: unknown): void {
@@ -342,6 +374,8 @@ class GatewayService implements Gateway {
     const place = { prefix: target.prefix, address, isToken: target.form === 'token', requestId };
     const parts = { active, user: claims.sub, requestId, place, request, to, beganAtMs };
     const passing = new Passing(parts, this.#deps.clock);
+    // Its client waits with the body until somebody takes it.
+    if (request.headers.expect !== undefined && !(to instanceof net.Socket)) to.writeContinue();
     const isOfHost =
       target.form === 'host' || (target.form === 'token' && target.keyId !== undefined);
     request.headers = headersForBackend({
@@ -353,6 +387,7 @@ class GatewayService implements Gateway {
       route: active.route,
       forwardedPrefix: isOfHost ? '' : keyPrefix(key),
       from: this.#from(request),
+      trace: activeTracer() === undefined ? undefined : carrierOf(),
     });
     request.url = target.rest;
     const release = active.use(passing, this.#deps.clock);

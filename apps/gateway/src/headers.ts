@@ -1,6 +1,7 @@
 /** What a backend is told about a request, and what of its answer is for the gateway alone. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { GatewayRoute, GatewayTokenClaims } from '@leasehold/keys-core';
+import type { TraceCarrier } from '@leasehold/service-kit/tracing';
 import { hasBody } from './target.ts';
 
 /** The cookie that carries a token. */
@@ -50,6 +51,8 @@ export interface AdmittedRequest {
   readonly forwardedPrefix: string;
   /** Where it comes from, as far as it can be believed, and what trusted proxies said. */
   readonly from: ForwardedFrom;
+  /** What the request belongs to here; undefined where no traces are made, so that the client's word stays. */
+  readonly trace?: TraceCarrier | undefined;
 }
 
 export interface ForwardedFrom {
@@ -78,6 +81,11 @@ export function headersForBackend(admitted: AdmittedRequest): IncomingHttpHeader
   if (request.headers.upgrade !== undefined) {
     headers.connection = 'Upgrade';
     headers.upgrade = 'websocket';
+  }
+  if (admitted.trace !== undefined) {
+    delete headers['traceparent'];
+    delete headers['tracestate'];
+    Object.assign(headers, admitted.trace);
   }
   headers['x-request-id'] = requestId;
   headers['x-forwarded-for'] = from.addresses.join(', ');
@@ -203,11 +211,10 @@ function boundCookie(cookie: string, prefix: string): string {
 }
 
 function boundLocation(location: string, { prefix, address }: AnswerPlace): string {
-  const toBackend = new RegExp(
-    `^https?://${address.replaceAll(/[^\w]/gu, String.raw`\$&`)}(?=/|$)`,
-    'u',
+  const [own] = [`http://${address}`, `https://${address}`].filter((one) =>
+    location.startsWith(one),
   );
-  const path = location.replace(toBackend, '');
+  const path = own === undefined ? location : location.slice(own.length);
   if (path === '') return `${prefix}/`;
   if (!path.startsWith('/') || path.startsWith('//')) return location;
   return path === prefix || path.startsWith(`${prefix}/`) ? path : `${prefix}${path}`;

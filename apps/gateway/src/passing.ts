@@ -20,6 +20,14 @@ const HALF_OPEN_MS_MAX = 5_000;
 /** After so long without a byte, the system asks whether the other side is still there. */
 const KEEP_ALIVE_MS = 30_000;
 
+/** How often what is open is looked at, to find clients that hold up their own requests. */
+export const LOOK_MS = 10_000;
+/** A body that arrives slower than this for {@link SLOW_LOOKS_MAX} looks is given up. */
+const BODY_BYTES_MIN = 1_024;
+const SLOW_LOOKS_MAX = 3;
+/** A client that has taken nothing of what was sent to it for so many looks is gone, or does not want it. */
+const STUCK_LOOKS_MAX = 30;
+
 /** What is counted of a request on its way. */
 export interface PassingObserver {
   firstByte(passing: Passing): void;
@@ -58,6 +66,11 @@ export class Passing implements RouteUser {
   outgoing: ClientRequest | Socket | undefined;
   isEnded = false;
   isOpen = false;
+  /** Bytes since it began. */
+  readonly bytes = { in: 0, out: 0 };
+  #looked = { in: 0, out: 0, pending: 0 };
+  #slowLooks = 0;
+  #stuckLooks = 0;
 
   constructor(parts: Parts, clock: Pick<TickingClock, 'nowMs'>) {
     this.parts = parts;
@@ -74,6 +87,23 @@ export class Passing implements RouteUser {
     if (this.parts.active.isValid(this.#clock.nowMs())) return true;
     this.end('gateway.route_over');
     return false;
+  }
+
+  /** Ends it if its client sends, or takes, next to nothing. To be called each {@link LOOK_MS}. */
+  look(): void {
+    const { request, to } = this.parts;
+    const { in: got, out } = this.bytes;
+    const last = this.#looked;
+    const pending = to.writableLength;
+    this.#looked = { in: got, out, pending };
+    // A body that is paused waits for the backend.
+    const isArriving = !(to instanceof net.Socket) && !request.complete && !request.isPaused();
+    this.#slowLooks = isArriving && got - last.in < BODY_BYTES_MIN ? this.#slowLooks + 1 : 0;
+    const isStuck = pending > 0 && pending === last.pending && out === last.out;
+    this.#stuckLooks = isStuck ? this.#stuckLooks + 1 : 0;
+    if (this.#slowLooks >= SLOW_LOOKS_MAX || this.#stuckLooks >= STUCK_LOOKS_MAX) {
+      this.end('gateway.too_slow');
+    }
   }
 
   /** Answers, if nothing was answered yet; else the client sees that its connection is cut. */
@@ -118,17 +148,19 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
       return;
     }
     passing.outgoing = outgoing;
-    if (hasBody(request)) guard(request, passing, (count) => observer.bytes('in', count));
+    if (hasBody(request)) guard(request, passing, 'in', observer);
   });
-  proxy.on('proxyRes', (answer, request) => {
+  proxy.on('proxyRes', (answer, request, response) => {
     const passing = underWay.get(request);
     if (passing?.mayPass() !== true) {
       answer.destroy();
       return;
     }
     changeAnswer(answer.headers, passing.parts.place);
+    // Of the client's connection: the library would take what the backend says, or what was asked of it.
+    answer.headers.connection = response.shouldKeepAlive ? 'keep-alive' : 'close';
     observer.firstByte(passing);
-    guard(answer, passing, (count) => observer.bytes('out', count));
+    guard(answer, passing, 'out', observer);
   });
   return async (passing) => {
     const { request, to, active } = passing.parts;
@@ -148,10 +180,13 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
 function guard(
   source: IncomingMessage | Socket,
   passing: Passing,
-  count: (bytes: number) => void,
+  direction: 'in' | 'out',
+  observer: PassingObserver,
 ): void {
-  source.prependListener('data', (piece: Buffer) => {
-    if (passing.mayPass()) count(piece.length);
+  source.prependListener('data', ({ length }: Buffer) => {
+    if (!passing.mayPass()) return;
+    passing.bytes[direction] += length;
+    observer.bytes(direction, length);
   });
 }
 
@@ -210,7 +245,7 @@ function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer[
       const { 'transfer-encoding': encoding } = answer.headers;
       if (!judge(answer)) answer.destroy();
       else if (encoding !== undefined) answer.headers['transfer-encoding'] = encoding;
-      guard(answer, passing, (count) => observer.bytes('out', count));
+      guard(answer, passing, 'out', observer);
     });
   });
   proxy.on('open', (backend) => {
@@ -262,8 +297,8 @@ function join(passing: Passing, backend: Socket, observer: PassingObserver): voi
   if (!(to instanceof net.Socket)) return;
   passing.isOpen = true;
   passing.outgoing = backend;
-  guard(to, passing, (count) => observer.bytes('in', count));
-  guard(backend, passing, (count) => observer.bytes('out', count));
+  guard(to, passing, 'in', observer);
+  guard(backend, passing, 'out', observer);
   const cut = (): void => {
     to.destroy();
     backend.destroy();

@@ -1,0 +1,362 @@
+import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
+import { describe, expect, test } from 'vitest';
+import { keyIdOf } from './target.ts';
+import {
+  openGatewayStage,
+  startBackend,
+  type GatewayStage,
+  type TestBackend,
+} from './testing/gateway-stage.ts';
+import { signToken, testKey } from './testing/scripted-controller.ts';
+
+interface Hostile {
+  readonly stage: GatewayStage;
+  readonly backend: TestBackend;
+  readonly token: string;
+}
+
+async function openHostile(variables: Record<string, string> = {}): Promise<Hostile> {
+  const stage = await openGatewayStage(variables);
+  const backend = await startBackend();
+  stage.controller.address = backend.address;
+  return { stage, backend, token: await stage.controller.sign() };
+}
+
+describe('requests that two programs may understand in two ways', () => {
+  const lines = (token: string): Record<string, string> => ({
+    'two lengths': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcd`,
+    'the same length twice': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\nabcd`,
+    'a list of lengths': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 4, 4\r\n\r\nabcd`,
+    'a signed length': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: +4\r\n\r\nabcd`,
+    'a length and chunks': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    'chunks and a length': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n`,
+    'another encoding': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`,
+    'two encodings': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+    'an encoding twice': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n`,
+    'a space before the colon': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n`,
+    'a folded line': `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nX-A: b\r\n c\r\n\r\n`,
+    'a bare carriage return': `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nX-A: b\rX-B: c\r\n\r\n`,
+    'two hosts': `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n`,
+    'no host': `GET /t/${token}/ HTTP/1.1\r\n\r\n`,
+    'the form for proxies': `GET http://a/t/${token}/ HTTP/1.1\r\nHost: a\r\n\r\n`,
+    'a star': `OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n`,
+    'a tunnel': `CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n`,
+    'a method that reflects': `TRACE /t/${token}/ HTTP/1.1\r\nHost: a\r\n\r\n`,
+    'a fragment': `GET /t/${token}/#x HTTP/1.1\r\nHost: a\r\n\r\n`,
+    'a WebSocket with a body': `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 4\r\n\r\nabcd`,
+    'a WebSocket by POST': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+    'an upgrade to another protocol': `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n`,
+    'another version': `GET /t/${token}/ HTTP/1.2\r\nHost: a\r\n\r\n`,
+    'the preface of HTTP/2': `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`,
+  });
+
+  test.each(Object.keys(lines('')))('%s: refused, and no backend sees any of it', async (name) => {
+    const { stage, backend, token } = await openHostile();
+    const said = await stage.raw(
+      `${lines(token)[name] ?? ''}GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+    );
+    expect(said).not.toMatch(/^HTTP\/1\.1 (?:2|3)/u);
+    expect(backend.requests).toEqual([]);
+  });
+
+  test('what follows a body of a length is a request of its own', async () => {
+    const { stage, backend, token } = await openHostile();
+    const inner = `GET /k/_/other/ HTTP/1.1\r\nHost: a\r\n\r\n`;
+    const said = await stage.raw(
+      `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: ${String(inner.length)}\r\nConnection: close\r\n\r\n${inner}`,
+    );
+    expect(said.match(/HTTP\/1\.1/gu)).toHaveLength(1);
+    expect(backend.requests).toHaveLength(1);
+    expect(said).toContain(`"bytes":${String(inner.length)}`);
+  });
+
+  test('a body in chunks of a GET arrives as one', async () => {
+    const { stage, backend, token } = await openHostile();
+    const inner = `GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n`;
+    const said = await stage.raw(
+      `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n` +
+        `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`,
+    );
+    expect(said).toContain(`"bytes":${String(inner.length)}`);
+    expect(backend.requests.map(({ url }) => url)).toEqual(['/']);
+  });
+
+  test('headers that a client lists as those of its connection do not remove those of the gateway', async () => {
+    const { stage, token } = await openHostile();
+    const { json } = await stage.ask(`/t/${token}/`, {
+      headers: {
+        connection: 'close, x-leasehold-user, host, x-request-id, cookie, x-mine',
+        'x-mine': 'a',
+      },
+    });
+    expect(json.headers).toMatchObject({ 'x-leasehold-user': 'anna' });
+    expect(json.headers['host']).toBeDefined();
+    expect(json.headers).not.toHaveProperty('x-mine');
+  });
+
+  test('more headers than fit are refused', async () => {
+    const { stage, token } = await openHostile();
+    const reply = await stage.raw(
+      `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`,
+    );
+    expect(reply).toMatch(/^HTTP\/1\.1 431/u);
+  });
+
+  test('a great number of small headers keeps the one that frames the body', async () => {
+    const { stage, token } = await openHostile();
+    const many = Array.from({ length: 2_100 }, () => 'a:b\r\n').join('');
+    const said = await stage.raw(
+      `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\n${many}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\n\r\n`,
+    );
+    expect(said).toContain('"bytes":3');
+  });
+});
+
+describe('paths', () => {
+  test.each([
+    '/../other/',
+    '/a/../../other/',
+    '/%2e%2e/other/',
+    '/%2E./other/',
+    '/..%2fother/',
+    '/a%2f..%2f..%2fother',
+    '/..%5cother',
+    '/%252e%252e/other',
+    '/./x',
+  ])('%s leaves nothing: refused', async (path) => {
+    const { stage, backend, token } = await openHostile();
+    expect(
+      await stage.raw(`GET /t/${token}${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`),
+    ).toMatch(/^HTTP\/1\.1 400/u);
+    expect(
+      await stage.raw(
+        `GET /k/_/room${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
+      ),
+    ).toMatch(/^HTTP\/1\.1 400/u);
+    expect(backend.requests).toEqual([]);
+  });
+
+  test('another host in the path is a path', async () => {
+    const { stage, backend, token } = await openHostile();
+    await stage.raw(
+      `GET /t/${token}//evil.example/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+    );
+    expect(backend.requests[0]?.url).toBe('/evil.example/x');
+  });
+
+  test.each([
+    '/k/../room/',
+    '/k/_/%2e%2e/',
+    '/k/_/a%00b/',
+    '/k/_/%ff/',
+    '/k//room/',
+    '/k/_//',
+    '/t//',
+    '/',
+    '/metrics',
+    '/x',
+  ])('%s is no address of a key', async (path) => {
+    const { stage, backend, token } = await openHostile();
+    const said = await stage.raw(
+      `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
+    );
+    expect(said).toMatch(/^HTTP\/1\.1 40[0-4]/u);
+    expect(backend.requests).toEqual([]);
+  });
+
+  test('names with any character are reached by their encoded path', async () => {
+    const { stage } = await openHostile();
+    const name = 'a/b %_ü?';
+    const token = await stage.controller.sign({ key: name, ns: 'team.eu' });
+    const reply = await stage.ask(`/k/team.eu/${encodeURIComponent(name)}/x`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(reply.json.url).toBe('/x');
+    expect(reply.json.headers['x-leasehold-namespace']).toBe('team.eu');
+    expect(decodeURIComponent(reply.json.headers['x-leasehold-key'] ?? '')).toBe(name);
+    expect(reply.json.headers).not.toHaveProperty('authorization');
+  });
+});
+
+describe('tokens', () => {
+  const code = async ({ stage }: Hostile, token: string): Promise<string> =>
+    (await stage.ask('/k/_/room/', { headers: { authorization: `Bearer ${token}` } })).json.error
+      .code;
+
+  test('one that is forged, of another algorithm, or changed is refused', async () => {
+    const hostile = await openHostile();
+    const { kid } = hostile.stage.controller.keys[0] ?? testKey('gk-1');
+    expect(await code(hostile, await signToken(testKey(kid), {}))).toBe('gateway.token_invalid');
+    expect(await code(hostile, await signToken(testKey('gk-9'), {}))).toBe('gateway.token_invalid');
+    const [head = '', body = '', signature = ''] = hostile.token.split('.');
+    const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as object;
+    const changed = Buffer.from(JSON.stringify({ ...claims, sub: 'root' })).toString('base64url');
+    expect(await code(hostile, [head, changed, signature].join('.'))).toBe('gateway.token_invalid');
+    const none = Buffer.from(JSON.stringify({ alg: 'none', kid })).toString('base64url');
+    expect(await code(hostile, [none, body, ''].join('.'))).toBe('gateway.token_invalid');
+    expect(hostile.backend.requests).toEqual([]);
+  });
+
+  test('one that is over, by the clock of the database, is refused', async () => {
+    const hostile = await openHostile();
+    const exp = Date.now() / 1_000 + 60;
+    const token = await hostile.stage.controller.sign({ exp });
+    expect((await hostile.stage.ask(`/t/${token}/`)).status).toBe(200);
+    hostile.stage.controller.beforeSync = () => new Promise(() => undefined);
+    hostile.stage.skip(61_000);
+    expect(await code(hostile, token)).toBe('gateway.token_expired');
+  });
+
+  test('one of another key is refused in every form', async () => {
+    const keys = { LEASEHOLD_GATEWAY_HOSTS: '*.rooms.example.com' };
+    const hostile = await openHostile(keys);
+    const other = await hostile.stage.controller.sign({ key: 'other' });
+    expect(await code(hostile, other)).toBe('gateway.wrong_key');
+    const host = `${keyIdOf({ namespace: '', name: 'room' })}.rooms.example.com`;
+    for (const path of [`/t/${other}/`, '/']) {
+      const reply = await hostile.stage.ask(path, {
+        headers: { host, authorization: `Bearer ${other}` },
+      });
+      expect(reply.json.error.code).toBe('gateway.wrong_key');
+    }
+    const own = await hostile.stage.ask('/x?y', {
+      headers: { host, authorization: `Bearer ${hostile.token}` },
+    });
+    expect(own.json.url).toBe('/x?y');
+    expect(own.json.headers).not.toHaveProperty('x-forwarded-prefix');
+  });
+
+  test('one that was revoked is refused, and what is open by it ends', async () => {
+    const hostile = await openHostile();
+    const { stage, backend, token } = hostile;
+    backend.handler = (_request, response) => void response.write('begun');
+    const open = stage.ask(`/t/${token}/`).catch(() => 'cut');
+    await waitUntil(() => backend.requests.length === 1);
+    stage.controller.revocations = [
+      {
+        id: randomUUID(),
+        namespace: '',
+        name: null,
+        user: 'anna',
+        leaseId: null,
+        at: Date.now() + 1,
+      },
+    ];
+    stage.controller.revision = 'r2';
+    expect(await open).toBe('cut');
+    expect(await code(hostile, token)).toBe('gateway.token_revoked');
+    const later = await stage.controller.sign({ iat: Date.now() / 1_000 + 1 });
+    backend.handler = undefined;
+    expect((await stage.ask(`/t/${later}/`)).status).toBe(200);
+  });
+
+  test('one of a grant that is over is refused, although the key has a backend', async () => {
+    const hostile = await openHostile();
+    const token = await hostile.stage.controller.sign({ grant: hostile.stage.controller.leaseId });
+    expect((await hostile.stage.ask(`/t/${token}/`)).status).toBe(200);
+    const { leaseId } = hostile.stage.controller;
+    hostile.stage.controller.ended.add(leaseId);
+    const next = await startBackend('two');
+    hostile.stage.controller.move(next.address);
+    await waitUntil(
+      async () => (await hostile.stage.ask(`/t/${hostile.token}/`)).json.name === 'two',
+    );
+    hostile.stage.controller.answerRoute = (input) =>
+      input.leaseId === leaseId
+        ? Promise.reject(new Error('over'))
+        : Promise.resolve(hostile.stage.controller.routeTo(input));
+    expect((await hostile.stage.ask(`/t/${token}/`)).status).not.toBe(200);
+    expect(next.requests).toHaveLength(1);
+  });
+
+  test('a browser gets a cookie instead, which no backend sees or sets', async () => {
+    const { stage, backend, token } = await openHostile();
+    const page = {
+      accept: 'text/html',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'document',
+    };
+    const reply = await stage.ask(`/t/${token}/a?b=c`, { headers: page });
+    expect(reply.status).toBe(303);
+    expect(reply.headers.location).toBe('/k/_/room/a?b=c');
+    expect(reply.headers['referrer-policy']).toBe('no-referrer');
+    const [cookie = ''] = reply.headers['set-cookie'] ?? [];
+    expect(cookie).toMatch(
+      /^leasehold-gateway=\S+; Path=\/k\/_\/room\/; Max-Age=35\d\d; HttpOnly; SameSite=Lax$/u,
+    );
+
+    backend.handler = (request, response) => {
+      response.setHeader('set-cookie', [
+        'leasehold-gateway=stolen; Path=/',
+        'session=1; Path=/; Domain=example.com; HttpOnly',
+        'deep=2; Path=/app',
+      ]);
+      response.setHeader('location', '/login');
+      response.end(JSON.stringify(request.headers));
+    };
+    const page2 = await stage.ask('/k/_/room/a', {
+      headers: { ...page, cookie: `${cookie.split(';')[0] ?? ''}; theme=dark` },
+    });
+    expect(page2.status).toBe(200);
+    expect(page2.headers['set-cookie']).toEqual([
+      'session=1; HttpOnly; Path=/k/_/room/',
+      'deep=2; Path=/k/_/room/app',
+    ]);
+    expect(page2.headers.location).toBe('/k/_/room/login');
+    expect(page2.body).not.toContain(token);
+    expect(page2.body).toContain('theme=dark');
+  });
+
+  test('a page of another site can neither change anything nor open a WebSocket by the cookie', async () => {
+    const { stage, backend, token } = await openHostile();
+    const headers = { cookie: `leasehold-gateway=${token}`, origin: 'https://evil.example' };
+    const post = await stage.ask('/k/_/room/', { method: 'POST', headers });
+    expect(post.json.error.code).toBe('gateway.cross_origin');
+    const said = await stage.raw(
+      `GET /k/_/room/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nOrigin: https://evil.example\r\nCookie: leasehold-gateway=${token}\r\n\r\n`,
+    );
+    expect(said).toMatch(/^HTTP\/1\.1 403/u);
+    expect(backend.requests).toEqual([]);
+    const own = { ...headers, origin: `http://127.0.0.1:${String(stage.port)}` };
+    expect((await stage.ask('/k/_/room/', { method: 'POST', headers: own })).status).toBe(200);
+  });
+
+  test('a credential of the program arrives beside the cookie', async () => {
+    const { stage, token } = await openHostile();
+    const headers = {
+      cookie: `leasehold-gateway=${token}`,
+      authorization: 'Bearer of-the-program',
+    };
+    const reply = await stage.ask('/k/_/room/', { headers });
+    expect(reply.json.headers['authorization']).toBe('Bearer of-the-program');
+  });
+});
+
+describe('where a request comes from', () => {
+  test('a proxy that is trusted is believed, no other', async () => {
+    const headers = { 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'https' };
+    const trusting = await openHostile({ LEASEHOLD_TRUSTED_PROXIES: '127.0.0.1' });
+    const believed = await trusting.stage.ask(`/t/${trusting.token}/`, { headers });
+    expect(believed.json.headers).toMatchObject({
+      'x-forwarded-for': '203.0.113.9, 127.0.0.1',
+      'x-forwarded-proto': 'https',
+    });
+    const plain = await openHostile();
+    const replaced = await plain.stage.ask(`/t/${plain.token}/`, { headers });
+    expect(replaced.json.headers).toMatchObject({
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'http',
+    });
+  });
+
+  test('a host that it does not serve is refused', async () => {
+    const { stage, token } = await openHostile({
+      LEASEHOLD_GATEWAY_URL: 'https://rooms.example.com',
+    });
+    const reply = await stage.ask(`/t/${token}/`, { headers: { host: 'evil.example' } });
+    expect(reply.status).toBe(421);
+    const own = await stage.ask(`/t/${token}/`, { headers: { host: 'rooms.example.com' } });
+    expect(own.json.headers['x-forwarded-proto']).toBe('https');
+  });
+});

@@ -1,0 +1,209 @@
+import { createBootClock } from '@leasehold/service-kit/boot-clock';
+import { waitUntil } from '@leasehold/testing';
+import { expect, onTestFinished, test } from 'vitest';
+import { LinkDown, type SyncInput } from './controller-link.ts';
+import { Routes, type RouteBounds, type Wanted } from './routes.ts';
+import { ScriptedController } from './testing/scripted-controller.ts';
+
+const BOUNDS = { heldMax: 100, heldBytesMax: 1_000_000, holdMs: 10_000 };
+
+function openRoutes(bounds: Partial<RouteBounds> = {}) {
+  let nowMs = 1_000;
+  const link = new ScriptedController();
+  const clock = createBootClock(() => nowMs);
+  const routes = new Routes({
+    clock,
+    link,
+    gatewayId: 'gateway-1',
+    version: '0.0.0',
+    bounds: { ...BOUNDS, ...bounds },
+    tokens: { revision: undefined, learn: () => undefined },
+  });
+  onTestFinished(() => routes.close('gateway.stopping'));
+  const take = (
+    name = 'room',
+    more: Partial<Wanted & { bytes: number; signal: AbortSignal }> = {},
+  ) => {
+    const { bytes = 10, signal = new AbortController().signal, ...wanted } = more;
+    return routes.take({ namespace: '', name, tag: '', ...wanted }, { bytes, signal });
+  };
+  /** Whether so many questions were asked; lets the pause pass before the next one. */
+  const isAsked = (count: number): boolean => {
+    nowMs += 200;
+    return link.questions.length >= count;
+  };
+  return { routes, link, clock, take, isAsked, skip: (ms: number) => void (nowMs += ms) };
+}
+
+/** A use of a route, and why it was ended. */
+function userOf(user = 'anna'): { user: string; ends: string[]; end(code: string): void } {
+  const ends: string[] = [];
+  return { user, ends, end: (code) => void ends.push(code) };
+}
+
+const never = new Promise<never>(() => undefined);
+
+test('many requests at once ask once, and later ones do not ask', async () => {
+  const { link, take } = openRoutes();
+  const found = await Promise.all(Array.from({ length: 25 }, () => take()));
+  expect(new Set(found).size).toBe(1);
+  await take();
+  expect(link.questions).toHaveLength(1);
+});
+
+test('validity counts from when the question was sent: an answer that comes after it is not used', async () => {
+  const { link, take, skip, isAsked } = openRoutes();
+  link.validForMs = 2_000;
+  let tries = 0;
+  link.answerRoute = (input) => {
+    tries += 1;
+    if (tries === 1) skip(2_500);
+    return Promise.resolve(link.routeTo(input));
+  };
+  const held = take();
+  await waitUntil(() => isAsked(2));
+  const active = await held;
+  expect(tries).toBe(2);
+  expect(active.validUntilMs).toBeGreaterThan(1_000 + 2_500);
+});
+
+test('the answer counts whose question was sent later, also if it makes the time shorter', async () => {
+  const { routes, link, take, skip } = openRoutes();
+  const active = await take();
+  const user = userOf();
+  active.use(user, { nowMs: () => 0 });
+  link.validForMs = 1_000;
+  await routes.sync();
+  skip(1_001);
+  await waitUntil(() => user.ends.length > 0);
+  expect(user.ends).toEqual(['gateway.route_over']);
+  expect([...routes.active]).toEqual([]);
+});
+
+test('an answer to an earlier question does not bring back a grant that has ended', async () => {
+  const { routes, link, take, skip, isAsked } = openRoutes();
+  const active = await take();
+  active.isSuspect = true;
+  const late = { answer: (): void => undefined };
+  const first = link.leaseId;
+  link.answerRoute = (input) => {
+    const route = link.routeTo(input);
+    return new Promise((resolve) => {
+      late.answer = () => resolve(route);
+    });
+  };
+  const asked = take();
+  await waitUntil(() => link.questions.length === 2);
+  skip(100);
+  link.ended.add(first);
+  await routes.sync();
+  link.answerRoute = (input) => Promise.resolve(link.routeTo(input));
+  link.move('127.0.0.1:2');
+  late.answer();
+  await waitUntil(() => isAsked(3));
+  expect((await asked).route.leaseId).toBe(link.leaseId);
+});
+
+test('what is held is bounded in count, for each key and in all, and in bytes', async () => {
+  const { link, take, routes } = openRoutes({ heldMax: 8, heldBytesMax: 1_000 });
+  link.answerRoute = () => never;
+  const busy = { code: 'gateway.busy' };
+  void Promise.allSettled([take('a'), take('a')]);
+  await expect(take('a')).rejects.toMatchObject(busy);
+  await expect(take('b', { bytes: 981 })).rejects.toMatchObject(busy);
+  void Promise.allSettled(['b', 'c', 'd', 'e', 'f', 'g'].map((name) => take(name)));
+  await expect(take('h')).rejects.toMatchObject(busy);
+  expect(routes.held).toEqual({ count: 8, bytes: 80 });
+});
+
+test('a client that is gone is not held any more', async () => {
+  const { link, take, routes } = openRoutes();
+  link.answerRoute = () => never;
+  const gone = new AbortController();
+  const held = take('room', { signal: gone.signal });
+  gone.abort(new Error('gone'));
+  await expect(held).rejects.toThrow('gone');
+  expect(routes.held.count).toBe(0);
+});
+
+test('a request is held for no longer than the bound', async () => {
+  const { link, take, skip } = openRoutes({ holdMs: 3_000 });
+  link.answerRoute = () => never;
+  const held = take();
+  skip(3_001);
+  await expect(held).rejects.toMatchObject({ code: 'gateway.wait_over' });
+  expect(link.questions[0]?.waitMs).toBe(3_000);
+});
+
+test('while no controller answers it is asked again, and then the request is refused', async () => {
+  const { link, take, skip, isAsked } = openRoutes({ holdMs: 3_000 });
+  link.answerRoute = () => Promise.reject(new LinkDown('down'));
+  const held = take();
+  const refused = expect(held).rejects.toMatchObject({ code: 'gateway.cut_off' });
+  await waitUntil(() => isAsked(3));
+  skip(3_000);
+  await refused;
+});
+
+test('a route whose backend may be stopped soon is asked for again before it is used', async () => {
+  const { link, take, skip } = openRoutes();
+  link.validForMs = 2_000;
+  await take();
+  skip(1_300);
+  await take();
+  expect(link.questions).toHaveLength(2);
+});
+
+test('a call tells who uses a route, and since when nobody does', async () => {
+  const { routes, link, clock, take, skip } = openRoutes();
+  const active = await take();
+  const releases = [userOf('anna'), userOf('anna'), userOf('ben')].map((user) =>
+    active.use(user, clock),
+  );
+  skip(10_000);
+  await routes.sync();
+  expect(link.syncs.at(-1)?.uses).toEqual([
+    { leaseId: link.leaseId, connections: 3, users: 2, requests: 3, usedAgoMs: 0 },
+  ]);
+  for (const release of releases) release();
+  skip(5_000);
+  await routes.sync();
+  expect(link.syncs.at(-1)?.uses).toEqual([
+    { leaseId: link.leaseId, connections: 0, users: 0, requests: 0, usedAgoMs: 5_000 },
+  ]);
+});
+
+test('a route that nobody has used for a minute is not kept valid', async () => {
+  const { routes, link, take, skip } = openRoutes();
+  link.validForMs = 1_000_000;
+  await take();
+  skip(60_001);
+  await routes.sync();
+  expect(link.syncs.at(-1)?.uses).toEqual([]);
+  expect([...routes.active]).toEqual([]);
+});
+
+test('requests that are told to nobody are told again', async () => {
+  const { routes, link, clock, take } = openRoutes();
+  (await take()).use(userOf(), clock)();
+  link.beforeSync = () => Promise.reject(new Error('lost'));
+  await routes.sync();
+  link.beforeSync = () => Promise.resolve();
+  await routes.sync();
+  const told = (sync: SyncInput | undefined): number | undefined => sync?.uses[0]?.requests;
+  expect(link.syncs.map(told)).toEqual([1, 1]);
+});
+
+test('a token of one grant gets no other, whatever is known', async () => {
+  const { link, take } = openRoutes({ holdMs: 500 });
+  await take();
+  const other = '00000000-0000-4000-8000-000000000000';
+  const asked: (string | undefined)[] = [];
+  link.answerRoute = ({ leaseId }) => {
+    asked.push(leaseId);
+    return Promise.reject(new LinkDown('not of interest'));
+  };
+  void take('room', { grant: other }).catch(() => undefined);
+  await waitUntil(() => asked.length > 0);
+  expect(asked[0]).toBe(other);
+});
