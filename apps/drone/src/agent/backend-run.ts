@@ -299,7 +299,13 @@ export class BackendRun {
     this.#stage = 'over';
     this.trace.ended('warden_lost');
     this.reports.close();
-    if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
+    this.#giveBackPort();
+  }
+
+  /** Its address was for as long as its grant at most. */
+  #giveBackPort(): void {
+    if (this.#notes === undefined) return;
+    this.#context.ports.giveBack(this.#notes.port, this.identity.ladder.ttlMs);
   }
 
   #carryOut(effects: readonly KeeperEffect[]): number | undefined {
@@ -350,7 +356,7 @@ export class BackendRun {
     const { port: wanted } = this.identity.program;
     const [port, keyId] = await Promise.all([ports.take(wanted), keyIdOf(plan.key)]);
     if (!this.#isIn('launching')) {
-      if (port !== undefined) ports.giveBack(port);
+      if (port !== undefined) ports.giveBack(port, 0);
       return;
     }
     if (port === undefined) {
@@ -421,7 +427,7 @@ export class BackendRun {
   #end(reason: TerminationReason, of: { exitCode?: number; detail?: string }): void {
     const before = this.#stage;
     this.#stage = 'over';
-    if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
+    this.#giveBackPort();
     const { log, lastOutput } = this.#context;
     if (before !== 'running') {
       log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend was not started');

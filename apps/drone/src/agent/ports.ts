@@ -17,35 +17,64 @@ const BLOCK_PORTS = 100;
  * them out, by a socket whose name all processes of the machine see and which ends with the process.
  * Only when every block is reserved by others are their ports tried too: a reservation is no proof of
  * a drone, and must keep nobody from starting backends.
+ *
+ * A port rests for a while when its backend has ended: a client or a gateway may have the address for as long as the
+ * grant was valid, and would reach the backend of another key there. A program with a fixed port gets it at once.
  */
 export class Ports {
   readonly #range: PortRange;
   readonly #taken = new Set<number>();
   readonly #blocks = new Map<number, Promise<boolean>>();
   readonly #log: Pick<Log, 'info'>;
+  readonly #nowMs: () => number;
+  /** Until when each port rests, the one that was given back first at the beginning. */
+  readonly #resting = new Map<number, number>();
   #next: number;
 
   /** Logs once of each block that another drone of this machine uses. */
-  constructor(range: PortRange, log: Pick<Log, 'info'>) {
+  constructor(range: PortRange, log: Pick<Log, 'info'>, nowMs: () => number) {
     this.#range = range;
     this.#next = range.from;
     this.#log = log;
+    this.#nowMs = nowMs;
   }
 
-  /** Undefined when every port is taken, by a backend or by another program of this machine. */
+  /**
+   * One that does not rest, if one is free, else the one that has rested longest. Undefined when every port is taken,
+   * by a backend or by another program of this machine.
+   */
   async take(wanted: number | 'auto'): Promise<number | undefined> {
     if (wanted !== 'auto') return (await this.#tryTake(wanted)) ? wanted : undefined;
-    return (await this.#takeNext(true)) ?? this.#takeNext(false);
+    return (await this.#takeNext(true)) ?? (await this.#takeResting()) ?? this.#takeNext(false);
   }
 
-  /** For a backend that runs already. */
+  /** For a backend that runs already. What the agent before gave back meanwhile lies before it, and is not next. */
   adopt(port: number): void {
     this.#taken.add(port);
+    if (port >= this.#next && port < this.#range.to) this.#next = port + 1;
     void this.#isReserved(port);
   }
 
-  giveBack(port: number): void {
-    this.#taken.delete(port);
+  /** `restMs`: for how long somebody may have its address. */
+  giveBack(port: number, restMs: number): void {
+    if (!this.#taken.delete(port) || restMs <= 0) return;
+    this.#resting.delete(port);
+    this.#resting.set(port, this.#nowMs() + restMs);
+  }
+
+  #isResting(port: number): boolean {
+    const untilMs = this.#resting.get(port);
+    if (untilMs === undefined || untilMs > this.#nowMs()) return untilMs !== undefined;
+    this.#resting.delete(port);
+    return false;
+  }
+
+  async #takeResting(): Promise<number | undefined> {
+    const { from, to } = this.#range;
+    for (const port of this.#resting.keys()) {
+      if (from <= port && port <= to && (await this.#tryTake(port))) return port;
+    }
+    return undefined;
   }
 
   async #takeNext(isOurs: boolean): Promise<number | undefined> {
@@ -53,7 +82,8 @@ export class Ports {
     for (let tries = from; tries <= to; tries += 1) {
       const port = this.#next;
       this.#next = port >= to ? from : port + 1;
-      if ((await this.#isReserved(port)) === isOurs && (await this.#tryTake(port))) return port;
+      if (this.#isResting(port) || (await this.#isReserved(port)) !== isOurs) continue;
+      if (await this.#tryTake(port)) return port;
     }
     return undefined;
   }
@@ -77,9 +107,10 @@ export class Ports {
   async #tryTake(port: number): Promise<boolean> {
     if (this.#taken.has(port)) return false;
     this.#taken.add(port);
-    if (await isFree(this.#range.host, port)) return true;
-    this.#taken.delete(port);
-    return false;
+    const isOurs = await isFree(this.#range.host, port);
+    if (isOurs) this.#resting.delete(port);
+    else this.#taken.delete(port);
+    return isOurs;
   }
 }
 
