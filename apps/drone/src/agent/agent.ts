@@ -114,7 +114,7 @@ export class DroneAgent {
     });
     const warden = (): WardenLink => this.#command.warden;
     this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId: config.droneId });
-    const ports = new Ports({ host: config.host, ...config.ports }, log);
+    const ports = new Ports({ host: config.host, ...config.ports }, log, nowMs);
     this.#book = new RunBook({
       config,
       seen: SeenBackends.open(config.stateDir),
@@ -286,6 +286,8 @@ export class DroneAgent {
         allowArgs: program.allowArgs,
         allowEnv: program.allowEnv,
         ...(program.kind === 'container' && { image: program.image }),
+        lifetimeLimitSeconds: program.lifetimeLimitSeconds,
+        idleStopSeconds: program.idleStopSeconds,
       })),
       version,
       capacity: config.capacity,

@@ -51,6 +51,11 @@ export interface SessionListener {
   ended(error: unknown): void;
 }
 
+/** A controller does not take what a session was opened with. */
+export class SessionRefused extends Error {
+  override readonly name = 'SessionRefused';
+}
+
 /** A newer session of this drone exists: what was sent changed nothing. */
 export class SessionSuperseded extends Error {
   override readonly name = 'SessionSuperseded';
@@ -85,7 +90,7 @@ export class TrpcControllerLink implements ControllerLink {
   follow(input: SessionInput, listener: SessionListener): () => void {
     const subscription = this.#client.api.drones.session.subscribe(input, {
       onData: (message) => listener.message(message),
-      onError: (error) => listener.ended(error),
+      onError: (error) => listener.ended(refusalOf(error) ?? error),
       onComplete: () => listener.ended(undefined),
     });
     return () => subscription.unsubscribe();
@@ -133,6 +138,12 @@ export class TrpcControllerLink implements ControllerLink {
   async close(): Promise<void> {
     await this.#client.close();
   }
+}
+
+function refusalOf(error: unknown): SessionRefused | undefined {
+  const known = leaseholdErrorOf(error);
+  if (known?.code !== 'request.invalid') return undefined;
+  return new SessionRefused(known.message, { cause: error });
 }
 
 /** @throws {SessionSuperseded} when that is what was answered. */

@@ -119,7 +119,7 @@ export class RunBook {
       return;
     }
     this.#mark(backendId, 'started');
-    const { leaseId, fencingToken, ladder, lifetimeLimitSeconds } = action;
+    const { leaseId, fencingToken, ladder } = action;
     const programName = action.program;
     const run = BackendRun.spawned(
       { backendId, leaseId, fencingToken, ladder, program, programName },
@@ -131,7 +131,7 @@ export class RunBook {
           key: action.key,
           args: action.args,
           env: action.env,
-          lifetimeLimitMs: lifetimeLimitSeconds === null ? null : lifetimeLimitSeconds * 1_000,
+          lifetimeLimitMs: lifetimeMs(action.lifetimeLimitSeconds, program.lifetimeLimitSeconds),
         },
       },
     );
@@ -240,4 +240,10 @@ export class RunBook {
   #mark(backendId: string, mark: BackendMark): void {
     this.#options.seen.mark({ backendId, mark, clockId: this.#options.clockId() ?? '' });
   }
+}
+
+/** A controller that was not told the program's own limit may have asked for more. */
+function lifetimeMs(asked: number | null, ofProgram: number | undefined): number | null {
+  const seconds = Math.min(asked ?? Infinity, ofProgram ?? Infinity);
+  return seconds === Infinity ? null : seconds * 1_000;
 }

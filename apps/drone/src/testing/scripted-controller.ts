@@ -58,6 +58,11 @@ export class ScriptedController implements ControllerLink {
     this.#listener?.message(message);
   }
 
+  /** Ends the newest session, as a controller does that refuses it. */
+  end(error: unknown): void {
+    this.#listener?.ended(error);
+  }
+
   /** What the newest session was opened with. */
   get sessionInput(): wire.SessionInput | undefined {
     return this.#input;

@@ -2,6 +2,7 @@
 import { LIMITS } from '@leasehold/keys-core';
 import { z } from 'zod';
 import { envNameSchema, idSchema } from '../contract/common.ts';
+import { idleStopSchema, lifetimeSchema } from '../contract/keys.ts';
 
 /** The least that an engine gives to a container. */
 const MEMORY_BYTES_MIN = 6 * 1_024 * 1_024;
@@ -208,6 +209,16 @@ const commonFields = {
   stopGraceMs: durationMsSchema
     .default(10_000)
     .describe('Milliseconds from the stop signal to SIGKILL.'),
+  lifetimeLimitSeconds: lifetimeSchema
+    .optional()
+    .describe(
+      'For how long a backend lives at most; a request may name less. By default for any time.',
+    ),
+  idleStopSeconds: idleStopSchema
+    .optional()
+    .describe(
+      'A backend that nobody has used for so long is stopped; a request may name another time. By default never.',
+    ),
   resources: fieldsAlone({
     instancesMax: z.number().int().min(1).describe('Backends of this program at once.'),
   })
