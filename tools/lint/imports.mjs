@@ -17,6 +17,7 @@ export const SLICES = {
   access: ['grants'],
   keys: ['grants', 'lists'],
   fleet: ['access', 'lists', 'keys'],
+  gateway: ['grants', 'keys'],
   leases: ['grants', 'lists'],
   reservations: ['grants', 'lists', 'keys'],
   bulk: ['access', 'grants', 'keys', 'leases'],

@@ -8,6 +8,7 @@ import {
 } from '@leasehold/keys-core/access';
 import { removeOldBulks, type BulkRunner } from '@leasehold/keys-core/bulk';
 import { removeOldFleetRows } from '@leasehold/keys-core/fleet';
+import { removeOldGatewayRows } from '@leasehold/keys-core/gateway';
 import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
 import { createIdleStopper, createReaper } from '@leasehold/keys-core/keys';
 import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
@@ -260,6 +261,7 @@ export async function removeOldRows(deps: RetentionDeps, signal: AbortSignal): P
   let due: readonly ((pass: RetentionPass) => Promise<unknown>)[] = [
     (pass) => removeOldLeaseRows(general, days, pass),
     (pass) => removeOldFleetRows(general, days, pass),
+    (pass) => removeOldGatewayRows(general, pass),
     (pass) => removeOldWitnesses(general, pass),
     (pass) => removeOldClockJumps(general, pass),
     (pass) => removeOldBulks(general, days, pass),

@@ -12,6 +12,7 @@ import {
   type FairUseConfig,
   type Ladder,
 } from '@leasehold/keys-core';
+import type { GatewayAddresses } from '@leasehold/keys-core/gateway';
 import {
   databasePlaceOf,
   parseEnvironment,
@@ -19,7 +20,13 @@ import {
   type Environment,
   type LogLevel,
 } from '@leasehold/service-kit';
-import { controllerVariables, tokenText, wholeNumber } from '@leasehold/service-kit/variables';
+import {
+  controllerVariables,
+  keyHosts,
+  origin,
+  tokenText,
+  wholeNumber,
+} from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 import { peersConfig, peersEnvironment, type DatacentersConfig } from './peers/peers-config.ts';
 import {
@@ -60,6 +67,8 @@ export interface ControllerConfig {
   readonly fairUse: FairUseConfig;
   /** Left out by a datacenter that is alone. */
   readonly datacenters?: DatacentersConfig | undefined;
+  /** Where browsers reach keys through a gateway. */
+  readonly gateway: GatewayAddresses;
   /** Null: nobody is told of alarms. */
   readonly webhook: WebhookConfig | null;
   /** All of it, as administrators read it. */
@@ -78,6 +87,8 @@ export const environmentSchema = z.object({
   LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(LIMITS.ttlMsMin, LIMITS.ttlMsMax).default(60_000),
   LEASEHOLD_FIRST_TOKEN: tokenText.optional(),
   LEASEHOLD_AUDIT_LOGS: z.enum(['0', '1']).default('0'),
+  LEASEHOLD_GATEWAY_URL: origin.optional(),
+  LEASEHOLD_GATEWAY_HOSTS: keyHosts.optional(),
   ...signInEnvironment,
   ...peersEnvironment,
   ...webhookEnvironment,
@@ -114,6 +125,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     ...signInProblems(values),
     ...datacenterProblems(values),
     ...webhookProblems(values),
+    ...gatewayProblems(values),
   ];
   if (problems.length > 0) throw invalid(problems);
   return {
@@ -133,6 +145,10 @@ export function readConfig(environment: Environment): ControllerConfig {
     signIn: signInConfig(values),
     fairUse: fairUse.config,
     datacenters: peersConfig(values),
+    gateway: {
+      url: values.LEASEHOLD_GATEWAY_URL?.toLowerCase() ?? null,
+      hosts: values.LEASEHOLD_GATEWAY_HOSTS ?? null,
+    },
     webhook: webhookConfig(values),
     settings: settingsOf(
       CONTROLLER_VARIABLES,
@@ -147,6 +163,12 @@ export function readConfig(environment: Environment): ControllerConfig {
       environment,
     ),
   };
+}
+
+function gatewayProblems(values: z.output<typeof environmentSchema>): string[] {
+  const isIdle =
+    values.LEASEHOLD_GATEWAY_HOSTS !== undefined && values.LEASEHOLD_GATEWAY_URL === undefined;
+  return isIdle ? ['LEASEHOLD_GATEWAY_HOSTS: needs LEASEHOLD_GATEWAY_URL'] : [];
 }
 
 function invalid(problems: readonly string[]): LeaseError {

@@ -21,6 +21,7 @@ import {
   type EventStream,
 } from '@leasehold/keys-core/events';
 import { chooseDrone, createFleetService, createOutboxFeed } from '@leasehold/keys-core/fleet';
+import { createGatewayService } from '@leasehold/keys-core/gateway';
 import { createLeaseStore, type LeaseStore } from '@leasehold/keys-core/grants';
 import { createKeyService, type KeyService } from '@leasehold/keys-core/keys';
 import {
@@ -131,12 +132,17 @@ function servicesOf(
 ): ApiServices {
   const { store, datacenters, config, fairUse, log } = serving;
   const { heartbeatMs, datacenter } = config;
+  const reservations = datacenters.reservationsOf(keys, fleet);
   return {
     keys,
     fleet,
     leases,
     environments,
-    reservations: datacenters.reservationsOf(keys, fleet),
+    reservations,
+    gateway: {
+      ...createGatewayService({ store, connect: reservations.connect }),
+      addresses: config.gateway,
+    },
     tokens: createTokenService(store, fairUse.fairUse),
     audit: auditService(store),
     events: createEventService(events, store),

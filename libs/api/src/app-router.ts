@@ -11,6 +11,7 @@ import {
 } from './routers/access-routers.ts';
 import { eventsRouter, refusalsRouter, searchRouter } from './routers/events-routers.ts';
 import { backendsRouter, dronesRouter } from './routers/fleet-routers.ts';
+import { gatewayRouter } from './routers/gateway-router.ts';
 import { keysRouter } from './routers/keys-router.ts';
 import { environmentsRouter, leasesRouter } from './routers/lease-routers.ts';
 import {
@@ -35,6 +36,7 @@ const routers = {
   backends: backendsRouter,
   datacenters: datacentersRouter,
   drones: dronesRouter,
+  gateway: gatewayRouter,
   tokens: tokensRouter,
   events: eventsRouter,
   holdOff: holdOffRouter,

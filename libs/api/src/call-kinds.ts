@@ -39,6 +39,9 @@ const BOUNDS: Readonly<Record<string, MessageBound>> = {
   'bulk.start': MANY_GRANTS,
   /** 256 programs. */
   'drones.session': { bytesMax: 768 * KIB, valuesMax: 20_000 },
+  /** As many spawns as a connect. */
+  'gateway.sign': { bytesMax: 768 * KIB, valuesMax: 10_000 },
+  'gateway.sync': MANY_ITEMS,
   /** A page of what a backend has written. */
   'drones.answer': { bytesMax: 256 * KIB, valuesMax: 10_000 },
   'peer.connect': { bytesMax: LIMITS.bodyBytesMax, valuesMax: 10_000 },
@@ -199,7 +202,7 @@ export function isRepeatable(procedure: string): boolean {
 }
 
 /**
- * Calls that keep backends and leases alive or release them, and all calls of drones. They are
+ * Calls that keep backends, leases and routes alive or release them, and all calls of drones. They are
  * served before everything else, and their rate is counted separately.
  */
 const URGENT_CALLS: ReadonlySet<string> = new Set([
@@ -216,6 +219,7 @@ const URGENT_CALLS: ReadonlySet<string> = new Set([
   'drones.goodbye',
   'drones.ack',
   'backends.report',
+  'gateway.sync',
 ]);
 
 /** Whether calls of this procedure are served before others. */
@@ -226,6 +230,7 @@ export function isUrgentCall(path: string): boolean {
 /** Calls that ask for grants: what a controller refuses first when it is asked for too many. */
 const GRANTING_CALLS: ReadonlySet<string> = new Set([
   'keys.connect',
+  'gateway.route',
   'leases.acquire',
   'leases.acquireMany',
   'environments.tryAcquire',

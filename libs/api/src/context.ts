@@ -23,6 +23,8 @@ import type {
   EventStream,
 } from '@leasehold/keys-core/events';
 import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
+import type { GatewayService } from '@leasehold/keys-core/gateway';
+import type { GatewayAddresses } from '@leasehold/keys-core/gateway-addresses';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
 import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
@@ -85,6 +87,11 @@ export interface WebhookService {
   test(): Promise<void>;
 }
 
+/** The gateway, and where browsers reach it. */
+interface Gateway extends GatewayService {
+  readonly addresses: GatewayAddresses;
+}
+
 /** Connects and acquires that were refused. */
 interface RefusalService {
   note(refusal: Refusal): void;
@@ -133,6 +140,7 @@ export interface ApiServices {
   readonly leases: LeaseFace;
   readonly environments: LeaseFace;
   readonly fleet: FleetService;
+  readonly gateway: Gateway;
   readonly tokens: TokenService;
   readonly audit: AuditService;
   readonly events: EventService;

@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { LeaseError, ORDERED_ROLES, roleAllows, ROLES, type Role } from '@leasehold/keys-core';
+import {
+  isOrderedRole,
+  LeaseError,
+  ORDERED_ROLES,
+  roleAllows,
+  ROLES,
+  type Role,
+} from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
 import type { Access } from './access.ts';
 import { appRouter, PROCEDURES } from './app-router.ts';
@@ -77,6 +84,12 @@ const CONTRACT: Record<string, Role> = {
   'drones.goodbye': 'drone',
   'drones.ack': 'drone',
   'drones.answer': 'drone',
+  'gateway.sign': 'client',
+  'gateway.revoke': 'client',
+  'gateway.rotate': 'admin',
+  'gateway.route': 'gateway',
+  'gateway.sync': 'gateway',
+  'gateway.list': 'viewer',
   'tokens.create': 'admin',
   'tokens.list': 'admin',
   'tokens.count': 'admin',
@@ -160,6 +173,7 @@ const UNLIMITED_ONLY = [
   'datacenters.giveUp',
   'datacenters.takeBack',
   'stats.overview',
+  'gateway.rotate',
   'tokens.create',
   'tokens.list',
   'tokens.count',
@@ -275,9 +289,7 @@ describe('role matrix', () => {
     },
   );
 
-  test.each(
-    Object.keys(CONTRACT).filter((path) => !['drone', 'peer'].includes(CONTRACT[path] ?? '')),
-  )(
+  test.each(Object.keys(CONTRACT).filter((path) => isOrderedRole(CONTRACT[path] ?? 'peer')))(
     '%s refuses a token that is limited to namespaces exactly if it concerns all of them',
     async (path) => {
       const code = await codeOf(path, accessOf('admin', { namespaces: ['a'] }), {});

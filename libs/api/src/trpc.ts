@@ -129,6 +129,9 @@ export const fleetOperatorProcedure = operatorProcedure.use(({ ctx, next }) => {
 /** Controllers of other datacenters. */
 export const peerProcedure = procedureFor('peer');
 
+/** Gateways. */
+export const gatewayProcedure = procedureFor('gateway');
+
 /** A drone's token acts for its own drone id alone. */
 export const droneProcedure = procedureFor('drone').use(async ({ ctx, getRawInput, next }) => {
   assertOwnDrone(ctx.access, await getRawInput());

@@ -123,6 +123,7 @@ export {
   actorOfToken,
   AUDIT_ACTIONS,
   type AuditAction,
+  isOrderedRole,
   isSystemName,
   ORDERED_ROLES,
   type OrderedRole,

@@ -49,6 +49,13 @@ export const origin = z
     'must be an origin, as in https://console.example.com: no path, no slash',
   );
 
+/** `*.rooms.example.com`, of which all after the star is kept: what follows the id of a key in the name of its host. */
+export const keyHosts = checkedText((text) =>
+  /^\*(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?){2,}(?::\d{1,5})?$/iu.test(text)
+    ? undefined
+    : 'must be a name with a star in front, as in *.rooms.example.com',
+).transform((text) => text.slice(1).toLowerCase());
+
 export const port = wholeNumber(0, 65_535);
 
 export const controllerUrls = checkedText(controllerUrlsProblem).transform(controllerUrlsOf);

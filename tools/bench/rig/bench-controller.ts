@@ -53,6 +53,7 @@ const controller = await startController(
     isReadingAudited: false,
     firstToken: null,
     webhook: null,
+    gateway: { url: null, hosts: null },
     settings: [],
     logLevel: 'silent',
     signIn: SIGN_IN_DEFAULTS,

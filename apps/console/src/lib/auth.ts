@@ -154,6 +154,7 @@ export const ROLE_TEXTS: Record<Role, string> = {
     'Also revokes, blocks and allows renewals, drains drones, stops backends, and reads the audit.',
   admin: 'Also makes and revokes API tokens, and decides who may sign in, and with which role.',
   drone: 'Runs the backends of one drone, and nothing else.',
+  gateway: 'Leads people with gateway tokens to backends, and nothing else.',
   peer: 'The controllers of another datacenter, which forward the requests of their callers.',
 };
 
@@ -164,5 +165,6 @@ export const ROLE_LABELS: Record<Role, string> = {
   operator: 'Operator',
   admin: 'Administrator',
   drone: 'Drone',
+  gateway: 'Gateway',
   peer: 'Other datacenter',
 };

@@ -179,6 +179,16 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     resource: 'datacenter:ams',
     text: 'Ada Okafor took back the datacenter ams',
   },
+  'gateway.revoke': {
+    resource: 'namespace:boards.eu',
+    detail: { namespace: 'boards.eu', user: 'eve' },
+    text: 'Ada Okafor revoked the gateway tokens of eve in boards.eu',
+  },
+  'gateway.rotate': {
+    resource: 'gateway-key:gk-1',
+    detail: { now: true },
+    text: 'Ada Okafor changed the key that signs gateway tokens, and ended all tokens',
+  },
   'drones.drain': { resource: 'drone:drone-fra-2', text: 'Ada Okafor drained drone-fra-2' },
   'drones.undrain': {
     resource: 'drone:drone-fra-2',

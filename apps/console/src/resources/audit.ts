@@ -134,6 +134,21 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
   'holdOff.end': ({ who }) => [who, ' ended the hold-off'],
   'datacenters.giveUp': ({ who, target }) => [who, ' gave up the datacenter ', target],
   'datacenters.takeBack': ({ who, target }) => [who, ' took back the datacenter ', target],
+  'gateway.revoke': ({ who, target, field }) => {
+    const user = textOf(field('user'));
+    const isEverywhere = field('namespace') === '' && field('name') === undefined;
+    const where = isEverywhere ? ['in all namespaces'] : ['in ', target];
+    return [
+      who,
+      ` revoked the gateway tokens ${user === undefined ? '' : `of ${user} `}`,
+      ...where,
+    ];
+  },
+  'gateway.rotate': ({ who, field }) => [
+    who,
+    ' changed the key that signs gateway tokens',
+    ...(field('now') === true ? [', and ended all tokens'] : []),
+  ],
   'drones.drain': ({ who, target }) => [who, ' drained ', target],
   'drones.undrain': ({ who, target }) => [who, ' ended the drain of ', target],
   'drones.markLost': ({ who, target }) => [who, ' marked ', target, ' lost'],
@@ -314,6 +329,8 @@ const ACTIONS: Readonly<Record<AuditAction, ActionLabel>> = {
   'holdOff.end': { label: 'Ended hold-off' },
   'datacenters.giveUp': { label: 'Gave up datacenter' },
   'datacenters.takeBack': { label: 'Took back datacenter' },
+  'gateway.revoke': { label: 'Revoked', of: 'gateway tokens' },
+  'gateway.rotate': { label: 'Changed gateway key' },
   'drones.drain': { label: 'Drained drone' },
   'drones.undrain': { label: 'Undrained drone' },
   'drones.markLost': { label: 'Marked drone lost' },

@@ -12,6 +12,7 @@ import {
   type Role,
 } from '@leasehold/keys-core';
 import { insertToken, newTokenSecret, type NewToken } from '@leasehold/keys-core/access';
+import type { GatewayAddresses } from '@leasehold/keys-core/gateway';
 import { createBootClock, createLogger, systemIds, type Logger } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
 import { afterAll, onTestFinished } from 'vitest';
@@ -42,6 +43,7 @@ interface TestControllerOptions {
   readonly fairUse?: FairUseConfig;
   readonly isReadingAudited?: boolean;
   readonly webhook?: WebhookConfig;
+  readonly gateway?: GatewayAddresses;
 }
 
 /** Not the default, so that it shows where the configured time counts. */
@@ -88,6 +90,7 @@ export async function openTestController(
       datacenter: options.datacenter ?? 'local',
       datacenters: options.datacenters,
       webhook: options.webhook ?? null,
+      gateway: options.gateway ?? { url: null, hosts: null },
       settings: [],
       ladder: KEY_LADDERS.fast,
       // A test drone sends one heartbeat, which lasts 21 s: enough where everything is slow.

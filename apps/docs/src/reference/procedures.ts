@@ -11,6 +11,7 @@ const GROUP_TEXTS: Readonly<Record<string, string>> = {
   drones: 'The machines that run backends.',
   environments: 'Leases for deployments, with the action that they are for.',
   events: 'What happened to keys, leases and environments.',
+  gateway: 'The way of browsers to keys: tokens of people, and what gateways ask.',
   settings: 'The configuration of a controller.',
   webhook: 'The address that is told of alarms and of chosen entries of the audit.',
   refusals: 'Connects and acquires that were refused.',

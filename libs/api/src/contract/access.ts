@@ -7,9 +7,11 @@ import {
   ORDERED_ROLES,
   RESERVED_NAMESPACE,
   TOKEN_ROLES,
+  isOrderedRole,
   isSystemName,
   isWithinNamespace,
   parseAddressRange,
+  type TokenRole,
 } from '@leasehold/keys-core';
 import {
   idSchema,
@@ -73,6 +75,9 @@ const PROGRAMS_PER_TOKEN_MAX = 64;
 const ADDRESSES_PER_TOKEN_MAX = 64;
 const TOKEN_NAME_BYTES_MAX = 255;
 
+/** A gateway starts what the tokens of people name. */
+const STARTS_NOTHING: readonly TokenRole[] = ['viewer', 'gateway'];
+
 /** A namespace that somebody is limited to. */
 export const limitNamespaceSchema = namespaceSchema
   .refine(
@@ -131,12 +136,12 @@ export const tokenCreateInputSchema = z
     message: 'must be given for the role drone, and for no other',
     path: ['droneId'],
   })
-  .refine((input) => input.role !== 'drone' || input.namespaces === undefined, {
-    message: 'must not be given for the role drone',
+  .refine((input) => isOrderedRole(input.role) || input.namespaces === undefined, {
+    message: 'must not be given for the roles drone and gateway',
     path: ['namespaces'],
   })
-  .refine((input) => input.role !== 'viewer' || input.programs === undefined, {
-    message: 'must not be given for the role viewer: it starts nothing',
+  .refine(({ role, programs }) => !STARTS_NOTHING.includes(role) || programs === undefined, {
+    message: 'must not be given for the roles viewer and gateway: they choose no program',
     path: ['programs'],
   })
   .refine((input) => input.role === 'drone' || input.capacity === undefined, {

@@ -1,7 +1,8 @@
 /** The gateway: tokens of people who reach a key from a browser, and what a gateway asks its controller. */
 import { z } from 'zod';
-import { LIMITS, utf8Bytes } from '@leasehold/keys-core';
+import { jsonProblem, LIMITS } from '@leasehold/keys-core';
 import {
+  checked,
   idSchema,
   leaseIdSchema,
   nameSchema,
@@ -14,28 +15,34 @@ import { spawnSchema } from './keys.ts';
 
 const userSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.gatewayUserBytesMax });
 
+const claimsSchema = checked(z.record(z.string(), z.unknown()), (value) =>
+  jsonProblem(value, {
+    bytesMax: LIMITS.gatewayClaimsBytesMax,
+    depthMax: LIMITS.metadataDepthMax,
+  }),
+);
+
 /** Who may reach a key through a gateway, and for how long. */
-export const accessSchema = z.strictObject({
-  /** Passed to the backend as `x-leasehold-user`. */
-  user: userSchema,
-  /** Passed to the backend as `x-leasehold-claims`. */
-  claims: z
-    .record(z.string(), z.json())
-    .refine(
-      (claims) => utf8Bytes(JSON.stringify(claims)) <= LIMITS.gatewayClaimsBytesMax,
-      `must be at most ${String(LIMITS.gatewayClaimsBytesMax)} bytes of JSON`,
-    )
-    .optional(),
-  expiresInSeconds: z
-    .int()
-    .min(1)
-    .max(LIMITS.gatewayTokenSecondsMax)
-    .default(LIMITS.gatewayTokenSecondsDefault),
-  /** Whether a request may start the backend again when the key has none. */
-  mayStart: z.boolean().default(false),
-  /** Whether it is for the present grant alone: it ends with it. */
-  grantOnly: z.boolean().default(false),
-});
+export const accessSchema = z
+  .strictObject({
+    /** Passed to the backend as `x-leasehold-user`. */
+    user: userSchema,
+    /** Passed to the backend as `x-leasehold-claims`. */
+    claims: claimsSchema.optional(),
+    expiresInSeconds: z
+      .int()
+      .min(1)
+      .max(LIMITS.gatewayTokenSecondsMax)
+      .default(LIMITS.gatewayTokenSecondsDefault),
+    /** Whether a request may start the backend again when the key has none. */
+    mayStart: z.boolean().default(false),
+    /** Whether it is for the present grant alone: it ends with it. */
+    grantOnly: z.boolean().default(false),
+  })
+  .refine(({ mayStart, grantOnly }) => !(mayStart && grantOnly), {
+    message: 'must not be given with grantOnly: a grant that is over starts nothing',
+    path: ['mayStart'],
+  });
 
 const keySchema = z.strictObject({
   name: nameSchema,
@@ -80,7 +87,18 @@ export const gatewayRouteInputSchema = z.strictObject({
   waitMs: z.int().min(0).max(LIMITS.waitMsMax).default(LIMITS.waitMsConnectDefault),
 });
 
-const countSchema = z.int().nonnegative();
+/** New tokens are signed with a new key. */
+export const gatewayRotateInputSchema = z.strictObject({
+  /** Whether all tokens that were signed before are over at once. */
+  now: z.boolean().default(false),
+  reason: reasonSchema,
+});
+
+/** More than a gateway can have: a sum of many is still a number of the database. */
+const COUNT_MAX = 1_000_000_000;
+const countSchema = z.int().min(0).max(COUNT_MAX);
+/** What was used longer ago was used that long ago. */
+const USED_AGO_MS_MAX = 24 * 60 * 60 * 1_000;
 
 export const gatewaySyncInputSchema = z.strictObject({
   gatewayId: idSchema,
@@ -94,7 +112,7 @@ export const gatewaySyncInputSchema = z.strictObject({
         connections: countSchema,
         users: countSchema,
         requests: countSchema,
-        usedAgoMs: z.number().nonnegative(),
+        usedAgoMs: z.number().min(0).max(USED_AGO_MS_MAX),
       }),
     )
     .max(LIMITS.gatewayUsesPerCallMax),

@@ -32,7 +32,7 @@ export function idempotentRequest(
 }
 
 /** The same text for equal values, whatever the order of their fields. */
-function canonicalJson(value: unknown): string {
+export function canonicalJson(value: unknown): string {
   return JSON.stringify(sorted(value));
 }
 

@@ -12,6 +12,7 @@ export {
 } from './granting.ts';
 export {
   type CancelRequest,
+  canonicalJson,
   createCancelRequest,
   idempotentRequest,
   type RecordedRefusal,

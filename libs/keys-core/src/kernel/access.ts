@@ -1,23 +1,24 @@
 /**
  * What a token may do. Each ordered role may do what the ones before it may; `drone` is separate: only the
- * drone procedures of its own id. `peer` is separate too: a controller of another datacenter, which
- * is known by the secret that the pair shares and has no token.
+ * drone procedures of its own id. So is `gateway`: it only asks for routes and reports their use. `peer` is
+ * separate too: a controller of another datacenter, which is known by the secret that the pair shares and
+ * has no token.
  */
 export const ORDERED_ROLES = ['viewer', 'client', 'operator', 'admin'] as const;
 /** What a token can be made with. */
-export const TOKEN_ROLES = [...ORDERED_ROLES, 'drone'] as const;
+export const TOKEN_ROLES = [...ORDERED_ROLES, 'drone', 'gateway'] as const;
 export const ROLES = [...TOKEN_ROLES, 'peer'] as const;
 export type OrderedRole = (typeof ORDERED_ROLES)[number];
 export type TokenRole = (typeof TOKEN_ROLES)[number];
 export type Role = (typeof ROLES)[number];
 
-function isOrdered(role: Role): role is OrderedRole {
-  return role !== 'drone' && role !== 'peer';
+export function isOrderedRole(role: Role): role is OrderedRole {
+  return (ORDERED_ROLES as readonly Role[]).includes(role);
 }
 
 /** Whether `role` may do what needs `needed`. */
 export function roleAllows(role: Role, needed: Role): boolean {
-  if (!isOrdered(role) || !isOrdered(needed)) return role === needed;
+  if (!isOrderedRole(role) || !isOrderedRole(needed)) return role === needed;
   return ORDERED_ROLES.indexOf(role) >= ORDERED_ROLES.indexOf(needed);
 }
 
@@ -105,6 +106,8 @@ export const AUDIT_ACTIONS = [
   'holdOff.end',
   'datacenters.giveUp',
   'datacenters.takeBack',
+  'gateway.revoke',
+  'gateway.rotate',
   'drones.drain',
   'drones.undrain',
   'drones.markLost',

@@ -411,6 +411,30 @@ const RESERVATION_CODES = {
   },
 } as const satisfies Record<`${'reservation' | 'peer'}.${string}`, CodeDraft>;
 
+/** Tokens of people who reach keys through a gateway. */
+const GATEWAY_CODES = {
+  'gateway.not_configured': {
+    http: 409,
+    text: 'No gateway is configured.',
+    doc: 'Nothing was done. Set LEASEHOLD_GATEWAY_URL on every controller to the address at which browsers reach the gateway.',
+  },
+  'gateway.grant_over': {
+    http: 410,
+    text: 'The grant that this token is for has ended.',
+    doc: 'The token was made with `grantOnly`. Connect again for a token of the present grant.',
+  },
+  'gateway.start_over': {
+    http: 410,
+    text: 'The key has no backend, and what the token may start is not known any more.',
+    doc: 'It is kept until the last token that names it has expired. Connect again.',
+  },
+  'gateway.too_many_revocations': {
+    http: 429,
+    text: 'Too many revocations of gateway tokens are in force.',
+    doc: 'Nothing was revoked. Revoke more at once: a user in a namespace instead of in each key. `leasehold gateway rotate --now` ends all tokens, and all revocations with them.',
+  },
+} as const satisfies Record<`gateway.${string}`, CodeDraft>;
+
 /** A controller, its configuration and its database. */
 const PROCESS_CODES = {
   'controller.stopping': {
@@ -466,6 +490,7 @@ const CODES = {
   ...FLEET_CODES,
   ...ACTIVITY_CODES,
   ...RESERVATION_CODES,
+  ...GATEWAY_CODES,
   ...PROCESS_CODES,
 };
 

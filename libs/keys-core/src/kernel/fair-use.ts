@@ -11,27 +11,28 @@ const GI = 1_024 * MI;
  * What each role has unless the environment or its token says otherwise, and last the largest value that
  * a limit can be set to. A client is a service: many processes may share one token, so its limits stop a
  * defect and not a legitimate load. A viewer is a person or a dashboard. An admin has what an operator has.
+ * All gateways of a datacenter may share one token, and ask for the routes of all of its users.
  * A peer carries the calls of all callers of its datacenter, each checked there.
  */
 const TABLE = {
-  // viewer, client, operator, drone, peer, largest
-  callsPerSecond: [500, 100_000, 5_000, 50_000, 100_000, 1_000_000],
-  batchSize: [100, 1_000, 1_000, 100, 1_000, 1_000],
-  connections: [20, 1_000, 100, 8, 0, 100_000],
-  streams: [50, 2_000, 500, 8, 0, 100_000],
-  waiters: [0, 10_000, 1_000, 0, 20_000, 20_000],
-  heldLeases: [0, 200_000, 10_000, 0, 1_000_000, 100_000_000],
-  requestBytesPerSecond: [2 * MI, 16 * MI, 16 * MI, 16 * MI, 64 * MI, 1_024 * MI],
-  responseBytesPerSecond: [8 * MI, 64 * MI, 32 * MI, 64 * MI, 256 * MI, 1_024 * MI],
-  unreadBytes: [4 * MI, 32 * MI, 16 * MI, 16 * MI, 128 * MI, 256 * MI],
-  declarations: [0, 10_000, 10_000, 0, 0, 1_000_000],
-  reservationsPerHour: [0, 200_000, 10_000, 0, 0, 100_000_000],
-  eventBytesPerHour: [0, GI, GI / 4, 0, 16 * GI, 800 * GI],
+  // viewer, client, operator, drone, gateway, peer, largest
+  callsPerSecond: [500, 100_000, 5_000, 50_000, 50_000, 100_000, 1_000_000],
+  batchSize: [100, 1_000, 1_000, 100, 100, 1_000, 1_000],
+  connections: [20, 1_000, 100, 8, 100, 0, 100_000],
+  streams: [50, 2_000, 500, 8, 0, 0, 100_000],
+  waiters: [0, 10_000, 1_000, 0, 10_000, 20_000, 20_000],
+  heldLeases: [0, 200_000, 10_000, 0, 0, 1_000_000, 100_000_000],
+  requestBytesPerSecond: [2 * MI, 16 * MI, 16 * MI, 16 * MI, 16 * MI, 64 * MI, 1_024 * MI],
+  responseBytesPerSecond: [8 * MI, 64 * MI, 32 * MI, 64 * MI, 64 * MI, 256 * MI, 1_024 * MI],
+  unreadBytes: [4 * MI, 32 * MI, 16 * MI, 16 * MI, 16 * MI, 128 * MI, 256 * MI],
+  declarations: [0, 10_000, 10_000, 0, 0, 0, 1_000_000],
+  reservationsPerHour: [0, 200_000, 10_000, 0, 200_000, 0, 100_000_000],
+  eventBytesPerHour: [0, GI, GI / 4, 0, GI, 16 * GI, 800 * GI],
 } as const;
 
 /**
  * - `callsPerSecond`: calls; each item of `acquireMany`, `releaseMany`, a renewal or a declaration is
- *   one. Renewals, releases and what drones send are counted apart, so that nothing else uses their share.
+ *   one. Renewals, releases and what drones and gateways report are counted apart, so that nothing else uses their share.
  * - `batchSize`: calls in one HTTP request or WebSocket message, and items of one call, except renewals.
  * - `connections`: WebSocket connections that are open.
  * - `streams`: subscriptions that are open.
@@ -55,7 +56,7 @@ export type FairUseOverrides = Readonly<Partial<Record<FairUseLimit, number>>>;
 /** The limits, in the order in which they are shown. */
 export const FAIR_USE_LIMITS = Object.keys(TABLE) as FairUseLimit[];
 
-function columnOf(place: 0 | 1 | 2 | 3 | 4 | 5): FairUseLimits {
+function columnOf(place: 0 | 1 | 2 | 3 | 4 | 5 | 6): FairUseLimits {
   const column = FAIR_USE_LIMITS.map((limit) => [limit, TABLE[limit][place]]);
   return Object.fromEntries(column) as FairUseLimits;
 }
@@ -66,11 +67,12 @@ export const FAIR_USE_DEFAULTS: Readonly<Record<Role, FairUseLimits>> = {
   operator: columnOf(2),
   admin: columnOf(2),
   drone: columnOf(3),
-  peer: columnOf(4),
+  gateway: columnOf(4),
+  peer: columnOf(5),
 };
 
 /** The largest value that a limit can be set to. */
-export const FAIR_USE_MAX = columnOf(5);
+export const FAIR_USE_MAX = columnOf(6);
 
 /** The limits of a role, with those of the token in their place. */
 export function limitsWith(
@@ -109,6 +111,7 @@ const FAIR_USE_VARIABLES = {
   operator: 'LEASEHOLD_LIMIT_OPERATOR',
   admin: 'LEASEHOLD_LIMIT_ADMIN',
   drone: 'LEASEHOLD_LIMIT_DRONE',
+  gateway: 'LEASEHOLD_LIMIT_GATEWAY',
 } as const;
 
 type ConfigurableRole = Exclude<keyof typeof FAIR_USE_VARIABLES, 'anonymous'>;
@@ -141,6 +144,7 @@ export function fairUseFrom(environment: Readonly<Record<string, string | undefi
       operator: limitsOf('operator'),
       admin: limitsOf('admin'),
       drone: limitsOf('drone'),
+      gateway: limitsOf('gateway'),
       peer: FAIR_USE_DEFAULTS.peer,
     },
     anonymous: {

@@ -55,9 +55,10 @@ export interface GatewayRoute {
   readonly fencingToken: string;
   readonly backendId: string;
   readonly droneId: string;
+  /** Empty for a key of another datacenter. */
   readonly program: string;
   readonly status: BackendStatus;
-  /** `host:port`, as its drone reports it. */
+  /** `host:port`, as its drone reports it; may be empty for a key of another datacenter. */
   readonly address: string;
   /** The datacenter in which the key lives. */
   readonly datacenter: string;

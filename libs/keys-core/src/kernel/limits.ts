@@ -40,10 +40,14 @@ export const LIMITS = {
   gatewayUserBytesMax: 255,
   /** Tokens travel in headers and addresses, which are short. */
   gatewayClaimsBytesMax: 2_048,
+  /** The longest names and claims give a little less. */
+  gatewayTokenBytesMax: 8_192,
   gatewayTokenSecondsMax: 30 * 24 * 60 * 60,
   gatewayTokenSecondsDefault: 60 * 60,
-  /** Routes that a gateway asks for again by one call. */
-  gatewayUsesPerCallMax: 10_000,
+  /** Routes that a gateway asks for again by one call: as many as are checked within a message's time. */
+  gatewayUsesPerCallMax: 5_000,
+  /** In force at a time. All of them are sent to each gateway that is new. */
+  gatewayRevocationsMax: 10_000,
   /** What holders are told about the database and send back. */
   witnessBytesMax: 512,
   reservationKeyBytesMax: 1_024,
@@ -63,6 +67,7 @@ const PERIODIC = new Set([
   'environments.heartbeat',
   'drones.heartbeat',
   'drones.ack',
+  'gateway.sync',
   'peer.ping',
 ]);
 

@@ -173,15 +173,16 @@ async function isStillUsable(store: Store, leaseId: string): Promise<boolean> {
 const LOOK_INTERVAL_MS = 1_000;
 
 /**
- * Waits until the backend is ready, for {@link LIMITS.waitMsMax} at most.
+ * Waits until the backend is ready, for `waitMs` at most.
  * @throws {LeaseError} `backend.failed` when it has ended instead, `backend.not_ready`.
  */
 export async function waitUntilReady(
   store: Store,
   result: ConnectResult,
   signal: AbortSignal,
+  waitMs: number = LIMITS.waitMsMax,
 ): Promise<ConnectResult> {
-  const untilMs = store.clock.nowMs() + LIMITS.waitMsMax;
+  const untilMs = store.clock.nowMs() + waitMs;
   let latest = result;
   while (isUndecided(latest) && store.clock.nowMs() < untilMs) {
     signal.throwIfAborted();

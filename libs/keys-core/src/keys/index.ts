@@ -1,4 +1,5 @@
 /** What apps and other slices may use. */
+export { waitUntilReady } from './connect-answers.ts';
 export { createKeyService, storeErrorOf } from './key-service.ts';
 export {
   type ConnectInput,

@@ -122,7 +122,8 @@ export class Inbox {
   }
 
   get isUrgent(): boolean {
-    return this.connection.use.role === 'drone';
+    const { role } = this.connection.use;
+    return role === 'drone' || role === 'gateway';
   }
 
   get hasWork(): boolean {

@@ -163,7 +163,7 @@ export type DroneBindings = Pick<TokenBindings, 'programs' | 'capacity' | 'addre
 
 const UNBOUND: DroneBindings = { programs: null, capacity: null, addresses: null };
 
-const CREDENTIAL_ROLES = ['admin', 'operator', 'client', 'viewer', 'drone'] as const;
+const CREDENTIAL_ROLES = ['admin', 'operator', 'client', 'viewer', 'drone', 'gateway'] as const;
 
 /** The beginning of the maker of tokens for a file; the place of the file follows it. */
 const MAKER = 'bootstrap';

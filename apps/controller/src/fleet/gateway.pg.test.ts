@@ -1,0 +1,309 @@
+import { randomUUID } from 'node:crypto';
+import type {
+  GatewayKey,
+  GatewayRevocation,
+  GatewayRoute,
+  GatewaySynced,
+} from '@leasehold/keys-core';
+import {
+  importGatewayKeys,
+  isRevoked,
+  verifyGatewayToken,
+} from '@leasehold/keys-core/gateway-tokens';
+import { waitUntil } from '@leasehold/testing';
+import { expect, test } from 'vitest';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
+import { mutate, query } from '../testing/wire.ts';
+
+const GATEWAY_URL = 'https://rooms.example.com';
+const ADDRESS = '127.0.0.1:21000';
+
+const withGateway = (hosts: string | null = null): Promise<TestController> =>
+  startTestController({ gateway: { url: GATEWAY_URL, hosts } });
+
+interface Signed {
+  readonly token: string;
+  readonly url: string;
+  readonly urlExpiresAt: string;
+}
+
+const KEY = { name: 'doc/1', namespace: 'team.a' };
+const ACCESS = { user: 'ada' };
+
+/** What a gateway knows that asks for the first time. */
+async function newsFor(on: TestController, secret: string): Promise<GatewaySynced> {
+  return (await mutate(on, 'gateway.sync', {
+    secret,
+    input: { gatewayId: 'gw-1', version: '1', uses: [] },
+  })) as GatewaySynced;
+}
+
+async function isTaken(
+  token: string,
+  {
+    keys,
+    revocations,
+    asOf,
+  }: {
+    keys: readonly GatewayKey[];
+    revocations: readonly GatewayRevocation[] | null;
+    asOf: number;
+  },
+): Promise<boolean> {
+  const verified = await verifyGatewayToken(token, {
+    keys: await importGatewayKeys(keys),
+    nowMs: asOf,
+  });
+  if (verified.outcome === 'refused') return false;
+  return revocations?.some((one) => isRevoked(verified.claims, one)) !== true;
+}
+
+/** Reports every backend that the drone is told to start as ready. */
+function answerSpawns(drone: TestDrone): () => Promise<void> {
+  const started = new Set<string>();
+  return async () => {
+    for (const message of drone.messages) {
+      if (message.kind !== 'spawn' || started.has(message.backendId)) continue;
+      started.add(message.backendId);
+      await drone.report({ backendId: message.backendId, status: 'ready', address: ADDRESS });
+    }
+  };
+}
+
+test('a browser with a signed token is led to a backend that it wakes, until its user is revoked', async () => {
+  const on = await withGateway();
+  const drone = await startTestDrone(on);
+  const { secret } = await on.token('gateway');
+  const client = (await on.token('client')).secret;
+
+  const signed = (await mutate(on, 'gateway.sign', {
+    secret: client,
+    input: {
+      key: KEY,
+      access: { ...ACCESS, claims: { role: 'editor' }, mayStart: true },
+      spawn: { program: 'room' },
+    },
+  })) as Signed;
+  expect(signed.url).toBe(`${GATEWAY_URL}/t/${signed.token}/`);
+
+  const news = await newsFor(on, secret);
+  expect(await isTaken(signed.token, news)).toBe(true);
+  const verified = await verifyGatewayToken(signed.token, {
+    keys: await importGatewayKeys(news.keys),
+    nowMs: news.asOf,
+  });
+  if (verified.outcome !== 'valid') throw new Error(verified.reason);
+  const { claims } = verified;
+  // Everybody can read a token: it does not have what it starts.
+  expect(JSON.stringify(claims)).not.toContain('room');
+  const asked = mutate(on, 'gateway.route', {
+    secret,
+    input: {
+      gatewayId: 'gw-1',
+      key: { name: claims.key, namespace: claims.ns, tag: claims.tag },
+      start: claims.start,
+    },
+  });
+  const answer = answerSpawns(drone);
+  let isAnswered = false;
+  void asked.then(() => {
+    isAnswered = true;
+  });
+  await waitUntil(async () => {
+    await answer();
+    return isAnswered;
+  });
+  const route = (await asked) as GatewayRoute;
+  expect(route).toMatchObject({
+    address: ADDRESS,
+    program: 'room',
+    droneId: 'd1',
+    status: 'ready',
+  });
+  expect(route.validForMs).toBeGreaterThan(0);
+
+  const use = { leaseId: route.leaseId, connections: 2, users: 1, requests: 3, usedAgoMs: 0 };
+  const synced = (await mutate(on, 'gateway.sync', {
+    secret,
+    input: {
+      gatewayId: 'gw-1',
+      version: '1',
+      revision: news.revision,
+      uses: [use, { ...use, leaseId: randomUUID() }],
+    },
+  })) as GatewaySynced;
+  expect(synced.routes.map(({ state }) => state)).toEqual(['valid', 'ended']);
+  expect(synced.revocations).toBeNull();
+  const viewer = (await on.token('viewer')).secret;
+  expect(await query(on, 'gateway.list', { secret: viewer })).toMatchObject({
+    url: GATEWAY_URL,
+    items: [{ gatewayId: 'gw-1', version: '1', connections: 2, requests: 3, isAlive: true }],
+  });
+
+  await mutate(on, 'gateway.revoke', {
+    secret: client,
+    input: { namespace: 'team', user: 'ada', reason: 'left the team' },
+  });
+
+  expect(await isTaken(signed.token, await newsFor(on, secret))).toBe(false);
+  const audit = (await on.client('operator')).audit.list.query({ action: 'gateway.revoke' });
+  expect((await audit).items).toMatchObject([
+    { resource: 'namespace:team', reason: 'left the team', detail: { user: 'ada' } },
+  ]);
+});
+
+test('a client signs and revokes in its own namespaces, and starts of its own programs, alone', async () => {
+  const on = await withGateway();
+  const { secret } = await on.token('client', { namespaces: ['team'], programs: ['room'] });
+  const sign = (key: object, more: object = {}) =>
+    mutate(on, 'gateway.sign', { secret, input: { key, access: ACCESS, ...more } });
+  const starting = (program: string): object => ({
+    access: { ...ACCESS, mayStart: true },
+    spawn: { program },
+  });
+
+  expect(await sign({ name: 'k', namespace: 'other' })).toBe('auth.forbidden');
+  expect(await sign({ name: 'k' })).toBe('auth.forbidden');
+  expect(await sign({ name: 'k', namespace: 'leasehold' })).toBe('auth.forbidden');
+  expect(await sign(KEY, starting('other'))).toBe('spawn.not_allowed');
+  expect(await sign(KEY, starting('room'))).toMatchObject({ token: expect.any(String) as string });
+  const revoke = (input: object) =>
+    mutate(on, 'gateway.revoke', { secret, input: { reason: 'why', user: 'ada', ...input } });
+  expect(await revoke({})).toBe('auth.forbidden');
+  expect(await revoke({ namespace: 'other' })).toBe('auth.forbidden');
+  expect(await revoke({ namespace: 'team.a' })).toMatchObject({
+    revokedAt: expect.any(String) as string,
+  });
+});
+
+test('a token for the present grant names it, and is not made for a key without one', async () => {
+  const on = await withGateway();
+  const drone = await startTestDrone(on);
+  const { secret } = await on.token('client');
+  const gateway = (await on.token('gateway')).secret;
+  const sign = () =>
+    mutate(on, 'gateway.sign', {
+      secret,
+      input: { key: KEY, access: { ...ACCESS, grantOnly: true } },
+    });
+  expect(await sign()).toBe('key.unheld');
+  const { leaseId } = (await mutate(on, 'keys.connect', {
+    secret,
+    input: { key: KEY, spawn: { program: 'room' } },
+  })) as { leaseId: string };
+  await answerSpawns(drone)();
+
+  const { token } = (await sign()) as Signed;
+
+  const { keys, asOf } = await newsFor(on, gateway);
+  const verified = await verifyGatewayToken(token, {
+    keys: await importGatewayKeys(keys),
+    nowMs: asOf,
+  });
+  expect(verified).toMatchObject({ outcome: 'valid', claims: { grant: leaseId } });
+});
+
+test.each([
+  ['claims of 2 KiB and a byte', { claims: { a: 'x'.repeat(2_048 - '{"a":""}'.length + 1) } }],
+  ['no user', { user: '' }],
+  ['a user that is too long', { user: 'x'.repeat(256) }],
+  ['no time', { expiresInSeconds: 0 }],
+  ['more than a month', { expiresInSeconds: 30 * 24 * 60 * 60 + 1 }],
+  ['a start of nothing', { mayStart: true }],
+  ['a start after its grant', { mayStart: true, grantOnly: true }],
+  ['an unknown field', { admin: true }],
+])('a token with %s is refused', async (_what, access) => {
+  const on = await withGateway();
+  const { secret } = await on.token('client');
+
+  expect(
+    await mutate(on, 'gateway.sign', {
+      secret,
+      input: { key: KEY, access: { ...ACCESS, ...access } },
+    }),
+  ).toBe('request.invalid');
+});
+
+test('claims of 2 KiB fit, and the token fits into a header', async () => {
+  const on = await withGateway();
+  const { secret } = await on.token('client');
+  const text = (bytes: number): string => '"'.repeat(bytes);
+
+  const { token } = (await mutate(on, 'gateway.sign', {
+    secret,
+    input: {
+      key: { name: text(255), namespace: text(512), tag: text(255) },
+      access: {
+        user: text(255),
+        claims: { a: 'x'.repeat(2_048 - '{"a":""}'.length) },
+        expiresInSeconds: 60,
+      },
+    },
+  })) as Signed;
+
+  const gateway = (await on.token('gateway')).secret;
+  expect(await isTaken(token, await newsFor(on, gateway))).toBe(true);
+});
+
+test('without a gateway nothing is signed', async () => {
+  const on = await startTestController();
+  const { secret } = await on.token('client');
+
+  expect(await mutate(on, 'gateway.sign', { secret, input: { key: KEY, access: ACCESS } })).toBe(
+    'gateway.not_configured',
+  );
+});
+
+test('keys with hosts of their own are reached there', async () => {
+  const on = await withGateway('.rooms.example.com:8443');
+  const { secret } = await on.token('client');
+  const sign = async (key: object): Promise<string> =>
+    ((await mutate(on, 'gateway.sign', { secret, input: { key, access: ACCESS } })) as Signed).url;
+
+  const url = await sign(KEY);
+
+  expect(url).toMatch(/^https:\/\/[0-9a-f]{32}\.rooms\.example\.com:8443\/t\/[\w.-]+\/$/u);
+  expect(new URL(await sign(KEY)).host).toBe(new URL(url).host);
+  expect(new URL(await sign({ ...KEY, namespace: 'team' })).host).not.toBe(new URL(url).host);
+});
+
+test('a gateway token opens nothing besides routes', async () => {
+  const on = await withGateway();
+  const { secret } = await on.token('gateway');
+
+  expect(await mutate(on, 'keys.connect', { secret, input: { key: KEY } })).toBe('auth.forbidden');
+  expect(await query(on, 'keys.list', { secret })).toBe('auth.forbidden');
+  expect(await query(on, 'gateway.list', { secret })).toBe('auth.forbidden');
+  expect(await mutate(on, 'gateway.sign', { secret, input: { key: KEY, access: ACCESS } })).toBe(
+    'auth.forbidden',
+  );
+  expect(await mutate(on, 'gateway.rotate', { secret, input: { reason: 'x' } })).toBe(
+    'auth.forbidden',
+  );
+  const drone = (await on.token('drone')).secret;
+  expect(
+    await mutate(on, 'gateway.route', { secret: drone, input: { gatewayId: 'g', key: KEY } }),
+  ).toBe('auth.forbidden');
+});
+
+test('more uses than one call may have are refused before they are looked at', async () => {
+  const on = await withGateway();
+  const { secret } = await on.token('gateway');
+  const uses = (count: number) =>
+    Array.from({ length: count }, () => ({
+      leaseId: randomUUID(),
+      connections: 1_000_000_000,
+      users: 1_000_000_000,
+      requests: 1_000_000_000,
+      usedAgoMs: 12_345.678_9,
+    }));
+  const send = (count: number) =>
+    mutate(on, 'gateway.sync', {
+      secret,
+      input: { gatewayId: 'gw-1', version: '1', uses: uses(count) },
+    });
+
+  expect(((await send(5_000)) as GatewaySynced).routes).toHaveLength(5_000);
+  expect(await send(5_001)).toBe('request.invalid');
+});

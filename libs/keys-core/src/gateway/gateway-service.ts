@@ -1,0 +1,324 @@
+/**
+ * What a controller does for gateways, which pass requests of browsers to backends and have no database: it signs and
+ * revokes tokens of people, answers where requests for a key go, and keeps routes in use valid.
+ */
+import { createHash, generateKeyPairSync } from 'node:crypto';
+import { canonicalJson } from '../grants/index.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import type {
+  GatewayRoute,
+  GatewayRouteState,
+  GatewaySynced,
+  GatewayTokenClaims,
+  GatewayUse,
+} from '../kernel/gateway.ts';
+import { type Ladder, toleratedClockRatio } from '../kernel/ladder.ts';
+import {
+  type ConnectInput,
+  type ConnectResult,
+  type SpawnRequest,
+  waitUntilReady,
+} from '../keys/index.ts';
+import { readClock } from '../postgres/records.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { isoDates, isoOf } from '../postgres/sql.ts';
+import {
+  type GatewaySigningKey,
+  importSigningKey,
+  signGatewayToken,
+  type SigningKey,
+} from './gateway-tokens.ts';
+import {
+  addFirstKey,
+  addRevocation,
+  type GatewayView,
+  keepStart,
+  listGateways,
+  readNews,
+  readRevocations,
+  readSigning,
+  readStart,
+  replaceKey,
+  type Signing,
+} from './sql/gateway-records.ts';
+import { readRoutes, recordUses, type RouteRow } from './sql/gateway-routes.ts';
+
+/** A key as callers name it. */
+type NamedKey = NonNullable<ConnectInput['key']>;
+
+/** Who may reach a key through a gateway, for how long, and what its backend is told about them. */
+export interface GatewayAccess {
+  readonly user: string;
+  readonly claims?: Readonly<Record<string, unknown>> | undefined;
+  readonly expiresInSeconds: number;
+}
+
+export interface SignInput {
+  readonly key: NamedKey;
+  readonly access: GatewayAccess;
+  /** The only grant that it is for. */
+  readonly leaseId?: string | undefined;
+  /** What a request may start. */
+  readonly spawn?: SpawnRequest | undefined;
+}
+
+export interface SignedToken {
+  readonly token: string;
+  /** ISO-8601, by the database's clock. */
+  readonly expiresAt: string;
+}
+
+export interface RevokeTokensInput {
+  /** Includes its children; the root for all. */
+  readonly namespace: string;
+  readonly name?: string | undefined;
+  readonly user?: string | undefined;
+  readonly leaseId?: string | undefined;
+  readonly reason: string;
+}
+
+export interface RouteInput {
+  readonly key: NamedKey;
+  readonly leaseId?: string | undefined;
+  readonly start?: string | undefined;
+  readonly waitMs: number;
+}
+
+export interface SyncInput {
+  readonly gatewayId: string;
+  readonly version: string;
+  readonly revision?: string | undefined;
+  readonly uses: readonly GatewayUse[];
+}
+
+export interface FoundRoute {
+  readonly route: GatewayRoute;
+  /** Whether a backend was started for it. */
+  readonly spawned: boolean;
+}
+
+/** Every method may throw `store.unavailable` and `request.outcome_unknown`. */
+export interface GatewayService {
+  /** Makes a token. What it may start is kept for as long as it is in force. */
+  sign(input: SignInput): Promise<SignedToken>;
+  /**
+   * Refuses all tokens that were issued up to now and have all that is given: each gateway once it has asked for
+   * news. @throws {LeaseError} `gateway.too_many_revocations`.
+   */
+  revoke(input: RevokeTokensInput, caller: Caller): Promise<{ id: string; revokedAt: string }>;
+  /** New tokens are signed with a new key. With `endsTokens` all others are over at once. */
+  rotate(endsTokens: boolean): Promise<{ kid: string }>;
+  /**
+   * Where requests for a key go: to its running backend, or to one that is started if `start` allows it.
+   * @throws {LeaseError} `gateway.grant_over`, `gateway.start_over`; as `KeyService.connect` with `waitFor: 'ready'`.
+   */
+  route(input: RouteInput, caller: Caller, signal: AbortSignal): Promise<FoundRoute>;
+  /** Keeps routes in use valid, notes their use, and answers what is new for the gateway. */
+  sync(input: SyncInput): Promise<GatewaySynced>;
+  list(): Promise<GatewayView[]>;
+}
+
+export interface GatewayServiceDeps {
+  readonly store: Store;
+  /** Connects to a key wherever it lives. */
+  readonly connect: (
+    input: ConnectInput,
+    caller: Caller,
+    signal: AbortSignal,
+  ) => Promise<ConnectResult>;
+}
+
+export function createGatewayService(deps: GatewayServiceDeps): GatewayService {
+  const { store } = deps;
+  const sign = createSigner(store);
+  return {
+    sign,
+
+    async revoke({ namespace, name, user, leaseId, reason }, caller) {
+      const id = store.ids.uuid();
+      const what = { namespace, name: name ?? null, user: user ?? null, leaseId: leaseId ?? null };
+      const at = await store.general.$transaction((tx) =>
+        addRevocation(tx, { id, ...what, by: caller.actor, reason }),
+      );
+      if (at === undefined) throw new LeaseError('gateway.too_many_revocations');
+      return { id, revokedAt: isoOf(at) };
+    },
+
+    async rotate(endsTokens) {
+      const key = newKey(store);
+      await store.general.$transaction((tx) => replaceKey(tx, key, endsTokens));
+      return { kid: key.kid };
+    },
+
+    route: (input, caller, signal) => routeOf(deps, input, { caller, signal }),
+    sync: (input) => syncOf(store, input),
+    list: async () => (await listGateways(store.reads)).map(isoDates),
+  };
+}
+
+/** Ed25519. The private part is random, and leaves the controllers never. */
+function newKey({ ids }: Pick<Store, 'ids'>): GatewaySigningKey {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const { x = '', d = '' } = privateKey.export({ format: 'jwk' });
+  return { kid: `gk-${ids.alphanumeric(KID_LENGTH)}`, x, d };
+}
+
+const KID_LENGTH = 14;
+
+function createSigner(store: Store): GatewayService['sign'] {
+  /** The key that signed last: to prepare one takes as long as to sign. */
+  let last: SigningKey | undefined;
+
+  async function signing(): Promise<Signing> {
+    for (;;) {
+      const found = await readSigning(store.general);
+      if (found !== undefined) return found;
+      await addFirstKey(store.general, newKey(store));
+    }
+  }
+
+  return async ({ key, access, leaseId, spawn }) => {
+    const { nowMs, issuedMs, ...signingKey } = await signing();
+    const prepared = last?.kid === signingKey.kid ? last : await importSigningKey(signingKey);
+    last = prepared;
+    const expiresMs = Math.floor(nowMs) + access.expiresInSeconds * 1_000;
+    const claims: GatewayTokenClaims = {
+      sub: access.user,
+      ns: key.namespace,
+      key: key.name,
+      tag: key.tag,
+      claims: access.claims,
+      grant: leaseId,
+      start: spawn === undefined ? undefined : await kept(store, spawn, expiresMs),
+      iat: issuedMs / 1_000,
+      exp: expiresMs / 1_000,
+      jti: store.ids.uuid(),
+    };
+    return { token: await signGatewayToken(claims, prepared), expiresAt: isoOf(expiresMs) };
+  };
+}
+
+/** Keeps what a token may start. @returns its id, which is a hash of it. */
+async function kept(store: Store, spawn: SpawnRequest, untilMs: number): Promise<string> {
+  const spec = canonicalJson(spawn);
+  const id = createHash('sha256').update(spec).digest('base64url');
+  await keepStart(store.general, { id, spec, untilMs });
+  return id;
+}
+
+/** For how long a gateway may pass requests, counted from when it sent its question. */
+function validForMs({ remainingMs, ladder }: { remainingMs: number; ladder: Ladder }): number {
+  // A fresh grant can seem to have a fraction of a millisecond more than its TTL.
+  return Math.min(remainingMs, ladder.ttlMs) / toleratedClockRatio(ladder);
+}
+
+interface Asking {
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+}
+
+/** How often a route is asked for whose backend has just ended, or was asked to stop, when it was read. */
+const ROUTE_TRIES_MAX = 8;
+
+async function routeOf(
+  deps: GatewayServiceDeps,
+  input: RouteInput,
+  { caller, signal }: Asking,
+): Promise<FoundRoute> {
+  const { store } = deps;
+  const untilMs = store.clock.nowMs() + input.waitMs;
+  // A gateway asks for people whom a service has let in, to keys of every namespace.
+  const asking = { caller: { ...caller, role: 'client', namespaces: null }, signal };
+  let spawned = false;
+  for (let tries = 0; tries < ROUTE_TRIES_MAX; tries += 1) {
+    const waitMs = Math.max(0, untilMs - store.clock.nowMs());
+    const found = await connected(deps, { ...input, waitMs }, asking);
+    spawned ||= found.spawned;
+    if (found.datacenter !== store.datacenter) {
+      return { spawned, route: await elsewhere(store, found) };
+    }
+    const left = Math.max(0, untilMs - store.clock.nowMs());
+    const ready = await waitUntilReady(store, found, signal, left);
+    const [row] = await readRoutes(store.vital, [ready.leaseId]);
+    if (row !== undefined) return { spawned, route: routeTo(store, ready, row) };
+  }
+  throw new LeaseError('key.terminating');
+}
+
+/** Connects to the key. @throws {LeaseError} when the token's grant, or what it may start, is over. */
+async function connected(
+  { store, connect }: GatewayServiceDeps,
+  { key, leaseId, start, waitMs }: RouteInput,
+  { caller, signal }: Asking,
+): Promise<ConnectResult> {
+  // A grant that is over has no successor for its tokens.
+  const spawn =
+    start === undefined || leaseId !== undefined
+      ? undefined
+      : await readStart(store.general, start);
+  const input = { key, spawn, waitMs, waitFor: 'granted' } as const;
+  const found = await connect(input, caller, signal).catch((error: unknown) => {
+    const isUnheld = error instanceof LeaseError && error.code === 'key.unheld';
+    if (isUnheld && leaseId !== undefined) throw new LeaseError('gateway.grant_over');
+    if (isUnheld && start !== undefined) throw new LeaseError('gateway.start_over');
+    throw error;
+  });
+  if (leaseId !== undefined && found.leaseId !== leaseId) {
+    throw new LeaseError('gateway.grant_over');
+  }
+  return found;
+}
+
+function routeTo(
+  { datacenter }: Pick<Store, 'datacenter'>,
+  { key }: ConnectResult,
+  { ladder, remainingMs, ...row }: RouteRow,
+): GatewayRoute {
+  return {
+    key,
+    ...row,
+    status: 'ready',
+    datacenter,
+    validForMs: validForMs({ ladder, remainingMs }),
+  };
+}
+
+/** A key of another datacenter: it is not known here how long its grant lasts. */
+async function elsewhere(
+  { general }: Pick<Store, 'general'>,
+  { key, leaseId, fencingToken, backendId, droneId, status, address, datacenter }: ConnectResult,
+): Promise<GatewayRoute> {
+  const found = { key, leaseId, fencingToken, backendId, droneId, status, datacenter };
+  const asOf = Number(await readClock(general));
+  return { ...found, address: address ?? '', program: '', validForMs: 0, asOf };
+}
+
+async function syncOf(
+  store: Store,
+  { gatewayId, version, revision, uses }: SyncInput,
+): Promise<GatewaySynced> {
+  // A gateway that names a grant twice is answered twice; it is noted once.
+  const byLease = new Map(uses.map((use) => [use.leaseId, use]));
+  const [news, rows] = await Promise.all([
+    readNews(store.vital),
+    byLease.size === 0 ? [] : readRoutes(store.vital, [...byLease.keys()]),
+  ]);
+  const valid = new Map(rows.map((row) => [row.leaseId, row]));
+  // What it says of grants that do not exist, or are over, is not kept.
+  const used = [...byLease.values()].filter(({ leaseId }) => valid.has(leaseId));
+  const [revocations] = await Promise.all([
+    revision === news.revision ? null : readRevocations(store.vital),
+    recordUses(store.vital, { gatewayId, version }, used),
+  ]);
+  return {
+    ...news,
+    revocations,
+    routes: uses.map(({ leaseId }): GatewayRouteState => {
+      const row = valid.get(leaseId);
+      return row === undefined
+        ? { leaseId, state: 'ended' }
+        : { leaseId, state: 'valid', validForMs: validForMs(row) };
+    }),
+  };
+}
