@@ -66,7 +66,9 @@ const LISTS: Readonly<Record<string, readonly Place[]>> = {
     { file: 'apps/cli/src/commands/backends.ts', without: [] },
     {
       file: `${FEATURES}/fleet/backends.tsx`,
-      without: words('exitCode leaseId lifetimeLimitSeconds logFiles reason statusAt'),
+      without: words(
+        'exitCode idleStopAt idleStopSeconds lastUsedAt leaseId lifetimeLimitSeconds logFiles reason statusAt',
+      ),
     },
   ],
   reservations: [

@@ -95,6 +95,11 @@ function instruments(registry: Registry) {
       'Backends whose program crashed, could not be started or was not ready in time, by why they ended.',
       ['reason'],
     ),
+    idleStops: counter(
+      'backend_idle_stops_total',
+      'Backends that were stopped because nobody used them for their idle time.',
+      [],
+    ),
     overstays: counter(
       'backend_overstays_total',
       'Backends that outlived their key: each is a defect.',
@@ -154,6 +159,7 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
     reapCallback: () => undefined,
     clockJump: () => to.clockJumps.inc(),
     backendFailed: (reason) => to.backendFailures.inc({ reason }),
+    idleStopped: (count) => to.idleStops.inc(count),
     overstay: () => to.overstays.inc(),
   };
 }

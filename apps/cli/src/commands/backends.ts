@@ -61,6 +61,7 @@ const COLUMNS: readonly Column<BackendView>[] = [
   { head: 'memory', text: ({ usage }) => memoryText(usage), align: 'right' },
   { head: 'since', text: (backend) => backend.statusAt },
   { head: 'created', text: (backend) => backend.createdAt, isWide: true },
+  { head: 'last used', text: (backend) => backend.lastUsedAt ?? '-', isWide: true },
   { head: 'lease id', text: (backend) => backend.leaseId, isWide: true },
 ];
 
@@ -144,9 +145,22 @@ function backendText(backend: BackendDetail): string {
     ['created', backend.createdAt],
     ...(logFiles === null ? [] : [['output in', printable(logFiles)] as const]),
     ...(lifetime === null ? [] : [['lifetime limit', `${String(lifetime)} s`] as const]),
+    ...idleDetails(backend),
     ['datacenter', backend.datacenter],
     ...(output === null ? [] : [['last lines', `\n${indentedLines(output)}`] as const]),
   ]);
+}
+
+/** Nothing for a backend that runs on without a use. */
+function idleDetails({ idleStopSeconds, lastUsedAt, idleStopAt }: BackendView): [string, string][] {
+  if (idleStopSeconds === null) return [];
+  return [
+    ['idle stop', `after ${String(idleStopSeconds)} s without a use`],
+    ['last used', lastUsedAt ?? '-'],
+    ...(idleStopAt === null
+      ? []
+      : [['stops at', `${idleStopAt}, unless it is used`] as [string, string]]),
+  ];
 }
 
 /** What its drone has said about its end. */

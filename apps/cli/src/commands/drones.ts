@@ -159,6 +159,12 @@ function programText(program: DroneView['programs'][number]): string {
   ];
   const facts = [
     ...(program.image === undefined ? [] : [`container of ${printable(program.image)}`]),
+    ...(program.lifetimeLimitSeconds === undefined
+      ? []
+      : [`lives ${String(program.lifetimeLimitSeconds)} s at most`]),
+    ...(program.idleStopSeconds === undefined
+      ? []
+      : [`stops after ${String(program.idleStopSeconds)} s without a use`]),
     ...(takes.length === 0 ? [] : [`takes ${takes.join(', ')}`]),
   ];
   return facts.length === 0 ? program.name : `${program.name} (${facts.join('; ')})`;

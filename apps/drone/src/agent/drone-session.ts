@@ -269,8 +269,8 @@ export class DroneSession {
 }
 
 /**
- * What a controller of the version before takes: it refuses a session with a field that it does not know, and would
- * know nothing of the drone then. Its connects have no lifetime and no idle stop but their own.
+ * What a controller of the version before takes: it refuses a session with a field that it does not know, and the
+ * drone would get no backends from it. Its connects have only the lifetime that they ask for, and no idle stop.
  */
 function withoutTimes(input: SessionInput): SessionInput {
   const programs = input.programs.map(

@@ -95,6 +95,12 @@ export interface BackendView {
   readonly address: string | null;
   readonly exitCode: number | null;
   readonly lifetimeLimitSeconds: number | null;
+  /** After how long without a use it is stopped; null for never. */
+  readonly idleStopSeconds: number | null;
+  /** The last use that is known; null without idle stop. */
+  readonly lastUsedAt: string | null;
+  /** When it is stopped if nobody uses it before; null unless it is ready, has an idle stop, and is not stopped already. */
+  readonly idleStopAt: string | null;
   /** What it used within the last minute; null when it has ended, or its drone does not report it. */
   readonly usage: BackendUsage | null;
   /** A pattern of the files on the drone's machine that its output goes to; null when the drone does not report where. */

@@ -88,6 +88,7 @@ export function createIdleStopper(store: Store, heartbeatMs: number) {
         store.hints.notify(`drone:${droneId}`);
       }
       for (const { backendId } of stopped) store.hints.notify(`backend:${backendId}`);
+      if (stopped.length > 0) store.observer.idleStopped(stopped.length);
       if (isMore) onMore();
       return stopped.length;
     },

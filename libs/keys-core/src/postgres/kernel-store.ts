@@ -77,6 +77,8 @@ export interface StoreObserver {
   clockJump(jumpMs: number): void;
   /** The program of a backend has failed. */
   backendFailed(reason: TerminationReason): void;
+  /** Backends were stopped because nobody used them. */
+  idleStopped(count: number): void;
   /** A backend was still stopping when its key had expired: a defect. */
   overstay(backendId: string): void;
 }
@@ -97,6 +99,7 @@ export const SILENT_OBSERVER: StoreObserver = {
   reapCallback: () => undefined,
   clockJump: () => undefined,
   backendFailed: () => undefined,
+  idleStopped: () => undefined,
   overstay: () => undefined,
 };
 

@@ -20,6 +20,7 @@ import {
   endSentence,
   failureLabel,
 } from '~/resources/backend-looks.ts';
+import { idleFacts } from '~/resources/idle-facts.tsx';
 import { withoutTabs } from '~/resources/log/log-lines.ts';
 import { DetailPage } from '~/ui/detail-page.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
@@ -170,6 +171,7 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
           lifetimeLimitSeconds === null
             ? 'no limit'
             : `at most ${duration(lifetimeLimitSeconds * SECOND_MS)}`,
+        ...idleFacts(backend),
         [endLabel(backend.status)]: endOf(backend),
         'Output in':
           backend.logFiles === null ? null : (

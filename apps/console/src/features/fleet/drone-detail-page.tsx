@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { BACKEND_SORTS, bytesText, percentText } from '@leasehold/keys-core';
 import type { KeyView } from '@leasehold/keys-core/keys';
 import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
-import { count, countText } from '~/lib/format.ts';
+import { count, countText, duration } from '~/lib/format.ts';
 import { usePage, useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at, routes } from '~/lib/routes.ts';
@@ -202,9 +202,11 @@ function ProgramsPanel({ programs, programBackends }: Pick<Drone, 'programs' | '
           { text: 'Runs as' },
           { text: 'Accepts arguments' },
           { text: 'Accepts variables' },
+          { text: 'Lives at most' },
+          { text: 'Stops when unused' },
         ]}
       >
-        {programs.map(({ name, image, allowArgs, allowEnv }) => (
+        {programs.map(({ name, image, allowArgs, allowEnv, ...times }) => (
           <tr key={name}>
             <td>
               <span style={{ whiteSpace: 'nowrap' }}>
@@ -215,11 +217,19 @@ function ProgramsPanel({ programs, programBackends }: Pick<Drone, 'programs' | '
             <td>{image === undefined ? 'command' : <ImageName image={image} />}</td>
             <td>{allowArgs ? 'yes' : 'no'}</td>
             <td>{allowEnv.length === 0 ? 'no' : <Mono>{allowEnv.join(', ')}</Mono>}</td>
+            <td>{timeText(times.lifetimeLimitSeconds, 'any time')}</td>
+            <td>{timeText(times.idleStopSeconds, 'never')}</td>
           </tr>
         ))}
       </PlainTable>
     </Panel>
   );
+}
+
+const SECOND_MS = 1_000;
+
+function timeText(seconds: number | undefined, otherwise: string): string {
+  return seconds === undefined ? otherwise : duration(seconds * SECOND_MS);
 }
 
 const SHOWN = ['running', 'all'] as const;

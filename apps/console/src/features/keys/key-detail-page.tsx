@@ -14,6 +14,7 @@ import {
   endSentence,
   failureLabel,
 } from '~/resources/backend-looks.ts';
+import { idleFacts } from '~/resources/idle-facts.tsx';
 import { GrantDetail, LastRefusal } from '~/resources/grant/grant-detail.tsx';
 import { Facts, Panel } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
@@ -161,6 +162,7 @@ function NewestBackend({
               backend.address === null || hasEnded ? null : (
                 <CopyableId id={backend.address} label="address" />
               ),
+            ...idleFacts(backend),
             [endLabel(backend.status)]: hasFailed ? null : endOf(backend),
             'The one before': before === undefined ? null : <BackendBefore backend={before} />,
           }}

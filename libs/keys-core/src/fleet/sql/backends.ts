@@ -39,7 +39,9 @@ export interface BackendListInput {
 /** Namespaces, children included, that the reader is limited to; null for no limit. */
 export type NamespaceLimits = readonly string[] | null;
 
-type BackendRow = Omit<Dated<BackendView, 'createdAt' | 'statusAt'>, 'key' | 'logFiles' | 'usage'> &
+type Instants = 'createdAt' | 'statusAt' | 'lastUsedAt' | 'idleStopAt';
+
+type BackendRow = Omit<Dated<BackendView, Instants>, 'key' | 'logFiles' | 'usage'> &
   BackendView['key'] & {
     readonly logFolder: string | null;
     readonly used: readonly [memoryBytes: number, cpus: number | null] | null;
@@ -51,7 +53,11 @@ const BACKEND_COLUMNS = fragment`
   b.id as "backendId", b.status, b.reason, b.program, b.image, b.name, b.namespace, b.tag,
   b.drone_id as "droneId", b.datacenter, b.lease_id as "leaseId",
   b.fencing_token::text as "fencingToken", b.address, b.exit_code as "exitCode",
-  b.lifetime_limit_seconds as "lifetimeLimitSeconds", b.created_at as "createdAt",
+  b.lifetime_limit_seconds as "lifetimeLimitSeconds", b.idle_stop_seconds as "idleStopSeconds",
+  b.last_used_at as "lastUsedAt",
+  case when b.status = 'ready' and b.stop_asked_at is null
+    then greatest(b.last_used_at, b.status_at) + b.idle_stop_seconds * interval '1 second'
+  end as "idleStopAt", b.created_at as "createdAt",
   b.status_at as "statusAt", d.log_folder as "logFolder",
   case when b.status_rank < ${statusRank('terminated')} and ${IS_USAGE_FRESH} then d.usage -> b.id end as used`;
 
