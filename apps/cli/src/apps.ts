@@ -26,6 +26,19 @@ export function addConsole(cli: Cli, parent: Command): void {
     .action(() => becomeApp(cli, 'console', []));
 }
 
+const GATEWAY_HELP = `
+LEASEHOLD_URL lists the controllers, separated by commas. LEASEHOLD_TOKEN is a token of the role gateway.
+LEASEHOLD_GATEWAY_LISTEN is where it listens, LEASEHOLD_GATEWAY_URL the origin under which browsers reach it; set
+the latter for the controllers too. Its log is JSON, one entry per line. SIGTERM stops it gracefully.`;
+
+/** `leasehold gateway run`: the proxy between browsers and backends. */
+export function addGatewayRun(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'run', 'Run a gateway, through which browsers reach the backends of keys')
+    .addHelpText('after', GATEWAY_HELP)
+    .action(() => becomeApp(cli, 'gateway', []));
+}
+
 const DRONE_HELP = `
 LEASEHOLD_URL lists the controllers, separated by commas. LEASEHOLD_TOKEN is the token of the drone. Its
 log is JSON, one entry per line. SIGTERM stops all backends and ends the drone. SIGUSR2 ends only the
@@ -82,6 +95,7 @@ const FROM_DIST = {
   controller: '../../controller/dist/main.mjs',
   drone: '../../drone/dist/main.mjs',
   console: '../../console/dist/main.mjs',
+  gateway: '../../gateway/dist/main.mjs',
   /** The file that a build of the console's pages writes last. */
   pages: '../../console/.next/BUILD_ID',
   room: '../../../examples/room-server/server.mjs',
@@ -115,7 +129,7 @@ export function pathOfPart(part: Part): string {
  */
 async function becomeApp(
   cli: Cli,
-  app: 'controller' | 'console' | 'drone',
+  app: 'controller' | 'console' | 'drone' | 'gateway',
   args: readonly string[],
 ): Promise<void> {
   const path = pathOfPart(app);

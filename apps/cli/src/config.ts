@@ -58,6 +58,8 @@ export const environmentSchema = z.object({
   ...controllerVariables,
   LEASEHOLD_CONSOLE_PORT: port.optional(),
   LEASEHOLD_CONSOLE_ORIGIN: origin.optional(),
+  LEASEHOLD_GATEWAY_PORT: port.optional(),
+  LEASEHOLD_GATEWAY_URL: origin.optional(),
   LEASEHOLD_DATACENTER: z
     .string()
     .regex(DATACENTER_NAME, 'must be 1 to 32 of a-z, 0-9 and "-"')
@@ -97,9 +99,13 @@ export function parseConfig(environment: Environment) {
   if (allProblems.length > 0) throw configFailure(allProblems);
   return {
     /** 0: any free port. */
-    consolePort: consolePortOf(env),
+    consolePort: portAbove(env, 1, 'LEASEHOLD_CONSOLE_PORT'),
+    /** 0: any free port. */
+    gatewayPort: portAbove(env, 2, 'LEASEHOLD_GATEWAY_PORT'),
     /** The origin at which browsers find the console; null: this machine, at its port. */
     consoleOrigin: env.LEASEHOLD_CONSOLE_ORIGIN?.toLowerCase() ?? null,
+    /** The origin at which browsers find the gateway; null: this machine, at its port. */
+    gatewayUrl: env.LEASEHOLD_GATEWAY_URL?.toLowerCase() ?? null,
     home: resolve(env.LEASEHOLD_HOME),
     /** null: PostgreSQL is started, with its data in the home. */
     databaseUrl: place.databaseUrl,
@@ -138,12 +144,16 @@ function ladderOf(env: Values): Ladder {
 
 const PORT_MAX = 65_535;
 
-/** One above the controller's, unless it is set. */
-function consolePortOf(env: Values): number {
-  const besides = env.LEASEHOLD_PORT === 0 ? 0 : env.LEASEHOLD_PORT + 1;
-  const consolePort = env.LEASEHOLD_CONSOLE_PORT ?? besides;
-  if (consolePort <= PORT_MAX) return consolePort;
-  throw configFailure(['LEASEHOLD_CONSOLE_PORT: must be set, for LEASEHOLD_PORT is the last port']);
+/** So many above the controller's, unless it is set. */
+function portAbove(
+  env: Values,
+  above: number,
+  name: 'LEASEHOLD_CONSOLE_PORT' | 'LEASEHOLD_GATEWAY_PORT',
+): number {
+  const besides = env.LEASEHOLD_PORT === 0 ? 0 : env.LEASEHOLD_PORT + above;
+  const found = env[name] ?? besides;
+  if (found <= PORT_MAX) return found;
+  throw configFailure([`${name}: must be set, for LEASEHOLD_PORT is one of the last ports`]);
 }
 
 function configFailure(problems: readonly string[]): CliFailure {

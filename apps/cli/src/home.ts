@@ -20,6 +20,8 @@ export interface RunFile {
   readonly controllerUrl: string;
   /** Where a browser finds the console; null when none runs. */
   readonly consoleUrl: string | null;
+  /** Where a browser reaches keys; null when no gateway runs. */
+  readonly gatewayUrl: string | null;
   readonly databaseUrl: string;
   /** What its options, its file and its environment gave together. */
   readonly settings?: ReturnType<typeof runSettings>;
@@ -37,6 +39,7 @@ export interface RunFile {
     readonly agent: number | null;
     readonly warden: number | null;
     readonly console: number | null;
+    readonly gateway: number | null;
     readonly postgres: number | null;
   };
 }
@@ -64,12 +67,13 @@ export function readRunFile(home: string): RunFile | undefined {
 
 /** What of its configuration a run tells: no secret. */
 export function runSettings(config: CliConfig) {
-  const { host, port, consolePort, datacenter, schema, preset, ladder, heartbeatMs } = config;
-  const { environmentLeaseMs, eventRetentionDays, logLevel } = config;
+  const { host, port, consolePort, gatewayPort, datacenter, schema } = config;
+  const { preset, ladder, heartbeatMs, environmentLeaseMs, eventRetentionDays, logLevel } = config;
   return {
     host,
     port,
     consolePort,
+    gatewayPort,
     datacenter,
     schema,
     preset,

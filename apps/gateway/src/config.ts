@@ -77,7 +77,7 @@ const listen = (standard: string) =>
     .transform((text, context) => {
       const found = listenOf(text);
       if (found !== undefined) return found;
-      context.addIssue('must be host:port, as in 0.0.0.0:4444 or [::]:4444');
+      context.addIssue('must be host:port, as in 0.0.0.0:4602 or [::]:4602');
       return z.NEVER;
     });
 
@@ -103,8 +103,8 @@ export const environmentSchema = z.object({
   LEASEHOLD_URL: controllerUrls,
   LEASEHOLD_TOKEN: tokenText,
   LEASEHOLD_GATEWAY_ID: idSchema.optional(),
-  LEASEHOLD_GATEWAY_LISTEN: listen('127.0.0.1:4444'),
-  LEASEHOLD_GATEWAY_METRICS_LISTEN: listen('127.0.0.1:4445'),
+  LEASEHOLD_GATEWAY_LISTEN: listen('127.0.0.1:4602'),
+  LEASEHOLD_GATEWAY_METRICS_LISTEN: listen('127.0.0.1:4603'),
   LEASEHOLD_GATEWAY_URL: origin.optional(),
   LEASEHOLD_GATEWAY_HOSTS: keyHosts.optional(),
   LEASEHOLD_GATEWAY_TLS_CERT: pemFile.optional(),

@@ -26,7 +26,7 @@ export function addUp(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'up',
-    'Start PostgreSQL, a controller, the console and a drone here; Ctrl-C ends it',
+    'Start PostgreSQL, a controller, the console, a gateway and a drone here; Ctrl-C ends it',
   );
   withPrograms(withPlaces(command))
     .addHelpText('after', HELP)
@@ -68,6 +68,9 @@ function withPlaces(command: Command): Command {
     .option('--console-port <n>', 'where the console listens (one above the controller)')
     .option('--console', 'start the console (unless the file says otherwise)')
     .option('--no-console', 'do not start the console')
+    .option('--gateway-port <n>', 'where the gateway listens (two above the controller)')
+    .option('--gateway', 'start the gateway (unless the file says otherwise)')
+    .option('--no-gateway', 'do not start the gateway')
     .option('--config <file>', 'in place of leasehold.config.json in this folder');
 }
 
@@ -107,7 +110,7 @@ function isElsewhere(cli: Cli): boolean {
 }
 
 function runningText({ run, signIn, home, style, at }: Running): string {
-  const { consoleUrl, controllerUrl, programs } = run;
+  const { consoleUrl, controllerUrl, gatewayUrl, programs } = run;
   const [first] = programs;
   return `${consoleUrl === null ? '' : `\n${signInText(consoleUrl, { signIn, style })}\n`}
 Running. Credentials are in ${home}/credentials.json, logs in ${home}/logs.
@@ -115,7 +118,7 @@ Running. Credentials are in ${home}/credentials.json, logs in ${home}/logs.
 In another shell, try:
 
   npx leasehold${at} connect demo --program ${first?.name ?? 'NAME'}
-  npx leasehold${at} keys ls
+${gatewayUrl === null ? '' : `  npx leasehold${at} open demo\n`}  npx leasehold${at} keys ls
 
 The API is at ${controllerUrl}/trpc. Ctrl-C ends everything.`;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SECRETS } from '@leasehold/service-kit';
 import { parseConfig } from '../config.ts';
-import { agentSpec, consoleSpec, controllerSpec } from './parts.ts';
+import { agentSpec, consoleSpec, controllerSpec, gatewaySpec } from './parts.ts';
 
 test('trusted proxies and the secret of the console are passed on to the controller and the console alone', () => {
   const environment = {
@@ -11,9 +11,9 @@ test('trusted proxies and the secret of the console are passed on to the control
   const config = parseConfig({ LEASEHOLD_HOST: '192.0.2.7' });
   const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://192.0.2.7:4600' };
 
-  expect(controllerSpec(config, { ...of, databaseUrl: 'postgresql://db' }).env).toMatchObject(
-    environment,
-  );
+  expect(
+    controllerSpec(config, { ...of, databaseUrl: 'postgresql://db', withGateway: true }).env,
+  ).toMatchObject(environment);
   expect(consoleSpec(config, of).env).toMatchObject(environment);
   expect(
     agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env,
@@ -32,9 +32,9 @@ test('the secrets of datacenters are passed on to the controller, and to no othe
   const config = parseConfig(environment);
   const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://127.0.0.1:4600' };
 
-  expect(controllerSpec(config, { ...of, databaseUrl: 'postgresql://db' }).env).toMatchObject(
-    environment,
-  );
+  expect(
+    controllerSpec(config, { ...of, databaseUrl: 'postgresql://db', withGateway: true }).env,
+  ).toMatchObject(environment);
   for (const { env } of [
     consoleSpec(config, of),
     agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }),
@@ -55,16 +55,19 @@ test('a secret in a file is passed on to the controller as such, and neither to 
   const filesOf = (env: object): string[] =>
     Object.keys(env).filter((name) => name.endsWith('_FILE'));
 
-  expect(filesOf(controllerSpec(config, { ...of, databaseUrl: 'postgresql://db' }).env)).toEqual([
-    'LEASEHOLD_AUTH_SECRET_FILE',
-  ]);
+  expect(
+    filesOf(
+      controllerSpec(config, { ...of, databaseUrl: 'postgresql://db', withGateway: true }).env,
+    ),
+  ).toEqual(['LEASEHOLD_AUTH_SECRET_FILE']);
   expect(filesOf(consoleSpec(config, of).env)).toEqual([]);
   expect(
     filesOf(agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env),
   ).toEqual([]);
+  expect(filesOf(gatewaySpec(config, { ...of, token: 'lh_gateway' }).env)).toEqual([]);
 });
 
-test('neither the console nor the drone has a secret of the controller', () => {
+test('no other process has a secret of the controller', () => {
   const environment = Object.fromEntries(SECRETS.map((name) => [name, 'x']));
   const config = parseConfig({});
   const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://127.0.0.1:4600' };
@@ -75,4 +78,23 @@ test('neither the console nor the drone has a secret of the controller', () => {
   expect(
     secretsOf(agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env),
   ).toEqual(['LEASEHOLD_TOKEN']);
+  expect(secretsOf(gatewaySpec(config, { ...of, token: 'lh_gateway' }).env)).toEqual([
+    'LEASEHOLD_TOKEN',
+  ]);
+});
+
+test('controllers know where browsers find the gateway, unless there is none', () => {
+  const config = parseConfig({});
+  const of = { environment: {}, programPath: 'main.mjs', databaseUrl: 'postgresql://db' };
+  const elsewhere = parseConfig({ LEASEHOLD_GATEWAY_URL: 'https://rooms.example.com' });
+
+  expect(controllerSpec(config, { ...of, withGateway: true }).env).toMatchObject({
+    LEASEHOLD_GATEWAY_URL: 'http://localhost:4602',
+  });
+  expect(controllerSpec(config, { ...of, withGateway: false }).env).not.toHaveProperty(
+    'LEASEHOLD_GATEWAY_URL',
+  );
+  expect(controllerSpec(elsewhere, { ...of, withGateway: true }).env).toMatchObject({
+    LEASEHOLD_GATEWAY_URL: 'https://rooms.example.com',
+  });
 });

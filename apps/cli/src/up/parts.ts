@@ -42,6 +42,8 @@ import { programsText, type UpDrone, wardenPidOf } from './up-drone.ts';
 const STOP_TIMEOUTS_MS = {
   controller: 15_000,
   console: 12_000,
+  /** It answers what is in progress first. */
+  gateway: 12_000,
   /** Enough for a backend's grace and the report of its end. */
   drone: 30_000,
 };
@@ -67,13 +69,14 @@ interface ProgramPlace {
 /** How the controller is started. It takes the configuration from its environment, as always. */
 export function controllerSpec(
   config: CliConfig,
-  of: ProgramPlace & { databaseUrl: string },
+  of: ProgramPlace & { databaseUrl: string; withGateway: boolean },
 ): ChildSpec {
   return specOf('controller', config, of, {
     DATABASE_URL: of.databaseUrl,
     LEASEHOLD_HOST: config.host,
     LEASEHOLD_PORT: String(config.port),
     LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
+    LEASEHOLD_GATEWAY_URL: of.withGateway ? gatewayUrlOf(config) : undefined,
     LEASEHOLD_PRESET: config.preset,
     LEASEHOLD_URL: undefined,
     LEASEHOLD_TOKEN: undefined,
@@ -97,10 +100,35 @@ export function consoleSpec(
 
 /** The origin of the console: as configured, or else for a browser on this machine. */
 function consoleOriginOf(config: CliConfig): string {
-  if (config.consoleOrigin !== null) return config.consoleOrigin;
-  const host = HERE.has(config.host) ? 'localhost' : config.host;
-  return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${String(config.consolePort)}`)
-    .origin;
+  return config.consoleOrigin ?? originAt(config.host, config.consolePort);
+}
+
+/** The same of the gateway. */
+function gatewayUrlOf(config: CliConfig): string {
+  return config.gatewayUrl ?? originAt(config.host, config.gatewayPort);
+}
+
+function originAt(listened: string, port: number): string {
+  const host = HERE.has(listened) ? 'localhost' : listened;
+  return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${String(port)}`).origin;
+}
+
+/** How the gateway is started. It never sees the database. */
+export function gatewaySpec(
+  config: CliConfig,
+  of: ProgramPlace & { controllerUrl: string; token: string },
+): ChildSpec {
+  const { host, gatewayPort } = config;
+  return specOf('gateway', config, of, {
+    ...SECRETS_OF_CONTROLLERS,
+    LEASEHOLD_CONSOLE_SECRET: undefined,
+    LEASEHOLD_GATEWAY_LISTEN: `${host.includes(':') ? `[${host}]` : host}:${String(gatewayPort)}`,
+    // Nobody reads them here, and two installations must not need the same port.
+    LEASEHOLD_GATEWAY_METRICS_LISTEN: '127.0.0.1:0',
+    LEASEHOLD_GATEWAY_URL: gatewayUrlOf(config),
+    LEASEHOLD_URL: of.controllerUrl,
+    LEASEHOLD_TOKEN: of.token,
+  });
 }
 
 /** How the drone's agent is started. It never sees the database. */
@@ -173,6 +201,8 @@ export interface Programs extends Readonly<
 > {
   /** null: no console is started. */
   readonly console: string | null;
+  /** null: no gateway is started. */
+  readonly gateway: string | null;
 }
 
 interface PartsOptions {
@@ -216,17 +246,25 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
   );
   const { tokens, signIn } = await whenSpace(() => prepareCredentials(config, database.url, drone));
   stop.throwIfAborted();
-  const of = { environment, programPath: programs.controller, databaseUrl: database.url };
+  const of = {
+    environment,
+    programPath: programs.controller,
+    databaseUrl: database.url,
+    withGateway: programs.gateway !== null,
+  };
   // After a crash it starts again as soon as the database runs.
   const needs = (signal: AbortSignal): Promise<void> => database.untilUp(signal);
   const controller = await startChild(starting, { ...controllerSpec(config, of), needs }, urlOf);
   const controllerUrl = urlOf(controller);
   const console = await startConsole(starting, controllerUrl);
   stop.throwIfAborted();
+  const gateway = await startGateway(starting, controllerUrl, tokens.gateway);
+  stop.throwIfAborted();
   const agent = await startDrone(starting, controllerUrl, tokens);
   const run = (): RunFile => ({
     controllerUrl,
     consoleUrl: console === undefined ? null : consoleOriginOf(config),
+    gatewayUrl: gateway === undefined ? null : gatewayUrlOf(config),
     databaseUrl: database.url,
     settings: runSettings(config),
     droneIds: [drone.droneId],
@@ -236,6 +274,7 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
       agent: agent.ready.pid,
       warden: wardenPidOf(drone),
       console: console?.ready.pid ?? null,
+      gateway: gateway?.ready.pid ?? null,
       postgres: database.pid,
     },
   });
@@ -278,6 +317,19 @@ async function startConsole(
   if (programPath === null) return undefined;
   const spec = consoleSpec(config, { environment, programPath, controllerUrl });
   return startChild(starting, spec, () => consoleOriginOf(config));
+}
+
+/** Starts the gateway, if there is to be one. */
+async function startGateway(
+  starting: PartsOptions,
+  controllerUrl: string,
+  token: string,
+): Promise<SupervisedChild | undefined> {
+  const { config, environment, programs } = starting;
+  const { gateway: programPath } = programs;
+  if (programPath === null) return undefined;
+  const spec = gatewaySpec(config, { environment, programPath, controllerUrl, token });
+  return startChild(starting, spec, () => gatewayUrlOf(config));
 }
 
 function watchPrograms(

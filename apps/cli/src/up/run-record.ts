@@ -21,7 +21,8 @@ export function keepRunRecord(
   function write(): void {
     const now = run();
     writePrivateJson(runFilePath(home), now);
-    writeProcesses(home, [now.pids.controller, now.pids.console, now.pids.agent]);
+    const { controller, console, gateway, agent } = now.pids;
+    writeProcesses(home, [controller, console, gateway, agent]);
   }
 
   /** As `write`; a failure is reported, and the write is retried later. */

@@ -1,11 +1,11 @@
 /**
  * Runs everything on this machine: PostgreSQL (or somebody else's, by DATABASE_URL), a controller,
- * the console, and a drone with its warden.
+ * the console, the gateway, and a drone with its warden.
  *
  * Start: everything that can be wrong is checked before anything starts; then each part starts
  * when the one that it needs answers; `run.json` is written when all of them do. While it runs,
  * what dies is started again after a growing delay. The end, whatever its cause, is the reverse:
- * the drone stops its backends and reports it, then the console ends, the controller, PostgreSQL.
+ * the drone stops its backends and reports it, then the gateway ends, the console, the controller, PostgreSQL.
  *
  * If this process is killed, the others notice that it is gone and end by themselves; the next
  * `leasehold up` waits for them.
@@ -49,7 +49,10 @@ export async function runUp(options: UpOptions): Promise<void> {
   const supervision = systemSupervision(stop);
   const watch = new FailureWatch(progress, () => supervision.time.nowMs());
   const whenSpace = createSpaceWait(watch, supervision);
-  const programs = programsOf(request.withConsole ? consoleProgram(progress) : null);
+  const programs = programsOf({
+    console: request.withConsole ? consoleProgram(progress) : null,
+    gateway: request.withGateway ? pathOfPart('gateway') : null,
+  });
   const unlock = await unlessStopped(stop, () =>
     whenSpace(() => {
       makeHome(home);
@@ -62,7 +65,7 @@ export async function runUp(options: UpOptions): Promise<void> {
     const { environment } = cli.context;
     const drone = prepareDrone(request, { home, environment, roomServerPath: programs.room });
     await clearAway(home, progress);
-    const place = await checkPlace(config, { withConsole: programs.console !== null });
+    const place = await checkPlace(config, programs);
     const parts = await unlessStopped(stop, async () => {
       await whenSpace(() => mkdirSync(join(home, 'logs'), { recursive: true, mode: 0o700 }));
       return startParts({
@@ -102,9 +105,9 @@ async function unlessStopped<Result>(
   }
 }
 
-function programsOf(console: string | null): Programs {
+function programsOf(optional: Pick<Programs, 'console' | 'gateway'>): Programs {
   return {
-    console,
+    ...optional,
     controller: pathOfPart('controller'),
     drone: pathOfPart('drone'),
     room: pathOfPart('room'),
@@ -136,15 +139,21 @@ async function untilAsked(stop: AbortSignal, parts: Parts): Promise<void> {
   await Promise.race([asked, parts.failed]);
 }
 
-/** The ports of the controller and the console: they stay the same when these are started again. */
-interface Place {
-  readonly port: number;
-  readonly consolePort: number;
-}
+/** The ports of what listens: they stay the same when it is started again. */
+type Place = Record<'port' | 'consolePort' | 'gatewayPort', number>;
 
-const ANOTHER_PORT = '--port N (or LEASEHOLD_PORT)';
-const ANOTHER_CONSOLE_PORT = '--console-port N (or LEASEHOLD_CONSOLE_PORT)';
-/** How often to look for a free port other than the controller's. */
+/** How another port is chosen, for a user who finds one taken. */
+const ANOTHER_PORT = {
+  port: '--port N (or LEASEHOLD_PORT)',
+  consolePort: '--console-port N (or LEASEHOLD_CONSOLE_PORT)',
+  gatewayPort: '--gateway-port N (or LEASEHOLD_GATEWAY_PORT)',
+} as const satisfies Record<keyof Place, string>;
+const LISTENERS = {
+  port: 'controller',
+  consolePort: 'console',
+  gatewayPort: 'gateway',
+} as const satisfies Record<keyof Place, string>;
+/** How often to look for a free port that no other part has. */
 const FREE_PORT_TRIES_MAX = 10;
 
 /**
@@ -154,38 +163,50 @@ const FREE_PORT_TRIES_MAX = 10;
  */
 async function checkPlace(
   config: CliConfig,
-  { withConsole }: { withConsole: boolean },
+  { console, gateway }: Pick<Programs, 'console' | 'gateway'>,
 ): Promise<Place> {
-  const { host } = config;
-  const own = await tryToListen(host, config.port, ANOTHER_PORT);
-  const consoles = withConsole
-    ? await tryConsolePort(config, own.port)
-    : { port: config.consolePort };
-  const problems = [homeProblem(config.home), own.problem, consoles.problem].filter(
-    (problem) => problem !== undefined,
-  );
-  if (problems.length === 0) return { port: own.port, consolePort: consoles.port };
-  throw new CliFailure(`Nothing was started:${problems.map((text) => `\n  ${text}`).join('')}`, {
+  const place: Place = {
+    port: config.port,
+    consolePort: config.consolePort,
+    gatewayPort: config.gatewayPort,
+  };
+  const wanted: (keyof Place)[] = ['port'];
+  if (console !== null) wanted.push('consolePort');
+  if (gateway !== null) wanted.push('gatewayPort');
+  const problems = [homeProblem(config.home)];
+  const taken = new Map<number, keyof Place>();
+  for (const name of wanted) {
+    const found = await findPort(config.host, place[name], { name, taken });
+    place[name] = found.port;
+    taken.set(found.port, name);
+    problems.push(found.problem);
+  }
+  const known = problems.filter((problem) => problem !== undefined);
+  if (known.length === 0) return place;
+  throw new CliFailure(`Nothing was started:${known.map((text) => `\n  ${text}`).join('')}`, {
     code: 'up.cannot_start',
     exitCode: EXIT_CODES.refused,
-    details: { problems },
+    details: { problems: known },
   });
 }
 
-async function tryConsolePort(
-  { host, consolePort }: CliConfig,
-  taken: number,
+/** A port that can be listened on, and that no other part has. */
+async function findPort(
+  host: string,
+  port: number,
+  { name, taken }: { name: keyof Place; taken: ReadonlyMap<number, keyof Place> },
 ): Promise<{ port: number; problem?: string }> {
   for (let left = FREE_PORT_TRIES_MAX; left > 0; left -= 1) {
-    const listened = await tryToListen(host, consolePort, ANOTHER_CONSOLE_PORT);
-    if (listened.port !== taken) return listened;
-    if (consolePort !== 0) break;
+    const listened = await tryToListen(host, port, ANOTHER_PORT[name]);
+    if (!taken.has(listened.port)) return listened;
+    if (port !== 0) break;
   }
+  const other = LISTENERS[taken.get(port) ?? 'port'];
   return {
-    port: consolePort,
+    port,
     problem:
-      `port ${String(taken)} cannot be the controller's and the console's: ` +
-      `choose another one with ${ANOTHER_CONSOLE_PORT}`,
+      `port ${String(port)} cannot be the ${other}'s and the ${LISTENERS[name]}'s: ` +
+      `choose another one with ${ANOTHER_PORT[name]}`,
   };
 }
 

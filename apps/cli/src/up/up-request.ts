@@ -80,6 +80,10 @@ function upFileSchema<Program extends z.ZodType>(program: Program) {
     port: portSchema.describe('Where the controller listens; 0 is any free port.'),
     console: z.boolean().optional().describe('Whether the console is started.'),
     consolePort: portSchema.describe('Where the console listens; 0 is any free port.'),
+    gateway: z.boolean().optional().describe('Whether the gateway is started.'),
+    gatewayPort: portSchema.describe(
+      'Where the gateway listens, through which browsers reach keys; 0 is any free port.',
+    ),
     watch: z
       .boolean()
       .optional()
@@ -157,6 +161,8 @@ export interface UpOptions {
   readonly port?: string;
   readonly console?: boolean;
   readonly consolePort?: string;
+  readonly gateway?: boolean;
+  readonly gatewayPort?: string;
   readonly config?: string;
   readonly program?: readonly string[];
   readonly cwd?: string;
@@ -176,6 +182,7 @@ export interface UpRequest {
   /** Variables that the configuration is read from. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly withConsole: boolean;
+  readonly withGateway: boolean;
   /** Of `--program`: kept for later runs. */
   readonly given: ProgramsByName;
   /** Of the file, which is read again each time. */
@@ -222,6 +229,7 @@ export function readUpRequest(options: UpOptions, place: UpRequestPlace): UpRequ
   return {
     environment: { ...variablesOfFile(file), ...set(environment), ...variablesOf(options) },
     withConsole: options.console ?? file?.console ?? true,
+    withGateway: options.gateway ?? file?.gateway ?? true,
     given,
     ofFile: { name: nameOf(file, folder), programs: ofFile },
     forget,
@@ -417,11 +425,17 @@ function set(environment: UpRequestPlace['environment']): UpRequest['environment
   return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
 }
 
-function variablesOf({ preset, port, consolePort }: UpOptions): UpRequest['environment'] {
+function variablesOf({
+  preset,
+  port,
+  consolePort,
+  gatewayPort,
+}: UpOptions): UpRequest['environment'] {
   return {
     ...(preset === undefined ? {} : { LEASEHOLD_PRESET: preset }),
     ...(port === undefined ? {} : { LEASEHOLD_PORT: port }),
     ...(consolePort === undefined ? {} : { LEASEHOLD_CONSOLE_PORT: consolePort }),
+    ...(gatewayPort === undefined ? {} : { LEASEHOLD_GATEWAY_PORT: gatewayPort }),
   };
 }
 
@@ -430,5 +444,6 @@ function variablesOfFile(file: UpFile | undefined): UpRequest['environment'] {
     LEASEHOLD_PRESET: file?.preset,
     LEASEHOLD_PORT: file?.port?.toString(),
     LEASEHOLD_CONSOLE_PORT: file?.consolePort?.toString(),
+    LEASEHOLD_GATEWAY_PORT: file?.gatewayPort?.toString(),
   };
 }
