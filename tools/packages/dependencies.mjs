@@ -6,7 +6,7 @@ import { readManifest, root } from './manifests.mjs';
 import { PURPOSES } from './purposes.mjs';
 
 /** The programs, by the folder of their bundle. */
-const PROGRAMS = ['cli', 'controller', 'console', 'drone'];
+const PROGRAMS = ['cli', 'controller', 'console', 'drone', 'gateway'];
 /** Whose dependencies ship; `libs/testing` does not. */
 const PARTS = [
   ...PROGRAMS.map((app) => `apps/${app}`),

@@ -8,11 +8,11 @@ import { copyConsole } from './console-files.mjs';
 import { leaseholdManifest, root } from './manifests.mjs';
 import { noticesOf, packagesOfFiles, packagesOfPages, packagesOfBundle } from './notices.mjs';
 
-const BUNDLES = ['cli', 'controller', 'drone', 'console'];
+const BUNDLES = ['cli', 'controller', 'drone', 'console', 'gateway'];
 /** What is copied as it is. Of the example only what runs. */
 const COPIES = [
   'apps/cli/bin',
-  ...['cli', 'controller', 'drone'].map((app) => `apps/${app}/dist/main.mjs`),
+  ...['cli', 'controller', 'drone', 'gateway'].map((app) => `apps/${app}/dist/main.mjs`),
   'prisma/migrations',
   'apps/docs/dist/site',
   ...['README.md', 'room.mjs', 'server.mjs', 'store.mjs'].map(

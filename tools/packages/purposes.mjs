@@ -39,6 +39,8 @@ export const PURPOSES = {
     'the API of container engines, for the drone; what it brings to build images and for SSH does not ship',
   etcd3: 'the reservation store of several datacenters',
   fastify: 'the HTTP server of the controller',
+  httpxy: 'passes requests and WebSockets on, for the gateway',
+  jose: 'signs and verifies tokens of the gateway',
   'lru-cache': 'bounded memory of where keys live',
   next: "the console's pages; what only builds or develops does not ship",
   pg: 'connections to PostgreSQL',
