@@ -1,4 +1,4 @@
-# Controller, console and command line; the command of the container chooses one. docs/production.md explains it.
+# Controller, console, gateway and command line; the command of the container chooses one. docs/production.md explains it.
 # From the root of the repository, after `npm run pack:all`:
 #   buildah build --format docker -f deploy/images/leasehold.Dockerfile -t leasehold:0.1.0 .
 ARG BASE=docker.io/library/node:22-slim
@@ -21,7 +21,7 @@ VOLUME /var/lib/leasehold
 ENV NODE_ENV=production LEASEHOLD_HOME=/var/lib/leasehold LEASEHOLD_HOST=0.0.0.0
 WORKDIR /opt/leasehold
 USER 10001:10001
-EXPOSE 4600 4601
+EXPOSE 4600 4601 4602
 HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=3 CMD ["node", "/opt/leasehold/health.mjs"]
 ENTRYPOINT ["leasehold"]
 CMD ["controller"]

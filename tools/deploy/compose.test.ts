@@ -8,11 +8,12 @@ import { z } from 'zod';
 import { readConfig as readConsole } from '../../apps/console/src/server/config.ts';
 import { readConfig } from '../../apps/controller/src/config.ts';
 import { loadDroneConfig } from '../../apps/drone/src/config.ts';
+import { readConfig as readGateway } from '../../apps/gateway/src/config.ts';
 import { unread, withSecrets, type Process } from './environments.ts';
 import { DEPLOY } from './manifests.ts';
 
 const FOLDER = path.join(DEPLOY, 'compose');
-const OURS = ['controller', 'console', 'drone'] as const satisfies readonly Process[];
+const OURS = ['controller', 'console', 'drone', 'gateway'] as const satisfies readonly Process[];
 
 const file = z.object({ file: z.string() });
 const composeSchema = z.object({
@@ -78,7 +79,10 @@ test('every service has a configuration that it accepts', () => {
   const page = readConsole(environmentOf('console'));
   const drone = loadDroneConfig(path.join(FOLDER, 'drone.json'), environmentOf('drone'));
 
+  const gateway = readGateway(environmentOf('gateway'));
+
   expect(controller.signIn.consoleOrigin).toBe(page.origin);
+  expect(controller.gateway.url).toBe(gateway.publicUrl);
   // Addresses prove nothing: backends have one of the same network.
   expect(controller.signIn).toMatchObject({
     consoleSecret: page.consoleSecret,

@@ -3,6 +3,7 @@ import { CLI_VARIABLES } from '../../apps/cli/src/config.ts';
 import { CONSOLE_VARIABLES } from '../../apps/console/src/server/config.ts';
 import { CONTROLLER_VARIABLES } from '../../apps/controller/src/config.ts';
 import { DRONE_VARIABLES } from '../../apps/drone/src/config.ts';
+import { GATEWAY_VARIABLES } from '../../apps/gateway/src/config.ts';
 import { fileVariableOf, SECRETS } from '../../libs/service-kit/src/environment.ts';
 
 /** By what the container runs. */
@@ -11,6 +12,7 @@ export const READ_BY = {
   console: CONSOLE_VARIABLES,
   migrate: CLI_VARIABLES,
   drone: DRONE_VARIABLES,
+  gateway: GATEWAY_VARIABLES,
 } as const;
 export type Process = keyof typeof READ_BY;
 

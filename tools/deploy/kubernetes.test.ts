@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { readConfig as readConsole } from '../../apps/console/src/server/config.ts';
 import { readConfig } from '../../apps/controller/src/config.ts';
 import { loadDroneConfig } from '../../apps/drone/src/config.ts';
+import { readConfig as readGateway } from '../../apps/gateway/src/config.ts';
 import { apiProblems } from './api-types.ts';
 import { unread, withSecrets, type Process } from './environments.ts';
 import {
@@ -30,6 +31,7 @@ const PROCESSES: Readonly<Record<string, Part>> = {
   console: 'console',
   migration: 'migrate',
   drone: 'drone',
+  gateway: 'gateway',
 };
 const monitorSchema = z.strictObject({
   selector: z.strictObject({ matchLabels: z.record(z.string(), z.string()) }),
@@ -63,7 +65,13 @@ const ingressSchema = z.object({
     }),
   ),
 });
-const HEALTH = { controller: ['/healthz', '/readyz'], console: ['/healthz'] } as const;
+const HEALTH = {
+  controller: ['/healthz', '/readyz'],
+  console: ['/healthz'],
+  gateway: ['/healthz', '/readyz'],
+} as const;
+/** Where probes arrive that do not share the port of the requests. */
+const PROBE_PORTS: Readonly<Record<string, readonly string[]>> = { gateway: ['metrics'] };
 
 function processOf({ labels }: Workload): Part {
   const found = PROCESSES[labels['app.kubernetes.io/component'] ?? ''];
@@ -194,12 +202,13 @@ describe('the manifests for Kubernetes', () => {
     expect(origin).toBe(`https://${rules[0]?.host ?? ''}`);
   });
 
-  test('keep two of three controllers, and a console, while nodes are drained', () => {
+  test('keep two of three controllers, a console and a gateway while nodes are drained', () => {
     const budgets = MANIFESTS.filter(({ kind }) => kind === 'PodDisruptionBudget');
 
-    expect(budgets.map(({ spec }) => spec?.['maxUnavailable'])).toEqual([1, 1]);
+    expect(budgets.map(({ spec }) => spec?.['maxUnavailable'])).toEqual([1, 1, 1]);
     expect(workloadOf('controller').spec?.['replicas']).toBe(3);
     expect(workloadOf('console').spec?.['replicas']).toBe(2);
+    expect(workloadOf('gateway').spec?.['replicas']).toBe(2);
   });
 });
 
@@ -237,7 +246,7 @@ describe('every pod', () => {
   );
 
   test('has the probes of what it runs, at ports that it has', () => {
-    for (const process of ['controller', 'console'] as const) {
+    for (const process of ['controller', 'console', 'gateway'] as const) {
       const { startupProbe, livenessProbe, readinessProbe, ports } = workloadOf(process).container;
       const probes = [startupProbe, livenessProbe, readinessProbe].flatMap(
         (probe) => probe?.httpGet ?? [],
@@ -245,7 +254,7 @@ describe('every pod', () => {
 
       expect([...new Set(probes.map((probe) => probe.path))]).toEqual([...HEALTH[process]]);
       expect(new Set(probes.map(({ port }) => port))).toEqual(
-        new Set(ports.map(({ name }) => name)),
+        new Set(PROBE_PORTS[process] ?? ports.map(({ name }) => name)),
       );
       // A database that is unreachable must restart nothing.
       expect(livenessProbe?.httpGet?.path).toBe('/healthz');
@@ -255,11 +264,13 @@ describe('every pod', () => {
   test('has a configuration that its process accepts, and settings that somebody reads', () => {
     const controller = readConfig(withSecrets(environmentOf(workloadOf('controller'))));
     const page = readConsole(withSecrets(environmentOf(workloadOf('console'))));
+    const gateway = readGateway(withSecrets(environmentOf(workloadOf('gateway'))));
     const file = path.join(KUBERNETES, 'drones/drone.json');
     const drone = loadDroneConfig(file, withSecrets(environmentOf(workloadOf('drone'))));
 
     expect(unread(['controller', 'console'], Object.keys(settingsOf('.')))).toEqual([]);
     expect(controller.signIn.consoleOrigin).toBe(page.origin);
+    expect(controller.gateway.url).toBe(gateway.publicUrl);
     // Addresses of pods prove nothing: backends have such addresses too.
     expect(page.consoleSecret).not.toBeNull();
     expect(controller.signIn.consoleSecret).toBe(page.consoleSecret);

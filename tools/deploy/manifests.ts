@@ -7,7 +7,7 @@ import { z } from 'zod';
 export const DEPLOY = path.resolve(import.meta.dirname, '../../deploy');
 export const KUBERNETES = path.join(DEPLOY, 'kubernetes');
 /** Each is applied by itself. */
-export const FOLDERS = ['.', 'migration', 'drones', 'backup', 'ingress', 'monitoring'];
+export const FOLDERS = ['.', 'migration', 'drones', 'gateways', 'backup', 'ingress', 'monitoring'];
 const KUSTOMIZATION = 'kustomization.yaml';
 
 const labels = z.record(z.string(), z.string());

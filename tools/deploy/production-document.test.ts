@@ -40,7 +40,9 @@ test('every variable is one that a process reads', () => {
   );
 
   expect(names.length).toBeGreaterThan(10);
-  expect(unread(['controller', 'console', 'migrate', 'drone'], [...new Set(names)])).toEqual([]);
+  expect(
+    unread(['controller', 'console', 'migrate', 'drone', 'gateway'], [...new Set(names)]),
+  ).toEqual([]);
 });
 
 test('the secrets, images and folders of its commands are those of the manifests', () => {
