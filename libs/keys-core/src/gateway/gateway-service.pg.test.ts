@@ -226,16 +226,16 @@ describe('tokens', () => {
       for (const one of synced.revocations) known.set(one.user ?? '', one);
     };
 
-    let isDone = false;
+    const revoking = { isDone: false };
     const looking = (async () => {
-      while (!isDone) await look();
+      while (!revoking.isDone) await look();
     })();
     await Promise.all(
       users.map((user, nth) =>
         (nth % 2 === 0 ? on : other).gateway.revoke({ namespace: '', user, reason: 'x' }, OPERATOR),
       ),
     );
-    isDone = true;
+    revoking.isDone = true;
     await looking;
     await look();
 
@@ -373,6 +373,56 @@ describe('routes', () => {
     await expect(route(on)).rejects.toMatchObject({ code: 'key.terminating' });
     expect((await sync(on, { uses: [useOf(found.leaseId)] })).routes).toEqual([
       { leaseId: found.leaseId, state: 'ended' },
+    ]);
+  });
+});
+
+describe('idle stop', () => {
+  const IDLE_SECONDS = 10;
+  const idleKey = async (on: Gateways) => {
+    const drone = await aDrone(on.store.vital, { capacity: 100 });
+    const found = await connect(on, { spawn: { ...ROOM, idleStopSeconds: IDLE_SECONDS } });
+    await on.keys.report(reportOf(drone, found.backendId, 'ready', { address: ADDRESS }));
+    return found;
+  };
+  const ageUse = (on: Gateways, seconds: number) => on.store.general.$executeRaw`
+    update backend set last_used_at = clock_timestamp() - ${seconds}::int * interval '1 second',
+      status_at = clock_timestamp() - ${seconds}::int * interval '1 second'`;
+
+  test('a route is not valid for longer than its backend is surely not idle', async () => {
+    const on = await openGateways();
+    await idleKey(on);
+    await ageUse(on, 5);
+
+    const { route: to } = await route(on);
+
+    expect(to.validForMs).toBeLessThanOrEqual(IDLE_SECONDS * 1_000);
+    expect(to.validForMs).toBeGreaterThan((IDLE_SECONDS - 5) * 1_000);
+  });
+
+  test('what a gateway reports as used keeps its backend, and what it reports as unused does not', async () => {
+    const on = await openGateways();
+    const { leaseId } = await idleKey(on);
+    await ageUse(on, IDLE_SECONDS);
+    const validFor = async (usedAgoMs: number): Promise<number> => {
+      const { routes } = await sync(on, { uses: [useOf(leaseId, { usedAgoMs })] });
+      const [state] = routes;
+      return state?.state === 'valid' ? state.validForMs : NaN;
+    };
+
+    expect(await validFor(60_000)).toBe(0);
+    expect(await validFor(4_000)).toBeLessThanOrEqual(6_000);
+    expect(await validFor(0)).toBeGreaterThan(6_000);
+  });
+
+  test('nobody is led to a backend that is being stopped for idleness', async () => {
+    const on = await openGateways();
+    const { leaseId } = await idleKey(on);
+    await on.store.general.$executeRaw`update backend set stop_asked_at = clock_timestamp()`;
+
+    await expect(route(on)).rejects.toMatchObject({ code: 'key.terminating' });
+    expect((await sync(on, { uses: [useOf(leaseId)] })).routes).toEqual([
+      { leaseId, state: 'ended' },
     ]);
   });
 });

@@ -13,11 +13,13 @@ import type {
   GatewayTokenClaims,
   GatewayUse,
 } from '../kernel/gateway.ts';
-import { type Ladder, toleratedClockRatio } from '../kernel/ladder.ts';
+import { toleratedClockRatio } from '../kernel/ladder.ts';
 import {
   type ConnectInput,
   type ConnectResult,
   type SpawnRequest,
+  touchBackends,
+  type UsedBackend,
   waitUntilReady,
 } from '../keys/index.ts';
 import { readClock } from '../postgres/records.ts';
@@ -42,7 +44,7 @@ import {
   replaceKey,
   type Signing,
 } from './sql/gateway-records.ts';
-import { readRoutes, recordUses, type RouteRow } from './sql/gateway-routes.ts';
+import { readProgram, recordUses } from './sql/gateway-routes.ts';
 
 /** A key as callers name it. */
 type NamedKey = NonNullable<ConnectInput['key']>;
@@ -207,10 +209,16 @@ async function kept(store: Store, spawn: SpawnRequest, untilMs: number): Promise
   return id;
 }
 
-/** For how long a gateway may pass requests, counted from when it sent its question. */
-function validForMs({ remainingMs, ladder }: { remainingMs: number; ladder: Ladder }): number {
+type UsableBackend = Extract<UsedBackend, { readonly state: 'usable' }>;
+
+/**
+ * For how long a gateway may pass requests, counted from when it sent its question: as long as no other grant of the
+ * key can exist, and its backend is not stopped for idleness, by any clock whose rate the ladder tolerates.
+ */
+function validForMs({ remainingMs, ladder, idleRemainingMs }: UsableBackend): number {
   // A fresh grant can seem to have a fraction of a millisecond more than its TTL.
-  return Math.min(remainingMs, ladder.ttlMs) / toleratedClockRatio(ladder);
+  const leftMs = Math.min(remainingMs, ladder.ttlMs, idleRemainingMs ?? Infinity);
+  return Math.max(0, leftMs) / toleratedClockRatio(ladder);
 }
 
 interface Asking {
@@ -240,8 +248,9 @@ async function routeOf(
     }
     const left = Math.max(0, untilMs - store.clock.nowMs());
     const ready = await waitUntilReady(store, found, signal, left);
-    const [row] = await readRoutes(store.vital, [ready.leaseId]);
-    if (row !== undefined) return { spawned, route: routeTo(store, ready, row) };
+    // Somebody who asks for a route is about to use it.
+    const [used] = await touchBackends(store.vital, [{ leaseId: ready.leaseId, usedAgoMs: 0 }]);
+    if (used?.state === 'usable') return { spawned, route: await routeTo(store, ready, used) };
   }
   throw new LeaseError('key.terminating');
 }
@@ -270,17 +279,19 @@ async function connected(
   return found;
 }
 
-function routeTo(
-  { datacenter }: Pick<Store, 'datacenter'>,
-  { key }: ConnectResult,
-  { ladder, remainingMs, ...row }: RouteRow,
-): GatewayRoute {
+async function routeTo(
+  { datacenter, vital }: Pick<Store, 'datacenter' | 'vital'>,
+  { key, leaseId, fencingToken, backendId, droneId, address }: ConnectResult,
+  used: UsableBackend,
+): Promise<GatewayRoute> {
+  const program = (await readProgram(vital, backendId)) ?? '';
+  const found = { key, leaseId, fencingToken, backendId, droneId, program, datacenter };
   return {
-    key,
-    ...row,
+    ...found,
+    address: address ?? '',
     status: 'ready',
-    datacenter,
-    validForMs: validForMs({ ladder, remainingMs }),
+    validForMs: validForMs(used),
+    asOf: used.asOf,
   };
 }
 
@@ -298,15 +309,14 @@ async function syncOf(
   store: Store,
   { gatewayId, version, revision, uses }: SyncInput,
 ): Promise<GatewaySynced> {
-  // A gateway that names a grant twice is answered twice; it is noted once.
-  const byLease = new Map(uses.map((use) => [use.leaseId, use]));
-  const [news, rows] = await Promise.all([
+  const [news, states] = await Promise.all([
     readNews(store.vital),
-    byLease.size === 0 ? [] : readRoutes(store.vital, [...byLease.keys()]),
+    touchBackends(store.vital, uses),
   ]);
-  const valid = new Map(rows.map((row) => [row.leaseId, row]));
-  // What it says of grants that do not exist, or are over, is not kept.
-  const used = [...byLease.values()].filter(({ leaseId }) => valid.has(leaseId));
+  const usable = new Set(states.flatMap((one) => (one.state === 'usable' ? [one.leaseId] : [])));
+  // A grant that is named twice is noted once. What is said of grants that do not exist, or are over, is not kept.
+  const byLease = new Map(uses.map((use) => [use.leaseId, use]));
+  const used = [...byLease.values()].filter(({ leaseId }) => usable.has(leaseId));
   const [revocations] = await Promise.all([
     revision === news.revision ? null : readRevocations(store.vital),
     recordUses(store.vital, { gatewayId, version }, used),
@@ -314,11 +324,10 @@ async function syncOf(
   return {
     ...news,
     revocations,
-    routes: uses.map(({ leaseId }): GatewayRouteState => {
-      const row = valid.get(leaseId);
-      return row === undefined
-        ? { leaseId, state: 'ended' }
-        : { leaseId, state: 'valid', validForMs: validForMs(row) };
-    }),
+    routes: states.map((one): GatewayRouteState =>
+      one.state === 'usable'
+        ? { leaseId: one.leaseId, state: 'valid', validForMs: validForMs(one) }
+        : one,
+    ),
   };
 }

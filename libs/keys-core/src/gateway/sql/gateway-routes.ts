@@ -1,48 +1,14 @@
-/** Where requests go, for how long that is sure, and who uses it. */
-import type { Ladder } from '../../kernel/ladder.ts';
-import { arrayText, fragment, isFound, type Sql } from '../../postgres/sql.ts';
+/** What is run for a route, and who uses it. */
+import { arrayText, fragment, type Sql } from '../../postgres/sql.ts';
 
-/** A backend to which somebody may be sent, at the moment that its grant was judged. */
-export interface RouteRow {
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly backendId: string;
-  readonly droneId: string;
-  readonly program: string;
-  readonly address: string;
-  readonly ladder: Ladder;
-  /** Until the grant expires. */
-  readonly remainingMs: number;
-  /** The database's clock, in epoch milliseconds. */
-  readonly asOf: number;
-}
-
-/**
- * Those of the grants to whose backends somebody may be sent: in force, ready, and not asked to stop. Each once. Index:
- * `backend_lease_id_key` and `lease_lease_id_key`, one probe for each, however large the tables are.
- */
-export async function readRoutes(
+/** The program of a backend; undefined when there is none with this id. Index: the primary key. */
+export async function readProgram(
   sql: Sql<'vital'>,
-  leaseIds: readonly string[],
-): Promise<RouteRow[]> {
-  const rows = await sql.$queryRaw<(RouteRow & Ladder)[]>`
-    select w.lease_id as "leaseId", l.fencing_token::text as "fencingToken", b.id as "backendId",
-      b.drone_id as "droneId", b.program, b.address, l.ttl_ms as "ttlMs",
-      l.renew_after_ms as "renewAfterMs", l.soft_after_ms as "softAfterMs", l.hard_after_ms as "hardAfterMs",
-      date_part('epoch', l.expires_at - clock_timestamp()) * 1000 as "remainingMs",
-      date_part('epoch', clock_timestamp()) * 1000 as "asOf"
-    from unnest(${arrayText(leaseIds)}::uuid[]) as w (lease_id)
-    cross join lateral (select b.* from backend b where b.lease_id = w.lease_id limit 1) b
-    cross join lateral (select l.* from lease l where l.lease_id = w.lease_id limit 1) l
-    where b.status = 'ready' and b.address is not null
-      and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
-      and not ${isFound(fragment`
-        select true from backend_action a
-        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null`)}`;
-  return rows.map(({ ttlMs, renewAfterMs, softAfterMs, hardAfterMs, ...row }) => ({
-    ...row,
-    ladder: { ttlMs, renewAfterMs, softAfterMs, hardAfterMs },
-  }));
+  backendId: string,
+): Promise<string | undefined> {
+  const rows = await sql.$queryRaw<{ program: string }[]>`
+    select b.program from backend b where b.id = ${backendId}`;
+  return rows[0]?.program;
 }
 
 /** What a gateway has reported of a grant. */
