@@ -88,6 +88,8 @@ const GUIDES: Section = {
     page('docs/guides/cron-in-nextjs.md', 'guides/cron-in-nextjs', 'A cron job in Next.js'),
     page('docs/guides/backend-per-key.md', 'guides/backend-per-key', 'One backend for each key'),
     page('docs/guides/own-program.md', 'guides/own-program', 'Run your own program'),
+    page('docs/guides/browser-to-room.md', 'guides/browser-to-room', 'From a browser to a room'),
+    page('docs/recipes/gateway-names.md', 'guides/gateway-names', 'TLS and names of a gateway'),
     page('docs/recipes/deploy-gate.md', 'guides/deploy-gate', 'A deploy gate'),
     page(
       'docs/recipes/fenced-transactions.md',
