@@ -6,7 +6,7 @@ import { startProcess, type TestProcess } from './test-process.ts';
 const APPS = path.join(import.meta.dirname, '..', '..', '..', 'apps');
 
 /** The program of an app as it ships. @throws when it was not built. */
-export function bundleOf(app: 'controller' | 'console' | 'drone' | 'cli'): string {
+export function bundleOf(app: 'controller' | 'console' | 'drone' | 'gateway' | 'cli'): string {
   const file = path.join(APPS, app, 'dist', 'main.mjs');
   if (!existsSync(file)) throw new Error(`${file} is missing: run \`npm run build\` first`);
   return file;

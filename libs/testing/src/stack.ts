@@ -21,7 +21,7 @@ export {
 } from './machine-processes.ts';
 export { programFile } from './program-file.ts';
 export { consoleOrigin, openStage, Stage } from './stage/stage.ts';
-export type { DroneOptions, StageOptions } from './stage/stage.ts';
+export type { DroneOptions, GatewayOptions, GatewayProcess, StageOptions } from './stage/stage.ts';
 export { StageDrone } from './stage/stage-drone.ts';
 export type { ClockFault } from './stage/skewed-clocks.ts';
 export { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from './podman.ts';

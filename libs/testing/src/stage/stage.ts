@@ -49,6 +49,21 @@ export interface DroneOptions extends Pick<
   readonly clock?: ClockFault | undefined;
 }
 
+/** How a gateway is started: at the first controller, with a token of its own. */
+export interface GatewayOptions {
+  readonly gatewayId?: string | undefined;
+  /** By default any free one. */
+  readonly port?: number | undefined;
+  readonly controllerUrls?: readonly string[] | undefined;
+  readonly env?: Readonly<Record<string, string>> | undefined;
+}
+
+/** A gateway that answers at `url`. */
+export interface GatewayProcess extends TestProcess {
+  readonly url: string;
+  readonly metricsUrl: string;
+}
+
 /** What a stage begins with. */
 export interface StageOptions {
   /** A part of the names of its folder and its database. */
@@ -327,6 +342,35 @@ export class Stage implements AsyncDisposable {
     });
     this.onClose(() => started.kill());
     return { ...started, url: origin };
+  }
+
+  /**
+   * Starts a gateway as it ships. Controllers that are to make addresses and tokens for it know `url` when they
+   * start: it is given by {@link StageOptions.env}.
+   */
+  async startGateway(options: GatewayOptions = {}): Promise<GatewayProcess> {
+    const { gatewayId = 'gateway-1', port = 0, controllerUrls = [this.url], env } = options;
+    const token = await this.api().tokens.create.mutate({ name: gatewayId, role: 'gateway' });
+    const started = await startProcess({
+      name: gatewayId,
+      args: ['--enable-source-maps', bundleOf('gateway')],
+      env: {
+        LEASEHOLD_URL: controllerUrls.join(','),
+        LEASEHOLD_TOKEN: token.secret,
+        LEASEHOLD_GATEWAY_ID: gatewayId,
+        LEASEHOLD_GATEWAY_LISTEN: `127.0.0.1:${String(port)}`,
+        LEASEHOLD_GATEWAY_METRICS_LISTEN: '127.0.0.1:0',
+        LEASEHOLD_LOG_LEVEL: 'debug',
+        ...env,
+      },
+      readyMsMax: this.#options.readyMsMax,
+    });
+    this.onClose(async () => {
+      await started.kill();
+      await this.#keep(gatewayId, started.log());
+    });
+    const { url, metricsUrl } = started.ready;
+    return { ...started, url: String(url), metricsUrl: String(metricsUrl) };
   }
 
   /** Starts another program; what it prints is kept with the logs. */
