@@ -84,6 +84,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       status: 'ready',
       address: '127.0.0.1:21000',
       spawned: true,
+      url: 'https://rooms.example.com/k/_/lobby/',
+      urlExpiresAt: null,
     },
   },
   'keys.get': { input: { name: 'lobby' } },

@@ -15,9 +15,9 @@ import type { moveInputSchema, reservationListInputSchema } from './contract/res
 
 /** True when a schema and the input of its service have the same fields; else a type that names the others. */
 type SameFields<Schema extends z.ZodType, Input, OfService extends string = never> =
-  // Which datacenter is to carry out a call is decided before a service gets it.
+  // Which datacenter is to carry out a call is decided before a service gets it, and a token is signed after it.
   Difference<
-    Exclude<keyof z.output<Schema>, 'datacenter'>,
+    Exclude<keyof z.output<Schema>, 'datacenter' | 'access'>,
     Exclude<keyof Input, OfService | 'datacenter'>
   >;
 type Difference<Wire, Service> = [Exclude<Wire, Service>, Exclude<Service, Wire>] extends [

@@ -204,25 +204,25 @@ test('a token for the present grant names it, and is not made for a key without 
   expect(verified).toMatchObject({ outcome: 'valid', claims: { grant: leaseId } });
 });
 
-test.each([
-  ['claims of 2 KiB and a byte', { claims: { a: 'x'.repeat(2_048 - '{"a":""}'.length + 1) } }],
-  ['no user', { user: '' }],
-  ['a user that is too long', { user: 'x'.repeat(256) }],
-  ['no time', { expiresInSeconds: 0 }],
-  ['more than a month', { expiresInSeconds: 30 * 24 * 60 * 60 + 1 }],
-  ['a start of nothing', { mayStart: true }],
-  ['a start after its grant', { mayStart: true, grantOnly: true }],
-  ['an unknown field', { admin: true }],
-])('a token with %s is refused', async (_what, access) => {
+test('who a token is for, and for how long, is bounded', async () => {
   const on = await withGateway();
   const { secret } = await on.token('client');
-
-  expect(
-    await mutate(on, 'gateway.sign', {
-      secret,
-      input: { key: KEY, access: { ...ACCESS, ...access } },
-    }),
-  ).toBe('request.invalid');
+  const wrong: Readonly<Record<string, object>> = {
+    'claims of 2 KiB and a byte': { claims: { a: 'x'.repeat(2_048 - '{"a":""}'.length + 1) } },
+    'no user': { user: '' },
+    'a user that is too long': { user: 'x'.repeat(256) },
+    'no time': { expiresInSeconds: 0 },
+    'more than a month': { expiresInSeconds: 30 * 24 * 60 * 60 + 1 },
+    'a start of nothing': { mayStart: true },
+    'a start after its grant': { mayStart: true, grantOnly: true },
+    'an unknown field': { admin: true },
+  };
+  for (const [what, access] of Object.entries(wrong)) {
+    const input = { key: KEY, access: { ...ACCESS, ...access } };
+    for (const path of ['gateway.sign', 'keys.connect']) {
+      expect([what, await mutate(on, path, { secret, input })]).toEqual([what, 'request.invalid']);
+    }
+  }
 });
 
 test('claims of 2 KiB fit, and the token fits into a header', async () => {
@@ -246,9 +246,65 @@ test('claims of 2 KiB fit, and the token fits into a header', async () => {
   expect(await isTaken(token, await newsFor(on, gateway))).toBe(true);
 });
 
-test('without a gateway nothing is signed', async () => {
-  const on = await startTestController();
+test('a connect with access answers an address with a token of its own, each time a new one', async () => {
+  const on = await withGateway();
+  const drone = await startTestDrone(on);
   const { secret } = await on.token('client');
+  const connect = async (more: object = {}) =>
+    (await mutate(on, 'keys.connect', {
+      secret,
+      input: { key: KEY, spawn: { program: 'room' }, idempotencyKey: 'once', ...more },
+    })) as Signed & { backendId: string; leaseId: string };
+
+  const plain = await connect();
+  expect(plain.url).toBe(`${GATEWAY_URL}/k/team.a/doc%2F1/`);
+  expect(plain.urlExpiresAt).toBeNull();
+  const first = await connect({ access: { ...ACCESS, grantOnly: true } });
+  const again = await connect({ access: { ...ACCESS, mayStart: true } });
+
+  expect([first.backendId, again.backendId]).toEqual([plain.backendId, plain.backendId]);
+  expect(drone.messages.filter(({ kind }) => kind === 'spawn').length).toBeLessThanOrEqual(1);
+  const { keys, asOf } = await newsFor(on, (await on.token('gateway')).secret);
+  const claimsIn = async ({ url }: Signed) => {
+    const token = url.slice(`${GATEWAY_URL}/t/`.length, -1);
+    return verifyGatewayToken(token, { keys: await importGatewayKeys(keys), nowMs: asOf });
+  };
+  expect(await claimsIn(first)).toMatchObject({
+    outcome: 'valid',
+    claims: { sub: 'ada', ns: 'team.a', key: 'doc/1', grant: plain.leaseId },
+  });
+  expect(await claimsIn(again)).toMatchObject({
+    outcome: 'valid',
+    claims: { start: expect.any(String) as string },
+  });
+  expect(Date.parse(again.urlExpiresAt)).toBeGreaterThan(asOf + 3_500_000);
+});
+
+test('a key with a random name is reached under that name', async () => {
+  const on = await withGateway();
+  await startTestDrone(on);
+  const { secret } = await on.token('client');
+
+  const { url, key } = (await mutate(on, 'keys.connect', {
+    secret,
+    input: { spawn: { program: 'room' } },
+  })) as Signed & { key: { name: string } };
+
+  expect(url).toBe(`${GATEWAY_URL}/k/_/${key.name}/`);
+});
+
+test('without a gateway nothing is signed, and nothing is granted for it', async () => {
+  const on = await startTestController();
+  await startTestDrone(on);
+  const { secret } = await on.token('client');
+  const connect = (access: object) =>
+    mutate(on, 'keys.connect', {
+      secret,
+      input: { key: KEY, spawn: { program: 'room' }, idempotencyKey: 'once', ...access },
+    });
+  expect(await connect({ access: ACCESS })).toBe('gateway.not_configured');
+  expect(await query(on, 'keys.get', { secret, input: KEY })).toBeNull();
+  expect(await connect({})).toMatchObject({ spawned: true, url: null, urlExpiresAt: null });
 
   expect(await mutate(on, 'gateway.sign', { secret, input: { key: KEY, access: ACCESS } })).toBe(
     'gateway.not_configured',

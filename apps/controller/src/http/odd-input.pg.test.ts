@@ -20,14 +20,18 @@ const OF_DRONES = [
   'drones.answer',
 ];
 
+const OF_GATEWAYS = ['gateway.route', 'gateway.sync'];
+
 async function socketsOf(on: TestController) {
   const open = async (made: Promise<{ secret: string }>): Promise<RawSocket> =>
     openSocket(on, (await made).secret);
   const admin = await open(on.token('admin'));
   const drone = await open(on.token('drone'));
+  const gateway = await open(on.token('gateway'));
   const newDrone = await open(on.token('drone', { droneId: 'd8' }));
   return (path: string): RawSocket => {
     if (path === 'drones.session') return newDrone;
+    if (OF_GATEWAYS.includes(path)) return gateway;
     return OF_DRONES.includes(path) ? drone : admin;
   };
 }
@@ -90,7 +94,8 @@ describe('every procedure', () => {
     'answers any input, however odd the value of one field is, and never with a 500',
     { timeout: 120_000 },
     async () => {
-      const on = await startTestController();
+      const gateway = { url: 'https://rooms.example.com', hosts: null };
+      const on = await startTestController({ gateway });
       const { backendId, session } = await aBackend(on, await startTestDrone(on), 'odd');
       const socketOf = await socketsOf(on);
       const inputs = await rightInputs(session, backendId);

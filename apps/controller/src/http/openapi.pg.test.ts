@@ -21,6 +21,8 @@ const OF_DRONES = new Set([
   'drones.ack',
   'drones.answer',
 ]);
+const GATEWAY = { url: 'https://rooms.example.com', hosts: null };
+const OF_GATEWAYS = new Set(['gateway.route', 'gateway.sync']);
 const methodOf = (kind: Kind): 'get' | 'post' => (kind === 'mutation' ? 'post' : 'get');
 
 /** A secret whose caller may call the procedure. */
@@ -30,7 +32,9 @@ async function secretsOf(on: TestController): Promise<(path: string) => string> 
     on.token('peer'),
     on.token('drone'),
   ]);
+  const gateway = await on.token('gateway');
   return (path) => {
+    if (OF_GATEWAYS.has(path)) return gateway.secret;
     if (path.startsWith('peer.')) return peer.secret;
     return OF_DRONES.has(path) ? drone.secret : admin.secret;
   };
@@ -103,6 +107,8 @@ function fullInputs(
     ...['history', 'get'].map((name) => [`environments.${name}`, environment] as const),
     ...['declared', 'contention', 'tree'].map((name) => [`leases.${name}`, {}] as const),
     ...['resolve', 'get'].map((name) => [`reservations.${name}`, resolved] as const),
+    ['gateway.route', { gatewayId: 'g1', key: named }],
+    ['gateway.sync', { gatewayId: 'g1', version: '1', uses: [] }],
     ['backends.get', { backendId }],
     ['tokens.get', { tokenId }],
     ['bulk.get', { bulkId }],
@@ -195,7 +201,7 @@ describe('/openapi.json', () => {
     async (_where, set) => {
       const { url: databaseUrl } = await createTestDatabase();
       await set(databaseUrl);
-      const on = await startTestController({ databaseUrl });
+      const on = await startTestController({ databaseUrl, gateway: GATEWAY });
       const made = await filled(on);
       const secretOf = await secretsOf(on);
       const right = Object.entries(await rightInputs(made.session, made.backendId));
@@ -234,6 +240,7 @@ describe('/openapi.json', () => {
       'events.changes',
       'session.get',
       'settings.list',
+      'gateway.list',
       'webhook.get',
       'webhook.test',
       'peer.ping',

@@ -57,6 +57,8 @@ const VALUES: Readonly<Record<string, unknown>> = {
   reason: 'why',
   tag: '',
   env: { A: 'a' },
+  claims: { a: 1 },
+  grantOnly: false,
   metadata: { a: 1 },
   name: 'k',
   key: 'k',

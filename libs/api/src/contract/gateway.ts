@@ -1,8 +1,7 @@
 /** The gateway: tokens of people who reach a key from a browser, and what a gateway asks its controller. */
 import { z } from 'zod';
-import { jsonProblem, LIMITS } from '@leasehold/keys-core';
+import { LIMITS } from '@leasehold/keys-core';
 import {
-  checked,
   idSchema,
   leaseIdSchema,
   nameSchema,
@@ -11,38 +10,7 @@ import {
   tagSchema,
   textSchema,
 } from './common.ts';
-import { spawnSchema } from './keys.ts';
-
-const userSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.gatewayUserBytesMax });
-
-const claimsSchema = checked(z.record(z.string(), z.unknown()), (value) =>
-  jsonProblem(value, {
-    bytesMax: LIMITS.gatewayClaimsBytesMax,
-    depthMax: LIMITS.metadataDepthMax,
-  }),
-);
-
-/** Who may reach a key through a gateway, and for how long. */
-export const accessSchema = z
-  .strictObject({
-    /** Passed to the backend as `x-leasehold-user`. */
-    user: userSchema,
-    /** Passed to the backend as `x-leasehold-claims`. */
-    claims: claimsSchema.optional(),
-    expiresInSeconds: z
-      .int()
-      .min(1)
-      .max(LIMITS.gatewayTokenSecondsMax)
-      .default(LIMITS.gatewayTokenSecondsDefault),
-    /** Whether a request may start the backend again when the key has none. */
-    mayStart: z.boolean().default(false),
-    /** Whether it is for the present grant alone: it ends with it. */
-    grantOnly: z.boolean().default(false),
-  })
-  .refine(({ mayStart, grantOnly }) => !(mayStart && grantOnly), {
-    message: 'must not be given with grantOnly: a grant that is over starts nothing',
-    path: ['mayStart'],
-  });
+import { accessSchema, spawnSchema, userSchema } from './keys.ts';
 
 const keySchema = z.strictObject({
   name: nameSchema,

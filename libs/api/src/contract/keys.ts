@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { LIMITS, utf8Bytes } from '@leasehold/keys-core';
+import { jsonProblem, LIMITS, utf8Bytes } from '@leasehold/keys-core';
 import {
+  checked,
   datacenterSchema,
   envNameSchema,
   grantRefSchema,
@@ -72,6 +73,38 @@ export const spawnSchema = z
     `args and env together must be at most ${String(SPAWN_TEXT_BYTES_MAX)} bytes of JSON`,
   );
 
+/** The user of a gateway token. */
+export const userSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.gatewayUserBytesMax });
+
+const claimsSchema = checked(z.record(z.string(), z.unknown()), (value) =>
+  jsonProblem(value, {
+    bytesMax: LIMITS.gatewayClaimsBytesMax,
+    depthMax: LIMITS.metadataDepthMax,
+  }),
+);
+
+/** Who may reach a key through a gateway, and for how long. */
+export const accessSchema = z
+  .strictObject({
+    /** Passed to the backend as `x-leasehold-user`. */
+    user: userSchema,
+    /** Passed to the backend as `x-leasehold-claims`. */
+    claims: claimsSchema.optional(),
+    expiresInSeconds: z
+      .int()
+      .min(1)
+      .max(LIMITS.gatewayTokenSecondsMax)
+      .default(LIMITS.gatewayTokenSecondsDefault),
+    /** Whether a request may start the backend again when the key has none. */
+    mayStart: z.boolean().default(false),
+    /** Whether it is for the present grant alone: it ends with it. */
+    grantOnly: z.boolean().default(false),
+  })
+  .refine(({ mayStart, grantOnly }) => !(mayStart && grantOnly), {
+    message: 'must not be given with grantOnly: a grant that is over starts nothing',
+    path: ['mayStart'],
+  });
+
 /** The fields of a connect besides its key. */
 export const connectFields = {
   spawn: spawnSchema.optional(),
@@ -81,9 +114,17 @@ export const connectFields = {
 };
 
 export const connectInputSchema = z
-  .strictObject({ key: keyConfigSchema.optional(), ...connectFields })
+  .strictObject({
+    key: keyConfigSchema.optional(),
+    access: accessSchema.optional(),
+    ...connectFields,
+  })
   .refine((input) => input.key !== undefined || input.spawn !== undefined, {
     message: 'must be given when there is no key: a random key is of use only to a new backend',
+    path: ['spawn'],
+  })
+  .refine((input) => input.access?.mayStart !== true || input.spawn !== undefined, {
+    message: 'must be given with access.mayStart: it is what may be started',
     path: ['spawn'],
   });
 

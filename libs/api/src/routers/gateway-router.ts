@@ -1,10 +1,11 @@
 /** The gateway on the wire: tokens of people, and what gateways ask. */
 import { LeaseError, namespaceText } from '@leasehold/keys-core';
-import { type GatewayAddresses, keyUrl } from '@leasehold/keys-core/gateway-addresses';
+import type { SignInput } from '@leasehold/keys-core/gateway';
+import { keyUrl } from '@leasehold/keys-core/gateway-addresses';
 import type { z } from 'zod';
 import { assertMayHold, assertMayStart } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
-import { asOf } from '../context.ts';
+import { asOf, type ApiServices } from '../context.ts';
 import {
   gatewayRevokeInputSchema,
   gatewayRotateInputSchema,
@@ -93,24 +94,40 @@ export const gatewayRouter = router({
   ),
 });
 
-/** A token, and the address at which it opens its key. @throws {LeaseError} `gateway.not_configured`. */
+/** A token for what was asked. @throws {LeaseError} `gateway.not_configured`; `key.unheld` with `grantOnly`. */
 async function signed(
   { services, caller, signal }: CalledContext,
   { key, access, spawn }: z.output<typeof gatewaySignInputSchema>,
-): Promise<{ token: string; url: string; urlExpiresAt: string }> {
-  const { gateway, reservations } = services;
-  assertGateway(gateway.addresses);
+): Promise<SignedUrl> {
+  assertGateway(services);
   const asked = { key, waitMs: 0, waitFor: 'granted' } as const;
   const leaseId = access.grantOnly
-    ? (await reservations.connect(asked, caller, signal)).leaseId
+    ? (await services.reservations.connect(asked, caller, signal)).leaseId
     : undefined;
-  const { token, expiresAt } = await gateway.sign({ key, access, spawn, leaseId });
-  return { token, url: keyUrl(gateway.addresses, key, token) ?? '', urlExpiresAt: expiresAt };
+  return signedFor(services, { key, access, spawn, leaseId });
+}
+
+interface SignedUrl {
+  readonly token: string;
+  /** Where it opens its key. */
+  readonly url: string;
+  /** ISO-8601, by the database's clock. */
+  readonly urlExpiresAt: string;
+}
+
+/** Signs a token, where a gateway is configured: see {@link assertGateway}. */
+export async function signedFor(
+  { gateway }: Pick<ApiServices, 'gateway'>,
+  input: SignInput,
+): Promise<SignedUrl> {
+  const { token, expiresAt } = await gateway.sign(input);
+  const url = keyUrl(gateway.addresses, input.key, token) ?? '';
+  return { token, url, urlExpiresAt: expiresAt };
 }
 
 /** @throws {LeaseError} `gateway.not_configured`. */
-function assertGateway({ url }: GatewayAddresses): void {
-  if (url === null) throw new LeaseError('gateway.not_configured');
+export function assertGateway({ gateway }: Pick<ApiServices, 'gateway'>): void {
+  if (gateway.addresses.url === null) throw new LeaseError('gateway.not_configured');
 }
 
 /** What the audit names: the key, or the namespace. */

@@ -1,5 +1,7 @@
 import { namespaceText, reservationKeyOf } from '@leasehold/keys-core';
-import type { KeyView } from '@leasehold/keys-core/keys';
+import { keyUrl } from '@leasehold/keys-core/gateway-addresses';
+import type { ConnectResult, KeyView } from '@leasehold/keys-core/keys';
+import type { z } from 'zod';
 import { assertMayHold, assertMayStart, mayRead } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
 import {
@@ -22,41 +24,17 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
+import { assertGateway, signedFor } from './gateway-router.ts';
 import { renewableActs, renewing } from './lease-calls.ts';
 import { audited, bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
 
 /** The keys face on the wire. The key service decides, also what a caller may read. */
 export const keysRouter = router({
-  connect: clientProcedure.input(bounded(connectInputSchema)).mutation(({ ctx, input }) => {
-    const { services, access, caller, signal } = ctx;
-    const { namespace = '', name = '' } = input.key ?? {};
-    return refusing(
-      () => ({
-        ctx,
-        resource: { face: 'key', namespace, name },
-        idempotencyKey: input.idempotencyKey,
-        refuse: (error) => services.reservations.refuse(input, caller, error),
-      }),
-      async () => {
-        assertMayHold(access, namespace);
-        assertMayStart(access, input.spawn?.program);
-        const stopWaiting = ctx.use?.startWaiting();
-        try {
-          return await writing(
-            input.spawn === undefined ? undefined : ctx.use,
-            bytesOfGrant({ namespace, name }),
-            () =>
-              services.reservations.connect(input, caller, signal, {
-                datacenter: input.spawn?.datacenter,
-                use: ctx.use,
-              }),
-            ({ spawned }) => spawned,
-          );
-        } finally {
-          stopWaiting?.();
-        }
-      },
-    );
+  connect: clientProcedure.input(bounded(connectInputSchema)).mutation(async ({ ctx, input }) => {
+    const { access, ...wanted } = input;
+    // Before anything is granted, and not kept as the answer of the request: it can be configured meanwhile.
+    if (access !== undefined) assertGateway(ctx.services);
+    return opened(ctx, await connected(ctx, wanted), { access, spawn: wanted.spawn });
   }),
 
   get: viewerProcedure.input(bounded(keyNameSchema)).query(({ ctx, input }) =>
@@ -128,6 +106,68 @@ export const keysRouter = router({
     .input(bounded(keyAtInputSchema))
     .query(placed(({ services, caller }, asked) => services.keys.at(asked, caller))),
 });
+
+/** Connects, and keeps why if that is refused. */
+function connected(
+  ctx: CalledContext,
+  input: Omit<z.output<typeof connectInputSchema>, 'access'>,
+): Promise<ConnectResult> {
+  const { services, access, caller, signal } = ctx;
+  const { namespace = '', name = '' } = input.key ?? {};
+  return refusing(
+    () => ({
+      ctx,
+      resource: { face: 'key', namespace, name },
+      idempotencyKey: input.idempotencyKey,
+      refuse: (error) => services.reservations.refuse(input, caller, error),
+    }),
+    async () => {
+      assertMayHold(access, namespace);
+      assertMayStart(access, input.spawn?.program);
+      const stopWaiting = ctx.use?.startWaiting();
+      try {
+        return await writing(
+          input.spawn === undefined ? undefined : ctx.use,
+          bytesOfGrant({ namespace, name }),
+          () =>
+            services.reservations.connect(input, caller, signal, {
+              datacenter: input.spawn?.datacenter,
+              use: ctx.use,
+            }),
+          ({ spawned }) => spawned,
+        );
+      } finally {
+        stopWaiting?.();
+      }
+    },
+  );
+}
+
+/** What a connect answers: also where browsers reach the key. */
+interface OpenedKey extends ConnectResult {
+  /** Null without a gateway. With `access` it has a token of its own in it. */
+  readonly url: string | null;
+  /** When that token expires, ISO-8601; null without one. */
+  readonly urlExpiresAt: string | null;
+}
+
+async function opened(
+  { services }: CalledContext,
+  result: ConnectResult,
+  { access, spawn }: Pick<z.output<typeof connectInputSchema>, 'access' | 'spawn'>,
+): Promise<OpenedKey> {
+  const { key, leaseId } = result;
+  if (access === undefined) {
+    return { ...result, url: keyUrl(services.gateway.addresses, key), urlExpiresAt: null };
+  }
+  const { url, urlExpiresAt } = await signedFor(services, {
+    key,
+    access,
+    leaseId: access.grantOnly ? leaseId : undefined,
+    spawn: access.mayStart ? spawn : undefined,
+  });
+  return { ...result, url, urlExpiresAt };
+}
 
 /**
  * A key that is not here, from its home: a caller that names no datacenter wants to know who holds

@@ -33,7 +33,7 @@ export function keyHostLabel({ namespace, name }: Named): string {
 export function keyUrl(
   { url, hosts }: GatewayAddresses,
   key: Named,
-  token: string | undefined,
+  token?: string,
 ): string | null {
   if (url === null) return null;
   const { protocol } = new URL(url);
