@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { recordHeartbeat, type SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { HEARTBEAT_MS } from '../kernel/ladder.ts';
+import { waitUntil } from '@leasehold/testing';
+import { fillDatabase } from '../testing/explaining.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import {
   actionsOf,
@@ -12,10 +14,22 @@ import {
   openKeys,
   OPERATOR,
   reportOf,
+  rowCounts,
   statesOf,
 } from '../testing/keys-fixture.ts';
+import { passingTime, passWatched } from '../testing/passing-time.ts';
 import type { ConnectResult, NamedConnect } from './key-types.ts';
+import { createIdleStopper } from './reaper.ts';
 import { stopIdleBackends, touchBackends } from './sql/idle-stop.ts';
+
+const MANY_BACKENDS = `
+  insert into backend (id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id,
+    fencing_token, status, status_rank, idle_stop_seconds)
+  select 'b' || i, 'd' || i % 100, 'local', gen_random_uuid(), 'room', '[]', '{}', '', 'k' || i, '',
+    gen_random_uuid(), i, 'terminated', 7, 60
+  from generate_series(1, 20000) i;
+  insert into idle_check (backend_id, due_at)
+  select 'b' || i, now() + interval '1 hour' from generate_series(1, 20000) i`;
 
 const IDLE_SECONDS = 10;
 const ADDRESS = '127.0.0.1:5000';
@@ -228,6 +242,101 @@ describe('no backend is stopped for idleness', () => {
   });
 });
 
+describe('a connect that meets a backend which is being stopped for idleness', () => {
+  test('waits until it has ended, and starts a new one', async () => {
+    const on = await openKeys();
+    const { backendId, drone } = await aSleeper(on);
+    await rest(on, backendId, IDLE_SECONDS * 1_000);
+    await stopIdle(on);
+
+    const waiting = connect(on, sleepy({ waitMs: 10_000 }));
+    await waitUntil(async () => (await rowCounts(on))['waiters'] === 1);
+    await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'external' }));
+
+    const made = await waiting;
+    expect(made.spawned).toBe(true);
+    expect(made.backendId).not.toBe(backendId);
+  });
+
+  test('is told by a repeated answer that it is stopping, and an answer that is repeated in time is a use', async () => {
+    const on = await openKeys();
+    const idempotencyKey = 'k1';
+    const { backendId } = await aSleeper(on, { idempotencyKey });
+    await rest(on, backendId, IDLE_SECONDS * 1_000);
+    const inTime = await connect(on, sleepy({ idempotencyKey }));
+    expect(inTime).toMatchObject({ backendId, status: 'ready' });
+    expect(await stopIdle(on)).toEqual([]);
+
+    await rest(on, backendId, IDLE_SECONDS * 1_000);
+    expect(await stopIdle(on)).toEqual([backendId]);
+    const late = await connect(on, sleepy({ idempotencyKey }));
+
+    expect(late).toMatchObject({ backendId, status: 'terminating' });
+  });
+});
+
+describe('what the database cannot know is no idleness', () => {
+  test('after a step of its clock uses are collected for a minute first', async () => {
+    const time = await passingTime();
+    const on = await openKeys({
+      databaseUrl: time.databaseUrl,
+      clock: time.clock,
+      clockWatch: undefined,
+    });
+    const { backendId, leaseId, drone } = await aSleeper(on);
+    await passWatched(time, 3_000, on);
+    const alive = async (): Promise<void> => {
+      await recordHeartbeat(on.store.general, { ...drone, localTimeMs: 1_000, load: {} });
+      await on.store.general.$executeRaw`
+        update lease set expires_at = clock_timestamp() + interval '60 seconds' where lease_id = ${leaseId}::uuid`;
+    };
+
+    await time.step(3_600_000);
+    await alive();
+    expect(await stopIdle(on)).toEqual([]);
+    await on.store.witness.look();
+    expect(await stopIdle(on)).toEqual([]);
+
+    await passWatched(time, IDLE_SECONDS * 1_000 + 1_000, on);
+    await alive();
+    expect(await stopIdle(on)).toEqual([backendId]);
+  });
+
+  test('while nothing is granted, because the database was restored, nothing is stopped', async () => {
+    const on = await openKeys();
+    const { backendId } = await aSleeper(on);
+    await rest(on, backendId, IDLE_SECONDS * 1_000);
+    await on.store.general.$executeRaw`
+      update database_epoch set hold_off_until = clock_timestamp() + interval '50 seconds'`;
+    const held = await stopIdle(on);
+    await on.store.general.$executeRaw`update database_epoch set hold_off_until = null`;
+
+    expect(held).toEqual([]);
+    await rest(on, backendId, 1_000);
+    expect(await stopIdle(on)).toEqual([backendId]);
+  });
+
+  test('a controller that has just reached it waits until what is in use is used again', async () => {
+    const time = await passingTime();
+    const on = await openKeys({ databaseUrl: time.databaseUrl, clock: time.clock });
+    const { backendId, drone } = await aSleeper(on);
+    const stopper = createIdleStopper(on.store, HEARTBEAT_MS.standard);
+    const { signal } = new AbortController();
+    const round = async (ms: number): Promise<number> => {
+      await time.pass(ms);
+      await recordHeartbeat(on.store.general, { ...drone, localTimeMs: 1_000, load: {} });
+      return stopper.runOnce(signal, () => undefined);
+    };
+
+    const first = [await round(IDLE_SECONDS * 1_000), await round(1_000)];
+    // As long as nobody could note a use.
+    const again = [await round(4_000), await round(1_900)];
+
+    expect([...first, ...again, await round(100)]).toEqual([0, 0, 0, 0, 1]);
+    expect((await actionsOf(on, backendId)).at(-1)?.kind).toBe('terminate');
+  });
+});
+
 describe('uses that a gateway reports', () => {
   test('move the last use forward, never back, and tell how long the backend may be used', async () => {
     const on = await openKeys();
@@ -269,4 +378,31 @@ describe('uses that a gateway reports', () => {
       { state: 'usable', leaseId: plain.leaseId },
     ]);
   });
+});
+
+test('a use changes no indexed column of a backend, and neither statement reads what has ended', async () => {
+  const { databaseUrl } = await openKeys();
+  const { client, planOf, close } = await fillDatabase(databaseUrl, MANY_BACKENDS);
+  onTestFinished(close);
+  // As on the connections that they are sent on.
+  await client.query('set enable_seqscan = off');
+  const leaseId = '00000000-0000-4000-8000-000000000000';
+
+  const touched = await planOf((sql) => touchBackends(sql, [{ leaseId, usedAgoMs: 0 }]));
+  const { store } = await openKeys();
+  const stopped = await planOf((sql) =>
+    stopIdleBackends(
+      { ...store, transitions: sql as unknown as typeof store.transitions },
+      HEARTBEAT_MS.standard,
+    ),
+  );
+
+  for (const plan of [touched, stopped]) {
+    expect(plan).toContain('backend');
+    expect(plan).not.toMatch(/Seq Scan on (?:backend|idle_check) /u);
+  }
+  const { rows } = await client.query<{ indexed: string }>(
+    `select pg_get_indexdef(indexrelid) as indexed from pg_index where indrelid = 'backend'::regclass`,
+  );
+  expect(rows.map(({ indexed }) => indexed).join()).not.toMatch(/last_used_at/u);
 });

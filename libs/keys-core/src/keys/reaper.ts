@@ -1,7 +1,7 @@
 import { readClock, readLeasePages, reap } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { rangesFrom } from '../postgres/retention-pass.ts';
-import { stopIdleBackends } from './sql/idle-stop.ts';
+import { type IdleStops, stopIdleBackends } from './sql/idle-stop.ts';
 import { recordLostBackends, recordOverdueBackends } from './sql/key-backend.ts';
 
 /**
@@ -75,15 +75,41 @@ async function reapRange(store: Store, fromPage: number, toPage: number): Promis
   return reapedCount;
 }
 
+/** For how long a controller must have reached the database before it calls a backend idle, in milliseconds. */
+const REACHED_MS_MIN = 2_000;
+/** With a longer pause between two rounds the database was not reached. */
+const PAUSE_MS_MAX = 3_000;
+
+const NONE_STOPPED: IdleStops = { stopped: [], isMore: false };
+
 /**
  * Stops idle backends, in every controller at once, as the reaper does: no backend lives on because the one controller
  * whose turn it was has died. Their drones are told at once.
+ *
+ * After a start, and after the database could not be reached, it waits a moment: uses could not be noted meanwhile,
+ * and what is in use is used again now.
  */
 export function createIdleStopper(store: Store, heartbeatMs: number) {
+  let reachedSinceMs = Infinity;
+  let reachedAtMs = -Infinity;
+
+  /** Whether the database has been reached for long enough. */
+  async function isReached(): Promise<boolean> {
+    const nowMs = store.clock.nowMs();
+    const isNew = nowMs - reachedAtMs > PAUSE_MS_MAX;
+    if (!isNew && nowMs - reachedSinceMs >= REACHED_MS_MIN) return true;
+    await readClock(store, store.general);
+    if (isNew) reachedSinceMs = store.clock.nowMs();
+    return false;
+  }
+
   return {
     /** `onMore` is called when more are due than one round looks at. @returns how many were stopped. */
     async runOnce(_signal: AbortSignal, onMore: () => void): Promise<number> {
-      const { stopped, isMore } = await stopIdleBackends(store, heartbeatMs);
+      const { stopped, isMore } = (await isReached())
+        ? await stopIdleBackends(store, heartbeatMs)
+        : NONE_STOPPED;
+      reachedAtMs = store.clock.nowMs();
       for (const droneId of new Set(stopped.map((one) => one.droneId))) {
         store.hints.notify(`drone:${droneId}`);
       }

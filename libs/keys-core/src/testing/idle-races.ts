@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { type SessionRef, recordHeartbeat } from '../fleet/sql/drone-sessions.ts';
 import { HEARTBEAT_MS } from '../kernel/ladder.ts';
-import { createIdleStopper } from '../keys/reaper.ts';
+import { stopIdleBackends } from '../keys/sql/idle-stop.ts';
 import { type Fragment, fragment } from '../postgres/sql.ts';
 import { aDrone } from './fleet-fixture.ts';
 import { connect, keyNamed, type Keys, openKeys, reportOf } from './keys-fixture.ts';
@@ -177,9 +177,8 @@ class IdleRace {
   }
 }
 
-function sweep(on: Keys): Promise<number> {
-  const { signal } = new AbortController();
-  return createIdleStopper(on.store, HEARTBEAT_MS.standard).runOnce(signal, () => undefined);
+function sweep(on: Keys): Promise<unknown> {
+  return stopIdleBackends(on.store, HEARTBEAT_MS.standard);
 }
 
 function call(on: Keys, name: string): ReturnType<typeof connect> {

@@ -207,12 +207,12 @@ export interface IdleStops {
  * Index: `idle_check_due_at_idx`, then primary keys.
  */
 export async function stopIdleBackends(
-  store: Pick<Store, 'general' | 'witness' | 'clock' | 'clockWatch'>,
+  store: Pick<Store, 'transitions' | 'witness' | 'clock' | 'clockWatch'>,
   heartbeatMs: number,
 ): Promise<IdleStops> {
   await store.witness.ready();
   const { belief, mark } = guardNow(store);
-  const [found] = await store.general.$queryRaw<
+  const [found] = await store.transitions.$queryRaw<
     [{ readonly stopped: StoppingBackend[] | null; readonly dueCount: number }]
   >`
     with due as materialized (
@@ -273,11 +273,10 @@ function isIdle(belief: ClockBelief, heartbeatMs: number): Fragment {
     k.status_rank = ${READY}
     and ${idleBelieved(belief)}
     and not ${isStopAsked(fragment`k.id`)}
-    and exists (
-      select from drone d
+    and ${isFound(fragment`
+      select true from drone d
       where d.id = k.drone_id and d.lost_at is null and d.clock_id = k.clock_id
-        and d.heartbeat_at > clock_timestamp() - ${3 * heartbeatMs}::float8 * interval '1 millisecond'
-    )
+        and d.heartbeat_at > clock_timestamp() - ${3 * heartbeatMs}::float8 * interval '1 millisecond'`)}
   )`;
 }
 
@@ -315,10 +314,9 @@ function actsOfIdleStop(): Fragment {
       using due
       where c.backend_id = due.backend_id and (
         due.backend_id in (select j.id from judged j where j.is_idle)
-        or not exists (
-          select from backend b
-          where b.id = due.backend_id and b.status_rank < ${STOPPING} and b.stop_asked_at is null
-        )
+        or not ${isFound(fragment`
+          select true from backend b
+          where b.id = due.backend_id and b.status_rank < ${STOPPING} and b.stop_asked_at is null`)}
       )
     )`;
 }
