@@ -59,6 +59,21 @@ const GRANTING = [
 
 const RENEWING = [
   {
+    name: 'update-with-any-token',
+    breaks: 'metadata is changed only by the holder with its token',
+    file: `${CORE}/grants/sql/renew.ts`,
+    find: "when k.fencing_token <> ${request.fencingToken}::bigint then 'superseded'\n        end as refusal",
+    replace: "when k.fencing_token < 0 then 'superseded'\n        end as refusal",
+  },
+  {
+    name: 'update-of-an-expired-grant',
+    breaks: 'metadata is changed only while the grant is in force, judged after the lock',
+    file: `${CORE}/grants/sql/renew.ts`,
+    find: 'where l.lease_id = j.lease_id and j.refusal is null\n      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.holder',
+    replace:
+      "where l.lease_id = j.lease_id and (j.refusal is null or j.refusal = 'expired')\n      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.holder",
+  },
+  {
     name: 'renewal-of-a-blocked-grant',
     breaks: 'a grant whose renewal is blocked is not renewed',
     file: `${CORE}/grants/sql/renew.ts`,

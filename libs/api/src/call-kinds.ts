@@ -178,11 +178,11 @@ const READS: ReadonlySet<string> = new Set([
 
 const ACTS: ReadonlySet<string> = new Set([
   ...['blockRenewal', 'allowRenewal', 'revoke', 'resetFailures'].map((name) => `keys.${name}`),
-  ...['acquire', 'acquireMany', 'heartbeat', 'release', 'releaseMany', 'cancel'].map(
+  ...['acquire', 'acquireMany', 'heartbeat', 'release', 'releaseMany', 'cancel', 'update'].map(
     (name) => `leases.${name}`,
   ),
   ...['blockRenewal', 'allowRenewal', 'revoke'].map((name) => `leases.${name}`),
-  ...['tryAcquire', 'heartbeat', 'release', 'cancel', 'revoke'].map(
+  ...['tryAcquire', 'heartbeat', 'release', 'cancel', 'update', 'revoke'].map(
     (name) => `environments.${name}`,
   ),
   ...['drain', 'undrain', 'markLost', 'remove'].map((name) => `drones.${name}`),

@@ -162,6 +162,12 @@ export function plainMetadata(metadata: unknown): unknown {
   return json;
 }
 
+/** The metadata of an update, as it is sent. @throws {LeaseholdCallError} `request.invalid`. */
+export function assertUpdate(change: { readonly metadata: unknown }): unknown {
+  assertInput(updating, change, '');
+  return plainMetadata(change.metadata);
+}
+
 // The inputs of this library, by the rules of the contract.
 
 const name: Check = rule((value) => nameProblem(value as string));
@@ -206,6 +212,10 @@ const environment = fields({
   action: text({ bytesMin: 1, bytesMax: LIMITS.tagBytesMax }),
   durationMs: optional(ttlMs),
   renew: optional(flag),
+});
+
+const updating = fields({
+  metadata: rule((value) => (value === undefined ? 'must be JSON' : undefined)),
 });
 
 const environmentWork = fields({ veto: optional(callback), record: callback });

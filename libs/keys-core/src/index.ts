@@ -92,6 +92,7 @@ export {
   PHASES,
   type RefusalReason,
   type ReleaseOutcome,
+  type UpdateOutcome,
 } from './kernel/lease.ts';
 export {
   DATACENTER_NAME,

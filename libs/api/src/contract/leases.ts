@@ -67,6 +67,12 @@ export const releaseItemSchema = grantRefSchema.extend({
 
 export const releaseInputSchema = releaseItemSchema.extend(placedFields);
 
+export const updateInputSchema = grantRefSchema.extend({
+  /** In place of what the grant has now; null for none. */
+  metadata: metadataSchema,
+  ...placedFields,
+});
+
 /**
  * A list whose items are checked one by one, when they are carried out: one bad item must not fail
  * the others that travel with it. The type is that of the item, for the code that writes one.

@@ -11,11 +11,12 @@ import {
   leaseRevokeInputSchema,
   releaseInputSchema,
   type releaseItemSchema,
+  updateInputSchema,
 } from '../contract/leases.ts';
 import { describeError, type ErrorAnswer } from '../error-map.ts';
 import { placed, type CalledContext } from '../forwarding/elsewhere.ts';
 import { clientProcedure, operatorProcedure } from '../trpc.ts';
-import { audited, bytesOf, bytesOfEvent } from './recording.ts';
+import { audited, bytesOf, bytesOfEvent, writing } from './recording.ts';
 
 /** What a holder is told of the database; see `WitnessService`. */
 export interface Told {
@@ -63,6 +64,18 @@ export function heldCalls(face: 'leases' | 'environments') {
     release: clientProcedure
       .input(bounded(releaseInputSchema))
       .mutation(placed(async (ctx, sent) => ({ outcome: await release(ctx, face, sent) }))),
+
+    /** For a holder whose grant is in force: others see what it says of itself. Renews nothing. */
+    update: clientProcedure.input(bounded(updateInputSchema)).mutation(
+      placed(async ({ services, caller, use }, sent) =>
+        writing(
+          use,
+          bytesOfEvent(JSON.stringify(sent.metadata)),
+          () => services[face].update(sent, caller),
+          ({ outcome }) => outcome === 'updated',
+        ),
+      ),
+    ),
 
     /** For a caller whose answer was lost: undoes its request, whatever the outcome was. */
     cancel: clientProcedure.input(bounded(cancelInputSchema)).mutation(

@@ -140,6 +140,19 @@ const SCENARIOS: Record<string, (world: World) => Promise<unknown>> = {
     }
     return ends;
   },
+  async 'metadata that changes while a lease is held'(world) {
+    const jobs = world.client('one').defineLease(['jobs']);
+    const lease = await jobs.acquire('updated', { metadata: { port: 1 } });
+    const updates = [
+      await codeOf(lease.update({ metadata: { port: 2 } })),
+      await codeOf(lease.update({ metadata: { huge: 'x'.repeat(17_000) } })),
+    ];
+    await world.revoke(lease, 'force');
+    updates.push(await codeOf(lease.update({ metadata: null })));
+    const next = await jobs.acquire('updated');
+    await next.release();
+    return [...updates, await codeOf(next.update({ metadata: null }))];
+  },
   async 'an environment'(world) {
     const [one, other] = [world.client('one'), world.client('other')];
     const first = await one.environments.tryAcquire('staging', { action: 'deploy' });

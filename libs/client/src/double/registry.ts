@@ -9,6 +9,7 @@ import {
   UNCONFIRMED_LADDER,
   type GrantRef,
   type ReleaseOutcome,
+  type UpdateOutcome,
 } from '@leasehold/keys-core';
 import type {
   AcquireAnswer,
@@ -32,6 +33,7 @@ export interface TestHolding {
   readonly holder: string;
   readonly fencingToken: string;
   readonly comment: string | null;
+  readonly metadata: unknown;
   /** Whether it is renewed; false after `blockRenewal` or a graceful revoke. */
   readonly isRenewable: boolean;
   /** Until its expiry, without a renewal. */
@@ -39,7 +41,7 @@ export interface TestHolding {
 }
 
 export interface TestEvent {
-  /** `granted`, `taken_over`, `released`, `failed`, `expired`, `revoked`, `renewal_blocked`, `renewal_allowed`. */
+  /** `granted`, `taken_over`, `released`, `failed`, `expired`, `revoked`, `renewal_blocked`, `renewal_allowed`, `updated`. */
   readonly kind: string;
   readonly leaseId: string;
   readonly fencingToken: string;
@@ -133,6 +135,11 @@ export class TestRegistry {
     return outcome;
   }
 
+  update(face: TestFace, ref: GrantRef, metadata: unknown): UpdateOutcome {
+    this.#now();
+    return this.#model.update({ ...ref, face, principal: PRINCIPAL }, metadata);
+  }
+
   /** The deadlines of a grant in the clock of its holder. */
   deadlines(leaseId: string, localTimeMs: number): LeaseDeadlines {
     const grant = this.#model.grants.find((one) => one.leaseId === leaseId);
@@ -166,6 +173,7 @@ export class TestRegistry {
       holder: grant.holder,
       fencingToken: String(grant.givenToken),
       comment: this.#asked.get(grant.leaseId)?.arrival.request.comment ?? null,
+      metadata: grant.metadata,
       isRenewable: grant.renewable,
       remainingMs: grant.expiresAt - nowMs,
     };
@@ -238,13 +246,14 @@ export class TestRegistry {
 
   #askOf({ face, request, waitMs, hasWaited }: Ticket): ModelAsk {
     this.#grantsCount += 1;
-    const { namespace, key, holder, ttlMs = ENVIRONMENT_TTL_MS } = request;
+    const { namespace, key, holder, metadata, ttlMs = ENVIRONMENT_TTL_MS } = request;
     // One that may wait confirms what it has waited for.
     const confirms = request.confirms === true && (hasWaited || waitMs === 0);
     return {
       resource: { face, namespace: namespace.join('.'), name: key },
       leaseId: `00000000-0000-4000-8000-${String(this.#grantsCount).padStart(12, '0')}`,
       holder,
+      metadata,
       principal: PRINCIPAL,
       confirms,
       ladder: serviceLadder(ttlMs),

@@ -1,10 +1,15 @@
 /** A Leasehold without a server, for the unit tests of services. */
-import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
+import type { GrantRef, ReleaseOutcome, UpdateOutcome } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
 import { TICK_MS, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { Background } from '../lease/calls.ts';
 import { createFaces, type Faces } from '../lease/lease-faces.ts';
-import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/lease-wire.ts';
+import type {
+  AcquireRequest,
+  LeaseWire,
+  ReleaseRequest,
+  UpdateRequest,
+} from '../lease/lease-wire.ts';
 import type { LeaseScope } from '../lease/lease.ts';
 import { leasesOf, type Leasehold } from '../leasehold-parts.ts';
 import type { Machine } from '../machine.ts';
@@ -268,6 +273,12 @@ class TestWire implements LeaseWire {
   release(request: ReleaseRequest, ending: Ending): Promise<ReleaseOutcome> {
     const { registry, link } = this.#deps;
     return link.send(ending, () => registry.release(this.#face, request, request.result));
+  }
+
+  update({ metadata, ...ref }: UpdateRequest, ending: Ending): Promise<UpdateOutcome> {
+    return this.#deps.link.send(ending, () =>
+      this.#deps.registry.update(this.#face, ref, metadata),
+    );
   }
 
   unreachableSince(momentMs: number): UnreachableError | undefined {

@@ -25,6 +25,9 @@ const PASSING = new Set([
   'grant.contended',
 ]);
 
+/** Those after which nobody knows whether the call was carried out. */
+const UNKNOWN = new Set(['request.outcome_unknown', 'request.deadline']);
+
 /** Whether the same request, with its idempotency key, may be sent again at once. */
 export function isPassing(error: unknown): boolean {
   return error instanceof LeaseholdCallError && PASSING.has(error.code);
@@ -36,6 +39,11 @@ export function isPassing(error: unknown): boolean {
  */
 export function mayPassInTime(error: unknown): boolean {
   return isPassing(error) || error instanceof DatacenterUnreachableError;
+}
+
+/** Whether a call failed in a way that may pass, and has surely changed nothing. */
+export function wasNotCarriedOut(error: unknown): boolean {
+  return isPassing(error) && !UNKNOWN.has((error as LeaseholdCallError).code);
 }
 
 /**

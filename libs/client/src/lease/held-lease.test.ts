@@ -338,3 +338,73 @@ function holdReplies(wire: ReturnType<typeof setUpLeases>['wire']): (() => void)
   };
   return releases;
 }
+
+describe('update', () => {
+  const metadataOf = ({ wire }: ReturnType<typeof setUpLeases>) => wire.metadataOf('k');
+
+  test('replaces the metadata, one after the other, and renews nothing', async () => {
+    const setup = setUpLeases();
+    const lease = await setup.define({ ttlMs: TTL_MS }).acquire('k', { metadata: { port: 1 } });
+    expect(metadataOf(setup)).toEqual({ port: 1 });
+    const expiresAtMs = setup.wire.expiresAtMs('k');
+
+    await Promise.all([1, 2, 3].map((port) => lease.update({ metadata: { port } })));
+
+    expect(metadataOf(setup)).toEqual({ port: 3 });
+    expect(setup.wire.expiresAtMs('k')).toBe(expiresAtMs);
+  });
+
+  test('of a lease that is over fails with how it was lost, also if only the controller knows', async () => {
+    const setup = setUpLeases();
+    const define = setup.define({ ttlMs: TTL_MS });
+    const lease = await define.acquire('k');
+    setup.wire.revoke('k');
+
+    await expect(lease.update({ metadata: 1 })).rejects.toMatchObject({
+      code: 'lease.lost',
+      reason: 'revoked',
+    });
+    expect(reasonOf(lease.signal)).toBe('revoked');
+    const next = await define.acquire('k');
+    await next.release();
+    await expect(next.update({ metadata: 1 })).rejects.toMatchObject({
+      code: 'lease.lost',
+      reason: 'released',
+    });
+    expect(metadataOf(setup)).toBeUndefined();
+  });
+
+  test('without an answer is not sent again: it could undo a later one; one that never arrived is', async () => {
+    const setup = setUpLeases();
+    const lease = await setup.define({ ttlMs: TTL_MS }).acquire('k');
+    setup.wire.weather = 'lose_reply';
+    const unknown = expect(lease.update({ metadata: 'first' })).rejects.toMatchObject({
+      code: 'request.outcome_unknown',
+    });
+    await setup.clock.advance(100);
+    await unknown;
+    setup.wire.weather = 'busy';
+    const second = lease.update({ metadata: 'second' });
+    await setup.clock.advance(50);
+    expect(metadataOf(setup)).toBe('first');
+    setup.wire.weather = 'fine';
+    await setup.clock.advance(1_000);
+
+    await second;
+    expect(metadataOf(setup)).toBe('second');
+    expect(lease.isHeld).toBe(true);
+  });
+
+  test.each([undefined, 5n, 'x'.repeat(17_000)])(
+    'with %s is refused before it is sent',
+    async (metadata) => {
+      const { wire, define } = setUpLeases();
+      const lease = await define({ ttlMs: TTL_MS }).acquire('k', { metadata: 'as it was' });
+
+      await expect(lease.update({ metadata })).rejects.toMatchObject({ code: 'request.invalid' });
+      expect(wire.metadataOf('k')).toBe('as it was');
+      await lease.update({ metadata: null });
+      expect(wire.metadataOf('k')).toBeNull();
+    },
+  );
+});

@@ -17,11 +17,13 @@ import {
   type Ladder,
   type Pulse,
   type RefusalReason,
+  type UpdateOutcome,
 } from '@leasehold/keys-core';
 import type { GrantedLease, LeaseDeadlines, RevocationNotice } from '@leasehold/keys-core/leases';
 import type { Appointment } from '@leasehold/service-kit/appointments';
 import { TICK_MS } from '@leasehold/service-kit/boot-clock';
 import { runInContext, type ContextPart, type WorkContext } from '../context/work-context.ts';
+import { assertUpdate } from '../inputs.ts';
 import type { Machine } from '../machine.ts';
 import { Ending } from '../signals.ts';
 import {
@@ -52,6 +54,8 @@ export interface LeaseOwner {
   forget(lease: HeldLease): void;
   /** Sends the release. Bounded; never rejects. */
   giveBack(lease: HeldLease, result: 'ok' | 'failed', detail?: string): Promise<ReleaseReport>;
+  /** Sends new metadata. @throws as `Lease.update`. */
+  update(lease: HeldLease, metadata: unknown): Promise<UpdateOutcome>;
 }
 
 /** What its caller wanted. */
@@ -113,6 +117,7 @@ export class HeldLease implements Lease {
   #verdict: ReleaseReport | undefined;
   #isAsking = false;
   #release: Promise<ReleaseReport> | undefined;
+  #updates: Promise<unknown> = Promise.resolve();
   #wasHeldAtRelease = false;
 
   constructor(options: HeldLeaseOptions) {
@@ -203,6 +208,15 @@ export class HeldLease implements Lease {
     return this.#leftMs(this.loseAtMs);
   }
 
+  async update(change: { readonly metadata: unknown }): Promise<void> {
+    const metadata = assertUpdate(change);
+    const before = this.#updates;
+    const updated = before.then(() => this.#update(metadata));
+    // The next one is sent however this one ends.
+    this.#updates = updated.catch(() => undefined);
+    await updated;
+  }
+
   run<T>(fn: () => T): T {
     return runInContext(this.#part, fn);
   }
@@ -245,6 +259,14 @@ export class HeldLease implements Lease {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
+  }
+
+  async #update(metadata: unknown): Promise<void> {
+    await this.confirm();
+    const answer = await this.#owner.update(this, metadata);
+    if (answer.outcome === 'updated') return;
+    this.refused(answer.reason);
+    this.#throwIfOver();
   }
 
   get #part(): ContextPart {

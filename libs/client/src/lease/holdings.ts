@@ -2,7 +2,13 @@
  * All leases of one face that this process holds: one tick for all, and for each datacenter one
  * call that renews all that are due. Nothing ticks while nothing is held.
  */
-import { GAP_MS, LIMITS, type GrantRef, type Pulse } from '@leasehold/keys-core';
+import {
+  GAP_MS,
+  LIMITS,
+  type GrantRef,
+  type Pulse,
+  type UpdateOutcome,
+} from '@leasehold/keys-core';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { Appointments } from '@leasehold/service-kit/appointments';
 import { outsideOfWork } from '../context/work-context.ts';
@@ -14,6 +20,7 @@ import {
   pauseBeforeRetry,
   Tries,
   untilAnswered,
+  wasNotCarriedOut,
   type Background,
 } from './calls.ts';
 import type { HeldLease, LeaseOwner } from './held-lease.ts';
@@ -23,6 +30,9 @@ import type { ReleaseReport } from './lease.ts';
 /** A release is answered within this time, by the controller or as `unknown`. */
 const RELEASE_MS_MAX = 5_000;
 const RELEASE_TRY_MS = 2_000;
+/** An update is answered within this time, or fails. */
+const UPDATE_MS_MAX = 10_000;
+const UPDATE_TRY_MS = 5_000;
 
 interface Due {
   readonly lease: HeldLease;
@@ -139,6 +149,26 @@ export class Holdings implements LeaseOwner {
       this.#releases.end(one);
       background.ended();
     }
+  }
+
+  /**
+   * Sent again only where it was not carried out: a try without an answer that arrived late would undo a later
+   * update.
+   */
+  update(lease: HeldLease, metadata: unknown): Promise<UpdateOutcome> {
+    const { ref, datacenter, signal } = lease;
+    const machine = this.#machine;
+    const bounds = {
+      untilMs: machine.clock.nowMs() + UPDATE_MS_MAX,
+      tryMs: UPDATE_TRY_MS,
+      signal,
+      mayPass: wasNotCarriedOut,
+    };
+    return outsideOfWork(() =>
+      untilAnswered(machine, bounds, (ending) =>
+        this.#wire.update({ ...ref, metadata }, ending, datacenter),
+      ),
+    );
   }
 
   /** Retries until it is answered or the grant is over; the report waits only until that moment. */

@@ -8,6 +8,7 @@ import {
   createCoalescer,
   type GrantRef,
   type ReleaseOutcome,
+  type UpdateOutcome,
 } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult, ReleaseInput } from '@leasehold/keys-core/leases';
 import { TRACE_ORIGINS } from '@leasehold/service-kit/tracing';
@@ -42,6 +43,10 @@ export interface AcquireRequest {
 
 export type ReleaseRequest = Omit<ReleaseInput, 'datacenter'>;
 
+export interface UpdateRequest extends GrantRef {
+  readonly metadata: unknown;
+}
+
 /**
  * Every method throws errors of this library, or the reason of the ending that was passed in. An acquire that does
  * not wait and a release fail as soon as it is over; what they sent may arrive.
@@ -62,6 +67,8 @@ export interface LeaseWire {
   ): Promise<LeaseRenewResult[]>;
   /** Releases a lease of that datacenter, by default the controller's own. */
   release(request: ReleaseRequest, ending: Ending, datacenter?: string): Promise<ReleaseOutcome>;
+  /** Replaces the metadata of a lease of that datacenter, by default the controller's own. */
+  update(request: UpdateRequest, ending: Ending, datacenter?: string): Promise<UpdateOutcome>;
   /** Why nothing sent since that moment can have arrived; undefined if it can. */
   unreachableSince(momentMs: number): UnreachableError | undefined;
 }
@@ -146,12 +153,14 @@ function unlessOver<T>(ending: Ending, call: Promise<T>): Promise<T> {
 function sharedCalls(
   face: ControllerApi['leases' | 'environments'],
   { machine, reachability }: WireDeps,
-): Pick<LeaseWire, 'giveUp' | 'heartbeat' | 'unreachableSince'> {
+): Pick<LeaseWire, 'giveUp' | 'heartbeat' | 'update' | 'unreachableSince'> {
   return {
     unreachableSince: (momentMs) => reachability.unreachableSince(momentMs),
     async giveUp({ idempotencyKey, datacenter }, { signal }) {
       await face.cancel.mutate({ idempotencyKey, datacenter }, { signal });
     },
+    update: (request, { signal }, datacenter) =>
+      face.update.mutate({ ...request, datacenter }, { signal }),
     async heartbeat(renewals, { signal }, datacenter) {
       const localTimeMs = machine.clock.nowMs();
       const { results } = await face.heartbeat.mutate(

@@ -57,6 +57,13 @@ export interface Lease extends AsyncDisposable {
    */
   remainingMs(): number;
   /**
+   * Replaces the metadata of the lease: any JSON up to 16 KiB, which everybody sees with it, and `observe` reports.
+   * It does not renew the lease. Updates of one lease are carried out one after the other.
+   * @throws {LeaseLost} if it is lost or released; `LeaseholdCallError`; `OutcomeUnknownError` if no answer
+   * came: the update may still arrive, also after a later one.
+   */
+  update(change: { readonly metadata: unknown }): Promise<void>;
+  /**
    * Runs `fn` with the lease in its context: calls and leases within are cancelled when it is lost.
    * Does not release the lease.
    */

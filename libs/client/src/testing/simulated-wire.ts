@@ -2,23 +2,30 @@
  * A controller and its database in one object, behind the interface between the library and the network. Who
  * gets what is decided as in the test double; it loses what a test tells it to lose.
  */
-import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
+import type { GrantRef, ReleaseOutcome, UpdateOutcome } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
 import { TestRegistry, type TestHolding } from '../double/registry.ts';
-import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/lease-wire.ts';
+import type {
+  AcquireRequest,
+  LeaseWire,
+  ReleaseRequest,
+  UpdateRequest,
+} from '../lease/lease-wire.ts';
 import type { LeaseScope } from '../lease/lease.ts';
 import type { Ending } from '../signals.ts';
 import {
   DatacenterUnreachableError,
+  LeaseholdCallError,
   OutcomeUnknownError,
   UnreachableError,
 } from '../transport/errors.ts';
 
 /**
- * What the network does with calls: `lose_reply` carries them out without a reply; with
+ * What the network does with calls: `lose_reply` carries them out without a reply; with `busy` the controller
+ * refuses them for now; with
  * `out_of_reach` the controller answers that their datacenter cannot be reached.
  */
-export type Weather = 'fine' | 'lose_request' | 'lose_reply' | 'silent' | 'out_of_reach';
+export type Weather = 'fine' | 'busy' | 'lose_request' | 'lose_reply' | 'silent' | 'out_of_reach';
 
 export class SimulatedWire implements LeaseWire {
   readonly #localNowMs: () => number;
@@ -62,6 +69,10 @@ export class SimulatedWire implements LeaseWire {
     return this.#databaseNowMs() + (this.#holdingOf(key)?.remainingMs ?? -Infinity);
   }
 
+  metadataOf(key: string): unknown {
+    return this.#holdingOf(key)?.metadata;
+  }
+
   /** Ends the grant of the key as an operator does, if there is one. */
   revoke(key: string): void {
     if (this.holderOf(key) !== undefined) this.#registry.revoke(this.#scopeOf(key), 'force', null);
@@ -101,6 +112,14 @@ export class SimulatedWire implements LeaseWire {
     return this.#travel(ending, () => this.#registry.release('lease', request, request.result));
   }
 
+  update(
+    { metadata, ...ref }: UpdateRequest,
+    ending: Ending,
+    _datacenter?: string,
+  ): Promise<UpdateOutcome> {
+    return this.#travel(ending, () => this.#registry.update('lease', ref, metadata));
+  }
+
   unreachableSince(): UnreachableError | undefined {
     return this.isReachable ? undefined : new UnreachableError();
   }
@@ -109,6 +128,7 @@ export class SimulatedWire implements LeaseWire {
     const localTimeMs = this.#localNowMs();
     const { weather } = this;
     if (weather === 'fine') return carryOut(localTimeMs);
+    if (weather === 'busy') throw new LeaseholdCallError('controller.overloaded');
     if (weather === 'silent') return silence(ending);
     if (weather === 'out_of_reach') throw new DatacenterUnreachableError();
     if (weather === 'lose_reply') await carryOut(localTimeMs);

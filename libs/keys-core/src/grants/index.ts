@@ -78,4 +78,4 @@ export {
 } from './sql/reap.ts';
 export type { ReleaseRequest } from './sql/release.ts';
 export { abandon, revoke, type RevokedGrant, type RevokeRequest } from './sql/revoke.ts';
-export { changeRenewable, renewHeld } from './renewing.ts';
+export { changeRenewable, renewHeld, updateHeld } from './renewing.ts';

@@ -1,6 +1,13 @@
 import type { Caller, RenewalAct, RenewalChange } from '../kernel/face-types.ts';
 import type { Ladder } from '../kernel/ladder.ts';
-import type { GrantRef, RefusalReason, RefusedRenewal, RenewOutcome } from '../kernel/lease.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type {
+  GrantRef,
+  RefusalReason,
+  RefusedRenewal,
+  RenewOutcome,
+  UpdateOutcome,
+} from '../kernel/lease.ts';
 import type { Face } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
@@ -8,7 +15,13 @@ import type { Store } from '../postgres/open-store.ts';
 import { assertTableIsOpen, LOCK_NOT_AVAILABLE } from './sql/guard.ts';
 import { type ShortLane, tryShort } from './sql/in-time.ts';
 import { readEndedGrants } from './sql/past-grants.ts';
-import { renew, renewInTime, type RenewRequest } from './sql/renew.ts';
+import {
+  renew,
+  renewInTime,
+  type RenewRequest,
+  updateMetadata,
+  type UpdateRequest,
+} from './sql/renew.ts';
 import { setRenewable } from './sql/revoke.ts';
 
 /** How often, and how long apart, a renewal that met a locked row is tried again. */
@@ -143,6 +156,34 @@ function refusedOf(
 
 function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {
   return { leaseId, outcome: 'refused', reason };
+}
+
+/**
+ * Replaces the metadata of a grant, as its holder asks. One whose row is locked waits in the slow lane, where
+ * it delays nobody.
+ * @throws {LeaseError} `grant.contended` when it is locked there, too.
+ */
+export async function updateHeld(
+  store: Store,
+  face: Face,
+  request: UpdateRequest,
+): Promise<UpdateOutcome> {
+  const { transitions, slowLane } = store;
+  const { leaseId } = request;
+  const ask = (how: 'skip' | 'wait'): Promise<UpdateOutcome | undefined> =>
+    timed(store, 'update', () =>
+      updateMetadata(how === 'skip' ? transitions : slowLane, face, request, how),
+    );
+  const answer = await ask('skip');
+  if (answer !== undefined) return answer;
+  const end = (await readEndedGrants(transitions, face, [request])).get(leaseId);
+  if (end !== 'current') return { outcome: 'refused', reason: end ?? 'not_found' };
+  const waited = await ask('wait');
+  if (waited !== undefined) return waited;
+  // Its row was given to another grant meanwhile.
+  const ended = (await readEndedGrants(slowLane, face, [request])).get(leaseId);
+  if (ended === 'current') throw new LeaseError('grant.contended');
+  return { outcome: 'refused', reason: ended ?? 'not_found' };
 }
 
 /** Blocks or allows the renewal of one grant, as an operator asks. */

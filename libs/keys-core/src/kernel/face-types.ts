@@ -16,6 +16,7 @@ export const EVENT_KINDS = [
   'removed',
   'renewal_blocked',
   'renewal_allowed',
+  'updated',
   'revoked',
   'renewal_refused',
   'crash_loop',

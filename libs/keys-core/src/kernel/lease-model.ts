@@ -16,6 +16,7 @@ import type {
   RefusalReason,
   ReleaseOutcome,
   RevokeOutcome,
+  UpdateOutcome,
 } from './lease.ts';
 import { type Face, type Resource, resourceKey } from './resource.ts';
 
@@ -34,6 +35,7 @@ export interface ModelGrant {
   /** Whether its holder must confirm it and has not done so yet. */
   isUnconfirmed: boolean;
   renewable: boolean;
+  metadata: unknown;
   end: EndReason | null;
   stopsBy: number | null;
   /** The later of its expiry and its release, for the deletion of rows. */
@@ -51,6 +53,7 @@ export interface ModelAsk {
   readonly principal: string;
   readonly ladder: Ladder;
   readonly confirms: boolean;
+  readonly metadata?: unknown;
 }
 
 /** A holder's reference to a grant, with or without a wrong part. */
@@ -115,6 +118,7 @@ export class LeaseModel {
       expiresAt,
       isUnconfirmed,
       renewable: true,
+      metadata: ask.metadata ?? null,
       end: null,
       stopsBy: null,
       overAt: expiresAt,
@@ -158,6 +162,24 @@ export class LeaseModel {
     grant.overAt = Math.max(grant.overAt, this.nowMs);
     this.#write(result === 'ok' ? 'released' : 'failed', grant);
     return 'released';
+  }
+
+  update(ref: ModelRef, metadata: unknown): UpdateOutcome {
+    const refused = (reason: Exclude<RefusalReason, 'renewal_blocked'>): UpdateOutcome => ({
+      outcome: 'refused',
+      reason,
+    });
+    const grant = this.#find(ref);
+    if (grant === undefined) return refused('not_found');
+    if (grant.end !== null) return refused(grant.end === 'removed' ? 'expired' : grant.end);
+    if (!this.isUnexpired(grant)) {
+      this.#expire(grant);
+      return refused('expired');
+    }
+    if (String(grant.token) !== ref.fencingToken) return refused('superseded');
+    grant.metadata = metadata;
+    this.#write('updated', grant);
+    return { outcome: 'updated' };
   }
 
   /** @returns whether it changed anything. */

@@ -139,6 +139,11 @@ export interface RefusedRenewal extends GrantRef {
 export type ReleaseOutcome =
   'released' | 'already_released' | 'expired' | 'superseded' | 'revoked' | 'not_found';
 
+/** What became of a holder's change of what its grant says of it. */
+export type UpdateOutcome =
+  | { readonly outcome: 'updated' }
+  | { readonly outcome: 'refused'; readonly reason: Exclude<RefusalReason, 'renewal_blocked'> };
+
 export type RevokeOutcome = 'revoking' | 'revoked' | 'gone';
 
 /**

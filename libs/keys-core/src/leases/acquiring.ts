@@ -17,6 +17,7 @@ import {
   refusalOf,
   renewHeld,
   type RequestAnswer,
+  updateHeld,
 } from '../grants/index.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
 import { invariant, LeaseError } from '../kernel/errors.ts';
@@ -411,6 +412,15 @@ export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
         actor: caller.actor,
         result: input.result,
         detail: input.detail ?? null,
+      }),
+
+    update: ({ leaseId, fencingToken, metadata }, { principal, actor }) =>
+      updateHeld(store, face, {
+        leaseId,
+        fencingToken,
+        principal,
+        actor,
+        metadata: metadata ?? null,
       }),
 
     cancel: ({ idempotencyKey }, caller) =>

@@ -15,7 +15,7 @@ import type {
   WaiterView,
 } from '../kernel/face-types.ts';
 import type { Deadlines } from '../kernel/ladder.ts';
-import type { GrantRef, RefusalReason, ReleaseOutcome } from '../kernel/lease.ts';
+import type { GrantRef, RefusalReason, ReleaseOutcome, UpdateOutcome } from '../kernel/lease.ts';
 import type { Face, Named } from '../kernel/resource.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
 
@@ -111,6 +111,11 @@ export interface ReleaseInput extends GrantRef {
   readonly detail?: string | undefined;
 }
 
+export interface UpdateInput extends GrantRef {
+  /** Any JSON in place of the present one. */
+  readonly metadata?: unknown;
+}
+
 /** What a holder is told of a revocation. */
 export interface RevocationNotice {
   readonly leaseId: string;
@@ -152,6 +157,8 @@ export interface LeaseService {
     caller: Caller,
   ): Promise<LeaseRenewResult[]>;
   release(input: ReleaseInput, caller: Caller): Promise<ReleaseOutcome>;
+  /** Replaces the metadata of what the caller holds, and does not renew it. @throws {LeaseError} `grant.contended`. */
+  update(input: UpdateInput, caller: Caller): Promise<UpdateOutcome>;
   /**
    * Gives up the acquire with this idempotency key: removes its ticket, or releases the grant that it
    * became. Once it has answered, whatever it answered, the key is never answered with a grant, even if

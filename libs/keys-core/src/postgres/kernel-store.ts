@@ -36,6 +36,7 @@ export interface KernelStore {
 export type StatementKind =
   | 'grant'
   | 'renew'
+  | 'update'
   | 'release'
   | 'block_renewal'
   | 'allow_renewal'

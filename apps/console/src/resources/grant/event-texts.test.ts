@@ -43,6 +43,10 @@ describe('an event in words', () => {
       { kind: 'renewal_blocked', actor: 'ada', reason: 'old image' },
       'ada blocked the renewal of the grant: old image',
     ],
+    [
+      { kind: 'updated', actor: 'web-shop', detail: { holder: 'web-shop', metadata: { port: 1 } } },
+      'web-shop changed the metadata of the grant',
+    ],
     [{ kind: 'removed', actor: 'leasehold' }, 'Leasehold removed the key'],
   ])('%j', (change, text) => {
     expect(eventText({ ...EVENT, ...change } as never)).toBe(text);

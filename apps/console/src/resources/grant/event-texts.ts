@@ -19,28 +19,24 @@ type Told = Pick<
 
 /** What happened, in a sentence: `drone-fra-2 was granted the key with token 42`. Pure. */
 export function eventSentence(event: Told): TextPart[] {
-  const detail = detailOf(event.detail);
-  const why = whyOf(event);
-  switch (event.kind) {
-    case 'granted':
-    case 'taken_over':
-      return grantParts(event, detail);
-    case 'expired':
-      return [{ text: `The grant expired without a renewal${why}` }];
-    case 'renewal_refused':
-      return refusalParts(event, detail);
-    case 'crash_loop':
-      return [{ text: crashText(detail) }];
-    case 'released':
-    case 'failed':
-    case 'removed':
-    case 'renewal_blocked':
-    case 'renewal_allowed':
-    case 'revoked':
-    default:
-      // Also a kind of a later version.
-      return [nameOf(event.actor, event.datacenter), { text: `${actOf(event, detail)}${why}` }];
-  }
+  const partsOf: Parts = PARTS[event.kind] ?? actParts;
+  return partsOf(event, detailOf(event.detail));
+}
+
+type Parts = (event: Told, detail: Detail) => TextPart[];
+
+/** Others are acts of somebody, or kinds of a later version. */
+const PARTS: Partial<Record<EventView['kind'], Parts>> = {
+  granted: grantParts,
+  taken_over: grantParts,
+  expired: (event) => [{ text: `The grant expired without a renewal${whyOf(event)}` }],
+  renewal_refused: refusalParts,
+  crash_loop: (_event, detail) => [{ text: crashText(detail) }],
+};
+
+function actParts(event: Told, detail: Detail): TextPart[] {
+  const { actor, datacenter } = event;
+  return [nameOf(actor, datacenter), { text: `${actOf(event, detail)}${whyOf(event)}` }];
 }
 
 function whyOf({ reason }: Told): string {
@@ -68,6 +64,7 @@ function actOf({ kind, face }: Told, detail: Detail): string {
     removed: ` removed the ${face}`,
     renewal_blocked: ' blocked the renewal of the grant',
     renewal_allowed: ' allowed the renewal of the grant again',
+    updated: ' changed the metadata of the grant',
     revoked: ` revoked the ${face}${modeOf(detail)}`,
   };
   return acts[kind] ?? '';

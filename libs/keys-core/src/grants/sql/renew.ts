@@ -1,11 +1,25 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { Ladder } from '../../kernel/ladder.ts';
-import type { GrantRef, GrantRequest, RefusalReason, RenewOutcome } from '../../kernel/lease.ts';
+import type {
+  GrantRef,
+  GrantRequest,
+  RefusalReason,
+  RenewOutcome,
+  UpdateOutcome,
+} from '../../kernel/lease.ts';
 import type { Face } from '../../kernel/resource.ts';
 import { type GrantGuard, isHeldOff, isTakable, LOG_PLACE } from '../../postgres/clock/expiry.ts';
-import { arrayText, C, type Fragment, fragment, isFace, type Sql } from '../../postgres/sql.ts';
+import {
+  arrayText,
+  C,
+  type Fragment,
+  fragment,
+  isFace,
+  NO_FRAGMENT,
+  type Sql,
+} from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
-import { EXPIRED_FACTS, GRANT_EVENTS, IS_CONFIRMED } from './facts.ts';
+import { EXPIRE_LOCKED, EXPIRED_FACTS, GRANT_EVENTS, IS_CONFIRMED } from './facts.ts';
 import { BEGUN, isInTime, LASTS, unlessLate } from './in-time.ts';
 import { upsertGrants } from './upsert-grants.ts';
 
@@ -200,6 +214,73 @@ function renewedOf(groups: readonly JudgedGroup[]): Renewed {
     }
   }
   return { outcomes, place };
+}
+
+/** A holder's change of what its grant says of it. */
+export interface UpdateRequest extends RenewRequest {
+  /** Who is written into the event. */
+  readonly actor: string;
+  /** Any JSON; null for none. */
+  readonly metadata: unknown;
+}
+
+/**
+ * Replaces the metadata of a grant that is in force, if its holder asks with its token, and writes an
+ * event with it. Does not renew.
+ *
+ * - **Locks first, judges then**: a grant that was taken over, released or revoked meanwhile is not
+ *   changed, and no later holder ever gets the metadata of an earlier one.
+ * - **Says "expired" permanently**, as {@link renew} does.
+ * - **Index**: `lease_lease_id_key`. Changes no indexed column, so that it stays HOT.
+ *
+ * @returns undefined when the row was locked and `onLocked` is `skip`, or no row has its lease id and principal.
+ */
+export async function updateMetadata(
+  sql: Sql<'transitions' | 'slowLane'>,
+  face: Face,
+  request: UpdateRequest,
+  onLocked: 'skip' | 'wait',
+): Promise<UpdateOutcome | undefined> {
+  const skip = onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT;
+  const metadata = request.metadata == null ? null : JSON.stringify(request.metadata);
+  const rows = await sql.$queryRaw<{ refusal: Exclude<RefusalReason, 'renewal_blocked'> | null }[]>`
+    with locked as materialized (
+      select l.lease_id, l.fencing_token, l.released_at, l.end_reason, l.expires_at
+      from lease l
+      where l.lease_id = ${request.leaseId}::uuid and l.principal = ${request.principal} ${C}
+        and l.face ${isFace(face)}
+      for no key update of l ${skip}
+    ),
+    judged as materialized (
+      select k.*,
+        case
+          when k.end_reason = 'removed' then 'expired'
+          when k.end_reason is not null then k.end_reason
+          when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'
+          when k.fencing_token <> ${request.fencingToken}::bigint then 'superseded'
+        end as refusal
+      from locked k
+    ),
+    updated as (
+      update lease l
+      set metadata = ${metadata}::jsonb
+      from judged j
+      where l.lease_id = j.lease_id and j.refusal is null
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.holder, l.metadata
+    ),
+    told as (
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
+      select u.face, u.namespace, u.name, u.lease_id, u.fencing_token, 'updated', ${request.actor},
+        jsonb_build_object('holder', u.holder, 'metadata', u.metadata)
+      from updated u
+    ),
+    ${EXPIRE_LOCKED}
+    select j.refusal from judged j`;
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  return row.refusal === null
+    ? { outcome: 'updated' }
+    : { outcome: 'refused', reason: row.refusal };
 }
 
 /** What the holder has now. Instants are epoch milliseconds of the database. */

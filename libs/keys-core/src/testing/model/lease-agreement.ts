@@ -36,6 +36,11 @@ export async function expectAgreement(model: LeaseModel, real: RealKernel): Prom
       expected === undefined ? undefined : rowExpected(model, expected),
     );
   });
+  const kept = await sql.$queryRaw<{ leaseId: string; metadata: unknown }[]>`
+    select l.lease_id as "leaseId", l.metadata from lease l where l.namespace = ${real.namespace}`;
+  expect(new Map(kept.map(({ leaseId, metadata }) => [leaseId, metadata]))).toEqual(
+    new Map([...model.rows.values()].map(({ leaseId, metadata }) => [leaseId, metadata])),
+  );
   const events = await sql.$queryRaw<EventLine[]>`
     select face || '/' || name as key, kind || ' ' || lease_id || ' ' || fencing_token as line
     from lease_event where namespace = ${real.namespace} order by id`;

@@ -8,6 +8,7 @@ import { expect } from 'vitest';
 import { KEY_LADDERS, deadlinesFrom, serviceLadder, type Ladder } from '../../kernel/ladder.ts';
 import { FACES, type Resource } from '../../kernel/resource.ts';
 import { deleteFreeRows } from '../../grants/sql/retention.ts';
+import { updateHeld } from '../../grants/renewing.ts';
 import { readLeasePages, reap } from '../../grants/sql/reap.ts';
 import { remove } from './remove.ts';
 import { revoke, setRenewable } from '../../grants/sql/revoke.ts';
@@ -226,6 +227,18 @@ const releases = fc
     }),
   );
 
+const updates = fc
+  .record({ back, wrong, metadata: fc.constantFrom(null, 'ready', { port: 8_080 }) })
+  .map((asked) =>
+    command(`update ${JSON.stringify(asked)}`, async (model, real) => {
+      const ref = refOf(grantAt(model, asked.back), asked.wrong);
+      const { metadata } = asked;
+      const expected = model.update(ref, metadata);
+      const request = { ...ref, actor: 'holder', metadata };
+      expect(await updateHeld(real.kernel.store, ref.face, request)).toEqual(expected);
+    }),
+  );
+
 const renewables = fc.record({ back, renewable: fc.boolean() }).map((asked) =>
   command(`setRenewable ${JSON.stringify(asked)}`, async (model, real) => {
     const grant = grantAt(model, asked.back);
@@ -338,6 +351,7 @@ export const LEASE_COMMANDS: fc.Arbitrary<LeaseCommand>[] = [
   renewals,
   releases,
   releases,
+  updates,
   renewables,
   revocations,
   revocations,
