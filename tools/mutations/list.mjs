@@ -59,6 +59,13 @@ const GRANTING = [
 
 const RENEWING = [
   {
+    name: 'observe-before-all-is-final',
+    breaks: 'an observer never misses the newest state',
+    file: `${CORE}/events/event-stream.ts`,
+    find: 'while (isSettled && isAwaited() &&',
+    replace: 'while (!isSettled && isAwaited() &&',
+  },
+  {
     name: 'update-with-any-token',
     breaks: 'metadata is changed only by the holder with its token',
     file: `${CORE}/grants/sql/renew.ts`,

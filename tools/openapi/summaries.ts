@@ -45,6 +45,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'events.changes': 'Follows what changes, once a second at most',
   'events.head': 'Shows where the stream of events begins and ends now',
   'events.count': 'Counts events',
+  'events.observe': 'Follows who holds a key, a lease or an environment',
   'events.list': 'Lists events',
   'events.watch': 'Follows the stream of events',
   'gateway.list': 'Lists the gateways that report',

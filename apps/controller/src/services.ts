@@ -16,6 +16,7 @@ import {
   changesOf,
   countEvents,
   createEventStream,
+  createObserving,
   listEvents,
   type EventRow,
   type EventStream,
@@ -145,7 +146,7 @@ function servicesOf(
     },
     tokens: createTokenService(store, fairUse.fairUse),
     audit: auditService(store),
-    events: createEventService(events, store),
+    events: createEventService(events, serving),
     bulk: bulk.service,
     people: createPeopleService(store),
     search: createSearchService({
@@ -239,9 +240,14 @@ const OLDEST = 'oldest';
 /** The event stream of this controller and its history, in the form of the API. */
 function createEventService(
   stream: EventStream,
-  store: Pick<Store, 'reads' | 'datacenter' | 'clock'>,
+  { store, log }: Pick<Serving, 'store' | 'log'>,
 ): EventService {
   const { datacenter } = store;
+  const observing = createObserving({
+    store,
+    stream,
+    onError: (error) => log.warn({ err: error }, 'holders could not be read; trying again'),
+  });
   return {
     async head(limits) {
       const head = await stream.head();
@@ -262,6 +268,7 @@ function createEventService(
       const events = await stream.open(request, AbortSignal.any([signal, leaving.signal]));
       return changesOf(events, { store, signal, leave: () => leaving.abort() });
     },
+    observe: (resource, signal) => observing.observe(resource, signal),
   };
 }
 

@@ -121,6 +121,12 @@ export function mayRead(access: Access, namespace: string): boolean {
   );
 }
 
+/** @throws {LeaseError} `auth.forbidden` for a namespace that the caller is not limited to. */
+export function assertMayRead(access: Access, namespace: string): void {
+  if (mayRead(access, namespace)) return;
+  throw new LeaseError('auth.forbidden', 'This token is limited to other namespaces.');
+}
+
 /**
  * Checks that the caller may ask for something in a namespace. The answer depends on the request
  * and the token alone, so it reveals nothing about what exists there.
@@ -133,9 +139,7 @@ export function assertMayHold(access: Access, namespace: string): void {
       `The namespace "${RESERVED_NAMESPACE}" is Leasehold's own.`,
     );
   }
-  if (!mayRead(access, namespace)) {
-    throw new LeaseError('auth.forbidden', 'This token is limited to other namespaces.');
-  }
+  assertMayRead(access, namespace);
 }
 
 /** A caller that is limited to namespaces sees the reservations of keys in them, and no others. */

@@ -21,6 +21,7 @@ import type {
   EventHead,
   EventListInput,
   EventStream,
+  Observing,
 } from '@leasehold/keys-core/events';
 import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
 import type { GatewayService } from '@leasehold/keys-core/gateway';
@@ -127,6 +128,8 @@ export interface EventService {
     from: Pick<Parameters<EventStream['open']>[0], 'filter' | 'inTurn'>,
     signal: AbortSignal,
   ): Promise<AsyncIterable<EventChanges>>;
+  /** Who holds a resource now, and again whenever that has changed, until the signal aborts. */
+  readonly observe: Observing['observe'];
 }
 
 /** What services hold and people look at: the leases face, or the environments face. */

@@ -101,6 +101,7 @@ const CONTRACT: Record<string, Role> = {
   'holdOff.end': 'operator',
   'events.watch': 'viewer',
   'events.changes': 'viewer',
+  'events.observe': 'viewer',
   'events.head': 'viewer',
   'events.list': 'viewer',
   'events.count': 'viewer',
@@ -362,6 +363,8 @@ describe('namespaces', () => {
     ['leases.declare', { declarations: [{ namespace: ['other'], ttlMs: 1_000 }] }],
     ['environments.tryAcquire', { ...environment, environment: ['other', 'prod'] }],
     ['environments.tryAcquire', { ...environment, environment: 'prod' }],
+    ['events.observe', { namespace: 'other', name: 'k' }],
+    ['events.observe', { face: 'key', name: 'k' }],
   ])('a limited token may not use another namespace: %s', async (path, input) => {
     expect(await codeOf(path, limited, input)).toBe('auth.forbidden');
     expect(await codeOf(path, accessOf('client'), input)).toBe('store.unavailable');

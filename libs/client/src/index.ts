@@ -33,6 +33,7 @@ export {
   type LeaseScope,
   type LostGrant,
 } from './lease/lease.ts';
+export type { Observation, ObservedHolder, ObservedScope, ObservedState } from './observing.ts';
 export type {
   ReservationDetail,
   ReservationFilter,

@@ -3,6 +3,7 @@
  * refused when the lease is held is refused when it is free, too. `inputs.test.ts` compares both.
  */
 import {
+  FACES,
   isDatacenterName,
   isId,
   joinNamespace,
@@ -162,6 +163,12 @@ export function plainMetadata(metadata: unknown): unknown {
   return json;
 }
 
+/** @throws {LeaseholdCallError} `request.invalid`. */
+export function assertObserve(scope: unknown, options: unknown): void {
+  assertInput(observed, scope, '');
+  assertInput(cancelShape, options, '');
+}
+
 /** The metadata of an update, as it is sent. @throws {LeaseholdCallError} `request.invalid`. */
 export function assertUpdate(change: { readonly metadata: unknown }): unknown {
   assertInput(updating, change, '');
@@ -216,6 +223,12 @@ const environment = fields({
 
 const updating = fields({
   metadata: rule((value) => (value === undefined ? 'must be JSON' : undefined)),
+});
+
+const observed = fields({
+  namespace: namespaceSegments,
+  key: name,
+  face: optional(oneOf(...FACES)),
 });
 
 const environmentWork = fields({ veto: optional(callback), record: callback });

@@ -24,6 +24,7 @@ import {
 } from './lease/lease-definition.ts';
 import type { Faces } from './lease/lease-faces.ts';
 import type { Machine } from './machine.ts';
+import { observe, type Observation, type ObservedScope, type ObservedSource } from './observing.ts';
 import type { Reservations } from './reservations.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
 
@@ -56,6 +57,20 @@ export interface Leasehold extends AsyncDisposable {
   /** Which datacenter a key lives in. */
   readonly reservations: Reservations;
   readonly backends: Backends;
+  /**
+   * Who holds a lease, an environment or a key: first the present state, then each change, null while nobody
+   * holds it. A reader that takes its time misses states, and never the newest. It begins again after a lost
+   * connection; until then it tells nothing. That a holder has died is told when its grant has expired, within a
+   * second or two unless somebody waits for it. Ends with the loop over it, or silently when `signal` aborts.
+   *
+   * Of the controller's own datacenter alone, and not with the transport `http`.
+   * @throws {LeaseholdCallError} `request.invalid`. The loop also throws `auth.forbidden` for a namespace that the token
+   * is not limited to, `UnreachableError` if no controller was ever reached, and `client.closed`.
+   */
+  observe(
+    scope: ObservedScope,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Observation;
   /** `fetch` that sends the remaining time of the lease, see `createLeaseFetch`. */
   readonly fetch: Fetch;
   /**
@@ -82,6 +97,9 @@ export interface Leasehold extends AsyncDisposable {
 export type LeasesOfClient = Omit<Leasehold, 'api' | 'keys' | 'reservations' | 'backends'>;
 
 export interface LeasesParts {
+  readonly observed: ObservedSource;
+  /** Aborts when the client is closed. */
+  readonly closing: AbortSignal;
   readonly machine: Machine;
   /** The holder of leases that name no other. */
   readonly holder: string;
@@ -91,7 +109,7 @@ export interface LeasesParts {
 }
 
 export function leasesOf(parts: LeasesParts): LeasesOfClient {
-  const { machine, holder, faces, onDefine } = parts;
+  const { machine, holder, faces, onDefine, observed, closing } = parts;
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => (closed ??= parts.close());
   const { leases, environments } = faces;
@@ -104,6 +122,7 @@ export function leasesOf(parts: LeasesParts): LeasesOfClient {
     environments: createEnvironments(environments, holder),
     withEnvironmentLease: async (environment, work) =>
       withEnvironmentLease(environments, intentOf(holder, environment, work), work),
+    observe: (scope, { signal } = {}) => observe(observed, scope, { signal, closing }),
     fetch: createLeaseFetch(),
     receiveLease: (headers, requestSignal) =>
       receiveRemaining(machine.clock, remainingOf(headers), requestSignal),

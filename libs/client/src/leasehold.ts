@@ -12,6 +12,7 @@ import { Background } from './lease/calls.ts';
 import { createLeaseFaces } from './lease/lease-faces.ts';
 import { type Leasehold, leasesOf } from './leasehold-parts.ts';
 import type { Machine } from './machine.ts';
+import { controllerSource } from './observing.ts';
 import { createReservations } from './reservations.ts';
 import { createControllerClient } from './transport/controller-client.ts';
 import { closedLink, plainInputLink, Reachability } from './transport/links.ts';
@@ -110,6 +111,8 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     holder,
     faces,
     onDefine: (definition) => faces.declarations.add(definition),
+    observed: controllerSource({ api, machine, transport, reachability }),
+    closing,
     async close() {
       await faces.close();
       await controller.close();

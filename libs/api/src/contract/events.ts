@@ -32,6 +32,13 @@ export const eventWatchInputSchema = z
   })
   .prefault({});
 
+/** Names a key, a lease or an environment. */
+export const observeInputSchema = z.strictObject({
+  face: z.enum(FACES).default('lease'),
+  namespace: namespaceSchema.default(''),
+  name: nameSchema,
+});
+
 export const refusalListInputSchema = z
   .strictObject({
     face: z.enum(FACES).optional(),

@@ -1,6 +1,7 @@
 import type { EventView } from '@leasehold/keys-core';
 import type { InTurn } from '@leasehold/keys-core/events';
 import { tracked, type TrackedEnvelope } from '@trpc/server';
+import { assertMayRead } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
 import { asOf, type CallerConnection, type CallerUse } from '../context.ts';
 import {
@@ -8,6 +9,7 @@ import {
   eventListInputSchema,
   eventWatchInputSchema,
   findInputSchema,
+  observeInputSchema,
   refusalListInputSchema,
 } from '../contract/events.ts';
 import { counted, findWhere, listed } from '../forwarding/across-datacenters.ts';
@@ -57,6 +59,17 @@ export const eventsRouter = router({
     );
     return asRead(changes, ctx.life);
   }),
+
+  /**
+   * Who holds a key, a lease or an environment: first the present state, then each change. A caller that reads slowly
+   * gets the newest state. After a reconnect it begins with the state at that time.
+   */
+  observe: viewerProcedure
+    .input(bounded(observeInputSchema))
+    .subscription(({ ctx, input, signal }) => {
+      assertMayRead(ctx.access, input.namespace);
+      return asRead(ctx.services.events.observe(input, signal ?? ctx.signal), ctx.life);
+    }),
 
   watch: viewerProcedure
     .input(bounded(eventWatchInputSchema))

@@ -7,6 +7,7 @@ import {
   LIMITS,
   serviceLadder,
   UNCONFIRMED_LADDER,
+  type Face,
   type GrantRef,
   type ReleaseOutcome,
   type UpdateOutcome,
@@ -22,6 +23,7 @@ import { LeaseModel, type ModelAsk, type ModelGrant } from '@leasehold/keys-core
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { AcquireRequest } from '../lease/lease-wire.ts';
 import type { LeaseScope } from '../lease/lease.ts';
+import type { ObservedScope, ObservedState } from '../observing.ts';
 import { LeaseholdCallError } from '../transport/errors.ts';
 
 export type TestFace = LeaseScope['face'];
@@ -80,6 +82,8 @@ export class TestRegistry {
   /** By idempotency key. */
   readonly #attempts = new Map<string, ModelGrant>();
   readonly #givenUp = new Set<string>();
+  readonly #observers = new Set<() => void>();
+  #isTelling = false;
   #grantsCount = 0;
 
   constructor(clock: RegistryClock) {
@@ -179,6 +183,19 @@ export class TestRegistry {
     };
   }
 
+  /** Tells who holds it, now and after whatever may have changed that. @returns a function that ends it. */
+  observe(scope: ObservedScope, tell: (state: ObservedState) => void): () => void {
+    const { face = 'lease', namespace, key } = scope;
+    const tellNow = (): void => tell(this.#observed(idOf({ face, namespace, key })));
+    this.#observers.add(tellNow);
+    this.tellObservers();
+    return () => this.#observers.delete(tellNow);
+  }
+
+  tellObservers(): void {
+    this.#now();
+  }
+
   /** The holders in line, the next one first. */
   waitersOf(scope: LeaseScope): string[] {
     return (this.#lines.get(idOf(scope)) ?? []).map(({ request }) => request.holder);
@@ -201,7 +218,26 @@ export class TestRegistry {
   #now(): number {
     this.#model.nowMs = EPOCH_MS + this.#clock.nowMs();
     this.#model.reap();
+    if (!this.#isTelling && this.#observers.size > 0) {
+      this.#isTelling = true;
+      queueMicrotask(() => this.#tell());
+    }
     return this.#model.nowMs;
+  }
+
+  /** After what changes now. */
+  #tell(): void {
+    this.#isTelling = false;
+    for (const tellNow of this.#observers) tellNow();
+  }
+
+  #observed(id: string): ObservedState {
+    const grant = this.#model.rows.get(id);
+    if (grant === undefined || !this.#model.isUnexpired(grant)) return null;
+    const { holder, leaseId, givenToken, metadata } = grant;
+    const grantedAtMs = this.#asked.get(leaseId)?.grantedAtMs ?? EPOCH_MS;
+    const since = new Date(grantedAtMs).toISOString();
+    return { holder, leaseId, fencingToken: String(givenToken), metadata, since };
   }
 
   #serveAll(): void {
@@ -287,7 +323,11 @@ export class TestRegistry {
   }
 }
 
-function idOf({ face, namespace, key }: LeaseScope): string {
+function idOf({
+  face,
+  namespace,
+  key,
+}: Omit<LeaseScope, 'face'> & { readonly face: Face }): string {
   return `${face}\0${namespace.join('.')}\0${key}`;
 }
 

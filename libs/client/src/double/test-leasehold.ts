@@ -121,6 +121,7 @@ export function createTestLeasehold(): TestLeasehold {
     heal(leasehold) {
       const { link, faces } = clientOf(leasehold);
       link.heal();
+      registry.tellObservers();
       faces.recheck();
     },
     async revoke(scope, { mode = 'force', reason } = {}) {
@@ -169,6 +170,11 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
     holder,
     faces,
     onDefine: () => undefined,
+    observed: (scope, { onState }) =>
+      registry.observe(scope, (state) => {
+        if (!link.isCut()) onState(state);
+      }),
+    closing: background.closing,
     close: () => faces.close(),
   });
   const leasehold: Leasehold = {

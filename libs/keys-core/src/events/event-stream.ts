@@ -60,6 +60,11 @@ export interface EventStream {
       readonly filter: EventFilter;
       /** Reads a page in its turn, for a reader that is behind; at once when left out. */
       readonly inTurn?: InTurn | undefined;
+      /**
+       * Without `afterId`: resolves only when no event before the first one is still to come. What is read
+       * after that misses nothing that the stream does not deliver.
+       */
+      readonly isSettled?: boolean | undefined;
     },
     signal: AbortSignal,
   ): Promise<AsyncIterable<EventRow>>;
@@ -81,7 +86,7 @@ export function createEventStream(options: EventTailOptions): EventStream {
         oldestId: oldestOf(bounds),
       };
     },
-    async open({ afterId, filter, inTurn = atOnce }, signal) {
+    async open({ afterId, filter, inTurn = atOnce, isSettled = false }, signal) {
       const leave = tail.join();
       // Needed when nobody ever asks for the first event.
       signal.addEventListener('abort', leave, { once: true });
@@ -94,6 +99,9 @@ export function createEventStream(options: EventTailOptions): EventStream {
         }
         const { epoch } = bounds;
         const start = startOf(afterId, bounds, filter);
+        // Without any event that is kept, all that come are delivered.
+        const isAwaited = (): boolean => bounds.oldestId !== null && tail.finalId < start;
+        while (isSettled && isAwaited() && !signal.aborted) await tail.nextLook(signal);
         return new Reader({ options, tail, filter, epoch, signal, inTurn }).read(start, leave);
       } catch (error) {
         leave();

@@ -21,9 +21,11 @@ export {
   type EventStream,
   type InTurn,
 } from './event-stream.ts';
+export { createObserving, type Observed, type Observing } from './observing.ts';
 export {
   type EventRow,
   type HistoryRow,
+  type Holding,
   holderAt,
   readFactsAround,
   readHistory,

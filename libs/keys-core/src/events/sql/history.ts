@@ -41,6 +41,48 @@ export async function readHistory(
     limit ${page.limit}`;
 }
 
+/** Who holds a resource, and since when. */
+export interface Holding {
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly holder: string;
+  readonly metadata: unknown;
+  /** ISO-8601. */
+  readonly since: string;
+}
+
+/**
+ * Who holds each of these resources, in their order; null while nobody does. A plain read by the primary key.
+ */
+export async function readHoldings(
+  sql: Sql<'general'>,
+  resources: readonly Resource[],
+): Promise<(Holding | null)[]> {
+  const rows = await sql.$queryRaw<(Omit<Holding, 'since'> & { place: number; since: number })[]>`
+    with asked as materialized (
+      select a.face ${C} as face, a.namespace ${C} as namespace, a.name ${C} as name, a.place
+      from unnest(
+        ${resources.map(({ face }) => face)}::text[],
+        ${resources.map(({ namespace }) => namespace)}::text[],
+        ${resources.map(({ name }) => name)}::text[]
+      ) with ordinality as a (face, namespace, name, place)
+    )
+    select a.place::int as place, l.lease_id as "leaseId", l.fencing_token::text as "fencingToken",
+      l.holder, l.metadata, extract(epoch from l.granted_at)::float8 * 1000 as since
+    from asked a
+    cross join lateral (
+      select k.* from lease k
+      where k.face = a.face and k.namespace = a.namespace and k.name = a.name
+      limit 1
+    ) l
+    where lease_unexpired(l.released_at, l.end_reason, l.expires_at)`;
+  const found = new Map(rows.map(({ place, ...row }) => [place, row]));
+  return resources.map((_resource, index) => {
+    const row = found.get(index + 1);
+    return row === undefined ? null : { ...row, since: isoOf(row.since) };
+  });
+}
+
 interface WaiterRow extends Omit<WaiterView, 'since'> {
   readonly id: string;
   readonly createdAt: number;
