@@ -1,5 +1,5 @@
 /** Leases, and environments, which are leases on another face. */
-import type { ControllerApi } from '@leasehold/client';
+import { createLeasehold, type ControllerApi, type ObservedState } from '@leasehold/client';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { LeaseListInput, LeaseTreeNode, LeaseView } from '../controller-api.ts';
@@ -37,6 +37,7 @@ import {
 } from '../output/grant-text.ts';
 import { printable, type Column } from '../output/text.ts';
 import { addGuard, addRun } from '../run/run.ts';
+import { addSteps } from '../run/steps.ts';
 import { parseScope, scopeText, withScope, type Scope, type ScopeOptions } from '../scope.ts';
 
 /** `leasehold leases`. */
@@ -67,8 +68,10 @@ export function addLeases(cli: Cli, program: Command): void {
     },
   });
   addHistory(cli, parent, LEASES);
+  addWatch(cli, parent, LEASES);
   addRun(cli, parent);
   addGuard(cli, parent);
+  addSteps(cli, parent);
 }
 
 /** `leasehold env`. */
@@ -78,6 +81,7 @@ export function addEnvironments(cli: Cli, program: Command): void {
   addShow(cli, parent, ENVIRONMENTS);
   addRevoke(cli, parent, ENVIRONMENTS);
   addHistory(cli, parent, ENVIRONMENTS);
+  addWatch(cli, parent, ENVIRONMENTS);
 }
 
 type LsOptions = LeaseListInput & GrantListOptions & { readonly children: boolean };
@@ -199,6 +203,39 @@ function addHistory(cli: Cli, parent: Command, face: LeaseFace): void {
       cli.showPage(page, empty, historyColumns(page.items, newest));
     },
   );
+}
+
+const WATCH_HELP = `
+A line for the present holder, and for each that follows, or for new metadata. It goes on after a lost connection, until
+Ctrl-C, which ends it with code 0. When changes follow each other closely, only the newest is shown.`;
+
+/** Who holds it, and who after that. */
+function addWatch(cli: Cli, parent: Command, { noun, aNoun, argument, router }: LeaseFace): void {
+  const about = `Show who holds ${aNoun}, whenever that changes`;
+  cli
+    .leaf(parent, `watch ${argument}`, about)
+    .option('-n, --namespace <namespace>', 'its namespace; the whole argument is then its key')
+    .addHelpText('after', WATCH_HELP)
+    .action(async (text: string, { namespace }: { readonly namespace?: string }) => {
+      const scope = parseScope(text, namespace);
+      const signal = cli.context.signal();
+      // Over HTTP first, which fails at once when no controller answers.
+      await cli.client()[router].get.query(scope);
+      const { urls, token } = cli.access();
+      await using leasehold = createLeasehold({ url: urls, token });
+      const segments = scope.namespace === '' ? [] : scope.namespace.split('.');
+      const observed = { face: noun, namespace: segments, key: scope.name };
+      for await (const holding of leasehold.observe(observed, { signal })) {
+        cli.show({ ...scope, holding }, () => holdingText(holding));
+      }
+    });
+}
+
+function holdingText(holding: ObservedState): string {
+  if (holding === null) return 'free';
+  const { holder, since, fencingToken, leaseId, metadata } = holding;
+  const said = metadata === null ? '' : `  ${printable(JSON.stringify(metadata))}`;
+  return `held  ${since}  by ${printable(holder)}  token ${fencingToken}  ${leaseId}${said}`;
 }
 
 /** How leases and environments are called on the command line, and where they are queried. */

@@ -33,19 +33,26 @@ import type {
   StopCause,
 } from './guard-protocol.ts';
 
-/** A command and the lease that it runs under. */
-interface RunRequest {
+/** What a command asks for. */
+export interface LeaseRequest {
   readonly scope: Scope;
-  readonly command: readonly string[];
   readonly ttlMs: number;
   readonly waitMs: number;
-  readonly graceMs: number;
-  readonly holder: string | undefined;
-  readonly comment: string;
+  readonly holder: string;
+  readonly comment: string | undefined;
+  readonly metadata?: unknown;
   /** What to end with when somebody else holds the lease. */
   readonly heldExitCode: number;
+  /** What has not happened then. */
+  readonly heldHint: string;
   /** Where the lease is; undefined: in the controller's own datacenter. */
   readonly datacenter: string | undefined;
+}
+
+/** A command and the lease that it runs under. */
+interface RunRequest extends LeaseRequest {
+  readonly command: readonly string[];
+  readonly graceMs: number;
   /** Whether the command gets the token. */
   readonly isTokenPassed: boolean;
 }
@@ -98,22 +105,22 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
   }
 }
 
-async function acquire(
-  leasehold: Leasehold,
-  request: RunRequest,
+/** @throws {CliFailure} when somebody else holds it. */
+export async function acquire(
+  leasehold: Pick<Leasehold, 'defineLease'>,
+  request: LeaseRequest,
   { signal, nowMs }: { readonly signal: AbortSignal; readonly nowMs: () => number },
 ): Promise<Lease> {
-  const { scope, ttlMs, comment, datacenter } = request;
+  const { scope, ttlMs, holder, comment, metadata, datacenter } = request;
   const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
-  const holder = request.holder ?? `${ownUserName()}@${hostname()}/${String(process.pid)}`;
   const kind = leasehold.defineLease(namespace, { ttlMs });
   const endsAtMs = nowMs() + request.waitMs;
   for (;;) {
     // A longer wait is several calls: each takes a place in line of its own.
     const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), LIMITS.waitMsMax);
     try {
-      const wanted = { waitMs: Math.floor(waitMs), signal, holder, comment, datacenter };
-      return await kind.acquire(scope.name, wanted);
+      const wanted = { signal, holder, comment, metadata, datacenter };
+      return await kind.acquire(scope.name, { ...wanted, waitMs: Math.floor(waitMs) });
     } catch (error) {
       if (error instanceof LeaseWaitTimeoutError && nowMs() < endsAtMs) continue;
       if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
@@ -166,6 +173,11 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
 function isGone(released: string, end: RunEnd): boolean {
   if (released === 'revoked' || released === 'not_found') return true;
   return (released === 'expired' || released === 'superseded') && !end.isInTime;
+}
+
+/** The holder of what a command acquires, unless it names another: `ada@build-7`. */
+export function ownHolder(): string {
+  return `${ownUserName()}@${hostname()}`;
 }
 
 /** The name of the user that runs this process, or its number: containers often run as one that has no name. */
@@ -376,7 +388,7 @@ function notReleasedText(scope: Scope, leftMs: number): string {
 function heldFailure(
   scope: Scope,
   error: LeaseHeldError | LeaseWaitTimeoutError,
-  { waitMs, heldExitCode }: { readonly waitMs: number; readonly heldExitCode: number },
+  { waitMs, heldExitCode, heldHint }: LeaseRequest,
 ): CliFailure {
   const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
   const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
@@ -390,7 +402,7 @@ function heldFailure(
   return new CliFailure(`${message}${waited}${line}`, {
     code: error.code,
     exitCode: heldExitCode,
-    hint: `The command was not run.${waitMs > 0 ? '' : ' `--wait 10m` waits in line.'}`,
+    hint: `${heldHint}${waitMs > 0 ? '' : ' `--wait 10m` waits in line.'}`,
     retryable: true,
     details: error.details,
   });

@@ -15,7 +15,7 @@ import { printable } from '../output/text.ts';
 import { findCommand } from '../processes.ts';
 import { parseScope, withScope } from '../scope.ts';
 import { runGuard } from './guard.ts';
-import { runWithLease } from './run-with-lease.ts';
+import { ownHolder, runWithLease } from './run-with-lease.ts';
 
 const HELP = `
   leasehold leases run jobs/nightly -- ./nightly.sh --full
@@ -63,7 +63,8 @@ export function addRun(cli: Cli, parent: Command): void {
         command: words,
         ttlMs: options.ttl,
         waitMs: options.wait,
-        holder: options.holder,
+        holder: options.holder ?? `${ownHolder()}/${String(process.pid)}`,
+        heldHint: 'The command was not run.',
         heldExitCode: options.heldExit,
         isTokenPassed: options.passToken === true,
         datacenter: options.datacenter,
@@ -115,9 +116,9 @@ const TTL_MS = 30_000;
 const GRACE_SHARE = 6;
 const GRACE_MS_MAX = 5_000;
 
-const TTL_RANGE: DurationRange = [LIMITS.ttlMsMin, LIMITS.ttlMsMax];
+export const TTL_RANGE: DurationRange = [LIMITS.ttlMsMin, LIMITS.ttlMsMax];
 /** Much longer than one call may wait: the command asks again. */
-const WAIT_MS_MAX = 366 * 24 * 60 * 60 * 1_000;
+export const WAIT_MS_MAX = 366 * 24 * 60 * 60 * 1_000;
 
 /** Adds the options of `run`. */
 function withRunOptions(command: Command): Command {

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CliStage, heldLease } from '../testing/cli-controller.ts';
+import type { Started } from '../testing/command-line.ts';
+
+let cli: CliStage;
+beforeAll(async () => {
+  cli = await CliStage.open();
+}, 60_000);
+afterAll(() => cli.close());
+
+interface Granted {
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly remainingMs: number;
+}
+
+const aKey = (): string => `step-${randomUUID()}`;
+const viewOf = (name: string) => cli.api().leases.get.query({ name, namespace: 'steps' });
+const waitersOf = async (name: string): Promise<number> =>
+  (await cli.api().leases.waiters.query({ name, namespace: 'steps' })).items.length;
+
+/** In a process of its own, as a step of a job. */
+const step = (...args: string[]): Started => cli.start('leases', ...args);
+
+describe('leases acquire, renew and release', () => {
+  test('hold a lease across processes of a job, with what the holder says of itself', async () => {
+    const key = aKey();
+    const acquired = await step(
+      ...['acquire', `steps/${key}`, '--ttl', '1m', '--holder', 'ci', '--comment', 'deploy'],
+      ...['--metadata', '{"build":7}', '--json'],
+    ).ended;
+    expect(acquired).toMatchObject({ exitCode: 0, stderr: '' });
+    const { leaseId, fencingToken, remainingMs } = JSON.parse(acquired.stdout) as Granted;
+    expect(remainingMs).toBeGreaterThan(40_000);
+    const before = await viewOf(key);
+    expect(before).toMatchObject({
+      phase: 'held',
+      holder: 'ci',
+      comment: 'deploy',
+      metadata: { build: 7 },
+    });
+
+    const renewed = await step('renew', leaseId, '--token', fencingToken).ended;
+    const after = await viewOf(key);
+    const released = await step('release', leaseId, '--token', fencingToken, '--failed').ended;
+    const again = await step('release', leaseId, '--token', fencingToken).ended;
+
+    expect(renewed.stdout).toMatch(/^Renewed: it is held for another 4\d(?:\.\d)? s\.$/mu);
+    expect(Date.parse(after?.expiresAt ?? '')).toBeGreaterThan(Date.parse(before?.expiresAt ?? ''));
+    expect([released.stdout, again.stdout]).toEqual(['Released.\n', 'It was released already.\n']);
+    expect([released.exitCode, again.exitCode]).toEqual([0, 0]);
+    const { items } = await cli.api().leases.history.query({ name: key, namespace: 'steps' });
+    expect(items.map(({ kind }) => kind)).toEqual(['failed', 'granted']);
+  });
+
+  test('--env prints what a shell evaluates, and the text says what to keep', async () => {
+    const key = aKey();
+    const env = await cli.run('leases', 'acquire', `steps/${key}`, '--env');
+    const { leaseId, fencingToken } = (await viewOf(key)) ?? {};
+    const text = await cli.run('leases', 'acquire', `steps/${aKey()}`);
+
+    expect(env.stdout).toBe(
+      `LEASEHOLD_LEASE_ID=${String(leaseId)}\nLEASEHOLD_FENCING_TOKEN=${String(fencingToken)}\n`,
+    );
+    expect(text.stdout).toMatch(/^lease id +[0-9a-f-]{36}$/mu);
+    expect(text.stdout).toMatch(/^fencing token +\d+$/mu);
+  });
+
+  test('end with 6 if somebody else holds it, and with 1 once it is lost', async () => {
+    const key = aKey();
+    const { leaseId, fencingToken } = await cli.answer<Granted>(
+      ...['leases', 'acquire', `steps/${key}`],
+    );
+    const held = await cli.refused('leases', 'acquire', `steps/${key}`);
+    const late = await cli.refused('leases', 'acquire', `steps/${key}`, '--wait', '100');
+    await cli.run('leases', 'revoke', `steps/${key}`, '--force', '--reason', 'wedged');
+    const next = await cli.answer<Granted>('leases', 'acquire', `steps/${key}`);
+    const ref = [leaseId, '--token', fencingToken];
+    const lost = { exitCode: 1, code: 'lease.lost' };
+
+    expect(held).toEqual({ exitCode: 6, code: 'lease.held' });
+    expect(late).toEqual({ exitCode: 6, code: 'lease.wait_timeout' });
+    expect(await cli.refused('leases', 'renew', ...ref)).toEqual(lost);
+    expect(await cli.refused('leases', 'release', ...ref)).toEqual(lost);
+    expect(await cli.refused('leases', 'renew', next.leaseId, '--token', '1')).toEqual(lost);
+    expect((await viewOf(key))?.leaseId).toBe(next.leaseId);
+  });
+
+  test.each([
+    ['acquire', 'steps/a', '--metadata', '{'],
+    ['acquire', 'steps/a', '--ttl', '10ms'],
+    ['renew', 'lease-7', '--token', '1'],
+    ['release', randomUUID(), '--token', 'x'],
+  ])('%s %s %s %s is wrong usage', async (...args) => {
+    expect(await cli.refused('leases', ...args)).toEqual({ exitCode: 2, code: 'cli.usage' });
+  });
+
+  test('a wait gets the lease in its turn, and one that is ended by a signal leaves nothing behind', async () => {
+    const key = aKey();
+    const { leaseId, fencingToken } = await heldLease(cli.api(), ['steps'], key);
+    const given = step('acquire', `steps/${key}`, '--wait', '1m');
+    await waitUntil(async () => (await waitersOf(key)) === 1);
+    given.child.kill('SIGTERM');
+    const givenUp = await given.ended;
+    await waitUntil(async () => (await waitersOf(key)) === 0);
+    const waiting = step('acquire', `steps/${key}`, '--wait', '1m', '--json');
+    await waitUntil(async () => (await waitersOf(key)) === 1);
+    await cli.api().leases.release.mutate({ leaseId, fencingToken });
+    const granted = await waiting.ended;
+
+    expect(givenUp).toMatchObject({ exitCode: 143, stdout: '' });
+    expect(givenUp.stderr).toContain(`gave up waiting for steps/${key}`);
+    const view = await viewOf(key);
+    expect(view?.leaseId).toBe((JSON.parse(granted.stdout) as Granted).leaseId);
+    expect(view?.remainingMs).toBeGreaterThan(5 * 60_000);
+  });
+});
+
+describe('leases watch', () => {
+  test('prints a line for each state, and ends with 0 at Ctrl-C', async () => {
+    const key = aKey();
+    const lines = (started: Started): string[] => started.said().stdout.trimEnd().split('\n');
+    const watch = step('watch', `steps/${key}`);
+    const json = step('watch', key, '--namespace', 'steps', '--json');
+    const seen = async (count: number): Promise<void> => {
+      await waitUntil(() =>
+        [watch, json].every((one) => one.said().stdout !== '' && lines(one).length >= count),
+      );
+    };
+    await seen(1);
+    const { leaseId, fencingToken } = await heldLease(cli.api(), ['steps'], key);
+    await seen(2);
+    const metadata = { port: 8_080 };
+    await cli.api().leases.update.mutate({ leaseId, fencingToken, metadata });
+    await seen(3);
+    await cli.api().leases.release.mutate({ leaseId, fencingToken });
+    await seen(4);
+    for (const one of [watch, json]) one.child.kill('SIGINT');
+    const [text, objects] = await Promise.all([watch.ended, json.ended]);
+
+    expect(text).toMatchObject({ exitCode: 0, stderr: '' });
+    const [free, held, updated, freed] = text.stdout.trimEnd().split('\n');
+    expect([free, freed]).toEqual(['free', 'free']);
+    expect(held).toMatch(
+      new RegExp(`^held  20\\S+Z  by worker-1  token ${fencingToken}  ${leaseId}$`, 'u'),
+    );
+    expect(updated).toBe(`${String(held)}  {"port":8080}`);
+    expect(objects).toMatchObject({ exitCode: 0, stderr: '' });
+    const states = objects.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { holding: unknown });
+    expect(states.map(({ holding }) => holding)).toMatchObject([
+      null,
+      { holder: 'worker-1', leaseId, metadata: null },
+      { metadata },
+      null,
+    ]);
+  });
+});

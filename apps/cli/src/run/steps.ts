@@ -1,0 +1,239 @@
+/** A lease that outlives the command that acquired it: for the steps of a job. */
+import { constants } from 'node:os';
+import { createLeasehold, type Lease } from '@leasehold/client';
+import type { RefusalReason, ReleaseOutcome } from '@leasehold/keys-core';
+import { createBootClock } from '@leasehold/service-kit';
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { CliFailure, EXIT_CODES, refusal, SIGNAL_EXIT_CODE, usageFailure } from '../failures.ts';
+import { withDatacenter, withDuration, type ActOptions } from '../options.ts';
+import { detailsText, durationText } from '../output/text.ts';
+import { parseScope, scopeText, withScope } from '../scope.ts';
+import { TTL_RANGE, WAIT_MS_MAX } from './run.ts';
+import { acquire, type LeaseRequest, ownHolder } from './run-with-lease.ts';
+
+const TTL_MS = 10 * 60_000;
+
+const ACQUIRE_HELP = `
+  eval "$(leasehold leases acquire deploys/shop --ttl 10m --wait 1h --env)"
+  leasehold leases renew "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
+  leasehold leases release "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
+
+Nothing keeps running, so nothing renews the lease: it ends after --ttl, unless \`renew\` is called before.
+Only the API token that acquired it can renew and release it. A job that finds it expired must stop: somebody else
+may hold it. \`leases run\` holds a lease for one command, renews it, and stops the command in time.
+
+With --env two lines are printed that a shell can evaluate, and that $GITHUB_ENV and $GITHUB_OUTPUT take.
+
+A wait of more than 2 minutes joins the line again every 2 minutes, at its end. SIGINT, SIGTERM and SIGHUP end the wait,
+and leave neither a place in line nor a lease.
+
+Exit codes: 0 granted; 6 somebody else holds it, also after the whole --wait; 2 wrong usage; 3 no controller answers;
+5 the token does not allow it; 128 + N if signal N ended the wait.`;
+
+interface AcquireOptions extends ActOptions {
+  readonly namespace?: string;
+  readonly ttl: number;
+  readonly wait: number;
+  readonly holder?: string;
+  readonly comment?: string;
+  readonly metadata?: string;
+  readonly env?: boolean;
+}
+
+/** `leasehold leases acquire`, `renew` and `release`. */
+export function addSteps(cli: Cli, parent: Command): void {
+  addAcquire(cli, parent);
+  addRenew(cli, parent);
+  addRelease(cli, parent);
+}
+
+function addAcquire(cli: Cli, parent: Command): void {
+  const command = withScope(
+    cli.leaf(parent, 'acquire <scope>', 'Acquire a lease for the steps of a job, and end'),
+  );
+  withDuration(command, '--ttl', {
+    about: 'how long the lease lasts without a renewal',
+    range: TTL_RANGE,
+    defaultMs: TTL_MS,
+  });
+  withDuration(command, '--wait', {
+    about: 'how long to wait in line for it',
+    range: [0, WAIT_MS_MAX],
+    defaultMs: 0,
+  });
+  command
+    .option('--holder <name>', 'the holder that others see; by default USER@HOST')
+    .option('--comment <text>', 'the purpose that others see')
+    .option('--metadata <json>', 'any JSON up to 16 KiB, which others see')
+    .option('--env', 'print LEASEHOLD_LEASE_ID=… and LEASEHOLD_FENCING_TOKEN=…')
+    .addHelpText('after', ACQUIRE_HELP)
+    .action(async (text: string, options: AcquireOptions) => {
+      const scope = parseScope(text, options.namespace);
+      await acquireAndEnd(cli, options.env === true, {
+        scope,
+        ttlMs: options.ttl,
+        waitMs: options.wait,
+        holder: options.holder ?? ownHolder(),
+        comment: options.comment,
+        metadata: options.metadata === undefined ? undefined : metadataOf(options.metadata),
+        heldExitCode: EXIT_CODES.held,
+        heldHint: 'Nothing was acquired.',
+        datacenter: options.datacenter,
+      });
+    });
+}
+
+function metadataOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw usageFailure('--metadata must be JSON, such as \'{"build":7}\'.');
+  }
+}
+
+/** Acquires a lease and leaves it to whom is told its id and its token. */
+async function acquireAndEnd(cli: Cli, isEnv: boolean, request: LeaseRequest): Promise<void> {
+  const { urls, token } = cli.access();
+  const { scope, datacenter, ttlMs, holder } = request;
+  const signal = cli.context.signal();
+  const clock = createBootClock();
+  // Closing it waits for the release of what was given up. It does not release what is held.
+  await using leasehold = createLeasehold({ url: urls, token, clock });
+  let lease: Lease;
+  try {
+    // Over HTTP first, which fails at once when no controller answers.
+    await cli.client().leases.get.query({ ...scope, datacenter }, { signal });
+    lease = await acquire(leasehold, request, { signal, nowMs: () => clock.nowMs() });
+    // Nobody is told of it any more.
+    if (signal.aborted) await lease.release('failed', 'given up');
+    signal.throwIfAborted();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    cli.context.stderr(`leasehold: gave up waiting for ${scopeText(scope)}.\n`);
+    cli.exitCode = SIGNAL_EXIT_CODE + signalNumberOf(signal.reason);
+    return;
+  }
+  const { leaseId, fencingToken } = lease;
+  if (isEnv && !cli.isJson) {
+    cli.context.stdout(`LEASEHOLD_LEASE_ID=${leaseId}\nLEASEHOLD_FENCING_TOKEN=${fencingToken}\n`);
+    return;
+  }
+  const remainingMs = Math.floor(lease.remainingMs());
+  const granted = { ...scope, leaseId, fencingToken, holder, ttlMs, remainingMs };
+  cli.show(granted, () =>
+    detailsText([
+      ['lease', scopeText(scope)],
+      ['lease id', leaseId],
+      ['fencing token', fencingToken],
+      ['renew within', durationText(remainingMs)],
+    ]),
+  );
+}
+
+function signalNumberOf(reason: unknown): number {
+  const name = typeof reason === 'string' && reason in constants.signals ? reason : 'SIGTERM';
+  return constants.signals[name as NodeJS.Signals];
+}
+
+interface StepOptions extends ActOptions {
+  readonly token: string;
+}
+
+/** Adds what names a grant. */
+function withGrant(command: Command): Command {
+  return withDatacenter(command).requiredOption('--token <token>', 'its fencing token');
+}
+
+const RENEW_HELP = `
+The lease lasts as long as it did when it was acquired, from now on. With exit code 1 and the code lease.lost it is not
+held any more: stop what it guards.`;
+
+function addRenew(cli: Cli, parent: Command): void {
+  withGrant(
+    cli.leaf(parent, 'renew <lease-id>', 'Renew a lease that `leases acquire` has acquired'),
+  )
+    .addHelpText('after', RENEW_HELP)
+    .action(async (leaseId: string, { token, datacenter }: StepOptions) => {
+      const ref = grantRef(leaseId, token);
+      const { results } = await cli
+        .client()
+        .leases.heartbeat.mutate({ localTimeMs: 0, renewals: [ref], datacenter });
+      const [result] = results;
+      if (result === undefined) {
+        throw refusal(
+          'grant.contended',
+          'The lease is locked at this moment: nothing was renewed.',
+        );
+      }
+      if (result.outcome === 'failed') {
+        const { code, message, retryable } = result.error;
+        throw new CliFailure(message, { code, exitCode: EXIT_CODES.refused, retryable });
+      }
+      if (result.outcome === 'refused') throw lost(leaseId, result.reason);
+      const remainingMs = Math.floor(result.deadlines.loseAtMs);
+      const renewed = { ...ref, outcome: result.outcome, remainingMs };
+      cli.show(renewed, () => `Renewed: it is held for another ${durationText(remainingMs)}.`);
+    });
+}
+
+interface ReleaseOptions extends StepOptions {
+  readonly failed?: boolean;
+  readonly detail?: string;
+}
+
+const RELEASE_HELP = `
+To release it twice is no error. With exit code 1 and the code lease.lost it had ended before: what it guards may have
+run beside the next holder.`;
+
+function addRelease(cli: Cli, parent: Command): void {
+  const about = 'Release a lease that `leases acquire` has acquired';
+  withGrant(cli.leaf(parent, 'release <lease-id>', about))
+    .option('--failed', 'what it was for has failed: kept in the history')
+    .option('--detail <text>', 'how it went: kept in the history')
+    .addHelpText('after', RELEASE_HELP)
+    .action(async (leaseId: string, options: ReleaseOptions) => {
+      const { token, datacenter, failed, detail } = options;
+      const ref = grantRef(leaseId, token);
+      const result = failed === true ? 'failed' : 'ok';
+      const answer = await cli
+        .client()
+        .leases.release.mutate({ ...ref, result, detail, datacenter });
+      const { outcome } = answer;
+      if (outcome !== 'released' && outcome !== 'already_released') throw lost(leaseId, outcome);
+      cli.show({ ...ref, outcome }, () =>
+        outcome === 'released' ? 'Released.' : 'It was released already.',
+      );
+    });
+}
+
+/** @throws {CliFailure} `cli.usage`. */
+function grantRef(leaseId: string, fencingToken: string) {
+  if (!/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/iu.test(leaseId)) {
+    throw usageFailure('LEASE-ID must be the id that `leases acquire` has printed.');
+  }
+  if (!/^\d{1,19}$/u.test(fencingToken)) {
+    throw usageFailure('--token must be the fencing token that `leases acquire` has printed.');
+  }
+  return { leaseId, fencingToken };
+}
+
+const LOST_TEXT: Record<RefusalReason | ReleaseOutcome, string> = {
+  expired: 'It has expired, and somebody else may hold it.',
+  superseded: 'The fencing token is not the one of this lease, or somebody else holds it now.',
+  revoked: 'It was revoked.',
+  released: 'It was released.',
+  already_released: 'It was released.',
+  renewal_blocked: 'It may not be renewed any more: it is being revoked, and ends by itself.',
+  not_found:
+    'There is no such lease of this API token. Only the token that acquired it may do this.',
+};
+
+function lost(leaseId: string, reason: RefusalReason | ReleaseOutcome): CliFailure {
+  return new CliFailure(LOST_TEXT[reason], {
+    code: 'lease.lost',
+    exitCode: EXIT_CODES.refused,
+    hint: 'Stop what it guards.',
+    details: { leaseId, reason },
+  });
+}
