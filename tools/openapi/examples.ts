@@ -57,6 +57,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   'leases.release': { input: { ...GRANT, result: 'ok' }, answer: { outcome: 'released' } },
+  'leases.update': {
+    input: { ...GRANT, metadata: { url: 'http://10.0.0.7:8080' } },
+    answer: { outcome: 'updated' },
+  },
   'leases.cancel': {
     input: { idempotencyKey: 'import-2026-11-21' },
     answer: { outcome: 'cancelled' },
@@ -94,6 +98,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     input: { namespace: 'user', kinds: ['granted', 'expired'] },
     answer: { items: [EVENT], nextCursor: null, unreachable: [], asOf: EVENT.at },
   },
+  'events.observe': { input: { namespace: 'user.import', name: '42' } },
   'events.watch': { input: { afterId: 'oldest', namespace: 'user' } },
   'tokens.create': { input: { name: 'importer', role: 'client', namespaces: ['user'] } },
 };
