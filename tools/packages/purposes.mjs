@@ -34,6 +34,7 @@ export const PURPOSES = {
   'cli-table3': 'tables of the command line',
   cockatiel: 'tells `etcd3` to try nothing again by itself; `etcd3` brings it',
   commander: 'commands, options and help of the command line',
+  croner: 'when the windows of recurring freezes are',
   'csv-stringify': 'exported lists as CSV',
   dockerode:
     'the API of container engines, for the drone; what it brings to build images and for SSH does not ship',

@@ -11,7 +11,11 @@ import { removeOldFleetRows } from '@leasehold/keys-core/fleet';
 import { removeOldGatewayRows } from '@leasehold/keys-core/gateway';
 import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
 import { createIdleStopper, createReaper } from '@leasehold/keys-core/keys';
-import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
+import {
+  dropOldDeclarations,
+  removeOldFreezes,
+  type WhileLeader,
+} from '@leasehold/keys-core/leases';
 import {
   pause,
   removeOldClockJumps,
@@ -270,6 +274,7 @@ export async function removeOldRows(deps: RetentionDeps, signal: AbortSignal): P
     (pass) => removeRefusals(general, pass),
     (pass) => removeOldPeopleRows(general, pass),
     (pass) => dropOldDeclarations(general, days, pass),
+    (pass) => removeOldFreezes(general, days, pass),
   ];
   do {
     const left: (typeof due)[number][] = [];

@@ -42,6 +42,14 @@ export {
   type SpawnAction,
   type TerminateAction,
 } from './kernel/drones.ts';
+export {
+  type FreezePass,
+  type FreezePlace,
+  freezePlaceText,
+  type FreezeWindow,
+  isFrozenBy,
+  type Recurrence,
+} from './kernel/freeze.ts';
 export type {
   GatewayKey,
   GatewayRevocation,

@@ -1,5 +1,6 @@
 /** What becomes of requests for a grant: granted, refused with the reason, or tried again alone. */
 import { LeaseError } from '../kernel/errors.ts';
+import { type FreezeInForce, frozenError } from '../kernel/freeze.ts';
 import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { resourceKey } from '../kernel/resource.ts';
@@ -7,6 +8,7 @@ import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
 import { readLeases, type Sql } from '../postgres/sql.ts';
 import { createCoalescer } from './coalesce.ts';
+import { freezesInForce } from './freezes.ts';
 import { firstLadder, type Granted } from './sql/grant-rows.ts';
 import { grant, grantFree, isPlain, readRefusals, type Refusal } from './sql/grant.ts';
 import {
@@ -117,11 +119,13 @@ async function aloneLockedOut(
 async function readRefusalsOf(
   store: KernelStore,
   refused: readonly GrantRequest[],
-): Promise<Map<string, Refusal | Error | undefined>> {
+): Promise<Map<string, FoundRefusal | Error | undefined>> {
   if (refused.length === 0) return new Map();
   try {
     const found = await lookAtRefusals(store, store.transitions, refused);
-    return new Map(refused.map((request, index) => [request.leaseId, found[index]]));
+    return new Map(
+      refused.map(({ leaseId }, index) => [leaseId, frozen(found[index]) ?? found[index]]),
+    );
   } catch (error) {
     const failure = error instanceof Error ? error : new Error(String(error));
     return new Map(refused.map((request) => [request.leaseId, failure]));
@@ -157,7 +161,7 @@ export function createSlowLane(store: KernelStore): AskAlone {
 export function createRefusalReader(
   store: KernelStore,
 ): (request: GrantRequest, signal?: AbortSignal) => Promise<GrantOutcome | undefined> {
-  const reads = createCoalescer<GrantRequest, Refusal>({
+  const reads = createCoalescer<GrantRequest, FoundRefusal>({
     run: (requests) => lookAtRefusals(store, store.transitions, requests),
     keysOf: () => [],
     batchSizeMax: READS_PER_STATEMENT_MAX,
@@ -270,15 +274,16 @@ async function findLostGrants(
 }
 
 /**
- * Reads why requests were refused, and observes the database's clock.
+ * Reads why requests were refused, and observes the database's clock. Freezes that recur get their next window.
  * @throws {LeaseError} `grant.hold_off`.
  */
 export async function lookAtRefusals(
   store: KernelStore,
   sql: Sql<'general' | 'guests' | 'transitions'>,
   requests: readonly GrantRequest[],
-): Promise<readonly Refusal[]> {
+): Promise<readonly FoundRefusal[]> {
   await store.witness.ready();
+  const freezes = await freezesInForce(store, sql, requests);
   const sentAtMs = store.clock.nowMs();
   const { refusals, holdOff } = await readRefusals(sql, requests, store.witness.mark);
   watchClock(
@@ -287,17 +292,34 @@ export async function lookAtRefusals(
     sentAtMs,
   );
   if (holdOff !== undefined) throw holdOffError(store, holdOff);
-  return refusals;
+  if (freezes.size === 0) return refusals;
+  return refusals.map((refusal, index) => {
+    const freeze = freezes.get(requests[index]?.leaseId ?? '');
+    return freeze === undefined ? refusal : { ...refusal, freeze };
+  });
+}
+
+/** Why a request was refused, with the freeze that it falls into, if any. */
+interface FoundRefusal extends Refusal {
+  readonly freeze?: FreezeInForce;
+}
+
+/** The error of a request that a freeze stops; it is told even if somebody holds the environment. */
+function frozen(refusal: FoundRefusal | undefined): LeaseError | undefined {
+  return refusal?.freeze === undefined ? undefined : frozenError(refusal.freeze);
 }
 
 /**
  * Why a request was refused, or undefined when only a lock, a change or the delay of its statement
  * stood in its way.
+ * @throws {LeaseError} `environment.frozen`.
  */
 export function refusedOutcome(
   { clockWatch }: Pick<KernelStore, 'clockWatch'>,
-  refusal: Refusal | undefined,
+  refusal: FoundRefusal | undefined,
 ): GrantOutcome | undefined {
+  const failure = frozen(refusal);
+  if (failure !== undefined) throw failure;
   if (refusal === undefined) return undefined;
   const { row, head, waiterCount, isRecorded } = refusal;
   if (isRecorded) return { outcome: 'recorded' };

@@ -2,6 +2,8 @@
 export { createCoalescer } from './coalesce.ts';
 export { inFence, isLeaseId, notHeld } from './fenced-transaction.ts';
 export { createFreeRowRemover } from './free-rows.ts';
+export { assertRecurrence, windowsFrom } from './freeze-windows.ts';
+export { instant } from './sql/freezes.ts';
 export {
   grantWithin,
   isOverstayed,

@@ -226,12 +226,22 @@ const LEASE_CODES = {
     text: 'A hook may not call the coordinator.',
     doc: 'A call from a hook would wait for a row that its own transaction has locked.',
   },
+  'environment.frozen': {
+    http: 409,
+    text: 'The environment is frozen.',
+    doc: '`details.until` is the end of the present window, and `details.reason` the reason. Wait until then, or override it with a reason: `details.roles` and `details.people` may. See `leasehold env freeze ls`.',
+  },
+  'freeze.not_found': {
+    http: 404,
+    text: 'There is no such freeze.',
+    doc: 'It was removed, or is over. See `leasehold env freeze ls --all`.',
+  },
   'environment.vetoed': {
     http: 409,
     text: 'The environment may not be used now.',
     doc: '`details.reason` is the reason from the veto check. Nothing was recorded.',
   },
-} as const satisfies Record<`${'grant' | 'lease' | 'environment'}.${string}`, CodeDraft>;
+} as const satisfies Record<`${'grant' | 'lease' | 'environment' | 'freeze'}.${string}`, CodeDraft>;
 
 /** Drones, their backends and their sessions. */
 const FLEET_CODES = {

@@ -68,6 +68,8 @@ export interface GrantRequest extends Resource {
    * whose home is another reservation grants nothing. Absent on faces other than keys.
    */
   readonly homeReservation?: string | undefined;
+  /** Why an environment is asked for although it may be frozen, and in which role. */
+  readonly override?: { readonly role: string; readonly reason: string } | undefined;
 }
 
 /** A new grant; `ladder` is the one that it has for now. `remainingMs` is `expiresAt - asOf`, both read by the statement that granted. */

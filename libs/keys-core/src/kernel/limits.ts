@@ -54,6 +54,17 @@ export const LIMITS = {
   reservationKeyPartsMax: 32,
   /** How often a key can move and still be found by its first reservation. */
   reservationChainMax: 64,
+  /** Freezes of a datacenter that are neither over nor removed. */
+  freezesMax: 1_000,
+  /** Who may override one freeze. */
+  freezePeopleMax: 64,
+  freezeScheduleBytesMax: 128,
+  freezeZoneBytesMax: 64,
+  /** How long a window that comes again lasts. */
+  freezeMsMin: 5 * 60 * 1_000,
+  freezeMsMax: 31 * 24 * 60 * 60 * 1_000,
+  /** How long a window that comes once lasts. */
+  freezeOnceMsMax: 366 * 24 * 60 * 60 * 1_000,
 } as const;
 
 /**

@@ -290,7 +290,7 @@ class AcquireAnswers {
     const ttlMs = input.ttlMs ?? this.#deps.ttlMsDefault;
     assertTtl(ttlMs);
     const { face } = this.#deps;
-    const { namespace, name, holder, idempotencyKey } = input;
+    const { namespace, name, holder, idempotencyKey, override } = input;
     return {
       face,
       namespace,
@@ -305,6 +305,7 @@ class AcquireAnswers {
       // One that may wait confirms what it has waited for.
       confirms: input.confirms === true && input.waitMs === 0,
       actor: caller.actor,
+      override: override === undefined ? undefined : { role: caller.role, reason: override.reason },
       idempotencyKey,
       fingerprint:
         idempotencyKey === undefined ? undefined : fingerprintOf({ face, namespace, name }, input),
@@ -384,6 +385,7 @@ function fingerprintOf(resource: Resource, input: Input): string {
     metadata: input.metadata ?? null,
     // Only where it is present: without it, the fingerprint is that of older versions.
     ...(input.datacenter === undefined ? {} : { datacenter: input.datacenter }),
+    ...(input.override === undefined ? {} : { override: input.override.reason }),
   });
   return fingerprint;
 }

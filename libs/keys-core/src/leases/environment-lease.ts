@@ -72,7 +72,8 @@ export type EnvironmentUseOutcome<Recorded> =
  * Leases an environment if nobody holds it; never waits. The refusal has the holder, the start, the action
  * and the comment.
  * @throws {LeaseError} `request.invalid`, `lease.ttl_out_of_range`, `grant.hold_off`,
- * `grant.contended`, `request.outcome_unknown`.
+ * `grant.contended`, `request.outcome_unknown`; `environment.frozen`, which only a caller of a controller
+ * can override.
  */
 export async function tryAcquireEnvironment(
   deps: EnvironmentLeaseDeps,

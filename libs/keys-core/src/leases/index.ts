@@ -1,6 +1,13 @@
 /** What apps and other slices may use. */
 export { assertTtl, heldAnswer } from './acquire-answers.ts';
 export { createWhileLeader, type WhileLeader } from './while-leader.ts';
+export {
+  createFreezeService,
+  type FreezeInput,
+  type FreezeListInput,
+  type FreezeService,
+  type FreezeView,
+} from './freeze-service.ts';
 export { createLeaseOperations } from './lease-operations.ts';
 export { createLeaseService } from './acquiring.ts';
 export type {
@@ -24,4 +31,5 @@ export type {
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countFailingCallbacks, countWaiters, failingCallbacksSince } from './sql/contention.ts';
 export { dropOldDeclarations } from './sql/declarations.ts';
+export { removeOldFreezes } from './sql/freezes.ts';
 export type { NamespaceCounts as LeaseTreeNode } from '../lists/index.ts';

@@ -48,6 +48,8 @@ export interface AcquireInput {
   readonly idempotencyKey?: string | undefined;
   /** The other datacenter that it was to be carried out in, for a request that was not. */
   readonly datacenter?: string | undefined;
+  /** Asks for an environment although it is frozen, for this reason; who may is named by the freeze. */
+  readonly override?: { readonly reason: string } | undefined;
 }
 
 /** What a connection shows about the caller that waits on it. */
@@ -135,7 +137,7 @@ export interface LeaseService {
    * Grants, waits in line, or returns the holder (design 5.4, 6.2). Deadlines are in the clock that
    * `localTimeMs` was read from.
    * @throws {LeaseError} `lease.ttl_out_of_range`, `lease.wait_cancelled`, `grant.hold_off`,
-   * `grant.contended`, `request.idempotency_reused`.
+   * `grant.contended`, `request.idempotency_reused`, `environment.frozen`.
    */
   acquire(
     input: AcquireInput & { readonly localTimeMs: number },

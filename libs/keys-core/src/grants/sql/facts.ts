@@ -1,5 +1,5 @@
 /** What statements write of a grant that begins or has expired: events, and callbacks that are owed. */
-import { type Fragment, fragment } from '../../postgres/sql.ts';
+import { type Fragment, fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
 
 /** The reason in the event of a grant that ran out before its caller had confirmed it. */
 const NOT_CONFIRMED = fragment`'not confirmed: its caller never began to use it'`;
@@ -66,11 +66,15 @@ export function grantDetail(w: Fragment): Fragment {
           end`;
 }
 
+/** {@link grantEvents} of requests that override nothing. */
+export const GRANT_EVENTS = grantEvents(NO_FRAGMENT);
+
 /**
  * What is written with every grant, from the rows of the statement's `granted` and `wanted`: its events, and
- * the callback that the grant before it owes.
+ * the callback that the grant before it owes. `more` is added to the detail of its event.
  */
-export const GRANT_EVENTS = fragment`
+function grantEvents(more: Fragment): Fragment {
+  return fragment`
     fact as (
       insert into lease_event (
         face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
@@ -92,7 +96,7 @@ export const GRANT_EVENTS = fragment`
             when g.previous_end in ('lapsed', 'unconfirmed', 'expired') then 'taken_over'
             else 'granted'
           end,
-          w.actor, null, ${grantDetail(fragment`w`)}
+          w.actor, null, ${grantDetail(fragment`w`)}${more}
         from granted g
         join wanted w on w.lease_id = g.lease_id
       ) f
@@ -105,10 +109,12 @@ export const GRANT_EVENTS = fragment`
       from granted g
       where g.previous_end = 'lapsed' and g.face = 'lease'
     )`;
+}
 
 /** Those, and what becomes of the ticket and the idempotency key of its request. */
-export const GRANT_FACTS = fragment`
-    ${GRANT_EVENTS},
+export function grantFacts(more: Fragment): Fragment {
+  return fragment`
+    ${grantEvents(more)},
     -- Taken from what was granted: a statement that deleted its ticket whatever came of it would eat
     -- the tickets of the refused. By its id, not by its place: one that was prolonged since the
     -- statement's snapshot is not found there, and would hold up the line until it lapsed.
@@ -126,3 +132,4 @@ export const GRANT_FACTS = fragment`
       order by w.request_id
     )
   `;
+}

@@ -12,7 +12,8 @@ import {
   type Sql,
   TOKEN_FLOOR,
 } from '../../postgres/sql.ts';
-import { GRANT_EVENTS, GRANT_FACTS, grantDetail } from './facts.ts';
+import { GRANT_EVENTS, grantDetail, grantFacts } from './facts.ts';
+import { andNotFrozen, andOverridden } from './freezes.ts';
 import {
   type Granted,
   grantedColumns,
@@ -48,6 +49,8 @@ export interface GrantOptions {
  *   of `lease_request`, and finds the record when it is tried again.
  * - **A request without a row in the answer** was not granted: it is held, others are before it in line, its
  *   key was used, it is not at home, or its row was locked or changed meanwhile. The caller reads which.
+ *
+ * - **Not frozen**: {@link andNotFrozen} judges a request for an environment once its row is locked.
  *
  * A takeover of a grant that nobody has ended writes that grant's one `expired` event, and its one
  * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do. For one that
@@ -127,24 +130,24 @@ export async function grant(
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
         limit 1
       ) k on true
-      where k.is_known is null
+      where k.is_known is null${andNotFrozen(requests)}
       union all
       -- A full join, as in the statement for free rows: an inner one compared a hundred with a hundred.
       select w.* from entitled w
       full join takable t on t.wanted_id = w.lease_id
-      where coalesce(t.wanted_id is not null, false)
+      where coalesce(t.wanted_id is not null, false)${andNotFrozen(requests)}
     ),
     ${upsertGrants(isTakable(belief))},
-    ${GRANT_FACTS}
+    ${grantFacts(andOverridden(requests))}
     select ${grantedColumns(fragment`t.ended_at`)}
     from granted g
     left join takable t on t.lease_id = g.previous_lease_id`;
   return grantsOf(rows, requests);
 }
 
-/** Whether {@link grantFree} can grant a request: it does not wait in line, and names no reservation. */
-export function isPlain({ isQueued, homeReservation }: GrantRequest): boolean {
-  return isQueued !== true && homeReservation === undefined;
+/** Whether {@link grantFree} can grant a request: it does not wait in line, names no reservation, and overrides nothing. */
+export function isPlain({ isQueued, homeReservation, override }: GrantRequest): boolean {
+  return isQueued !== true && homeReservation === undefined && override === undefined;
 }
 
 /**
@@ -188,7 +191,7 @@ export async function grantFree(
       ) k on true
       where k.is_free is distinct from false
         and (w.face <> 'lease' or not ${IS_AWAITED})
-        and (w.request_id is null or not ${IS_USED})
+        and (w.request_id is null or not ${IS_USED})${andNotFrozen(requests)}
     ),
     made as (
       update lease l

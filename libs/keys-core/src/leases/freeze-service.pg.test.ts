@@ -1,0 +1,531 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import {
+  acquire,
+  acquired,
+  ALIVE,
+  codeOf,
+  type Leases,
+  openLeases,
+} from '../testing/lease-fixture.ts';
+import { aGuard, aRequest, eventsOf } from '../testing/kernel-fixture.ts';
+import { waitUntil } from '@leasehold/testing';
+import { grant } from '../grants/index.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import { createFreezeService, type FreezeInput, type FreezeService } from './freeze-service.ts';
+import { tryAcquireEnvironment, withEnvironmentLease } from './environment-lease.ts';
+import type { AcquireInput } from './lease-types.ts';
+
+const OPERATOR: Caller = {
+  principal: 'token-o',
+  actor: 'olga@example.com',
+  role: 'operator',
+  namespaces: null,
+};
+const PROD = { namespace: 'team.app', name: 'prod' };
+const HOUR_MS = 60 * 60 * 1_000;
+
+interface Frozen extends Leases {
+  readonly freezes: FreezeService;
+}
+
+/** A controller's environments; on the named database, a second controller. */
+async function openEnvironments(databaseUrl?: string): Promise<Frozen> {
+  const leases = await openLeases(databaseUrl === undefined ? {} : { databaseUrl }, 'environment');
+  return { ...leases, freezes: createFreezeService(leases.store) };
+}
+
+function deploy(at: Leases, change: Partial<AcquireInput> = {}, caller?: Caller) {
+  return acquire(
+    at,
+    { ...PROD, action: 'deploy', ...change },
+    caller === undefined ? {} : { caller },
+  );
+}
+
+/** The instant this long from now, by this machine's clock, which is the database's. */
+function inMs(ms: number): string {
+  return new Date(Date.now() + ms).toISOString();
+}
+
+async function frozen(at: Frozen, change: Partial<FreezeInput> = {}) {
+  const input = { ...PROD, reason: 'the audit is on', until: inMs(HOUR_MS), ...change };
+  const { freeze } = await at.freezes.freeze(input, OPERATOR);
+  return freeze;
+}
+
+/** Every Friday evening to Monday morning, so that the database's clock is outside, unless it is aged. */
+const WEEKLY = { schedule: '0 17 * * 5', durationMs: 63 * HOUR_MS, zone: 'Europe/Zurich' };
+
+describe('a frozen environment', () => {
+  test('is refused at once, with the freeze, its reason, its end and who may override it', async () => {
+    const at = await openEnvironments();
+    const until = inMs(HOUR_MS);
+    const freeze = await frozen(at, { until, allowPeople: ['ci'] });
+
+    await expect(deploy(at)).rejects.toMatchObject({
+      code: 'environment.frozen',
+      retryable: false,
+      message: `The environment is frozen until ${until}: the audit is on`,
+      details: {
+        freezeId: freeze.freezeId,
+        reason: 'the audit is on',
+        until,
+        roles: ['operator', 'admin'],
+        people: ['ci'],
+      },
+    });
+    expect(await eventsOf(at, 'prod')).toEqual([]);
+  });
+
+  test('is one that a freeze names, or any below a namespace that is frozen', async () => {
+    const at = await openEnvironments();
+    await frozen(at, { namespace: 'team', name: null });
+
+    expect(await codeOf(deploy(at))).toBe('environment.frozen');
+    expect(await codeOf(deploy(at, { namespace: 'team' }))).toBe('environment.frozen');
+    await acquired(at, { namespace: 'team2.app', name: 'prod' });
+    await acquired(at, { namespace: '', name: 'team' });
+    await frozen(at, { namespace: '', name: 'other' });
+    expect(await codeOf(deploy(at, { namespace: '', name: 'other' }))).toBe('environment.frozen');
+    await acquired(at, { namespace: 'other', name: 'other' });
+    await frozen(at, { namespace: '', name: null });
+    expect(await codeOf(deploy(at, { namespace: '', name: 'more' }))).toBe('environment.frozen');
+  });
+
+  test('is frozen for one action alone, if the freeze names one', async () => {
+    const at = await openEnvironments();
+    await frozen(at, { action: 'deploy' });
+
+    expect(await codeOf(deploy(at))).toBe('environment.frozen');
+    await acquired(at, { ...PROD, action: 'rollback' });
+  });
+
+  test('is refused whether it was ever held, was released, has expired or is held', async () => {
+    const at = await openEnvironments();
+    const holder = await acquired(at, { ...PROD, name: 'held' });
+    const last = await acquired(at, { ...PROD, name: 'released' });
+    await at.service.release({ ...last, result: 'ok' }, { ...OPERATOR, principal: 'token-s' });
+    const old = await acquired(at, { ...PROD, name: 'expired' });
+    await at.store.general.$queryRaw`
+      update lease set expires_at = clock_timestamp() - interval '1 s' where lease_id = ${old.leaseId}::uuid`;
+    await frozen(at, { namespace: 'team', name: null });
+
+    for (const name of ['new', 'held', 'released', 'expired']) {
+      expect([name, await codeOf(deploy(at, { name }))]).toEqual([name, 'environment.frozen']);
+    }
+    // Who holds it goes on, and is renewed.
+    const [renewed] = await at.service.heartbeat(
+      { localTimeMs: 1_000_000, renewals: [holder] },
+      { ...OPERATOR, principal: 'token-s' },
+    );
+    expect(renewed).toMatchObject({ outcome: 'renewed' });
+  });
+
+  test('is so within the window of the freeze, and not before or after it', async () => {
+    const at = await openEnvironments();
+    const freeze = await frozen(at, { from: inMs(HOUR_MS), until: inMs(2 * HOUR_MS) });
+    expect(freeze.state).toBe('upcoming');
+    await acquired(at, { ...PROD, name: 'before' });
+
+    const move = (ms: number) => at.store.general.$queryRaw`
+      update environment_freeze set
+        window_from = window_from + ${ms}::int * interval '1 ms',
+        window_until = window_until + ${ms}::int * interval '1 ms',
+        ends_at = ends_at + ${ms}::int * interval '1 ms'`;
+    await frozen(at, { name: 'before', from: inMs(HOUR_MS), until: inMs(2 * HOUR_MS) });
+    await move(-1.5 * HOUR_MS);
+    expect(await codeOf(deploy(at))).toBe('environment.frozen');
+    await move(-HOUR_MS);
+    await acquired(at, PROD);
+  });
+
+  test('of several freezes the one that lasts the longest is named', async () => {
+    const at = await openEnvironments();
+    await frozen(at, { until: inMs(HOUR_MS) });
+    const { freezeId } = await frozen(at, {
+      until: inMs(3 * HOUR_MS),
+      namespace: 'team',
+      name: null,
+    });
+    await frozen(at, { until: inMs(2 * HOUR_MS) });
+
+    await expect(deploy(at)).rejects.toMatchObject({ details: { freezeId } });
+  });
+
+  test('is refused to services with a coordinator of their own, too', async () => {
+    const at = await openEnvironments();
+    await frozen(at, { namespace: '', name: 'prod' });
+    const deps = { store: at.store, leases: at.leases, principal: 'service' };
+    const request = { action: 'deploy', holder: 'host' };
+
+    expect(await codeOf(tryAcquireEnvironment(deps, 'prod', request))).toBe('environment.frozen');
+    const use = { ...request, record: () => 'recorded' };
+    expect(await codeOf(withEnvironmentLease(deps, 'prod', use))).toBe('environment.frozen');
+  });
+
+  test('stays refused to a request that is sent again after the freeze, by its idempotency key', async () => {
+    const at = await openEnvironments();
+    const { freezeId } = await frozen(at);
+    const input = {
+      ...PROD,
+      action: 'deploy',
+      ttlMs: 60_000,
+      waitMs: 0,
+      holder: 'alice',
+      localTimeMs: 1_000,
+      idempotencyKey: randomUUID(),
+    };
+    const failure: unknown = await at.service
+      .acquire(input, OPERATOR, ALIVE)
+      .catch((e: unknown) => e);
+    expect(await codeOf(at.service.refuse(input, OPERATOR, failure))).toBe('environment.frozen');
+    await at.freezes.unfreeze({ freezeId, reason: 'done' }, OPERATOR);
+
+    expect(await codeOf(at.service.acquire(input, OPERATOR, ALIVE))).toBe('environment.frozen');
+    await acquired(at, PROD);
+  });
+
+  test('leases and keys of the same name know no freeze', async () => {
+    const at = await openEnvironments();
+    await frozen(at, { namespace: '', name: null });
+    const leases = await openLeases({ databaseUrl: at.databaseUrl });
+
+    expect(await acquired(leases, PROD)).toMatchObject({ key: 'prod' });
+  });
+});
+
+describe('a recurring freeze', () => {
+  /** As if the freeze had been made so long ago that its stored window is over, and nobody had asked since. */
+  async function neglected(at: Frozen, recurrence: FreezeInput['recurrence']): Promise<string> {
+    const { freezeId } = await frozen(at, { until: undefined, recurrence });
+    await at.store.general.$queryRaw`
+      update environment_freeze
+      set window_from = clock_timestamp() - interval '20 days',
+          window_until = clock_timestamp() - interval '18 days'
+      where freeze_id = ${freezeId}::uuid`;
+    return freezeId;
+  }
+
+  /** A window of an hour that began half an hour ago, or that begins in an hour, every day in UTC. */
+  function daily(beginsInMinutes: number) {
+    const begin = new Date(Date.now() + beginsInMinutes * 60_000);
+    const schedule = `${String(begin.getUTCMinutes())} ${String(begin.getUTCHours())} * * *`;
+    return { schedule, durationMs: HOUR_MS, zone: 'UTC' };
+  }
+
+  test('whose window is over is given its present one by the first who asks, and stops it', async () => {
+    const at = await openEnvironments();
+    const other = await openEnvironments(at.databaseUrl);
+    await neglected(at, daily(-30));
+
+    const answers = await Promise.all([at, other, at, other].map((one) => codeOf(deploy(one))));
+
+    expect(new Set(answers)).toEqual(new Set(['environment.frozen']));
+  });
+
+  test('whose window is over and whose next is to come stops nobody', async () => {
+    const at = await openEnvironments();
+    const other = await openEnvironments(at.databaseUrl);
+    const freezeId = await neglected(at, daily(60));
+
+    const answers = await Promise.all([at, other].map((one) => deploy(one)));
+
+    expect(answers.map(({ outcome }) => outcome).sort()).toEqual(['granted', 'held']);
+    const { items } = await at.freezes.list({ limit: 10 }, OPERATOR);
+    const [row] = await at.store.general.$queryRaw<{ from: Date }[]>`
+      select window_from as from from environment_freeze where freeze_id = ${freezeId}::uuid`;
+    expect(items).toMatchObject([{ freezeId, state: 'upcoming' }]);
+    expect(items[0]?.windows.map(({ from }) => from)[0]).toBe(row?.from.toISOString());
+    expect(items[0]?.windows).toHaveLength(3);
+  });
+
+  test('stops those who have it tried within a transaction of a service, too', async () => {
+    const at = await openEnvironments();
+    await neglected(at, daily(60));
+    const deps = { store: at.store, leases: at.leases, principal: 'service' };
+
+    const used = await withEnvironmentLease(deps, ['team', 'app', 'prod'], {
+      action: 'deploy',
+      holder: 'host',
+      record: () => 'recorded',
+    });
+
+    expect(used).toMatchObject({ outcome: 'recorded' });
+  });
+});
+
+describe('a freeze that is made', () => {
+  test.each([
+    ['until', { until: inMs(-1_000) }],
+    ['until', { from: inMs(2 * HOUR_MS), until: inMs(HOUR_MS) }],
+    ['until', { until: undefined }],
+    ['until', { until: inMs(LIMITS.freezeOnceMsMax + HOUR_MS) }],
+    ['recurrence', { recurrence: WEEKLY }],
+    ['zone', { until: undefined, recurrence: { ...WEEKLY, zone: 'Mars/Olympus' } }],
+    ['schedule', { until: undefined, recurrence: { ...WEEKLY, schedule: 'weekends' } }],
+    ['allowRoles', { allowRoles: ['king'] }],
+    ['stopRunning', { from: inMs(HOUR_MS), until: inMs(2 * HOUR_MS), stopRunning: true }],
+  ])('needs a right %s: %o', async (field, change) => {
+    const at = await openEnvironments();
+    await expect(frozen(at, change as Partial<FreezeInput>)).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field },
+    });
+    expect((await at.freezes.list({ limit: 10, withHistory: true }, OPERATOR)).items).toEqual([]);
+  });
+
+  test('stops nobody who has begun, unless that is asked: then holders are told to stop', async () => {
+    const at = await openEnvironments();
+    await acquired(at, { ...PROD, action: 'deploy' });
+    await acquired(at, { ...PROD, name: 'test', action: 'deploy' });
+    await acquired(at, { ...PROD, name: 'other', action: 'rollback' });
+    await acquired(at, { namespace: 'elsewhere', name: 'prod', action: 'deploy' });
+    await frozen(at);
+    expect(await eventsOf(at, 'prod')).toHaveLength(2);
+
+    const all = { namespace: 'team', name: null, reason: 'incident', until: inMs(HOUR_MS) };
+    const { stopped } = await at.freezes.freeze(
+      { ...all, action: 'deploy', stopRunning: true },
+      OPERATOR,
+    );
+
+    expect(stopped).toBe(2);
+    const rows = await at.store.general.$queryRaw`
+      select namespace || '/' || name as at, reason from lease_event where kind = 'revoked' order by 1`;
+    expect(rows).toEqual([
+      { at: 'team.app/prod', reason: 'incident' },
+      { at: 'team.app/test', reason: 'incident' },
+    ]);
+  });
+
+  test('is removed with a reason, once, and kept for the history', async () => {
+    const at = await openEnvironments();
+    const { freezeId } = await frozen(at);
+    const act = { freezeId, reason: 'the audit is over' };
+
+    const { freeze } = await at.freezes.unfreeze(act, OPERATOR);
+
+    expect(freeze).toMatchObject({
+      state: 'removed',
+      removedBy: OPERATOR.actor,
+      removedReason: act.reason,
+    });
+    expect(await codeOf(at.freezes.unfreeze(act, OPERATOR))).toBe('freeze.not_found');
+    await acquired(at, PROD);
+    expect((await at.freezes.list({ limit: 10 }, OPERATOR)).items).toEqual([]);
+    expect((await at.freezes.list({ limit: 10, withHistory: true }, OPERATOR)).items).toEqual([
+      { ...freeze, windows: freeze.windows },
+    ]);
+  });
+
+  test('is seen and ended by those alone who may see its environments', async () => {
+    const at = await openEnvironments();
+    const all = await frozen(at, { namespace: '', name: null });
+    const app = await frozen(at, { namespace: 'team.app', name: null });
+    const prod = await frozen(at);
+    const other = await frozen(at, { namespace: 'team.app2', name: 'prod' });
+    const limited = { ...OPERATOR, namespaces: ['team.app'] };
+
+    const { items } = await at.freezes.list({ limit: 10 }, limited);
+
+    expect(items.map(({ freezeId }) => freezeId)).toEqual([
+      prod.freezeId,
+      app.freezeId,
+      all.freezeId,
+    ]);
+    for (const { freezeId } of [all, other]) {
+      expect(await codeOf(at.freezes.unfreeze({ freezeId, reason: 'r' }, limited))).toBe(
+        'freeze.not_found',
+      );
+    }
+    const about = await at.freezes.list({ limit: 10, environment: PROD }, OPERATOR);
+    expect(about.items).toHaveLength(3);
+    const within = await at.freezes.list({ limit: 10, namespace: 'team.app2' }, OPERATOR);
+    expect(within.items.map(({ freezeId }) => freezeId)).toEqual([other.freezeId]);
+  });
+
+  test('is on one page after the other, the newest first', async () => {
+    const at = await openEnvironments();
+    const made = [await frozen(at), await frozen(at), await frozen(at)];
+
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await at.freezes.list({ limit: 1, cursor }, OPERATOR);
+      seen.push(...page.items.map(({ freezeId }) => freezeId));
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor !== undefined);
+
+    expect(seen).toEqual(made.map(({ freezeId }) => freezeId).reverse());
+  });
+
+  test('is one of a bounded number', async () => {
+    const at = await openEnvironments();
+    await frozen(at);
+    await at.store.general.$queryRaw`
+      insert into environment_freeze (
+        freeze_id, namespace, name, reason, window_from, window_until, ends_at, pass_roles, pass_people, created_by
+      )
+      select gen_random_uuid(), 'many', n::text, 'r', window_from, window_until, ends_at, pass_roles, pass_people, ''
+      from environment_freeze, generate_series(1, ${LIMITS.freezesMax - 1}::int) n`;
+
+    expect(await codeOf(frozen(at))).toBe('quota.exceeded');
+    await at.freezes.unfreeze(
+      {
+        freezeId: (await at.freezes.list({ limit: 1 }, OPERATOR)).items[0]?.freezeId ?? '',
+        reason: 'r',
+      },
+      OPERATOR,
+    );
+    await frozen(at);
+  });
+});
+
+describe('a freeze that is made while environments are acquired', () => {
+  test('comes after each acquire that has not seen it, and before all others', async () => {
+    const at = await openEnvironments();
+    const other = await openEnvironments(at.databaseUrl);
+    const guard = await aGuard(at.store);
+    const request = aRequest({ ...PROD, face: 'environment', tag: 'deploy' });
+
+    const { freezing, late } = await at.store.general.$transaction(async (tx) => {
+      // Granted, and not committed.
+      const { grants } = await grant(tx, [request], { guard, onLocked: 'wait' });
+      expect(grants.size).toBe(1);
+      let isFrozen = false;
+      const made = frozen(other, { namespace: 'team', name: null }).then(() => (isFrozen = true));
+      await waitUntil(() => isLockAwaited(other, 'ExclusiveLock'));
+      const asked = codeOf(deploy(other, { name: 'test' }));
+      await waitUntil(() => isLockAwaited(other, 'RowShareLock'));
+      expect(isFrozen).toBe(false);
+      // Not waited for in here: they wait for this transaction.
+      return { freezing: () => made, late: () => asked };
+    });
+
+    expect(await freezing()).toBe(true);
+    expect(await late()).toBe('environment.frozen');
+    expect(await codeOf(deploy(at))).toBe('environment.frozen');
+    expect(await grantsAfterFreezes(at)).toEqual([]);
+  });
+
+  test('is honoured by every acquire from its commit on, through each of two controllers', async () => {
+    const at = await openEnvironments();
+    const other = await openEnvironments(at.databaseUrl);
+    const names = Array.from({ length: 8 }, (_, index) => `env-${String(index)}`);
+    let granted = 0;
+    const untilFrozen = async (name: string, one: Frozen): Promise<string> => {
+      for (;;) {
+        const asked = deploy(one, { name });
+        const code = await codeOf(asked);
+        if (code !== 'no error') return code;
+        const answer = await asked;
+        if (answer.outcome !== 'granted') continue;
+        granted += 1;
+        await one.service.release(
+          { ...answer.lease, result: 'ok' },
+          { ...OPERATOR, principal: 'token-s' },
+        );
+      }
+    };
+    const asking = names.flatMap((name) => [untilFrozen(name, at), untilFrozen(name, other)]);
+    await waitUntil(() => granted > names.length);
+
+    for (const [index, name] of names.entries())
+      {await frozen(index % 2 === 0 ? at : other, { name });}
+
+    expect(new Set(await Promise.all(asking))).toEqual(new Set(['environment.frozen']));
+    expect(await grantsAfterFreezes(at)).toEqual([]);
+  });
+
+  /** Grants that were made after a freeze of their environment had been, by the database's clock. */
+  function grantsAfterFreezes({ store }: Frozen): Promise<unknown> {
+    return store.general.$queryRaw`
+      select e.name, e.at, f.created_at
+      from lease_event e
+      join environment_freeze f on f.namespace = e.namespace and f.name = e.name
+      where e.kind in ('granted', 'taken_over') and e.at > f.created_at`;
+  }
+
+  async function isLockAwaited({ store }: Frozen, mode: string): Promise<boolean> {
+    const rows = await store.general.$queryRaw<unknown[]>`
+      select from pg_locks
+      where relation = 'environment_freeze'::regclass and not granted and mode = ${mode}`;
+    return rows.length > 0;
+  }
+});
+
+describe('an override', () => {
+  const CLIENT: Caller = { ...OPERATOR, principal: 'token-c', actor: 'ci', role: 'client' };
+  const override = { reason: 'the fix for incident 12' };
+
+  test('is of operators and administrators, unless the freeze names others, and of those whom it names', async () => {
+    const at = await openEnvironments();
+    await frozen(at, { name: 'usual' });
+    await frozen(at, { name: 'admins', allowRoles: ['admin'] });
+    await frozen(at, { name: 'ci', allowRoles: [], allowPeople: ['ci'] });
+    const admin = { ...OPERATOR, role: 'admin' };
+    const outcome = (name: string, caller: Caller) =>
+      deploy(at, { name, override, ttlMs: 1_000 }, caller).then(
+        (answer) => answer.outcome,
+        (error: unknown) => (error as { code: string }).code,
+      );
+
+    expect(await codeOf(deploy(at, { name: 'usual' }, OPERATOR))).toBe('environment.frozen');
+    expect(await outcome('usual', CLIENT)).toBe('environment.frozen');
+    expect(await outcome('usual', OPERATOR)).toBe('granted');
+    expect(await outcome('admins', OPERATOR)).toBe('environment.frozen');
+    expect(await outcome('admins', admin)).toBe('granted');
+    expect(await outcome('ci', admin)).toBe('environment.frozen');
+    expect(await outcome('ci', CLIENT)).toBe('granted');
+  });
+
+  test('must be allowed by each freeze', async () => {
+    const at = await openEnvironments();
+    await frozen(at);
+    await frozen(at, { namespace: '', name: null, allowRoles: ['admin'] });
+
+    expect(await codeOf(deploy(at, { override }, OPERATOR))).toBe('environment.frozen');
+  });
+
+  test('is in the event of the grant, with its reason and what it has overridden', async () => {
+    const at = await openEnvironments();
+    const { freezeId } = await frozen(at);
+    const lease = await acquired(at, { ...PROD, action: 'deploy', override }, { caller: OPERATOR });
+
+    const details = await at.store.general.$queryRaw`
+      select detail from lease_event where lease_id = ${lease.leaseId}::uuid`;
+    expect(details).toEqual([
+      {
+        detail: {
+          holder: 'alice',
+          principal: 'token-o',
+          action: 'deploy',
+          comment: null,
+          override: { ...override, freezes: [freezeId] },
+        },
+      },
+    ]);
+    expect(await at.freezes.overriddenBy(lease.leaseId)).toEqual([freezeId]);
+  });
+
+  test('of what is not frozen is an acquire like any other', async () => {
+    const at = await openEnvironments();
+    const lease = await acquired(at, { ...PROD, override }, { caller: OPERATOR });
+
+    expect(await at.freezes.overriddenBy(lease.leaseId)).toEqual([]);
+    expect(await at.freezes.overriddenBy(randomUUID())).toEqual([]);
+  });
+
+  test('takes no environment that somebody holds', async () => {
+    const at = await openEnvironments();
+    await acquired(at, PROD);
+    await frozen(at);
+
+    expect(await deploy(at, { override }, OPERATOR)).toMatchObject({
+      outcome: 'held',
+      by: 'alice',
+    });
+  });
+});

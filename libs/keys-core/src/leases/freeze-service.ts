@@ -1,0 +1,282 @@
+/** Freezes of environments, as people make, list and end them. What they do to acquires: `grants/sql/freezes.ts`. */
+import { assertRecurrence, revoke, windowsFrom } from '../grants/index.ts';
+import { ORDERED_ROLES } from '../kernel/access.ts';
+import { newTimedId } from '../kernel/clock.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Caller, DatedPage, PageInput } from '../kernel/face-types.ts';
+import type { FreezePass, FreezePlace, FreezeWindow, Recurrence } from '../kernel/freeze.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import type { Named } from '../kernel/resource.ts';
+import { readNow } from '../postgres/database-settings.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { isUuid, pageOf, placeAfter } from '../postgres/paging.ts';
+import { isoOf } from '../postgres/sql.ts';
+import {
+  type FreezeRow,
+  insertFreeze,
+  type NewFreeze,
+  readFreezes,
+  readFrozenGrants,
+  readOverridden,
+  removeFreeze,
+  takeFreezes,
+} from './sql/freezes.ts';
+import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
+
+/** What is to be frozen, and when. Bounds of texts have been checked by the caller. */
+export interface FreezeInput extends FreezePlace {
+  /** The only action that is frozen; without it all are. */
+  readonly action?: string | undefined;
+  readonly reason: string;
+  /** ISO-8601; by default now. Not of a recurring freeze. */
+  readonly from?: string | undefined;
+  readonly until?: string | undefined;
+  readonly recurrence?: Recurrence | undefined;
+  /** Who may override it; by default operators and administrators. */
+  readonly allowRoles?: readonly string[] | undefined;
+  readonly allowPeople?: readonly string[] | undefined;
+  /** Whether those who hold it now are told to stop. Otherwise a freeze stops nobody who has begun. */
+  readonly stopRunning?: boolean | undefined;
+}
+
+/** Instants are ISO-8601 in UTC. */
+export interface FreezeView extends FreezePlace {
+  readonly freezeId: string;
+  /** The only action that is frozen; null for all. */
+  readonly action: string | null;
+  readonly reason: string;
+  /** Null for a freeze with one window. */
+  readonly recurrence: Recurrence | null;
+  /** `frozen`: within a window. `upcoming`: before one. `over`: after the only one. */
+  readonly state: 'frozen' | 'upcoming' | 'over' | 'removed';
+  /** The present or next window and those after it, at most three; of a freeze that is over its last one. */
+  readonly windows: readonly FreezeWindow[];
+  readonly allow: FreezePass;
+  readonly createdBy: string;
+  readonly createdAt: string;
+  readonly removedBy: string | null;
+  readonly removedAt: string | null;
+  readonly removedReason: string | null;
+  readonly datacenter: string;
+}
+
+export interface FreezeListInput extends PageInput {
+  /** Those that are about this environment: its own, and those of namespaces that it is in. */
+  readonly environment?: Named | undefined;
+  /** Those of this namespace and its children. */
+  readonly namespace?: string | undefined;
+  /** Whether those that are over or removed are listed too. */
+  readonly withHistory?: boolean | undefined;
+}
+
+export interface FreezeService {
+  /**
+   * Freezes environments: from the commit on nobody acquires one of them within its windows. An acquire that is
+   * being decided at this moment is decided first.
+   * @returns the freeze, and how many holders were told to stop.
+   * @throws {LeaseError} `request.invalid`, `quota.exceeded`, `store.unavailable`.
+   */
+  freeze(
+    input: FreezeInput,
+    caller: Caller,
+  ): Promise<{ readonly freeze: FreezeView; readonly stopped: number }>;
+  /** Ends a freeze now. It is kept for the history. @throws {LeaseError} `freeze.not_found`. */
+  unfreeze(
+    input: { readonly freezeId: string; readonly reason: string },
+    caller: Caller,
+  ): Promise<{ readonly freeze: FreezeView }>;
+  /** @throws {LeaseError} `request.invalid` for a foreign cursor. */
+  list(input: FreezeListInput, caller: Caller): Promise<DatedPage<FreezeView>>;
+  /** The ids of the freezes that a grant has overridden. */
+  overriddenBy(leaseId: string): Promise<string[]>;
+}
+
+/** For how long a new freeze waits for acquires that are being decided, in milliseconds. */
+const LOCK_MS = 5_000;
+const REVOKED_PER_STATEMENT = 500;
+const SHOWN_WINDOWS = 3;
+const DEFAULT_ROLES = ['operator', 'admin'];
+
+export function createFreezeService(store: Store): FreezeService {
+  return {
+    async freeze(input, caller) {
+      const row = await addFreeze(store, input, caller);
+      const stopped = input.stopRunning === true ? await stopHolders(store, row, caller) : 0;
+      return { freeze: viewOf(store, row), stopped };
+    },
+
+    async unfreeze({ freezeId, reason }, { actor, namespaces }) {
+      const row = await removeFreeze(store.general, freezeId, { actor, reason, namespaces });
+      if (row === undefined) throw new LeaseError('freeze.not_found');
+      return { freeze: viewOf(store, row) };
+    },
+
+    async list({ environment, namespace, withHistory, cursor, limit }, { namespaces }) {
+      const rows = await readFreezes(store.reads, {
+        environment,
+        namespace,
+        namespaces,
+        isHistoryWanted: withHistory === true,
+        after: cursor === undefined ? null : placeAfter(cursor, isUuid),
+        limit: limit + 1,
+      });
+      const { items, nextCursor } = pageOf(rows, limit, (row) => [
+        isoOf(row.createdAt),
+        row.freezeId,
+      ]);
+      return {
+        items: items.map((row) => viewOf(store, row)),
+        nextCursor,
+        asOf: await readNow(store.reads),
+      };
+    },
+
+    overriddenBy: (leaseId) => readOverridden(store.general, leaseId),
+  };
+}
+
+async function addFreeze(store: Store, input: FreezeInput, caller: Caller): Promise<FreezeRow> {
+  const { namespace, name, action = null, reason, recurrence = null } = input;
+  const { allowRoles = DEFAULT_ROLES, allowPeople = [] } = input;
+  assertRoles(allowRoles);
+  const freezeId = newTimedId(store);
+  try {
+    return await store.slowLane.$transaction(async (tx) => {
+      const { asOf, count } = await takeFreezes(tx, LOCK_MS);
+      if (count >= LIMITS.freezesMax) {
+        const max = LIMITS.freezesMax;
+        throw new LeaseError(
+          'quota.exceeded',
+          `There are ${String(max)} freezes already. Remove one that nobody needs.`,
+          { details: { limit: 'freezes', max } },
+        );
+      }
+      const window = windowOf(input, asOf);
+      if (input.stopRunning === true && window.fromMs > asOf) {
+        throw invalid('stopRunning', 'can only be asked of a freeze that begins at once');
+      }
+      const freeze: NewFreeze = {
+        freezeId,
+        namespace,
+        name,
+        action,
+        reason,
+        recurrence,
+        window,
+        allow: { roles: allowRoles, people: allowPeople },
+        createdBy: caller.actor,
+      };
+      return insertFreeze(tx, freeze);
+    });
+  } catch (error) {
+    if (error instanceof LeaseError || databaseFailureOf(error) !== 'contention') throw error;
+    throw new LeaseError(
+      'store.unavailable',
+      'Acquires of environments took too long. Nothing was frozen.',
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** The only window, or the first one. @throws {LeaseError} `request.invalid`. */
+function windowOf(
+  { from, until, recurrence }: FreezeInput,
+  asOf: number,
+): { readonly fromMs: number; readonly untilMs: number } {
+  if (recurrence !== undefined) {
+    if (from !== undefined || until !== undefined) {
+      throw invalid('recurrence', 'must be given without from and until');
+    }
+    assertRecurrence(recurrence, asOf);
+    const [window] = windowsFrom(recurrence, asOf, 1);
+    if (window === undefined) throw invalid('schedule', 'must name times that come');
+    return window;
+  }
+  if (until === undefined) throw invalid('until', 'must be given, unless the freeze recurs');
+  const fromMs = from === undefined ? Math.floor(asOf) : Date.parse(from);
+  const untilMs = Date.parse(until);
+  if (untilMs <= asOf)
+    {throw invalid('until', 'must be in the future, by the clock of the database');}
+  if (untilMs <= fromMs) throw invalid('until', 'must be after from');
+  if (untilMs - fromMs > LIMITS.freezeOnceMsMax) {
+    throw invalid('until', 'must be at most 366 days after from');
+  }
+  return { fromMs, untilMs };
+}
+
+function assertRoles(roles: readonly string[]): void {
+  const known: readonly string[] = ORDERED_ROLES;
+  if (roles.every((role) => known.includes(role))) return;
+  throw invalid('allowRoles', `must be of ${ORDERED_ROLES.join(', ')}`);
+}
+
+function invalid(field: string, problem: string): LeaseError {
+  return new LeaseError('request.invalid', `${field} ${problem}`, { details: { field } });
+}
+
+/** Revokes gracefully what is held of the environments of a freeze. Nobody else acquires one any more. */
+async function stopHolders(
+  store: Store,
+  freeze: FreezeRow,
+  { actor, namespaces }: Caller,
+): Promise<number> {
+  let stopped = 0;
+  for (;;) {
+    const leaseIds = await readFrozenGrants(store.general, freeze, REVOKED_PER_STATEMENT);
+    const requests = leaseIds.map((leaseId) => ({
+      leaseId,
+      mode: 'graceful' as const,
+      abandon: false,
+      actor,
+      reason: freeze.reason,
+      namespaces,
+    }));
+    const revoked = await revoke(store.general, 'environment', requests);
+    stopped += revoked.size;
+    if (revoked.size === 0 || leaseIds.length < REVOKED_PER_STATEMENT) break;
+  }
+  if (stopped > 0) store.hints.notify(REVOCATIONS_TOPIC);
+  return stopped;
+}
+
+function viewOf({ datacenter }: Pick<Store, 'datacenter'>, row: FreezeRow): FreezeView {
+  const recurrence = recurrenceOf(row);
+  const isEnded = row.removedAt !== null || row.isOver;
+  const stored = [{ fromMs: row.windowFrom, untilMs: row.windowUntil }];
+  const windows =
+    recurrence === null || isEnded ? stored : windowsFrom(recurrence, row.asOf, SHOWN_WINDOWS);
+  return {
+    freezeId: row.freezeId,
+    namespace: row.namespace,
+    name: row.name,
+    action: row.action,
+    reason: row.reason,
+    recurrence,
+    state: stateOf(row, windows[0]?.fromMs),
+    windows: windows.map(({ fromMs, untilMs }) => ({ from: isoOf(fromMs), until: isoOf(untilMs) })),
+    allow: { roles: row.passRoles, people: row.passPeople },
+    createdBy: row.createdBy,
+    createdAt: isoOf(row.createdAt),
+    removedBy: row.removedBy,
+    removedAt: row.removedAt === null ? null : isoOf(row.removedAt),
+    removedReason: row.removedReason,
+    datacenter,
+  };
+}
+
+function recurrenceOf({ schedule, durationMs, zone }: FreezeRow): Recurrence | null {
+  if (schedule === null || durationMs === null || zone === null) return null;
+  return { schedule, durationMs, zone };
+}
+
+function stateOf(
+  { removedAt, isOver, asOf }: FreezeRow,
+  fromMs: number | undefined,
+): FreezeView['state'] {
+  if (removedAt !== null) return 'removed';
+  if (isOver || fromMs === undefined) return 'over';
+  return fromMs <= asOf ? 'frozen' : 'upcoming';
+}
