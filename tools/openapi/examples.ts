@@ -76,6 +76,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       localTimeMs: 1_000,
     },
   },
+  'environments.freeze': {
+    input: {
+      namespace: 'shop',
+      reason: 'nobody deploys at weekends',
+      recurrence: { schedule: '0 17 * * 5', durationMs: 226_800_000, zone: 'Europe/Zurich' },
+    },
+  },
   'environments.release': { input: { ...GRANT, result: 'ok' }, answer: { outcome: 'released' } },
   'keys.connect': {
     input: { key: { name: 'lobby' }, spawn: { program: 'room' } },

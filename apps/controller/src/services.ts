@@ -26,6 +26,7 @@ import { createGatewayService } from '@leasehold/keys-core/gateway';
 import { createLeaseStore, type LeaseStore } from '@leasehold/keys-core/grants';
 import { createKeyService, type KeyService } from '@leasehold/keys-core/keys';
 import {
+  createFreezeService,
   createLeaseOperations,
   createLeaseService,
   createRevocationWatch,
@@ -139,6 +140,7 @@ function servicesOf(
     fleet,
     leases,
     environments,
+    freezes: createFreezeService(store),
     reservations,
     gateway: {
       ...createGatewayService({ store, connect: reservations.connect }),

@@ -163,7 +163,7 @@ const READS: ReadonlySet<string> = new Set([
     'history',
     'at',
   ].map((name) => `leases.${name}`),
-  ...['get', 'list', 'count', 'history', 'at'].map((name) => `environments.${name}`),
+  ...['get', 'list', 'count', 'history', 'at', 'freezes'].map((name) => `environments.${name}`),
   ...['get', 'list', 'count'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
   'backends.logs',
   'events.list',
@@ -182,7 +182,7 @@ const ACTS: ReadonlySet<string> = new Set([
     (name) => `leases.${name}`,
   ),
   ...['blockRenewal', 'allowRenewal', 'revoke'].map((name) => `leases.${name}`),
-  ...['tryAcquire', 'heartbeat', 'release', 'cancel', 'update', 'revoke'].map(
+  ...['tryAcquire', 'heartbeat', 'release', 'cancel', 'update', 'revoke', 'freeze', 'unfreeze'].map(
     (name) => `environments.${name}`,
   ),
   ...['drain', 'undrain', 'markLost', 'remove'].map((name) => `drones.${name}`),

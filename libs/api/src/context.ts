@@ -27,7 +27,12 @@ import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
 import type { GatewayService } from '@leasehold/keys-core/gateway';
 import type { GatewayAddresses } from '@leasehold/keys-core/gateway-addresses';
 import type { KeyService } from '@leasehold/keys-core/keys';
-import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
+import type {
+  CallerLife,
+  FreezeService,
+  LeaseOperations,
+  LeaseService,
+} from '@leasehold/keys-core/leases';
 import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
 import type {
   GivenUpView,
@@ -142,6 +147,8 @@ export interface ApiServices {
   readonly keys: Omit<KeyService, 'connect' | 'connectAgain' | 'refuse'>;
   readonly leases: LeaseFace;
   readonly environments: LeaseFace;
+  /** Times in which nobody may acquire an environment. */
+  readonly freezes: FreezeService;
   readonly fleet: FleetService;
   readonly gateway: Gateway;
   readonly tokens: TokenService;

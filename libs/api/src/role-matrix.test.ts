@@ -66,6 +66,9 @@ const CONTRACT: Record<string, Role> = {
   'environments.history': 'viewer',
   'environments.at': 'viewer',
   'environments.revoke': 'operator',
+  'environments.freeze': 'operator',
+  'environments.unfreeze': 'operator',
+  'environments.freezes': 'viewer',
   'backends.get': 'viewer',
   'backends.list': 'viewer',
   'backends.count': 'viewer',
@@ -368,6 +371,31 @@ describe('namespaces', () => {
   ])('a limited token may not use another namespace: %s', async (path, input) => {
     expect(await codeOf(path, limited, input)).toBe('auth.forbidden');
     expect(await codeOf(path, accessOf('client'), input)).toBe('store.unavailable');
+  });
+
+  test.each([
+    ['another environment', { environment: ['other', 'prod'] }, 'auth.forbidden'],
+    ['one in the root', { environment: 'team' }, 'auth.forbidden'],
+    ['another namespace', { namespace: 'team2' }, 'auth.forbidden'],
+    ['everything', { namespace: '' }, 'auth.forbidden'],
+    ['its own namespace', { namespace: 'team' }, 'store.unavailable'],
+    ['an environment of it', { environment: ['team', 'prod'] }, 'store.unavailable'],
+  ])(
+    'a limited operator that freezes %s gets an answer by its namespaces',
+    async (_what, place, code) => {
+      const operator = accessOf('operator', { namespaces: ['team'] });
+      const input = { ...place, reason: 'r', until: '2030-01-31T12:00:00Z' };
+
+      expect(await codeOf('environments.freeze', operator, input)).toBe(code);
+      expect(await codeOf('environments.freeze', accessOf('operator'), input)).toBe(
+        'store.unavailable',
+      );
+    },
+  );
+
+  test('a freeze that names no place is refused: it would be one of everything', async () => {
+    const input = { reason: 'r', until: '2030-01-31T12:00:00Z' };
+    expect(await codeOf('environments.freeze', accessOf('admin'), input)).toBe('request.invalid');
   });
 
   test.each([

@@ -2,7 +2,7 @@ import type { AuditListInput } from '@leasehold/keys-core/access';
 import type { EventListInput } from '@leasehold/keys-core/events';
 import type { BackendListInput, DroneListInput } from '@leasehold/keys-core/fleet';
 import type { ConnectInput, KeyListInput, SpawnRequest } from '@leasehold/keys-core/keys';
-import type { LeaseListInput } from '@leasehold/keys-core/leases';
+import type { FreezeInput, FreezeListInput, LeaseListInput } from '@leasehold/keys-core/leases';
 import type { MoveInput, ReservationListInput } from '@leasehold/keys-core/reservations';
 import { expect, test } from 'vitest';
 import type { z } from 'zod';
@@ -10,7 +10,11 @@ import type { auditListInputSchema } from './contract/access.ts';
 import type { eventListInputSchema } from './contract/events.ts';
 import type { backendListInputSchema, droneListInputSchema } from './contract/fleet.ts';
 import type { connectInputSchema, keyListInputSchema, spawnSchema } from './contract/keys.ts';
-import type { environmentListInputSchema } from './contract/leases.ts';
+import type {
+  environmentListInputSchema,
+  freezeInputSchema,
+  freezeListInputSchema,
+} from './contract/leases.ts';
 import type { moveInputSchema, reservationListInputSchema } from './contract/reservations.ts';
 
 /** True when a schema and the input of its service have the same fields; else a type that names the others. */
@@ -34,6 +38,8 @@ test('a field of a request is known to the service, and a field of the service c
     true satisfies SameFields<typeof spawnSchema, SpawnRequest>,
     true satisfies SameFields<typeof keyListInputSchema, KeyListInput>,
     true satisfies SameFields<typeof environmentListInputSchema, LeaseListInput>,
+    true satisfies SameFields<typeof freezeInputSchema, FreezeInput>,
+    true satisfies SameFields<typeof freezeListInputSchema, FreezeListInput>,
     true satisfies SameFields<typeof reservationListInputSchema, ReservationListInput>,
     true satisfies SameFields<typeof moveInputSchema, MoveInput>,
     true satisfies SameFields<typeof droneListInputSchema, DroneListInput>,

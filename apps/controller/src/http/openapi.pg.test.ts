@@ -69,6 +69,11 @@ async function filled(on: TestController) {
     holder: 'alice',
     localTimeMs: 1,
   });
+  const { freeze } = (await act('environments.freeze', {
+    environment: ['odd', 'frozen'],
+    reason: 'why',
+    until: new Date(Date.now() + 3_600_000).toISOString(),
+  })) as { freeze: { freezeId: string } };
   await act('leases.declare', { declarations: [{ namespace: ['odd'], ttlMs: 30_000 }] });
   const token = (await act('tokens.create', { name: 'a', role: 'client' })) as { tokenId: string };
   const invited = (await act('people.invite', { email: 'ada@example.org', role: 'viewer' })) as {
@@ -86,6 +91,7 @@ async function filled(on: TestController) {
     tokenId: token.tokenId,
     personId: invited.person.personId,
     bulkId: bulk.bulkId,
+    freezeId: freeze.freezeId,
   };
 }
 
@@ -93,7 +99,7 @@ async function filled(on: TestController) {
 function fullInputs(
   made: Awaited<ReturnType<typeof filled>>,
 ): readonly (readonly [string, unknown])[] {
-  const { lease, backendId, tokenId, personId, bulkId } = made;
+  const { lease, backendId, tokenId, personId, bulkId, freezeId } = made;
   const named = { namespace: 'odd', name: 'k' };
   const environment = { environment: ['odd', 'prod'] };
   const resolved = { key: ['odd', 'k'] };
@@ -105,6 +111,8 @@ function fullInputs(
     ...['waiters', 'history', 'get'].map((name) => [`leases.${name}`, named] as const),
     ...['waiters', 'history', 'get'].map((name) => [`keys.${name}`, named] as const),
     ...['history', 'get'].map((name) => [`environments.${name}`, environment] as const),
+    ['environments.freezes', {}],
+    ['environments.unfreeze', { freezeId, reason: 'why' }],
     ...['declared', 'contention', 'tree'].map((name) => [`leases.${name}`, {}] as const),
     ...['resolve', 'get'].map((name) => [`reservations.${name}`, resolved] as const),
     ['gateway.route', { gatewayId: 'g1', key: named }],

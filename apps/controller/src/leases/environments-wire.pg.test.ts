@@ -105,4 +105,94 @@ describe('environments on the wire', () => {
     const audit = await query(on, 'audit.list', { secret: operator, input: { resource } });
     expect(audit).toMatchObject({ items: [{ action: 'environments.revoke' }] });
   });
+
+  describe('that are frozen', () => {
+    const as = async (role: 'operator') => (await on.token(role)).secret;
+    const inAnHour = (): string => new Date(Date.now() + 3_600_000).toISOString();
+    const freeze = async (by: string, change: object) =>
+      (await mutate(on, 'environments.freeze', {
+        secret: by,
+        input: { reason: 'year end', until: inAnHour(), ...change },
+      })) as { freeze: { freezeId: string }; stopped: number };
+
+    test('are refused to everybody, with the reason, in the list of refusals too', async () => {
+      const operator = await as('operator');
+      const environment = ['shop', randomUUID()];
+      const { freeze: made } = await freeze(operator, { environment });
+
+      expect(await tryAcquire({ environment })).toBe('environment.frozen');
+      const refusals = await query(on, 'refusals.list', {
+        secret,
+        input: { namespace: 'shop', name: environment[1] },
+      });
+      expect(refusals).toMatchObject({ items: [{ code: 'environment.frozen' }] });
+      const shown = await query(on, 'environments.freezes', { secret, input: { environment } });
+      expect(shown).toMatchObject({
+        items: [
+          { freezeId: made.freezeId, state: 'frozen', reason: 'year end', name: environment[1] },
+        ],
+      });
+    });
+
+    test('are overridden by operators with a reason, which the audit keeps', async () => {
+      const operator = await as('operator');
+      const environment = ['shop', randomUUID()];
+      const { freeze: made } = await freeze(operator, { environment });
+      const override = { reason: 'the fix for incident 12' };
+
+      expect(await tryAcquire({ environment, override })).toBe('environment.frozen');
+      const granted = (await mutate(on, 'environments.tryAcquire', {
+        secret: operator,
+        input: { environment, action: 'deploy', holder: 'host-1', localTimeMs: 1, override },
+      })) as { lease: WireLease };
+
+      const resource = `lease:${granted.lease.leaseId}`;
+      const audit = await query(on, 'audit.list', { secret: operator, input: { resource } });
+      expect(audit).toMatchObject({
+        items: [
+          {
+            action: 'environments.overrideFreeze',
+            reason: override.reason,
+            detail: { action: 'deploy', freezes: [made.freezeId] },
+          },
+        ],
+      });
+    });
+
+    test('are so until an operator ends the freeze; the audit keeps both acts', async () => {
+      const operator = await as('operator');
+      const environment = ['shop', randomUUID()];
+      const { freeze: made } = await freeze(operator, { environment });
+
+      await mutate(on, 'environments.unfreeze', {
+        secret: operator,
+        input: { freezeId: made.freezeId, reason: 'done early' },
+      });
+
+      expect(await tryAcquire({ environment })).toMatchObject({ outcome: 'granted' });
+      const resource = `freeze:${made.freezeId}`;
+      const audit = await query(on, 'audit.list', { secret: operator, input: { resource } });
+      expect(audit).toMatchObject({
+        items: [
+          { action: 'environments.unfreeze', reason: 'done early' },
+          { action: 'environments.freeze', reason: 'year end', detail: { name: environment[1] } },
+        ],
+      });
+    });
+
+    test('are stopped if that is asked: their holders are told as by a graceful revocation', async () => {
+      const operator = await as('operator');
+      const environment = ['shop', randomUUID()];
+      await acquired({ environment });
+
+      expect(await freeze(operator, { environment, stopRunning: true })).toMatchObject({
+        stopped: 1,
+      });
+      expect(await query(on, 'environments.get', { secret, input: { environment } })).toMatchObject(
+        {
+          phase: 'expiring',
+        },
+      );
+    });
+  });
 });

@@ -89,6 +89,16 @@ const LISTS: Readonly<Record<string, readonly unknown[]>> = {
 /** What differs for one procedure; what is undefined excludes what is sent. */
 const DIFFERENT: Readonly<Record<string, object>> = {
   'environments.at': { environment: undefined },
+  'environments.freeze': {
+    environment: undefined,
+    name: 'frozen',
+    from: undefined,
+    recurrence: undefined,
+    until: new Date(Date.now() + 60 * 60 * 1_000).toISOString(),
+    allowRoles: ['admin'],
+    allowPeople: ['ci'],
+    stopRunning: true,
+  },
   'environments.get': { environment: undefined },
   'environments.history': { environment: undefined },
   'leases.at': { key: undefined },

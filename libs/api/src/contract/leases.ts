@@ -1,4 +1,11 @@
-import { FACES, jsonProblem, LIMITS, nameProblem } from '@leasehold/keys-core';
+import {
+  FACES,
+  type FreezePlace,
+  jsonProblem,
+  LIMITS,
+  nameProblem,
+  ORDERED_ROLES,
+} from '@leasehold/keys-core';
 import { z } from 'zod';
 import {
   anyDatacenterSchema,
@@ -21,6 +28,7 @@ import {
   segmentsSchema,
   textSchema,
   toldFields,
+  uuidSchema,
 } from './common.ts';
 
 /** What a holder writes about itself, for callers that are refused. */
@@ -249,6 +257,8 @@ export const tryAcquireInputSchema = z.strictObject({
   durationMs: z.number().int().optional(),
   localTimeMs: localTimeMsSchema,
   idempotencyKey: idempotencyKeySchema.optional(),
+  /** Asks for it although it is frozen, for this reason. Who may is named by the freeze. */
+  override: z.strictObject({ reason: reasonSchema }).optional(),
   ...toldFields,
   ...placedFields,
 });
@@ -302,3 +312,78 @@ export const environmentCountInputSchema = z.strictObject(environmentFilterField
 export const environmentPageInputSchema = z
   .strictObject({ ...environmentAddressFields, ...pageFields })
   .transform(environmentAddressOf);
+
+const freezePlaceFields = {
+  environment: environmentSchema.optional(),
+  name: nameSchema.optional(),
+  /** Without a name: all environments of it, children included; the empty one is all that there are. */
+  namespace: anyNamespaceSchema.optional(),
+};
+
+/** The root must be named too: a freeze of everything is not what a forgotten field leads to. */
+function freezePlaceOf<Fields extends EnvironmentAddress>(
+  { environment, name, namespace, ...rest }: Fields,
+  ctx: z.RefinementCtx,
+): Omit<Fields, keyof EnvironmentAddress> & FreezePlace {
+  const isTwofold = environment !== undefined && (name !== undefined || namespace !== undefined);
+  const isMissing = environment === undefined && name === undefined && namespace === undefined;
+  if (isTwofold || isMissing) {
+    const message = 'must be given, once, or a namespace';
+    ctx.addIssue({ code: 'custom', path: ['environment'], message });
+  }
+  return {
+    ...rest,
+    namespace: environment?.namespace ?? namespace ?? '',
+    name: environment?.name ?? name ?? null,
+  };
+}
+
+/** Freezes an environment, or all of a namespace. */
+export const freezeInputSchema = z
+  .strictObject({
+    ...freezePlaceFields,
+    /** The only action that is frozen; without it all are. */
+    action: actionSchema.optional(),
+    reason: reasonSchema,
+    /** By default now. */
+    from: instantSchema.optional(),
+    until: instantSchema.optional(),
+    /** Instead of from and until: windows that come again. */
+    recurrence: z
+      .strictObject({
+        /** When each window begins by the clock of the zone: `0 17 * * 5` is every Friday at 17:00. */
+        schedule: textSchema({ bytesMin: 1, bytesMax: LIMITS.freezeScheduleBytesMax }),
+        /** How long each lasts, by the clock of the zone. */
+        durationMs: z.number().int().min(LIMITS.freezeMsMin).max(LIMITS.freezeMsMax),
+        /** An IANA time zone. */
+        zone: textSchema({ bytesMin: 1, bytesMax: LIMITS.freezeZoneBytesMax }),
+      })
+      .optional(),
+    /** Who may override it; by default operators and administrators. */
+    allowRoles: z.array(z.enum(ORDERED_ROLES)).max(ORDERED_ROLES.length).optional(),
+    /** Names of tokens, and addresses of people. */
+    allowPeople: z.array(holderSchema).max(LIMITS.freezePeopleMax).optional(),
+    /** Whether those who hold such an environment now are told to stop; they go on otherwise. */
+    stopRunning: z.boolean().optional(),
+    ...placedFields,
+  })
+  .transform(freezePlaceOf);
+
+export const unfreezeInputSchema = z.strictObject({
+  freezeId: uuidSchema,
+  reason: reasonSchema,
+  ...placedFields,
+});
+
+export const freezeListInputSchema = z
+  .strictObject({
+    /** Those that are about this environment, with those of the namespaces that it is in. */
+    environment: environmentSchema.optional(),
+    /** Those of this namespace and its children. */
+    namespace: anyNamespaceSchema.optional(),
+    /** Whether those that are over or removed are listed too. */
+    withHistory: z.boolean().optional(),
+    datacenter: anyDatacenterSchema,
+    ...pageFields,
+  })
+  .prefault({});

@@ -1,4 +1,4 @@
-import { LeaseError } from '@leasehold/keys-core';
+import { LeaseError, type Named } from '@leasehold/keys-core';
 import type { CallerLife } from '@leasehold/keys-core/leases';
 import type { z } from 'zod';
 import { assertMayHold } from '../access.ts';
@@ -16,6 +16,8 @@ import {
   environmentNameSchema,
   environmentPageInputSchema,
   failingCallbacksInputSchema,
+  freezeInputSchema,
+  freezeListInputSchema,
   leaseAtInputSchema,
   leaseContentionInputSchema,
   leaseCountInputSchema,
@@ -27,6 +29,7 @@ import {
   releaseItemSchema,
   releaseManyInputSchema,
   tryAcquireInputSchema,
+  unfreezeInputSchema,
 } from '../contract/leases.ts';
 import { counted, listed, treeAt } from '../forwarding/across-datacenters.ts';
 import {
@@ -37,7 +40,7 @@ import {
   withoutDatacenter,
   type CalledContext,
 } from '../forwarding/elsewhere.ts';
-import { clientProcedure, router, viewerProcedure } from '../trpc.ts';
+import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import {
   acquiring,
   callOf,
@@ -323,6 +326,67 @@ function named<Action>(action: Action, answer: Answer) {
   return answer.outcome === 'granted' ? { ...answer, action } : answer;
 }
 
+/**
+ * Records that a grant has overridden freezes, if it has. Its event has said so since it was made: a controller that
+ * dies before this leaves that.
+ */
+async function auditOverride(
+  { services, actor }: CalledContext,
+  asked: Omit<z.output<typeof tryAcquireInputSchema>, 'environment'> & Named,
+  leaseId: string,
+): Promise<void> {
+  const { override, namespace, name, action } = asked;
+  if (override === undefined) return;
+  const freezes = await services.freezes.overriddenBy(leaseId);
+  if (freezes.length === 0) return;
+  await services.audit.write({
+    ...actor,
+    action: 'environments.overrideFreeze',
+    resource: `lease:${leaseId}`,
+    reason: override.reason,
+    detail: { face: 'environment', namespace, name, action, freezes },
+  });
+}
+
+/** What people do about freezes. */
+const freezing = {
+  freeze: operatorProcedure.input(bounded(freezeInputSchema)).mutation(({ ctx, input }) => {
+    assertMayHold(ctx.access, input.namespace);
+    return at(ctx, input, async (wanted) => {
+      const { services, caller, actor } = ctx;
+      const made = await services.freezes.freeze(wanted, caller);
+      const { reason, ...detail } = wanted;
+      await services.audit.write({
+        ...actor,
+        action: 'environments.freeze',
+        resource: `freeze:${made.freeze.freezeId}`,
+        reason,
+        detail: { ...detail, stopped: made.stopped },
+      });
+      return made;
+    });
+  }),
+
+  unfreeze: operatorProcedure.input(bounded(unfreezeInputSchema)).mutation(
+    placed(async ({ services, caller, actor }, act) => {
+      const ended = await services.freezes.unfreeze(act, caller);
+      const { namespace, name, reason: why } = ended.freeze;
+      await services.audit.write({
+        ...actor,
+        action: 'environments.unfreeze',
+        resource: `freeze:${act.freezeId}`,
+        reason: act.reason,
+        detail: { namespace, name, why },
+      });
+      return ended;
+    }),
+  ),
+
+  freezes: viewerProcedure
+    .input(bounded(freezeListInputSchema))
+    .query(listed(({ services, caller }, wanted) => services.freezes.list(wanted, caller))),
+};
+
 /** The environments face on the wire: leases that nobody waits for. */
 export const environmentsRouter = router({
   tryAcquire: clientProcedure.input(bounded(tryAcquireInputSchema)).mutation(({ ctx, input }) => {
@@ -355,7 +419,10 @@ export const environmentsRouter = router({
               () => services.environments.acquire(wanted, caller, life),
               ({ outcome }) => outcome === 'granted',
             );
-            if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
+            if (answer.outcome === 'granted') {
+              ctx.use?.noteHeld(1);
+              await auditOverride(ctx, wanted, answer.lease.leaseId);
+            }
             return named(action, answer);
           }),
         );
@@ -364,6 +431,7 @@ export const environmentsRouter = router({
   }),
 
   ...heldCalls('environments'),
+  ...freezing,
 
   list: viewerProcedure
     .input(bounded(environmentListInputSchema))

@@ -432,8 +432,9 @@ describe('a freeze that is made while environments are acquired', () => {
     const asking = names.flatMap((name) => [untilFrozen(name, at), untilFrozen(name, other)]);
     await waitUntil(() => granted > names.length);
 
-    for (const [index, name] of names.entries())
-      {await frozen(index % 2 === 0 ? at : other, { name });}
+    for (const [index, name] of names.entries()) {
+      await frozen(index % 2 === 0 ? at : other, { name });
+    }
 
     expect(new Set(await Promise.all(asking))).toEqual(new Set(['environment.frozen']));
     expect(await grantsAfterFreezes(at)).toEqual([]);

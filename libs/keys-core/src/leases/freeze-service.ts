@@ -198,8 +198,9 @@ function windowOf(
   if (until === undefined) throw invalid('until', 'must be given, unless the freeze recurs');
   const fromMs = from === undefined ? Math.floor(asOf) : Date.parse(from);
   const untilMs = Date.parse(until);
-  if (untilMs <= asOf)
-    {throw invalid('until', 'must be in the future, by the clock of the database');}
+  if (untilMs <= asOf) {
+    throw invalid('until', 'must be in the future, by the clock of the database');
+  }
   if (untilMs <= fromMs) throw invalid('until', 'must be after from');
   if (untilMs - fromMs > LIMITS.freezeOnceMsMax) {
     throw invalid('until', 'must be at most 366 days after from');
