@@ -88,7 +88,7 @@ export const EXIT_CODES = {
   notFound: 4,
   /** The token was refused, or its role, its namespaces or its programs do not allow this. */
   notAllowed: 5,
-  /** Somebody else holds it, or the one that held it has not gone yet. */
+  /** Somebody else holds it, the one that held it has not gone yet, or it is frozen. */
   held: 6,
 } as const;
 
@@ -122,6 +122,7 @@ const EXIT_CODE_OF: Partial<Record<FailureCode, ExitCode>> = {
   'key.holder_unreachable': EXIT_CODES.held,
   'key.tag_mismatch': EXIT_CODES.held,
   'reservation.key_held': EXIT_CODES.held,
+  'environment.frozen': EXIT_CODES.held,
 };
 
 /** The exit code of a command that failed with this code. */

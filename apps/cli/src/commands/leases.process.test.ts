@@ -202,3 +202,88 @@ describe('leasehold env', () => {
     expect(shown.stdout).toMatch(/^action +deploy$/mu);
   });
 });
+
+describe('leasehold env freeze', () => {
+  interface Frozen {
+    readonly freeze: { readonly freezeId: string; readonly windows: { until: string }[] };
+  }
+
+  async function ask(environment: string[], action = 'deploy') {
+    return cli
+      .api()
+      .environments.tryAcquire.mutate({ environment, action, holder: 'ci', localTimeMs: 0 })
+      .then(
+        ({ outcome }) => outcome,
+        (error: unknown) => (error as Error).message,
+      );
+  }
+
+  test('add freezes an environment, ls, env ls and env show say so, and remove ends it', async () => {
+    await ask(['froze', 'app', 'prod'], 'first');
+    const added = await cli.run(
+      ...['env', 'freeze', 'add', 'froze.app/prod', '--until', '2h', '--reason', 'the audit is on'],
+    );
+    expect(added.stdout).toMatch(
+      /^froze\.app\/prod is frozen until .*Z: the audit is on\.\nFreeze /u,
+    );
+    const list = await cli.run('env', 'freeze', 'ls', 'froze.app/prod');
+    const [, freezeId = ''] =
+      /^([0-9a-f-]{36}) +froze\.app\/prod +frozen /mu.exec(list.stdout) ?? [];
+    const shown = await cli.run('env', 'show', 'froze.app/prod');
+    const all = await cli.run('env', 'ls', '--namespace', 'froze');
+
+    expect(await ask(['froze', 'app', 'prod'])).toMatch(
+      /^The environment is frozen until .*: the audit is on$/u,
+    );
+    expect(shown.stdout).toMatch(/^frozen +until .*Z because the audit is on$/mu);
+    expect(all.stdout).toMatch(/ until .*Z because the audit is on$/mu);
+
+    const removed = await cli.run('env', 'freeze', 'remove', freezeId, '--reason', 'done');
+    expect(removed.stdout).toBe('froze.app/prod is not frozen by it any more.\n');
+    const again = await cli.run('env', 'freeze', 'remove', freezeId, '--reason', 'done');
+    expect(again.exitCode).toBe(4);
+    const history = await cli.run('env', 'freeze', 'ls', '-n', 'froze', '--all', '-o', 'wide');
+    expect(history.stdout).toMatch(/ removed .*: done$/mu);
+    expect((await cli.run('env', 'freeze', 'ls', '-n', 'froze')).stdout).toMatch(
+      /^No freezes; --all /u,
+    );
+  });
+
+  test('add freezes all of a namespace, every week, for one action, and names who may override it', async () => {
+    const { freeze } = await cli.answer<Frozen & { freeze: object }>(
+      ...['env', 'freeze', 'add', '-n', 'weekly', '--weekly', 'Fri 17:00-Mon 08:00'],
+      ...['--zone', 'Europe/Zurich', '--reason', 'weekend', '--action', 'deploy'],
+      ...['--allow-role', 'admin', '--allow', 'ci', '--allow', 'ada@example.com'],
+    );
+
+    expect(freeze).toMatchObject({
+      namespace: 'weekly',
+      name: null,
+      action: 'deploy',
+      recurrence: { schedule: '0 17 * * 5', durationMs: 226_800_000, zone: 'Europe/Zurich' },
+      allow: { roles: ['admin'], people: ['ci', 'ada@example.com'] },
+    });
+    const list = await cli.run('env', 'freeze', 'ls', '-n', 'weekly');
+    expect(list.stdout).toMatch(
+      / weekly\/\* +deploy .* 0 17 \* \* 5 for 63h, Europe\/Zurich +weekend$/mu,
+    );
+  });
+
+  test.each([
+    ['Name an environment', ['--until', '2h']],
+    ['Give one of', ['x/prod']],
+    ['Give one of', ['x/prod', '--until', '2h', '--weekly', 'Sat 10:00-14:00']],
+    ['--weekly must be', ['x/prod', '--weekly', 'weekends']],
+    ['--weekly must be', ['x/prod', '--weekly', 'Fri 17:00-Fri 17:00']],
+    ['--cron needs --for', ['x/prod', '--cron', '0 0 * * *']],
+    ['--from needs --until', ['x/prod', '--from', '2h']],
+    ['--until must be', ['x/prod', '--until', 'tomorrow']],
+    ['zone must be', ['x/prod', '--weekly', 'Sat 10:00-14:00', '--zone', 'Mars']],
+    ['--allow-role', ['x/prod', '--until', '2h', '--allow-role', 'king']],
+  ])('add refuses what makes no sense, and says what is wrong: %s', async (message, args) => {
+    const failed = await cli.run('env', 'freeze', 'add', ...args, '--reason', 'r');
+
+    expect(failed.stderr).toContain(message);
+    expect(failed.exitCode).toBe(2);
+  });
+});

@@ -36,6 +36,7 @@ import {
   type MomentOptions,
 } from '../output/grant-text.ts';
 import { printable, type Column } from '../output/text.ts';
+import { addFreezes, freezesNow, frozenText } from './freezes.ts';
 import { addGuard, addRun } from '../run/run.ts';
 import { addSteps } from '../run/steps.ts';
 import { parseScope, scopeText, withScope, type Scope, type ScopeOptions } from '../scope.ts';
@@ -76,12 +77,15 @@ export function addLeases(cli: Cli, program: Command): void {
 
 /** `leasehold env`. */
 export function addEnvironments(cli: Cli, program: Command): void {
-  const parent = program.command('env').description('List, inspect and revoke environments');
+  const parent = program
+    .command('env')
+    .description('List, inspect, revoke and freeze environments');
   addLs(cli, parent, ENVIRONMENTS);
   addShow(cli, parent, ENVIRONMENTS);
   addRevoke(cli, parent, ENVIRONMENTS);
   addHistory(cli, parent, ENVIRONMENTS);
   addWatch(cli, parent, ENVIRONMENTS);
+  addFreezes(cli, parent);
 }
 
 type LsOptions = LeaseListInput & GrantListOptions & { readonly children: boolean };
@@ -97,7 +101,10 @@ function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace):
     .option('--contains <text>', 'whose name as it is printed contains this, whatever its case');
   withSort(withInternal(withHolding(command))).action(async (options: LsOptions) => {
     const { all, desc, children, internal, ...same } = options;
-    const page = await cli.client()[router].list.query({
+    const client = cli.client();
+    const { datacenter } = options;
+    const freezes = noun === 'lease' ? [] : await freezesNow(client, datacenter);
+    const page = await client[router].list.query({
       ...same,
       ...recentFilter({ ...same, all }, recency),
       ...ownFilter(internal, same.namespace),
@@ -105,7 +112,8 @@ function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace):
       direction: desc === true ? 'desc' : undefined,
     });
     const empty = nothingText(router, options, recency);
-    cli.showPage(page, empty, leaseColumns(noun, options.datacenter));
+    const frozen = (lease: LeaseView): string => frozenText(freezes, lease);
+    cli.showPage(page, empty, leaseColumns(noun, datacenter, frozen));
   });
 }
 
@@ -120,8 +128,10 @@ function addShow(cli: Cli, parent: Command, face: LeaseFace): void {
         cli.show(moment, () => momentText(noun, scopeText(scope), moment));
         return;
       }
-      const { lease } = await findLease(face, cli.client(), text, options);
-      cli.show(lease, () => leaseDetails(noun, lease));
+      const client = cli.client();
+      const { lease } = await findLease(face, client, text, options);
+      const freezes = noun === 'lease' ? [] : await freezesNow(client, options.datacenter);
+      cli.show(lease, () => leaseDetails(noun, lease, frozenText(freezes, lease)));
     },
   );
 }

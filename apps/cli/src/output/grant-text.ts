@@ -48,19 +48,26 @@ const COLUMNS: readonly Column<LeaseView>[] = [
   { head: 'lease id', text: (lease) => lease.leaseId, isWide: true },
 ];
 
-/** The columns of a list of leases or environments. */
+/** The columns of a list of leases or environments. `frozen`: until when and why one is frozen, if it is. */
 export function leaseColumns(
   noun: 'lease' | 'environment',
   datacenter: string | undefined,
+  frozen: (lease: LeaseView) => string,
 ): readonly Column<LeaseView>[] {
-  return placed([{ head: noun, text: scopeText }, ...COLUMNS], datacenter);
+  const columns = [{ head: noun, text: scopeText }, ...COLUMNS, { head: 'frozen', text: frozen }];
+  return placed(columns, datacenter);
 }
 
 /** Everything about one lease or environment. A grant that has ended is shown as ended. */
-export function leaseDetails(noun: 'lease' | 'environment', lease: LeaseView): string {
+export function leaseDetails(
+  noun: 'lease' | 'environment',
+  lease: LeaseView,
+  frozen: string,
+): string {
   return detailsText([
     [noun, scopeText(lease)],
     ['phase', lease.phase],
+    ...(frozen === '' ? [] : [['frozen', frozen] as const]),
     ['remaining', remainingText(lease)],
     [isHeld(lease) ? 'holder' : 'last holder', printableOr(lease.holder)],
     ...(lease.action === null ? [] : [['action', printable(lease.action)] as const]),

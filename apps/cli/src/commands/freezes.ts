@@ -1,0 +1,319 @@
+/** Freezes of environments: `leasehold env freeze`. */
+import type { ControllerApi } from '@leasehold/client';
+import {
+  freezePlaceText,
+  isFrozenBy,
+  momentOf,
+  ORDERED_ROLES,
+  type FreezePlace,
+  type Named,
+} from '@leasehold/keys-core';
+import { durationWord, readDuration } from '@leasehold/service-kit';
+import { Option, type Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import type { FreezeInput, FreezeView } from '../controller-api.ts';
+import { usageFailure } from '../failures.ts';
+import {
+  appendText,
+  durationOf,
+  withDatacenter,
+  withDatacenters,
+  withPage,
+  withReason,
+  type ActOptions,
+  type PageOptions,
+} from '../options.ts';
+import { placed, printable, type Column } from '../output/text.ts';
+import { parseScope } from '../scope.ts';
+
+/** `leasehold env freeze`. */
+export function addFreezes(cli: Cli, parent: Command): void {
+  const group = parent
+    .command('freeze')
+    .description('Freeze environments: nobody acquires them for a time, once or every week');
+  addAdd(cli, group);
+  addLs(cli, group);
+  addRemove(cli, group);
+}
+
+const ADD_HELP = `
+With an ENVIRONMENT, that one is frozen; with --namespace alone all of that namespace, children included,
+and with --namespace "" all that there are.
+
+--from and --until are instants (2026-12-18T17:00:00Z, or 17:00 for today in UTC), or times from now (2h).
+--weekly and --cron come again, by the clock of --zone, in summer and in winter:
+
+  leasehold env freeze add shop/prod --until 2h --reason "the audit is on"
+  leasehold env freeze add -n shop --weekly "Fri 17:00-Mon 08:00" --zone Europe/Zurich --reason weekend
+  leasehold env freeze add -n shop --cron "0 22 * * 1-4" --for 8h --zone Europe/Zurich --reason night
+
+Those who have begun go on, unless --stop-running tells them to stop. Operators and administrators may
+override a freeze with a reason; --allow-role and --allow name others instead, or besides.`;
+
+interface AddOptions extends ActOptions {
+  readonly namespace?: string;
+  readonly action?: string;
+  readonly reason: string;
+  readonly from?: string;
+  readonly until?: string;
+  readonly weekly?: string;
+  readonly cron?: string;
+  readonly for?: number;
+  readonly zone?: string;
+  readonly allowRole: readonly NonNullable<FreezeInput['allowRoles']>[number][];
+  readonly allow: readonly string[];
+  readonly stopRunning?: boolean;
+}
+
+function addAdd(cli: Cli, parent: Command): void {
+  const command = cli.leaf(parent, 'add [environment]', 'Freeze environments');
+  withReason(withDatacenter(command), true)
+    .option(
+      '-n, --namespace <namespace>',
+      'all of this namespace; with an environment, its namespace',
+    )
+    .option('--action <action>', 'only this action; all by default')
+    .option('--from <time>', 'when it begins; by default now')
+    .option('--until <time>', 'when it ends')
+    .option('--weekly <window>', 'every week: "Fri 17:00-Mon 08:00"')
+    .option('--cron <fields>', 'when each window begins: five fields of cron; with --for')
+    .option('--for <time>', 'with --cron: how long each window lasts', durationOf('--for'))
+    .option('--zone <zone>', 'with --weekly and --cron: an IANA time zone; by default UTC')
+    .addOption(
+      new Option(
+        '--allow-role <role>',
+        'who may override it, instead of operator and admin; may be repeated',
+      )
+        .choices(ORDERED_ROLES)
+        .argParser(appendText)
+        .default([], 'operator and admin'),
+    )
+    .option(
+      '--allow <name>',
+      'who may override it too: a token, or a person; may be repeated',
+      appendText,
+      [],
+    )
+    .option('--stop-running', 'tell those who hold it now to stop')
+    .addHelpText('after', ADD_HELP)
+    .action(async (text: string | undefined, options: AddOptions) => {
+      const client = cli.client();
+      const input = await inputOf(client, text, options);
+      const answer = await client.environments.freeze.mutate(input);
+      cli.show(answer, () => {
+        const { freeze, stopped } = answer;
+        const told = stopped === 0 ? '' : ` ${String(stopped)} holders were told to stop.`;
+        return `${placeText(freeze)} is frozen ${whenText(freeze)}: ${printable(freeze.reason)}.${told}\nFreeze ${freeze.freezeId}.`;
+      });
+    });
+}
+
+async function inputOf(
+  client: ControllerApi,
+  text: string | undefined,
+  options: AddOptions,
+): Promise<FreezeInput> {
+  const { action, reason, datacenter, allowRole, allow, stopRunning } = options;
+  for (const role of allowRole) {
+    if (!ORDERED_ROLES.includes(role)) {
+      throw usageFailure(`--allow-role must be ${ORDERED_ROLES.join(', ')}, not "${role}".`);
+    }
+  }
+  return {
+    ...placeOf(text, options.namespace),
+    ...(await timesOf(client, options)),
+    reason,
+    action,
+    datacenter,
+    stopRunning,
+    allowRoles: allowRole.length === 0 ? undefined : [...allowRole],
+    allowPeople: allow.length === 0 ? undefined : [...allow],
+  };
+}
+
+function placeOf(
+  text: string | undefined,
+  namespace: string | undefined,
+): { readonly namespace: string; readonly name?: string } {
+  if (text !== undefined) return parseScope(text, namespace);
+  if (namespace !== undefined) return { namespace };
+  throw usageFailure(
+    'Name an environment, or a --namespace: all of it is frozen then.',
+    '`--namespace ""` freezes all environments.',
+  );
+}
+
+/** When it is frozen. Times from now are counted by the clock of the database. */
+async function timesOf(
+  client: ControllerApi,
+  { from, until, weekly, cron, for: durationMs, zone = 'UTC', datacenter }: AddOptions,
+): Promise<Pick<FreezeInput, 'from' | 'until' | 'recurrence'>> {
+  const ways = [until ?? from, weekly, cron].filter((way) => way !== undefined);
+  if (ways.length !== 1) throw usageFailure('Give one of --until, --weekly and --cron.');
+  if (weekly !== undefined) return { recurrence: { ...weeklyOf(weekly), zone } };
+  if (cron !== undefined) {
+    if (durationMs === undefined) throw usageFailure('--cron needs --for, such as --for 8h.');
+    return { recurrence: { schedule: cron, durationMs, zone } };
+  }
+  if (until === undefined) throw usageFailure('--from needs --until.');
+  const { asOf } = await client.environments.freezes.query({ limit: 1, datacenter });
+  return {
+    from: from === undefined ? undefined : instantOf('--from', from, asOf),
+    until: instantOf('--until', until, asOf),
+  };
+}
+
+function instantOf(name: string, text: string, asOf: string): string {
+  const instant = momentOf(text, asOf.slice(0, 10));
+  if (instant !== null) return instant;
+  const ms = readDuration(text);
+  if (ms !== undefined) return new Date(Date.parse(asOf) + ms).toISOString();
+  throw usageFailure(
+    `${name} must be an instant such as 2026-12-18T17:00:00Z, or a time from now such as 2h, not "${text}".`,
+  );
+}
+
+const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
+const WEEKLY =
+  /^(?<day>[a-z]{3,9}) +(?<at>\d{1,2}:\d{2}) *- *(?:(?<endDay>[a-z]{3,9}) +)?(?<endAt>\d{1,2}:\d{2})$/iu;
+const MINUTE_MS = 60_000;
+const DAY_MINUTES = 24 * 60;
+
+/**
+ * The windows of a text such as `Fri 17:00-Mon 08:00`, or `Sat 10:00-14:00`.
+ * @throws {CliFailure} `cli.usage`.
+ */
+export function weeklyOf(text: string): { schedule: string; durationMs: number } {
+  const { day = '', at = '', endDay = day, endAt = '' } = WEEKLY.exec(text.trim())?.groups ?? {};
+  const [begin, end] = [minuteOf(day, at), minuteOf(endDay, endAt)];
+  if (begin === undefined || end === undefined || begin === end) {
+    throw usageFailure(`--weekly must be such as "Fri 17:00-Mon 08:00", not "${text}".`);
+  }
+  const week = 7 * DAY_MINUTES;
+  const minute = begin % DAY_MINUTES;
+  const fields = [minute % 60, Math.floor(minute / 60), '*', '*', Math.floor(begin / DAY_MINUTES)];
+  return { schedule: fields.join(' '), durationMs: ((end - begin + week) % week) * MINUTE_MS };
+}
+
+/** Of the week, which begins on Sunday. */
+function minuteOf(day: string, at: string): number | undefined {
+  const index = DAYS.indexOf(day.slice(0, 3).toLowerCase());
+  const [hour = NaN, minute = NaN] = at.split(':').map(Number);
+  const isTime = hour < 24 && minute < 60;
+  return index === -1 || !isTime ? undefined : index * DAY_MINUTES + hour * 60 + minute;
+}
+
+type LsOptions = PageOptions & ActOptions & { readonly namespace?: string; readonly all?: boolean };
+
+function addLs(cli: Cli, parent: Command): void {
+  const command = cli.leaf(parent, 'ls [environment]', 'List freezes, with their next windows');
+  withDatacenters(withPage(command))
+    .option('-n, --namespace <namespace>', 'in this namespace and its children')
+    .option('--all', 'include those that are over or were removed')
+    .action(async (text: string | undefined, { all, namespace, ...page }: LsOptions) => {
+      const freezes = await cli.client().environments.freezes.query({
+        ...page,
+        withHistory: all,
+        ...(text === undefined ? { namespace } : { environment: segmentsOf(text, namespace) }),
+      });
+      const empty = all === true ? 'No freezes.' : 'No freezes; --all lists those that are over.';
+      const items = [...freezes.items].sort((a, b) => (beginOf(a) < beginOf(b) ? -1 : 1));
+      cli.showPage({ ...freezes, items }, empty, columnsOf(page.datacenter));
+    });
+}
+
+function segmentsOf(text: string, namespace: string | undefined): string[] {
+  const scope = parseScope(text, namespace);
+  return scope.namespace === '' ? [scope.name] : [...scope.namespace.split('.'), scope.name];
+}
+
+function beginOf({ windows }: FreezeView): string {
+  return windows[0]?.from ?? '';
+}
+
+function columnsOf(datacenter: string | undefined): readonly Column<FreezeView>[] {
+  return placed<FreezeView>(
+    [
+      { head: 'freeze', text: ({ freezeId }) => freezeId },
+      { head: 'environments', text: placeText },
+      { head: 'action', text: ({ action }) => (action === null ? '' : printable(action)) },
+      { head: 'state', text: ({ state }) => state },
+      { head: 'from', text: beginOf },
+      { head: 'until', text: ({ windows }) => windows[0]?.until ?? '-' },
+      { head: 'recurs', text: recurrenceText },
+      { head: 'reason', text: ({ reason }) => printable(reason) },
+      { head: 'by', text: ({ createdBy }) => printable(createdBy), isWide: true },
+      {
+        head: 'may override',
+        text: ({ allow }) =>
+          [...allow.roles, ...allow.people].map(printable).join(', ') || 'nobody',
+        isWide: true,
+      },
+      {
+        head: 'removed',
+        text: ({ removedAt, removedBy, removedReason }) =>
+          removedAt === null
+            ? ''
+            : `${removedAt} by ${printable(removedBy ?? '')}: ${printable(removedReason ?? '')}`,
+        isWide: true,
+      },
+    ],
+    datacenter,
+  );
+}
+
+function recurrenceText({ recurrence }: FreezeView): string {
+  if (recurrence === null) return '';
+  const { schedule, durationMs, zone } = recurrence;
+  return `${schedule} for ${durationWord(durationMs)}, ${zone}`;
+}
+
+function addRemove(cli: Cli, parent: Command): void {
+  const command = cli.leaf(parent, 'remove <freeze>', 'End a freeze, by its id');
+  withReason(withDatacenter(command), true).action(
+    async (freezeId: string, { reason, datacenter }: ActOptions & { readonly reason: string }) => {
+      const act = { freezeId, reason, datacenter };
+      const answer = await cli.client().environments.unfreeze.mutate(act);
+      cli.show(answer, () => `${placeText(answer.freeze)} is not frozen by it any more.`);
+    },
+  );
+}
+
+function placeText(place: FreezePlace): string {
+  return printable(freezePlaceText(place));
+}
+
+function whenText(freeze: FreezeView): string {
+  const { windows, state } = freeze;
+  const { from = '-', until = '-' } = windows[0] ?? {};
+  const when = state === 'frozen' ? `until ${until}` : `from ${from} to ${until}`;
+  return freeze.recurrence === null ? when : `${when} and again (${recurrenceText(freeze)})`;
+}
+
+/** The freezes in force now, for lists of environments. */
+export async function freezesNow(
+  client: ControllerApi,
+  datacenter: string | undefined,
+): Promise<readonly FreezeView[]> {
+  const { items } = await client.environments.freezes.query({ limit: 500, datacenter });
+  return items.filter(({ state }) => state === 'frozen');
+}
+
+/** Until when and why an environment is frozen; '' if it is not. Of several, the one that lasts the longest. */
+export function frozenText(
+  freezes: readonly FreezeView[],
+  environment: Named & { readonly datacenter: string },
+): string {
+  const [longest] = freezes
+    .filter(
+      (freeze) => freeze.datacenter === environment.datacenter && isFrozenBy(freeze, environment),
+    )
+    .sort((a, b) => (untilOf(a) > untilOf(b) ? -1 : 1));
+  if (longest === undefined) return '';
+  const action = longest.action === null ? '' : `${printable(longest.action)} `;
+  return `${action}until ${untilOf(longest)} because ${printable(longest.reason)}`;
+}
+
+function untilOf({ windows }: FreezeView): string {
+  return windows[0]?.until ?? '';
+}
