@@ -1,4 +1,4 @@
-import { LeaseHeldError, LeaseLost, LeaseRevoked } from '@leasehold/client';
+import { LeaseLost, LeaseRevoked } from '@leasehold/client';
 import { createTestLeasehold } from '@leasehold/client/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createDeployGate, type DeployTools } from './deploy-gate.ts';
@@ -15,14 +15,8 @@ interface RollOut {
 function setUp() {
   const leasehold = createTestLeasehold();
   onTestFinished(() => leasehold.close());
-  const freezes = new Map<string, string>();
   const rollOuts: RollOut[] = [];
   const tools: DeployTools = {
-    readFreeze: (environment) => Promise.resolve(freezes.get(environment)),
-    recordFreeze(environment, reason) {
-      freezes.set(environment, reason);
-      return Promise.resolve();
-    },
     rollOut: (version, { signal, fencingToken }) =>
       new Promise((resolve, reject) => {
         rollOuts.push({ version, fencingToken, finish: resolve });
@@ -44,18 +38,18 @@ function setUp() {
 describe('a deploy gate', () => {
   test('lets one deployment in, and tells others who is there and why', async () => {
     const { leasehold, gate, others, rollOuts } = setUp();
-    const first = gate.deploy('production', 'v1', 'ada');
+    const first = gate.deploy({ environment: 'production', version: 'v1', by: 'ada' });
     await leasehold.advance(50);
 
-    expect(await others.deploy('production', 'v2', 'bob')).toEqual({
+    expect(await others.deploy({ environment: 'production', version: 'v2', by: 'bob' })).toEqual({
       outcome: 'busy',
       by: 'ada',
-      action: 'deploy v1',
+      action: 'deploy',
     });
     rollOuts[0]?.finish();
     expect(await first).toEqual({ outcome: 'deployed' });
 
-    const second = others.deploy('production', 'v2', 'bob');
+    const second = others.deploy({ environment: 'production', version: 'v2', by: 'bob' });
     await leasehold.advance(50);
     rollOuts[1]?.finish();
     expect(await second).toEqual({ outcome: 'deployed' });
@@ -65,7 +59,7 @@ describe('a deploy gate', () => {
 
   test('keeps the environment for as long as a deployment takes', async () => {
     const { leasehold, gate, rollOuts } = setUp();
-    const deployed = gate.deploy('production', 'v1', 'ada');
+    const deployed = gate.deploy({ environment: 'production', version: 'v1', by: 'ada' });
 
     await leasehold.advance(20 * 60_000);
 
@@ -75,31 +69,46 @@ describe('a deploy gate', () => {
     expect(leasehold.holdingOf(PRODUCTION)).toBeUndefined();
   });
 
-  test('deploys nothing to an environment that is frozen', async () => {
-    const { gate, others, rollOuts } = setUp();
-    await others.freeze('production', 'the shop is open late', 'eve');
+  test('deploys nothing to an environment that is frozen, until the freeze is over', async () => {
+    const { leasehold, gate, rollOuts } = setUp();
+    const deployment = { environment: 'production', version: 'v1', by: 'ada' };
+    leasehold.freeze(PRODUCTION, { reason: 'the shop is open late', forMs: 3_600_000 });
 
-    expect(await gate.deploy('production', 'v1', 'ada')).toEqual({
+    expect(await gate.deploy(deployment)).toEqual({
       outcome: 'frozen',
+      until: expect.any(Date) as Date,
       reason: 'the shop is open late',
     });
     expect(rollOuts).toEqual([]);
+
+    await leasehold.advance(3_600_000);
+    const deployed = gate.deploy(deployment);
+    await leasehold.advance(50);
+    rollOuts[0]?.finish();
+    expect(await deployed).toEqual({ outcome: 'deployed' });
   });
 
-  test('lets nobody freeze an environment while a deployment runs', async () => {
+  test('deploys what is urgent, with a reason, and lets those go on who have begun', async () => {
     const { leasehold, gate, others, rollOuts } = setUp();
-    const deployed = gate.deploy('production', 'v1', 'ada');
+    const begun = gate.deploy({ environment: 'production', version: 'v1', by: 'ada' });
     await leasehold.advance(50);
-
-    await expect(others.freeze('production', 'too late', 'eve')).rejects.toThrow(LeaseHeldError);
-
+    leasehold.freeze(PRODUCTION, { reason: 'the shop is open late', forMs: 3_600_000 });
+    await leasehold.advance(120_000);
     rollOuts[0]?.finish();
+    expect(await begun).toEqual({ outcome: 'deployed' });
+
+    const urgent = { environment: 'production', version: 'v2', by: 'bob', urgent: 'incident 12' };
+    const deployed = others.deploy(urgent);
+    await leasehold.advance(50);
+    rollOuts[1]?.finish();
     expect(await deployed).toEqual({ outcome: 'deployed' });
   });
 
   test('stops a deployment that an operator revokes', async () => {
     const { leasehold, gate } = setUp();
-    const deployed = expect(gate.deploy('production', 'v1', 'ada')).rejects.toThrow(LeaseRevoked);
+    const deployed = expect(
+      gate.deploy({ environment: 'production', version: 'v1', by: 'ada' }),
+    ).rejects.toThrow(LeaseRevoked);
     await leasehold.advance(50);
 
     await leasehold.revoke(PRODUCTION, { reason: 'wrong version' });
@@ -109,7 +118,9 @@ describe('a deploy gate', () => {
 
   test('stops a deployment that is cut off, before another can begin', async () => {
     const { leasehold, runner, gate } = setUp();
-    const deployed = expect(gate.deploy('production', 'v1', 'ada')).rejects.toThrow(LeaseLost);
+    const deployed = expect(
+      gate.deploy({ environment: 'production', version: 'v1', by: 'ada' }),
+    ).rejects.toThrow(LeaseLost);
     await leasehold.advance(50);
     leasehold.cutOff(runner);
 

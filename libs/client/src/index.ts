@@ -15,6 +15,7 @@ export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/lease
 export {
   EnvironmentVetoedError,
   type EnvironmentOptions,
+  EnvironmentFrozenError,
   type Environments,
   type EnvironmentWork,
   type VetoAnswer,

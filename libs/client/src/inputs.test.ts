@@ -167,7 +167,9 @@ function fieldsOf(): Field[] {
   });
   return [
     ...['comment', 'metadata', 'holder', 'datacenter', 'waitMs'].map(acquire),
-    ...['comment', 'metadata', 'holder', 'datacenter', 'durationMs', 'action'].map(environment),
+    ...['comment', 'metadata', 'holder', 'datacenter', 'durationMs', 'action', 'override'].map(
+      environment,
+    ),
     ...['description', 'ttlMs'].map(define),
     ...['waitMs', 'waitFor', 'idempotencyKey', 'key'].map(connect),
     ...['program', 'args', 'env', 'datacenter'].map(spawn),

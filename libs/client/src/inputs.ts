@@ -219,6 +219,7 @@ const environment = fields({
   action: text({ bytesMin: 1, bytesMax: LIMITS.tagBytesMax }),
   durationMs: optional(ttlMs),
   renew: optional(flag),
+  override: optional(fields({ reason })),
 });
 
 const updating = fields({

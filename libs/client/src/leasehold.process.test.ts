@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
-import { EnvironmentVetoedError } from './environments.ts';
+import { EnvironmentFrozenError, EnvironmentVetoedError } from './environments.ts';
 import { LeaseHeldError, LeaseRevoked } from './lease/lease.ts';
 import { useController } from './testing/controller-fixture.ts';
 import { endOf, failureOf } from './testing/outcomes.ts';
@@ -180,6 +180,42 @@ describe('environments', () => {
       record: () => failureOf(use(() => null)),
     });
     expect(inside).toBeInstanceOf(LeaseHeldError);
+  });
+
+  test('are refused while they are frozen, with until when and why, unless that is overridden', async () => {
+    const name = randomUUID();
+    const client = aClient();
+    const until = new Date(Date.now() + 3_600_000).toISOString();
+    const { freeze } = await on.operator.api.environments.freeze.mutate({
+      ...{ environment: name, until, reason: 'the audit is on' },
+      ...{ allowRoles: ['client'], allowPeople: ['ada@example.com'] },
+    });
+    const frozen = {
+      code: 'environment.frozen',
+      retryable: false,
+      freezeId: freeze.freezeId,
+      reason: 'the audit is on',
+      until: new Date(until),
+      allow: { roles: ['client'], people: ['ada@example.com'] },
+    };
+    const record = (): string => 'recorded';
+
+    for (const asked of [
+      client.environments.tryAcquire(name, { action: 'deploy' }),
+      client.withEnvironmentLease(name, { action: 'deploy', record }),
+    ]) {
+      const failure = await failureOf(asked);
+      expect(failure).toBeInstanceOf(EnvironmentFrozenError);
+      expect(failure).toMatchObject(frozen);
+    }
+    const override = { reason: 'the fix for incident 12' };
+    const work = { action: 'deploy', override, record };
+    expect(await client.withEnvironmentLease(name, work)).toBe('recorded');
+    await using attempt = await client.environments.tryAcquire(name, {
+      action: 'deploy',
+      override,
+    });
+    expect(attempt.outcome).toBe('granted');
   });
 });
 

@@ -6,6 +6,7 @@ export {
   createTestLeasehold,
   type TestClientOptions,
   type TestLeasehold,
+  type TestFreeze,
   type TestRevoke,
   type TestScope,
 } from './test-leasehold.ts';

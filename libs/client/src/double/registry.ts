@@ -84,6 +84,8 @@ export class TestRegistry {
   readonly #givenUp = new Set<string>();
   readonly #observers = new Set<() => void>();
   #isTelling = false;
+  /** By the id of an environment. */
+  readonly #freezes = new Map<string, { readonly reason: string; readonly untilMs: number }>();
   #grantsCount = 0;
 
   constructor(clock: RegistryClock) {
@@ -99,6 +101,7 @@ export class TestRegistry {
     assertTimes(arrival);
     if (this.#givenUp.has(request.idempotencyKey)) throw cancelledError();
     const id = idOf({ face: arrival.face, ...request });
+    if (request.override === undefined) this.#assertNotFrozen(id);
     const line = this.#lines.get(id) ?? [];
     this.#lines.set(id, line);
     const untilMs = this.#clock.nowMs() + waitMs;
@@ -107,6 +110,22 @@ export class TestRegistry {
       line.push(ticket);
       this.#serve(line);
       ticket.hasWaited = true;
+    });
+  }
+
+  /** Until a moment of the database's clock in so many milliseconds; 0 ends it. */
+  freeze(scope: LeaseScope, reason: string, forMs: number): void {
+    this.#freezes.set(idOf(scope), { reason, untilMs: this.#clock.nowMs() + forMs });
+  }
+
+  #assertNotFrozen(id: string): void {
+    const freeze = this.#freezes.get(id);
+    if (freeze === undefined || freeze.untilMs <= this.#clock.nowMs()) return;
+    const { reason, untilMs } = freeze;
+    const until = new Date(EPOCH_MS + untilMs).toISOString();
+    throw new LeaseholdCallError('environment.frozen', {
+      message: `The environment is frozen until ${until}: ${reason}`,
+      details: { freezeId: 'test', reason, until, roles: ['operator', 'admin'], people: [] },
     });
   }
 

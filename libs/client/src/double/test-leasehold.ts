@@ -30,6 +30,12 @@ export interface TestClientOptions {
   readonly holder?: string | undefined;
 }
 
+export interface TestFreeze {
+  readonly reason: string;
+  /** Milliseconds. */
+  readonly forMs: number;
+}
+
 export interface TestRevoke {
   /** `graceful`: it is not renewed any more. `force`: it is over at once. By default `force`. */
   readonly mode?: 'graceful' | 'force' | undefined;
@@ -67,6 +73,11 @@ export interface TestLeasehold extends AsyncDisposable {
   blockRenewal(scope: TestScope): void;
   /** Ends {@link blockRenewal}. @throws {Error} if nobody holds it. */
   allowRenewal(scope: TestScope): void;
+  /**
+   * Freezes an environment as an operator does, for so long; 0 ends it. Who has begun goes on. A caller with an
+   * `override` is let in: the roles of callers are not checked.
+   */
+  freeze(environment: TestScope, how: TestFreeze): void;
   /** Who holds it now; undefined when it is free. */
   holdingOf(scope: TestScope): TestHolding | undefined;
   /** The holders that wait in line, the next one first. */
@@ -133,6 +144,8 @@ export function createTestLeasehold(): TestLeasehold {
     },
     blockRenewal: (scope) => registry.setRenewable(scopeOf(scope), false),
     allowRenewal: (scope) => registry.setRenewable(scopeOf(scope), true),
+    freeze: (scope, { reason, forMs }) =>
+      registry.freeze({ ...scopeOf(scope), face: 'environment' }, reason, forMs),
     holdingOf: (scope) => registry.holdingOf(scopeOf(scope)),
     waitersOf: (scope) => registry.waitersOf(scopeOf(scope)),
     historyOf: (scope) => registry.historyOf(scopeOf(scope)),

@@ -287,6 +287,7 @@ function requestOf(machine: Machine, intent: AcquireIntent): AcquireRequest {
     holder: intent.holder,
     action: intent.action,
     comment: intent.comment,
+    override: intent.override,
     metadata: intent.metadata,
     datacenter: intent.datacenter,
     idempotencyKey: machine.uuid(),

@@ -36,6 +36,8 @@ export interface AcquireRequest {
   readonly metadata?: unknown;
   /** Where the lease is to be; by default the controller's own datacenter. */
   readonly datacenter?: string | undefined;
+  /** Why an environment is asked for although it is frozen. */
+  readonly override?: { readonly reason: string } | undefined;
   readonly idempotencyKey: string;
   /** Whether the grant is renewed before it is handed out: until then it is a short one. */
   readonly confirms?: boolean | undefined;
