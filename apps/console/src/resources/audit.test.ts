@@ -140,6 +140,20 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     detail: { ...ENVIRONMENT, mode: 'force' },
     text: 'Ada Okafor revoked the environment shop/demo by force',
   },
+  'environments.freeze': {
+    resource: 'freeze:1',
+    detail: { namespace: 'shop', name: null, recurrence: { schedule: '0 17 * * 5' } },
+    text: 'Ada Okafor froze shop/*, again and again',
+  },
+  'environments.unfreeze': {
+    resource: 'freeze:1',
+    detail: { namespace: 'shop', name: 'prod' },
+    text: 'Ada Okafor ended a freeze of shop/prod',
+  },
+  'environments.overrideFreeze': {
+    detail: ENVIRONMENT,
+    text: 'Ada Okafor acquired the environment shop/demo although it was frozen',
+  },
   'bulk.start': {
     resource: 'bulk:1',
     detail: { action: 'revoke', mode: 'force', total: 1_200 },

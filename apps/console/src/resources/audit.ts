@@ -1,5 +1,6 @@
 import {
   type AuditAction,
+  freezePlaceText,
   parseResourceText,
   printableText,
   resourceText,
@@ -105,6 +106,20 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
   'leases.blockRenewal': sayBlocked,
   'leases.allowRenewal': sayAllowed,
   'environments.revoke': sayRevoked,
+  'environments.freeze': ({ who, target, field }) => [
+    who,
+    ' froze ',
+    target,
+    ...(field('recurrence') === undefined ? [] : [', again and again']),
+    ...(field('stopRunning') === true ? [', and told its holders to stop'] : []),
+  ],
+  'environments.unfreeze': ({ who, target }) => [who, ' ended a freeze of ', target],
+  'environments.overrideFreeze': ({ who, target }) => [
+    who,
+    ' acquired the environment ',
+    target,
+    ' although it was frozen',
+  ],
   'bulk.start': ({ who, mode, field }) => {
     const verb = BULK_VERBS[textOf(field('action')) ?? ''] ?? 'change';
     const total = Number(field('total'));
@@ -254,6 +269,10 @@ function targetOf({
   if (reserved !== undefined) {
     return { kind: 'reservation', label: keyText(reserved), href: routes.reservation(reserved) };
   }
+  if (kind === 'freeze' && typeof namespace === 'string') {
+    const place = { namespace, name: typeof name === 'string' ? name : null };
+    return { kind, label: freezePlaceText(place), href: null };
+  }
   if (kind === 'drone') return { kind, label: id, href: routes.drone(id) };
   if (kind === 'backend') return { kind, label: id, href: routes.backend(id) };
   if (kind === 'token') {
@@ -318,6 +337,9 @@ const ACTIONS: Readonly<Record<AuditAction, ActionLabel>> = {
   'leases.blockRenewal': { label: 'Blocked renewal', of: 'of a lease' },
   'leases.allowRenewal': { label: 'Allowed renewal', of: 'of a lease' },
   'environments.revoke': { label: 'Revoked', of: 'an environment' },
+  'environments.freeze': { label: 'Froze environments' },
+  'environments.unfreeze': { label: 'Ended freeze' },
+  'environments.overrideFreeze': { label: 'Overrode freeze' },
   'bulk.start': { label: 'Started bulk action' },
   'bulk.abort': { label: 'Aborted bulk action' },
   'backends.terminate': { label: 'Stopped backend' },
