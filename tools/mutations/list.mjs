@@ -7,6 +7,20 @@ const CORE = 'libs/keys-core/src';
 
 const GRANTING = [
   {
+    name: 'frozen-yet-granted',
+    breaks: 'the statement that grants decides whether an environment is frozen',
+    file: `${CORE}/grants/sql/freezes.ts`,
+    find: "if (requests.every(({ face }) => face !== 'environment')) return NO_FRAGMENT;",
+    replace: 'if (requests.length > 0) return NO_FRAGMENT;',
+  },
+  {
+    name: 'freeze-beside-a-grant',
+    breaks: 'a freeze comes after each grant that has not seen it',
+    file: `${CORE}/leases/sql/freezes.ts`,
+    find: 'lock table environment_freeze in exclusive mode',
+    replace: 'lock table environment_freeze in share update exclusive mode',
+  },
+  {
     name: 'grant-takes-what-is-held',
     breaks: 'a resource is granted only when the grant before is over',
     file: `${CORE}/postgres/clock/expiry.ts`,
