@@ -143,7 +143,7 @@ function servicesOf(
     freezes: createFreezeService(store),
     reservations,
     gateway: {
-      ...createGatewayService({ store, connect: reservations.connect }),
+      ...createGatewayService({ store, connect: (...asked) => reservations.connect(...asked) }),
       addresses: config.gateway,
     },
     tokens: createTokenService(store, fairUse.fairUse),
