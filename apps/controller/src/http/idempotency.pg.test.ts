@@ -58,6 +58,7 @@ const PROCEDURES: readonly Procedure[] = [
         { args: ['a'] },
         { env: { A: 'a' } },
         { lifetimeLimitSeconds: 60 },
+        { idleStopSeconds: 60 },
         { datacenter: 'local' },
       ],
     },

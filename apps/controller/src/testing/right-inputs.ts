@@ -73,6 +73,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   ttlMs: 30_000,
   waitMs: 0,
   lifetimeLimitSeconds: 60,
+  idleStopSeconds: 60,
   endedWithinMs: 1_000,
   windowMinutes: 60,
   limit: 10,

@@ -29,6 +29,7 @@ export interface TestDrone {
     backendId: string;
     status: 'loading' | 'ready' | 'terminating' | 'terminated';
     address?: string;
+    reason?: 'external';
     refused?: boolean;
   }): Promise<string>;
 }
