@@ -345,6 +345,7 @@ describe('uses that a gateway reports', () => {
 
     const [late] = await touchBackends(on.store.general, [{ leaseId, usedAgoMs: 5_000 }]);
     const [now] = await touchBackends(on.store.general, [{ leaseId, usedAgoMs: 0 }]);
+    await touchBackends(on.store.general, [{ leaseId, usedAgoMs: 1e300 }]);
     const [again] = await touchBackends(on.store.general, [{ leaseId, usedAgoMs: 9_000 }]);
 
     expect(late).toMatchObject({ state: 'usable', leaseId, backendId, ladder: { ttlMs: 60_000 } });

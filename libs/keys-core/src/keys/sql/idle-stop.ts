@@ -13,6 +13,7 @@ import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { isHeldOff } from '../../postgres/clock/expiry.ts';
 import { statusRank } from '../../kernel/backends.ts';
 import type { Ladder } from '../../kernel/ladder.ts';
+import { LIMITS } from '../../kernel/limits.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { arrayText, type Fragment, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 import type { StoppingBackend } from './key-backend.ts';
@@ -27,6 +28,9 @@ export interface BackendUse {
   /** How long ago, when the statement is carried out; 0 for now. */
   readonly usedAgoMs: number;
 }
+
+/** Longer than any idle time, and not too long for an interval of the database. */
+const AGO_MS_MAX = 2 * LIMITS.idleStopSecondsMax * 1_000;
 
 /** What a backend is after a use of it, by the database's clock. */
 export type UsedBackend =
@@ -79,7 +83,7 @@ export async function touchBackends(
       select u.lease_id, min(u.ago_ms) * interval '1 millisecond' as ago
       from unnest(
         ${arrayText(uses.map(({ leaseId }) => leaseId))}::uuid[],
-        ${arrayText(uses.map(({ usedAgoMs }) => usedAgoMs))}::float8[]
+        ${arrayText(uses.map(({ usedAgoMs }) => Math.min(usedAgoMs, AGO_MS_MAX)))}::float8[]
       ) as u (lease_id, ago_ms)
       group by u.lease_id
     ),
