@@ -10,7 +10,8 @@ import { addConfig, addContext } from './commands/context.ts';
 import { addDrones } from './commands/drones.ts';
 import { addAudit, addEvents, addRefusals } from './commands/events.ts';
 import { addFind } from './commands/find.ts';
-import { addConnect, addKeys } from './commands/keys.ts';
+import { addGateway } from './commands/gateway.ts';
+import { addConnect, addKeys, addOpen } from './commands/keys.ts';
 import { addEnvironments, addLeases } from './commands/leases.ts';
 import { addDatacenters, addDoctor, addHoldOff, addWebhook } from './commands/operations.ts';
 import { addReservations } from './commands/reservations.ts';
@@ -116,6 +117,7 @@ function failureText(failure: CliFailure, cli: Cli): string {
 const COMMANDS: readonly ((cli: Cli, program: Command) => void)[] = [
   addUp,
   addConnect,
+  addOpen,
   addFind,
   addDoctor,
   addController,
@@ -130,6 +132,7 @@ const COMMANDS: readonly ((cli: Cli, program: Command) => void)[] = [
   addBackends,
   addDrones,
   addHoldOff,
+  addGateway,
   addAdmin,
   addTokens,
   addEvents,

@@ -20,6 +20,12 @@ export {
   type EnvironmentWork,
   type VetoAnswer,
 } from './environments.ts';
+export type {
+  Gateway,
+  GatewayRevokeRequest,
+  GatewaySignRequest,
+  SignedGatewayUrl,
+} from './gateway.ts';
 export type { BackendState, Backends, ConnectedBackend, ConnectRequest, Keys } from './keys.ts';
 export {
   LeaseHeldError,

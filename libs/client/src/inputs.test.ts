@@ -165,7 +165,20 @@ function fieldsOf(): Field[] {
       connectInputSchema.safeParse({ spawn: { program: 'p', [name]: value } }).success,
     give: (value) => keys.connect({ spawn: { program: 'p', [name]: value } }),
   });
+  const access = (name: string): Field => {
+    const given = (value: unknown) => ({
+      key: { name: 'k' },
+      spawn: { program: 'p' },
+      access: { user: 'u', [name]: value },
+    });
+    return {
+      of: `access ${name}`,
+      isAllowed: (value) => connectInputSchema.safeParse(given(value)).success,
+      give: (value) => keys.connect(given(value) as Parameters<typeof keys.connect>[0]),
+    };
+  };
   return [
+    ...['user', 'claims', 'expiresInSeconds', 'mayStart', 'grantOnly'].map(access),
     ...['comment', 'metadata', 'holder', 'datacenter', 'waitMs'].map(acquire),
     ...['comment', 'metadata', 'holder', 'datacenter', 'durationMs', 'action', 'override'].map(
       environment,

@@ -299,35 +299,72 @@ const environmentVariables: Check = (value, field) => {
   return undefined;
 };
 
+const namespaceText: Check = rule(
+  (value) => stringProblem(value) ?? namespaceProblem(value as string),
+);
+
+const keyShape: Check = fields({
+  name,
+  namespace: optional(namespaceText),
+  tag: optional(text({ bytesMax: LIMITS.tagBytesMax })),
+});
+
+const spawnShape: Check = fields({
+  program: idText,
+  args: optional(
+    listOf(
+      text({ bytesMax: LIMITS.backendArgBytesMax, isControlAllowed: true }),
+      LIMITS.backendArgsMax,
+    ),
+  ),
+  env: optional(environmentVariables),
+  lifetimeLimitSeconds: optional(whole(1, LIMITS.lifetimeLimitSecondsMax)),
+  idleStopSeconds: optional(whole(1, LIMITS.idleStopSecondsMax)),
+  datacenter: optional(datacenter),
+});
+
+const user: Check = text({ bytesMin: 1, bytesMax: LIMITS.gatewayUserBytesMax });
+
+const claims: Check = (value, field) =>
+  plainInput(value, field) ??
+  rule((given) => {
+    const json: unknown = JSON.parse(JSON.stringify(given));
+    const isObject = typeof json === 'object' && json !== null && !Array.isArray(json);
+    if (!isObject) return 'must be an object';
+    const { gatewayClaimsBytesMax: bytesMax, metadataDepthMax: depthMax } = LIMITS;
+    return jsonProblem(json, { bytesMax, depthMax });
+  })(value, field);
+
+/** Who may reach a key; the controller also checks what several fields are together. */
+const accessShape: Check = fields({
+  user,
+  claims: optional(claims),
+  expiresInSeconds: optional(whole(1, LIMITS.gatewayTokenSecondsMax)),
+  mayStart: optional(flag),
+  grantOnly: optional(flag),
+});
+
 /** `keys.connect`; the controller also checks what several fields are together. */
 export const connectShape: Check = fields({
-  key: optional(
-    fields({
-      name,
-      namespace: optional(
-        rule((value) => stringProblem(value) ?? namespaceProblem(value as string)),
-      ),
-      tag: optional(text({ bytesMax: LIMITS.tagBytesMax })),
-    }),
-  ),
-  spawn: optional(
-    fields({
-      program: idText,
-      args: optional(
-        listOf(
-          text({ bytesMax: LIMITS.backendArgBytesMax, isControlAllowed: true }),
-          LIMITS.backendArgsMax,
-        ),
-      ),
-      env: optional(environmentVariables),
-      lifetimeLimitSeconds: optional(whole(1, LIMITS.lifetimeLimitSecondsMax)),
-      idleStopSeconds: optional(whole(1, LIMITS.idleStopSecondsMax)),
-      datacenter: optional(datacenter),
-    }),
-  ),
+  key: optional(keyShape),
+  access: optional(accessShape),
+  spawn: optional(spawnShape),
   waitMs: optional(waitMs),
   waitFor: optional(oneOf('granted', 'ready')),
   idempotencyKey: optional(text({ bytesMin: 1, bytesMax: LIMITS.idempotencyKeyBytesMax })),
+});
+
+export const gatewaySignShape: Check = fields({
+  key: keyShape,
+  access: accessShape,
+  spawn: optional(spawnShape),
+});
+
+export const gatewayRevokeShape: Check = fields({
+  namespace: optional(namespaceText),
+  name: optional(name),
+  user: optional(user),
+  reason,
 });
 
 export const cancelShape: Check = fields(cancel);

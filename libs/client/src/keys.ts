@@ -26,7 +26,11 @@ export interface Keys {
    * A key lives in one datacenter, and any controller connects to it there. `spawn.datacenter` chooses it
    * for a key that has none yet, and has no effect for other keys. The answer's `datacenter` is the actual
    * one, and its `address` is in that datacenter.
-   * @throws {LeaseholdCallError} with a code such as `key.terminating` or `spawn.no_drone`;
+   *
+   * `url` is where browsers reach the key, if the controllers know a gateway. With `access` it has a token in it, for
+   * one user: all who have it are that user until `urlExpiresAt`.
+   * @throws {LeaseholdCallError} with a code such as `key.terminating` or `spawn.no_drone`, or
+   * `gateway.not_configured` with `access`;
    * `DatacenterUnreachableError`; `ReservationStoreUnreachableError` for a key whose home is not known
    * yet; `UnreachableError`; `OutcomeUnknownError`; the reason of the signal.
    */

@@ -15,6 +15,7 @@ import {
   type Environments,
   type EnvironmentWork,
 } from './environments.ts';
+import type { Gateway } from './gateway.ts';
 import type { Backends, Keys } from './keys.ts';
 import {
   createLeaseDefinition,
@@ -71,6 +72,8 @@ export interface Leasehold extends AsyncDisposable {
     scope: ObservedScope,
     options?: { readonly signal?: AbortSignal | undefined },
   ): Observation;
+  /** Tokens of people who reach a key from a browser. */
+  readonly gateway: Gateway;
   /** `fetch` that sends the remaining time of the lease, see `createLeaseFetch`. */
   readonly fetch: Fetch;
   /**
@@ -94,7 +97,10 @@ export interface Leasehold extends AsyncDisposable {
 }
 
 /** The part of a client that is about leases and environments. */
-export type LeasesOfClient = Omit<Leasehold, 'api' | 'keys' | 'reservations' | 'backends'>;
+export type LeasesOfClient = Omit<
+  Leasehold,
+  'api' | 'keys' | 'reservations' | 'backends' | 'gateway'
+>;
 
 export interface LeasesParts {
   readonly observed: ObservedSource;

@@ -6,6 +6,7 @@ import { controllerUrlsOf } from '@leasehold/service-kit/controllers';
 import { systemIds } from '@leasehold/service-kit/system-ids';
 import { setting } from './config.ts';
 import { leasePropagationLink } from './context/propagation.ts';
+import { createGateway } from './gateway.ts';
 import { assertInput, clientShape } from './inputs.ts';
 import { createBackends, createKeys } from './keys.ts';
 import { Background } from './lease/calls.ts';
@@ -124,5 +125,6 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     keys: createKeys({ api, machine, reachability, closing }),
     reservations: createReservations({ api, machine, answerMs, reachability, closing }),
     backends: createBackends(api, closing),
+    gateway: createGateway({ api, machine, answerMs, reachability, closing }),
   };
 }

@@ -1,10 +1,13 @@
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { userInfo } from 'node:os';
 import type { ControllerApi } from '@leasehold/client';
 import { LIMITS, sayFailure } from '@leasehold/keys-core';
-import type { ConnectResult, KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
+import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type {
+  ConnectAnswer,
   ConnectInput,
   KeyListInput,
   RefusalListInput,
@@ -355,11 +358,90 @@ backend there. \`leasehold reservations move\` moves a key.`;
 
 /** `leasehold connect`: the one backend of a key, started if none exists, once it is ready. */
 export function addConnect(cli: Cli, parent: Command): void {
-  const command = cli.leaf(
-    parent,
-    'connect [name]',
-    'Find the backend of a key, or start one, and print its address',
+  const command = withConnect(
+    cli.leaf(
+      parent,
+      'connect [name]',
+      'Find the backend of a key, or start one, and print its address',
+    ),
   );
+  withAccess(command.option('--url', 'print an address for browsers alone, with a token in it'))
+    .addHelpText('after', HELP)
+    .action(async (name: string | undefined, options: ConnectOptions & AccessOptions) => {
+      if (options.url !== true && isAccessGiven(options)) {
+        throw usageFailure('--user, --expires and --may-start need --url.');
+      }
+      const access = options.url === true ? accessOf(options) : undefined;
+      const answer = await cli
+        .client()
+        .keys.connect.mutate({ ...connectInput(name, options), access });
+      cli.show(answer, () => (access === undefined ? connectText(answer) : (answer.url ?? '')));
+    });
+}
+
+/** What opens an address; `xdg-open` on any other system. */
+const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
+  darwin: ['open'],
+  win32: ['cmd', '/c', 'start', ''],
+};
+
+/** `leasehold open`: a key in the browser, by a token of its own. */
+export function addOpen(cli: Cli, parent: Command): void {
+  const command = withConnect(
+    cli.leaf(parent, 'open <name>', 'Open a key in the browser, through the gateway'),
+  );
+  withAccess(command.option('--print', 'only print the address')).action(
+    async (name: string, options: ConnectOptions & AccessOptions) => {
+      const input = { ...connectInput(name, options), access: accessOf(options) };
+      const answer = await cli.client().keys.connect.mutate(input);
+      const { url } = answer;
+      cli.show(answer, () => url ?? '');
+      if (options.print !== true && !cli.isJson && url !== null) openInBrowser(url);
+    },
+  );
+}
+
+/** Where there is no browser, the printed address is all. */
+function openInBrowser(url: string): void {
+  const [program = '', ...args] = OPENERS[process.platform] ?? ['xdg-open'];
+  const opener = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
+  opener.on('error', () => undefined);
+  opener.unref();
+}
+
+interface AccessOptions {
+  readonly url?: true;
+  readonly print?: true;
+  readonly user?: string;
+  readonly expires?: number;
+  readonly mayStart?: true;
+}
+
+/** Who the address is for. */
+function withAccess(command: Command): Command {
+  withDuration(command, '--expires', {
+    about: 'for how long the address works, 1h by default',
+    range: [SECOND_MS, LIMITS.gatewayTokenSecondsMax * SECOND_MS],
+  });
+  return command
+    .option('--user <name>', 'whom the backend is told, by default the user of this machine')
+    .option('--may-start', 'let the address start the --program again, when it does not run');
+}
+
+function isAccessGiven({ user, expires, mayStart }: AccessOptions): boolean {
+  return [user, expires, mayStart].some((value) => value !== undefined);
+}
+
+function accessOf({ user, expires, mayStart }: AccessOptions): NonNullable<ConnectInput['access']> {
+  return {
+    user: user ?? userInfo().username,
+    expiresInSeconds: secondsOf(expires),
+    mayStart: mayStart === true,
+  };
+}
+
+/** What is connected to, and what is started if nothing runs. */
+function withConnect(command: Command): Command {
   withDuration(command, '--lifetime', {
     about: 'stop the backend after this time',
     range: [SECOND_MS, LIMITS.lifetimeLimitSecondsMax * SECOND_MS],
@@ -373,7 +455,7 @@ export function addConnect(cli: Cli, parent: Command): void {
     range: [0, LIMITS.waitMsMax],
     defaultMs: LIMITS.waitMsConnectDefault,
   });
-  withNamespace(command)
+  return withNamespace(command)
     .option('--tag <tag>', 'refuse a backend that was started under another tag', '')
     .option('--program <program>', 'the program to start if nobody holds the key')
     .option(
@@ -388,12 +470,7 @@ export function addConnect(cli: Cli, parent: Command): void {
       appendText,
       [],
     )
-    .option('--datacenter <name>', 'the home of the key, if it has none yet')
-    .addHelpText('after', HELP)
-    .action(async (name: string | undefined, options: ConnectOptions) => {
-      const answer = await cli.client().keys.connect.mutate(connectInput(name, options));
-      cli.show(answer, () => connectText(answer));
-    });
+    .option('--datacenter <name>', 'the home of the key, if it has none yet');
 }
 
 function connectInput(name: string | undefined, options: ConnectOptions): ConnectInput {
@@ -435,7 +512,7 @@ function variableOf(text: string): [name: string, value: string] {
 }
 
 /** The address alone in the first line, so that a shell can take it from there. */
-function connectText(answer: ConnectResult): string {
+function connectText(answer: ConnectAnswer): string {
   const { key, address } = answer;
   const rest = detailsText([
     ['key', printable(key.name)],
@@ -446,6 +523,7 @@ function connectText(answer: ConnectResult): string {
     ['drone', answer.droneId],
     ['datacenter', answer.datacenter],
     ['fencing token', answer.fencingToken],
+    ...(answer.url === null ? [] : [['for browsers', answer.url] as const]),
   ]);
   return `${address ?? 'it has no address'}\n\n${rest}`;
 }

@@ -50,7 +50,7 @@ export interface TestRevoke {
  * Time stands still until {@link advance} or {@link stall} is called. So a call that waits, for a lease that
  * somebody holds or for an answer that does not arrive, must not be awaited before time has passed.
  *
- * There is no controller: `api`, `keys`, `backends` and `reservations` of a client throw an error. Replace them
+ * There is no controller: `api`, `keys`, `backends`, `gateway` and `reservations` of a client throw an error. Replace them
  * in your test, or use a real Leasehold.
  */
 export interface TestLeasehold extends AsyncDisposable {
@@ -203,6 +203,9 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
     },
     get backends() {
       return notHere('backends');
+    },
+    get gateway() {
+      return notHere('gateway');
     },
   };
   return { leasehold, link, faces };
