@@ -268,7 +268,7 @@ export async function updateMetadata(
       where l.lease_id = j.lease_id and j.refusal is null
       returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.holder, l.metadata
     ),
-    told as (
+    noted as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
       select u.face, u.namespace, u.name, u.lease_id, u.fencing_token, 'updated', ${request.actor},
         jsonb_build_object('holder', u.holder, 'metadata', u.metadata)
