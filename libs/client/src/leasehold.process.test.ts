@@ -200,11 +200,11 @@ describe('environments', () => {
     };
     const record = (): string => 'recorded';
 
-    for (const asked of [
-      client.environments.tryAcquire(name, { action: 'deploy' }),
-      client.withEnvironmentLease(name, { action: 'deploy', record }),
+    for (const ask of [
+      () => client.environments.tryAcquire(name, { action: 'deploy' }),
+      () => client.withEnvironmentLease(name, { action: 'deploy', record }),
     ]) {
-      const failure = await failureOf(asked);
+      const failure = await failureOf(ask());
       expect(failure).toBeInstanceOf(EnvironmentFrozenError);
       expect(failure).toMatchObject(frozen);
     }
