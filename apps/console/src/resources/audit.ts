@@ -269,10 +269,6 @@ function targetOf({
   if (reserved !== undefined) {
     return { kind: 'reservation', label: keyText(reserved), href: routes.reservation(reserved) };
   }
-  if (kind === 'freeze' && typeof namespace === 'string') {
-    const place = { namespace, name: typeof name === 'string' ? name : null };
-    return { kind, label: freezePlaceText(place), href: null };
-  }
   if (kind === 'drone') return { kind, label: id, href: routes.drone(id) };
   if (kind === 'backend') return { kind, label: id, href: routes.backend(id) };
   if (kind === 'token') {
@@ -282,7 +278,13 @@ function targetOf({
     const label = typeof email === 'string' ? email : labelOfId(id);
     return { kind, label, href: routes.access({ tab: 'people' }) };
   }
-  return { kind, label: id, href: null };
+  return { kind, label: kind === 'freeze' ? frozenLabel(detail) : id, href: null };
+}
+
+/** What was frozen: an environment, or all of a namespace. */
+function frozenLabel({ namespace, name }: Readonly<Record<string, unknown>>): string {
+  const frozen = { namespace: textOf(namespace) ?? '', name: textOf(name) ?? null };
+  return freezePlaceText(frozen);
 }
 
 /** What was moved: a key by its full name, any other list as JSON. */

@@ -11,6 +11,7 @@ import { PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { type Column, column } from '~/ui/table/column.ts';
 import { RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
+import { FreezeButton, FreezesPanel, FrozenMark } from './freezes.tsx';
 import {
   CommentCell,
   endedAt,
@@ -31,8 +32,14 @@ export function EnvironmentsPage() {
     <>
       <PageHeader
         title="Environments"
-        actions={<ExportMenu list="environments" input={list.input} />}
+        actions={
+          <>
+            <FreezeButton />
+            <ExportMenu list="environments" input={list.input} />
+          </>
+        }
       />
+      <FreezesPanel />
       <div className={classes['list']}>
         <GrantList
           face="environment"
@@ -71,7 +78,12 @@ const ENVIRONMENT_COLUMNS: Column<LeaseItem>[] = [
       </Under>
     </>
   )),
-  column('State', {}, (environment) => <PhaseBadge phase={environment.phase} />),
+  column('State', {}, (environment) => (
+    <>
+      <PhaseBadge phase={environment.phase} />
+      <FrozenMark environment={environment} />
+    </>
+  )),
   column('Holder', { from: 'sm' }, (environment) => <HolderCell lease={environment} />),
   column('Action', {}, (environment) => (
     <>

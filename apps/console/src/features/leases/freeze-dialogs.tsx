@@ -1,0 +1,117 @@
+import { Checkbox, SegmentedControl, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { parseResourceText } from '@leasehold/keys-core';
+import type { Inputs } from '~/lib/api/api.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
+import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { at } from '~/lib/routes.ts';
+import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
+import { type Freeze, placeLabel } from './freezes.tsx';
+
+const HOUR_MS = 60 * 60 * 1_000;
+/** For how long an environment is frozen from now on. A weekend that comes again is one of the command line. */
+const TIMES = [
+  { value: '1', label: '1 h' },
+  { value: '4', label: '4 h' },
+  { value: '24', label: '1 day' },
+  { value: '168', label: '1 week' },
+];
+
+/** Freezes an environment, or all of a namespace, from now on. */
+export function FreezeDialog({ isOpen, onClose }: DialogProps) {
+  const freeze = useApiMutation('environments', 'freeze');
+  const [place, setPlace] = useState('');
+  const [hours, setHours] = useState('4');
+  const [isStopping, setStopping] = useState(false);
+  const asked = placeOf(place);
+  return (
+    <ActDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title="Freeze environments"
+      reason="required"
+      actLabel="Freeze"
+      isReady={asked !== undefined}
+      act={{
+        isPending: freeze.isPending,
+        error: freeze.error,
+        run(reason) {
+          // Known since the page was read.
+          const nowMs = databaseClock.nowMs();
+          if (nowMs === null) return;
+          const until = new Date(nowMs + Number(hours) * HOUR_MS).toISOString();
+          freeze.mutate(
+            { ...asked, reason: reason ?? '', until, stopRunning: isStopping },
+            { onSuccess: onClose },
+          );
+        },
+      }}
+    >
+      <Stack gap="sm">
+        <TextInput
+          label="Environment"
+          description="shop/prod is one; shop/* is all of shop and below it"
+          value={place}
+          onChange={(event) => setPlace(event.currentTarget.value)}
+        />
+        <SegmentedControl
+          aria-label="For how long"
+          data={TIMES}
+          value={hours}
+          onChange={setHours}
+        />
+        <Checkbox
+          size="xs"
+          label="Tell those who hold it now to stop; they go on otherwise"
+          checked={isStopping}
+          onChange={(event) => setStopping(event.currentTarget.checked)}
+        />
+        <span>
+          Nobody acquires it until then, unless an operator or administrator overrides the freeze
+          with a reason. Freezes that come again: <code>leasehold env freeze add --weekly</code>.
+        </span>
+      </Stack>
+    </ActDialog>
+  );
+}
+
+/** What is typed; undefined while it names nothing. */
+function placeOf(
+  text: string,
+): Pick<Inputs['environments']['freeze'], 'namespace' | 'name'> | undefined {
+  if (text.trim() === '') return undefined;
+  const { namespace, name } = parseResourceText(text.trim());
+  if (name === '') return undefined;
+  return name === '*' ? { namespace } : { namespace, name };
+}
+
+/** Ends a freeze before its time. */
+export function EndFreezeDialog({
+  isOpen,
+  onClose,
+  freeze,
+}: DialogProps & { readonly freeze: Freeze }) {
+  const unfreeze = useApiMutation('environments', 'unfreeze');
+  const { freezeId, datacenter } = freeze;
+  return (
+    <ActDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title={`End the freeze of ${placeLabel(freeze)}`}
+      reason="required"
+      actLabel="End the freeze"
+      act={{
+        isPending: unfreeze.isPending,
+        error: unfreeze.error,
+        run: (reason) =>
+          unfreeze.mutate(
+            { freezeId, reason: reason ?? '', ...at(datacenter) },
+            { onSuccess: onClose },
+          ),
+      }}
+    >
+      Environments can be acquired again at once, unless another freeze is about them. The freeze
+      stays in the history.
+    </ActDialog>
+  );
+}
