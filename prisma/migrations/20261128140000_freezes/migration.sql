@@ -16,8 +16,8 @@ create table environment_freeze (
   window_from timestamptz(3) not null,
   window_until timestamptz(3) not null,
   ends_at timestamptz(3) not null,
-  pass_roles text[] not null,
-  pass_people text[] not null,
+  pass_roles text[],
+  pass_people text[],
   created_by text not null,
   created_at timestamptz(3) not null default clock_timestamp(),
   removed_by text,
@@ -25,6 +25,7 @@ create table environment_freeze (
   removed_reason text,
 
   constraint environment_freeze_pkey primary key (freeze_id),
+  constraint environment_freeze_pass_check check (num_nulls(pass_roles, pass_people) = 0),
   constraint environment_freeze_window_check check (window_from < window_until),
   constraint environment_freeze_schedule_check check (num_nulls(schedule, duration_ms, zone) in (0, 3))
 );
