@@ -1,8 +1,9 @@
 /** Who is let in: finds the token of a request, and whether it is for the key that the request is for. */
 import type { IncomingMessage } from 'node:http';
+import { keyHostLabel } from '@leasehold/keys-core/gateway-addresses';
 import { COOKIE, cookieValues } from './headers.ts';
 import { Refusal } from './refusal.ts';
-import { keyIdOf, type Target } from './target.ts';
+import type { Target } from './target.ts';
 import type { Tokens, VerifiedToken } from './tokens.ts';
 
 export type KeyTarget = Exclude<Target, { form: 'own' }>;
@@ -82,7 +83,7 @@ function assertKey(target: Exclude<KeyTarget, { form: 'token' }>, token: Verifie
 }
 
 function assertHost(keyId: string, { claims }: VerifiedToken): void {
-  if (keyIdOf({ namespace: claims.ns, name: claims.key }) !== keyId) {
+  if (keyHostLabel({ namespace: claims.ns, name: claims.key }) !== keyId) {
     throw new Refusal('gateway.wrong_key');
   }
 }

@@ -9,8 +9,8 @@ import { idSchema } from '@leasehold/api/contract';
 import { LeaseError } from '@leasehold/keys-core';
 import { parseEnvironment, type Environment, type LogLevel } from '@leasehold/service-kit';
 import {
-  checkedText,
   controllerUrls,
+  keyHosts,
   logLevel,
   origin,
   tokenText,
@@ -80,13 +80,6 @@ const listen = (standard: string) =>
       context.addIssue('must be host:port, as in 0.0.0.0:4602 or [::]:4602');
       return z.NEVER;
     });
-
-/** `*.rooms.example.com`, of which all after the star is kept. */
-const keyHosts = checkedText((text) =>
-  /^\*(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?){2,}(?::\d{1,5})?$/iu.test(text)
-    ? undefined
-    : 'must be a name with a star in front, as in *.rooms.example.com',
-).transform((text) => text.slice(1).toLowerCase());
 
 /** The content of a file that a variable names. */
 const pemFile = z.string().transform((file, context) => {

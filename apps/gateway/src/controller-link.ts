@@ -38,13 +38,6 @@ const PING_MS = 500;
 const PONG_TIMEOUT_MS = 500;
 const RECONNECT_MS_MAX = 1_000;
 
-interface GatewayApi {
-  readonly gateway: {
-    readonly route: { mutate(input: RouteInput, options: object): Promise<GatewayRoute> };
-    readonly sync: { mutate(input: SyncInput, options: object): Promise<GatewaySynced> };
-  };
-}
-
 export function createControllerLink(
   options: Pick<ControllerClientOptions, 'url' | 'token' | 'random' | 'onConnection'>,
 ): ControllerLink {
@@ -56,18 +49,18 @@ export function createControllerLink(
     pongTimeoutMs: PONG_TIMEOUT_MS,
     reconnectMsMax: RECONNECT_MS_MAX,
   });
-  const api = client.api as unknown as GatewayApi;
+  const { gateway } = client.api;
   return {
     async route(input) {
       const timeoutMs = (input.waitMs ?? 0) + ANSWER_MS_MAX;
       try {
-        return await api.gateway.route.mutate(input, { signal: AbortSignal.timeout(timeoutMs) });
+        return await gateway.route.mutate(input, { signal: AbortSignal.timeout(timeoutMs) });
       } catch (error) {
         throw refusalOf(error);
       }
     },
     sync: (input, timeoutMs) =>
-      api.gateway.sync.mutate(input, { signal: AbortSignal.timeout(timeoutMs) }),
+      gateway.sync.mutate(input, { signal: AbortSignal.timeout(timeoutMs) }),
     close: () => client.close(),
   };
 }

@@ -1,10 +1,16 @@
 /** The gateway's server: lets requests in, finds their route, and passes them on. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import http, {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { keyPrefix } from '@leasehold/keys-core/gateway-addresses';
 import type { Logger } from '@leasehold/service-kit';
 import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
@@ -27,7 +33,7 @@ import { createMetrics, createMetricsServer, type GatewayMetrics } from './metri
 import { BackendFailed, createPasser, LOOK_MS, Passing, type Passer } from './passing.ts';
 import { Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
-import { assertPlainHead, assertWebSocket, hasBody, keyPrefix, readTarget } from './target.ts';
+import { assertPlainHead, assertWebSocket, hasBody, readTarget } from './target.ts';
 import { Tokens, type VerifiedToken } from './tokens.ts';
 
 /** For receiving the head of a request, in milliseconds; its body may take as long as it needs. */
@@ -83,6 +89,8 @@ interface Arrived {
   readonly to: ServerResponse | Socket;
   readonly head: Buffer;
   readonly beganAtMs: number;
+  /** As they came: what is passed on is made of them, with each try again. */
+  readonly headers: IncomingHttpHeaders;
   /** Aborted when its client is gone. */
   readonly gone: AbortSignal;
 }
@@ -229,7 +237,8 @@ class GatewayService implements Gateway {
     head: Buffer = Buffer.alloc(0),
   ): Arrived {
     const beganAtMs = this.#deps.clock.nowMs();
-    return { request, to, gone, head, beganAtMs, requestId: requestIdOf(request) };
+    const { headers } = request;
+    return { request, to, gone, head, beganAtMs, headers, requestId: requestIdOf(request) };
   }
 
   /** Answers every request in some way. */
@@ -360,53 +369,72 @@ class GatewayService implements Gateway {
 
   async #passOver(
     active: ActiveRoute,
-    { request, requestId, to, head, beganAtMs, gone }: Arrived,
+    arrived: Arrived,
     target: KeyTarget,
-    { token, isBearer }: Admitted,
+    admitted: Admitted,
   ): Promise<void> {
+    const { request, to, head, gone } = arrived;
+    const { token } = admitted;
     gone.throwIfAborted();
     // It may have been revoked while the request was held.
     const problem = this.#tokens.problemOf(token);
     if (problem !== undefined) throw new Refusal(problem);
-    const { claims, text } = token;
-    const { address } = active.route;
-    const key = { namespace: claims.ns, name: claims.key };
-    const place = { prefix: target.prefix, address, isToken: target.form === 'token', requestId };
-    const parts = { active, user: claims.sub, requestId, place, request, to, beganAtMs };
-    const passing = new Passing(parts, this.#deps.clock);
+    const passing = this.#passing(active, arrived, target, token);
+    const isWebSocket = to instanceof net.Socket;
     // Its client waits with the body until somebody takes it.
-    if (request.headers.expect !== undefined && !(to instanceof net.Socket)) to.writeContinue();
+    if (request.headers.expect !== undefined && !isWebSocket) to.writeContinue();
+    this.#changeHead(active, arrived, target, admitted);
+    const release = active.use(passing, this.#deps.clock);
+    this.#open.set(passing, token);
+    const kind = isWebSocket ? 'websocket' : 'request';
+    try {
+      if (isWebSocket) await this.#passer.webSocket(passing, head);
+      else await this.#passer.request(passing);
+      this.#metrics.passed(kind, passing.isEnded ? 'cut' : 'answered');
+    } catch (error) {
+      this.#metrics.passed(kind, 'failed');
+      throw error;
+    } finally {
+      this.#open.delete(passing);
+      release();
+    }
+  }
+
+  #passing(
+    active: ActiveRoute,
+    { request, requestId, to, beganAtMs }: Arrived,
+    { form, prefix }: KeyTarget,
+    { claims }: VerifiedToken,
+  ): Passing {
+    const { address } = active.route;
+    const place = { prefix, address, isToken: form === 'token', requestId };
+    const parts = { active, user: claims.sub, requestId, place, request, to, beganAtMs };
+    return new Passing(parts, this.#deps.clock);
+  }
+
+  /** Makes the head of a request that of what the backend is sent. */
+  #changeHead(
+    { route }: ActiveRoute,
+    { request, requestId, headers }: Arrived,
+    target: KeyTarget,
+    { token: { claims, text }, isBearer }: Admitted,
+  ): void {
     const isOfHost =
       target.form === 'host' || (target.form === 'token' && target.keyId !== undefined);
+    const key = { namespace: claims.ns, name: claims.key };
+    request.headers = headers;
     request.headers = headersForBackend({
       request,
       requestId,
       claims,
       token: text,
       isBearer,
-      route: active.route,
+      route,
       forwardedPrefix: isOfHost ? '' : keyPrefix(key),
       from: this.#from(request),
       trace: activeTracer() === undefined ? undefined : carrierOf(),
     });
     request.url = target.rest;
-    const release = active.use(passing, this.#deps.clock);
-    this.#open.set(passing, token);
-    const isWebSocket = to instanceof net.Socket;
-    try {
-      if (isWebSocket) await this.#passer.webSocket(passing, head);
-      else await this.#passer.request(passing);
-      this.#metrics.passed(
-        isWebSocket ? 'websocket' : 'request',
-        passing.isEnded ? 'cut' : 'answered',
-      );
-    } catch (error) {
-      this.#metrics.passed(isWebSocket ? 'websocket' : 'request', 'failed');
-      throw error;
-    } finally {
-      this.#open.delete(passing);
-      release();
-    }
   }
 
   /** Ends what is open by tokens that are not in force any more. */

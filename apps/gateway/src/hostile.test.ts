@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { keyHostLabel } from '@leasehold/keys-core/gateway-addresses';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
-import { keyIdOf } from './target.ts';
 import {
   openGatewayStage,
   startBackend,
@@ -213,7 +213,7 @@ describe('tokens', () => {
     const hostile = await openHostile(keys);
     const other = await hostile.stage.controller.sign({ key: 'other' });
     expect(await code(hostile, other)).toBe('gateway.wrong_key');
-    const host = `${keyIdOf({ namespace: '', name: 'room' })}.rooms.example.com`;
+    const host = `${keyHostLabel({ namespace: '', name: 'room' })}.rooms.example.com`;
     for (const path of [`/t/${other}/`, '/']) {
       const reply = await hostile.stage.ask(path, {
         headers: { host, authorization: `Bearer ${other}` },

@@ -17,7 +17,7 @@ function openRoutes(bounds: Partial<RouteBounds> = {}) {
     gatewayId: 'gateway-1',
     version: '0.0.0',
     bounds: { ...BOUNDS, ...bounds },
-    tokens: { revision: undefined, learn: () => undefined },
+    tokens: { revision: undefined, learn: () => Promise.resolve() },
   });
   onTestFinished(() => routes.close('gateway.stopping'));
   const take = (

@@ -122,7 +122,7 @@ interface RoutesDeps {
   /** What is known of tokens. */
   readonly tokens: {
     readonly revision: string | undefined;
-    learn(news: GatewaySynced, sentAtMs: number): void;
+    learn(news: GatewaySynced, sentAtMs: number): Promise<void>;
   };
   /** Called after each answer, and with why one did not come. */
   readonly onSync?: ((problem?: unknown) => void) | undefined;
@@ -420,7 +420,7 @@ export class Routes {
       },
       SYNC_TIMEOUT_MS,
     );
-    tokens.learn(answer, sentAtMs);
+    await tokens.learn(answer, sentAtMs);
     this.#syncedAtMs = sentAtMs;
     const states = new Map(answer.routes.map((state) => [state.leaseId, state]));
     for (const [index, active] of routes.entries()) {

@@ -2,7 +2,6 @@
  * Reads for whom a request is: its form, its key and the rest of its path. All of it is hostile. What two programs may
  * understand in two ways is refused: the gateway and a backend must never see two different requests.
  */
-import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { nameProblem, namespaceProblem } from '@leasehold/keys-core';
 import { Refusal } from './refusal.ts';
@@ -38,21 +37,8 @@ export interface ServedHosts {
   readonly keys: string | null;
 }
 
+/** As `keyPrefix` writes it. */
 const ROOT_NAMESPACE = '_';
-
-/** The path under which a key is reached: both names are percent-encoded, so neither has a slash. */
-export function keyPrefix({ namespace, name }: { namespace: string; name: string }): string {
-  const part = namespace === '' ? ROOT_NAMESPACE : encodeURIComponent(namespace);
-  return `/k/${part}/${encodeURIComponent(name)}`;
-}
-
-const KEY_ID_LENGTH = 32;
-
-/** The label of a key's own host. A hash: names have other characters than hosts, and other lengths. */
-export function keyIdOf({ namespace, name }: { namespace: string; name: string }): string {
-  const hash = createHash('sha256').update(`${namespace}\0${name}`).digest('hex');
-  return hash.slice(0, KEY_ID_LENGTH);
-}
 
 /** A path: it begins with a slash, and has neither `#` nor `\\` nor what is not printable ASCII. */
 const ORIGIN_FORM = /^\/[\x21\x22\x24-\x5b\x5d-\x7e]*$/u;

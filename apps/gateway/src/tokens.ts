@@ -8,29 +8,18 @@ import {
   type GatewayRevocation,
   type GatewayTokenClaims,
 } from '@leasehold/keys-core';
+import {
+  importGatewayKeys,
+  isRevoked,
+  verifyGatewayToken,
+  type GatewayKeys,
+} from '@leasehold/keys-core/gateway-tokens';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
-import { compactVerify, decodeProtectedHeader, importJWK } from 'jose';
-import { z } from 'zod';
+import { decodeProtectedHeader } from 'jose';
 import { Refusal, type RefusalCode } from './refusal.ts';
 
-const ALGORITHMS = ['EdDSA', 'Ed25519'];
-/** Longer ones would not pass as a header. */
-const TOKEN_BYTES_MAX = 8_192;
 /** Verified tokens that are kept: a browser sends one with each request of a page. */
 const VERIFIED_MAX = 10_000;
-
-const claimsSchema = z.object({
-  sub: z.string().min(1).max(LIMITS.gatewayUserBytesMax),
-  ns: z.string(),
-  key: z.string().min(1),
-  tag: z.string(),
-  claims: z.record(z.string(), z.unknown()).optional(),
-  grant: z.string().optional(),
-  start: z.string().optional(),
-  iat: z.number(),
-  exp: z.number(),
-  jti: z.string(),
-});
 
 /** What a controller says about tokens, and when it was asked. */
 export interface TokenNews {
@@ -60,7 +49,9 @@ export class VerifiedToken {
 /** Verifies tokens. Knows no key before its first {@link Tokens.learn}. */
 export class Tokens {
   readonly #clock: Pick<TickingClock, 'nowMs'>;
-  readonly #keys = new Map<string, string>();
+  #keys: GatewayKeys = new Map();
+  /** What the keys were made of. */
+  #keyTexts = '';
   readonly #verified = new Map<string, VerifiedToken>();
   #revocations: readonly GatewayRevocation[] = [];
   #revision: string | undefined;
@@ -82,9 +73,13 @@ export class Tokens {
   }
 
   /** @param sentAtMs when the question was sent: the database was read later. */
-  learn({ keys, revocations, revision, asOf }: TokenNews, sentAtMs: number): void {
-    this.#keys.clear();
-    for (const { kid, x } of keys) this.#keys.set(kid, x);
+  async learn({ keys, revocations, revision, asOf }: TokenNews, sentAtMs: number): Promise<void> {
+    const texts = keys.map(({ kid, x }) => `${kid} ${x}`).join();
+    if (texts !== this.#keyTexts) {
+      this.#keys = await importGatewayKeys(keys);
+      this.#keyTexts = texts;
+      this.#verified.clear();
+    }
     if (revocations !== null) this.#revocations = revocations;
     this.#revision = revision;
     this.#aheadMs = asOf - sentAtMs;
@@ -94,12 +89,6 @@ export class Tokens {
   isOfUnknownKey(token: string): boolean {
     const kid = kidOf(token);
     return kid !== undefined && !this.#keys.has(kid);
-  }
-
-  /** Whether a text may be one of the gateway's tokens, and not one of the program's. */
-  isOurs(token: string): boolean {
-    const kid = kidOf(token);
-    return kid !== undefined && this.#keys.has(kid);
   }
 
   /** @throws {Refusal} when it is not signed by a known key, or is not in force. */
@@ -114,35 +103,32 @@ export class Tokens {
   problemOf(token: VerifiedToken): RefusalCode | undefined {
     if (!this.#keys.has(token.kid)) return 'gateway.token_invalid';
     if (this.#aheadMs === undefined) return 'gateway.cut_off';
-    if (this.#clock.nowMs() + this.#aheadMs >= token.claims.exp * 1_000) {
-      return 'gateway.token_expired';
-    }
+    if (this.#databaseMs() >= Math.round(token.claims.exp * 1_000)) return 'gateway.token_expired';
     if (token.revision !== this.#revision) this.#lookUp(token);
     return token.isRevoked ? 'gateway.token_revoked' : undefined;
   }
 
   /** For how many more seconds a token is in force. */
   secondsLeft({ claims }: VerifiedToken): number {
-    return Math.max(
-      0,
-      Math.floor(claims.exp - (this.#clock.nowMs() + (this.#aheadMs ?? 0)) / 1_000),
-    );
+    return Math.max(0, Math.floor(claims.exp - this.#databaseMs() / 1_000));
+  }
+
+  /** An upper bound of the database's clock. */
+  #databaseMs(): number {
+    return this.#clock.nowMs() + (this.#aheadMs ?? 0);
   }
 
   async #read(token: string): Promise<VerifiedToken> {
     const kid = kidOf(token);
-    const x = kid === undefined ? undefined : this.#keys.get(kid);
-    if (kid === undefined || x === undefined) throw new Refusal('gateway.token_invalid');
-    try {
-      const key = await importJWK({ kty: 'OKP', crv: 'Ed25519', x }, 'EdDSA');
-      const { payload } = await compactVerify(token, key, { algorithms: ALGORITHMS });
-      const claims = claimsSchema.parse(JSON.parse(new TextDecoder().decode(payload)));
-      const verified = new VerifiedToken(token, kid, claims);
-      this.#keep(verified);
-      return verified;
-    } catch (cause) {
-      throw new Refusal('gateway.token_invalid', { cause });
+    const nowMs = this.#databaseMs();
+    const verified = await verifyGatewayToken(token, { keys: this.#keys, nowMs });
+    if (verified.outcome === 'refused' || kid === undefined) {
+      const isOver = verified.outcome === 'refused' && verified.reason === 'expired';
+      throw new Refusal(isOver ? 'gateway.token_expired' : 'gateway.token_invalid');
     }
+    const read = new VerifiedToken(token, kid, verified.claims);
+    this.#keep(read);
+    return read;
   }
 
   #keep(verified: VerifiedToken): void {
@@ -155,29 +141,13 @@ export class Tokens {
   }
 
   #lookUp(token: VerifiedToken): void {
-    token.isRevoked = this.#revocations.some((revocation) => isUnder(revocation, token.claims));
+    token.isRevoked = this.#revocations.some((revocation) => isRevoked(token.claims, revocation));
     token.revision = this.#revision ?? '';
   }
 }
 
-/** Whether a revocation is about a token. What it does not name can be anything. */
-export function isUnder(revocation: GatewayRevocation, claims: GatewayTokenClaims): boolean {
-  const { namespace, name, user, leaseId, at } = revocation;
-  return (
-    claims.iat * 1_000 <= at &&
-    isWithin(namespace, claims.ns) &&
-    (name === null || name === claims.key) &&
-    (user === null || user === claims.sub) &&
-    (leaseId === null || leaseId === claims.grant)
-  );
-}
-
-function isWithin(namespace: string, inner: string): boolean {
-  return namespace === '' || inner === namespace || inner.startsWith(`${namespace}.`);
-}
-
 function kidOf(token: string): string | undefined {
-  if (token.length > TOKEN_BYTES_MAX) return undefined;
+  if (token.length > LIMITS.gatewayTokenBytesMax) return undefined;
   try {
     const { kid } = decodeProtectedHeader(token);
     return typeof kid === 'string' ? kid : undefined;
