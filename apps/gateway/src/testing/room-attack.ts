@@ -66,7 +66,8 @@ export async function attackRooms(rooms: Rooms, attack: Attack): Promise<AttackR
   scene.isOver = true;
   await Promise.all([faults, ...sockets]);
   const [row] = await rooms.query<{ grants: number }>(
-    `select count(distinct (name, fencing_token))::int as grants from lease_event where face = 'key'`,
+    `select count(distinct (name, fencing_token))::int as grants from lease_event
+     where face = 'key' and kind in ('granted', 'taken_over')`,
   );
   scene.counts.grants = row?.grants ?? 0;
   return { judge: scene.judge, counts: scene.counts };

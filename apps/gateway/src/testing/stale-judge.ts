@@ -2,7 +2,7 @@
  * Finds stale answers: those of a backend whose grant another one had followed before the question was sent. Backends
  * write their fencing token into each answer; the history of grants is that of the database, on the same machine.
  */
-import { Rooms } from './rooms.ts';
+import type { Rooms } from './rooms.ts';
 
 /** What came back to a client. */
 export interface JudgedAnswer {
@@ -52,7 +52,8 @@ function problemOf(
 async function grantsOf(rooms: Rooms): Promise<Map<string, Grant[]>> {
   const rows = await rooms.query<{ name: string; token: string; at: Date }>(
     `select name, fencing_token::text as token, min(at) as at from lease_event
-     where face = 'key' group by name, fencing_token order by name, fencing_token`,
+     where face = 'key' and kind in ('granted', 'taken_over')
+     group by name, fencing_token order by name, fencing_token`,
   );
   const byKey = new Map<string, Grant[]>();
   for (const { name, token, at } of rows) {
